@@ -1,0 +1,1 @@
+"""How an experiment runs: launch it, train on every rank, measure, record."""

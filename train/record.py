@@ -1,0 +1,216 @@
+"""The run record: what one launch measured, and how it was made.
+
+One JSON file a run, `results/<experiment>/<point>/<hash8>/r<repeat>/record.json`, written once.
+It holds raw facts; `analysis` computes every metric from them.
+`record.schema.json` beside this module describes the file for other programs.
+"""
+
+import errno
+import hashlib
+import json
+import os
+import tempfile
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+SCHEMA_VERSION = 1
+RECORD_NAME = "record.json"
+
+# In the order in which a job goes through them. They are contiguous: their sum is the wall time of the job.
+PHASES = (
+    "start",  # from the launch of the job to the first line of the rank's program
+    "import",  # TensorFlow and Horovod
+    "init",  # hvd.init(): all ranks have met
+    "data",
+    "build",  # model and optimizer, on every rank
+    "broadcast",  # variables and optimizer state from rank 0
+    "first_step",  # tracing of the training step, and its first execution
+    "warm_up",
+    "timed",
+    "evaluate",
+    "checkpoint",
+    "exit",  # from the rank's last line to the end of the job
+)
+
+# The training time as report 000 took it: from after the initialisation to the end of the timed steps.
+WALL_PHASES = ("broadcast", "first_step", "warm_up", "timed")
+
+_UNSIGNED = "0" * 64
+
+
+class RecordError(Exception):
+    """A file that is not a record this version can read: says which file and why."""
+
+
+@dataclass
+class Failure:
+    """Why a run did not complete, and where it began."""
+
+    reason: str
+    rank: int | None = None
+    host: str | None = None
+    phase: str | None = None
+    step: int | None = None
+    exit_code: int | None = None
+    log: str | None = None
+
+
+@dataclass
+class Rank:
+    """One Horovod process: where it ran, and every time that it took. Times in seconds."""
+
+    rank: int
+    local_rank: int
+    node: int
+    host: str
+    cores: list[int]
+    gpu: str | None
+    phases_s: dict[str, float]
+    warm_up_step_times_s: list[float]
+    step_times_s: list[float]
+    peak_memory_bytes: int
+
+
+@dataclass
+class Host:
+    """One machine of the job, as its lowest local rank saw it."""
+
+    host: str
+    cpu_model: str
+    cores: int
+    memory_bytes: int
+    kernel: str
+    gpus: list[str]
+
+
+@dataclass
+class Environment:
+    """What the run was made with."""
+
+    hosts: list[Host]
+    versions: dict[str, str]
+    horovod_built_with: list[str]
+    mpi: str | None
+    nccl: str | None
+    image: str | None
+    image_digest: str | None
+    git_commit: str | None
+    git_dirty: bool | None
+    variables: dict[str, str]
+
+
+@dataclass
+class Epoch:
+    """One pass over the training data. Accuracies are fractions of samples, losses are means over samples."""
+
+    epoch: int
+    steps: int
+    duration_s: float
+    train_loss: float
+    train_accuracy: float
+    validation_loss: float | None = None
+    validation_accuracy: float | None = None
+
+
+@dataclass
+class RunRecord:
+    """One run: one launch of one point of an experiment."""
+
+    experiment: str
+    point: str
+    repeat: int
+    generation: int
+    config_hash: str
+    config: dict[str, Any]
+    status: Literal["complete", "failed"]
+    failure: Failure | None
+    started_at: str  # UTC, ISO 8601
+    command: list[str]
+    job_s: float  # wall time of the job; by hand, without a launcher, it ends with rank 0's last line
+    cores_shared: bool
+    ranks: list[Rank]
+    environment: Environment | None
+    losses: list[float] = field(default_factory=list)  # of the timed steps, mean over ranks
+    epochs: list[Epoch] = field(default_factory=list)
+    weights_differ: bool | None = None  # trainable weights of any two ranks after training; None: not compared
+    notes: list[str] = field(default_factory=list)  # what a reader of the numbers must know
+    summary: dict[str, float] = field(default_factory=dict)  # for people; analysis never reads it
+    schema_version: int = SCHEMA_VERSION
+    sha256: str = _UNSIGNED  # of this file with this field's digits set to 0
+
+
+class _Version(msgspec.Struct):
+    schema_version: int
+
+
+_decoder = msgspec.json.Decoder(RunRecord, strict=True)
+_version_decoder = msgspec.json.Decoder(_Version)
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of a record file, for programs that read records without this kit."""
+    schema = msgspec.json.schema(RunRecord)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"Run record, version {SCHEMA_VERSION}", **schema}
+
+
+def _digest(text: bytes, sha256: str) -> str:
+    return hashlib.sha256(text.replace(f'"sha256": "{sha256}"'.encode(), f'"sha256": "{_UNSIGNED}"'.encode())).hexdigest()
+
+
+def dumps(record: RunRecord) -> bytes:
+    """The record as signed JSON text. Raises ValueError where a number is not finite: JSON has no such number."""
+    fields = asdict(record)
+    fields["sha256"] = _UNSIGNED
+    text = json.dumps(fields, allow_nan=False, indent=None).encode()
+    signature = _digest(text, _UNSIGNED)
+    return text.replace(f'"sha256": "{_UNSIGNED}"'.encode(), f'"sha256": "{signature}"'.encode())
+
+
+def loads(text: bytes, where: str) -> RunRecord:
+    """The record in `text`. Raises RecordError naming `where` and what is wrong: version, key, truncation or edit."""
+    try:
+        version = _version_decoder.decode(text).schema_version
+        if version != SCHEMA_VERSION:
+            raise RecordError(f"{where}: schema version {version}; this kit reads version {SCHEMA_VERSION}")
+        record = _decoder.decode(text)
+    except msgspec.DecodeError as error:  # ValidationError, its subclass, names the key
+        raise RecordError(f"{where}: not a whole run record: {error}") from error
+    if _digest(text, record.sha256) != record.sha256:
+        raise RecordError(f"{where}: its content does not match its sha256: edited after it was written")
+    return record
+
+
+def load(path: Path) -> RunRecord:
+    """The record in the file `path`. Raises RecordError where it cannot be read or trusted."""
+    try:
+        return loads(path.read_bytes(), str(path))
+    except OSError as error:
+        raise RecordError(f"{path}: {error.strerror}") from error
+
+
+def write_atomically(path: Path, text: bytes) -> None:
+    """Put `text` at `path`, whole or not at all, without ever replacing a file. Raises OSError naming the path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        if path.exists():
+            raise FileExistsError(errno.EEXIST, "it is there already, and nothing measured is ever replaced")
+        os.rename(temporary, path)
+    except OSError as error:
+        raise OSError(error.errno, f"{error.strerror}; the record was not written", str(path)) from error
+    finally:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+
+
+def find(results: Path) -> list[Path]:
+    """All record files below the folder `results`, sorted."""
+    return sorted(results.glob(f"*/*/*/*/{RECORD_NAME}"))
