@@ -153,11 +153,17 @@ _version_decoder = msgspec.json.Decoder(_Version)
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of a record file, for programs that read records without this kit."""
     schema = msgspec.json.schema(RunRecord)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"Run record, version {SCHEMA_VERSION}", **schema}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"Run record, version {SCHEMA_VERSION}",
+        **schema,
+    }
 
 
 def _digest(text: bytes, sha256: str) -> str:
-    return hashlib.sha256(text.replace(f'"sha256": "{sha256}"'.encode(), f'"sha256": "{_UNSIGNED}"'.encode())).hexdigest()
+    return hashlib.sha256(
+        text.replace(f'"sha256": "{sha256}"'.encode(), f'"sha256": "{_UNSIGNED}"'.encode())
+    ).hexdigest()
 
 
 def dumps(record: RunRecord) -> bytes:

@@ -1,0 +1,64 @@
+"""The models, by name. Every file in this folder offers some, in a mapping `MODELS`: docs/adding.md says how to add one."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import tf_keras
+
+
+class Builder(Protocol):
+    """Makes one model for square images; TensorFlow is imported when it is called, not before."""
+
+    def __call__(self, *, image_size: int, channels: int, classes: int) -> tf_keras.Model:
+        """A model from (batch, image_size, image_size, channels) to logits (batch, classes)."""
+
+
+def find(folders: Iterable[str]) -> dict[str, Builder]:
+    """All models that the files in `folders`, the path of this package, offer. Raises ValueError for a name taken twice."""
+    found: dict[str, Builder] = {}
+    owners: dict[str, str] = {}
+    for file in pkgutil.iter_modules(folders):
+        for name, builder in importlib.import_module(f"{__name__}.{file.name}").MODELS.items():
+            if name in found:
+                raise ValueError(
+                    f"train/models/{file.name}.py: the name {name!r} is taken by train/models/{owners[name]}.py; "
+                    "choose another one"
+                )
+            found[name], owners[name] = builder, file.name
+    return found
+
+
+MODELS: dict[str, Builder] = find(__path__)
+
+
+def build(name: str, image_size: int, channels: int, classes: int) -> tf_keras.Model:
+    """The model `name`, with fresh weights.
+
+    Maps images (batch, image_size, image_size, channels) to logits (batch, classes), which are float32 under every
+    dtype policy: a loss of 16-bit logits would lose its digits. The policy, `tf_keras.mixed_precision`, is the caller's.
+    Raises ValueError for an unknown name, for images the model cannot take, and where it does not return logits.
+    """
+    import tf_keras
+
+    if name not in MODELS:
+        raise ValueError(f"model.name={name!r}: not a model of train/models; allowed: {', '.join(sorted(MODELS))}")
+    try:
+        model = MODELS[name](image_size=image_size, channels=channels, classes=classes)
+    except ValueError as error:
+        raise ValueError(
+            f"model.image_size={image_size}: {name} cannot be built for {image_size}x{image_size}x{channels} images; "
+            f"conf/model/{name}.yaml has the published size. {error}"
+        ) from error
+    if tuple(model.output.shape) != (None, classes):
+        raise ValueError(
+            f"model.name={name!r}: returns shape {tuple(model.output.shape)}; allowed: one logit a class, (None, {classes})"
+        )
+    if model.output.dtype != "float32":
+        logits = tf_keras.layers.Activation("linear", dtype="float32", name="logits")(model.output)
+        model = tf_keras.Model(model.input, logits, name=name)
+    return model

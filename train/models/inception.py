@@ -1,0 +1,112 @@
+"""Inception 3 and 4, without auxiliary heads: Szegedy et al., 1512.00567 and 1602.07261.
+
+Every convolution is followed by batch normalisation with an offset and no scale, as in the authors' own code, and ReLU.
+GoogLeNet, the first of the family and without normalisation, is in googlenet.py.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+    import tf_keras
+
+
+def inceptionv3(*, image_size: int, channels: int, classes: int) -> tf_keras.Model:
+    """Inception 3, as tf_keras.applications has it. Images of at least 75x75."""
+    from tf_keras.applications import InceptionV3
+
+    shape = (image_size, image_size, channels)
+    return InceptionV3(weights=None, input_shape=shape, classes=classes, classifier_activation=None)
+
+
+def inceptionv4(*, image_size: int, channels: int, classes: int) -> tf_keras.Model:
+    """Inception 4, after figures 3 to 9 of the paper; sizes in the comments are those at 299x299. At least 75x75."""
+    import tf_keras
+    from tf_keras import layers
+
+    images = layers.Input((image_size, image_size, channels))
+    x = _stem(images)  # 35 x 35 x 384
+    for _ in range(4):
+        x = _inception_a(x)
+    x = _reduction_a(x)  # 17 x 17 x 1024
+    for _ in range(7):
+        x = _inception_b(x)
+    x = _reduction_b(x)  # 8 x 8 x 1536
+    for _ in range(3):
+        x = _inception_c(x)
+    x = layers.GlobalAveragePooling2D()(x)
+    x = layers.Dropout(0.2)(x)
+    return tf_keras.Model(images, layers.Dense(classes)(x), name="inceptionv4")
+
+
+def _conv(x: tf.Tensor, filters: int, kernel: tuple[int, int], strides: int = 1, padding: str = "same") -> tf.Tensor:
+    from tf_keras import layers
+
+    x = layers.Conv2D(filters, kernel, strides, padding, use_bias=False)(x)
+    x = layers.BatchNormalization(scale=False)(x)
+    return layers.ReLU()(x)
+
+
+def _concat(*branches: tf.Tensor) -> tf.Tensor:
+    from tf_keras import layers
+
+    return layers.Concatenate()(branches)
+
+
+def _shrink(x: tf.Tensor) -> tf.Tensor:
+    from tf_keras import layers
+
+    return layers.MaxPooling2D(3, 2)(x)
+
+
+def _pool_conv(x: tf.Tensor, filters: int) -> tf.Tensor:
+    from tf_keras import layers
+
+    return _conv(layers.AveragePooling2D(3, 1, "same")(x), filters, (1, 1))
+
+
+def _stem(x: tf.Tensor) -> tf.Tensor:
+    x = _conv(x, 32, (3, 3), 2, "valid")  # 149 x 149
+    x = _conv(x, 32, (3, 3), padding="valid")  # 147 x 147
+    x = _conv(x, 64, (3, 3))
+    x = _concat(_shrink(x), _conv(x, 96, (3, 3), 2, "valid"))  # 73 x 73 x 160
+    short = _conv(_conv(x, 64, (1, 1)), 96, (3, 3), padding="valid")
+    long = _conv(_conv(_conv(x, 64, (1, 1)), 64, (7, 1)), 64, (1, 7))
+    long = _conv(long, 96, (3, 3), padding="valid")
+    x = _concat(short, long)  # 71 x 71 x 192
+    return _concat(_conv(x, 192, (3, 3), 2, "valid"), _shrink(x))
+
+
+def _inception_a(x: tf.Tensor) -> tf.Tensor:
+    double = _conv(_conv(_conv(x, 64, (1, 1)), 96, (3, 3)), 96, (3, 3))
+    return _concat(_pool_conv(x, 96), _conv(x, 96, (1, 1)), _conv(_conv(x, 64, (1, 1)), 96, (3, 3)), double)
+
+
+def _reduction_a(x: tf.Tensor) -> tf.Tensor:
+    double = _conv(_conv(_conv(x, 192, (1, 1)), 224, (3, 3)), 256, (3, 3), 2, "valid")
+    return _concat(_shrink(x), _conv(x, 384, (3, 3), 2, "valid"), double)
+
+
+def _inception_b(x: tf.Tensor) -> tf.Tensor:
+    short = _conv(_conv(_conv(x, 192, (1, 1)), 224, (1, 7)), 256, (7, 1))
+    long = _conv(_conv(_conv(x, 192, (1, 1)), 192, (1, 7)), 224, (7, 1))
+    long = _conv(_conv(long, 224, (1, 7)), 256, (7, 1))
+    return _concat(_pool_conv(x, 128), _conv(x, 384, (1, 1)), short, long)
+
+
+def _reduction_b(x: tf.Tensor) -> tf.Tensor:
+    short = _conv(_conv(x, 192, (1, 1)), 192, (3, 3), 2, "valid")
+    long = _conv(_conv(_conv(x, 256, (1, 1)), 256, (1, 7)), 320, (7, 1))
+    return _concat(_shrink(x), short, _conv(long, 320, (3, 3), 2, "valid"))
+
+
+def _inception_c(x: tf.Tensor) -> tf.Tensor:
+    short = _conv(x, 384, (1, 1))
+    long = _conv(_conv(_conv(x, 384, (1, 1)), 448, (1, 3)), 512, (3, 1))
+    forks = [_conv(branch, 256, kernel) for branch in (short, long) for kernel in ((1, 3), (3, 1))]
+    return _concat(_pool_conv(x, 256), _conv(x, 256, (1, 1)), *forks)
+
+
+MODELS = {"inceptionv3": inceptionv3, "inceptionv4": inceptionv4}

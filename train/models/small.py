@@ -1,0 +1,49 @@
+"""Two small models, of no paper: `tiny` runs the whole loop in a test; `digits_cnn` learns handwritten digits on a CPU.
+
+Both have batch normalisation, so that moving statistics, which no gradient carries, are part of what they exercise.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import tf_keras
+
+
+def tiny(*, image_size: int, channels: int, classes: int) -> tf_keras.Model:
+    """One convolution of 8 filters. Images of any size."""
+    import tf_keras
+    from tf_keras import layers
+
+    return tf_keras.Sequential(
+        [
+            layers.Input((image_size, image_size, channels)),
+            layers.Conv2D(8, 3, 2, "same", use_bias=False),
+            layers.BatchNormalization(),
+            layers.ReLU(),
+            layers.GlobalAveragePooling2D(),
+            layers.Dense(classes),
+        ],
+        name="tiny",
+    )
+
+
+def digits_cnn(*, image_size: int, channels: int, classes: int) -> tf_keras.Model:
+    """Three convolutions of 16, 32 and 64 filters, each halving the image; the comments are for 32x32. Any size."""
+    import tf_keras
+    from tf_keras import layers
+
+    model = tf_keras.Sequential([layers.Input((image_size, image_size, channels))], name="digits_cnn")
+    for filters in (16, 32, 64):  # 16 x 16, 8 x 8, 4 x 4
+        model.add(layers.Conv2D(filters, 3, 2, "same", use_bias=False))
+        # The digits give only some tens of steps an epoch: the default momentum, 0.99, averages over too many of them.
+        model.add(layers.BatchNormalization(momentum=0.9))
+        model.add(layers.ReLU())
+    model.add(layers.Flatten())
+    model.add(layers.Dropout(0.25))
+    model.add(layers.Dense(classes))
+    return model
+
+
+MODELS = {"tiny": tiny, "digits_cnn": digits_cnn}
