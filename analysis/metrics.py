@@ -1,0 +1,151 @@
+"""Every formula from measured numbers to what is said of them. Pure: numbers and tables in, numbers and tables out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean of `n` independent repeats, with what is known of its error.
+
+    `standard_error` is in the unit of `value`, NaN where it is not known (one repeat, a printed number);
+    `degrees` are those of Student's t.
+    """
+
+    value: float
+    standard_error: float = math.nan
+    degrees: float = math.nan
+    n: int = 1
+
+    @property
+    def half_width(self) -> float:
+        """Half of the 95 % interval, in the unit of `value`; NaN where the error is not known."""
+        from scipy.stats import t  # it takes longer to import than most commands to run
+
+        if math.isnan(self.standard_error):
+            return math.nan
+        if self.standard_error == 0:
+            return 0.0
+        return float(t.ppf(0.5 + LEVEL / 2, self.degrees)) * self.standard_error
+
+    @property
+    def low(self) -> float:
+        """Lower end of the 95 % interval; NaN where the error is not known."""
+        return self.value - self.half_width
+
+    @property
+    def high(self) -> float:
+        """Upper end of the 95 % interval; NaN where the error is not known."""
+        return self.value + self.half_width
+
+
+def estimate(values: Sequence[float]) -> Estimate:
+    """The mean of repeats with Student's t interval (n - 1 degrees); one value has no interval.
+
+    Raises ValueError where there is no value, or one is not finite.
+    """
+    x = np.asarray(values, dtype=float)
+    if x.size == 0 or not np.isfinite(x).all():
+        raise ValueError(f"an estimate needs finite values; given: {list(values)}")
+    if x.size == 1:
+        return Estimate(float(x[0]))
+    return Estimate(float(x.mean()), float(x.std(ddof=1) / math.sqrt(x.size)), float(x.size - 1), int(x.size))
+
+
+def ratio(a: Estimate, b: Estimate) -> Estimate:
+    """a / b of independent estimates.
+
+    Relative standard errors add in quadrature (first-order propagation, JCGM 100:2008, 5.1.6); the degrees of
+    freedom are Welch and Satterthwaite's (ibid., G.4.1). Raises ValueError where a or b is not positive.
+    """
+    if not (a.value > 0 and b.value > 0):
+        raise ValueError(f"a ratio needs positive values; given: {a.value:g} / {b.value:g}")
+    value = a.value / b.value
+    u, v = (a.standard_error / a.value) ** 2, (b.standard_error / b.value) ** 2
+    n = min(a.n, b.n)
+    if math.isnan(u + v):
+        return Estimate(value, n=n)
+    if u + v == 0:
+        return Estimate(value, 0.0, math.inf, n)
+    degrees = (u + v) ** 2 / sum(w**2 / e.degrees for w, e in ((u, a), (v, b)) if w > 0)
+    return Estimate(value, value * math.sqrt(u + v), degrees, n)
+
+
+def scaled(a: Estimate, factor: float) -> Estimate:
+    """a x factor, the factor being exact."""
+    return Estimate(a.value * factor, a.standard_error * abs(factor), a.degrees, a.n)
+
+
+def speedup(rate: float, base_rate: float) -> float:
+    """How many times as fast: rate / base_rate, both in the same unit of work per second. Raises ValueError below 0."""
+    return ratio(Estimate(rate), Estimate(base_rate)).value
+
+
+def speedup_of_times(base_s: float, time_s: float) -> float:
+    """How many times as fast the same work was done: base_s / time_s, in seconds. Raises ValueError below 0."""
+    return ratio(Estimate(base_s), Estimate(time_s)).value
+
+
+def efficiency(speedup: float, ranks: float, base_ranks: float = 1) -> float:
+    """The share of the ideal: speedup / (ranks / base_ranks), a fraction."""
+    return speedup / (ranks / base_ranks)
+
+
+def change_fraction(old: float, new: float) -> float:
+    """(new - old) / old: the relative change, on the base of the old value; negative for a decrease."""
+    return (new - old) / old
+
+
+def faster_fraction(old_s: float, new_s: float) -> float:
+    """old_s / new_s - 1: how much more work is done per second when the time for it falls from old_s to new_s."""
+    return old_s / new_s - 1
+
+
+Work = Literal["weak scaling", "strong scaling", "unequal work", "one point"]
+
+
+def work_kept(ranks: Sequence[int], batch_per_rank: Sequence[int]) -> Work:
+    """What a curve keeps: weak scaling keeps the batch per rank, strong scaling the global batch, else neither."""
+    if len(set(ranks)) < 2:
+        return "one point"
+    if len(set(batch_per_rank)) == 1:
+        return "weak scaling"
+    if len({r * b for r, b in zip(ranks, batch_per_rank, strict=True)}) == 1:
+        return "strong scaling"
+    return "unequal work"
+
+
+def curve(ranks: Sequence[int], rates: Sequence[float]) -> pd.DataFrame:
+    """Speedup and efficiency of a scaling curve, one row a number of ranks, against its smallest point.
+
+    `ranks` and `rates` (any unit of work per second) have one entry a repeat. Columns: ranks, n, and rate, speedup,
+    efficiency with the ends of their 95 % intervals (`_low`, `_high`, NaN where n is 1). Speedup and efficiency of
+    the smallest point are 1 by definition and have no error; its error is in those of the others.
+    Raises ValueError where a rate is not positive.
+    """
+    repeats = pd.Series(list(rates), dtype=float).groupby(list(ranks))
+    points = {int(r): estimate(group.tolist()) for r, group in repeats}  # type: ignore[arg-type]
+    if not points:
+        return pd.DataFrame(columns=_CURVE)
+    first = min(points)
+    rows = []
+    for r, rate in points.items():
+        faster = Estimate(1.0, n=rate.n) if r == first else ratio(rate, points[first])
+        share = scaled(faster, first / r)
+        ends = [x for e in (rate, faster, share) for x in (e.value, e.low, e.high)]
+        rows.append([r, rate.n, *ends])
+    if not all(row[2] > 0 for row in rows):
+        raise ValueError(f"a curve needs positive rates; given: {list(rates)}")
+    return pd.DataFrame(rows, columns=_CURVE)
+
+
+_CURVE = ["ranks", "n"] + [name + end for name in ("rate", "speedup", "efficiency") for end in ("", "_low", "_high")]

@@ -1,0 +1,299 @@
+"""The tidy table, one row a number, and the checks that keep wrong numbers out of it."""
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+
+class TableError(ValueError):
+    """A table that cannot be trusted: names the file, the column and the row, what was given, what is allowed."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """What one column of a table may hold. `minimum` is the least value allowed, `above` is excluded itself."""
+
+    name: str
+    kind: Literal["text", "integer", "number", "flag"]
+    required: bool = True  # must the column be there
+    blank: bool = True  # may a cell be empty: "" in text, <NA> or NaN in numbers
+    minimum: float | None = None
+    above: float | None = None
+    allowed: tuple[str, ...] = ()
+
+
+SOURCES = ("published", "own")
+KINDS = ("measured", "stated", "planned", "predicted", "setup")
+REPORTS = ("000", "001", "002", "003", "004")
+DEVICES = ("cpu", "gpu")
+
+COLUMNS = (
+    Column("source", "text", blank=False, allowed=SOURCES),
+    Column("report", "text", allowed=REPORTS),
+    Column("place", "text", blank=False),
+    Column("experiment", "text"),
+    Column("run", "text"),
+    Column("model", "text"),
+    Column("dataset", "text"),
+    Column("device", "text", allowed=DEVICES),
+    Column("gpu", "text"),
+    Column("machine", "text"),
+    Column("nodes", "integer", above=0),
+    Column("ranks_per_node", "integer", above=0),
+    Column("threads_per_rank", "integer", minimum=0),  # 0: as many as TensorFlow chooses
+    Column("ranks", "integer", above=0),
+    Column("batch_per_rank", "integer", above=0),
+    Column("global_batch", "integer", above=0),
+    Column("repeat", "integer", minimum=0),
+    Column("quantity", "text", blank=False),
+    Column("value", "number", blank=False),
+    Column("unit", "text", blank=False),
+    Column("kind", "text", blank=False, allowed=KINDS),
+    Column("note", "text"),
+)
+
+# What only one's own records have. `series` is the same for all points and repeats of one curve.
+OWN_COLUMNS = (
+    Column("record", "text", blank=False),
+    Column("series", "text", blank=False),
+    Column("cores_shared", "flag"),
+    Column("started_at", "text"),
+    Column("generation", "integer", minimum=0),
+    Column("measure", "text"),
+    Column("backend", "text"),
+    Column("allreduce", "flag"),
+    Column("precision", "text"),
+    Column("epoch", "integer", minimum=0),
+)
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What a value of the column `value` measures: its unit, and the range outside which it cannot lie."""
+
+    unit: str
+    minimum: float = 0.0
+    zero: bool = False  # is 0 possible
+    maximum: float = np.inf
+
+
+_time, _count, _ratio = Quantity("s"), Quantity("count"), Quantity("x")
+_fraction = Quantity("fraction", zero=True, maximum=1.0)
+_accuracy = _fraction
+# A report prints a speed of 0.00 for a run that ran: the table keeps it, figures and the audit name it.
+_rate = Quantity("images/s", zero=True)
+
+QUANTITIES = {
+    "images_per_s": _rate,
+    "images_per_s_per_rank": _rate,
+    "init_s": _time,
+    "wall_s": _time,
+    "job_s": _time,
+    "epoch_s": _time,
+    "steps_per_rank_planned": Quantity("steps"),
+    "steps_per_rank": Quantity("steps", zero=True),
+    "images": Quantity("images"),
+    "epochs_planned": Quantity("epochs"),
+    "epochs_to_stable": Quantity("epochs"),
+    "epochs_to_stable_per_doubling": Quantity("epochs"),
+    "time_to_stable_s": _time,
+    "train_accuracy": _accuracy,
+    "validation_accuracy": _accuracy,
+    "validation_accuracy_loss_fraction": _fraction,
+    "accuracy_spread_fraction": _fraction,
+    "train_loss": Quantity("1", zero=True),
+    "validation_loss": Quantity("1", zero=True),
+    "speedup_throughput": _ratio,
+    "speedup_wall_time": _ratio,
+    "speedup_job_time": _ratio,
+    "efficiency_throughput": Quantity("fraction"),  # above 1 where a speedup is beyond ideal
+    "efficiency_wall_time": Quantity("fraction"),
+    "efficiency_job_time": Quantity("fraction"),
+    "ratio_synthetic_to_real": _ratio,
+    "ratio_batch_64_to_32": _ratio,
+    "ratio_p100_to_k80": _ratio,
+    "ratio_resnet50_to_inceptionv3": _ratio,
+    "median_speedup_throughput": _ratio,
+    "median_efficiency_throughput": Quantity("fraction"),
+    "median_ratio_synthetic_to_real": _ratio,
+    "median_ratio_batch_64_to_32": _ratio,
+    "median_ratio_p100_to_k80": _ratio,
+    "median_ratio_resnet50_to_inceptionv3": _ratio,
+    "job_s_improvement_fraction": _fraction,
+    "epoch_s_decrease_fraction": _fraction,
+    "parameters": _count,
+    "model_bytes": Quantity("bytes"),
+    "peak_memory_bytes": Quantity("bytes", zero=True),
+    "dataset_bytes": Quantity("bytes"),
+    "dataset_images": _count,
+    "dataset_train_images": _count,
+    "dataset_validation_images": _count,
+    "dataset_validation_fraction": _fraction,
+    "dataset_classes": _count,
+    "dataset_images_per_class_least": _count,
+    "dataset_images_per_class_most": _count,
+    "dataset_images_per_class_mean": _count,
+    "learning_rate_per_rank": Quantity("1"),
+    "best_global_batch": Quantity("images"),
+    "flat_from_global_batch": Quantity("images"),
+    "largest_ranks": _count,
+}
+
+
+def quantity(name: str) -> Quantity | None:
+    """The quantity called `name`, or None where there is none. Any `phase_<name>_s` is a time, 0 included."""
+    if name.startswith("phase_") and name.endswith("_s"):
+        return Quantity("s", zero=True)
+    return QUANTITIES.get(name)
+
+
+def _like(given: str, allowed: Iterable[str]) -> str:
+    close = difflib.get_close_matches(given, list(allowed), n=1)
+    return f"; did you mean '{close[0]}'?" if close else ""
+
+
+def _row(frame: pd.DataFrame, position: int) -> str:
+    return f"line {position + 2}" if isinstance(frame.index, pd.RangeIndex) else f"row {frame.index[position]}"
+
+
+def _name_columns(frame: pd.DataFrame, columns: Sequence[Column]) -> list[str]:
+    names = [column.name for column in columns]
+    problems = [
+        f"column '{column.name}' is missing{_like(column.name, set(frame.columns) - set(names)).replace('did you mean', 'is it')}"
+        for column in columns
+        if column.required and column.name not in frame.columns
+    ]
+    problems += [
+        f"column '{name}' is not known{_like(str(name), names)} (allowed: {', '.join(names)})"
+        for name in frame.columns
+        if name not in names
+    ]
+    problems += [f"column '{name}' stands there twice" for name in frame.columns[frame.columns.duplicated()].unique()]
+    return problems
+
+
+def _limits(column: Column, cells: pd.Series, frame: pd.DataFrame) -> list[str]:
+    problems = []
+    for limit, bad, words in (
+        (column.minimum, cells < (column.minimum or 0), "at least"),
+        (column.above, cells <= (column.above or 0), "more than"),
+    ):
+        if limit is not None:
+            problems += [
+                f"{_row(frame, i)}: {column.name}: {cells.iloc[i]:g} given, must be {words} {limit:g}"
+                for i in np.flatnonzero(bad)
+            ]
+    return problems
+
+
+def _text(column: Column, cells: pd.Series, frame: pd.DataFrame) -> tuple[pd.Series, list[str]]:
+    cells = cells.fillna("").astype(str)
+    problems = []
+    if column.allowed:
+        wrong = ~cells.isin([*column.allowed, ""])
+        problems = [
+            f"{_row(frame, i)}: {column.name}: '{cells.iloc[i]}' given, allowed: {', '.join(column.allowed)}"
+            for i in np.flatnonzero(wrong)
+        ]
+    return cells, problems
+
+
+def _blank(cells: pd.Series) -> pd.Series:
+    return cells.isna() if pd.api.types.is_numeric_dtype(cells) else cells.isna() | cells.astype(str).str.strip().eq("")
+
+
+def _number(column: Column, cells: pd.Series, frame: pd.DataFrame) -> tuple[pd.Series, list[str]]:
+    numbers = pd.to_numeric(cells.mask(_blank(cells)), errors="coerce").astype(float)
+    wrong = ~_blank(cells) & ~np.isfinite(numbers)
+    problems = [f"{_row(frame, i)}: {column.name}: '{cells.iloc[i]}' is not a number" for i in np.flatnonzero(wrong)]
+    if column.kind == "integer":
+        broken = numbers.notna() & (numbers % 1 != 0) & ~wrong
+        problems += [
+            f"{_row(frame, i)}: {column.name}: '{cells.iloc[i]}' is not a whole number" for i in np.flatnonzero(broken)
+        ]
+        numbers = numbers.mask(broken | wrong)
+    problems += _limits(column, numbers, frame)
+    return numbers.astype("Int64") if column.kind == "integer" else numbers, problems
+
+
+def _flag(column: Column, cells: pd.Series, frame: pd.DataFrame) -> tuple[pd.Series, list[str]]:
+    flags = cells.astype(object).map({True: True, False: False, "True": True, "False": False}).astype("boolean")
+    wrong = flags.isna() & ~_blank(cells)
+    return flags, [
+        f"{_row(frame, i)}: {column.name}: '{cells.iloc[i]}' is not True or False" for i in np.flatnonzero(wrong)
+    ]
+
+
+_CONVERT = {"text": _text, "integer": _number, "number": _number, "flag": _flag}
+
+
+def _raise(where: str, problems: list[str]) -> None:
+    if problems:
+        shown = problems[:20] + ([f"and {len(problems) - 20} more"] if len(problems) > 20 else [])
+        raise TableError("\n".join([f"{where}: {len(problems)} problem{'s' * (len(problems) > 1)}", *shown]))
+
+
+def conform(frame: pd.DataFrame, columns: Sequence[Column], where: str) -> pd.DataFrame:
+    """`frame` with exactly the `columns` that it has of those given, in their order and types; `where` names it.
+
+    Text cells become str ("" where empty), integers Int64, numbers float64 (NaN where empty), flags boolean.
+    Raises TableError listing every problem: a column that is missing, unknown, misspelt or there twice, a cell that
+    is not a number, not whole, out of range, not among the allowed words, or empty where it may not be.
+    """
+    _raise(where, _name_columns(frame, columns))
+    problems: list[str] = []
+    made = {}
+    for column in columns:
+        if column.name not in frame.columns:
+            continue
+        made[column.name], found = _CONVERT[column.kind](column, frame[column.name], frame)
+        problems += found
+        if not column.blank:
+            empty = _blank(frame[column.name])
+            problems += [f"{_row(frame, i)}: {column.name} is empty" for i in np.flatnonzero(empty)]
+    _raise(where, problems)
+    return pd.DataFrame(made, index=frame.index)
+
+
+def read_csv(path: Path, columns: Sequence[Column]) -> pd.DataFrame:
+    """The CSV file `path`, each cell checked against `columns`. Raises TableError naming the file and every problem."""
+    try:
+        frame = pd.read_csv(path, dtype=str, keep_default_na=False, skipinitialspace=True)
+    except (OSError, UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        raise TableError(f"{path}: not a readable CSV file: {getattr(error, 'strerror', None) or error}") from error
+    return conform(frame, columns, str(path))
+
+
+def check(table: pd.DataFrame, where: str = "table") -> pd.DataFrame:
+    """The tidy `table`, with its columns in order and of their types; own columns are optional.
+
+    Raises TableError naming each row whose quantity is unknown, whose unit is not the quantity's one, whose value
+    cannot be, or which stands there twice.
+    """
+    extra = tuple(Column(**{**column.__dict__, "required": False}) for column in OWN_COLUMNS)
+    table = conform(table, COLUMNS + extra, where)
+    problems = []
+    for name, rows in table.groupby("quantity", sort=False):
+        known = quantity(str(name))
+        if known is None:
+            problems.append(f"quantity '{name}' is not known{_like(str(name), QUANTITIES)}")
+            continue
+        units = sorted(set(rows["unit"]) - {known.unit})
+        if units:
+            problems.append(f"{name}: unit {', '.join(map(repr, units))} given, must be '{known.unit}'")
+        value = rows["value"]
+        bad = (value < known.minimum) | (value > known.maximum) | ((value == 0) & (not known.zero))
+        problems += [f"{rows['place'][i]}: {name}: {value[i]:g} {known.unit} cannot be" for i in rows.index[bad]]
+    key = [name for name in table.columns if name not in ("value", "note")]
+    twice = table[table.duplicated(key)]
+    problems += [
+        f"{row.place}: {row.quantity} of {row.model or row.run or 'it'} stands there twice"
+        for row in twice.itertuples()
+    ]
+    _raise(where, problems)
+    return table
