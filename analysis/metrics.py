@@ -133,7 +133,7 @@ def curve(ranks: Sequence[int], rates: Sequence[float]) -> pd.DataFrame:
     Raises ValueError where a rate is not positive.
     """
     repeats = pd.Series(list(rates), dtype=float).groupby(list(ranks))
-    points = {int(r): estimate(group.tolist()) for r, group in repeats}  # type: ignore[arg-type]
+    points = {int(str(r)): estimate(group.tolist()) for r, group in repeats}
     if not points:
         return pd.DataFrame(columns=_CURVE)
     first = min(points)

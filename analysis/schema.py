@@ -9,9 +9,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-
-class TableError(ValueError):
-    """A table that cannot be trusted: names the file, the column and the row, what was given, what is allowed."""
+from analysis import TableError
 
 
 @dataclass(frozen=True)
@@ -163,16 +161,10 @@ def _row(frame: pd.DataFrame, position: int) -> str:
 
 def _name_columns(frame: pd.DataFrame, columns: Sequence[Column]) -> list[str]:
     names = [column.name for column in columns]
-    problems = [
-        f"column '{column.name}' is missing{_like(column.name, set(frame.columns) - set(names)).replace('did you mean', 'is it')}"
-        for column in columns
-        if column.required and column.name not in frame.columns
-    ]
-    problems += [
-        f"column '{name}' is not known{_like(str(name), names)} (allowed: {', '.join(names)})"
-        for name in frame.columns
-        if name not in names
-    ]
+    unknown = [str(name) for name in frame.columns if name not in names]
+    missing = [column.name for column in columns if column.required and column.name not in frame.columns]
+    problems = [f"column '{name}' is missing" for name in missing]
+    problems += [f"column '{name}' is not known{_like(name, names)} (allowed: {', '.join(names)})" for name in unknown]
     problems += [f"column '{name}' stands there twice" for name in frame.columns[frame.columns.duplicated()].unique()]
     return problems
 
@@ -278,8 +270,9 @@ def check(table: pd.DataFrame, where: str = "table") -> pd.DataFrame:
     extra = tuple(Column(**{**column.__dict__, "required": False}) for column in OWN_COLUMNS)
     table = conform(table, COLUMNS + extra, where)
     problems = []
-    for name, rows in table.groupby("quantity", sort=False):
-        known = quantity(str(name))
+    for name in table["quantity"].unique():
+        rows = table[table["quantity"] == name]
+        known = quantity(name)
         if known is None:
             problems.append(f"quantity '{name}' is not known{_like(str(name), QUANTITIES)}")
             continue
@@ -290,10 +283,7 @@ def check(table: pd.DataFrame, where: str = "table") -> pd.DataFrame:
         bad = (value < known.minimum) | (value > known.maximum) | ((value == 0) & (not known.zero))
         problems += [f"{rows['place'][i]}: {name}: {value[i]:g} {known.unit} cannot be" for i in rows.index[bad]]
     key = [name for name in table.columns if name not in ("value", "note")]
-    twice = table[table.duplicated(key)]
-    problems += [
-        f"{row.place}: {row.quantity} of {row.model or row.run or 'it'} stands there twice"
-        for row in twice.itertuples()
-    ]
+    for row in table[table.duplicated(key)].to_dict("records"):
+        problems.append(f"{row['place']}: {row['quantity']} of {row['model'] or row['run'] or 'it'} stands there twice")
     _raise(where, problems)
     return table

@@ -1,0 +1,37 @@
+"""`python -m analysis COMMAND`: each command is a module with `arguments(parser)` and `run(arguments) -> int`."""
+
+import argparse
+import importlib
+import sys
+
+from analysis import TableError
+
+# A module is imported when its command is called: a command starts in well under a second.
+COMMANDS = {
+    "list": ("analysis.figures.list", "the figures: id, report, what it shows, published and own points"),
+    "draw": ("analysis.figures.draw", "draw the figures: PDF, PNG, SVG and captions"),
+    "tables": ("analysis.derived", "recompute every derived number that the reports print, beside the stated one"),
+    "audit": ("analysis.audit", "what does not add up in the reports and in one's own records"),
+    "explain": ("analysis.explain", "split wall times into a fixed cost and a cost per step"),
+}
+
+
+def main(argv: list[str]) -> int:
+    """Run the command that `argv` names; the exit status. Exits with status 2 and the usage where there is none."""
+    parser = argparse.ArgumentParser(prog="python -m analysis", description="What the measurements showed.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
+    chosen = next((word for word in argv if not word.startswith("-")), None)
+    for name, (module, text) in COMMANDS.items():
+        command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        if name == chosen:
+            importlib.import_module(module).arguments(command)
+    arguments = parser.parse_args(argv)
+    try:
+        return importlib.import_module(COMMANDS[arguments.command][0]).run(arguments)
+    except TableError as error:
+        print(f"{parser.prog} {arguments.command}: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
