@@ -1,18 +1,193 @@
 """The tidy table of what the reports printed, and of one's own records."""
 
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
-from analysis import schema
+from analysis import TableError, schema
+from train import record as records
+from train.record import RunRecord
 
 PUBLISHED = Path(__file__).with_name("published")
+
+_FEW = 400  # records that one process reads sooner than others start
+
+# What the points of one curve differ in. Where the batch per rank is kept, the global batch follows the ranks.
+_VARIED = {
+    "strong_scaling": {"nodes", "batch_per_rank"},
+    "batch_sweep": {"batch_per_rank", "global_batch"},
+    "ranks_threads": {"ranks_per_node", "threads_per_rank", "batch_per_rank"},
+    "bnl_throughput": {"nodes", "ranks_per_node", "global_batch"},
+}
+_VARIED_ELSE = {"nodes", "global_batch"}
+# What changes no measurement, or follows from other values.
+_NOT_MEASURED = {"results", "tracking", "launcher", "measure", "sweep", "arms"}
 
 
 def published(folder: Path = PUBLISHED) -> pd.DataFrame:
     """Every number that the five reports state, as the tidy table of `analysis.schema`.
 
-    Raises schema.TableError naming the file, the line and what is wrong with it.
+    Raises TableError naming the file, the line and what is wrong with it.
     """
     parts = [schema.read_csv(path, schema.COLUMNS) for path in sorted(folder.glob("*.csv"))]
+    if not parts:
+        raise TableError(f"{folder}: no CSV file there")
     return schema.check(pd.concat(parts, ignore_index=True), str(folder))
+
+
+@dataclass(frozen=True)
+class Own:
+    """One's own records: the tidy table of the complete ones, and what is not in it."""
+
+    table: pd.DataFrame
+    left_out: list[str]  # files that are no trustworthy record: path and reason
+    failed: list[str]  # runs that did not complete: path and reason
+
+
+@dataclass(frozen=True)
+class _Run:
+    identity: tuple[str, str, str, int]  # the newest generation of each counts
+    generation: int
+    columns: dict[str, Any]
+    values: list[tuple[str, float, int | None]]  # quantity, value, epoch
+
+
+def series(config: dict[str, Any], machine: str) -> str:
+    """A short digest that all points and repeats of one scaling curve share: of all that does not vary along it."""
+    varied = _VARIED.get(config["experiment"], _VARIED_ELSE) | _NOT_MEASURED
+    kept = {key: value for key, value in config.items() if key not in varied}
+    return hashlib.sha256(json.dumps([kept, machine], sort_keys=True).encode()).hexdigest()[:8]
+
+
+def _machine(run: RunRecord, device: str) -> str:
+    if run.environment is None or not run.environment.hosts:
+        return "machine not recorded"
+    host = run.environment.hosts[0]
+    processor = host.gpus[0] if device == "gpu" and host.gpus else host.cpu_model
+    return f"{processor}, {host.cores} cores"
+
+
+def _columns(run: RunRecord, path: str) -> dict[str, Any]:
+    config = run.config
+    machine = _machine(run, config["device"])
+    gpu = next((host.gpus[0] for host in run.environment.hosts if host.gpus), "") if run.environment else ""
+    threads = config["threads_per_rank"] or min(len(rank.cores) for rank in run.ranks) or None
+    return {
+        "source": "own",
+        "report": "",
+        "place": path,
+        "experiment": run.experiment,
+        "run": run.config_hash[:8],
+        "model": config["model"]["name"],
+        "dataset": config["dataset"]["name"],
+        "device": config["device"],
+        "gpu": gpu if config["device"] == "gpu" else "",
+        "machine": machine,
+        "nodes": config["nodes"],
+        "ranks_per_node": config["ranks_per_node"],
+        "threads_per_rank": threads,
+        "ranks": len(run.ranks),
+        "batch_per_rank": config["batch_per_rank"],
+        "global_batch": config["global_batch"],
+        "repeat": run.repeat,
+        "kind": "measured",
+        "note": "; ".join(run.notes),
+        "record": path,
+        "series": series(config, machine),
+        "cores_shared": run.cores_shared,
+        "started_at": run.started_at,
+        "generation": run.generation,
+        "measure": config["measure"]["name"],
+        "backend": config["distribution"]["backend"],
+        "allreduce": config["distribution"]["allreduce"],
+        "precision": config["precision"],
+    }
+
+
+def _quantities(run: RunRecord) -> Iterator[tuple[str, float, int | None]]:
+    """What follows from one complete record. Phases are those of the rank with the longest wall time: they add up."""
+    wall = [sum(rank.phases_s[phase] for phase in records.WALL_PHASES) for rank in run.ranks]
+    slowest = run.ranks[wall.index(max(wall))]
+    steps = len(slowest.step_times_s)
+    done = run.config["global_batch"] * (1 + len(slowest.warm_up_step_times_s) + steps)
+    images_per_s = run.config["global_batch"] * steps / max(rank.phases_s["timed"] for rank in run.ranks)
+    yield "images_per_s", images_per_s, None
+    yield "images_per_s_per_rank", images_per_s / len(run.ranks), None
+    yield "wall_s", max(wall), None
+    yield "job_s", run.job_s, None
+    yield "steps_per_rank", steps, None
+    yield "images", done, None
+    yield "peak_memory_bytes", max(rank.peak_memory_bytes for rank in run.ranks), None
+    for name, seconds in slowest.phases_s.items():
+        yield f"phase_{name}_s", seconds, None
+    for epoch in run.epochs:
+        yield "epoch_s", epoch.duration_s, epoch.epoch
+        for name in ("train_accuracy", "validation_accuracy", "train_loss", "validation_loss"):
+            if (value := getattr(epoch, name)) is not None:
+                yield name, value, epoch.epoch
+
+
+def _impossible(name: str, value: float) -> bool:
+    known = schema.QUANTITIES.get(name) or schema.quantity(name)
+    return known is None or not (known.minimum <= value <= known.maximum) or (value == 0 and not known.zero)
+
+
+def _read(path: Path) -> _Run | tuple[str, str]:
+    """What the table keeps of the record at `path`; else ("left_out" or "failed", the path and the reason)."""
+    try:
+        run = records.load(path)
+        if run.status == "failed":
+            return "failed", f"{path}: {run.failure.reason if run.failure else 'no reason recorded'}"
+        values = list(_quantities(run))
+        if wrong := [f"{name} = {value:g}" for name, value, _ in values if _impossible(name, value)]:
+            return "left_out", f"{path}: cannot be: {', '.join(wrong)}"
+        identity = (run.experiment, run.point, run.config_hash, run.repeat)
+        return _Run(identity, run.generation, _columns(run, str(path)), values)
+    except records.RecordError as error:
+        return "left_out", str(error)
+    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+        return "left_out", f"{path}: a complete run must have it: {type(error).__name__} {error}"
+
+
+def _tidy(runs: list[_Run]) -> pd.DataFrame:
+    """One row a value, built a column at a time: 10,000 records make a third of a million rows."""
+    which = [i for i, run in enumerate(runs) for _ in run.values]
+    names, values, epochs = zip(*(value for run in runs for value in run.values), strict=True) if runs else ((), (), ())
+    columns = [column for column in schema.COLUMNS + schema.OWN_COLUMNS]
+    wide = pd.DataFrame([run.columns for run in runs], columns=[column.name for column in columns])
+    table = wide.take(which).reset_index(drop=True)
+    unit = {name: known.unit for name in set(names) if (known := schema.quantity(name))}
+    table["quantity"], table["value"], table["epoch"] = list(names), list(values), list(epochs)
+    table["unit"] = table["quantity"].map(unit)
+    kinds = {"text": "str", "integer": "Int64", "number": "float64", "flag": "boolean"}
+    return table.astype({column.name: kinds[column.kind] for column in columns})
+
+
+def own(results: Path) -> Own:
+    """The complete records below the folder `results`, newest generation of each run, as the tidy table.
+
+    Beside the columns of the published numbers it has those of `schema.OWN_COLUMNS`. A file that cannot be read or
+    trusted is left out and named with the reason, a failed run too. A folder that is not there has no records.
+    """
+    paths = records.find(results)
+    workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if len(paths) < _FEW or workers == 1:
+        read = [_read(path) for path in paths]
+    else:
+        with ProcessPoolExecutor(workers) as pool:
+            read = list(pool.map(_read, paths, chunksize=64))
+    newest: dict[tuple[str, str, str, int], _Run] = {}
+    notices: dict[str, list[str]] = {"left_out": [], "failed": []}
+    for item in read:
+        if isinstance(item, tuple):
+            notices[item[0]].append(item[1])
+        elif item.identity not in newest or newest[item.identity].generation < item.generation:
+            newest[item.identity] = item
+    return Own(_tidy(list(newest.values())), **notices)

@@ -1,0 +1,118 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis import metrics
+from analysis.metrics import Estimate
+
+positive = st.floats(1e-3, 1e6)
+
+
+def test_the_interval_of_three_repeats_is_students():
+    e = metrics.estimate([10.0, 11.0, 12.0])
+    # s = 1, so 1/sqrt(3); t(0.975, 2) = 4.3027 from the printed tables
+    assert e.value == 11
+    assert e.half_width == pytest.approx(4.3027 / math.sqrt(3), rel=1e-4)
+    assert (e.low, e.high) == pytest.approx((11 - 2.4841, 11 + 2.4841), rel=1e-4)
+
+
+def test_one_repeat_has_no_interval():
+    e = metrics.estimate([10.0])
+    assert e.n == 1
+    assert math.isnan(e.low)
+    assert math.isnan(e.high)
+
+
+@pytest.mark.parametrize("values", [[], [1.0, math.nan], [math.inf]])
+def test_no_or_impossible_values_are_refused(values):
+    with pytest.raises(ValueError, match="finite"):
+        metrics.estimate(values)
+
+
+def test_relative_errors_of_a_ratio_add_in_quadrature():
+    # 3 % and 4 % make 5 %; Welch-Satterthwaite: 0.05^4 / (0.03^4 / 4 + 0.04^4 / 4) = 4 * 625 / 337
+    r = metrics.ratio(Estimate(200.0, 6.0, 4, 5), Estimate(100.0, 4.0, 4, 5))
+    assert r.value == 2
+    assert r.standard_error == pytest.approx(0.1)
+    assert r.degrees == pytest.approx(2500 / 337)
+
+
+def test_a_ratio_with_an_unknown_error_has_none():
+    r = metrics.ratio(Estimate(200.0, 6.0, 4, 5), Estimate(100.0))
+    assert r.value == 2
+    assert r.n == 1
+    assert math.isnan(r.half_width)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0])
+def test_a_speedup_over_nothing_is_refused(bad):
+    with pytest.raises(ValueError, match="positive"):
+        metrics.speedup(1.0, bad)
+    with pytest.raises(ValueError, match="positive"):
+        metrics.curve([1, 2], [1.0, bad])
+
+
+def test_speedups_and_changes_worked_by_hand():
+    assert metrics.speedup(66.25, 8.82) == pytest.approx(7.51, abs=0.005)
+    assert metrics.speedup_of_times(193.45, 101.92) == pytest.approx(1.898, abs=0.0005)
+    assert metrics.efficiency(7.0, 8) == 0.875
+    assert metrics.efficiency(3.5, 8, base_ranks=2) == 0.875
+    assert metrics.change_fraction(20, 5) == -0.75
+    assert metrics.faster_fraction(319, 205) == pytest.approx(0.556, abs=0.0005)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "batch", "kept"),
+    [
+        ([1, 2, 4], [32, 32, 32], "weak scaling"),
+        ([1, 2, 4], [128, 64, 32], "strong scaling"),
+        ([1, 2, 4], [128, 64, 64], "unequal work"),
+        ([2, 2], [64, 64], "one point"),
+    ],
+)
+def test_what_a_curve_keeps(ranks, batch, kept):
+    assert metrics.work_kept(ranks, batch) == kept
+
+
+def test_a_curve_worked_by_hand():
+    c = metrics.curve([1, 1, 2, 2, 4], [10, 10, 18, 18, 36]).set_index("ranks")
+    assert c["n"].tolist() == [2, 2, 1]
+    assert c["speedup"].tolist() == [1, 1.8, 3.6]
+    assert c["efficiency"].tolist() == pytest.approx([1, 0.9, 0.9])
+    assert c.loc[2, "efficiency_low"] == pytest.approx(0.9)  # both repeats alike: no spread
+    assert math.isnan(c.loc[4, "efficiency_low"])
+
+
+def test_a_curve_that_starts_at_two_ranks_is_measured_against_two():
+    c = metrics.curve([2, 8], [20, 60])
+    assert c["speedup"].tolist() == [1, 3]
+    assert c["efficiency"].tolist() == [1, 0.75]
+
+
+def test_an_empty_curve_is_an_empty_table():
+    assert metrics.curve([], []).empty
+
+
+@given(st.lists(positive, min_size=2, max_size=6), st.floats(1e-3, 1e3))
+def test_scaling_a_curve_by_a_constant_leaves_its_efficiency(rates, factor):
+    ranks = [2**i for i in range(len(rates))]
+    before = metrics.curve(ranks, rates)["efficiency"]
+    after = metrics.curve(ranks, [rate * factor for rate in rates])["efficiency"]
+    assert after.tolist() == pytest.approx(before.tolist())
+
+
+@given(positive, st.lists(st.sampled_from([2, 4, 8, 16, 256]), min_size=1, unique=True), st.integers(1, 3))
+def test_ideal_input_gives_exactly_one(rate, more, repeats):
+    ranks = [1, *more] * repeats
+    c = metrics.curve(ranks, [rate * r for r in ranks])
+    assert c["efficiency"].tolist() == pytest.approx([1.0] * (1 + len(more)), rel=1e-12)
+
+
+@given(st.lists(positive, min_size=2, max_size=8), st.lists(positive, min_size=2, max_size=8))
+def test_a_ratio_and_its_inverse_have_the_same_relative_error(a, b):
+    one, other = metrics.estimate(a), metrics.estimate(b)
+    there, back = metrics.ratio(one, other), metrics.ratio(other, one)
+    assert there.value * back.value == pytest.approx(1)
+    assert there.standard_error / there.value == pytest.approx(back.standard_error / back.value)

@@ -1,0 +1,105 @@
+import pytest
+
+from analysis import TableError, schema, tables
+from train.record import Epoch, Failure
+
+
+def values(own, quantity):
+    return own.table[own.table.quantity == quantity].set_index("ranks")["value"].to_dict()
+
+
+def test_quantities_of_a_run_worked_by_hand(results):
+    results.add(nodes=2, ranks_per_node=2, batch_per_rank=8, step_s=0.5, steps=4, warm_up_steps=2)
+    own = tables.own(results.folder)
+    assert values(own, "images_per_s") == {4: 32 / 0.5}
+    assert values(own, "images_per_s_per_rank") == {4: 16}
+    assert values(own, "wall_s") == {4: pytest.approx(0.4 + 6 + 1 + 2)}  # broadcast, first step, warm-up, timed
+    assert values(own, "images") == {4: 32 * (1 + 2 + 4)}
+    assert values(own, "job_s") == {4: pytest.approx(0.5 + 3 + 0.5 + 0.1 + 2 + 0.4 + 6 + 1 + 2 + 0.5)}
+    phases = own.table[own.table.quantity.str.startswith("phase_")]
+    assert phases["value"].sum() == pytest.approx(values(own, "job_s")[4])
+    assert own.table["machine"].unique().tolist() == ["AMD EPYC 9B45, 4 cores"]
+
+
+def test_the_table_passes_its_own_check(results):
+    epochs = [Epoch(1, 10, 2.0, 1.2, 0.6, 1.0, 0.7), Epoch(2, 10, 2.0, 0.4, 0.9)]
+    results.add(experiment="accuracy_digits", epochs=epochs)
+    results.add(nodes=2)
+    table = schema.check(tables.own(results.folder).table)
+    accuracy = table[table.quantity == "validation_accuracy"]
+    assert accuracy["epoch"].tolist() == [1]
+    assert table[table.quantity == "train_accuracy"]["value"].tolist() == [0.6, 0.9]
+
+
+def test_the_slowest_rank_gates_the_speed(results):
+    from conftest import make_record, save
+
+    run = make_record(nodes=2, batch_per_rank=8, step_s=0.5, steps=4)
+    run.ranks[1].phases_s["timed"] = 4.0
+    save(run, results.folder)
+    assert values(tables.own(results.folder), "images_per_s") == {2: 16 * 4 / 4.0}
+
+
+def test_no_folder_or_an_empty_one_has_no_records(tmp_path):
+    own = tables.own(tmp_path / "nothing")
+    assert own.table.empty
+    assert list(own.table) == [column.name for column in schema.COLUMNS + schema.OWN_COLUMNS]
+    assert own.left_out == own.failed == []
+
+
+def test_what_cannot_be_trusted_is_named_and_the_rest_is_read(results):
+    good = results.add(nodes=1)
+    cut = results.add(nodes=2)
+    cut.write_bytes(cut.read_bytes()[:-20])
+    edited = results.add(nodes=4)
+    edited.write_bytes(edited.read_bytes().replace(b'"repeat": 0', b'"repeat": 7'))
+    other = results.add(nodes=8)
+    other.write_bytes(other.read_bytes().replace(b'"schema_version": 1', b'"schema_version": 9'))
+    timeless = results.add(nodes=16, step_s=0.0)
+    results.add(nodes=32, failure=Failure("rank 3 was killed", rank=3))
+    own = tables.own(results.folder)
+    assert own.table["record"].unique().tolist() == [str(good)]
+    reasons = dict(
+        zip([cut, edited, other, timeless], ["not a whole", "edited", "version 9", "ZeroDivision"], strict=True)
+    )
+    assert len(own.left_out) == len(reasons)
+    for path, reason in reasons.items():
+        assert any(str(path) in line and reason in line for line in own.left_out)
+    assert len(own.failed) == 1
+    assert "rank 3 was killed" in own.failed[0]
+
+
+def test_the_newest_complete_generation_counts(results):
+    results.add(step_s=1.0, generation=0)
+    results.add(step_s=0.5, generation=1)
+    results.add(step_s=0.1, generation=2, failure=Failure("interrupted"))
+    assert values(tables.own(results.folder), "images_per_s") == {1: 16}
+
+
+def test_points_of_one_curve_share_a_series(results):
+    for nodes in (1, 2, 4):
+        results.add(nodes=nodes)
+    results.add(nodes=1, batch_per_rank=16)
+    results.add(nodes=1, model="vgg16")
+    table = tables.own(results.folder).table
+    assert table.groupby("series")["nodes"].unique().map(list).tolist().count([1, 2, 4]) == 1
+    assert table["series"].nunique() == 3
+
+
+def test_points_of_a_strong_scaling_share_a_series_although_their_batches_differ(results):
+    for nodes in (1, 2, 4):
+        results.add(experiment="strong_scaling", nodes=nodes, batch_per_rank=32 // nodes)
+    assert tables.own(results.folder).table["series"].nunique() == 1
+
+
+def test_many_records_read_in_parallel_are_those_read_alone(results, monkeypatch):
+    for repeat in range(12):
+        results.add(repeat=repeat, step_s=0.1 + repeat / 100)
+    alone = tables.own(results.folder).table
+    monkeypatch.setattr(tables, "_FEW", 10)
+    assert tables.own(results.folder).table.equals(alone)
+
+
+def test_a_folder_without_published_numbers_is_an_error(tmp_path):
+    with pytest.raises(TableError, match="no CSV file"):
+        tables.published(tmp_path)
