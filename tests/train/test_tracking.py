@@ -1,0 +1,310 @@
+"""The W&B mirror, read back from its offline file; nothing here needs a network or an account."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import wandb_log
+from wandb.proto.wandb_internal_pb2 import Record
+
+from train import tracking
+from train.config import Tracking
+from train.record import Epoch, Failure, Rank, RunRecord, dumps, find, load
+
+WANDB = Tracking(name="wandb", project="scaling", entity=None, sync=False)
+NONE = Tracking(name="none", project="scaling", entity=None, sync=False)
+
+
+def rank(number: int, step_times_s: list[float], timed_s: float) -> Rank:
+    return Rank(
+        rank=number,
+        local_rank=number,
+        node=0,
+        host="node-a",
+        cores=[number],
+        gpu=None,
+        phases_s={"start": 0.5, "timed": timed_s},
+        warm_up_step_times_s=[9.0],
+        step_times_s=step_times_s,
+        peak_memory_bytes=1,
+    )
+
+
+def run_record(**changes: Any) -> RunRecord:
+    values: dict[str, Any] = {
+        "experiment": "weak_scaling",
+        "point": "resnet50-nodes2",
+        "repeat": 1,
+        "generation": 0,
+        "config_hash": "0123456789abcdef",
+        "config": {"model": {"name": "resnet50", "image_size": 224}, "nodes": 2, "cores": [0, 1], "global_batch": None},
+        "status": "complete",
+        "failure": None,
+        "started_at": "2026-11-20T10:00:00+00:00",
+        "command": ["python", "-m", "train"],
+        "job_s": 12.5,
+        "cores_shared": False,
+        "ranks": [rank(0, [0.25, 0.5], 0.75), rank(1, [0.375, 0.125], 0.625)],
+        "environment": None,
+        "losses": [2.0, 1.5],
+        "epochs": [Epoch(1, 2, 4.0, 1.75, 0.25), Epoch(2, 2, 3.5, 1.25, 0.5, 1.0, 0.625)],
+        "notes": ["first note", "second note"],
+        "summary": {"images_per_s": 42.5},
+    }
+    return RunRecord(**values | changes)
+
+
+def put(results: Path, record: RunRecord) -> Path:
+    path = results / record.experiment / record.point / record.config_hash[:8] / f"r{record.repeat}" / "record.json"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(dumps(record))
+    return path
+
+
+def run_files(results: Path) -> list[Path]:
+    return sorted(results.glob("*/wandb/offline-run-*/run-*.wandb"))
+
+
+def only(messages: list[Record], kind: str) -> Any:
+    (found,) = [getattr(message, kind) for message in messages if message.WhichOneof("record_type") == kind]
+    return found
+
+
+def items(updates: Any) -> dict[str, Any]:
+    return {update.key or "/".join(update.nested_key): json.loads(update.value_json) for update in updates}
+
+
+def history(messages: list[Record]) -> list[dict[str, Any]]:
+    rows = [items(message.history.item) for message in messages if message.HasField("history")]
+    return [{key: value for key, value in row.items() if not key.startswith("_")} for row in rows]
+
+
+@pytest.fixture(scope="module")
+def mirrored(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunRecord, Path, list[Record]]:
+    """A record as loaded, its path, and the messages of its mirror."""
+    results = tmp_path_factory.mktemp("results")
+    path = put(results, run_record())
+    assert tracking.mirror([path], WANDB) == []
+    (file,) = run_files(results)
+    return load(path), path, wandb_log.read(file)
+
+
+def test_run_is_named_and_grouped_after_the_record(mirrored: tuple[RunRecord, Path, list[Record]]) -> None:
+    record, path, messages = mirrored
+    run = only(messages, "run")
+    assert (run.project, run.run_group, run.job_type) == ("scaling", "weak_scaling", "resnet50-nodes2")
+    assert run.display_name == "resnet50-nodes2 r1"
+    assert run.run_id == record.sha256[:16] == (path.parent / "wandb-run-id").read_text()
+    assert (run.host, list(run.tags), run.notes) == ("node-a", ["complete"], "first note\nsecond note")
+    assert only(messages, "exit").exit_code == 0
+
+
+def test_configuration_is_mirrored(mirrored: tuple[RunRecord, Path, list[Record]]) -> None:
+    record, _, messages = mirrored
+    config = items(only(messages, "run").config.update)
+    assert {key: value for key, value in config.items() if key != "_wandb"} == record.config
+
+
+def test_history_holds_every_timed_step_of_the_slowest_rank_and_every_epoch(
+    mirrored: tuple[RunRecord, Path, list[Record]],
+) -> None:
+    assert history(mirrored[2]) == [
+        {"timed/step": 0, "timed/step_time_s": 0.375, "timed/loss": 2.0},
+        {"timed/step": 1, "timed/step_time_s": 0.5, "timed/loss": 1.5},
+        {
+            "epochs/epoch": 1,
+            "epochs/steps": 2,
+            "epochs/duration_s": 4.0,
+            "epochs/train_loss": 1.75,
+            "epochs/train_accuracy": 0.25,
+        },
+        {
+            "epochs/epoch": 2,
+            "epochs/steps": 2,
+            "epochs/duration_s": 3.5,
+            "epochs/train_loss": 1.25,
+            "epochs/train_accuracy": 0.5,
+            "epochs/validation_loss": 1.0,
+            "epochs/validation_accuracy": 0.625,
+        },
+    ]
+
+
+def test_summary_holds_status_phases_and_the_summary_of_the_record(
+    mirrored: tuple[RunRecord, Path, list[Record]],
+) -> None:
+    final: dict[str, Any] = {}
+    for message in mirrored[2]:
+        final |= items(message.summary.update)
+    expected = {
+        "images_per_s": 42.5,
+        "status": "complete",
+        "started_at": "2026-11-20T10:00:00+00:00",
+        "job_s": 12.5,
+        "phases_s/start": 0.5,
+        "phases_s/timed": 0.75,
+    }
+    assert {key: final[key] for key in expected} == expected
+    assert "phases_s/import" not in final
+
+
+def test_record_file_is_the_artifact(mirrored: tuple[RunRecord, Path, list[Record]]) -> None:
+    record, path, messages = mirrored
+    artifact = only(messages, "artifact")
+    (file,) = artifact.manifest.contents
+    assert (artifact.type, file.path, file.size) == ("run-record", "record.json", path.stat().st_size)
+    assert Path(file.local_path) == path
+    assert json.loads(artifact.metadata) == {"sha256": record.sha256}
+
+
+def test_failed_run_is_mirrored_as_failed_with_what_it_has(tmp_path: Path) -> None:
+    failed = run_record(
+        status="failed", failure=Failure("rank 1 was killed"), ranks=[], losses=[2.0], epochs=[], cores_shared=True
+    )
+    assert tracking.mirror([put(tmp_path, failed)], WANDB) == []
+    messages = wandb_log.read(run_files(tmp_path)[0])
+    assert only(messages, "exit").exit_code == 1
+    assert list(only(messages, "run").tags) == ["failed", "cores_shared"]
+    assert history(messages) == [{"timed/step": 0, "timed/loss": 2.0}]
+    assert tracking.summary(failed)["failure"] == "rank 1 was killed"
+
+
+def test_a_record_is_mirrored_once(tmp_path: Path) -> None:
+    path = put(tmp_path, run_record())
+    tracking.mirror([path], WANDB)
+    before = run_files(tmp_path)
+    tracking.mirror([path], WANDB)
+    assert run_files(tmp_path) == before
+    assert len(before) == 1
+
+
+def test_an_unfinished_mirror_is_replaced_by_a_whole_one_with_the_same_id(tmp_path: Path) -> None:
+    path = put(tmp_path, run_record())
+    identity = tracking.run_id(load(path))
+    unfinished = tmp_path / "weak_scaling" / "wandb" / f"offline-run-20200101_000000-{identity}"
+    unfinished.mkdir(parents=True)
+    (unfinished / f"run-{identity}.wandb").write_bytes(b"cut off")
+    assert tracking.mirror([path], WANDB) == []
+    (file,) = run_files(tmp_path)
+    assert only(wandb_log.read(file), "run").run_id == identity
+
+
+def test_a_record_that_cannot_be_read_is_named_and_the_others_are_mirrored(tmp_path: Path) -> None:
+    broken = put(tmp_path, run_record(repeat=1))
+    broken.write_bytes(broken.read_bytes()[:-10])
+    whole = put(tmp_path, run_record(repeat=2))
+    (failure,) = tracking.mirror([broken, whole], WANDB)
+    assert str(broken) in failure
+    assert "not a whole run record" in failure
+    assert not (broken.parent / "wandb-run-id").exists()
+    assert (whole.parent / "wandb-run-id").exists()
+    assert len(run_files(tmp_path)) == 1
+
+
+def test_mirror_leaves_the_records_and_the_process_as_they_were(tmp_path: Path) -> None:
+    path = put(tmp_path, run_record())
+    text, environment = path.read_bytes(), dict(os.environ)
+    tracking.mirror([path], WANDB)
+    assert path.read_bytes() == text
+    assert find(tmp_path) == [path]
+    assert dict(os.environ) == environment
+    children = Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+    commands = [Path(f"/proc/{child}/cmdline").read_bytes() for child in children]
+    assert not [command for command in commands if b"wandb-core" in command]
+
+
+def test_mirror_connects_nowhere_whatever_the_environment_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = put(tmp_path, run_record())
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setblocking(False)
+        monkeypatch.setenv("WANDB_BASE_URL", f"http://127.0.0.1:{server.getsockname()[1]}")
+        monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
+        monkeypatch.setenv("WANDB_MODE", "online")
+        monkeypatch.setenv("WANDB_RUN_ID", "another")
+        assert tracking.mirror([path], WANDB) == []
+        with pytest.raises(BlockingIOError):  # nobody waits at the door
+            server.accept()
+    assert only(wandb_log.read(run_files(tmp_path)[0]), "run").run_id == tracking.run_id(load(path))
+
+
+def test_long_runs_span_blocks_of_the_file(tmp_path: Path) -> None:
+    steps = 300
+    path = put(
+        tmp_path, run_record(ranks=[rank(0, [0.001 * step for step in range(steps)], 1.0)], losses=[], epochs=[])
+    )
+    tracking.mirror([path], WANDB)
+    (file,) = run_files(tmp_path)
+    assert file.stat().st_size > wandb_log.BLOCK_SIZE
+    rows = history(wandb_log.read(file))
+    assert [row["timed/step_time_s"] for row in rows] == [0.001 * step for step in range(steps)]
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda log: log[:-1], lambda log: log[:40] + b"\xff" + log[41:], lambda log: b"x" + log]
+)
+def test_the_reader_refuses_a_damaged_file(mirrored: tuple[RunRecord, Path, list[Record]], damage: Any) -> None:
+    (file,) = run_files(mirrored[1].parents[4])
+    with pytest.raises(wandb_log.LogError):
+        list(wandb_log.messages(damage(file.read_bytes())))
+
+
+def test_tracking_none_writes_nothing_and_loads_no_wandb(tmp_path: Path) -> None:
+    path = put(tmp_path, run_record())
+    program = (
+        "import sys; from pathlib import Path; from train import tracking; from train.config import Tracking;"
+        f"print(tracking.mirror([Path({str(path)!r})], Tracking('none', 'p', None, False)), 'wandb' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[] False"
+    assert [file for file in tmp_path.rglob("*") if file.is_file()] == [path]
+
+
+def test_sync_without_a_key_says_what_to_do_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = put(tmp_path / "results", run_record())
+    tracking.mirror([path], WANDB)
+    (file,) = run_files(tmp_path / "results")
+    text = file.read_bytes()
+    monkeypatch.setenv("HOME", str(tmp_path))  # no ~/.netrc
+    monkeypatch.delenv("WANDB_API_KEY", raising=False)
+    with pytest.raises(SystemExit) as stop:
+        tracking.main(["sync", str(tmp_path / "results")])
+    assert "1 of 1 W&B runs were not uploaded" in str(stop.value)
+    assert "WANDB_API_KEY" in str(stop.value)
+    assert "No API key configured" in capfd.readouterr().err
+    assert file.read_bytes() == text
+
+
+def test_sync_without_a_network_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = put(tmp_path, run_record())
+    tracking.mirror([path], WANDB)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    monkeypatch.setenv("WANDB_BASE_URL", f"http://127.0.0.1:{port}")  # nobody listens there any more
+    monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
+    monkeypatch.setenv("WANDB_X_GRAPHQL_RETRY_MAX", "1")
+    monkeypatch.setenv("WANDB_X_GRAPHQL_RETRY_WAIT_MIN_SECONDS", "0.1")
+    with pytest.raises(tracking.SyncError, match=f"reaches http://127.0.0.1:{port}"):
+        tracking.sync(tmp_path)
+
+
+def test_sync_takes_only_what_is_mirrored_and_not_uploaded(tmp_path: Path) -> None:
+    uploaded = put(tmp_path, run_record(repeat=1))
+    put(tmp_path, run_record(repeat=2))  # never mirrored
+    tracking.mirror([uploaded], WANDB)
+    (file,) = run_files(tmp_path)
+    file.with_suffix(".wandb.synced").touch()  # as `wandb sync` leaves it
+    assert tracking.sync(tmp_path) == 0
+
+
+def test_sync_of_a_folder_that_is_not_there_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        tracking.main(["sync", str(tmp_path / "nowhere")])
+    assert stop.value.code == 2
+    assert "nowhere: no such folder" in capsys.readouterr().err
