@@ -380,10 +380,10 @@ _HEADERS = {
     "fitted_s": "fit\n[s]",
     "misfit_p": "fits?\np",
     "fixed_fraction": "fixed\nshare",
-    "beyond_speed_s": "wall less\nsteps at\nspeed [s]",
+    "beyond_speed_s": "not in\nspeed\n[s]",
     "speedup_throughput": "speedup\nby speed",
     "speedup_wall_time": "by wall\ntime",
-    "speedup_without_fixed": "by wall, no\nfixed cost",
+    "speedup_without_fixed": "without\nfixed cost",
 }
 
 
