@@ -87,8 +87,8 @@ def sync(results: Path) -> int:
     if left:
         raise SyncError(
             f"{len(left)} of {len(waiting)} W&B runs were not uploaded (wandb says why above); nothing is lost, "
-            f"the first lies in {left[0].parent}. Log in with `wandb login` or set WANDB_API_KEY, check that this machine "
-            f"reaches {environment.get('WANDB_BASE_URL', 'the W&B server')}, and run `make wandb-sync` again"
+            f"the first lies in {left[0].parent}. Log in with `wandb login` or set WANDB_API_KEY, check that this "
+            f"machine reaches {environment.get('WANDB_BASE_URL', 'the W&B server')}, and run `make wandb-sync` again"
         )
     return len(waiting)
 
@@ -187,8 +187,10 @@ def _wandb(folder: Path) -> Iterator[Any]:
     try:
         import wandb  # here, because it takes half a second and only this tracker needs it
 
-        yield wandb
-        wandb.teardown()
+        try:
+            yield wandb
+        finally:
+            wandb.teardown()
     finally:
         for key, value in before.items():
             if value is None:

@@ -194,6 +194,22 @@ def test_an_unfinished_mirror_is_replaced_by_a_whole_one_with_the_same_id(tmp_pa
     assert only(wandb_log.read(file), "run").run_id == identity
 
 
+def test_an_interrupted_mirror_is_made_good_by_the_next_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = put(tmp_path, run_record())
+
+    def interrupt(record: RunRecord) -> list[dict[str, float]]:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(tracking, "history", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            tracking.mirror([path], WANDB)
+    assert not (path.parent / "wandb-run-id").exists()
+    assert tracking.mirror([path], WANDB) == []
+    (file,) = run_files(tmp_path)
+    assert len(history(wandb_log.read(file))) == 4
+
+
 def test_a_record_that_cannot_be_read_is_named_and_the_others_are_mirrored(tmp_path: Path) -> None:
     broken = put(tmp_path, run_record(repeat=1))
     broken.write_bytes(broken.read_bytes()[:-10])
