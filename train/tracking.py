@@ -81,9 +81,7 @@ def sync(results: Path) -> int:
     environment = {"WANDB_ERROR_REPORTING": "false", **_UPLOAD_LIMITS, **os.environ}
     # Without a terminal wandb says that an API key is missing; with one it would wait for somebody to type it.
     subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, check=False)
-    left = [
-        file for file in waiting if not _is_synced(file)
-    ]  # its exit status is 0 also where the server is not reached
+    left = [file for file in waiting if not _is_synced(file)]  # wandb's exit status is 0 also without a network
     if left:
         raise SyncError(
             f"{len(left)} of {len(waiting)} W&B runs were not uploaded (wandb says why above); nothing is lost, "
