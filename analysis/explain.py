@@ -324,16 +324,17 @@ def _why(explained: Explanation) -> Iterator[str]:
     first, last, cost = explained.points.iloc[0], explained.points.iloc[-1], explained.fit.fixed_s
     if cost.low <= 0:
         yield f"No fixed cost can be told from zero: {_words(cost, 's')}. It explains nothing here."
-    elif last["steps_per_rank"] < first["steps_per_rank"]:
+    elif last["images_per_rank"] < first["images_per_rank"]:
+        work = "steps" if last["steps_per_rank"] < first["steps_per_rank"] else "images"
         yield (
-            f"They differ because each run pays {_words(cost, 's')} once, and the steps per rank shrink with the "
-            f"ranks, from {first['steps_per_rank']:g} on {first['ranks']:g} to {last['steps_per_rank']:g} on "
+            f"They differ because each run pays {_words(cost, 's')} once, and the {work} per rank shrink with the "
+            f"ranks, from {first[f'{work}_per_rank']:g} on {first['ranks']:g} to {last[f'{work}_per_rank']:g} on "
             f"{last['ranks']:g}: the fixed cost is {first['fixed_fraction']:.0%} of the wall time on "
             f"{first['ranks']:g} and {last['fixed_fraction']:.0%} on {last['ranks']:g}. "
             "The speed counts the steps alone and does not see it."
         )
     else:
-        yield f"Each run pays {_words(cost, 's')} once; the steps per rank do not shrink with the ranks."
+        yield f"Each run pays {_words(cost, 's')} once; the work per rank does not shrink with the ranks."
 
 
 def _speedups(explained: Explanation) -> Iterator[str]:

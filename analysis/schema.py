@@ -140,6 +140,7 @@ QUANTITIES = {
     "best_global_batch": Quantity("images"),
     "flat_from_global_batch": Quantity("images"),
     "largest_ranks": _count,
+    "ranks_as_printed": _count,  # a label beside values; `ranks` holds what they are of
 }
 
 

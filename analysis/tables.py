@@ -170,13 +170,13 @@ def _tidy(runs: list[_Run]) -> pd.DataFrame:
     return table.astype({column.name: kinds[column.kind] for column in columns})
 
 
-def own(results: Path) -> Own:
-    """The complete records below the folder `results`, newest generation of each run, as the tidy table.
+def own(*places: Path) -> Own:
+    """The complete records in `places` (results folders, record files), newest generation of each run, as tidy table.
 
     Beside the columns of the published numbers it has those of `schema.OWN_COLUMNS`. A file that cannot be read or
     trusted is left out and named with the reason, a failed run too. A folder that is not there has no records.
     """
-    paths = records.find(results)
+    paths = sorted({path for place in places for path in ([place] if place.is_file() else records.find(place))})
     workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if len(paths) < _FEW or workers == 1:
         read = [_read(path) for path in paths]

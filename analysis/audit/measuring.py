@@ -1,0 +1,191 @@
+"""Rules on how numbers were measured: clocks, windows, repeats, and totals that their parts contradict."""
+
+import csv
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from analysis.audit.finding import TABLE_RULES, Finding, graded, rule
+from analysis.audit.points import SETTING, SIZE, Row, at, called, configurations, lookup, measured, report_of
+
+DEVICES = Path(__file__).with_name("devices.csv")
+
+LEAST_STEPS = 30  # a mean over fewer steps still carries the first, slower ones
+COARSE = 0.03  # half a tick of the clock, as a share of the value
+
+
+@rule(TABLE_RULES)
+def measured_twice(table: pd.DataFrame) -> Iterator[Finding]:
+    """One configuration measured twice in a report with different results: that difference is its noise floor.
+
+    No smaller difference in the report means anything. One finding a report, on the widest pair.
+    """
+    widest: dict[str, tuple[float, pd.DataFrame, int]] = {}
+    for rows in configurations(measured(table[table["source"].eq("published")], "images_per_s")):
+        if len(rows) > 1:
+            report = rows["report"].iloc[0]
+            off = float(rows["value"].max() / rows["value"].min() - 1)
+            before = widest.get(report, (-1.0, rows, 0))
+            widest[report] = (max(before[0], off), rows if off > before[0] else before[1], before[2] + 1)
+    for report, (off, rows, count) in widest.items():
+        one, two = rows.sort_values("value").to_dict("records")[:: len(rows) - 1]
+        yield Finding(
+            report,
+            f"{one['place']} and {two['place']}: {called(one)}",
+            "measured_twice",
+            "note" if off < 0.02 else "warning",
+            f"{one['value']:g} and {two['value']:g} {one['unit']}",
+            "one number",
+            off,
+            f"The widest of {count} configurations measured twice: no difference below {off:.1%} means anything in "
+            "this report.",
+        )
+
+
+@rule(TABLE_RULES)
+def zero_speed(table: pd.DataFrame) -> Iterator[Finding]:
+    """A speed of 0 for a run that took time: the meter never reported, which is no measurement of the speed."""
+    walls, steps = lookup(measured(table, "wall_s")), lookup(table[table["quantity"].eq("steps_per_rank_planned")])
+    speeds = measured(table, "images_per_s", "images_per_s_per_rank")
+    for row in speeds[speeds["value"].eq(0)].to_dict("records"):
+        follows, why = "more than 0", ""
+        if walls(row) and steps(row):
+            seconds, count = walls(row)[0]["value"], steps(row)[0]["value"]
+            follows = f"{count * row['batch_per_rank'] / seconds:.3g} {row['unit']} or more"
+            why = f" {count:g} steps in {seconds:g} s: too few for the meter to report once."
+        yield Finding(
+            report_of(row),
+            at(row),
+            "zero_speed",
+            "serious",
+            f"{row['value']:g} {row['unit']}",
+            follows,
+            None,
+            f"Not a measured speed; no speedup can be computed from it.{why}",
+        )
+
+
+@rule(TABLE_RULES)
+def few_steps(table: pd.DataFrame) -> Iterator[Finding]:
+    """A speed over too few steps: the window is too short for a mean, and a single hiccup moves it."""
+    steps = table[table["quantity"].isin(["steps_per_rank", "steps_per_rank_planned"])]
+    for report, rows in steps[steps["value"].lt(LEAST_STEPS)].groupby("report", sort=False):
+        own = report == ""
+        if own and rows["measure"].eq("quick").all():
+            continue
+        least = rows.sort_values("value").to_dict("records")[0]
+        yield Finding(
+            report_of(least),
+            f"{at(least)}" + (f", and {len(rows) - 1} more" if len(rows) > 1 else ""),
+            "few_steps",
+            "warning",
+            f"{least['value']:g} steps",
+            f"{LEAST_STEPS} or more",
+            None,
+            "The measured window is a few seconds long; its mean still carries the first steps.",
+        )
+
+
+@rule(TABLE_RULES)
+def coarse_clock(table: pd.DataFrame) -> Iterator[Finding]:
+    """A time read from a clock whose tick is a good part of it: half a tick is an error that no repeat shows.
+
+    Where every value of a quantity is a whole number, the tick is one second. One finding a curve, on the worst.
+    """
+    for quantity in ("wall_s", "epoch_s", "init_s"):
+        rows = measured(table[table["source"].eq("published")], quantity)
+        for _, curve in rows.groupby([*SETTING, "experiment"], dropna=False, sort=False):
+            if len(curve) > 1 and (curve["value"] % 1 == 0).all():
+                least = curve.sort_values("value").to_dict("records")[0]
+                share = 0.5 / least["value"]
+                if share >= COARSE:
+                    yield Finding(
+                        report_of(least),
+                        at(least),
+                        "coarse_clock",
+                        graded(share, warning=0.05, serious=0.25),
+                        f"{quantity} {least['value']:g} s",
+                        f"{least['value'] - 0.5:g} to {least['value'] + 0.5:g} s",
+                        share,
+                        "All values of this curve are whole seconds: this one, and each speedup made from it, is known "
+                        f"to {share:.1%} at best.",
+                    )
+
+
+@rule(TABLE_RULES)
+def parts_and_total(table: pd.DataFrame) -> Iterator[Finding]:
+    """A total time that is not the sum of initialisation and training beside it."""
+    parts = [lookup(measured(table, quantity)) for quantity in ("init_s", "wall_s")]
+    for row in measured(table, "job_s").to_dict("records"):
+        if not all(part(row) for part in parts):
+            continue
+        follows = sum(float(part(row)[0]["value"]) for part in parts)
+        if abs(follows - row["value"]) > 0.011:
+            off = row["value"] / follows - 1
+            yield Finding(
+                report_of(row), at(row), "parts_and_total", graded(off), f"{row['value']:g} s", f"{follows:g} s", off,
+                "The total was not computed from these parts, or one of the three is wrong.",
+            )  # fmt: skip
+
+
+@rule(TABLE_RULES)
+def epochs_and_job(table: pd.DataFrame) -> Iterator[Finding]:
+    """Epochs times the time of one epoch against the time of the job: they cannot exceed it, nor be a small part.
+
+    More than the job: the time of an epoch is not a typical one. Far less: the job did something else most of the time.
+    """
+    jobs, planned = lookup(measured(table, "job_s")), lookup(table[table["quantity"].eq("epochs_planned")])
+    for row in measured(table, "epoch_s").to_dict("records"):
+        if not jobs(row) or not planned(row):
+            continue
+        total, count = float(jobs(row)[0]["value"]), float(planned(row)[0]["value"])
+        follows = count * row["value"]
+        off = follows / total - 1
+        # An epoch's time is printed in whole seconds.
+        slack = count * 0.5 / total
+        if off > slack:
+            yield Finding(
+                report_of(row), at(row), "epochs_and_job", graded(off, serious=0.05),
+                f"{count:g} epochs of {row['value']:g} s = {follows:g} s", f"at most the job's {total:g} s", off,
+                "The epochs alone take longer than the whole job: the printed epoch time is no mean, but that of a "
+                "slow one (often the first, which reads the data).",
+            )  # fmt: skip
+        elif off < -0.4:
+            yield Finding(
+                report_of(row), at(row), "epochs_and_job", "warning",
+                f"{count:g} epochs of {row['value']:g} s = {follows:g} s", f"most of the job's {total:g} s", off,
+                f"The epochs account for {follows / total:.0%} of the job; {total - follows:.0f} s went elsewhere "
+                "(start, loading, a second round of training). A speedup of the job is then not one of the training.",
+            )  # fmt: skip
+
+
+@rule(TABLE_RULES)
+def faster_device(table: pd.DataFrame) -> Iterator[Finding]:
+    """A faster device that is not faster: something else limits both (input, host, network), and was measured instead.
+
+    The least to expect is the smaller of the ratios of peak arithmetic and of memory bandwidth (devices.csv); the rule
+    fires where not even half of that gain is seen.
+    """
+    with DEVICES.open() as file:
+        devices = {
+            row["gpu"]: (float(row["fp32_tflops"]), float(row["memory_gb_per_s"])) for row in csv.DictReader(file)
+        }
+    rows = measured(table, "images_per_s", "epoch_s")
+    rows = rows[rows["gpu"].isin(devices)]
+    key = [name for name in [*SETTING, *SIZE] if name not in ("gpu", "machine")] + ["experiment", "quantity"]
+    for _, same in rows.groupby(key, dropna=False, sort=False):
+        rates = same.assign(speed=same["value"].where(same["quantity"].ne("epoch_s"), 1 / same["value"]))
+        best: Sequence[Row] = rates.sort_values("speed").drop_duplicates("gpu", keep="last").to_dict("records")
+        for slow in best:
+            for fast in best:
+                expected = min(b / a for a, b in zip(devices[slow["gpu"]], devices[fast["gpu"]], strict=True))
+                gain = fast["speed"] / slow["speed"]
+                if expected > 1.2 and gain - 1 < 0.5 * (expected - 1):
+                    yield Finding(
+                        report_of(fast), f"{at(fast)}, against {slow['gpu']}", "faster_device", "serious",
+                        f"{gain:.2f}x ({slow['value']:g} and {fast['value']:g} {fast['unit']})",
+                        f"{expected:.1f}x or more by peak arithmetic and memory bandwidth", gain / expected - 1,
+                        "The device is not what limits this training; reading and preparing the input on the host is "
+                        "the usual reason. Then speedups here are those of the input, not of the training.",
+                    )  # fmt: skip
