@@ -1,6 +1,6 @@
 """The schema of conf/: every value that a run can be given, its type, its unit, and what may stand together.
 
-Composed by Hydra from conf/ (WHAT to run); `load` gives the checked dataclasses, or a ConfigError that a person can act on.
+Hydra composes conf/ (WHAT to run); `load` gives the checked dataclasses, or a ConfigError that a person can act on.
 """
 
 import hashlib
@@ -61,7 +61,7 @@ class Dataset:
 
 @dataclass
 class Optimizer:
-    """The update rule. The learning rate of a run is learning_rate times what learning_rate_scaling makes of the ranks."""
+    """The update rule. A run's learning rate is learning_rate times what learning_rate_scaling makes of the ranks."""
 
     name: str  # sgd | adam
     learning_rate: float
@@ -128,6 +128,10 @@ class Tracking:
     project: str
     entity: str | None
     sync: bool  # upload at the end of an experiment; while it runs nothing touches the network
+
+    def __post_init__(self) -> None:
+        """Check names."""
+        _check_choice("tracking.name", self.name, ("wandb", "none"))
 
 
 @dataclass
@@ -236,7 +240,7 @@ class Config:
                 total % self.ranks == 0,
                 "global_batch",
                 total,
-                f"must be a multiple of the {self.ranks} ranks (nodes={self.nodes} x ranks_per_node={self.ranks_per_node})",
+                f"must be a multiple of {self.ranks} ranks (nodes={self.nodes}, ranks_per_node={self.ranks_per_node})",
             )
             self.batch_per_rank = total // self.ranks
         else:
@@ -255,8 +259,7 @@ ConfigStore.instance().store(name="schema", node=Config)
 
 def _up_to(largest: int) -> str:
     """The powers of two below the largest, and the largest: 6 -> "1,2,4,6"."""
-    _check(largest >= 1, "nodes", largest, "must be 1 or more")
-    powers = [2**k for k in range(largest.bit_length()) if 2**k < largest]
+    powers = [2**k for k in range(max(largest, 0).bit_length()) if 2**k < largest]
     return ",".join(str(n) for n in [*powers, largest])
 
 
@@ -332,8 +335,20 @@ def resolved(config: Config) -> dict[str, Any]:
     return values
 
 
+def point_name(config: Config, arm: str | None = None) -> str:
+    """What tells a point from the others of its experiment: the values of the swept keys, and the arm."""
+    values = resolved(config)
+    parts = []
+    for key in config.sweep:
+        value: Any = values
+        for step in key.split("."):
+            value = value[step]
+        parts.append(value["name"] if isinstance(value, dict) else f"{key.split('.')[-1]}{value}")
+    return "-".join([*parts, *([arm] if arm else [])]) or config.model.name
+
+
 def config_hash(config: Config) -> str:
-    """Hexadecimal digest over what changes the measurement: not over paths, tracking, the number of repeats, the launcher."""
+    """Hexadecimal digest over what changes the measurement: not over names, paths, tracking or repeats."""
     values = {key: value for key, value in resolved(config).items() if key not in _NOT_MEASURED}
     del values["measure"]["repeats"], values["measure"]["name"]
     del values["launcher"]["timeout_s"], values["system"]["name"]

@@ -1,4 +1,4 @@
-"""The models, by name. Every file in this folder offers some, in a mapping `MODELS`: docs/adding.md says how to add one."""
+"""The models, by name. Every file in this folder offers some, in a mapping `MODELS`; docs/adding.md: how to add one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Builder(Protocol):
 
 
 def find(folders: Iterable[str]) -> dict[str, Builder]:
-    """All models that the files in `folders`, the path of this package, offer. Raises ValueError for a name taken twice."""
+    """All models of the files in `folders`, the path of this package. Raises ValueError for a name taken twice."""
     found: dict[str, Builder] = {}
     owners: dict[str, str] = {}
     for file in pkgutil.iter_modules(folders):
@@ -40,7 +40,7 @@ def build(name: str, image_size: int, channels: int, classes: int) -> tf_keras.M
     """The model `name`, with fresh weights.
 
     Maps images (batch, image_size, image_size, channels) to logits (batch, classes), which are float32 under every
-    dtype policy: a loss of 16-bit logits would lose its digits. The policy, `tf_keras.mixed_precision`, is the caller's.
+    dtype policy: a loss of 16-bit logits would lose its digits. The policy is the caller's.
     Raises ValueError for an unknown name, for images the model cannot take, and where it does not return logits.
     """
     import tf_keras
@@ -56,7 +56,8 @@ def build(name: str, image_size: int, channels: int, classes: int) -> tf_keras.M
         ) from error
     if tuple(model.output.shape) != (None, classes):
         raise ValueError(
-            f"model.name={name!r}: returns shape {tuple(model.output.shape)}; allowed: one logit a class, (None, {classes})"
+            f"model.name={name!r}: returns shape {tuple(model.output.shape)}; "
+            f"allowed: one logit a class, (None, {classes})"
         )
     if model.output.dtype != "float32":
         logits = tf_keras.layers.Activation("linear", dtype="float32", name="logits")(model.output)

@@ -1,4 +1,4 @@
-"""AlexNet with one tower: Krizhevsky, One weird trick for parallelizing convolutional neural networks, 2014 (1404.5997).
+"""AlexNet, one tower: Krizhevsky, One weird trick for parallelizing convolutional neural networks, 2014 (1404.5997).
 
 Its footnote gives 64, 192, 384, 384 and 256 filters. No grouped convolutions and no response normalisation: this is
 the AlexNet of Google's tf_cnn_benchmarks, which the studies of 2017 and 2018 ran. The AlexNet of 2012 has two towers,

@@ -1,0 +1,198 @@
+"""One rank of one run: compose, join the others, build, measure, record.
+
+`python -m train.launch` starts it on every rank. By hand it works the same under horovodrun, mpirun or srun:
+
+    horovodrun -np 2 python -m train experiment=weak_scaling model=resnet50 nodes=2
+"""
+
+import time
+
+FIRST_LINE_AT = time.time()
+
+import argparse  # noqa: E402
+import os  # noqa: E402
+import resource  # noqa: E402
+import socket  # noqa: E402
+import sys  # noqa: E402
+import traceback  # noqa: E402
+from datetime import UTC, datetime  # noqa: E402
+from pathlib import Path  # noqa: E402
+
+from train import distribution, folders, parts, placement  # noqa: E402
+from train.config import Config, ConfigError, config_hash, load, point_name, resolved  # noqa: E402
+from train.phases import PhaseClock  # noqa: E402
+from train.record import RECORD_NAME, Failure, Rank, dumps, write_atomically  # noqa: E402
+
+
+def train(config: Config, clock: PhaseClock, part: parts.Part, joined: distribution.Distribution) -> None:
+    """Build, measure and evaluate on this rank; what it measured goes into `part` as it comes.
+
+    Raises ConfigError, NotFinite, or what TensorFlow and Horovod raise.
+    """
+    import tensorflow as tf
+    import tf_keras
+
+    from train import environment, measure, step
+    from train.datasets import DATASETS
+    from train.models import build
+
+    clock.enter("data")
+    data = DATASETS[config.dataset.name](config, joined.rank)
+    clock.enter("build")
+    tf_keras.utils.set_random_seed(config.seed)
+    tf_keras.mixed_precision.set_global_policy(step.POLICIES[config.precision])
+    model = build(config.model.name, config.model.image_size, config.dataset.channels, config.dataset.classes)
+    optimizer = step.make_optimizer(config.optimizer, joined.size, config.precision)
+    optimizer.build(model.trainable_variables)
+    clock.enter("broadcast")
+    joined.broadcast([*model.variables, *optimizer.variables()])
+    tf.test.experimental.sync_devices()
+
+    train_step = step.make_train_step(model, optimizer, joined)
+    if config.measure.epochs:
+        measured = measure.train_epochs(
+            train_step, step.make_evaluation_step(model), model, data, config.measure.epochs, joined, clock
+        )
+    else:
+        measured = measure.time_steps(
+            train_step, data, config.measure.warm_up_steps, config.measure.timed_steps, joined, clock
+        )
+    part.rank.warm_up_step_times_s = measured.warm_up_step_times_s
+    part.rank.step_times_s = measured.step_times_s
+    part.losses, part.epochs = measured.losses, measured.epochs
+    if data.dropped_samples:
+        part.notes.append(f"{data.dropped_samples} samples an epoch left out: less than one global batch")
+    if config.distribution.allreduce:
+        part.weights_differ = distribution.weights_differ(joined, model.trainable_variables)
+        if part.weights_differ:
+            raise RuntimeError("the ranks hold different weights after training: gradients were not averaged")
+    hosts = {host.host: host for host in joined.gather(environment.host(len(placement.usable_cores())))}
+    if joined.rank == 0:
+        part.environment = environment.collect(list(hosts.values()))
+
+
+def start_tensorflow(config: Config, local_rank: int, threads: int) -> str | None:
+    """Import TensorFlow with its thread pools and its GPU set; gives the GPU's name, or None. Raises ConfigError."""
+    # TensorFlow loads one Keras with itself; tf_keras is the one in use, and loading Keras 3 too would take 2 s.
+    os.environ["TF_USE_LEGACY_KERAS"] = "1"
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+    if config.device == "cpu":
+        os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+    distribution.prepare(config.distribution)
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(threads)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    if config.device == "cpu":
+        return None
+    gpus = tf.config.list_physical_devices("GPU")
+    if local_rank >= len(gpus):
+        raise ConfigError(
+            f"device=gpu: local rank {local_rank} on {socket.gethostname()} finds {len(gpus)} GPUs; "
+            "allowed are at most as many ranks_per_node as a node has GPUs, or device=cpu"
+        )
+    tf.config.set_visible_devices(gpus[local_rank], "GPU")
+    tf.config.experimental.set_memory_growth(gpus[local_rank], True)
+    return tf.config.experimental.get_device_details(gpus[local_rank]).get("device_name", "GPU")
+
+
+def bind_cores(config: Config, local_rank: int) -> list[int]:
+    """Bind this process to its cores, as a launcher's plan would: gives them."""
+    available = placement.usable_cores()
+    nodes_here = max(1, placement.local_size() // config.ranks_per_node)
+    per_node = config.system.cores_per_node or placement.cores_per_node(len(available), nodes_here)
+    threads = config.threads_per_rank or placement.threads_per_rank(per_node, config.ranks_per_node)
+    cores = placement.cores_of_rank(available, local_rank, config.ranks_per_node, per_node, threads)
+    placement.bind(cores)
+    return cores
+
+
+def record_by_hand(config: Config, joined: distribution.Distribution, part: parts.Part, clock: PhaseClock) -> None:
+    """Write the record where no launcher does: rank 0 from the parts of all, without the phase `exit`."""
+    everyone = joined.gather(part)
+    if joined.rank != 0:
+        return
+    digest, point = config_hash(config), point_name(config)
+    home = folders.point_folder(Path(config.results), config.experiment, point, digest)
+    repeat = 0
+    while folders.completed(home, repeat):
+        repeat += 1
+    folder, generation = folders.new_run(home, repeat)
+    job_s = sum(part.rank.phases_s.values())
+    record = parts.assemble(
+        everyone,
+        failure=None,
+        identity={
+            "experiment": config.experiment,
+            "point": point,
+            "repeat": repeat,
+            "generation": generation,
+            "config_hash": digest,
+            "config": resolved(config),
+            "command": ["python", "-m", "train", *sys.argv[1:]],
+        },
+        started_at=datetime.fromtimestamp(FIRST_LINE_AT, UTC).isoformat(timespec="seconds"),
+        job_s=job_s,
+        ended_at=0.0,
+        cores_shared=len({r.rank.host for r in everyone}) == 1
+        and placement.shared([other.rank.cores for other in everyone]),
+    )
+    write_atomically(folder / RECORD_NAME, dumps(record))
+    print(f"{folder / RECORD_NAME}: {record.summary}")
+
+
+def main() -> int:
+    """Run one rank; the exit status is 0 only where it measured all that it was asked for."""
+    parser = argparse.ArgumentParser(prog="python -m train", description=__doc__.splitlines()[0])
+    parser.add_argument("--run-dir", type=Path, help="given by the launcher: where this run leaves its parts and logs")
+    parser.add_argument("overrides", nargs="*", help="Hydra overrides, as experiment=weak_scaling nodes=2")
+    arguments = parser.parse_intermixed_args()
+    rank = placement.global_rank()
+    if arguments.run_dir:
+        log = os.open(parts.log_path(arguments.run_dir, rank), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        os.dup2(log, sys.stdout.fileno())
+        os.dup2(log, sys.stderr.fileno())
+    clock = PhaseClock(float(os.environ.get("KIT_JOB_STARTED_AT", FIRST_LINE_AT)), str(rank))
+    clock.enter("import", at=FIRST_LINE_AT)
+
+    local_rank = placement.local_rank()
+    part = parts.Part(Rank(rank, local_rank, 0, socket.gethostname(), [], None, {}, [], [], 0))
+    failure: Failure | None = None
+    try:
+        config = load(arguments.overrides)
+        part.rank.cores = bind_cores(config, local_rank)
+        part.rank.gpu = start_tensorflow(config, local_rank, len(part.rank.cores))
+        if config.distribution.backend == "horovod":
+            import horovod.tensorflow  # noqa: F401
+        clock.enter("init")
+        joined = distribution.join(config)
+        part.rank.rank, part.rank.local_rank = joined.rank, joined.local_rank
+        part.rank.node = joined.rank // config.ranks_per_node
+        train(config, clock, part, joined)
+    except Exception as error:
+        kind = "" if isinstance(error, ConfigError) else f"{type(error).__name__}: "
+        failure = Failure(
+            reason=f"{kind}{error}",
+            rank=part.rank.rank,
+            host=part.rank.host,
+            phase=clock.phase,
+            step=getattr(error, "step", None),
+        )
+        print(f"rank {rank} on {part.rank.host} failed in phase {clock.phase}: {failure.reason}", file=sys.stderr)
+        if not isinstance(error, ConfigError):
+            traceback.print_exc()
+    part.failure = failure
+    part.rank.phases_s = clock.stop()
+    part.rank.peak_memory_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    if arguments.run_dir:
+        parts.write(arguments.run_dir, part)
+    elif failure is None:
+        record_by_hand(config, joined, part, clock)
+    if failure:
+        sys.stderr.flush()
+        os._exit(1)  # at a normal exit Horovod would wait for ranks that are not coming
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,45 @@
+"""The datasets, by name. Every file here offers some, in a mapping `DATASETS`: docs/adding.md says how to add one."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from train.config import Config
+
+
+class Data(Protocol):
+    """What one rank reads. Images (batch, size, size, channels), labels (batch,) integers from 0."""
+
+    batch_per_rank: int
+    steps_per_epoch: int | None  # the same on every rank; None: there are no epochs
+    dropped_samples: int  # of all ranks together, per epoch: less than one global batch
+
+    def training(self, epoch: int) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
+        """The batches of this rank in this epoch; the order depends on the seed and the epoch alone."""
+
+    def validation(self) -> Iterator[tuple[tf.Tensor, tf.Tensor, tf.Tensor]]:
+        """Batches with a weight per sample, 0 for padding: as many on every rank; together each sample once."""
+
+
+class Builder(Protocol):
+    """Opens one dataset for one rank; TensorFlow is imported when it is called, not before."""
+
+    def __call__(self, config: Config, rank: int) -> Data:
+        """What this rank reads. Raises ConfigError where the data cannot serve that many ranks."""
+
+
+def find(folders: Iterable[str]) -> dict[str, Builder]:
+    """All datasets that the files in `folders`, the path of this package, offer."""
+    found: dict[str, Builder] = {}
+    for file in pkgutil.iter_modules(folders):
+        found |= importlib.import_module(f"{__name__}.{file.name}").DATASETS
+    return found
+
+
+DATASETS: dict[str, Builder] = find(__path__)

@@ -1,0 +1,40 @@
+"""Random images that are made once, on the device: the training step without its input."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from train.config import Config
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+
+class Synthetic:
+    """One batch, again and again."""
+
+    steps_per_epoch = None
+    dropped_samples = 0
+
+    def __init__(self, config: Config, rank: int) -> None:
+        """Draw the batch of this rank."""
+        import tensorflow as tf
+
+        size, batch = config.model.image_size, config.batch_per_rank or 0
+        self.batch_per_rank = batch
+        random = tf.random.Generator.from_seed(config.seed + rank)
+        self._images = random.normal((batch, size, size, config.dataset.channels))
+        self._labels = random.uniform((batch,), 0, config.dataset.classes, dtype=tf.int32)
+
+    def training(self, epoch: int) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
+        """The same batch without end."""
+        return itertools.repeat((self._images, self._labels))
+
+    def validation(self) -> Iterator[tuple[tf.Tensor, tf.Tensor, tf.Tensor]]:
+        """Nothing: random labels cannot be learnt."""
+        return iter(())
+
+
+DATASETS = {"synthetic": Synthetic}

@@ -1,0 +1,147 @@
+"""How the ranks of a job find each other and exchange gradients: alone, or with Horovod.
+
+Import TensorFlow after `prepare`: both read their settings when they load.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import TYPE_CHECKING, Any, Protocol
+
+from train.config import Config, ConfigError
+from train.config import Distribution as Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    import tensorflow as tf
+
+
+class Distribution(Protocol):
+    """What training needs from a backend."""
+
+    rank: int
+    size: int
+    local_rank: int
+
+    def tape(self, tape: tf.GradientTape) -> tf.GradientTape:
+        """The tape whose gradients are those of the whole job."""
+
+    def broadcast(self, variables: Sequence[tf.Variable]) -> None:
+        """Give every rank the values of rank 0."""
+
+    def average(self, variables: Sequence[tf.Variable]) -> None:
+        """Give every rank the mean over ranks."""
+
+    def sum(self, values: np.ndarray) -> np.ndarray:
+        """The element-wise sum over ranks, on every rank."""
+
+    def gather(self, value: Any) -> list[Any]:
+        """The values of all ranks, in the order of ranks, on every rank."""
+
+    def barrier(self) -> None:
+        """Return when all ranks have called it."""
+
+
+def prepare(settings: Settings) -> None:
+    """Put Horovod's settings where it reads them when it starts; what the user has set stays."""
+    os.environ.setdefault("HOROVOD_CYCLE_TIME", str(settings.cycle_time_ms))
+    os.environ.setdefault("HOROVOD_FUSION_THRESHOLD", str(settings.fusion_threshold_bytes))
+
+
+class Alone:
+    """One process, without Horovod."""
+
+    rank, size, local_rank = 0, 1, 0
+
+    def tape(self, tape: tf.GradientTape) -> tf.GradientTape:
+        """The tape as it is."""
+        return tape
+
+    def broadcast(self, variables: Sequence[tf.Variable]) -> None:
+        """Nobody to tell."""
+
+    def average(self, variables: Sequence[tf.Variable]) -> None:
+        """Nothing to average with."""
+
+    def sum(self, values: np.ndarray) -> np.ndarray:
+        """The values themselves."""
+        return values
+
+    def gather(self, value: Any) -> list[Any]:
+        """The value alone."""
+        return [value]
+
+    def barrier(self) -> None:
+        """Nobody to wait for."""
+
+
+class Horovod:
+    """Ranks joined by Horovod. Raises ConfigError where they are not as many as asked for."""
+
+    def __init__(self, settings: Settings, ranks: int) -> None:
+        """Meet the other ranks."""
+        import horovod.tensorflow as hvd
+        import tensorflow as tf
+
+        hvd.init()
+        if hvd.size() != ranks:
+            raise ConfigError(
+                f"nodes x ranks_per_node={ranks}: Horovod's size is {hvd.size()}. "
+                + (
+                    "Each process started alone: start them with horovodrun or mpirun, or with srun and the --mpi "
+                    "that the MPI library was built for (srun --mpi=list), and without --cleanenv in a container"
+                    if hvd.size() == 1
+                    else "Start as many processes as nodes x ranks_per_node, or change those"
+                )
+            )
+        self._hvd, self._tf, self._settings = hvd, tf, settings
+        self.rank, self.size, self.local_rank = hvd.rank(), hvd.size(), hvd.local_rank()
+
+    def tape(self, tape: tf.GradientTape) -> tf.GradientTape:
+        """A tape that averages gradients over ranks, unless the run is a control without allreduce."""
+        if not self._settings.allreduce:
+            return tape
+        return self._hvd.DistributedGradientTape(tape, groups=1 if self._settings.grouped else None)
+
+    def broadcast(self, variables: Sequence[tf.Variable]) -> None:
+        """Give every rank the values of rank 0."""
+        self._hvd.broadcast_variables(variables, root_rank=0)
+
+    def average(self, variables: Sequence[tf.Variable]) -> None:
+        """Give every rank the mean over ranks."""
+        if variables:
+            means = self._hvd.grouped_allreduce([v.value() for v in variables], op=self._hvd.Average)
+            for variable, mean in zip(variables, means, strict=True):
+                variable.assign(mean)
+
+    def sum(self, values: np.ndarray) -> np.ndarray:
+        """The element-wise sum over ranks, on every rank."""
+        return self._hvd.allreduce(self._tf.constant(values), op=self._hvd.Sum).numpy()
+
+    def gather(self, value: Any) -> list[Any]:
+        """The values of all ranks, in the order of ranks, on every rank."""
+        from horovod.tensorflow.functions import allgather_object
+
+        return allgather_object(value)
+
+    def barrier(self) -> None:
+        """Return when all ranks have called it."""
+        self._hvd.allreduce(self._tf.zeros(1), op=self._hvd.Sum, name="barrier").numpy()
+
+
+def join(config: Config) -> Distribution:
+    """The backend that the configuration names, with all ranks met. Raises ConfigError."""
+    if config.distribution.backend == "none":
+        return Alone()
+    return Horovod(config.distribution, config.ranks)
+
+
+def weights_differ(distribution: Distribution, variables: Sequence[tf.Variable]) -> bool:
+    """Whether any two ranks hold different values: compares a digest per rank, so 32 bytes travel."""
+    digest = hashlib.sha256()
+    for variable in variables:
+        digest.update(variable.numpy().tobytes())
+    return len(set(distribution.gather(digest.digest()))) > 1

@@ -1,0 +1,114 @@
+"""What a run was made with: the machine, the versions, the variables. Read once per job, outside every timed phase."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import re
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+
+from train.record import Environment, Host
+
+_PREFIXES = ("HOROVOD_", "TF_", "OMP_", "OMPI_", "MV2_", "NCCL_", "SLURM_", "CUDA_", "KMP_")
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
+_PACKAGES = ("tensorflow", "tensorflow-cpu", "tf_keras", "horovod", "numpy", "hydra-core", "wandb", "nvidia-nccl-cu12")
+
+
+def _output(*command: str) -> str | None:
+    """What a command prints, or None where it is not there or fails."""
+    if not shutil.which(command[0]):
+        return None
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20, cwd=Path(__file__).parent)
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def cpu_model() -> str:
+    """The processor's name as Linux gives it."""
+    cpuinfo = Path("/proc/cpuinfo")
+    found = re.search(r"model name\s*:\s*(.+)", cpuinfo.read_text()) if cpuinfo.exists() else None
+    return found[1].strip() if found else platform.machine()
+
+
+def memory_bytes() -> int:
+    """The memory of this machine."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def gpus() -> list[str]:
+    """The NVIDIA GPUs of this machine, by name."""
+    return (_output("nvidia-smi", "--query-gpu=name", "--format=csv,noheader") or "").splitlines()
+
+
+def host(usable_cores: int) -> Host:
+    """This machine, with the number of its cores that the job may use."""
+    return Host(
+        host=socket.gethostname(),
+        cpu_model=cpu_model(),
+        cores=usable_cores,
+        memory_bytes=memory_bytes(),
+        kernel=platform.release(),
+        gpus=gpus(),
+    )
+
+
+def versions() -> dict[str, str]:
+    """The versions of Python and of the packages that can change a measurement, where installed."""
+    found = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def horovod_built_with() -> list[str]:
+    """The controllers and operations that Horovod was compiled with."""
+    import horovod.tensorflow as hvd
+
+    built = {"mpi": hvd.mpi_built(), "gloo": hvd.gloo_built(), "nccl": bool(hvd.nccl_built()), "cuda": hvd.cuda_built()}
+    return sorted(name for name, there in built.items() if there)
+
+
+def mpi_version() -> str | None:
+    """The MPI on the path, by its own words."""
+    text = _output("mpirun", "--version")
+    return text.splitlines()[0] if text else None
+
+
+def git_state() -> tuple[str | None, bool | None]:
+    """The commit of the kit's code, and whether the tree differs from it; None, None outside a checkout."""
+    commit = _output("git", "rev-parse", "HEAD")
+    if commit is None:
+        return None, None
+    return commit, bool(_output("git", "status", "--porcelain"))
+
+
+def variables() -> dict[str, str]:
+    """The environment variables that can change a measurement; those that look like secrets are left out."""
+    return {
+        name: value
+        for name, value in sorted(os.environ.items())
+        if name.startswith(_PREFIXES) and not _SECRET.search(name)
+    }
+
+
+def collect(hosts: list[Host]) -> Environment:
+    """Everything of the above, for the hosts of the job."""
+    commit, dirty = git_state()
+    return Environment(
+        hosts=hosts,
+        versions=versions(),
+        horovod_built_with=horovod_built_with(),
+        mpi=mpi_version(),
+        nccl=versions().get("nvidia-nccl-cu12"),
+        image=os.environ.get("KIT_IMAGE"),
+        image_digest=os.environ.get("KIT_IMAGE_DIGEST"),
+        git_commit=commit,
+        git_dirty=dirty,
+        variables=variables(),
+    )

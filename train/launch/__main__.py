@@ -1,0 +1,231 @@
+"""Run an experiment: expand it into points, launch each, go on after a failed one, resume what was interrupted.
+
+python -m train.launch experiment=weak_scaling nodes=2 model=resnet50,vgg16
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import psutil
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from train import environment, folders, parts, placement, tracking
+from train.config import ConfigError, config_hash, resolved
+from train.launch import failure, preflight
+from train.launch.commands import command
+from train.launch.job import Job, Outcome, make_job, planned_cores
+from train.launch.points import Point, expand
+from train.launch.run import Interrupted, interrupts_raise, run
+from train.record import RECORD_NAME, RunRecord, dumps, write_atomically
+
+_LOG_LINES = 12
+
+
+@dataclass(frozen=True)
+class Run:
+    """One launch that is to be made, or that was made before."""
+
+    point: Point
+    repeat: int
+
+    @property
+    def home(self) -> Path:
+        """The folder of this point in this configuration."""
+        config = self.point.config
+        return folders.point_folder(Path(config.results), config.experiment, self.point.name, config_hash(config))
+
+    @property
+    def label(self) -> str:
+        """How the screen names it."""
+        return f"{self.point.name} r{self.repeat}"
+
+
+def make_record(run: Run, job: Job, outcome: Outcome, generation: int) -> RunRecord:
+    """Put the parts of the ranks, and what the launcher saw, into one record."""
+    config = run.point.config
+    left = parts.read(job.folder)
+    return parts.assemble(
+        left,
+        failure=failure.find(job, outcome, left, config.launcher.timeout_s),
+        identity={
+            "experiment": config.experiment,
+            "point": run.point.name,
+            "repeat": run.repeat,
+            "generation": generation,
+            "config_hash": config_hash(config),
+            "config": resolved(config),
+            "command": ["python", "-m", "train", *run.point.overrides],
+        },
+        started_at=datetime.fromtimestamp(outcome.started_at, UTC).isoformat(timespec="seconds"),
+        job_s=outcome.job_s,
+        ended_at=outcome.job_s,
+        cores_shared=placement.shared(planned_cores(config, placement.usable_cores())),
+    )
+
+
+def measure(planned: Run) -> RunRecord:
+    """Launch one run and write its record, complete or failed.
+
+    Raises OSError where the folder or the record cannot be written, and Interrupted after the record of the
+    interruption is written.
+    """
+    folder, generation = folders.new_run(planned.home, planned.repeat)
+    job = make_job(planned.point, folder.resolve())
+    interruption: Interrupted | None = None
+    try:
+        outcome = run(job, planned.point.config.launcher.timeout_s)
+    except Interrupted as caught:
+        interruption, outcome = caught, caught.outcome  # type: ignore[attr-defined]
+    record = make_record(planned, job, outcome, generation)
+    write_atomically(folder / RECORD_NAME, dumps(record))
+    if interruption:
+        raise interruption
+    return record
+
+
+def describe_failure(record: RunRecord) -> str:
+    """What failed, where, and the end of the log of the rank that failed first."""
+    found = record.failure
+    assert found is not None
+    where = f" on rank {found.rank} ({found.host})" if found.rank is not None else ""
+    when = f" in phase {found.phase}" if found.phase else ""
+    text = f"{record.point} r{record.repeat} failed{where}{when}: {found.reason}"
+    if found.log and Path(found.log).exists():
+        lines = Path(found.log).read_text(errors="replace").splitlines()[-_LOG_LINES:]
+        text += f"\n  log: {found.log}\n" + "\n".join(f"  | {line}" for line in lines)
+    return text
+
+
+def expected_s(planned: Run, known: dict[str, list[float]]) -> float | None:
+    """Seconds that a run will take: the mean of its point's earlier runs, else of all points'; None where none ran."""
+    times = known.get(planned.point.name) or [s for times in known.values() for s in times]
+    return sum(times) / len(times) if times else None
+
+
+def in_words(seconds: float | None) -> str:
+    """A time that is left, in words."""
+    if seconds is None:
+        return "time left: known after the first point"
+    return f"about {int(seconds // 60)} min {int(seconds % 60):02d} s left"
+
+
+def run_all(planned: list[Run], force: bool, console: Console) -> list[str]:
+    """Measure what is not measured, and say what failed. Raises Interrupted."""
+    known: dict[str, list[float]] = {}
+    todo, failed = [], []
+    for item in planned:
+        done = None if force else folders.completed(item.home, item.repeat)
+        if done is None:
+            todo.append(item)
+        else:
+            known.setdefault(item.point.name, []).append(done.job_s)
+    if len(todo) < len(planned):
+        console.print(f"{len(planned) - len(todo)} of {len(planned)} runs are measured already; FORCE=1 measures again")
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, TextColumn("{task.fields[left]}"), console=console, disable=not todo) as progress:
+        bar = progress.add_task("", total=len(todo), left=in_words(None))
+        for number, item in enumerate(todo):
+            expected = [expected_s(other, known) for other in todo[number:]]
+            left = sum(s for s in expected if s is not None) if expected[0] is not None else None
+            progress.update(bar, description=item.label, left=in_words(left))
+            try:
+                record = measure(item)
+            except OSError as error:
+                failed.append(f"{item.label}: {error.filename}: {error.strerror}")
+                console.print(f"[red]error:[/red] {failed[-1]}", highlight=False)
+                progress.advance(bar)
+                continue
+            known.setdefault(item.point.name, []).append(record.job_s)
+            if record.status == "failed":
+                failed.append(item.label)
+                console.print(f"[red]error:[/red] {describe_failure(record)}", highlight=False, markup=True)
+            elif not console.is_terminal:
+                console.print(f"[{number + 1}/{len(todo)}] {item.label}: {record.job_s:.0f} s; {in_words(left)}")
+            progress.advance(bar)
+    return failed
+
+
+def records_of(planned: Sequence[Run]) -> list[Path]:
+    """All records below the folders of the runs, of every generation."""
+    homes = {item.home for item in planned}
+    return sorted(path for home in homes for path in home.glob(f"*/{RECORD_NAME}"))
+
+
+def show_plan(points: Sequence[Point], repeats: int, console: Console) -> None:
+    """What will be run, as a table."""
+    table = Table("point", "ranks", "cores a node", "threads a rank", "batch a rank", "global batch", "steps")
+    for point in points:
+        config = point.config
+        steps = f"{config.measure.epochs} epochs" if config.measure.epochs else str(config.measure.timed_steps)
+        numbers = (config.ranks, config.system.cores_per_node, config.threads_per_rank, config.batch_per_rank)
+        table.add_row(point.name, *map(str, numbers), str(config.global_batch), steps)
+    console.print(table)
+    console.print(f"{len(points)} points x {repeats} repeats; every repeat is a launch of its own")
+
+
+def mirror(planned: Sequence[Run], console: Console) -> None:
+    """Mirror the records to tracking, after all measuring."""
+    settings = planned[0].point.config.tracking
+    for problem in tracking.mirror(records_of(planned), settings):
+        console.print(f"[yellow]warning:[/yellow] {problem}", highlight=False)
+    if settings.sync:
+        try:
+            tracking.sync(Path(planned[0].point.config.results))
+        except tracking.SyncError as error:
+            console.print(f"[yellow]warning:[/yellow] {error}", highlight=False)
+
+
+def main() -> int:
+    """Expand, check, run, mirror. The exit status is 0 only where every run of the experiment is complete."""
+    parser = argparse.ArgumentParser(prog="python -m train.launch", description=__doc__.splitlines()[0])
+    parser.add_argument("--dry-run", action="store_true", help="print the plan and the commands, start nothing")
+    parser.add_argument("--force", action="store_true", help="measure again what is measured: adds, replaces nothing")
+    parser.add_argument("overrides", nargs="*", help="experiment=weak_scaling nodes=2 model=vgg16,resnet50 ...")
+    arguments = parser.parse_intermixed_args()
+    console = Console(soft_wrap=True)
+    available = placement.usable_cores()
+    try:
+        points = expand(arguments.overrides, len(available))
+        preflight.check_gpus(points, environment.gpus())
+        preflight.check_memory(points, psutil.virtual_memory().available)
+    except ConfigError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    repeats = points[0].config.measure.repeats
+    show_plan(points, repeats, console)
+    for warning in preflight.warnings(points):
+        console.print(f"[yellow]warning:[/yellow] {warning}", highlight=False)
+    # Repeats are the outer loop: arms and points interleave, so that a slow drift of the machine falls on all alike.
+    planned = [Run(point, repeat) for repeat in range(repeats) for point in points]
+    if arguments.dry_run:
+        for point in points:
+            print(shlex.join(command(make_job(point, Run(point, 0).home / "r0"))))
+        return 0
+    interruption = None
+    failed: list[str] = []
+    with interrupts_raise():
+        try:
+            failed = run_all(planned, arguments.force, console)
+        except Interrupted as caught:
+            interruption = caught
+            console.print(f"interrupted by {caught}: what was measured is kept, the same command goes on from here")
+    mirror(planned, console)
+    if interruption:
+        return 128 + interruption.signal
+    if failed:
+        console.print(f"[red]{len(failed)} of {len(planned)} runs failed:[/red] {', '.join(failed)}", highlight=False)
+        console.print("The same command runs only these again.")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,45 @@
+"""From a job to the command that starts it: pure functions."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from train.launch.job import Job
+
+
+def alone(job: Job) -> list[str]:
+    """One process, without any launcher."""
+    return list(job.argv)
+
+
+def _host_slots(job: Job) -> str:
+    slots: dict[str, int] = {}
+    for host in job.hosts:
+        slots[host] = slots.get(host, 0) + job.ranks_per_node
+    return ",".join(f"{host}:{count}" for host, count in slots.items())
+
+
+def gloo(job: Job) -> list[str]:
+    """Horovod's own Gloo launcher."""
+    launcher = [sys.executable, "-m", "train.launch.gloo"]
+    return [*launcher, "--ranks", str(job.ranks), "--hosts", _host_slots(job), "--", *job.argv]
+
+
+def mpirun(job: Job) -> list[str]:
+    """Open MPI's mpirun. The ranks bind themselves, so that a node has the same cores under every launcher."""
+    command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--tag-output"]
+    command += ["-np", str(job.ranks), "-H", _host_slots(job)]
+    # A rank that waits for a message must not take the core from one that computes.
+    command += ["--mca", "mpi_yield_when_idle", "1"]
+    for name in sorted(job.env):
+        command += ["-x", name]
+    return [*command, *job.argv]
+
+
+COMMANDS: dict[str, Callable[[Job], list[str]]] = {"none": alone, "gloo": gloo, "mpi": mpirun}
+
+
+def command(job: Job) -> list[str]:
+    """The command that starts all ranks of the job."""
+    return COMMANDS[job.controller](job)

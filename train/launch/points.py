@@ -1,0 +1,85 @@
+"""From an experiment to its points: pure, but for reading conf/."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException
+
+from train import placement
+from train.config import Config, ConfigError, compose_config, load, point_name
+
+
+@dataclass(frozen=True)
+class Point:
+    """One configuration to measure, and the overrides that compose it again, on every rank."""
+
+    name: str
+    overrides: tuple[str, ...]
+    config: Config
+
+
+def _parse(overrides: list[str]) -> list[Override]:
+    try:
+        return OverridesParser.create().parse_overrides(overrides)
+    except HydraException as error:
+        raise ConfigError(f"{error}; allowed are overrides as key=value") from error
+
+
+def _choices(key: str, values: str) -> list[str]:
+    """The overrides that a sweep of `key` over Hydra's comma-separated `values` stands for."""
+    override = _parse([f"{key}={values}"])[0]
+    if not override.is_sweep_override():
+        return [f"{key}={values}"]
+    return [f"{key}={choice}" for choice in override.sweep_string_iterator()]
+
+
+def _nodes(overrides: list[str]) -> list[int]:
+    """The numbers of nodes that overrides name."""
+    return [int(value) for key, _, value in (item.partition("=") for item in overrides) if key == "nodes"]
+
+
+def expand(overrides: list[str], machine_cores: int) -> list[Point]:
+    """The points of the experiment that the overrides name, in the order to run them.
+
+    A comma-separated override (`model=vgg16,resnet50`) is swept, as in Hydra's multirun. It replaces the sweep that
+    the experiment has over the same key, as a single value does too; only `nodes=N`, where the experiment sweeps the
+    nodes, means up to N. A node has the same cores at every point: system.cores_per_node, or the cores of this machine
+    divided by the largest number of nodes. Raises ConfigError.
+    """
+    given = _parse(overrides)
+    plain = [item.input_line or "" for item in given if not item.is_sweep_override()]
+    asked = {item.key_or_group: item for item in given}
+    experiment = compose_config(plain)
+
+    def swept() -> list[list[str]]:
+        choices = {key: _choices(key, values) for key, values in dict(experiment.sweep).items()}
+        for key, item in asked.items():
+            if item.is_sweep_override():
+                choices[key] = [f"{key}={choice}" for choice in item.sweep_string_iterator()]
+            elif key in choices and key != "nodes":
+                choices[key] = [item.input_line or ""]
+        return list(choices.values())
+
+    arms = {name: list(extra) for name, extra in dict(experiment.arms).items()} or {None: []}
+    largest = max([experiment.nodes, *(n for extra in arms.values() for n in _nodes(extra))])
+    if experiment.system.cores_per_node is None:
+        per_node = placement.cores_per_node(machine_cores, largest)
+        plain.append(f"system.cores_per_node={per_node}")
+        experiment = compose_config(plain)
+    points = []
+    swept_keys = set(dict(experiment.sweep)) | {key for key, item in asked.items() if item.is_sweep_override()}
+    kept = [line for line in plain if line.partition("=")[0] not in swept_keys]
+    for combination in itertools.product(*swept()):
+        for arm, extra in arms.items():
+            lines = [*kept, *combination, *extra]
+            config = load(lines)
+            if config.threads_per_rank is None:
+                cores = config.system.cores_per_node or 1
+                lines.append(f"threads_per_rank={placement.threads_per_rank(cores, config.ranks_per_node)}")
+                config = load(lines)
+            points.append(Point(point_name(config, arm), tuple(lines), config))
+    return points

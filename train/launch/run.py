@@ -1,0 +1,118 @@
+"""Start a job, wait for its end, leave nothing behind."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psutil
+
+from train.launch.commands import command
+from train.launch.job import Job, Outcome
+
+_JOB_ID = "KIT_JOB_ID"  # in the environment of every process of a job: how strays are found
+_POLL_S = 0.2
+_GRACE_S = 8.0  # Horovod's launcher gives its ranks 5 s
+_PR_SET_PDEATHSIG = 1
+
+
+class Interrupted(BaseException):
+    """The user, or the system, asked this program to end."""
+
+    def __init__(self, signal_number: int) -> None:
+        """Keep which signal it was."""
+        self.signal = signal.Signals(signal_number)
+        super().__init__(self.signal.name)
+
+
+@contextmanager
+def interrupts_raise() -> Iterator[None]:
+    """Within this block SIGINT and SIGTERM raise Interrupted."""
+
+    def interrupt(number: int, _frame: object) -> None:
+        raise Interrupted(number)
+
+    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _end_with_parent() -> None:
+    """In the child: get a SIGTERM when the launcher dies, even by SIGKILL."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def _strays(job_id: str) -> list[psutil.Process]:
+    """All processes of this machine that belong to the job, whoever their parent is."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.pid != os.getpid() and process.environ().get(_JOB_ID) == job_id:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def _end(child: subprocess.Popen, job_id: str) -> None:
+    """End the job: ask, wait, force."""
+    if child.poll() is None:
+        child.terminate()
+        try:
+            child.wait(_GRACE_S)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+    for process in _strays(job_id):
+        try:
+            process.kill()
+        except psutil.NoSuchProcess:
+            continue
+
+
+def run(job: Job, timeout_s: float) -> Outcome:
+    """Run the job to its end. No process of it is left, whatever happens.
+
+    Raises OSError where the command cannot be started, and Interrupted, with the outcome as its `outcome`, on SIGINT or
+    SIGTERM.
+    """
+    job_id = uuid.uuid4().hex
+    started_at, begin = time.time(), time.perf_counter()
+    environment = {**os.environ, **job.env, _JOB_ID: job_id, "KIT_JOB_STARTED_AT": repr(started_at)}
+    log = job.folder / "launcher.log"
+    ended_by = None
+    with log.open("wb") as output:
+        child = subprocess.Popen(
+            command(job),
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # Ctrl-C reaches this program alone, which then ends the job in order
+            preexec_fn=_end_with_parent,
+        )
+        interruption: Interrupted | None = None
+        try:
+            while child.poll() is None:
+                if time.perf_counter() - begin > timeout_s:
+                    ended_by = "timeout"
+                    break
+                time.sleep(_POLL_S)
+        except Interrupted as caught:
+            interruption, ended_by = caught, caught.signal.name
+        job_s = time.perf_counter() - begin
+        _end(child, job_id)
+    outcome = Outcome(started_at, job_s, child.returncode, ended_by, log.read_text(errors="replace"))
+    if interruption:
+        interruption.outcome = outcome  # type: ignore[attr-defined]
+        raise interruption
+    return outcome

@@ -1,0 +1,79 @@
+"""Which cores a rank computes on, and how many threads: decided before TensorFlow starts its own."""
+
+import os
+from collections.abc import Sequence
+
+# How each launcher tells a process its place among those of its host. Horovod's own comes first.
+_LOCAL_RANK_VARIABLES = (
+    "HOROVOD_LOCAL_RANK",
+    "OMPI_COMM_WORLD_LOCAL_RANK",
+    "MV2_COMM_WORLD_LOCAL_RANK",
+    "MPI_LOCALRANKID",
+    "SLURM_LOCALID",
+)
+_RANK_VARIABLES = ("HOROVOD_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
+_LOCAL_SIZE_VARIABLES = (
+    "HOROVOD_LOCAL_SIZE",
+    "OMPI_COMM_WORLD_LOCAL_SIZE",
+    "MV2_COMM_WORLD_LOCAL_SIZE",
+    "MPI_LOCALNRANKS",
+    "SLURM_NTASKS_PER_NODE",
+)
+
+
+def _first_integer(names: Sequence[str], otherwise: int) -> int:
+    return next((int(os.environ[name]) for name in names if os.environ.get(name, "").isdigit()), otherwise)
+
+
+def global_rank() -> int:
+    """This process's place among those of the job, before Horovod is there to ask; 0 where no launcher tells."""
+    return _first_integer(_RANK_VARIABLES, 0)
+
+
+def local_rank() -> int:
+    """This process's place among those of its host, before Horovod is there to ask; 0 where no launcher tells."""
+    return _first_integer(_LOCAL_RANK_VARIABLES, 0)
+
+
+def local_size() -> int:
+    """How many processes of the job this host has, before Horovod is there to ask; 1 where no launcher tells."""
+    return _first_integer(_LOCAL_SIZE_VARIABLES, 1)
+
+
+def usable_cores() -> list[int]:
+    """The cores that this process may run on, ascending."""
+    return sorted(os.sched_getaffinity(0))
+
+
+def cores_per_node(cores: int, largest_nodes: int) -> int:
+    """Cores of one node where `largest_nodes` nodes share a machine: the same at every point of an experiment."""
+    return max(1, cores // largest_nodes)
+
+
+def threads_per_rank(cores: int, ranks_per_node: int) -> int:
+    """Threads of one rank where `ranks_per_node` ranks share a node of that many cores."""
+    return max(1, cores // ranks_per_node)
+
+
+def cores_of_rank(
+    available: Sequence[int], local_rank: int, ranks_per_node: int, cores_per_node: int, threads: int
+) -> list[int]:
+    """The cores of one rank: its share of its node's share of the host's `available` cores.
+
+    Where there are fewer cores than ranks need, the ranks go round and share: `shared` tells.
+    """
+    node, place = divmod(local_rank, ranks_per_node)
+    first = node * cores_per_node + place * threads
+    return sorted({available[(first + k) % len(available)] for k in range(threads)})
+
+
+def shared(cores_of_ranks: Sequence[Sequence[int]]) -> bool:
+    """Whether a core belongs to more than one of the ranks of one host."""
+    taken = [core for cores in cores_of_ranks for core in cores]
+    return len(taken) != len(set(taken))
+
+
+def bind(cores: Sequence[int]) -> None:
+    """Bind this process, and every thread that it starts from now on, to `cores`, and size OpenMP's pool to match."""
+    os.sched_setaffinity(0, cores)
+    os.environ["OMP_NUM_THREADS"] = str(len(cores))
