@@ -8,8 +8,8 @@ from analysis import TableError
 
 # A module is imported when its command is called: a command starts in well under a second.
 COMMANDS = {
-    "list": ("analysis.figures.list", "the figures: id, report, what it shows, published and own points"),
-    "draw": ("analysis.figures.draw", "draw the figures: PDF, PNG, SVG and captions"),
+    "list": ("analysis.listing", "the figures: id, report, what it shows, published and own points"),
+    "draw": ("analysis.draw", "draw the figures: PDF, PNG, SVG and captions"),
     "tables": ("analysis.derived", "recompute every derived number that the reports print, beside the stated one"),
     "audit": ("analysis.audit", "what does not add up in the reports and in one's own records"),
     "explain": ("analysis.explain", "split wall times into a fixed cost and a cost per step"),

@@ -132,7 +132,7 @@ def curve(ranks: Sequence[int], rates: Sequence[float]) -> pd.DataFrame:
     the smallest point are 1 by definition and have no error; its error is in those of the others.
     Raises ValueError where a rate is not positive.
     """
-    repeats = pd.Series(list(rates), dtype=float).groupby(list(ranks))
+    repeats = pd.DataFrame({"ranks": list(ranks), "rate": list(rates)}).groupby("ranks")["rate"]
     points = {int(str(r)): estimate(group.tolist()) for r, group in repeats}
     if not points:
         return pd.DataFrame(columns=_CURVE)
@@ -149,3 +149,32 @@ def curve(ranks: Sequence[int], rates: Sequence[float]) -> pd.DataFrame:
 
 
 _CURVE = ["ranks", "n"] + [name + end for name in ("rate", "speedup", "efficiency") for end in ("", "_low", "_high")]
+
+
+_TIME = {"wall time": "wall_s", "job time": "job_s"}
+
+
+def rates(own: pd.DataFrame, by: str = "throughput") -> pd.DataFrame:
+    """One row a run of one's own table, with its identity and `rate` in images/s.
+
+    `by` is "throughput" (of the timed steps), "wall time" (all images from the first step on / wall_s) or "job time"
+    (the same images / job_s).
+    """
+    if by == "throughput":
+        rows = own[own["quantity"] == "images_per_s"]
+        return rows.assign(rate=rows["value"])
+    images = own[own["quantity"] == "images"].set_index("record")["value"]
+    rows = own[own["quantity"] == _TIME[by]]
+    return rows.assign(rate=rows["record"].map(images) / rows["value"])
+
+
+def epochs_to_stable(epochs: Sequence[int], accuracies: Sequence[float], tolerance: float = 0.01) -> int:
+    """The first epoch from which on the accuracy (a fraction) stays within `tolerance` of the best one.
+
+    Reports read it off a plot by eye, at a "relative maximum" that is stable; this is a rule for it.
+    Where only the last epoch qualifies, it is the last one: the accuracy may still be rising.
+    """
+    accuracy = np.asarray(accuracies, dtype=float)
+    outside = np.flatnonzero(accuracy < accuracy.max() - tolerance)
+    first = int(outside[-1]) + 1 if outside.size else 0
+    return int(epochs[min(first, len(epochs) - 1)])

@@ -25,6 +25,7 @@ _VARIED = {
     "batch_sweep": {"batch_per_rank", "global_batch"},
     "ranks_threads": {"ranks_per_node", "threads_per_rank", "batch_per_rank"},
     "bnl_throughput": {"nodes", "ranks_per_node", "global_batch"},
+    "tf_benchmarks": {"nodes", "ranks_per_node", "global_batch"},
 }
 _VARIED_ELSE = {"nodes", "global_batch"}
 # What changes no measurement, or follows from other values.
