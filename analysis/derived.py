@@ -214,7 +214,8 @@ def recompute(published: pd.DataFrame) -> pd.DataFrame:
     """Every derived number of the reports beside the computed one.
 
     Columns: report, place, model, run, gpu, dataset, batch_per_rank, ranks, quantity, unit, stated (NaN: the report
-    only plots it), read_as, computed, difference (computed - stated), agrees (<NA>: one of the two is not known), formula.
+    only plots it), read_as, computed, difference (computed - stated), agrees (<NA>: one of the two is not known),
+    formula.
     """
     kept = ["report", "place", "model", "run", "gpu", "dataset", "batch_per_rank", "ranks", "quantity", "unit"]
     rows = []

@@ -43,7 +43,9 @@ def caption(entry: Entry, points: Points) -> str:
         runs = points.own.drop_duplicates("record")
         days = sorted({started[:10] for started in runs["started_at"]})
         span = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
-        text.append(f"Own points: {len(runs)} runs on {'; '.join(runs['machine'].unique())}, {span}.")
+        text.append(
+            f"Own points: {len(runs)} run{'s' * (len(runs) > 1)} on {'; '.join(runs['machine'].unique())}, {span}."
+        )
     return "\n\n".join(text) + "\n"
 
 

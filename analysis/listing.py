@@ -3,6 +3,8 @@
 import argparse
 from pathlib import Path
 
+from tabulate import tabulate
+
 from analysis import figures, tables
 
 
@@ -13,17 +15,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the figures as a table; the exit status."""
-    from rich.console import Console
-    from rich.table import Table
-
     published, own = tables.published(), tables.own(arguments.results)
-    shown = Table("id", "report", "shows", box=None, header_style="bold")
-    shown.add_column("published", justify="right")
-    shown.add_column("own", justify="right")
+    rows = []
     for entry in figures.load().values():
         points = entry.points(published, own.table)
         counts = (len(points.published), points.own["record"].nunique())
-        shown.add_row(entry.id, entry.report, entry.shows, *(str(count or "-") for count in counts))
-    Console().print(shown)
-    print("published: numbers that the report states; own: complete runs in", arguments.results)
+        rows.append((entry.id, entry.report, entry.shows, *(count or "-" for count in counts)))
+    headers = ("id", "report", "shows", "published", "own")
+    align = ("left", "left", "left", "right", "right")
+    print(tabulate(rows, headers, disable_numparse=True, colalign=align))
+    print(f"\npublished: numbers that the report states; own: complete runs in {arguments.results}")
     return 0
