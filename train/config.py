@@ -148,6 +148,17 @@ class Launcher:
 
 
 @dataclass
+class Container:
+    """What the ranks run in."""
+
+    name: str  # none
+
+    def __post_init__(self) -> None:
+        """Check names."""
+        _check_choice("container.name", self.name, ("none",))
+
+
+@dataclass
 class System:
     """The machine: what one node gives to a job."""
 
@@ -176,6 +187,7 @@ class Config:
     measure: Measure
     tracking: Tracking
     launcher: Launcher
+    container: Container
     system: System
     device: str  # cpu | gpu
     precision: str  # fp32 | bf16 | fp16

@@ -108,7 +108,7 @@ class Horovod:
 
     def broadcast(self, variables: Sequence[tf.Variable]) -> None:
         """Give every rank the values of rank 0."""
-        self._hvd.broadcast_variables(variables, root_rank=0)
+        self._hvd.broadcast_variables(variables, root_rank=0, inplace=True)
 
     def average(self, variables: Sequence[tf.Variable]) -> None:
         """Give every rank the mean over ranks."""

@@ -220,3 +220,7 @@ def write_atomically(path: Path, text: bytes) -> None:
 def find(results: Path) -> list[Path]:
     """All record files below the folder `results`, sorted."""
     return sorted(results.glob(f"*/*/*/*/{RECORD_NAME}"))
+
+
+if __name__ == "__main__":
+    print(json.dumps(json_schema(), indent=2))

@@ -66,6 +66,8 @@ def expand(overrides: list[str], machine_cores: int) -> list[Point]:
 
     arms = {name: list(extra) for name, extra in dict(experiment.arms).items()} or {None: []}
     largest = max([experiment.nodes, *(n for extra in arms.values() for n in _nodes(extra))])
+    if largest < 1:
+        raise ConfigError(f"nodes={largest}: must be 1 or more")
     if experiment.system.cores_per_node is None:
         per_node = placement.cores_per_node(machine_cores, largest)
         plain.append(f"system.cores_per_node={per_node}")
@@ -79,7 +81,7 @@ def expand(overrides: list[str], machine_cores: int) -> list[Point]:
             config = load(lines)
             if config.threads_per_rank is None:
                 cores = config.system.cores_per_node or 1
-                lines.append(f"threads_per_rank={placement.threads_per_rank(cores, config.ranks_per_node)}")
-                config = load(lines)
+                config.threads_per_rank = placement.threads_per_rank(cores, config.ranks_per_node)
+                lines.append(f"threads_per_rank={config.threads_per_rank}")
             points.append(Point(point_name(config, arm), tuple(lines), config))
     return points

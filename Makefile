@@ -1,0 +1,92 @@
+# Every target is a line that calls Python; what an experiment is stands in conf/experiment/.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+# What a user may set on the command line, as make weak-scaling NODES=4 MODELS=resnet50,vgg16
+DEVICE ?= cpu
+PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
+
+DEVICES := cpu gpu
+ifeq ($(filter $(DEVICE),$(DEVICES)),)
+$(error DEVICE=$(DEVICE): allowed are $(DEVICES))
+endif
+PACKAGES := $(if $(filter gpu,$(DEVICE)),cuda,cpu)
+VENV := .venv$(if $(filter gpu,$(DEVICE)),-gpu)
+KIT := $(VENV)/bin/python
+
+EXPERIMENT_FILES := $(wildcard conf/experiment/*.yaml)
+EXPERIMENTS := $(subst _,-,$(notdir $(EXPERIMENT_FILES:.yaml=)))
+OVERRIDES := device=$(DEVICE) $(if $(NODES),nodes=$(NODES)) $(if $(MODELS),model=$(MODELS)) \
+  $(if $(DATASET),dataset=$(DATASET)) $(if $(MEASURE),measure=$(MEASURE)) $(if $(REPEATS),measure.repeats=$(REPEATS)) \
+  $(if $(LAUNCHER),launcher=$(LAUNCHER)) $(if $(CONTAINER),container=$(CONTAINER)) $(ARGS)
+
+##@ Set up
+
+.PHONY: help
+help: ## this page
+	@awk -f docs/help.awk $(firstword $(MAKEFILE_LIST)) $(EXPERIMENT_FILES)
+
+.PHONY: setup
+setup: ## virtual environment, Horovod compiled for it; every other target does this first
+	@$(PYTHON) requirements/install.py $(PACKAGES) $(VENV)
+
+.PHONY: doctor
+doctor: setup ## is this machine ready? a table of checks, each with its mend
+	@$(KIT) -m train.doctor $(if $(NODES),--ranks $(NODES))
+
+.PHONY: clean-env
+clean-env: ## remove the virtual environment; results stay
+	@rm -rf $(VENV)
+
+##@ Run (NODES= MODELS= DEVICE=cpu|gpu DATASET= MEASURE=quick|report REPEATS= LAUNCHER= CONTAINER= FORCE=1 DRY_RUN=1 ARGS=)
+
+.PHONY: $(EXPERIMENTS)
+$(EXPERIMENTS): setup
+	@$(KIT) -m train.launch $(if $(FORCE),--force) $(if $(DRY_RUN),--dry-run) experiment=$(subst -,_,$@) $(OVERRIDES); \
+	  status=$$?; $(if $(DRY_RUN),,[ $$status = 2 ] || $(KIT) -m analysis summary $(subst -,_,$@) --draw;) exit $$status
+
+.PHONY: wandb-sync
+wandb-sync: setup ## upload the W&B runs that were written offline
+	@$(KIT) -m train.tracking sync results
+
+##@ Analyse
+
+# The analysis needs only the light packages: they are set up where nothing else is there.
+.PHONY: setup-analysis
+setup-analysis:
+	@[ -x $(KIT) ] || $(PYTHON) requirements/install.py analysis $(VENV)
+
+.PHONY: figures
+figures: setup-analysis ## draw every figure: the published points, and one's own records over them
+	@$(KIT) -m analysis draw
+
+.PHONY: tables
+tables: setup-analysis ## recompute every derived number of the reports; stated and computed side by side
+	@$(KIT) -m analysis tables
+
+##@ Check
+
+.PHONY: dev
+dev:
+	@$(PYTHON) requirements/install.py $(PACKAGES) $(VENV) --dev
+
+.PHONY: lint
+lint: dev ## format, style and types
+	@$(VENV)/bin/ruff format --check . && $(VENV)/bin/ruff check . && $(VENV)/bin/mypy
+
+.PHONY: format
+format: dev ## put the code in format
+	@$(VENV)/bin/ruff format . && $(VENV)/bin/ruff check --fix .
+
+.PHONY: test
+test: dev ## all tests: the unit layer, then real launches (UNIT=1: the unit layer alone)
+	@$(KIT) -m pytest -n auto -m "not end_to_end" $(PYTEST_ARGS)
+	@$(if $(UNIT),,$(KIT) -m pytest -m end_to_end $(PYTEST_ARGS))
+
+.PHONY: lock
+lock: ## resolve requirements/*.in again (needs uv)
+	@cd requirements && ./lock.sh
+
+.DEFAULT:
+	@echo "no target '$@'. Experiments: $(EXPERIMENTS). Everything else: make help" >&2; exit 2

@@ -1,0 +1,136 @@
+"""Set up a virtual environment from the locks in this folder; needs nothing but Python's standard library.
+
+    python3.11 requirements/install.py cpu .venv
+
+A set is analysis, cpu or cuda; `--dev` adds what the tests need. Packages are installed with --require-hashes and
+--no-deps: what is not in a lock is not installed. Horovod is compiled against the TensorFlow that is then there.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from train import doctor  # noqa: E402
+
+# Seconds that a step takes on 2 cores (AMD EPYC, 2.6 GHz) with a fast mirror: only to say how long is left.
+_EXPECTED_S = {"venv": 5, "build": 6, "analysis": 25, "cpu": 95, "cuda": 300, "horovod": 200, "dev": 25}
+
+
+class Steps:
+    """Runs commands one after the other, and shows which, for how long, and how long is left."""
+
+    def __init__(self, log: Path, planned: list[str]) -> None:
+        """Nothing runs yet."""
+        self._log, self._planned, self._done = log, planned, 0
+        self._terminal = sys.stdout.isatty()
+
+    def run(self, name: str, what: str, command: list[str], env: dict[str, str] | None = None) -> None:
+        """Run a command to its end. Exits, with the last lines of the log, where it fails."""
+        self._done += 1
+        after = sum(_EXPECTED_S[later] for later in self._planned[self._done :])
+        label = f"[{self._done}/{len(self._planned)}] {what}"
+        begin = time.monotonic()
+        if not self._terminal:
+            print(f"{label} ... about {_minutes(after + _EXPECTED_S[name])} left", flush=True)
+        with self._log.open("ab") as log:
+            child = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env={**os.environ, **(env or {})})
+            try:
+                while child.poll() is None:
+                    time.sleep(0.2)
+                    spent = time.monotonic() - begin
+                    left = after + max(_EXPECTED_S[name] - spent, 5)
+                    if self._terminal:
+                        print(f"\r{label} ... {spent:3.0f} s, about {_minutes(left)} left   ", end="", flush=True)
+            except KeyboardInterrupt:
+                child.terminate()
+                child.wait()
+                sys.exit("\ninterrupted: nothing is lost, the same command goes on")
+        if child.returncode:
+            tail = self._log.read_text(errors="replace").splitlines()[-25:]
+            print("\n" + "\n".join(f"  | {line}" for line in tail))
+            sys.exit(f"error: {what} failed; the whole log is in {self._log}")
+        erase = "\r\033[K" if self._terminal else ""
+        print(f"{erase}{label}: {time.monotonic() - begin:.0f} s", flush=True)
+
+
+def _minutes(seconds: float) -> str:
+    return f"{int(seconds // 60)} min {int(seconds % 60):02d} s"
+
+
+def horovod_environment(packages: str, environment: Path) -> dict[str, str]:
+    """What Horovod's build is told: TensorFlow only, Gloo always, MPI where mpicc is there, NCCL in the cuda set."""
+    settings = {
+        "HOROVOD_WITH_TENSORFLOW": "1",
+        "HOROVOD_WITHOUT_PYTORCH": "1",
+        "HOROVOD_WITHOUT_MXNET": "1",
+        "HOROVOD_WITH_GLOO": "1",
+        "HOROVOD_WITH_MPI" if shutil.which("mpicc") else "HOROVOD_WITHOUT_MPI": "1",
+        "MAKEFLAGS": f"-j{len(os.sched_getaffinity(0))}",
+        "PATH": f"{environment / 'bin'}{os.pathsep}{os.environ['PATH']}",
+    }
+    if packages == "cuda":
+        nccl = next(environment.glob("lib/python3*/site-packages/nvidia/nccl"))
+        linked = nccl / "lib/libnccl.so"  # the wheel has only libnccl.so.2, which a linker does not look for
+        if not linked.exists():
+            linked.symlink_to("libnccl.so.2")
+        settings |= {"HOROVOD_GPU_OPERATIONS": "NCCL", "HOROVOD_NCCL_HOME": str(nccl), "HOROVOD_NCCL_LINK": "SHARED"}
+    return settings
+
+
+def main() -> None:
+    """Check, then install what is not installed yet."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("packages", choices=("analysis", "cpu", "cuda"))
+    parser.add_argument("environment", type=Path)
+    parser.add_argument("--dev", action="store_true", help="what the tests and the linters need as well")
+    arguments = parser.parse_args()
+    packages, environment = arguments.packages, arguments.environment.absolute()
+
+    checks = doctor.before_setup(packages)
+    failed = [check for check in checks if check[1] == doctor.FAILURE]
+    if failed:
+        doctor.show(checks)
+        sys.exit("error: nothing was downloaded; mend what failed above, then run the same command again")
+
+    wanted = ["build", packages, *(["horovod"] if packages != "analysis" else []), *(["dev"] if arguments.dev else [])]
+    marks = {name: environment / f".installed-{name}" for name in wanted}
+    locks = {name: (HERE / f"{name}.txt").read_text() for name in wanted}
+    todo = [name for name in wanted if not marks[name].exists() or marks[name].read_text() != locks[name]]
+    if "horovod" in wanted and packages in todo and "horovod" not in todo:
+        todo.insert(todo.index(packages) + 1, "horovod")  # it was compiled against another TensorFlow
+    python = environment / "bin/python"
+    if not todo:
+        return
+    print(f"Setting up {environment} ({', '.join(todo)}); log: {environment / 'install.log'}", flush=True)
+    environment.mkdir(exist_ok=True)
+    steps = Steps(environment / "install.log", [*([] if python.exists() else ["venv"]), *todo])
+    if not python.exists():
+        steps.run("venv", "virtual environment", [sys.executable, "-m", "venv", str(environment)])
+    what = {
+        "build": "build tools",
+        "analysis": "packages for the analysis",
+        "cpu": "TensorFlow and the other packages",
+        "cuda": "TensorFlow with CUDA and the other packages",
+        "horovod": "Horovod, compiled for this TensorFlow",
+        "dev": "packages for tests",
+    }
+    pip = [str(python), "-m", "pip", "install", "--no-deps", "--require-hashes", "--disable-pip-version-check"]
+    for name in todo:
+        command = [*pip, *(["--no-build-isolation"] if name != "build" else []), "-r", str(HERE / f"{name}.txt")]
+        marks[name].unlink(missing_ok=True)
+        if name == "horovod":
+            # Without --no-cache-dir pip would take a wheel that was compiled with other settings.
+            command += ["--no-cache-dir", "--force-reinstall"]
+        steps.run(name, what[name], command, horovod_environment(packages, environment) if name == "horovod" else None)
+        marks[name].write_text(locks[name])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,27 @@
+from pathlib import Path
+
+import pytest
+
+from train.launch.commands import command
+from train.launch.job import Job
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+
+
+def job(controller: str, ranks: int = 2) -> Job:
+    return Job(
+        ranks=ranks,
+        ranks_per_node=1,
+        controller=controller,
+        argv=("python", "-m", "train", "--run-dir", "/r/weak_scaling/resnet50-nodes2/0a1b2c3d/r0", "nodes=2"),
+        env={"KIT_EXAMPLE": "1"},
+        folder=Path("/r"),
+        hosts=("localhost",) * ranks,
+    )
+
+
+@pytest.mark.parametrize(("controller", "ranks"), [("gloo", 2), ("mpi", 2), ("none", 1)])
+def test_the_command_is_the_golden_one(controller, ranks, monkeypatch):
+    monkeypatch.setattr("sys.executable", "python")
+    expected = (GOLDEN / f"local-{controller}.txt").read_text().splitlines()
+    assert command(job(controller, ranks)) == expected

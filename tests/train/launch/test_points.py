@@ -1,0 +1,74 @@
+import pytest
+
+from train.config import ConfigError, choices
+from train.launch.points import expand
+
+
+def names(*overrides: str, cores: int = 2) -> list[str]:
+    return [point.name for point in expand(list(overrides), cores)]
+
+
+def test_an_experiment_spans_models_and_nodes():
+    assert names("experiment=weak_scaling", "nodes=4") == [
+        f"{model}-nodes{n}" for model in ("vgg16", "resnet50", "inceptionv3") for n in (1, 2, 4)
+    ]
+
+
+def test_a_value_or_a_list_on_the_command_line_replaces_the_sweep():
+    assert names("experiment=weak_scaling", "model=resnet50", "nodes=2") == ["resnet50-nodes1", "resnet50-nodes2"]
+    assert names("experiment=weak_scaling", "model=vgg16,resnet50", "nodes=1,2") == [
+        "vgg16-nodes1",
+        "vgg16-nodes2",
+        "resnet50-nodes1",
+        "resnet50-nodes2",
+    ]
+    assert names("experiment=batch_sweep", "model=resnet50", "batch_per_rank=4") == ["resnet50-batch_per_rank4"]
+
+
+@pytest.mark.parametrize(("cores", "largest", "expected"), [(8, 2, 4), (2, 2, 1), (2, 8, 1)])
+def test_a_node_is_the_same_machine_at_every_point(cores, largest, expected):
+    points = expand(["experiment=weak_scaling", "model=resnet50", f"nodes={largest}"], cores)
+    assert {point.config.system.cores_per_node for point in points} == {expected}
+    assert {point.config.threads_per_rank for point in points} == {expected}
+
+
+def test_ranks_and_threads_fill_the_node():
+    points = expand(["experiment=ranks_threads", "model=resnet50"], 4)
+    assert [(p.config.ranks_per_node, p.config.threads_per_rank) for p in points] == [(1, 4), (2, 2), (4, 1)]
+    assert {p.config.global_batch for p in points} == {32}
+
+
+def test_the_arms_of_the_overhead_experiment():
+    arms = {p.name: p.config for p in expand(["experiment=overhead"], 2)}
+    assert {name: (c.ranks, c.distribution.backend, c.distribution.allreduce) for name, c in arms.items()} == {
+        "resnet50-one-rank-without-horovod": (1, "none", False),
+        "resnet50-one-rank-with-horovod": (1, "horovod", True),
+        "resnet50-two-ranks-without-allreduce": (2, "horovod", False),
+        "resnet50-two-ranks-with-allreduce": (2, "horovod", True),
+    }
+    # The arms with one rank get the core that they would have among two.
+    assert {c.system.cores_per_node for c in arms.values()} == {1}
+    assert {(c.measure.timed_steps, c.measure.repeats, c.batch_per_rank) for c in arms.values()} == {(20, 5, 16)}
+
+
+def test_fixed_work_shrinks_with_the_ranks():
+    points = expand(["experiment=fixed_work", "model=vgg19", "nodes=4", "measure.total_steps=10"], 4)
+    assert [p.config.measure.timed_steps for p in points] == [10, 5, 2]
+    assert {p.config.batch_per_rank for p in points} == {2}
+
+
+@pytest.mark.parametrize("experiment", choices("experiment"))
+def test_the_overrides_of_a_point_compose_it_again(experiment):
+    from train.config import config_hash, load
+
+    for point in expand([f"experiment={experiment}"], 2)[:2]:
+        assert config_hash(load(list(point.overrides))) == config_hash(point.config)
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [("nodes=0", "nodes=0: must be 1"), ("no des", "allowed are overrides as key=value"), ("nodes=1,x", "nodes=x")],
+)
+def test_bad_overrides_stop_before_anything_runs(override, message):
+    with pytest.raises(ConfigError, match=message):
+        expand(["experiment=weak_scaling", override], 2)

@@ -1,0 +1,88 @@
+import pytest
+
+from train import config as configuration
+from train.config import ConfigError, choices, compose_config, config_hash, load, point_name
+
+
+@pytest.mark.parametrize("experiment", choices("experiment"))
+def test_every_experiment_composes_on_cpu_and_gpu(experiment):
+    for device in ("cpu", "gpu"):
+        composed = compose_config([f"experiment={experiment}", f"device={device}"])
+        assert composed.experiment == experiment
+        assert composed.device == device
+
+
+@pytest.mark.parametrize("group", ["model", "dataset", "optimizer", "distribution", "measure", "tracking", "launcher"])
+def test_every_choice_of_a_group_composes_and_is_called_what_its_file_is_called(group):
+    for name in choices(group):
+        composed = compose_config([f"{group}={name}"])
+        assert composed[group].get("name", name) == name
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["model=vgg17"], "model=vgg17: there is no conf/model/vgg17.yaml; allowed are .*vgg16"),
+        (["experiment=nap"], "experiment=nap: .*allowed are .*weak_scaling"),
+        (["nodes=0"], "nodes=0: must be 1 or more"),
+        (["nodes=x"], "nodes=x: must be of type integer"),
+        (["device=tpu"], "device=tpu: allowed are cpu, gpu"),
+        (["colour=red"], "colour: no such key; allowed here are .*batch_per_rank"),
+        (["+colour=red"], "colour: no such key"),
+        (["+model.colour=red"], "model.colour: no such key; allowed here are .*image_size"),
+        (["precision=fp16"], "precision=fp16: .*with device=cpu allowed are fp32, bf16"),
+        (["optimizer.learning_rate=fast"], "optimizer.learning_rate=fast: must be of type float"),
+        (["optimizer.learning_rate_scaling=cubic"], "learning_rate_scaling=cubic: allowed are none, linear, sqrt"),
+        (["batch_per_rank=null"], "batch_per_rank=None: give batch_per_rank or global_batch"),
+        (["batch_per_rank=null", "global_batch=33", "nodes=2"], "global_batch=33: must be a multiple of 2 ranks"),
+        (["batch_per_rank=4", "global_batch=9", "nodes=2"], "global_batch=9: contradicts batch_per_rank=4 on 2 ranks"),
+        (["distribution=none", "nodes=2"], "distribution.backend=none: 2 ranks need a backend"),
+        (["measure.total_steps=1", "nodes=2"], "measure.total_steps=1: 2 ranks need at least one step each"),
+        (["measure.epochs=2"], "measure.epochs=2: synthetic data has no epochs"),
+        (["measure.warm_up_steps=-1"], "measure.warm_up_steps=-1: must be 0 or more"),
+    ],
+)
+def test_bad_values_are_named_with_what_is_allowed(overrides, message):
+    with pytest.raises(ConfigError, match=message):
+        load(overrides)
+
+
+def test_a_wrong_key_in_a_file_is_named_with_the_file(tmp_path, monkeypatch):
+    import shutil
+
+    shutil.copytree(configuration.CONF, tmp_path / "conf")
+    monkeypatch.setattr(configuration, "CONF", tmp_path / "conf")
+    with (tmp_path / "conf/measure/quick.yaml").open("a") as file:
+        file.write("\nwarmup: 3\n")
+    with pytest.raises(ConfigError, match=r"conf/measure/quick.yaml: measure.warmup: no such key; allowed .*warm_up"):
+        load([])
+
+
+def test_batches_follow_from_each_other():
+    weak = load(["nodes=4", "ranks_per_node=2", "batch_per_rank=3"])
+    assert (weak.ranks, weak.global_batch) == (8, 24)
+    strong = load(["nodes=4", "batch_per_rank=null", "global_batch=128"])
+    assert (strong.ranks, strong.batch_per_rank) == (4, 32)
+
+
+def test_fixed_work_shares_its_steps_out():
+    # Report 000: 500 steps in all, 62 a worker on 8 GPUs.
+    assert load(["measure.total_steps=500", "nodes=8"]).measure.timed_steps == 62
+
+
+def test_the_hash_changes_with_what_is_measured_and_with_nothing_else():
+    base = config_hash(load([]))
+    for same in ("tracking=none", "results=/elsewhere", "measure.repeats=9", "launcher.timeout_s=5"):
+        assert config_hash(load([same])) == base, same
+    for other in ("nodes=1", "batch_per_rank=3", "system.cores_per_node=1", "seed=1", "distribution.grouped=false"):
+        assert config_hash(load([other])) != base, other
+
+
+def test_a_point_is_named_after_what_its_experiment_sweeps():
+    assert point_name(load(["experiment=weak_scaling", "model=resnet50", "nodes=2"])) == "resnet50-nodes2"
+    assert point_name(load(["experiment=overhead", "nodes=1"]), "one-rank") == "resnet50-one-rank"
+
+
+@pytest.mark.parametrize(("largest", "expected"), [(1, "1"), (2, "1,2"), (6, "1,2,4,6"), (8, "1,2,4,8")])
+def test_nodes_go_up_in_powers_of_two(largest, expected):
+    assert compose_config(["experiment=weak_scaling", f"nodes={largest}"]).sweep.nodes == expected
