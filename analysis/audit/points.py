@@ -78,10 +78,11 @@ def curves(table: pd.DataFrame, *quantities: str) -> Iterator[pd.DataFrame]:
     rows = rows.assign(kept=rows["batch_per_rank"].where(~strong, rows["global_batch"]))
     key = [*SETTING, "experiment", "quantity", "kept", *(["series"] if "series" in rows else [])]
     for _, curve in rows.groupby(key, dropna=False, sort=False):
-        averaged = curve.groupby("ranks", as_index=False, sort=True).first()
-        averaged["value"] = curve.groupby("ranks", sort=True)["value"].mean().to_numpy()
-        if len(averaged) > 1:
-            yield averaged
+        points = curve.drop_duplicates("ranks").sort_values("ranks", ignore_index=True)
+        if len(points) < len(curve):
+            points["value"] = curve.groupby("ranks", sort=True)["value"].mean().to_numpy()
+        if len(points) > 1:
+            yield points
 
 
 def printed_half_unit(value: float) -> float:

@@ -158,10 +158,18 @@ class TestCommand:
 
     def test_json_of_the_published_numbers(self, capsys):
         assert __main__.main(["audit", "--format", "json"]) == 0
-        findings = json.loads(capsys.readouterr().out)
+        told = json.loads(capsys.readouterr().out)
+        findings = told["findings"]
         slip = [f for f in findings if f["rule"] == "primary_source" and f["severity"] == "serious"]
         assert [(f["stated"], f["follows"]) for f in slip] == [("596 images/s", "569 in the source")]
         assert {f["report"] for f in findings} == {"000", "001", "003", "004"}
+        assert {c["report"] for c in told["claims"]} == {"000", "001", "002", "003", "004"}
+
+    def test_markdown_has_both_tables(self, capsys):
+        assert __main__.main(["audit", "--format", "markdown"]) == 0
+        shown = capsys.readouterr().out
+        assert "## Findings" in shown
+        assert "| 003-batch-64-or-32 " in shown.partition("## Claims")[2]
 
     def test_strict_fails_on_a_serious_finding(self, capsys):
         assert __main__.main(["audit", "--strict"]) == 1

@@ -254,7 +254,8 @@ def test_an_experiment_without_records_is_said(tmp_path, capsys):
 def test_the_method_is_checked_against_the_phases_of_own_records(results, capsys):
     # Each run pays a broadcast of 0.4 s and a first step of 6 s, of which 0.5 s is a steady step: 5.9 s once.
     for nodes, steps in ((1, 77), (2, 37), (4, 17), (8, 7)):
-        results.add(experiment="fixed_work", nodes=nodes, steps=steps, global_batch=8 * nodes)
+        measure = {"name": "quick", "warm_up_steps": 2, "timed_steps": steps, "total_steps": 80, "repeats": 3}
+        results.add(experiment="fixed_work", nodes=nodes, steps=steps, measure=measure)
     assert __main__.main(["explain", "--experiment", "fixed_work", "--results", str(results.folder)]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "each run pays 5.9 s (5.9 to 5.9) once" in shown
