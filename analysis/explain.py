@@ -31,8 +31,11 @@ from analysis.schema import Column
 
 # A point does not fit where all the others together predict it this badly. The level is for the whole curve (each
 # point is tested at MISFIT_LEVEL / points): of ten curves whose points all fit, about one names a point wrongly.
-# A stricter level finds next to nothing in the five or six points that a scaling curve has.
+# A stricter level finds next to nothing in the five or six points that a scaling curve has. Choosing what to leave out
+# makes the interval of what is left a little too narrow: for five points it covers the truth 89 times in 100, not 95.
 MISFIT_LEVEL = 0.10
+# Fewer points are not tested: the line through the others would have no more than one degree of freedom.
+LEAST_TESTED = 5
 # Two numbers are fitted; a third point is the least that says how well.
 LEAST_POINTS = 3
 # With so many points of two ranks and more, the point of one rank is not needed to fit the line, and to test it.
@@ -216,7 +219,7 @@ def _misfit_probability(points: pd.DataFrame) -> pd.Series:
 
     The externally studentised residual: the point is predicted from a line through the others, and its distance
     divided by the standard error of that prediction; Student's t with n - 3 degrees, times n (Bonferroni).
-    NaN where the others cannot predict it.
+    NaN where the others cannot predict it, or are too few.
     """
     from scipy.stats import t  # it takes longer to import than most commands to run
 
@@ -224,7 +227,7 @@ def _misfit_probability(points: pd.DataFrame) -> pd.Series:
     for position in range(len(points)):
         others, point = points.drop(points.index[position]), points.iloc[position]
         x = others["images_per_rank"].to_numpy(float)
-        if len(others) < LEAST_POINTS or np.ptp(x) == 0:
+        if len(points) < LEAST_TESTED or np.ptp(x) == 0:
             found.append(math.nan)
             continue
         slope, intercept = np.polyfit(x, others["wall_s"].to_numpy(float), 1)
@@ -433,8 +436,9 @@ def report(explained: Explanation, split: pd.DataFrame) -> str:
         tables.append(
             "The fixed cost as the records show it, phase by phase, mean over repeats:\n"
             + tabulate(split, headers="keys", showindex=False, floatfmt=".3f")
-            + f"\nMeasured: median {truth.median():.3g} s. The regression, which saw no phase, said "
-            + f"{_words(explained.fit.fixed_s, 's')}: {'it holds' if inside else 'it does not hold'} the measured one."
+            + f"\n\nMeasured: {truth.median():.3g} s (median). The regression, which saw no phase, said "
+            + f"{_words(explained.fit.fixed_s, 's')}:\n"
+            + f"the measured one is {'inside' if inside else 'outside'} its interval."
         )
     said = textwrap.fill(" ".join(sentences(explained)), 100)
     return "\n\n".join([f"== {explained.name or 'the curve'}", *tables, said])

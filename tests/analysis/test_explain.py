@@ -101,6 +101,12 @@ def test_one_point_off_an_exact_line_is_named_and_left_out():
     assert "The point at 8 ranks does not fit: it took 15 s, 3 s more" in " ".join(explain.sentences(found))
 
 
+def test_four_points_are_too_few_to_name_one():
+    found = explain.explain(curve([2, 4, 8, 16], [320, 160, 80, 40], [36.0, 20.0, 15.0, 8.0]))
+    assert found.points["misfit_p"].isna().all()
+    assert found.misfits.empty
+
+
 def test_scatter_alone_names_no_point():
     steps = [320, 160, 80, 40, 20]
     wall_s = [4 + 0.1 * n + noise for n, noise in zip(steps, [0.2, -0.3, 0.3, -0.1, -0.1], strict=True)]
@@ -259,4 +265,4 @@ def test_the_method_is_checked_against_the_phases_of_own_records(results, capsys
     assert __main__.main(["explain", "--experiment", "fixed_work", "--results", str(results.folder)]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "each run pays 5.9 s (5.9 to 5.9) once" in shown
-    assert "Measured: median 5.9 s. The regression, which saw no phase, said 5.9 s (5.9 to 5.9): it holds" in shown
+    assert "Measured: 5.9 s (median). The regression, which saw no phase, said 5.9 s (5.9 to 5.9)" in shown
