@@ -65,8 +65,10 @@ def draw(entries: list[Entry], published: pd.DataFrame, own: pd.DataFrame, folde
     points = {entry.id: entry.points(published, own) for entry in figures.load().values()}
     empty = [id for id, of in points.items() if id.startswith("own-") and of.own.empty]
     todo = [entry.id for entry in entries if entry.id not in empty]
+    for id in todo[:1]:  # here, so that the processes that are forked after it have fonts and libraries loaded
+        save(id, points[id], folder)
     with ProcessPoolExecutor() as pool:
-        for done in [pool.submit(save, id, points[id], folder) for id in todo]:
+        for done in [pool.submit(save, id, points[id], folder) for id in todo[1:]]:
             done.result()
     captions = [caption(entry, points[entry.id]) for entry in figures.load().values() if entry.id not in empty]
     (folder / "captions.md").write_text("\n".join(["# Captions\n", *captions]))

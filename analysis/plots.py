@@ -33,7 +33,10 @@ _NAMES = {
     "vgg16": "VGG16", "vgg19": "VGG19", "resnet50": "ResNet50", "resnet101v2": "ResNet101 v2", "resnet152": "ResNet152",
     "inceptionv3": "Inception v3", "inceptionv4": "Inception v4", "alexnet": "AlexNet", "googlenet": "GoogLeNet",
 }  # fmt: skip
-OWN_MARKER = "D"
+# One's own points: the first series of a model, and those after it. No report's point has one of these marks.
+OWN_MARKERS = ("D", "p", "h", ">", "<")
+OWN_STYLES = ("--", "-.", (0, (1, 1)), (0, (5, 1)), (0, (3, 1, 1, 1)))
+OWN_MARKER = OWN_MARKERS[0]
 
 
 def name(model: object) -> str:
@@ -60,7 +63,7 @@ class Line:
     y: Sequence[float]
     colour: str = BLACK
     marker: str = "o"
-    style: str = "-"
+    style: str | tuple[int, tuple[int, ...]] = "-"
     low: Sequence[float] = ()
     high: Sequence[float] = ()
     shared: Sequence[bool] = field(default_factory=tuple)
@@ -99,22 +102,26 @@ def own_lines(own: pd.DataFrame, by: str = "throughput", value: str = "rate", ov
     """
     runs = metrics.rates(own, by)
     lines = []
-    for _, points in runs.groupby(["model", "series"], sort=False):
+    for (_, series), points in runs.groupby(["model", "series"], sort=False):
         points = points.sort_values(over)
         curve = metrics.curve(points[over].tolist(), points["rate"].tolist())
         shared = points.groupby(over)["cores_shared"].any()
-        first = points.iloc[0]
-        kept = [
-            f"{words}{first[c]}" for c, words in _TELL.items() if runs[c].nunique() > 1 and points[c].nunique() == 1
-        ]
+        model = points["model"].iloc[0]
+        nth = runs[runs["model"] == model]["series"].unique().tolist().index(series) % len(OWN_MARKERS)
         lines.append(
             Line(
-                ", ".join([f"{name(first['model'])}, own", repeats(curve["n"]), *kept]),
-                curve["ranks"].tolist(), curve[value].tolist(), colour(first["model"]), OWN_MARKER, "--",
+                ", ".join([f"{name(model)}, own", repeats(curve["n"]), *told_apart(points, runs)]),
+                curve["ranks"].tolist(), curve[value].tolist(), colour(model), OWN_MARKERS[nth], OWN_STYLES[nth],
                 curve[f"{value}_low"].tolist(), curve[f"{value}_high"].tolist(), shared.tolist(),
             )
         )  # fmt: skip
     return lines
+
+
+def told_apart(series: pd.DataFrame, among: pd.DataFrame) -> list[str]:
+    """What the rows of one series have in common that others `among` which they stand have not: words for a label."""
+    differ = [column for column in _TELL if among[column].nunique() > 1 and series[column].nunique() == 1]
+    return [f"{_TELL[column]}{series[column].iloc[0]}" for column in differ]
 
 
 def repeats(counts: Iterable[int]) -> str:
@@ -133,7 +140,7 @@ def provenance(own: pd.DataFrame) -> str:
         said.append("none where n=1")
     if own["cores_shared"].any():
         said.append("hollow, hatched: shared cores, no measure of scaling")
-    lines = ["own (◆): " + "; ".join(own["machine"].unique()), "; ".join(said)]
+    lines = ["own (dashed): " + "; ".join(own["machine"].unique()), "; ".join(said)]
     return "\n".join("\n".join(textwrap.wrap(line, 78)) for line in lines)
 
 
@@ -182,7 +189,7 @@ def legend(figure: Figure, note: str = "", columns: int = 3) -> Figure:
     for axes in figure.axes:
         handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
     longest = max(map(len, handles), default=0)
-    fit = 1 if longest > 38 else 2 if longest > 18 else 3
+    fit = 1 if longest > 30 else 2 if longest > 18 else 3
     if handles or note:
         drawn = figure.legend(
             handles.values(), handles.keys(), loc="outside lower center", ncols=min(fit, columns, len(handles) or 1),

@@ -26,10 +26,12 @@ _VARIED = {
     "ranks_threads": {"ranks_per_node", "threads_per_rank", "batch_per_rank"},
     "bnl_throughput": {"nodes", "ranks_per_node", "global_batch"},
     "tf_benchmarks": {"nodes", "ranks_per_node", "global_batch"},
+    "accuracy_digits": {"nodes", "batch_per_rank"},
 }
 _VARIED_ELSE = {"nodes", "global_batch"}
-# What changes no measurement, or follows from other values.
-_NOT_MEASURED = {"results", "tracking", "launcher", "measure", "sweep", "arms"}
+# What changes no measurement; of `measure` the steps count.
+_NOT_MEASURED = {"results", "tracking", "launcher", "measure"}
+_STEPS = ("warm_up_steps", "timed_steps", "total_steps", "epochs")
 
 
 def published(folder: Path = PUBLISHED) -> pd.DataFrame:
@@ -64,7 +66,10 @@ def series(config: dict[str, Any], machine: str) -> str:
     """A short digest that all points and repeats of one scaling curve share: of all that does not vary along it."""
     varied = _VARIED.get(config["experiment"], _VARIED_ELSE) | _NOT_MEASURED
     kept = {key: value for key, value in config.items() if key not in varied}
-    return hashlib.sha256(json.dumps([kept, machine], sort_keys=True).encode()).hexdigest()[:8]
+    steps = {key: config["measure"].get(key) for key in _STEPS}
+    if steps["total_steps"] is not None:
+        del steps["timed_steps"]  # shared out among the ranks
+    return hashlib.sha256(json.dumps([kept, steps, machine], sort_keys=True).encode()).hexdigest()[:8]
 
 
 def _machine(run: RunRecord, device: str) -> str:

@@ -1,5 +1,7 @@
 """Report 000: VGG, ResNet and Inception with Horovod on CIFAR10, total steps shared out among the GPUs."""
 
+from dataclasses import replace
+
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -39,8 +41,8 @@ def _speedup(points: Points) -> Figure:
     plots.draw(axes, [_line(points.published, "wall_s", "speedup", "by wall time", plots.RED, "s")])
     for by, words, colour in (("throughput", "by speed", plots.BLUE), ("wall time", "by wall time", plots.RED)):
         for line in plots.own_lines(points.own, by, "speedup"):
-            label = line.label.replace(line.label.split(",")[0], f"own, {words}", 1)
-            plots.draw(axes, [Line(**{**line.__dict__, "label": label, "colour": colour})])
+            label = line.label.replace(f"{plots.name(points.own['model'].iloc[0])}, own", f"own, {words}", 1)
+            plots.draw(axes, [replace(line, label=label, colour=colour)])
     plots.doubling(axes, gpus, _GPUS)
     plots.logarithmic(axes, "speedup", 2)
     time = axes.twinx()

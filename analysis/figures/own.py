@@ -1,5 +1,6 @@
 """One's own records alone: the same three figures for each scaling experiment, and one for each other experiment."""
 
+import textwrap
 from collections.abc import Callable
 
 import pandas as pd
@@ -78,7 +79,8 @@ def _phases(over: str) -> Callable[[Points], Figure]:
             plots.stacked(axes, parts, {label: shade for label, (_, shade) in _PHASES.items()}, shared)
             n = rows[rows["quantity"] == "job_s"].groupby(over)["repeat"].nunique()
             axes.set_xticks(range(len(parts)), [f"{x}" for x in parts.index])
-            axes.set_title(f"{model}, {plots.repeats(n)}")
+            title = ", ".join([str(model), plots.repeats(n), *plots.told_apart(rows, own)])
+            axes.set_title(textwrap.fill(title, 18))
             axes.set_xlabel(over)
             axes.grid(False, axis="x")
         for axes in panels[len(curves) :]:

@@ -1,5 +1,7 @@
 """Report 003: a spreadsheet over TensorFlow's benchmarks of 2017, 16 columns of throughput on 1 to 8 GPUs."""
 
+from dataclasses import replace
+
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -32,9 +34,8 @@ def _columns(points: Points, value: str, label: str) -> Figure:
             words = f"batch {batch}, {'real' if data == 'imagenet' else data}"
             plots.draw(axes, [Line(words, curve["ranks"].tolist(), curve[value].tolist(), colour, marker, style)])
         own = points.own[points.own["model"] == model]
-        plots.draw(
-            axes, [Line(**{**line.__dict__, "colour": plots.BLACK}) for line in plots.own_lines(own, value=value)]
-        )
+        for line in plots.own_lines(own, value=value):  # the panel's title names the model
+            plots.draw(axes, [replace(line, colour=plots.BLACK, label=line.label.partition(", ")[2])])
         axes.set_title(f"{plots.name(model)}, {gpu}")
         plots.doubling(axes, gpus, "GPUs" if axes in panels[2:] else "")
         if value == "efficiency":

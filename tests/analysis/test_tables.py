@@ -92,6 +92,15 @@ def test_points_of_a_strong_scaling_share_a_series_although_their_batches_differ
     assert tables.own(results.folder).table["series"].nunique() == 1
 
 
+def test_points_that_share_out_a_number_of_steps_share_a_series_but_others_do_not(results):
+    for nodes in (1, 2):
+        steps = {"name": "quick", "warm_up_steps": 2, "timed_steps": 16 // nodes, "repeats": 3, "total_steps": 16}
+        results.add(experiment="fixed_work", nodes=nodes, steps=16 // nodes, measure=steps)
+        results.add(experiment="weak_scaling", nodes=nodes, steps=16 // nodes)
+    table = tables.own(results.folder).table
+    assert table.groupby("experiment")["series"].nunique().to_dict() == {"fixed_work": 1, "weak_scaling": 2}
+
+
 def test_many_records_read_in_parallel_are_those_read_alone(results, monkeypatch):
     for repeat in range(12):
         results.add(repeat=repeat, step_s=0.1 + repeat / 100)

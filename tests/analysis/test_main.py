@@ -1,0 +1,47 @@
+import subprocess
+import sys
+
+import pytest
+
+from analysis.__main__ import COMMANDS, main
+
+
+def loaded(code):
+    """The top-level modules that a fresh Python has loaded after running `code`."""
+    listing = "; import sys; print(*{name.partition('.')[0] for name in sys.modules})"
+    return set(
+        subprocess.run(
+            [sys.executable, "-c", code + listing], capture_output=True, text=True, check=True
+        ).stdout.split()
+    )
+
+
+def test_help_loads_no_library_and_names_every_command(capsys):
+    assert not {"numpy", "pandas", "matplotlib", "scipy"} & loaded("import analysis.__main__")
+    with pytest.raises(SystemExit) as stop:
+        main(["--help"])
+    assert stop.value.code == 0
+    said = capsys.readouterr().out
+    assert all(name in said for name in COMMANDS)
+
+
+def test_no_command_needs_what_only_training_needs():
+    modules = ", ".join(module for module, _ in COMMANDS.values())
+    heavy = {"tensorflow", "tf_keras", "keras", "horovod", "hydra", "omegaconf", "wandb", "sklearn"}
+    assert not heavy & loaded(f"import {modules}; from analysis import figures; figures.load()")
+
+
+@pytest.mark.parametrize("argv", [[], ["drawn"]])
+def test_a_missing_or_unknown_command_is_an_error(argv, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(argv)
+    assert stop.value.code == 2
+    assert "usage: python -m analysis" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_its_help(command, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main([command, "--help"])
+    assert stop.value.code == 0
+    assert "usage" in capsys.readouterr().out
