@@ -8,7 +8,7 @@ import pandas as pd
 
 from analysis import TableError, explain
 from analysis.audit.finding import TABLE_RULES, Finding, graded, rule
-from analysis.audit.points import Row, at, configurations, curves, lookup, measured, ranks, report_of
+from analysis.audit.points import SETTING, SIZE, Row, at, curves, lookup, measured, ranks, report_of
 
 # Work done per second is 1 / value for a time (of equal work), value itself for a rate.
 _RATES = ("images_per_s",)
@@ -32,7 +32,10 @@ def _efficiencies(curve: pd.DataFrame) -> pd.Series:
 def _scaling(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """Curves of rates, and of times where the points say that they ran the same epochs."""
     yield from _rate_curves(table)
-    planned = lookup(table[table["quantity"].eq("epochs_planned")])
+    stated = table[table["quantity"].eq("epochs_planned")]
+    if stated.empty:
+        return
+    planned = lookup(stated)
     for curve in curves(table, *_TIMES):
         epochs = [{found["value"] for found in planned(point)} for point in curve.to_dict("records")]
         if len(epochs[0]) == 1 and all(found == epochs[0] for found in epochs):
@@ -53,11 +56,11 @@ def scatter(table: pd.DataFrame) -> dict[str, float]:
     1): the largest of them.
     """
     seen: dict[str, float] = {}
-    for rows in configurations(measured(table, *_RATES)):
-        if len(rows) > 1:
-            values = rows["value"]
-            name = report_of(rows.to_dict("records")[0])
-            seen[name] = max(seen.get(name, 0.0), float(values.max() / values.min() - 1))
+    key = [*SETTING, *SIZE, *(["series"] if "series" in table else [])]
+    rates = measured(table, *_RATES).groupby(key, dropna=False)["value"].agg(["min", "max"]).reset_index("report")
+    for report, ratio in rates["max"].div(rates["min"]).groupby(rates["report"]).max().items():
+        if ratio > 1:
+            seen[report_of({"report": report})] = float(ratio) - 1
     for curve in _rate_curves(table):
         share = _efficiencies(curve)
         rises = [after / before - 1 for before, after in pairwise(share) if after <= 1]
@@ -163,7 +166,7 @@ def _equal_work(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """Curves of times whose points divide the same work; of training time where it is known, else of the whole job."""
     for quantity in ("wall_s", "job_s"):
         yield from curves(table[table["experiment"].eq("fixed_work")], quantity)
-    yield from (curve for curve in _scaling(table) if curve["quantity"].isin(_TIMES).all())
+    yield from (curve for curve in _scaling(table) if curve["quantity"].iloc[0] in _TIMES)
 
 
 @rule(TABLE_RULES)
@@ -234,9 +237,10 @@ def strong_beats_weak(table: pd.DataFrame) -> Iterator[Finding]:
     """
     rows = table[table["kind"].isin(["stated", "measured"]) & table["quantity"].eq("speedup_throughput")]
     strong, weak = (rows[rows["experiment"].eq(name)] for name in ("strong_scaling", "weak_scaling"))
-    noise = scatter(table)
     key = ["source", "report", "model", "dataset", "device", "gpu", "machine", "ranks"]
-    for row in strong.merge(weak, on=key, suffixes=("", "_weak")).to_dict("records"):
+    both = strong.merge(weak, on=key, suffixes=("", "_weak"))
+    noise = {} if both.empty else scatter(table)
+    for row in both.to_dict("records"):
         off = row["value"] / row["value_weak"] - 1
         if off > 0:
             seen = noise.get(report_of(row))

@@ -1,6 +1,7 @@
 """Rules on how numbers were measured: clocks, windows, repeats, and totals that their parts contradict."""
 
 import csv
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -172,7 +173,9 @@ def faster_device(table: pd.DataFrame) -> Iterator[Finding]:
             row["gpu"]: (float(row["fp32_tflops"]), float(row["memory_gb_per_s"])) for row in csv.DictReader(file)
         }
     rows = measured(table, "images_per_s", "epoch_s")
-    rows = rows[rows["gpu"].isin(devices)]
+    # "Tesla V100-SXM2-16GB", as a machine names it, is a V100.
+    rows = rows.assign(gpu=[next((w for w in re.split(r"[\s-]+", name) if w in devices), "") for name in rows["gpu"]])
+    rows = rows[rows["gpu"].ne("")]
     key = [name for name in [*SETTING, *SIZE] if name not in ("gpu", "machine")] + ["experiment", "quantity"]
     for _, same in rows.groupby(key, dropna=False, sort=False):
         rates = same.assign(speed=same["value"].where(same["quantity"].ne("epoch_s"), 1 / same["value"]))

@@ -77,12 +77,11 @@ def curves(table: pd.DataFrame, *quantities: str) -> Iterator[pd.DataFrame]:
     strong = rows["experiment"].eq("strong_scaling")
     rows = rows.assign(kept=rows["batch_per_rank"].where(~strong, rows["global_batch"]))
     key = [*SETTING, "experiment", "quantity", "kept", *(["series"] if "series" in rows else [])]
-    for _, curve in rows.groupby(key, dropna=False, sort=False):
-        points = curve.drop_duplicates("ranks").sort_values("ranks", ignore_index=True)
-        if len(points) < len(curve):
-            points["value"] = curve.groupby("ranks", sort=True)["value"].mean().to_numpy()
-        if len(points) > 1:
-            yield points
+    rows["value"] = rows.groupby([*key, "ranks"], dropna=False, sort=False)["value"].transform("mean")
+    rows = rows.drop_duplicates([*key, "ranks"]).sort_values("ranks", kind="stable")
+    several = rows.groupby(key, dropna=False, sort=False)["ranks"].transform("size").gt(1)
+    for _, curve in rows[several].groupby(key, dropna=False, sort=False):
+        yield curve.reset_index(drop=True)
 
 
 def printed_half_unit(value: float) -> float:

@@ -173,13 +173,13 @@ def _agreement(printed: pd.DataFrame, computed: pd.DataFrame) -> pd.DataFrame:
 def median_of_two_groups(table: pd.DataFrame) -> Iterator[Finding]:
     """A median that stands for no value: the values fall into two groups, and it lies in the gap between them.
 
-    Fires where the gap around the median is the widest between any two neighbours, and wider than either group.
+    Fires where the gap around the median is the widest between any two neighbours, and wider than half of either group;
+    once, however often the median is printed.
     """
     for ratio, (column, *_) in RATIOS.items():
         name = f"median_{ratio}"
-        for row in table[table["quantity"].eq(name) & table["kind"].eq("stated") & table["ranks"].isna()].to_dict(
-            "records"
-        ):
+        printed = table[table["quantity"].eq(name) & table["kind"].eq("stated") & table["ranks"].isna()]
+        for row in printed.drop_duplicates("report").to_dict("records"):
             cells = table[table["quantity"].eq(ratio) & table["report"].eq(row["report"])].sort_values("value")
             values = cells["value"].to_numpy()
             if len(values) < 6:

@@ -82,3 +82,9 @@ def test_the_faster_device_may_be_in_another_machine():
     assert not found(rules.faster_device, *rows)
     (finding,) = found(rules.faster_device, rows[0], rows[1] | {"value": 55})
     assert "P100" in finding.place
+
+
+def test_a_device_as_its_machine_names_it():
+    rows = [row("images_per_s", 60, 4, gpu="Tesla T4"), row("images_per_s", 62, 4, gpu="Tesla V100-SXM2-16GB")]
+    (finding,) = found(rules.faster_device, *rows)
+    assert finding.stated == "1.03x (60 and 62 images/s)"
