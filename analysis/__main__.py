@@ -10,6 +10,7 @@ from analysis import TableError
 COMMANDS = {
     "list": ("analysis.listing", "the figures: id, report, what it shows, published and own points"),
     "draw": ("analysis.draw", "draw the figures: PDF, PNG, SVG and captions"),
+    "summary": ("analysis.summary", "what one experiment of one's own measured, as a table"),
     "tables": ("analysis.derived", "recompute every derived number that the reports print, beside the stated one"),
     "audit": ("analysis.audit.command", "what does not add up in the reports and in one's own records"),
     "explain": ("analysis.explain", "split wall times into a fixed cost and a cost per step"),

@@ -6,9 +6,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from train import record
 from train.record import Environment, Epoch, Host, Rank, RunRecord
+
+# How long an example takes says nothing about it: the first one imports what the others use, and machines are busy.
+settings.register_profile("unhurried", deadline=None)
+settings.load_profile("unhurried")
 
 # Seconds; 'timed' and 'warm_up' follow from the step times.
 PHASES_S = {
