@@ -100,7 +100,7 @@ def assemble(
         losses=first.losses if first else [],
         epochs=first.epochs if first else [],
         weights_differ=first.weights_differ if first else None,
-        notes=[note for part in parts for note in part.notes],
+        notes=first.notes if first else [],
     )
     record.summary = summary(record)
     return record

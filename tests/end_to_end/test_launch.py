@@ -1,0 +1,139 @@
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from kit import anything, in_phase, launch_command, ranks, records, run, start, wait_for
+
+pytestmark = pytest.mark.end_to_end
+
+ENDLESS = "measure.timed_steps=1000000"
+
+
+def test_an_experiment_runs_resumes_and_is_measured_again_only_by_force(tmp_path: Path):
+    command = launch_command(tmp_path, "nodes=2", "measure.timed_steps=3")
+    status, output = run(*command)
+    assert status == 0, output
+    first = records(tmp_path)
+    assert [(r.point, r.status, len(r.ranks), r.weights_differ) for r in first] == [
+        ("tiny-nodes1", "complete", 1, False),
+        ("tiny-nodes2", "complete", 2, False),
+    ]
+    for record in first:
+        for rank in record.ranks:
+            assert len(rank.step_times_s) == 3
+            assert sum(rank.phases_s.values()) == pytest.approx(record.job_s, abs=0.05)
+            assert 0 < sum(rank.step_times_s) <= rank.phases_s["timed"]
+        assert record.environment.versions["horovod"] == "0.28.1"
+        assert record.environment.variables["HOROVOD_CYCLE_TIME"]
+
+    begin = time.monotonic()
+    status, output = run(*command)
+    assert status == 0
+    assert "2 of 2 runs are measured already" in output
+    assert time.monotonic() - begin < 15
+    assert [r.sha256 for r in records(tmp_path)] == [r.sha256 for r in first]
+
+    status, output = run(*command, "--force")
+    assert status == 0
+    assert sorted((r.point, r.generation) for r in records(tmp_path)) == [
+        ("tiny-nodes1", 1),
+        ("tiny-nodes1", 2),
+        ("tiny-nodes2", 1),
+        ("tiny-nodes2", 2),
+    ]
+
+
+def test_a_killed_rank_fails_its_point_alone_and_only_that_one_runs_again(tmp_path: Path):
+    command = launch_command(tmp_path, "nodes=2,1", "measure.timed_steps=1500")
+    launcher = start(*command)
+    wait_for(lambda: len(ranks(tmp_path)) == 2 and in_phase(tmp_path, "timed"))
+    killed_at = time.monotonic()
+    ranks(tmp_path)[1].kill()
+    wait_for(lambda: list(tmp_path.rglob("record.json")), timeout=30)
+    assert time.monotonic() - killed_at < 30
+    output, _ = launcher.communicate(timeout=120)
+    assert launcher.returncode == 1
+    alone, pair = records(tmp_path)
+    assert (pair.status, pair.failure.rank, pair.failure.exit_code) == ("failed", 1, 137)
+    assert (pair.failure.phase, pair.failure.host) == ("timed", os.uname().nodename)
+    assert "killed by SIGKILL" in pair.failure.reason
+    assert pair.failure.log in output
+    assert alone.status == "complete"
+    assert anything(tmp_path) == []
+
+    status, output = run(*command)
+    assert status == 0
+    assert "1 of 2 runs are measured already" in output
+    assert [(r.point, r.generation, r.status) for r in records(tmp_path)] == [
+        ("tiny-nodes1", 1, "complete"),
+        ("tiny-nodes2", 1, "failed"),
+        ("tiny-nodes2", 2, "complete"),
+    ]
+
+
+@pytest.mark.parametrize("controller", ["gloo", "mpi"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_however_the_launcher_ends_no_process_stays(tmp_path: Path, number: signal.Signals, controller: str):
+    if controller == "mpi" and subprocess.run(["which", "mpirun"], capture_output=True).returncode:
+        pytest.skip("no mpirun on this machine")
+    launcher = start(*launch_command(tmp_path, "nodes=2,1", ENDLESS, f"distribution.controller={controller}"))
+    wait_for(lambda: len(ranks(tmp_path)) == 2 and in_phase(tmp_path, "timed"))
+    launcher.send_signal(number)
+    launcher.communicate(timeout=30)
+    wait_for(lambda: anything(tmp_path) == [], timeout=20)
+    if number == signal.SIGKILL:
+        assert records(tmp_path) == []
+    else:
+        assert launcher.returncode == 128 + number
+        (record,) = records(tmp_path)
+        assert record.failure.reason == f"interrupted by {number.name}"
+
+
+def test_a_loss_that_is_no_number_stops_the_run_and_the_record_says_where(tmp_path: Path):
+    status, output = run(
+        *launch_command(tmp_path, "nodes=2", "sweep.nodes=2", "optimizer.learning_rate=1e30", "measure.timed_steps=3")
+    )
+    assert status == 1
+    (record,) = records(tmp_path)
+    assert record.status == "failed"
+    assert record.failure.step == 2
+    assert "the loss is not finite at step 2" in record.failure.reason
+    assert "the loss is not finite at step 2" in output
+
+
+def test_a_results_folder_that_cannot_be_written_is_said(tmp_path: Path):
+    (tmp_path / "results").write_text("a file where a folder is wanted")
+    status, output = run(*launch_command(tmp_path / "results", "nodes=1"))
+    assert status == 1
+    assert "Not a directory" in output
+    assert "Traceback" not in output
+
+
+def test_a_full_disk_is_said_and_leaves_no_record(tmp_path: Path):
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", str(tmp_path)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("cannot mount a small file system here: that needs root")
+    try:
+        status, output = run(*launch_command(tmp_path, "nodes=1", "measure.timed_steps=1000"))
+        assert status == 1
+        assert "No space left on device" in output
+        assert list(tmp_path.rglob("record.json")) == []
+    finally:
+        subprocess.run(["umount", "-l", str(tmp_path)], check=True)
+
+
+def test_digits_are_learnt_on_two_ranks(tmp_path: Path):
+    command = launch_command(
+        tmp_path, "experiment=accuracy_digits", "nodes=2", "sweep.nodes=2", "measure.epochs=3", "batch_per_rank=32"
+    )
+    status, output = run(*command, "model=digits_cnn", "global_batch=null", "tracking=wandb")
+    assert status == 0, output
+    (record,) = records(tmp_path)
+    assert [epoch.epoch for epoch in record.epochs] == [1, 2, 3]
+    assert [epoch.steps for epoch in record.epochs] == [22, 22, 22]  # 1438 samples // 64
+    assert record.epochs[-1].validation_accuracy > 0.94
+    assert record.notes == ["30 samples an epoch left out: less than one global batch"]
+    assert len(list(tmp_path.rglob("run-*.wandb"))) == 1
