@@ -76,6 +76,8 @@ def start_tensorflow(config: Config, local_rank: int, threads: int) -> str | Non
     # TensorFlow loads one Keras with itself; tf_keras is the one in use, and loading Keras 3 too would take 2 s.
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
+    # TensorFlow leaves oneDNN off on CPUs without AVX-512: there it makes VGG16 1.5 and AlexNet 3.6 times faster.
+    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     if config.device == "cpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
     distribution.prepare(config.distribution)
@@ -188,11 +190,15 @@ def main() -> int:
         parts.write(arguments.run_dir, part)
     elif failure is None:
         record_by_hand(config, joined, part, clock)
-    if failure:
-        sys.stderr.flush()
-        os._exit(1)  # at a normal exit Horovod would wait for ranks that are not coming
-    return 0
+    if failure is None:
+        joined.leave()
+    return 1 if failure else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    status = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Not sys.exit: after a failure Horovod would wait for ranks that are not coming, and after a success taking
+    # TensorFlow apart costs a second.
+    os._exit(status)

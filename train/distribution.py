@@ -44,6 +44,9 @@ class Distribution(Protocol):
     def barrier(self) -> None:
         """Return when all ranks have called it."""
 
+    def leave(self) -> None:
+        """Part from the other ranks, in order."""
+
 
 def prepare(settings: Settings) -> None:
     """Put Horovod's settings where it reads them when it starts; what the user has set stays."""
@@ -76,6 +79,9 @@ class Alone:
 
     def barrier(self) -> None:
         """Nobody to wait for."""
+
+    def leave(self) -> None:
+        """Nobody to part from."""
 
 
 class Horovod:
@@ -131,6 +137,10 @@ class Horovod:
         """Return when all ranks have called it."""
         self._hvd.allreduce(self._tf.zeros(1), op=self._hvd.Sum, name="barrier").numpy()
 
+    def leave(self) -> None:
+        """Part from the other ranks, in order."""
+        self._hvd.shutdown()
+
 
 def join(config: Config) -> Distribution:
     """The backend that the configuration names, with all ranks met. Raises ConfigError."""
@@ -141,7 +151,9 @@ def join(config: Config) -> Distribution:
 
 def weights_differ(distribution: Distribution, variables: Sequence[tf.Variable]) -> bool:
     """Whether any two ranks hold different values: compares a digest per rank, so 32 bytes travel."""
+    if distribution.size == 1:
+        return False
     digest = hashlib.sha256()
     for variable in variables:
-        digest.update(variable.numpy().tobytes())
+        digest.update(memoryview(variable.numpy()).cast("B"))
     return len(set(distribution.gather(digest.digest()))) > 1

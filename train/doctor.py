@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -32,7 +33,8 @@ print(", ".join(name for name, there in built.items() if there))
 print(len(tf.config.list_physical_devices("GPU")))
 """
 
-Check = tuple[str, str, str, str] if sys.version_info >= (3, 9) else tuple  # name, state, what was found, mend
+if TYPE_CHECKING:
+    Check = tuple[str, str, str, str]  # name, state, what was found, mend
 
 
 def check_python() -> Check:
