@@ -65,6 +65,14 @@ figures: setup-analysis ## draw every figure: the published points, and one's ow
 tables: setup-analysis ## recompute every derived number of the reports; stated and computed side by side
 	@$(KIT) -m analysis tables
 
+.PHONY: audit
+audit: setup-analysis ## what does not add up, in the reports and in one's own records; the reports' claims, judged
+	@$(KIT) -m analysis audit $(if $(STRICT),--strict)
+
+.PHONY: explain
+explain: setup-analysis ## why speedup by throughput and by wall time disagree: FILE=table.csv or EXPERIMENT=fixed_work
+	@$(KIT) -m analysis explain $(if $(EXPERIMENT),--experiment $(EXPERIMENT),$(or $(FILE),analysis/published/000_hacksa.csv))
+
 ##@ Check
 
 .PHONY: dev

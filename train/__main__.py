@@ -24,9 +24,12 @@ from train.phases import PhaseClock  # noqa: E402
 from train.record import RECORD_NAME, Failure, Rank, dumps, write_atomically  # noqa: E402
 
 
-def train(config: Config, clock: PhaseClock, part: parts.Part, joined: distribution.Distribution) -> None:
+def train(
+    config: Config, clock: PhaseClock, part: parts.Part, joined: distribution.Distribution, usable_cores: int
+) -> None:
     """Build, measure and evaluate on this rank; what it measured goes into `part` as it comes.
 
+    usable_cores: of this host, for the whole job: counted before this rank bound itself to its own.
     Raises ConfigError, NotFinite, or what TensorFlow and Horovod raise.
     """
     import tensorflow as tf
@@ -66,7 +69,7 @@ def train(config: Config, clock: PhaseClock, part: parts.Part, joined: distribut
         part.weights_differ = distribution.weights_differ(joined, model.trainable_variables)
         if part.weights_differ:
             raise RuntimeError("the ranks hold different weights after training: gradients were not averaged")
-    hosts = {host.host: host for host in joined.gather(environment.host(len(placement.usable_cores())))}
+    hosts = {host.host: host for host in joined.gather(environment.host(usable_cores))}
     if joined.rank == 0:
         part.environment = environment.collect(list(hosts.values()))
 
@@ -162,6 +165,7 @@ def main() -> int:
     failure: Failure | None = None
     try:
         config = load(arguments.overrides)
+        usable_cores = len(placement.usable_cores())
         part.rank.cores = bind_cores(config, local_rank)
         part.rank.gpu = start_tensorflow(config, local_rank, len(part.rank.cores))
         if config.distribution.backend == "horovod":
@@ -170,7 +174,7 @@ def main() -> int:
         joined = distribution.join(config)
         part.rank.rank, part.rank.local_rank = joined.rank, joined.local_rank
         part.rank.node = joined.rank // config.ranks_per_node
-        train(config, clock, part, joined)
+        train(config, clock, part, joined, usable_cores)
     except Exception as error:
         kind = "" if isinstance(error, ConfigError) else f"{type(error).__name__}: "
         failure = Failure(
