@@ -41,6 +41,8 @@ def train(
 
     clock.enter("data")
     data = DATASETS[config.dataset.name](config, joined.rank)
+    if data.fingerprint and len(set(joined.gather(data.fingerprint))) > 1:
+        raise ConfigError(f"dataset.data_dir={config.dataset.data_dir}: the ranks find different samples in it")
     clock.enter("build")
     tf_keras.utils.set_random_seed(config.seed)
     tf_keras.mixed_precision.set_global_policy(step.POLICIES[config.precision])
@@ -65,6 +67,7 @@ def train(
     part.losses, part.epochs = measured.losses, measured.epochs
     if data.dropped_samples:
         part.notes.append(f"{data.dropped_samples} samples an epoch left out: less than one global batch")
+    part.notes += dict.fromkeys(note for notes in joined.gather(list(data.notes)) for note in notes)
     if config.distribution.allreduce:
         part.weights_differ = distribution.weights_differ(joined, model.trainable_variables)
         if part.weights_differ:

@@ -3,6 +3,7 @@
 Hydra composes conf/ (WHAT to run); `load` gives the checked dataclasses, or a ConfigError that a person can act on.
 """
 
+import copy
 import hashlib
 import json
 import re
@@ -50,6 +51,31 @@ class Model:
 
 
 @dataclass
+class Augmentation:
+    """How training images are varied. Each amount is the largest; every sample draws its own below it, uniformly."""
+
+    flip: bool = False  # left to right, every second image
+    shift_fraction: float = 0.0  # of the height up or down and of the width to either side, in whole pixels
+    zoom_in_fraction: float = 0.0  # 0.2: up to 1.2 times larger
+    rotation_degrees: float = 0.0  # to either side
+    fill: str = "nearest"  # what comes in from outside: nearest (the pixel at the edge) | zero
+    crop_area_fraction: float = 1.0  # below 1: a random part of the image, at least as much of its area, is stretched
+
+    def __post_init__(self) -> None:
+        """Check names and ranges."""
+        _check_choice("dataset.augmentation.fill", self.fill, ("nearest", "zero"))
+        for key in ("shift_fraction", "zoom_in_fraction", "crop_area_fraction"):
+            _check(0 <= getattr(self, key) <= 1, f"dataset.augmentation.{key}", getattr(self, key), "must be 0 to 1")
+        _check(self.crop_area_fraction > 0, "dataset.augmentation.crop_area_fraction", 0, "must be above 0")
+        _check(
+            0 <= self.rotation_degrees <= 180,
+            "dataset.augmentation.rotation_degrees",
+            self.rotation_degrees,
+            "must be 0 to 180 degrees",
+        )
+
+
+@dataclass
 class Dataset:
     """What the ranks read."""
 
@@ -57,6 +83,26 @@ class Dataset:
     classes: int
     channels: int
     validation_fraction: float = 0.0  # of the samples, split off by a fixed seed where the data comes unsplit
+    files: bool = False  # it is read from files that the user has, below data_dir
+    data_dir: str | None = None
+    on_damaged: str = "skip"  # skip (counted and named in the record) | error
+    augmentation: Augmentation | None = None  # of the training images; null: as they are
+
+    def __post_init__(self) -> None:
+        """Check names and ranges."""
+        _check_choice("dataset.on_damaged", self.on_damaged, ("skip", "error"))
+        _check(
+            0 <= self.validation_fraction < 1,
+            "dataset.validation_fraction",
+            self.validation_fraction,
+            "must be 0 or more and below 1",
+        )
+        _check(
+            bool(self.data_dir) or not self.files,
+            "dataset.data_dir",
+            self.data_dir,
+            f"give the folder that holds {self.name}; docs/data.md says where to get it and how it must look",
+        )
 
 
 @dataclass
@@ -330,8 +376,15 @@ def compose_config(overrides: list[str]) -> DictConfig:
 
 def load(overrides: list[str]) -> Config:
     """The checked configuration of one run. Raises ConfigError."""
-    composed = compose_config(overrides)
+    return checked(compose_config(overrides))
+
+
+def checked(composed: DictConfig, values: dict[str, Any] | None = None) -> Config:
+    """The checked configuration that `composed` stands for, with some values replaced. Raises ConfigError."""
     try:
+        composed = copy.deepcopy(composed)
+        for key, value in (values or {}).items():
+            OmegaConf.update(composed, key, value)
         config = OmegaConf.to_object(composed)
     except OmegaConfBaseException as error:
         raise _explained(error) from error
@@ -344,6 +397,9 @@ def resolved(config: Config) -> dict[str, Any]:
     values = asdict(config)
     for key in ("sweep", "arms"):
         del values[key]
+    if not config.dataset.files:
+        for key in ("files", "data_dir", "on_damaged", "augmentation"):
+            del values["dataset"][key]
     return values
 
 
@@ -364,4 +420,5 @@ def config_hash(config: Config) -> str:
     values = {key: value for key, value in resolved(config).items() if key not in _NOT_MEASURED}
     del values["measure"]["repeats"], values["measure"]["name"]
     del values["launcher"]["timeout_s"], values["system"]["name"]
+    values["dataset"].pop("data_dir", None)
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()

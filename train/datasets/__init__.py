@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -14,11 +14,13 @@ if TYPE_CHECKING:
 
 
 class Data(Protocol):
-    """What one rank reads. Images (batch, size, size, channels), labels (batch,) integers from 0."""
+    """What one rank reads. Images (batch, size, size, channels), float32, 0 to 1; labels (batch,), integers from 0."""
 
     batch_per_rank: int
     steps_per_epoch: int | None  # the same on every rank; None: there are no epochs
     dropped_samples: int  # of all ranks together, per epoch: less than one global batch
+    fingerprint: str  # of the samples that were found: the ranks must agree; empty where each makes its own
+    notes: Sequence[str]  # what a reader of the results must know: what was left out, or damaged
 
     def training(self, epoch: int) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
         """The batches of this rank in this epoch; the order depends on the seed and the epoch alone."""

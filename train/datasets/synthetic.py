@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from train.config import Config
@@ -17,6 +17,8 @@ class Synthetic:
 
     steps_per_epoch = None
     dropped_samples = 0
+    fingerprint = ""
+    notes: Sequence[str] = ()
 
     def __init__(self, config: Config, rank: int) -> None:
         """Draw the batch of this rank."""

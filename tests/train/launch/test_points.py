@@ -52,7 +52,7 @@ def test_the_arms_of_the_overhead_experiment():
 
 
 def test_fixed_work_shrinks_with_the_ranks():
-    points = expand(["experiment=fixed_work", "model=vgg19", "nodes=4", "measure.total_steps=10"], 4)
+    points = expand(["experiment=fixed_work", "model=vgg19", "nodes=4", "measure.total_steps=10", "batch_per_rank=2"], 4)
     assert [p.config.measure.timed_steps for p in points] == [10, 5, 2]
     assert {p.config.batch_per_rank for p in points} == {2}
 
@@ -61,7 +61,7 @@ def test_fixed_work_shrinks_with_the_ranks():
 def test_the_overrides_of_a_point_compose_it_again(experiment):
     from train.config import config_hash, load
 
-    for point in expand([f"experiment={experiment}"], 2)[:2]:
+    for point in expand([f"experiment={experiment}"], 2)[-2:]:
         assert config_hash(load(list(point.overrides))) == config_hash(point.config)
 
 

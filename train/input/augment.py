@@ -1,0 +1,96 @@
+"""How training images are varied: pure functions of the images, the settings, and random numbers drawn beforehand.
+
+The numbers belong to a sample in an epoch, not to a rank: whatever the ranks, a sample looks the same.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from train.config import Augmentation
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+# The columns of the draws, each uniform in [0, 1).
+DRAWS = ("flip", "shift_x", "shift_y", "zoom", "rotation", "crop_area", "crop_aspect", "crop_x", "crop_y")
+_AUGMENTATION_STREAM = 1  # beside the stream that shuffles, which has the seed and the epoch alone
+
+
+def draws(samples: int, seed: int, epoch: int) -> np.ndarray:
+    """The random numbers of every sample in one epoch: shape (samples, len(DRAWS)), float32."""
+    return np.random.default_rng([seed, epoch, _AUGMENTATION_STREAM]).random((samples, len(DRAWS)), np.float32)
+
+
+def _column(numbers: tf.Tensor, name: str) -> tf.Tensor:
+    return numbers[..., DRAWS.index(name)]
+
+
+def flip(images: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
+    """Mirror the images (batch, height, width, channels) whose draw is below one half."""
+    import tensorflow as tf
+
+    mirrored = _column(numbers, "flip") < 0.5
+    return tf.where(mirrored[:, None, None, None], tf.reverse(images, [2]), images)
+
+
+def transforms(numbers: tf.Tensor, settings: Augmentation, height: int, width: int) -> tf.Tensor:
+    """Where each output pixel (x, y) is taken from, about the middle: shape (batch, 8), as ImageProjectiveTransformV3.
+
+    The source is (a0 x + a1 y + a2, b0 x + b1 y + b2). Zoomed in by z, neighbours lie 1/z source pixels apart. Shifts
+    are whole pixels from -m to m, all equally likely, where m is the fraction of the size, rounded.
+    """
+    import tensorflow as tf
+
+    def shift(name: str, size: int) -> tf.Tensor:
+        most = round(settings.shift_fraction * size)
+        return tf.floor(_column(numbers, name) * (2 * most + 1)) - most
+
+    step = 1.0 / (1.0 + settings.zoom_in_fraction * _column(numbers, "zoom"))
+    angle = math.radians(settings.rotation_degrees) * (2.0 * _column(numbers, "rotation") - 1.0)
+    cosine, sine = step * tf.cos(angle), step * tf.sin(angle)
+    middle_x, middle_y = (width - 1) / 2, (height - 1) / 2
+    from_x = middle_x - cosine * middle_x + sine * middle_y + shift("shift_x", width)
+    from_y = middle_y - sine * middle_x - cosine * middle_y + shift("shift_y", height)
+    zero = tf.zeros_like(cosine)
+    return tf.stack([cosine, -sine, from_x, sine, cosine, from_y, zero, zero], axis=-1)
+
+
+def augment(images: tf.Tensor, numbers: tf.Tensor, settings: Augmentation) -> tf.Tensor:
+    """The images (batch, height, width, channels), float32, flipped, shifted, zoomed and rotated; the same shape."""
+    import tensorflow as tf
+
+    if settings.flip:
+        images = flip(images, numbers)
+    if settings.shift_fraction or settings.zoom_in_fraction or settings.rotation_degrees:
+        height, width = images.shape[1:3]
+        images = tf.raw_ops.ImageProjectiveTransformV3(
+            images=images,
+            transforms=transforms(numbers, settings, height, width),
+            output_shape=[height, width],
+            fill_value=0.0,
+            interpolation="BILINEAR",
+            fill_mode={"nearest": "NEAREST", "zero": "CONSTANT"}[settings.fill],
+        )
+    return images
+
+
+def crop_window(numbers: tf.Tensor, smallest_area: float, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
+    """A random part of an image: (top, left, height, width), int32, in pixels.
+
+    Its area is `smallest_area` to all of the image's, its aspect ratio 3/4 to 4/3 (logarithmically uniform), as
+    Szegedy et al. 2015 (1409.4842), section 6; what would stick out is cut to the image.
+    """
+    import tensorflow as tf
+
+    height, width = tf.cast(height, tf.float32), tf.cast(width, tf.float32)
+    area = height * width * (smallest_area + (1.0 - smallest_area) * _column(numbers, "crop_area"))
+    aspect = tf.exp(math.log(4 / 3) * (2.0 * _column(numbers, "crop_aspect") - 1.0))
+    crop_width = tf.clip_by_value(tf.round(tf.sqrt(area * aspect)), 1.0, width)
+    crop_height = tf.clip_by_value(tf.round(tf.sqrt(area / aspect)), 1.0, height)
+    left = tf.floor((width - crop_width + 1.0) * _column(numbers, "crop_x"))
+    top = tf.floor((height - crop_height + 1.0) * _column(numbers, "crop_y"))
+    return tf.cast(tf.stack([top, left, crop_height, crop_width]), tf.int32)

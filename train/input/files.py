@@ -1,0 +1,75 @@
+"""Finding a dataset's files, and telling whole images from damaged ones, before anything is decoded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from train.config import Config, ConfigError
+
+_LEVELS = 2  # below DATA_DIR: archives often bring a folder of their own, or two
+_READERS = 16  # files looked at side by side: on a network each waits for its server
+_TAIL_BYTES = 4096
+_ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
+
+
+def _listing(folder: Path) -> str:
+    names = sorted(entry.name + ("/" if entry.is_dir() else "") for entry in os.scandir(folder))
+    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "") or "nothing"
+
+
+def roots(config: Config, is_root: Callable[[Path], bool], expected: str) -> list[Path]:
+    """The folders that hold the dataset: data_dir, or those nearest below it, at most two levels down; sorted.
+
+    Raises ConfigError, with what is there and what is `expected`, where data_dir is no folder or holds nothing of it.
+    """
+    given = Path(config.dataset.data_dir or "").expanduser()
+    key = f"dataset.data_dir={given}"
+    if not given.is_dir():
+        raise ConfigError(f"{key}: {'not a folder' if given.exists() else 'there is no such folder'}")
+    level = [given]
+    try:
+        for _ in range(_LEVELS + 1):
+            if found := [folder for folder in level if is_root(folder)]:
+                return found
+            level = sorted(Path(entry) for folder in level for entry in os.scandir(folder) if entry.is_dir())
+        there = _listing(given)
+    except OSError as error:
+        raise ConfigError(f"{key}: {error.filename}: {error.strerror}") from error
+    packed = any(name.name.endswith(_ARCHIVES) for name in given.iterdir())
+    raise ConfigError(
+        f"{key}: found {there}; expected {expected}, there or at most {_LEVELS} levels below"
+        + (". Unpack the archive first" if packed else "")
+    )
+
+
+def root(config: Config, is_root: Callable[[Path], bool], expected: str) -> Path:
+    """The folder that holds the dataset, as `roots`; of several equally near ones the first by name."""
+    return roots(config, is_root, expected)[0]
+
+
+def _damage(path: Path) -> str | None:
+    try:
+        with path.open("rb") as file:
+            head = file.read(8)
+            length = file.seek(0, os.SEEK_END)
+            if not head:
+                return "empty"
+            if head.startswith(b"\xff\xd8\xff"):
+                end = b"\xff\xd9"
+            elif head == b"\x89PNG\r\n\x1a\n":
+                end = b"IEND"
+            else:
+                return "neither JPEG nor PNG"
+            file.seek(max(0, length - _TAIL_BYTES))
+            return None if end in file.read() else "cut short"
+    except OSError as error:
+        return error.strerror
+
+
+def damages(paths: Sequence[Path]) -> list[str | None]:
+    """What is wrong with each image file, or None: missing, unreadable, empty, no JPEG or PNG, or without its end."""
+    with ThreadPoolExecutor(_READERS) as pool:
+        return list(pool.map(_damage, paths, chunksize=256))
