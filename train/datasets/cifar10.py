@@ -27,6 +27,7 @@ _ALLOWED = {
     ("numpy.core.multiarray", "_reconstruct"),
     ("numpy._core.multiarray", "_reconstruct"),
     ("_codecs", "encode"),
+    ("__builtin__", "bytes"),
 }
 
 

@@ -97,7 +97,7 @@ class Reader:
             raise ConfigError(
                 f"global_batch={global_batch}: {config.dataset.name} has {samples} training samples"
                 + (f" in {config.dataset.data_dir}" if config.dataset.files else "")
-                + "; allowed is up to that"
+                + "; ".join(["; allowed is up to that", *parts.notes])
             )
         self.steps_per_epoch = samples // global_batch
         self.dropped_samples = samples - self.steps_per_epoch * global_batch
