@@ -13,6 +13,9 @@ COMMANDS = {
     "summary": ("analysis.summary", "what one experiment of one's own measured, as a table"),
     "tables": ("analysis.derived", "recompute every derived number that the reports print, beside the stated one"),
     "audit": ("analysis.audit.command", "what does not add up in the reports and in one's own records"),
+    "compare": ("analysis.compare.command", "one's own records beside the published numbers, or two sets of one's own"),
+    "report": ("analysis.report", "one HTML page with everything; it needs no network"),
+    "bundle": ("analysis.bundle", "records, figures and page in one archive, for an artifact reviewer"),
     "explain": ("analysis.explain", "split wall times into a fixed cost and a cost per step"),
 }
 

@@ -1,0 +1,219 @@
+"""Two sets of one's own records: what one did against the other, point by point, and what differs in their making."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from analysis import TableError, metrics, tables
+from analysis.metrics import Estimate
+from train import record
+from train.record import RunRecord
+
+Said = Literal["B faster", "B slower", "no difference shown", "no interval"]
+
+# What a configuration says that no measurement depends on.
+_NOT_COMPARED = ("configuration.results", "configuration.tracking.", "configuration.launcher.timeout_s")
+_MOST_SHOWN = 6
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """One point in both sets: rates in images/s as mean, n, and the ratio B / A with its 95 % interval (NaN: none).
+
+    `by` says which rate: throughput of the timed steps, wall time (from the broadcast on), job time.
+    """
+
+    experiment: str
+    point: str
+    by: str
+    a: float
+    n_a: int
+    b: float
+    n_b: int
+    ratio: float
+    low: float
+    high: float
+    said: Said
+    note: str
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Something that the records of A and those of B were not made alike in."""
+
+    experiments: str
+    what: str
+    a: str
+    b: str
+
+
+@dataclass(frozen=True)
+class Sets:
+    """The comparison of two sets; `alone` names points without a counterpart, and those that cannot be paired."""
+
+    ratios: list[Ratio]
+    differences: list[Difference]
+    alone: list[str]
+    left_out: list[str]
+
+
+@dataclass(frozen=True)
+class _Run:
+    experiment: str
+    point: str
+    config_hash: str
+    shared: bool
+    rates: dict[str, float]
+    making: dict[str, str]
+
+
+def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """The leaves of nested values, named by their path; the elements of a list share the list's name."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from _flat(inner, f"{name}.{key}" if name else str(key))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _flat(inner, name)
+    else:
+        yield name, "none" if value is None else str(value)
+
+
+def making(run: RunRecord) -> dict[str, str]:
+    """How a run was made, as flat names and values: configuration, environment, cores of each rank, day."""
+    said: dict[str, set[str]] = defaultdict(set)
+    made = {
+        "configuration": run.config,
+        "environment": asdict(run.environment) if run.environment else {},
+        "cores bound to a rank": [len(rank.cores) for rank in run.ranks],
+        "day": run.started_at[:10],
+    }
+    for name, value in _flat(made):
+        if not name.startswith(_NOT_COMPARED):
+            said[name].add(value)
+    return {name: ", ".join(sorted(values)) for name, values in said.items()}
+
+
+def _runs(place: Path) -> tuple[list[_Run], list[str]]:
+    own = tables.own(*([place] if place.is_file() else sorted(place.rglob(record.RECORD_NAME))))
+    rates = {
+        by: metrics.rates(own.table, by).set_index("record")["rate"].to_dict()
+        for by in ("throughput", "wall time", "job time")
+    }
+    runs = []
+    for path in own.table["record"].unique():
+        run = record.load(Path(path))
+        runs.append(
+            _Run(run.experiment, run.point, run.config_hash, run.cores_shared,
+                 {by: of[path] for by, of in rates.items()}, making(run))
+        )  # fmt: skip
+    if not runs:
+        reason = (
+            f"no complete run ({len(own.left_out)} left out, {len(own.failed)} failed)"
+            if place.exists()
+            else "not there"
+        )
+        raise TableError(f"{place}: {reason}; give a folder of records, as A=results")
+    return runs, own.left_out + own.failed
+
+
+def _configurations(runs: Sequence[_Run]) -> dict[tuple[str, str], dict[str, list[_Run]]]:
+    found: dict[tuple[str, str], dict[str, list[_Run]]] = defaultdict(lambda: defaultdict(list))
+    for run in runs:
+        found[run.experiment, run.point][run.config_hash].append(run)
+    return found
+
+
+def _pairs(a: Sequence[_Run], b: Sequence[_Run]) -> tuple[list[tuple[list[_Run], list[_Run]]], list[str]]:
+    """The repeats of each point in both sets, and what cannot be paired.
+
+    Runs of one configuration are paired; what then remains of a point is paired where each side has one configuration.
+    """
+    pairs, alone = [], []
+    of_a, of_b = _configurations(a), _configurations(b)
+    for point in [*of_a, *(point for point in of_b if point not in of_a)]:
+        left, right = of_a.get(point, {}), of_b.get(point, {})
+        same = [key for key in left if key in right]
+        pairs += [(left[key], right[key]) for key in same]
+        rest = [[runs for key, runs in side.items() if key not in same] for side in (left, right)]
+        name = ", ".join(point)
+        if len(rest[0]) == len(rest[1]) == 1:
+            pairs.append((rest[0][0], rest[1][0]))
+        elif rest[0] and rest[1]:
+            alone.append(
+                f"{name}: {len(rest[0])} other configurations in A, {len(rest[1])} in B: which belong together is not "
+                "known; give a folder of one configuration each"
+            )
+        elif rest[0] or rest[1]:
+            side = "A" if rest[0] else "B"
+            alone.append(f"{name}: in {side} alone" + (", in this configuration" if same else ""))
+    return pairs, alone
+
+
+def ratio(a: Sequence[float], b: Sequence[float]) -> Estimate:
+    """mean(b) / mean(a) of two sets of rates, with Welch's interval.
+
+    Unpaired: repeat 3 of A has nothing in common with repeat 3 of B, they are launches of their own. Welch, not
+    Student's pooled error: two machines or settings need not scatter alike. Student's t enters with the degrees of
+    freedom of Welch and Satterthwaite, on the ratio by first-order propagation (`metrics.ratio`).
+    """
+    return metrics.ratio(metrics.estimate(b), metrics.estimate(a))
+
+
+def _said(e: Estimate) -> Said:
+    if math.isnan(e.low):
+        return "no interval"
+    return "B faster" if e.low > 1 else "B slower" if e.high < 1 else "no difference shown"
+
+
+def _ratios(a: list[_Run], b: list[_Run]) -> Iterator[Ratio]:
+    shared = [name for name, runs in (("A", a), ("B", b)) if any(run.shared for run in runs)]
+    note = f"cores shared in {' and '.join(shared)}" if shared else ""
+    for by in a[0].rates:
+        rates = [[run.rates[by] for run in runs] for runs in (a, b)]
+        means = [metrics.estimate(values) for values in rates]
+        e = ratio(*rates)
+        yield Ratio(
+            a[0].experiment, a[0].point, by, means[0].value, means[0].n, means[1].value, means[1].n, e.value, e.low,
+            e.high, _said(e), note,
+        )  # fmt: skip
+
+
+def values(runs: Iterable[Mapping[str, str]], name: str) -> str:
+    """What runs, as `making` tells of them, have under one name: each value once, or how many there are."""
+    found = {run.get(name, "not there") for run in runs}
+    if len(found) > _MOST_SHOWN:
+        return f"{len(found)} values"
+    return " | ".join(sorted(found, key=lambda value: (not value.isdigit(), int(value) if value.isdigit() else value)))
+
+
+def differences(a: Sequence[_Run], b: Sequence[_Run]) -> list[Difference]:
+    """What the runs of two sets were not made alike in, each once, with the experiments that it is true of."""
+    found: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    for experiment in dict.fromkeys(run.experiment for run in a):
+        sides = [[run for run in runs if run.experiment == experiment] for runs in (a, b)]
+        names = dict.fromkeys(name for runs in sides for run in runs for name in run.making)
+        for name in names:
+            left, right = ({run.making.get(name, "not there") for run in runs} for runs in sides)
+            if left != right:
+                a_values, b_values = (values([run.making for run in runs], name) for runs in sides)
+                found[name, a_values, b_values].append(experiment)
+    return [Difference(", ".join(experiments), *key) for key, experiments in found.items()]
+
+
+def compare(a: Path, b: Path) -> Sets:
+    """The records in the folder (or file) `a` against those in `b`. Raises TableError where one has no complete run."""
+    (runs_a, left_a), (runs_b, left_b) = _runs(a), _runs(b)
+    pairs, alone = _pairs(runs_a, runs_b)
+    made_alike = [[run for pair in pairs for run in pair[side]] for side in (0, 1)]
+    return Sets(
+        [one for pair in pairs for one in _ratios(*pair)],
+        differences(*made_alike),
+        alone,
+        [f"A: {line}" for line in left_a] + [f"B: {line}" for line in left_b],
+    )

@@ -1,0 +1,113 @@
+"""Tolerances: how far a number may lie from its reference. Written as ReFrame does: (value, lower, upper, unit)."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from analysis import TableError, schema
+
+TOLERANCES = Path(__file__).with_name("tolerances.toml")
+
+Verdict = Literal["within", "outside", "not decidable", "for information"]
+VERDICTS: tuple[Verdict, ...] = ("outside", "not decidable", "within", "for information")
+
+# What a comparison adds to the quantities of the tidy table, with its unit.
+COMPARED = {
+    "efficiency_throughput_per_doubling": "fraction",
+    "efficiency_wall_time_per_doubling": "fraction",
+    "efficiency_job_time_per_doubling": "fraction",
+    "relative_throughput": "x",
+    "order_by_throughput": "fraction",
+    "order_by_efficiency": "fraction",
+}
+_SELECTORS = ("experiment", "model", "device", "at")
+
+
+def unit(quantity: str) -> str | None:
+    """The unit of a quantity of the tidy table or of a comparison; None where there is no such quantity."""
+    known = schema.quantity(quantity)
+    return known.unit if known else COMPARED.get(quantity)
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """One reference: its value (None: the published number), and how far below and above it is allowed, relative."""
+
+    quantity: str
+    unit: str
+    value: float | None
+    lower: float | None
+    upper: float | None
+    where: dict[str, Any] = field(default_factory=dict)
+
+    def bounds(self, published: float) -> tuple[float, float]:
+        """The ends of what is allowed, in the unit of the quantity; infinite where there is no limit."""
+        value = published if self.value is None else self.value
+        low = -math.inf if self.lower is None else value * (1 + self.lower)
+        high = math.inf if self.upper is None else value * (1 + self.upper)
+        return low, high
+
+
+def _tolerance(given: dict[str, Any], where: str) -> Tolerance:
+    def need(held: bool, key: str, allowed: str) -> None:
+        if not held:
+            raise TableError(f"{where}: {key} = {given.get(key, 'nothing')!r} given, {allowed}")
+
+    known = ("quantity", "value", "lower", "upper", "unit", *_SELECTORS)
+    if unknown := [key for key in given if key not in known]:
+        raise TableError(f"{where}: '{unknown[0]}' is not known (allowed: {', '.join(known)})")
+    quantity, value = given.get("quantity"), given.get("value")
+    expected = unit(quantity) if isinstance(quantity, str) else None
+    need(expected is not None, "quantity", "must be one of the tidy table or of a comparison")
+    need(given.get("unit") == expected, "unit", f"must be '{expected}'")
+    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    need(value == "published" or number, "value", "must be 'published' or a number")
+    limits = {}
+    for key, sign, allowed in (("lower", -1, "0 or negative"), ("upper", 1, "0 or positive")):
+        limit = limits[key] = given.get(key)
+        fits = limit is None or (
+            isinstance(limit, int | float) and not isinstance(limit, bool) and 0 <= sign * limit < math.inf
+        )
+        need(fits, key, f"must be a fraction of the value, {allowed}")
+    selectors = {key: given[key] for key in _SELECTORS if key in given}
+    stated = None if value == "published" else float(value)  # type: ignore[arg-type]
+    return Tolerance(str(quantity), str(expected), stated, limits["lower"], limits["upper"], selectors)
+
+
+def read(path: Path = TOLERANCES) -> list[Tolerance]:
+    """The tolerances in the TOML file `path`, in its order.
+
+    Raises TableError naming the file, the entry, what was given and what is allowed.
+    """
+    try:
+        entries = tomllib.loads(path.read_text())["tolerance"]
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError) as error:
+        raise TableError(f"{path}: not a readable list of [[tolerance]]: {error}") from error
+    return [_tolerance(dict(entry), f"{path}: entry {number}") for number, entry in enumerate(entries, 1)]
+
+
+def find(tolerances: Sequence[Tolerance], quantity: str, **point: Any) -> Tolerance | None:
+    """The first tolerance for a quantity at a point (experiment, model, device, at); None where there is none."""
+    for tolerance in tolerances:
+        if tolerance.quantity == quantity and all(point.get(key) == value for key, value in tolerance.where.items()):
+            return tolerance
+    return None
+
+
+def judge(value: float, low: float, high: float, bounds: tuple[float, float]) -> Verdict:
+    """Whether a number lies within `bounds`: its whole 95 % interval from `low` to `high` does, or none of it.
+
+    Where the interval lies across a bound the measurement does not decide it. Without an interval (NaN) the number
+    itself decides.
+    """
+    ends = (value, value) if math.isnan(low) else (low, high)
+    small = 1e-9 * max(1.0, abs(value))
+    inside = [bounds[0] - small <= end <= bounds[1] + small for end in ends]
+    if all(inside):
+        return "within"
+    return "outside" if ends[1] < bounds[0] or ends[0] > bounds[1] else "not decidable"
