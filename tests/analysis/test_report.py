@@ -1,0 +1,110 @@
+import re
+from html.parser import HTMLParser
+
+import pytest
+from conftest import make_record, save
+
+from analysis import draw, figures, report, tables
+from train import record
+from train.record import Failure
+
+
+def write(results, folder):
+    """The page of the records in `results`, with two of its figures."""
+    own, published = tables.own(results), tables.published()
+    known = figures.load()
+    ids, _ = draw.draw([known[id] for id in ("002-throughput", "own-overhead")], published, own.table, folder)
+    return report.page(published, own, record.find(results), ids, folder)
+
+
+@pytest.fixture
+def written(results, tmp_path):
+    """A function that writes the page of the records in `results`."""
+    return lambda: write(results.folder, tmp_path / "figures")
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory):
+    """The page without any record of one's own."""
+    folder = tmp_path_factory.mktemp("bare")
+    return write(folder / "results", folder / "figures")
+
+
+class Reader(HTMLParser):
+    """What an HTML parser sees: the tags with their attributes, and the ends that have no beginning."""
+
+    VOID = frozenset({"meta", "link", "img"})
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.open, self.wrong = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append(tag)
+
+
+def test_one_file_that_names_nothing_outside_it(results, written):
+    results.add(experiment="overhead")
+    text = written()
+    assert written() == text  # the same records give the same page
+    page = Reader(text)
+    assert (page.open, page.wrong) == ([], [])
+    assert "script" not in {tag for tag, _ in page.tags}
+    targets = [value for _, at in page.tags for key, value in at.items() if key in ("src", "href")]
+    assert targets
+    assert all(target.startswith(("data:", "#")) for target in targets)
+    ids = [at["id"] for _, at in page.tags if "id" in at]
+    assert len(ids) == len(set(ids))
+    assert {target[1:] for target in targets if target.startswith("#")} <= set(ids)
+    assert all(at.get("alt") for tag, at in page.tags if tag == "img")
+    assert [at["id"] for tag, at in page.tags if tag == "figure"] == ["002-throughput", "own-overhead"]
+
+
+def test_each_report_has_its_claims_findings_and_tables(bare):
+    for number, words in (("000", "HackSA"), ("001", "Owens"), ("002", "BNL"), ("003", "spreadsheet"), ("004", "MSOE")):
+        section = re.search(rf'<section id="report-{number}">(.*?)</section>', bare, re.S)
+        assert section is not None
+        assert words in section[1]
+        assert all(heading in section[1] for heading in ("Claims (", "Findings (", "Derived numbers"))
+    assert "596" in bare  # the slip in the spreadsheet: 596 for 569 images/s
+    assert "Rodrigo Arias" in bare
+
+
+def test_without_records_the_page_says_so(bare):
+    assert bare.count("There is no complete run yet.") == 2
+
+
+def test_ones_own_runs_with_how_they_were_made(results, written):
+    results.add(experiment="overhead", nodes=1, precision="bf16")
+    results.add(experiment="overhead", nodes=2, precision="bf16")
+    results.add(experiment="weak_scaling", nodes=1, failure=Failure("killed at dawn"))
+    page = written()
+    assert "overhead: 2 runs on AMD EPYC 9B45, 4 cores" in page
+    rows = re.findall(r"<td[^>]*>configuration\.(\w+)</td><td[^>]*>([^<]*)</td>", page)
+    assert ("precision", "bf16") in rows
+    assert ("nodes", "1 | 2") in rows
+    assert re.search(r"environment\.versions\.tensorflow</td><td[^>]*>2\.18\.1<", page)
+    assert "killed at dawn" in page
+    assert str(results.paths[0]) in page
+
+
+def test_what_a_record_says_is_text_and_no_markup(results, written):
+    run = make_record(experiment="overhead")
+    run.notes = ["<script>alert(1)</script> & more"]
+    save(run, results.folder)
+    page = written()
+    assert "<script>" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt; &amp; more" in page
+
+
+def test_every_report_has_its_citation():
+    cited = report.sources()
+    assert sorted(cited) == ["000", "001", "002", "003", "004"]
+    assert cited["004"].startswith("Nigel Nelson, Lab 10")
