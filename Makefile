@@ -88,8 +88,8 @@ format: dev ## put the code in format
 	@$(VENV)/bin/ruff format . && $(VENV)/bin/ruff check --fix .
 
 .PHONY: test
-test: dev ## all tests: the unit layer, then real launches (UNIT=1: the unit layer alone)
-	@$(KIT) -m pytest -n auto -m "not end_to_end" $(PYTEST_ARGS)
+test: dev ## all tests; UNIT=1: those that take seconds alone
+	@$(KIT) -m pytest -n auto -m "not end_to_end $(if $(UNIT),and not slow)" $(PYTEST_ARGS)
 	@$(if $(UNIT),,$(KIT) -m pytest -m end_to_end $(PYTEST_ARGS))
 
 .PHONY: lock

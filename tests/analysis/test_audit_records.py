@@ -151,6 +151,7 @@ def test_the_newest_generation_counts(results):
     assert "dirty_tree" not in {finding.rule for finding in audit_records(record_files([results.folder]))}
 
 
+@pytest.mark.slow
 class TestCommand:
     @pytest.fixture(autouse=True)
     def _elsewhere(self, tmp_path, monkeypatch):

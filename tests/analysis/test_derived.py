@@ -92,6 +92,7 @@ def test_a_number_agrees_in_its_printed_digits_or_within_its_bound(note, value, 
     assert derived.agrees(row, computed) is agrees
 
 
+@pytest.mark.slow
 def test_the_command_writes_both_formats(tmp_path, capsys):
     from analysis.__main__ import main
 

@@ -9,6 +9,8 @@ from analysis import TableError, draw, figures, plots, tables
 from analysis.__main__ import main
 from train.record import Epoch
 
+pytestmark = pytest.mark.slow
+
 STEP_S = {"vgg16": 1.6, "resnet50": 0.5, "inceptionv3": 0.7, "vgg19": 1.9, "resnet101v2": 0.9, "inceptionv4": 1.1}
 
 

@@ -25,6 +25,7 @@ def test_help_loads_no_library_and_names_every_command(capsys):
     assert all(name in said for name in COMMANDS)
 
 
+@pytest.mark.slow
 def test_no_command_needs_what_only_training_needs():
     modules = ", ".join(module for module, _ in COMMANDS.values())
     heavy = {"tensorflow", "tf_keras", "keras", "horovod", "hydra", "omegaconf", "wandb", "sklearn"}

@@ -40,6 +40,7 @@ def test_arms_and_shared_cores_are_noted(results):
     assert sorted(notes) == ["", "shared cores: no measure of scaling", "without Horovod", "without allreduce"]
 
 
+@pytest.mark.slow
 def test_the_command_prints_the_table_and_draws_only_its_figures(results, capsys):
     results.add(experiment="overhead", nodes=2)
     results.add(experiment="weak_scaling", nodes=1)

@@ -13,6 +13,8 @@ import yaml
 import train.models
 from train.models import MODELS, build, find
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 CONF = ROOT / "conf" / "model"
 KEYS = ["name", "image_size", "parameters", "activation_bytes_per_image"]

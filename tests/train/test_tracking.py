@@ -16,6 +16,8 @@ from train import tracking
 from train.config import Tracking
 from train.record import Epoch, Failure, Rank, RunRecord, dumps, find, load
 
+pytestmark = pytest.mark.slow
+
 WANDB = Tracking(name="wandb", project="scaling", entity=None, sync=False)
 NONE = Tracking(name="none", project="scaling", entity=None, sync=False)
 

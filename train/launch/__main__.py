@@ -111,9 +111,11 @@ def expected_s(planned: Run, known: dict[str, list[float]]) -> float | None:
     return sum(times) / len(times) if times else None
 
 
-def in_words(seconds: float | None) -> str:
-    """A time that is left, in words."""
-    if seconds is None:
+def time_left(runs: Sequence[Run], known: dict[str, list[float]]) -> str:
+    """How long the runs will take, in words."""
+    expected = [expected_s(run, known) for run in runs]
+    seconds = sum(s for s in expected if s is not None)
+    if runs and expected[0] is None:
         return "time left: known after the first point"
     return f"about {int(seconds // 60)} min {int(seconds % 60):02d} s left"
 
@@ -132,11 +134,9 @@ def run_all(planned: list[Run], force: bool, console: Console) -> list[str]:
         console.print(f"{len(planned) - len(todo)} of {len(planned)} runs are measured already; FORCE=1 measures again")
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, TextColumn("{task.fields[left]}"), console=console, disable=not todo) as progress:
-        bar = progress.add_task("", total=len(todo), left=in_words(None))
+        bar = progress.add_task("", total=len(todo), left="")
         for number, item in enumerate(todo):
-            expected = [expected_s(other, known) for other in todo[number:]]
-            left = sum(s for s in expected if s is not None) if expected[0] is not None else None
-            progress.update(bar, description=item.label, left=in_words(left))
+            progress.update(bar, description=item.label, left=time_left(todo[number:], known))
             try:
                 record = measure(item)
             except OSError as error:
@@ -149,8 +149,10 @@ def run_all(planned: list[Run], force: bool, console: Console) -> list[str]:
                 failed.append(item.label)
                 console.print(f"[red]error:[/red] {describe_failure(record)}", highlight=False, markup=True)
             elif not console.is_terminal:
-                console.print(f"[{number + 1}/{len(todo)}] {item.label}: {record.job_s:.0f} s; {in_words(left)}")
+                left = time_left(todo[number + 1 :], known)
+                console.print(f"[{number + 1}/{len(todo)}] {item.label}: {record.job_s:.0f} s; {left}")
             progress.advance(bar)
+        progress.update(bar, description="done", left="")
     return failed
 
 
@@ -162,7 +164,10 @@ def records_of(planned: Sequence[Run]) -> list[Path]:
 
 def show_plan(points: Sequence[Point], repeats: int, console: Console) -> None:
     """What will be run, as a table."""
-    table = Table("point", "ranks", "cores a node", "threads a rank", "batch a rank", "global batch", "steps")
+    table = Table(box=None, header_style="bold")
+    table.add_column("point", no_wrap=True)
+    for head in ("ranks", "cores a node", "threads a rank", "batch a rank", "global batch", "steps"):
+        table.add_column(head, justify="right")
     for point in points:
         config = point.config
         steps = f"{config.measure.epochs} epochs" if config.measure.epochs else str(config.measure.timed_steps)

@@ -52,7 +52,9 @@ def test_the_arms_of_the_overhead_experiment():
 
 
 def test_fixed_work_shrinks_with_the_ranks():
-    points = expand(["experiment=fixed_work", "model=vgg19", "nodes=4", "measure.total_steps=10", "batch_per_rank=2"], 4)
+    points = expand(
+        ["experiment=fixed_work", "model=vgg19", "nodes=4", "measure.total_steps=10", "batch_per_rank=2"], 4
+    )
     assert [p.config.measure.timed_steps for p in points] == [10, 5, 2]
     assert {p.config.batch_per_rank for p in points} == {2}
 
