@@ -1,0 +1,54 @@
+"""Caltech-256: 30,607 photographs in 256 classes of objects and one of clutter. It comes unsplit.
+
+Source: G. Griffin, A. Holub, P. Perona, Caltech-256 Object Category Dataset, Caltech, 2007.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+
+from train import sharding
+from train.config import Config
+from train.input import files, folders, reader
+
+_SPLIT_SEED = 0  # fixed: results are comparable only on the same validation samples
+
+
+def _is_class(name: str) -> bool:
+    return re.fullmatch(r"\d{3}\..+", name) is not None
+
+
+def find(config: Config) -> reader.Parts:
+    """What the folder has. Raises ConfigError."""
+
+    def is_root(folder: Path) -> bool:
+        return any(_is_class(entry.name) and entry.is_dir() for entry in folder.iterdir())
+
+    root = files.root(config, is_root, "one folder a class, 001.ak47 to 257.clutter")
+    classes = folders.class_names(root, _is_class)
+    folders.check_classes(config, root, classes)
+    notes: list[str] = []
+    images = folders.list_images(config, root, classes, notes)
+    # Damaged images are left out after the split, so that they do not change which samples validate.
+    chosen, held_out = sharding.split(len(images.names), config.dataset.validation_fraction, _SPLIT_SEED)
+    training, damaged = folders.part(config, images[np.sort(chosen)], notes, training=True)
+    validation, also_damaged = folders.part(config, images[np.sort(held_out)], notes, training=False)
+    per_class = np.bincount(images.labels, minlength=len(classes))
+    facts = [
+        reader.Fact("images", len(images.names), 30_607),
+        reader.Fact("classes", len(classes), 257),
+        reader.Fact("images of the smallest class", int(per_class.min()), 80),
+        reader.Fact("images of the largest class", int(per_class.max()), 827),
+    ]
+    return reader.Parts(training, validation, facts, notes, damaged + also_damaged)
+
+
+def open_caltech256(config: Config, rank: int) -> reader.Reader:
+    """What one rank reads. Raises ConfigError."""
+    return reader.Reader(config, rank, find(config))
+
+
+DATASETS = {"caltech256": open_caltech256}
