@@ -46,11 +46,9 @@ python -m analysis report --results results --figures redrawn --out redrawn/repo
 """
 
 # Names that are nobody's: of no host and of no person.
-_COMMON = {"localhost", "root", "user", ""}
+_COMMON = {"localhost", "127.0.0.1", "root", "user", ""}
 # Values whose name says that they hold a host, a person or an address, however it is written.
-_PRIVATE = re.compile(
-    r"USER|LOGIN|ACCOUNT|ENTITY|HOST(NAME|S|FILE)?$|NODELIST|NODENAME|ADDR|URI|IFACE|CLUSTER_NAME", re.I
-)
+_PRIVATE = re.compile(r"USER|LOGIN|ACCOUNT|ENTITY|HOST(NAME|S|FILE)?$|NODELIST|NODENAME|ADDR|URI|CLUSTER_NAME", re.I)
 _USER_VARIABLE = re.compile(r"(^|_)(USER|LOGNAME)$")
 _HOME = re.compile(r"/(?:home|Users|users|u)/([\w.-]+)")
 # An absolute path. One within a word, as in and/or, or of a URL, is none.
@@ -107,11 +105,8 @@ def scrubber(host_names: Iterable[str], user_names: Iterable[str]) -> Callable[[
             return value
         if value in given:
             return given[value]
-        return (
-            "scrubbed"
-            if value and _PRIVATE.search(key) and not value.isdigit() and value != "localhost"
-            else text(value)
-        )
+        private = _PRIVATE.search(key) and not value.isdigit() and value not in _COMMON
+        return "scrubbed" if private else text(value)
 
     def scrub(run: RunRecord) -> RunRecord:
         done = msgspec.convert(clean(asdict(run)), RunRecord)

@@ -47,7 +47,10 @@ def _drawn(entry: Entry, table: pd.DataFrame, own: pd.DataFrame, folder: Path) -
     svg = base64.b64encode((folder / f"{entry.id}.svg").read_bytes()).decode()
     paragraphs = draw.caption(entry, entry.points(table, own)).split("\n\n")[1:]
     return Drawn(
-        entry.id, entry.shows, f"data:image/svg+xml;base64,{svg}", [text.replace("**", "") for text in paragraphs]
+        entry.id,
+        entry.shows,
+        f"data:image/svg+xml;base64,{svg}",
+        [text.replace("**", "").replace("`", "") for text in paragraphs],
     )
 
 

@@ -95,7 +95,7 @@ def _beside_each_other(found: Sets, a: Path, b: Path) -> tuple[list[Section], No
     intervals = sum(not math.isnan(row.low) for row in found.ratios)
     how = [
         "Repeats are launches of their own: A and B are not paired. Welch's interval (Student's t, each set with its "
-        "own scatter), on the ratio by first-order propagation."
+        "own scatter), on the logarithm of the ratio."
     ]
     if intervals > 1:
         how.append(f"{intervals} intervals of 95 %: expect {0.05 * intervals:.1f} of them to miss the truth by chance.")

@@ -155,20 +155,23 @@ def _pairs(a: Sequence[_Run], b: Sequence[_Run]) -> tuple[list[tuple[list[_Run],
     return pairs, alone
 
 
-def ratio(a: Sequence[float], b: Sequence[float]) -> Estimate:
-    """mean(b) / mean(a) of two sets of rates, with Welch's interval.
+def ratio(a: Sequence[float], b: Sequence[float]) -> tuple[Estimate, float, float]:
+    """mean(b) / mean(a) of two sets of rates, and the ends of Welch's 95 % interval (NaN: a side has one rate).
 
     Unpaired: repeat 3 of A has nothing in common with repeat 3 of B, they are launches of their own. Welch, not
-    Student's pooled error: two machines or settings need not scatter alike. Student's t enters with the degrees of
-    freedom of Welch and Satterthwaite, on the ratio by first-order propagation (`metrics.ratio`).
+    Student's pooled error: two machines or settings need not scatter alike. Student's t, with the degrees of freedom of
+    Welch and Satterthwaite (`metrics.ratio`), is taken on the logarithm of the ratio: few repeats that scatter much
+    else give a ratio below 0.
     """
-    return metrics.ratio(metrics.estimate(b), metrics.estimate(a))
+    e = metrics.ratio(metrics.estimate(b), metrics.estimate(a))
+    apart = math.exp(e.half_width / e.value) if math.isfinite(e.half_width) else math.nan
+    return e, e.value / apart, e.value * apart
 
 
-def _said(e: Estimate) -> Said:
-    if math.isnan(e.low):
+def _said(low: float, high: float) -> Said:
+    if math.isnan(low):
         return "no interval"
-    return "B faster" if e.low > 1 else "B slower" if e.high < 1 else "no difference shown"
+    return "B faster" if low > 1 else "B slower" if high < 1 else "no difference shown"
 
 
 def _ratios(a: list[_Run], b: list[_Run]) -> Iterator[Ratio]:
@@ -177,10 +180,10 @@ def _ratios(a: list[_Run], b: list[_Run]) -> Iterator[Ratio]:
     for by in a[0].rates:
         rates = [[run.rates[by] for run in runs] for runs in (a, b)]
         means = [metrics.estimate(values) for values in rates]
-        e = ratio(*rates)
+        e, low, high = ratio(*rates)
         yield Ratio(
-            a[0].experiment, a[0].point, by, means[0].value, means[0].n, means[1].value, means[1].n, e.value, e.low,
-            e.high, _said(e), note,
+            a[0].experiment, a[0].point, by, means[0].value, means[0].n, means[1].value, means[1].n, e.value, low, high,
+            _said(low, high), note,
         )  # fmt: skip
 
 

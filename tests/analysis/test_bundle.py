@@ -104,7 +104,7 @@ def test_the_manifest_is_what_sha256sum_checks(tmp_path):
     assert subprocess.run(check, cwd=tmp_path, capture_output=True).returncode == 1
 
 
-@pytest.mark.end_to_end  # draws every figure
+@pytest.mark.slow  # draws every figure
 def test_the_whole_archive(results, tmp_path, capsys):
     save(named_run(), results.folder)
     save(named_run(repeat=1, failure=Failure("killed", host="owens-ib2")), results.folder)

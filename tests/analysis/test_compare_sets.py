@@ -1,4 +1,5 @@
 import json
+import math
 
 import pytest
 from conftest import Results, make_record, save
@@ -19,10 +20,15 @@ def b(tmp_path):
 
 def test_the_ratio_and_welchs_interval_worked_by_hand():
     # means 11 and 22, standard errors 1 and 2: relative 1/11 each; one degree of freedom each, together 2
-    e = sets.ratio([10, 12], [20, 24])
+    e, low, high = sets.ratio([10, 12], [20, 24])
     assert (e.value, e.degrees) == (2, pytest.approx(2))
-    assert e.standard_error == pytest.approx(2 * 2**0.5 / 11)
-    assert e.half_width == pytest.approx(4.302653 * 2 * 2**0.5 / 11)
+    apart = math.exp(4.302653 * 2**0.5 / 11)  # t(0.975, 2)
+    assert (low, high) == pytest.approx((2 / apart, 2 * apart))
+
+
+def test_an_interval_of_a_ratio_is_never_below_zero():
+    _, low, high = sets.ratio([1, 9], [2, 8])
+    assert 0 < low < 1 < high
 
 
 def test_the_same_points_before_and_after(a, b):

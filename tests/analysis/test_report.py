@@ -8,6 +8,8 @@ from analysis import draw, figures, report, tables
 from train import record
 from train.record import Failure
 
+pytestmark = pytest.mark.slow
+
 
 def write(results, folder):
     """The page of the records in `results`, with two of its figures."""

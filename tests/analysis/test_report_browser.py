@@ -11,7 +11,10 @@ from train import record
 from train.record import Failure
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH (Debian: apt-get install chromium)")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH (Debian: apt-get install chromium)"),
+]
 
 A4_PX = (297 - 2 * 14) / 25.4 * 96  # the height between the margins, in CSS pixels
 _FIGURES = ("000-explained", "003-efficiency", "004-gpu-use", "own-weak-scaling-phases")
