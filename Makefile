@@ -19,6 +19,7 @@ EXPERIMENT_FILES := $(wildcard conf/experiment/*.yaml)
 EXPERIMENTS := $(subst _,-,$(notdir $(EXPERIMENT_FILES:.yaml=)))
 OVERRIDES := device=$(DEVICE) $(if $(NODES),nodes=$(NODES)) $(if $(MODELS),model=$(MODELS)) \
   $(if $(DATASET),dataset=$(DATASET)) $(if $(MEASURE),measure=$(MEASURE)) $(if $(REPEATS),measure.repeats=$(REPEATS)) \
+  $(if $(DATA_DIR),"dataset.data_dir='$(DATA_DIR)'") \
   $(if $(LAUNCHER),launcher=$(LAUNCHER)) $(if $(CONTAINER),container=$(CONTAINER)) $(ARGS)
 
 ##@ Set up
@@ -39,7 +40,7 @@ doctor: setup ## is this machine ready? a table of checks, each with its mend
 clean-env: ## remove the virtual environment; results stay
 	@rm -rf $(VENV)
 
-##@ Run (NODES= MODELS= DEVICE=cpu|gpu DATASET= MEASURE=quick|report REPEATS= LAUNCHER= CONTAINER= FORCE=1 DRY_RUN=1 ARGS=)
+##@ Run (NODES= MODELS= DEVICE=cpu|gpu DATASET= DATA_DIR= MEASURE=quick|report REPEATS= LAUNCHER= CONTAINER= FORCE=1 DRY_RUN=1 ARGS=)
 
 .PHONY: $(EXPERIMENTS)
 $(EXPERIMENTS): setup
@@ -49,6 +50,12 @@ $(EXPERIMENTS): setup
 .PHONY: wandb-sync
 wandb-sync: setup ## upload the W&B runs that were written offline
 	@$(KIT) -m train.tracking sync results
+
+##@ Data (DATASET= DATA_DIR=; docs/data.md: where to get it, how it must look)
+
+.PHONY: data-check
+data-check: setup ## what a dataset's folder holds, what is missing or damaged, what differs from the published counts
+	@$(KIT) -m train.data_check dataset=$(or $(DATASET),cifar10) $(if $(DATA_DIR),"dataset.data_dir='$(DATA_DIR)'") $(ARGS)
 
 ##@ Analyse
 
@@ -72,6 +79,18 @@ audit: setup-analysis ## what does not add up, in the reports and in one's own r
 .PHONY: explain
 explain: setup-analysis ## why speedup by throughput and by wall time disagree: FILE=table.csv or EXPERIMENT=fixed_work
 	@$(KIT) -m analysis explain $(if $(EXPERIMENT),--experiment $(EXPERIMENT),$(or $(FILE),analysis/published/000_hacksa.csv))
+
+.PHONY: compare
+compare: setup-analysis ## one's records beside the published numbers, or two folders of records: A=results-a B=results-b
+	@$(KIT) -m analysis compare $(if $(A),A=$(A)) $(if $(B),B=$(B))
+
+.PHONY: report
+report: setup-analysis ## one HTML page with everything, to read without a network
+	@$(KIT) -m analysis report
+
+.PHONY: bundle
+bundle: setup-analysis ## records, figures and page in one archive for a reviewer (SCRUB=1: without host and user names)
+	@$(KIT) -m analysis bundle $(if $(SCRUB),--scrub)
 
 ##@ Check
 

@@ -85,6 +85,6 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{len(own.failed)} failed runs are not drawn", file=sys.stderr)
     drawn, empty = draw(entries, tables.published(), own.table, arguments.out)
     if empty:
-        print(f"skipped, no records of theirs in {arguments.results}: {', '.join(empty)}")
+        print(f"figures of own experiments without records in {arguments.results}: {len(empty)}; `list` names them")
     print(f"{len(drawn)} figures in {arguments.out}, captions in {arguments.out / 'captions.md'}")
     return 0

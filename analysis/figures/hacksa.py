@@ -153,6 +153,7 @@ def explained(points: Points) -> Figure:
             bottom.plot(gpus, at[column] / gpus, plots.marker(model) + style, color=colour, mfc=face, linewidth=0.8)
         misfit = at["misfit"]
         bottom.plot(gpus[misfit], (at["speedup_without_fixed"] / gpus)[misfit], "x", color="white", markersize=3)
+    plots.write(top, 0.5, 0.16, "crosses: left out of the line\ndashed: the fixed cost")
     top.set_xlabel("images per GPU")
     top.set_ylabel("wall time [s]")
     top.set_ylim(0)

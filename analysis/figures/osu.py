@@ -124,6 +124,7 @@ def _weak(points: Points) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=80)
     rate = points.published[points.published["quantity"] == "images_per_s"]
     stated = points.published[points.published["quantity"] == "speedup_throughput"].set_index("model")["value"]
+    ends: dict[str, float] = {}
     for model, rows in rate.groupby("model"):
         colour, one = plots.colour(model), rows[rows["nodes"] == 1]["value"]
         implied = rows[rows["nodes"] == 8]["value"].item() / stated[model]
@@ -131,9 +132,12 @@ def _weak(points: Points) -> Figure:
         axes.plot(_NODES, [start * n for n in _NODES], ":", color=colour, linewidth=0.7)
         if one.empty:
             axes.plot([1], [implied], "x", color=colour)
+        ends[model] = rows[rows["nodes"] == 8]["value"].item()
+    for place, model in enumerate(sorted(ends, key=ends.__getitem__)):
+        below = place < len(ends) - 1  # the highest label stands above its point: the points lie close together
         axes.annotate(
-            f"{stated[model]:g}x", (8, rows[rows["nodes"] == 8]["value"].item()), (4, -2), textcoords="offset points",
-            fontsize=6, color=colour,
+            f"{stated[model]:g}x", (8, ends[model]), (4, -5 if below else 2), textcoords="offset points", fontsize=6,
+            color=plots.colour(model),
         )  # fmt: skip
     plots.draw(axes, _points(points, "nodes"))
     plots.draw(axes, plots.own_lines(points.own, over="nodes"))

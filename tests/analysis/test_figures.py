@@ -192,7 +192,7 @@ def test_draw_skips_what_has_no_records_and_says_what_it_left_out(results, capsy
     ids = ["002-throughput", "own-overhead"]
     assert main(["draw", *ids, "--results", str(results.folder), "--out", str(out)]) == 0
     said = capsys.readouterr()
-    assert "skipped, no records of theirs" in said.out
+    assert "figures of own experiments without records in" in said.out
     assert "own-overhead" in said.out
     assert str(cut) in said.err
     assert sorted(path.name for path in out.iterdir()) == [

@@ -7,8 +7,8 @@ from train.launch.points import expand
 
 def test_the_memory_of_a_rank_adds_up():
     config = expand(["experiment=weak_scaling", "model=vgg16", "nodes=1", "batch_per_rank=3"], 2)[0].config
-    weights = 4 * 4 * 138_357_544
-    expected = preflight.PROCESS_BYTES + weights + 3 * config.model.activation_bytes_per_image
+    weights = 7 * 4 * 138_357_544
+    expected = 580_000_000 + weights + 3 * config.model.activation_bytes_per_image
     assert preflight.memory_per_rank_bytes(config) == expected
 
 
