@@ -50,6 +50,17 @@ class Parts:
     damaged: int = 0  # samples that should be there and cannot be read
 
 
+def failure(part: Part, position: int, numbers: np.ndarray) -> str | None:
+    """Why the sample cannot be decoded, in TensorFlow's words; None where it can."""
+    import tensorflow as tf
+
+    try:
+        part.load(tf.constant(position, tf.int64), tf.constant(numbers))
+        return None
+    except tf.errors.OpError as error:
+        return str(error.message).splitlines()[0].split("}} ")[-1].split(" [Op:")[0]
+
+
 def name_some(names: Iterable[str]) -> str:
     """The first few names, and how many more there are."""
     names = list(names)
@@ -149,20 +160,15 @@ class Reader:
                 self._stand_in(which, chosen, drawn, weights)
 
     def _find_unreadable(self, which: str, part: Part, chosen: np.ndarray, drawn: np.ndarray) -> list[int]:
-        import tensorflow as tf
-
         found = []
-        for position, numbers in zip(chosen, drawn, strict=True):
-            try:
-                part.load(tf.constant(position), tf.constant(numbers))
-            except tf.errors.OpError as error:
-                found.append(int(position))
-                reason = str(error.message).splitlines()[0].split("}} ")[-1]
+        for position, numbers in zip(chosen.tolist(), drawn, strict=True):
+            if why := failure(part, position, numbers):
+                found.append(position)
+                stood_in = "stood in for it" + ("" if which == "training" else ", with weight 0")
                 refuse_or_note(
                     self._config,
                     self.notes,
-                    f"{part.name(int(position))} cannot be decoded ({reason}): in {which} another image of its batch "
-                    + ("stood in for it" if which == "training" else "stood in for it, with weight 0"),
+                    f"{part.name(position)} cannot be decoded ({why}): in {which} another of its batch {stood_in}",
                 )
         self._unreadable[which].update(found)
         return found
