@@ -11,6 +11,7 @@ from train.config import Config, ConfigError
 
 _LEVELS = 2  # below DATA_DIR: archives often bring a folder of their own, or two
 _READERS = 16  # files looked at side by side: on a network each waits for its server
+_CHUNK = 256
 _TAIL_BYTES = 4096
 _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
 
@@ -50,26 +51,31 @@ def root(config: Config, is_root: Callable[[Path], bool], expected: str) -> Path
     return roots(config, is_root, expected)[0]
 
 
-def _damage(path: Path) -> str | None:
+def _damage(path: str) -> str | None:
     try:
-        with path.open("rb") as file:
-            head = file.read(8)
-            length = file.seek(0, os.SEEK_END)
-            if not head:
-                return "empty"
-            if head.startswith(b"\xff\xd8\xff"):
-                end = b"\xff\xd9"
-            elif head == b"\x89PNG\r\n\x1a\n":
-                end = b"IEND"
-            else:
-                return "neither JPEG nor PNG"
-            file.seek(max(0, length - _TAIL_BYTES))
-            return None if end in file.read() else "cut short"
+        file = os.open(path, os.O_RDONLY)
     except OSError as error:
         return error.strerror
+    try:
+        head = os.read(file, 8)
+        length = os.fstat(file).st_size
+        if not head:
+            return "empty"
+        if head.startswith(b"\xff\xd8\xff"):
+            end = b"\xff\xd9"
+        elif head == b"\x89PNG\r\n\x1a\n":
+            end = b"IEND"
+        else:
+            return "neither JPEG nor PNG"
+        return None if end in os.pread(file, _TAIL_BYTES, max(0, length - _TAIL_BYTES)) else "cut short"
+    except OSError as error:
+        return error.strerror
+    finally:
+        os.close(file)
 
 
-def damages(paths: Sequence[Path]) -> list[str | None]:
+def damages(paths: Sequence[str]) -> list[str | None]:
     """What is wrong with each image file, or None: missing, unreadable, empty, no JPEG or PNG, or without its end."""
+    chunks = [paths[begin : begin + _CHUNK] for begin in range(0, len(paths), _CHUNK)]
     with ThreadPoolExecutor(_READERS) as pool:
-        return list(pool.map(_damage, paths, chunksize=256))
+        return [damage for part in pool.map(lambda chunk: [_damage(path) for path in chunk], chunks) for damage in part]

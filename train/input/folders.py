@@ -75,7 +75,7 @@ def part(config: Config, images: Images, notes: list[str], *, training: bool) ->
     """
     import tensorflow as tf
 
-    found = files.damages([images.folder / name for name in images.names])
+    found = files.damages([f"{images.folder}/{name}" for name in images.names])
     damaged = [f"{name} ({damage})" for name, damage in zip(images.names, found, strict=True) if damage]
     if damaged:
         which = "training" if training else "validation"
@@ -88,7 +88,7 @@ def part(config: Config, images: Images, notes: list[str], *, training: bool) ->
     whole = images[np.flatnonzero([damage is None for damage in found])]
     make = decode.decoder(config, training=training)
     with tf.device("CPU"):
-        paths = tf.constant([str(whole.folder / name) for name in whole.names], tf.string)
+        paths = tf.constant([f"{whole.folder}/{name}" for name in whole.names], tf.string)
         labels = tf.constant(whole.labels, tf.int32)
 
     def load(position: tf.Tensor, numbers: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
