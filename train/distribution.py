@@ -114,7 +114,12 @@ class Horovod:
 
     def broadcast(self, variables: Sequence[tf.Variable]) -> None:
         """Give every rank the values of rank 0."""
-        self._hvd.broadcast_variables(variables, root_rank=0, inplace=True)
+        # In place is one operation for all, but it tells variables apart by name, and a nested model may repeat names.
+        remaining = list(variables)
+        while remaining:
+            together = {variable.name: variable for variable in reversed(remaining)}
+            self._hvd.broadcast_variables(list(together.values()), root_rank=0, inplace=True)
+            remaining = [variable for variable in remaining if together[variable.name] is not variable]
 
     def average(self, variables: Sequence[tf.Variable]) -> None:
         """Give every rank the mean over ranks."""

@@ -1,0 +1,62 @@
+"""What the ranks exchange, on two real ranks: each checks its own side and fails the job where it is wrong."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from kit import run
+
+pytestmark = pytest.mark.end_to_end
+
+RANK = """
+import os
+os.environ["TF_USE_LEGACY_KERAS"] = "1"
+import numpy as np
+import tensorflow as tf
+from train import distribution
+from train.config import load
+
+config = load(["nodes=2", *{overrides}])
+distribution.prepare(config.distribution)
+joined = distribution.join(config)
+rank = joined.rank
+assert joined.size == 2
+
+variables = [tf.Variable([1.0 + rank, 2.0]), tf.Variable(5.0 * rank)]
+assert distribution.weights_differ(joined, variables)
+joined.broadcast(variables)
+assert not distribution.weights_differ(joined, variables)
+assert variables[0].numpy().tolist() == [1.0, 2.0] and float(variables[1]) == 0.0
+
+variables[0].assign([1.0, 2.0 + 4 * rank])
+joined.average(variables)
+assert variables[0].numpy().tolist() == [1.0, 4.0]
+
+assert joined.sum(np.array([1.0, rank])).tolist() == [2.0, 1.0]
+assert joined.gather("r%d" % rank) == ["r0", "r1"]
+
+weight = tf.Variable(2.0)
+with tf.GradientTape() as tape:
+    loss = weight * (1.0 + 2 * rank)  # gradients 1 and 3
+gradient = float(joined.tape(tape).gradient(loss, [weight])[0])
+assert gradient == {expected}[rank], gradient
+joined.barrier()
+joined.leave()
+"""
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        ([], (2.0, 2.0)),
+        (["distribution.grouped=false"], (2.0, 2.0)),
+        (["distribution.allreduce=false"], (1.0, 3.0)),
+    ],
+    ids=["grouped", "one by one", "control"],
+)
+def test_two_ranks_agree_on_what_they_exchange(tmp_path: Path, overrides, expected):
+    script = tmp_path / "rank.py"
+    script.write_text(RANK.format(overrides=overrides, expected=expected))
+    launcher = (sys.executable, "-m", "train.launch.gloo", "--ranks", "2", "--hosts", "localhost:2", "--")
+    status, output = run(*launcher, "env", "PYTHONPATH=.", sys.executable, str(script))
+    assert status == 0, output

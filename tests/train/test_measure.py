@@ -1,0 +1,54 @@
+import itertools
+
+import pytest
+
+from train.phases import PhaseClock
+
+pytestmark = pytest.mark.slow
+
+
+class Endless:
+    """One batch of nothing, again and again: the step under test decides what it costs."""
+
+    batch_per_rank = 2
+    steps_per_epoch = None
+    dropped_samples = 0
+
+    def training(self, epoch):
+        return itertools.repeat((None, None))
+
+
+def losses(*values):
+    """A training step that gives these losses, one a step."""
+    import tensorflow as tf
+
+    given = iter(values)
+    return lambda images, labels: (tf.constant(next(given)), tf.constant(1.0))
+
+
+@pytest.fixture
+def clock():
+    ticks = itertools.count()
+    return PhaseClock(started_at=-1.0, rank="0", now=lambda: float(next(ticks)))
+
+
+def test_the_first_step_and_the_warm_up_are_not_timed(clock):
+    from train import measure
+    from train.distribution import Alone
+
+    measured = measure.time_steps(losses(9.0, 8.0, 7.0, 6.0, 5.0), Endless(), 2, 2, Alone(), clock)
+    assert measured.losses == [6.0, 5.0]
+    assert len(measured.warm_up_step_times_s) == 2
+    assert len(measured.step_times_s) == 2
+    # One tick a change of phase: each of these phases lasted one.
+    assert clock.stop() == {"start": 1.0, "first_step": 1.0, "warm_up": 1.0, "timed": 1.0, "evaluate": 1.0}
+
+
+@pytest.mark.parametrize(("values", "step"), [((float("nan"), 1.0, 1.0, 1.0), 1), ((1.0, 1.0, 1.0, float("inf")), 4)])
+def test_a_loss_that_is_no_number_is_named_with_its_step(clock, values, step):
+    from train import measure
+    from train.distribution import Alone
+
+    with pytest.raises(measure.NotFinite, match=f"not finite at step {step}") as raised:
+        measure.time_steps(losses(*values), Endless(), 1, 2, Alone(), clock)
+    assert raised.value.step == step

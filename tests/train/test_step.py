@@ -1,0 +1,83 @@
+import math
+
+import numpy as np
+import pytest
+
+from train.config import load
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def step():
+    from train import step
+
+    return step
+
+
+def test_learning_rates_follow_the_rule(step):
+    def rate(rule: str, ranks: int) -> float:
+        settings = load(["optimizer.learning_rate=0.1", f"optimizer.learning_rate_scaling={rule}"]).optimizer
+        return step.scaled_learning_rate(settings, ranks)
+
+    assert rate("none", 8) == pytest.approx(0.1)
+    assert rate("linear", 8) == pytest.approx(0.8)
+    assert rate("sqrt", 8) == pytest.approx(0.1 * math.sqrt(8))
+
+
+def linear_model():
+    """One weight a class, no bias: two inputs, two classes, all weights 0 at first."""
+    import tf_keras
+
+    images = tf_keras.layers.Input((1, 1, 2))
+    logits = tf_keras.layers.Dense(2, use_bias=False, kernel_initializer="zeros")(tf_keras.layers.Flatten()(images))
+    return tf_keras.Model(images, logits)
+
+
+def test_one_step_of_sgd_worked_by_hand(step):
+    # Logits 0, 0: probabilities 1/2 each, loss ln 2. The gradient of the loss is (p - onehot) x the input, mean over
+    # the batch. Inputs (1, 0) of class 0 and (0, 2) of class 1:
+    #   for input 1: (1/2 - 1, 1/2) x 1 / 2 images = (-1/4, 1/4);  for input 2: (1/2, 1/2 - 1) x 2 / 2 = (1/2, -1/2)
+    import tensorflow as tf
+
+    from train.distribution import Alone
+
+    model = linear_model()
+    settings = load(["optimizer.learning_rate=0.1", "optimizer.momentum=0"]).optimizer
+    train_step = step.make_train_step(model, step.make_optimizer(settings, 1, "fp32"), Alone())
+    images = tf.reshape(tf.constant([[1.0, 0.0], [0.0, 2.0]]), (2, 1, 1, 2))
+    loss, correct = train_step(images, tf.constant([0, 1]))
+    assert float(loss) == pytest.approx(math.log(2))
+    assert float(correct) == 1  # argmax of equal logits is class 0
+    np.testing.assert_allclose(model.get_weights()[0], [[0.025, -0.025], [-0.05, 0.05]], rtol=1e-6)
+
+
+def test_evaluation_leaves_padding_out(step):
+    import tensorflow as tf
+
+    evaluation_step = step.make_evaluation_step(linear_model())
+    images = tf.ones((3, 1, 1, 2))
+    sums = evaluation_step(images, tf.constant([0, 1, 0]), tf.constant([1.0, 1.0, 0.0]))
+    np.testing.assert_allclose(sums, [2 * math.log(2), 1, 2], rtol=1e-6)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
+def test_training_lowers_the_loss_in_every_precision(step, precision):
+    import tensorflow as tf
+    import tf_keras
+
+    from train.distribution import Alone
+    from train.models import build
+
+    tf_keras.utils.set_random_seed(0)
+    tf_keras.mixed_precision.set_global_policy(step.POLICIES[precision])
+    try:
+        model = build("tiny", 16, 1, 4)
+        optimizer = step.make_optimizer(load(["optimizer.learning_rate=0.05"]).optimizer, 1, precision)
+        train_step = step.make_train_step(model, optimizer, Alone())
+        images, labels = tf.random.normal((8, 16, 16, 1), seed=1), tf.constant([0, 1, 2, 3] * 2)
+        losses = [float(train_step(images, labels)[0]) for _ in range(100)]
+    finally:
+        tf_keras.mixed_precision.set_global_policy("float32")
+    assert losses[-1] < 0.5 * losses[0]
+    assert all(variable.dtype == tf.float32 for variable in model.trainable_variables)
