@@ -70,9 +70,8 @@ def expand(overrides: list[str], machine_cores: int) -> list[Point]:
     if largest < 1:
         raise ConfigError(f"nodes={largest}: must be 1 or more")
     if experiment.system.cores_per_node is None:
-        per_node = placement.cores_per_node(machine_cores, largest)
-        plain.append(f"system.cores_per_node={per_node}")
-        experiment = compose_config(plain)
+        experiment.system.cores_per_node = placement.cores_per_node(machine_cores, largest)
+        plain.append(f"system.cores_per_node={experiment.system.cores_per_node}")
     points = []
     swept_keys = set(dict(experiment.sweep)) | {key for key, item in asked.items() if item.is_sweep_override()}
     kept = [line for line in plain if line.partition("=")[0] not in swept_keys]
