@@ -47,7 +47,7 @@ def test_an_experiment_runs_resumes_and_is_measured_again_only_by_force(tmp_path
 
 
 def test_a_killed_rank_fails_its_point_alone_and_only_that_one_runs_again(tmp_path: Path):
-    command = launch_command(tmp_path, "nodes=2,1", "measure.timed_steps=1500")
+    command = launch_command(tmp_path, "nodes=2,1", "measure.timed_steps=600")
     launcher = start(*command)
     wait_for(lambda: len(ranks(tmp_path)) == 2 and in_phase(tmp_path, "timed"))
     killed_at = time.monotonic()

@@ -20,6 +20,7 @@ _JOB_ID = "KIT_JOB_ID"  # in the environment of every process of a job: how stra
 _POLL_S = 0.2
 _GRACE_S = 8.0  # Horovod's launcher gives its ranks 5 s
 _PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None)  # loaded here: between fork and exec a child of a threaded program should do next to nothing
 
 
 class Interrupted(BaseException):
@@ -48,7 +49,7 @@ def interrupts_raise() -> Iterator[None]:
 
 def _end_with_parent() -> None:
     """In the child: get a SIGTERM when the launcher dies, even by SIGKILL."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _strays(job_id: str) -> list[psutil.Process]:
