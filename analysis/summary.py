@@ -36,16 +36,17 @@ def rows(own: pd.DataFrame) -> pd.DataFrame:
     """One row a point, in the order of the models.
 
     Columns: model, what tells its series apart, nodes, ranks, threads and batch a rank, n, images/s with its 95 %
-    interval; where the nodes of a series vary, speedup and efficiency by throughput and by wall time; a note.
+    interval; where the nodes of a series vary, speedup (efficiency) by throughput, wall time and job time; a note.
     """
-    runs, wall = metrics.rates(own), metrics.rates(own, "wall time")
+    rates = {by: metrics.rates(own, by) for by in ("throughput", "wall time", "job time")}
+    runs = rates["throughput"]
     accuracy = own[own["quantity"] == "validation_accuracy"].sort_values("epoch").groupby("record")["value"].last()
     found = []
     for _, series in runs.groupby(["model", "series"], sort=False):
         scales = series["nodes"].nunique() > 1
-        both = {"throughput": series, "wall time": wall[wall["series"] == series["series"].iloc[0]]}
+        of_series = {by: rate[rate["series"] == series["series"].iloc[0]] for by, rate in rates.items()}
         curves = {
-            by: metrics.curve(r["nodes"].tolist(), r["rate"].tolist()).set_index("ranks") for by, r in both.items()
+            by: metrics.curve(r["nodes"].tolist(), r["rate"].tolist()).set_index("ranks") for by, r in of_series.items()
         }
         for _, at in series.groupby(_POINT, dropna=False):
             nodes, ranks, threads, batch = (at[name].iloc[0] for name in _POINT)
@@ -60,8 +61,8 @@ def rows(own: pd.DataFrame) -> pd.DataFrame:
                 "images/s": _words(metrics.estimate(at["rate"].tolist())),
             }
             for by, curve in curves.items() if scales else ():
-                row[f"speedup by\n{by}"] = f"{curve['speedup'][nodes]:.2f}x"
-                row[f"efficiency by\n{by}"] = f"{curve['efficiency'][nodes]:.2f}"
+                speedup, efficiency = curve["speedup"][nodes], curve["efficiency"][nodes]
+                row[f"speedup (efficiency)\nby {by}"] = f"{speedup:.2f}x ({efficiency:.2f})"
             if (final := at["record"].map(accuracy).dropna()).size:
                 row["validation\naccuracy"] = _words(metrics.estimate(final.tolist()))
             found.append(row | {"note": _remarks(at)})

@@ -132,7 +132,7 @@ def _weak(points: Points) -> Figure:
         axes.plot(_NODES, [start * n for n in _NODES], ":", color=colour, linewidth=0.7)
         if one.empty:
             axes.plot([1], [implied], "x", color=colour)
-        ends[model] = rows[rows["nodes"] == 8]["value"].item()
+        ends[str(model)] = rows[rows["nodes"] == 8]["value"].item()
     for place, model in enumerate(sorted(ends, key=ends.__getitem__)):
         below = place < len(ends) - 1  # the highest label stands above its point: the points lie close together
         axes.annotate(

@@ -12,10 +12,10 @@ def test_a_table_worked_by_hand(results):
     one, two = summary.rows(tables.own(results.folder).table).to_dict("records")
     assert (one["model"], one["nodes"], one["n"], one["images/s"]) == ("ResNet50", 1, 1, "16")
     assert two["images/s"] == "25.6"
-    assert two["speedup by\nthroughput"] == "1.60x"
-    assert two["efficiency by\nthroughput"] == "0.80"
+    assert two["speedup (efficiency)\nby throughput"] == "1.60x (0.80)"
     # wall: 0.4 + 6 + 6 steps x 0.5 = 9.4 s for 56 images; 10.15 s for 112
-    assert two["speedup by\nwall time"] == f"{(112 / 10.15) / (56 / 9.4):.2f}x"
+    by_wall_time = (112 / 10.15) / (56 / 9.4)
+    assert two["speedup (efficiency)\nby wall time"] == f"{by_wall_time:.2f}x ({by_wall_time / 2:.2f})"
 
 
 def test_repeats_get_their_interval(results):
@@ -24,7 +24,7 @@ def test_repeats_get_their_interval(results):
     (row,) = summary.rows(tables.own(results.folder).table).to_dict("records")
     # 20 and 16: mean 18, s / sqrt(2) = 2, t(0.975, 1) = 12.7
     assert (row["n"], row["images/s"]) == (2, "18 ± 25")
-    assert "speedup by\nthroughput" not in row
+    assert "speedup (efficiency)\nby throughput" not in row
 
 
 def test_arms_and_shared_cores_are_noted(results):
