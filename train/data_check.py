@@ -52,7 +52,7 @@ def unreadable(part: reader.Part) -> Iterator[str]:
         try:
             decode(tf.constant(position, tf.int64), tf.constant(numbers))
             return None
-        except tf.errors.OpError:  # the whole graph's message: once more, for the image's own
+        except (tf.errors.OpError, UnicodeDecodeError):  # the whole graph's: once more, for the image's own message
             return f"{part.name(position)}: {reader.failure(part, position, numbers)}"
 
     said = time.monotonic()

@@ -59,6 +59,8 @@ def failure(part: Part, position: int, numbers: np.ndarray) -> str | None:
         return None
     except tf.errors.OpError as error:
         return str(error.message).splitlines()[0].split("}} ")[-1].split(" [Op:")[0]
+    except UnicodeDecodeError:  # TensorFlow's message quotes the content, which is no text
+        return "not the expected content"
 
 
 def name_some(names: Iterable[str]) -> str:
@@ -153,7 +155,7 @@ class Reader:
                 ):
                     begin += batch
                     yield images, labels, weight
-            except tf.errors.OpError:
+            except (tf.errors.OpError, UnicodeDecodeError):
                 here = slice(begin, begin + batch)
                 if not self._find_unreadable(which, part, chosen[here], drawn[here]):
                     raise

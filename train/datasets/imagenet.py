@@ -1,0 +1,219 @@
+"""ImageNet (ILSVRC 2012) in TFRecord files, as the standard conversion writes them: train-00000-of-01024 and so on.
+
+Source: O. Russakovsky et al., ImageNet Large Scale Visual Recognition Challenge, 2015 (1409.0575). Each record is a
+tf.train.Example with the fields image/encoded (JPEG) and image/class/label (from 1; 0 would be a background class).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from train.config import Config, ConfigError
+from train.input import decode, files, reader
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+_PUBLISHED = {"train": (1_281_167, 1024), "validation": (50_000, 128)}  # images, files
+_FIRST_LABEL = 1
+_IMAGE, _LABEL = "image/encoded", "image/class/label"
+_NAME = re.compile(r"(train|validation)-(\d{5})-of-(\d{5})")
+_READERS = 16  # files looked through side by side
+
+# A record: its length (8 bytes), a checksum of that (4), the content, a checksum of that (4).
+_HEADER_BYTES, _FRAME_BYTES = 12, 16
+
+
+@dataclass(frozen=True)
+class Records:
+    """Where the records of some TFRecord files lie."""
+
+    paths: list[Path]
+    counts: np.ndarray  # (files,) whole records
+    offsets: np.ndarray  # (records,) bytes, file after file
+
+    def name(self, position: int) -> str:
+        """The file of a record, and its place there, from 0."""
+        ends = np.cumsum(self.counts)
+        file = int(np.searchsorted(ends, position, side="right"))
+        return f"{self.paths[file].name}, record {position - (ends[file] - self.counts[file])}"
+
+
+def offsets(path: Path) -> tuple[np.ndarray, int]:
+    """Where each whole record of a file begins, in bytes, and how many bytes at its end belong to none.
+
+    Reads the lengths alone, not the images. Raises OSError.
+    """
+    found = []
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)  # else each length would bring the images after it
+        size, begin = os.fstat(file).st_size, 0
+        while begin + _FRAME_BYTES <= size:
+            end = begin + _FRAME_BYTES + int.from_bytes(os.pread(file, 8, begin), "little")
+            if end > size:
+                break
+            found.append(begin)
+            begin = end
+    finally:
+        os.close(file)
+    return np.array(found, np.int64), size - begin
+
+
+def _shards(root: Path, part: str) -> dict[int, Path]:
+    """The files of a part by their number, in the folder or in one of the part's own name. Raises ConfigError."""
+    found, totals = {}, set()
+    for folder in (root, root / part):
+        for path in sorted(folder.glob(f"{part}-*")) if folder.is_dir() else []:
+            if match := _NAME.fullmatch(path.name):
+                found[int(match[2])] = path
+                totals.add(int(match[3]))
+    if len(totals) > 1:
+        raise ConfigError(f"{root}: {part} files of more than one conversion: of {sorted(totals)} files")
+    return found
+
+
+def _missing(part: str, shards: dict[int, Path]) -> list[str]:
+    total = int(next(iter(shards.values())).name[-5:])
+    return [f"{part}-{number:05}-of-{total:05}" for number in range(total) if number not in shards]
+
+
+def _find_records(config: Config, root: Path, part: str, notes: list[str]) -> tuple[Records, int]:
+    """All whole records of a part; missing and cut off files are noted, and counted. Raises ConfigError."""
+    shards = _shards(root, part)
+    if not shards:
+        reader.refuse_or_note(config, notes, f"{root}: no {part} files")
+        return Records([], np.zeros(0, np.int64), np.zeros(0, np.int64)), 1
+    missing = _missing(part, shards)
+    if missing:
+        reader.refuse_or_note(
+            config,
+            notes,
+            f"{len(missing)} of {len(missing) + len(shards)} {part} files missing: {reader.name_some(missing)}",
+        )
+    paths = [shards[number] for number in sorted(shards)]
+    try:
+        with ThreadPoolExecutor(_READERS) as pool:
+            found = list(pool.map(offsets, paths))
+    except OSError as error:
+        raise ConfigError(f"{error.filename}: {error.strerror}") from error
+    cut = [
+        f"{path.name} (after {len(begins)} records, {rest} bytes)"
+        for path, (begins, rest) in zip(paths, found, strict=True)
+        if rest or not len(begins)
+    ]
+    if cut:
+        reader.refuse_or_note(config, notes, f"{len(cut)} {part} files cut short: {reader.name_some(cut)}")
+    counts = np.array([len(begins) for begins, _ in found], np.int64)
+    return Records(paths, counts, np.concatenate([begins for begins, _ in found])), len(missing) + len(cut)
+
+
+def _read(path: tf.Tensor, offset: tf.Tensor) -> tf.Tensor:
+    """The one record at `offset`. Raises DataLossError where it does not match its checksum."""
+    import tensorflow as tf
+
+    # tf.data.TFRecordDataset has no argument for the offset, which its operation has.
+    records = tf.raw_ops.TFRecordDatasetV2(
+        filenames=[path], compression_type="", buffer_size=tf.constant(0, tf.int64), byte_offsets=[offset]
+    )
+    output = {"output_types": [tf.string], "output_shapes": [[]]}
+    first = tf.raw_ops.TakeDataset(input_dataset=records, count=tf.constant(1, tf.int64), **output)
+    return tf.raw_ops.DatasetToSingleElement(dataset=first, **output)[0]
+
+
+def _parse(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    """The encoded image and the label as it stands there."""
+    import tensorflow as tf
+
+    fields = {_IMAGE: tf.io.FixedLenFeature([], tf.string), _LABEL: tf.io.FixedLenFeature([], tf.int64)}
+    example = tf.io.parse_single_example(record, fields)
+    return example[_IMAGE], example[_LABEL]
+
+
+def _check_first_records(config: Config, records: Records) -> None:
+    """Look at the first record of every file: a set of another make shows there. Raises ConfigError."""
+    import tensorflow as tf
+    from google.protobuf.message import DecodeError
+
+    starts = np.cumsum(records.counts) - records.counts
+    for path, start, count in zip(records.paths, starts, records.counts, strict=True):
+        if not count:
+            continue
+        try:
+            record = _read(tf.constant(str(path)), tf.constant(records.offsets[start])).numpy()
+        except tf.errors.DataLossError:
+            continue  # one damaged record, which is named when its turn comes
+        try:
+            fields = tf.train.Example.FromString(record).features.feature
+            there = ", ".join(sorted(fields)) or "no fields"
+        except DecodeError:
+            fields, there = {}, "no tf.train.Example"
+        labels = fields[_LABEL].int64_list.value if _LABEL in fields else []
+        if _IMAGE not in fields or len(labels) != 1:
+            raise ConfigError(
+                f"{path}: its first record has {there}; expected {_IMAGE} (bytes) and {_LABEL} (one integer)"
+            )
+        label = labels[0]
+        if not _FIRST_LABEL <= label < _FIRST_LABEL + config.dataset.classes:
+            raise ConfigError(
+                f"{path}: its first record has the label {label}; expected {_FIRST_LABEL} to "
+                f"{config.dataset.classes + _FIRST_LABEL - 1} (dataset.classes={config.dataset.classes})"
+            )
+
+
+def _part(config: Config, records: Records, *, training: bool) -> reader.Part:
+    import tensorflow as tf
+
+    make, classes = decode.decoder(config, training=training), config.dataset.classes
+    with tf.device("CPU"):
+        paths = tf.constant([str(path) for path in records.paths], tf.string)
+        file_of = tf.constant(np.repeat(np.arange(len(records.paths)), records.counts), tf.int32)
+        begins = tf.constant(records.offsets, tf.int64)
+
+    def load(position: tf.Tensor, numbers: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        encoded, label = _parse(_read(paths[file_of[position]], begins[position]))
+        label -= _FIRST_LABEL
+        possible = tf.logical_and(label >= 0, label < classes)
+        with tf.control_dependencies([tf.debugging.Assert(possible, ["label out of range:", label + _FIRST_LABEL])]):
+            return make(encoded, numbers), tf.identity(label)
+
+    names = [path.name for path in records.paths]
+    return reader.Part(
+        len(records.offsets), load, records.name, reader.fingerprint(names or [""], records.counts, records.offsets)
+    )
+
+
+def find(config: Config) -> reader.Parts:
+    """What the folder has. Raises ConfigError."""
+
+    def is_root(folder: Path) -> bool:
+        return bool(_shards(folder, "train"))
+
+    root = files.root(
+        config, is_root, "TFRecord files train-00000-of-01024 and so on, validation-00000-of-00128 and so on"
+    )
+    notes: list[str] = []
+    facts, parts, damaged = [], {}, 0
+    for name, (images, shards) in _PUBLISHED.items():
+        records, amiss = _find_records(config, root, name, notes)
+        _check_first_records(config, records)
+        parts[name] = _part(config, records, training=name == "train")
+        damaged += amiss
+        facts.append(reader.Fact(f"{name} images", len(records.offsets), images))
+        facts.append(reader.Fact(f"{name} files", len(records.paths), shards))
+    return reader.Parts(parts["train"], parts["validation"], facts, notes, damaged)
+
+
+def open_imagenet(config: Config, rank: int) -> reader.Reader:
+    """What one rank reads. Raises ConfigError."""
+    return reader.Reader(config, rank, find(config))
+
+
+DATASETS = {"imagenet": open_imagenet}
