@@ -7,6 +7,17 @@ SHELL := /bin/bash
 DEVICE ?= cpu
 PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
 
+##? NODES=N           the largest number of nodes: measures the powers of two below it, and it
+##? MODELS=a,b        files of conf/model
+##? DEVICE=cpu|gpu    gpu: one rank a GPU, in an environment of its own
+##? DATASET=NAME      a file of conf/dataset; DATA_DIR=FOLDER where it lies
+##? MEASURE=NAME      quick: minutes; report: 10 warm-up and 100 timed steps, 5 repeats
+##? REPEATS=N         launches of each point
+##? LAUNCHER=NAME, CONTAINER=NAME   files of conf/launcher, conf/container
+##? FORCE=1           measure again what is measured: adds, replaces nothing
+##? DRY_RUN=1         print the plan and the commands, start nothing
+##? ARGS="key=value"  anything else in conf/
+
 DEVICES := cpu gpu
 ifeq ($(filter $(DEVICE),$(DEVICES)),)
 $(error DEVICE=$(DEVICE): allowed are $(DEVICES))
@@ -40,7 +51,7 @@ doctor: setup ## is this machine ready? a table of checks, each with its mend
 clean-env: ## remove the virtual environment; results stay
 	@rm -rf $(VENV)
 
-##@ Run (NODES= MODELS= DEVICE=cpu|gpu DATASET= DATA_DIR= MEASURE=quick|report REPEATS= LAUNCHER= CONTAINER= FORCE=1 DRY_RUN=1 ARGS=)
+##@ Run
 
 .PHONY: $(EXPERIMENTS)
 $(EXPERIMENTS): setup
@@ -51,7 +62,7 @@ $(EXPERIMENTS): setup
 wandb-sync: setup ## upload the W&B runs that were written offline
 	@$(KIT) -m train.tracking sync results
 
-##@ Data (DATASET= DATA_DIR=; docs/data.md: where to get it, how it must look)
+##@ Data (docs/data.md)
 
 .PHONY: data-check
 data-check: setup ## what a dataset's folder holds, what is missing or damaged, what differs from the published counts
