@@ -164,7 +164,7 @@ class Reader:
     def _find_unreadable(self, which: str, part: Part, chosen: np.ndarray, drawn: np.ndarray) -> list[int]:
         found = []
         for position, numbers in zip(chosen.tolist(), drawn, strict=True):
-            if why := failure(part, position, numbers):
+            if position not in found and (why := failure(part, position, numbers)):
                 found.append(position)
                 stood_in = "stood in for it" + ("" if which == "training" else ", with weight 0")
                 refuse_or_note(
