@@ -219,7 +219,7 @@ class Reader:
             tf.data.Dataset.from_tensor_slices((chosen, drawn, weights))
             .map(load, num_parallel_calls=threads, deterministic=True)
             .batch(self.batch_per_rank, drop_remainder=True)
-            .map(finish)
+            .map(finish, num_parallel_calls=threads, deterministic=True)
             .prefetch(2)
             .with_options(options)
         )

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from train.config import ConfigError, load
+from train.config import ConfigError, config_hash, load
 
 pytestmark = pytest.mark.slow
 
@@ -153,3 +153,23 @@ def test_a_wrong_folder_is_explained(tmp_path, prepare, message, configure, read
 def test_without_a_folder_nothing_starts():
     with pytest.raises(ConfigError, match=r"dataset.data_dir=None: give the folder that holds cifar10"):
         load(["dataset=cifar10"])
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("dataset.on_damaged=ignore", r"dataset.on_damaged=ignore: allowed are skip, error"),
+        ("dataset.validation_fraction=1", r"dataset.validation_fraction=1.0: must be 0 or more and below 1"),
+        ("dataset.augmentation.zoom_in_fraction=20", r"zoom_in_fraction=20.0: must be 0 to 1"),
+        ("dataset.augmentation.colour=1", r"dataset.augmentation.colour: no such key; allowed here are .*zoom_in"),
+    ],
+)
+def test_wrong_settings_are_refused(tmp_path, override, message, configure):
+    with pytest.raises(ConfigError, match=message):
+        configure("cifar10", tmp_path, override, augmented=True)
+
+
+def test_the_folder_does_not_count_as_another_measurement_but_the_augmentation_does(tmp_path, configure):
+    here = config_hash(configure("cifar10", tmp_path, augmented=True))
+    assert config_hash(configure("cifar10", tmp_path / "elsewhere", augmented=True)) == here
+    assert config_hash(configure("cifar10", tmp_path)) != here
