@@ -18,6 +18,9 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
 ##? DRY_RUN=1         print the plan and the commands, start nothing
 ##? ARGS="key=value"  anything else in conf/
 
+# FORCE=0 means no.
+on = $(filter-out 0 no false,$($(1)))
+
 DEVICES := cpu gpu
 ifeq ($(filter $(DEVICE),$(DEVICES)),)
 $(error DEVICE=$(DEVICE): allowed are $(DEVICES))
@@ -55,8 +58,8 @@ clean-env: ## remove the virtual environment; results stay
 
 .PHONY: $(EXPERIMENTS)
 $(EXPERIMENTS): setup
-	@$(KIT) -m train.launch $(if $(FORCE),--force) $(if $(DRY_RUN),--dry-run) experiment=$(subst -,_,$@) $(OVERRIDES); \
-	  status=$$?; $(if $(DRY_RUN),,[ $$status = 2 ] || $(KIT) -m analysis summary $(subst -,_,$@) --draw;) exit $$status
+	@$(KIT) -m train.launch $(if $(call on,FORCE),--force) $(if $(call on,DRY_RUN),--dry-run) experiment=$(subst -,_,$@) $(OVERRIDES); \
+	  status=$$?; $(if $(call on,DRY_RUN),,[ $$status = 2 ] || $(KIT) -m analysis summary $(subst -,_,$@) --draw;) exit $$status
 
 .PHONY: wandb-sync
 wandb-sync: setup ## upload the W&B runs that were written offline
@@ -73,7 +76,7 @@ data-check: setup ## what a dataset's folder holds, what is missing or damaged, 
 # The analysis needs only the light packages: they are set up where nothing else is there.
 .PHONY: setup-analysis
 setup-analysis:
-	@[ -x $(KIT) ] || $(PYTHON) requirements/install.py analysis $(VENV)
+	@[ -e $(VENV)/.installed-$(PACKAGES) ] || $(PYTHON) requirements/install.py analysis $(VENV)
 
 .PHONY: figures
 figures: setup-analysis ## draw every figure: the published points, and one's own records over them
@@ -85,7 +88,7 @@ tables: setup-analysis ## recompute every derived number of the reports; stated 
 
 .PHONY: audit
 audit: setup-analysis ## what does not add up, in the reports and in one's own records; the reports' claims, judged
-	@$(KIT) -m analysis audit $(if $(STRICT),--strict)
+	@$(KIT) -m analysis audit $(if $(call on,STRICT),--strict)
 
 .PHONY: explain
 explain: setup-analysis ## why speedup by throughput and by wall time disagree: FILE=table.csv or EXPERIMENT=fixed_work
@@ -101,7 +104,7 @@ report: setup-analysis ## one HTML page with everything, to read without a netwo
 
 .PHONY: bundle
 bundle: setup-analysis ## records, figures and page in one archive for a reviewer (SCRUB=1: without host and user names)
-	@$(KIT) -m analysis bundle $(if $(SCRUB),--scrub)
+	@$(KIT) -m analysis bundle $(if $(call on,SCRUB),--scrub)
 
 ##@ Check
 
@@ -119,8 +122,8 @@ format: dev ## put the code in format
 
 .PHONY: test
 test: dev ## all tests; UNIT=1: those that take seconds alone
-	@$(KIT) -m pytest -n auto -m "not end_to_end $(if $(UNIT),and not slow)" $(PYTEST_ARGS)
-	@$(if $(UNIT),,$(KIT) -m pytest -m end_to_end $(PYTEST_ARGS))
+	@$(KIT) -m pytest -n auto -m "not end_to_end $(if $(call on,UNIT),and not slow)" $(PYTEST_ARGS)
+	@$(if $(call on,UNIT),,$(KIT) -m pytest -m end_to_end $(PYTEST_ARGS))
 
 .PHONY: lock
 lock: ## resolve requirements/*.in again (needs uv)

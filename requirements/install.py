@@ -6,6 +6,8 @@ A set is analysis, cpu or cuda; `--dev` adds what the tests need. Packages are i
 --no-deps: what is not in a lock is not installed. Horovod is compiled against the TensorFlow that is then there.
 """
 
+from __future__ import annotations
+
 import argparse
 import os
 import shutil

@@ -39,6 +39,9 @@ def train(
     from train.datasets import DATASETS
     from train.models import build
 
+    hosts = {host.host: host for host in joined.gather(environment.host(usable_cores))}
+    if joined.rank == 0:
+        part.environment = environment.collect(list(hosts.values()))
     clock.enter("data")
     data = DATASETS[config.dataset.name](config, joined.rank)
     if data.fingerprint and len(set(joined.gather(data.fingerprint))) > 1:
@@ -72,9 +75,6 @@ def train(
         part.weights_differ = distribution.weights_differ(joined, model.trainable_variables)
         if part.weights_differ:
             raise RuntimeError("the ranks hold different weights after training: gradients were not averaged")
-    hosts = {host.host: host for host in joined.gather(environment.host(usable_cores))}
-    if joined.rank == 0:
-        part.environment = environment.collect(list(hosts.values()))
 
 
 def start_tensorflow(config: Config, local_rank: int, threads: int) -> str | None:

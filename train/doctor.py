@@ -76,7 +76,7 @@ def check_cuda_compiler() -> Check:
     """nvcc, which a Horovod with NCCL is built with."""
     if shutil.which("nvcc"):
         return "CUDA compiler", OK, _first_line("nvcc", "--version"), ""
-    mend = "install the CUDA toolkit 12.5 and put its bin/ on PATH, or take the container (make image VARIANT=cuda)"
+    mend = "install the CUDA toolkit 12.5 and put its bin/ on PATH"
     return "CUDA compiler", FAILURE, "no nvcc", mend
 
 

@@ -22,7 +22,10 @@ def _output(*command: str) -> str | None:
     """What a command prints, or None where it is not there or fails."""
     if not shutil.which(command[0]):
         return None
-    done = subprocess.run(command, capture_output=True, text=True, timeout=20, cwd=Path(__file__).parent)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, cwd=Path(__file__).parent)
+    except (OSError, subprocess.TimeoutExpired):
+        return None  # a measurement must not fail because a tool that describes the machine hangs
     return done.stdout.strip() if done.returncode == 0 else None
 
 

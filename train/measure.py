@@ -131,6 +131,8 @@ def train_epochs(
         samples = data.steps_per_epoch * data.batch_per_rank
         total_hits, total_samples = distribution.sum(np.array([hits, samples], np.float64))
         validation = evaluate(evaluation_step, model, data, distribution)
+        if validation and not np.isfinite(validation[0]):
+            raise NotFinite((epoch + 1) * data.steps_per_epoch)  # the last update spoilt the weights
         measurement.epochs.append(
             Epoch(
                 epoch=epoch + 1,

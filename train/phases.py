@@ -7,6 +7,12 @@ from collections.abc import Callable
 from train.record import PHASES
 
 
+def steady_time() -> Callable[[], float]:
+    """Seconds since the epoch that go on evenly, whatever happens to the system's clock from now on."""
+    epoch = time.time() - time.perf_counter()
+    return lambda: epoch + time.perf_counter()
+
+
 class PhaseClock:
     """Books all time since the start of the job on one phase after another.
 
@@ -15,12 +21,12 @@ class PhaseClock:
         rank: named in the log line that each change of phase leaves.
     """
 
-    def __init__(self, started_at: float, rank: str, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, started_at: float, rank: str, now: Callable[[], float] | None = None) -> None:
         """Begin in the phase `start`, at the launch of the job."""
         self.seconds: dict[str, float] = {}
         self.phase = "start"
         self._rank = rank
-        self._now = now
+        self._now = now or steady_time()
         self._since = started_at
 
     def enter(self, phase: str, at: float | None = None) -> None:

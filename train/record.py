@@ -76,7 +76,7 @@ class Rank:
 
 @dataclass
 class Host:
-    """One machine of the job, as its lowest local rank saw it."""
+    """One machine of the job, as one of its ranks saw it."""
 
     host: str
     cpu_model: str

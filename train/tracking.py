@@ -133,7 +133,7 @@ def _write_run(wandb: Any, record: RunRecord, path: Path, tracking: Tracking) ->
         entity=tracking.entity,
         group=record.experiment,
         job_type=record.point,  # so that W&B gathers the repeats of a point
-        name=f"{record.point} r{record.repeat}" + (f" generation {record.generation}" if record.generation else ""),
+        name=f"{record.point} r{record.repeat}" + (f" generation {record.generation}" if record.generation > 1 else ""),
         tags=[record.status, *(["cores_shared"] if record.cores_shared else [])],
         notes="\n".join(record.notes),
         config=record.config,

@@ -42,7 +42,7 @@ def run_record(**changes: Any) -> RunRecord:
         "experiment": "weak_scaling",
         "point": "resnet50-nodes2",
         "repeat": 1,
-        "generation": 0,
+        "generation": 1,
         "config_hash": "0123456789abcdef",
         "config": {"model": {"name": "resnet50", "image_size": 224}, "nodes": 2, "cores": [0, 1], "global_batch": None},
         "status": "complete",

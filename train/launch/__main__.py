@@ -15,6 +15,7 @@ from pathlib import Path
 
 import psutil
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -80,11 +81,7 @@ def measure(planned: Run) -> RunRecord:
     """
     folder, generation = folders.new_run(planned.home, planned.repeat)
     job = make_job(planned.point, folder.resolve())
-    interruption: Interrupted | None = None
-    try:
-        outcome = run(job, planned.point.config.launcher.timeout_s)
-    except Interrupted as caught:
-        interruption, outcome = caught, caught.outcome  # type: ignore[attr-defined]
+    outcome, interruption = run(job, planned.point.config.launcher.timeout_s)
     record = make_record(planned, job, outcome, generation)
     write_atomically(folder / RECORD_NAME, dumps(record))
     if interruption:
@@ -141,16 +138,16 @@ def run_all(planned: list[Run], force: bool, console: Console) -> list[str]:
                 record = measure(item)
             except OSError as error:
                 failed.append(f"{item.label}: {error.filename}: {error.strerror}")
-                console.print(f"[red]error:[/red] {failed[-1]}", highlight=False)
+                console.print(f"[red]error:[/red] {escape(failed[-1])}", highlight=False)
                 progress.advance(bar)
                 continue
             known.setdefault(item.point.name, []).append(record.job_s)
             if record.status == "failed":
                 failed.append(item.label)
-                console.print(f"[red]error:[/red] {describe_failure(record)}", highlight=False, markup=True)
+                console.print(f"[red]error:[/red] {escape(describe_failure(record))}", highlight=False)
             elif not console.is_terminal:
                 left = time_left(todo[number + 1 :], known)
-                console.print(f"[{number + 1}/{len(todo)}] {item.label}: {record.job_s:.0f} s; {left}")
+                console.print(escape(f"[{number + 1}/{len(todo)}] {item.label}: {record.job_s:.0f} s; {left}"))
             progress.advance(bar)
         progress.update(bar, description="done", left="")
     return failed
@@ -181,12 +178,12 @@ def mirror(planned: Sequence[Run], console: Console) -> None:
     """Mirror the records to tracking, after all measuring."""
     settings = planned[0].point.config.tracking
     for problem in tracking.mirror(records_of(planned), settings):
-        console.print(f"[yellow]warning:[/yellow] {problem}", highlight=False)
+        console.print(f"[yellow]warning:[/yellow] {escape(problem)}", highlight=False)
     if settings.sync:
         try:
             tracking.sync(Path(planned[0].point.config.results))
         except tracking.SyncError as error:
-            console.print(f"[yellow]warning:[/yellow] {error}", highlight=False)
+            console.print(f"[yellow]warning:[/yellow] {escape(str(error))}", highlight=False)
 
 
 def main() -> int:

@@ -36,7 +36,10 @@ def _in_words(code: int) -> str:
 def find(job: Job, outcome: Outcome, left: list[parts.Part], timeout_s: float) -> Failure | None:
     """Why the run did not complete, or None where every rank finished its work."""
     if outcome.ended_by == "timeout":
-        return Failure(reason=f"ended after launcher.timeout_s={timeout_s:.0f} s", log=str(job.folder / "launcher.log"))
+        return Failure(
+            reason=f"ended after launcher.timeout_s={timeout_s:.0f} s; set a longer one",
+            log=str(job.folder / "launcher.log"),
+        )
     if outcome.ended_by:
         return Failure(reason=f"interrupted by {outcome.ended_by}")
     complete = {part.rank.rank for part in left if not part.failure} == set(range(job.ranks))

@@ -40,7 +40,8 @@ def _choices(key: str, values: str) -> list[str]:
 
 def _nodes(overrides: list[str]) -> list[int]:
     """The numbers of nodes that overrides name."""
-    return [int(value) for key, _, value in (item.partition("=") for item in overrides) if key == "nodes"]
+    pairs = (item.partition("=") for item in overrides)
+    return [int(value) for key, _, value in pairs if key == "nodes" and value.lstrip("-").isdigit()]
 
 
 def expand(overrides: list[str], machine_cores: int) -> list[Point]:
@@ -56,27 +57,31 @@ def expand(overrides: list[str], machine_cores: int) -> list[Point]:
     asked = {item.key_or_group: item for item in given}
     experiment = compose_config(plain)
 
-    def swept() -> list[list[str]]:
-        choices = {key: _choices(key, values) for key, values in dict(experiment.sweep).items()}
-        for key, item in asked.items():
-            if item.is_sweep_override():
-                choices[key] = [f"{key}={choice}" for choice in item.sweep_string_iterator()]
-            elif key in choices and key != "nodes":
-                choices[key] = [item.input_line or ""]
-        return list(choices.values())
+    swept = [
+        *experiment.sweep,
+        *(k for k, item in asked.items() if item.is_sweep_override() and k not in experiment.sweep),
+    ]
+
+    def choices(key: str) -> list[str]:
+        item = asked.get(key)
+        if item is not None and item.is_sweep_override():
+            return [f"{key}={choice}" for choice in item.sweep_string_iterator()]
+        if item is not None and key != "nodes":
+            return [item.input_line or ""]
+        return _choices(key, experiment.sweep[key])
 
     arms = {name: list(extra) for name, extra in dict(experiment.arms).items()} or {None: []}
-    largest = max([experiment.nodes, *(n for extra in arms.values() for n in _nodes(extra))])
+    named = [*(choices("nodes") if "nodes" in swept else []), *itertools.chain(*arms.values())]
+    largest = max(_nodes(named) or [experiment.nodes])
     if largest < 1:
         raise ConfigError(f"nodes={largest}: must be 1 or more")
     if experiment.system.cores_per_node is None:
         experiment.system.cores_per_node = placement.cores_per_node(machine_cores, largest)
         plain.append(f"system.cores_per_node={experiment.system.cores_per_node}")
     points = []
-    swept_keys = set(dict(experiment.sweep)) | {key for key, item in asked.items() if item.is_sweep_override()}
-    kept = [line for line in plain if line.partition("=")[0] not in swept_keys]
+    kept = [line for line in plain if line.partition("=")[0] not in swept]
     compose_once = functools.cache(lambda *lines: compose_config(list(lines)))
-    for combination in itertools.product(*swept()):
+    for combination in itertools.product(*map(choices, swept)):
         for arm, extra in arms.items():
             varied = [*combination, *extra]
             # Hydra takes a fifth of a second: it is asked once for each choice of files, not for each value.

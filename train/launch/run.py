@@ -64,9 +64,20 @@ def _strays(job_id: str) -> list[psutil.Process]:
     return found
 
 
-def _end(child: subprocess.Popen, job_id: str) -> None:
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """Within this block further signals are lost: an impatient second Ctrl-C must not leave processes behind."""
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _end(child: subprocess.Popen | None, job_id: str) -> None:
     """End the job: ask, wait, force."""
-    if child.poll() is None:
+    if child and child.poll() is None:
         child.terminate()
         try:
             child.wait(_GRACE_S)
@@ -80,29 +91,30 @@ def _end(child: subprocess.Popen, job_id: str) -> None:
             continue
 
 
-def run(job: Job, timeout_s: float) -> Outcome:
+def run(job: Job, timeout_s: float) -> tuple[Outcome, Interrupted | None]:
     """Run the job to its end. No process of it is left, whatever happens.
 
-    Raises OSError where the command cannot be started, and Interrupted, with the outcome as its `outcome`, on SIGINT or
-    SIGTERM.
+    Gives the outcome, and the interruption where SIGINT or SIGTERM ended it: the caller raises it again when all is
+    written. Raises OSError where the command cannot be started.
     """
     job_id = uuid.uuid4().hex
     started_at, begin = time.time(), time.perf_counter()
     environment = {**os.environ, **job.env, _JOB_ID: job_id, "KIT_JOB_STARTED_AT": repr(started_at)}
     log = job.folder / "launcher.log"
     ended_by = None
+    interruption: Interrupted | None = None
+    child: subprocess.Popen | None = None
     with log.open("wb") as output:
-        child = subprocess.Popen(
-            command(job),
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C reaches this program alone, which then ends the job in order
-            preexec_fn=_end_with_parent,
-        )
-        interruption: Interrupted | None = None
         try:
+            child = subprocess.Popen(
+                command(job),
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C reaches this program alone, which then ends the job in order
+                preexec_fn=_end_with_parent,
+            )
             while child.poll() is None:
                 if time.perf_counter() - begin > timeout_s:
                     ended_by = "timeout"
@@ -111,9 +123,7 @@ def run(job: Job, timeout_s: float) -> Outcome:
         except Interrupted as caught:
             interruption, ended_by = caught, caught.signal.name
         job_s = time.perf_counter() - begin
-        _end(child, job_id)
-    outcome = Outcome(started_at, job_s, child.returncode, ended_by, log.read_text(errors="replace"))
-    if interruption:
-        interruption.outcome = outcome  # type: ignore[attr-defined]
-        raise interruption
-    return outcome
+        with _interrupts_ignored():
+            _end(child, job_id)
+    exit_code = child.returncode if child else 1
+    return Outcome(started_at, job_s, exit_code, ended_by, log.read_text(errors="replace")), interruption

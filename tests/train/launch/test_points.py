@@ -32,6 +32,14 @@ def test_a_node_is_the_same_machine_at_every_point(cores, largest, expected):
     assert {point.config.threads_per_rank for point in points} == {expected}
 
 
+def test_the_largest_number_of_nodes_is_that_of_the_points():
+    def per_node(*overrides: str) -> set[int | None]:
+        return {p.config.system.cores_per_node for p in expand(list(overrides), 16)}
+
+    assert per_node("experiment=weak_scaling", "model=resnet50", "nodes=4,8") == {2}
+    assert per_node("experiment=overhead", "nodes=8") == {8}  # its arms have two nodes at most
+
+
 def test_ranks_and_threads_fill_the_node():
     points = expand(["experiment=ranks_threads", "model=resnet50"], 4)
     assert [(p.config.ranks_per_node, p.config.threads_per_rank) for p in points] == [(1, 4), (2, 2), (4, 1)]
