@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests/analysis")]
 
-from conftest import make_record, save  # noqa: E402
+from own_records import make_record, save  # noqa: E402
 
 from analysis import tables  # noqa: E402
 

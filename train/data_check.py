@@ -45,6 +45,7 @@ def unreadable(part: reader.Part) -> Iterator[str]:
 
     from train.input import augment
 
+    tf.get_logger().setLevel("ERROR")  # it warns that samples of many sizes are traced anew, which is so
     numbers = np.full(len(augment.DRAWS), 0.5, np.float32)
     decode = tf.function(part.load, autograph=False)
 

@@ -3,7 +3,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conftest import make_record, save
+from own_records import make_record, save
 
 from analysis import __main__
 from analysis.audit import audit_records, record_files

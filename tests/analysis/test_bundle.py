@@ -5,7 +5,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from conftest import make_record, save
+from own_records import make_record, save
 
 from analysis import bundle, tables
 from analysis.__main__ import main

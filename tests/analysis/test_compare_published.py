@@ -2,9 +2,9 @@ import json
 import math
 
 import pytest
-from conftest import make_record, save
 from hypothesis import given
 from hypothesis import strategies as st
+from own_records import make_record, save
 
 from analysis import tables
 from analysis.__main__ import main

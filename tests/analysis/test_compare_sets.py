@@ -2,7 +2,7 @@ import json
 import math
 
 import pytest
-from conftest import Results, make_record, save
+from own_records import Results, make_record, save
 
 from analysis.__main__ import main
 from analysis.compare import sets

@@ -2,7 +2,7 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from conftest import make_record, save
+from own_records import make_record, save
 
 from analysis import draw, figures, report, tables
 from train import record

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 from browser import Browser
-from conftest import Results
+from own_records import Results
 
 from analysis import draw, figures, report, tables
 from train import record

@@ -28,7 +28,7 @@ def test_repeats_get_their_interval(results):
 
 
 def test_arms_and_shared_cores_are_noted(results):
-    from conftest import make_record, save
+    from own_records import make_record, save
 
     for backend, allreduce in (("none", False), ("horovod", True), ("horovod", False)):
         arm = {"backend": backend, "allreduce": allreduce, "controller": "gloo"}

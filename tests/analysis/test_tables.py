@@ -32,7 +32,7 @@ def test_the_table_passes_its_own_check(results):
 
 
 def test_the_slowest_rank_gates_the_speed(results):
-    from conftest import make_record, save
+    from own_records import make_record, save
 
     run = make_record(nodes=2, batch_per_rank=8, step_s=0.5, steps=4)
     run.ranks[1].phases_s["timed"] = 4.0
