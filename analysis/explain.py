@@ -347,10 +347,12 @@ def _speedups(explained: Explanation) -> Iterator[str]:
     if not shown.empty:
         top = shown.iloc[-1]
         speed = "" if math.isnan(top["speedup_throughput"]) else f"{top['speedup_throughput']:.1f}x by speed, "
+        low, high = top["speedup_without_fixed_low"], top["speedup_without_fixed_high"]
+        # No upper bound where the fixed cost may be all of a wall time.
+        interval = f"{low:.1f} or more" if math.isnan(high) else f"{low:.1f} to {high:.1f}"
         yield (
             f"On {top['ranks']:g} ranks: {speed}{top['speedup_wall_time']:.1f}x by wall time, "
-            f"{top['speedup_without_fixed']:.1f}x by wall time without the fixed cost "
-            f"({top['speedup_without_fixed_low']:.1f} to {top['speedup_without_fixed_high']:.1f}); "
+            f"{top['speedup_without_fixed']:.1f}x by wall time without the fixed cost ({interval}); "
             f"ideal {top['ranks'] / first['ranks']:g}x."
         )
 
