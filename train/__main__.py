@@ -19,9 +19,10 @@ from datetime import UTC, datetime  # noqa: E402
 from pathlib import Path  # noqa: E402
 
 from train import distribution, folders, parts, placement  # noqa: E402
-from train.config import Config, ConfigError, config_hash, load, point_name, resolved  # noqa: E402
+from train.config import config_hash, load, point_name, resolved  # noqa: E402
 from train.phases import PhaseClock  # noqa: E402
 from train.record import RECORD_NAME, Failure, Rank, dumps, write_atomically  # noqa: E402
+from train.schema import Config, ConfigError  # noqa: E402
 
 
 def train(

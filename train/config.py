@@ -1,13 +1,10 @@
-"""The schema of conf/: every value that a run can be given, its type, its unit, and what may stand together.
-
-Hydra composes conf/ (WHAT to run); `load` gives the checked dataclasses, or a ConfigError that a person can act on.
-"""
+"""From conf/ to a checked configuration: Hydra composes, train/schema.py checks, errors are put in a person's words."""
 
 import copy
 import hashlib
 import json
 import re
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -17,300 +14,20 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from train import schema
+from train.schema import Config, ConfigError
+
 CONF = Path(__file__).resolve().parent.parent / "conf"
 
-# What a run shares with others that measured the same thing: all but names, paths, tracking and how a sweep is made.
-_NOT_MEASURED = ("experiment", "tracking", "results", "sweep", "arms")
-
-
-class ConfigError(Exception):
-    """A wrong name, type, unit or combination: says which key, what was given, what is allowed."""
-
-
-def _check(condition: bool, key: str, given: object, allowed: str) -> None:
-    if not condition:
-        raise ConfigError(f"{key}={given}: {allowed}")
-
-
-def _check_choice(key: str, given: str, allowed: tuple[str, ...]) -> None:
-    _check(given in allowed, key, given, f"allowed are {', '.join(allowed)}")
-
-
-@dataclass
-class Model:
-    """A network, and the sizes that estimates of memory and traffic need."""
-
-    name: str
-    image_size: int  # pixels, height and width
-    parameters: int  # trainable and not, at 1000 classes and 3 channels
-    activation_bytes_per_image: int  # of one training step in fp32
-
-    def __post_init__(self) -> None:
-        """Check the input size."""
-        _check(self.image_size >= 8, "model.image_size", self.image_size, "at least 8 pixels")
-
-
-@dataclass
-class Augmentation:
-    """How training images are varied. Each amount is the largest; every sample draws its own below it, uniformly."""
-
-    flip: bool = False  # left to right, every second image
-    shift_fraction: float = 0.0  # of the height up or down and of the width to either side, in whole pixels
-    zoom_in_fraction: float = 0.0  # 0.2: up to 1.2 times larger
-    rotation_degrees: float = 0.0  # to either side
-    fill: str = "nearest"  # what comes in from outside: nearest (the pixel at the edge) | zero
-    crop_area_fraction: float = 1.0  # below 1: a random part of the image, at least as much of its area, is stretched
-
-    def __post_init__(self) -> None:
-        """Check names and ranges."""
-        _check_choice("dataset.augmentation.fill", self.fill, ("nearest", "zero"))
-        for key in ("shift_fraction", "zoom_in_fraction", "crop_area_fraction"):
-            _check(0 <= getattr(self, key) <= 1, f"dataset.augmentation.{key}", getattr(self, key), "must be 0 to 1")
-        _check(self.crop_area_fraction > 0, "dataset.augmentation.crop_area_fraction", 0, "must be above 0")
-        _check(
-            0 <= self.rotation_degrees <= 180,
-            "dataset.augmentation.rotation_degrees",
-            self.rotation_degrees,
-            "must be 0 to 180 degrees",
-        )
-
-
-@dataclass
-class Dataset:
-    """What the ranks read."""
-
-    name: str
-    classes: int
-    channels: int
-    validation_fraction: float = 0.0  # of the samples, split off by a fixed seed where the data comes unsplit
-    files: bool = False  # it is read from files that the user has, below data_dir
-    data_dir: str | None = None
-    on_damaged: str = "skip"  # skip (counted and named in the record) | error
-    augmentation: Augmentation | None = None  # of the training images; null: as they are
-
-    def __post_init__(self) -> None:
-        """Check names and ranges."""
-        _check_choice("dataset.on_damaged", self.on_damaged, ("skip", "error"))
-        _check(
-            0 <= self.validation_fraction < 1,
-            "dataset.validation_fraction",
-            self.validation_fraction,
-            "must be 0 or more and below 1",
-        )
-        _check(
-            bool(self.data_dir) or not self.files,
-            "dataset.data_dir",
-            self.data_dir,
-            f"give the folder that holds {self.name}; docs/data.md says where to get it and how it must look",
-        )
-
-
-@dataclass
-class Optimizer:
-    """The update rule. A run's learning rate is learning_rate times what learning_rate_scaling makes of the ranks."""
-
-    name: str  # sgd | adam
-    learning_rate: float
-    momentum: float
-    learning_rate_scaling: str  # none | linear (x ranks) | sqrt (x square root of ranks)
-
-    def __post_init__(self) -> None:
-        """Check names and ranges."""
-        _check_choice("optimizer.name", self.name, ("sgd", "adam"))
-        _check_choice("optimizer.learning_rate_scaling", self.learning_rate_scaling, ("none", "linear", "sqrt"))
-        _check(self.learning_rate > 0, "optimizer.learning_rate", self.learning_rate, "must be above 0")
-
-
-@dataclass
-class Distribution:
-    """How the ranks exchange gradients, and Horovod's settings."""
-
-    backend: str  # horovod | none
-    allreduce: bool  # false: the ranks run side by side without exchanging gradients, as a control
-    controller: str  # gloo | mpi
-    grouped: bool  # all gradients of a step in one allreduce
-    cycle_time_ms: float  # how often Horovod's background thread wakes
-    fusion_threshold_bytes: int
-
-    def __post_init__(self) -> None:
-        """Check names and ranges."""
-        _check_choice("distribution.backend", self.backend, ("horovod", "none"))
-        _check_choice("distribution.controller", self.controller, ("gloo", "mpi"))
-        _check(self.cycle_time_ms > 0, "distribution.cycle_time_ms", self.cycle_time_ms, "must be above 0 ms")
-        _check(
-            self.fusion_threshold_bytes >= 0,
-            "distribution.fusion_threshold_bytes",
-            self.fusion_threshold_bytes,
-            "must be 0 bytes or more",
-        )
-
-
-@dataclass
-class Measure:
-    """The measurement protocol: steps of one launch, and launches."""
-
-    name: str
-    warm_up_steps: int  # after the first step, before the timed ones
-    timed_steps: int
-    repeats: int  # independent launches of each point
-    batch_per_rank: int  # what experiments that keep the batch per rank take, unless they say otherwise
-    global_batch: int  # what experiments that keep the global batch take
-    total_steps: int | None = None  # shared out: timed_steps = total_steps // ranks
-    epochs: int = 0  # above 0: train that many passes over the data instead of timed_steps
-
-    def __post_init__(self) -> None:
-        """Check ranges."""
-        _check(self.warm_up_steps >= 0, "measure.warm_up_steps", self.warm_up_steps, "must be 0 or more")
-        _check(self.timed_steps >= 1, "measure.timed_steps", self.timed_steps, "must be 1 or more")
-        _check(self.repeats >= 1, "measure.repeats", self.repeats, "must be 1 or more")
-        _check(self.epochs >= 0, "measure.epochs", self.epochs, "must be 0 or more")
-
-
-@dataclass
-class Tracking:
-    """Where records are mirrored to."""
-
-    name: str  # wandb | none
-    project: str
-    entity: str | None
-    sync: bool  # upload at the end of an experiment; while it runs nothing touches the network
-
-    def __post_init__(self) -> None:
-        """Check names."""
-        _check_choice("tracking.name", self.name, ("wandb", "none"))
-
-
-@dataclass
-class Launcher:
-    """What starts the ranks."""
-
-    name: str  # local
-    timeout_s: int  # a job that takes longer has failed
-
-    def __post_init__(self) -> None:
-        """Check names and ranges."""
-        _check_choice("launcher.name", self.name, ("local",))
-        _check(self.timeout_s > 0, "launcher.timeout_s", self.timeout_s, "must be above 0 seconds")
-
-
-@dataclass
-class Container:
-    """What the ranks run in."""
-
-    name: str  # none
-
-    def __post_init__(self) -> None:
-        """Check names."""
-        _check_choice("container.name", self.name, ("none",))
-
-
-@dataclass
-class System:
-    """The machine: what one node gives to a job."""
-
-    name: str
-    cores_per_node: int | None  # null: the cores of this machine // the largest number of nodes
-
-    def __post_init__(self) -> None:
-        """Check ranges."""
-        _check(
-            self.cores_per_node is None or self.cores_per_node >= 1,
-            "system.cores_per_node",
-            self.cores_per_node,
-            "must be 1 or more, or null",
-        )
-
-
-@dataclass
-class Config:
-    """One run of one point of an experiment, or, with `sweep` and `arms`, the experiment that spans the points."""
-
-    experiment: str
-    model: Model
-    dataset: Dataset
-    optimizer: Optimizer
-    distribution: Distribution
-    measure: Measure
-    tracking: Tracking
-    launcher: Launcher
-    container: Container
-    system: System
-    device: str  # cpu | gpu
-    precision: str  # fp32 | bf16 | fp16
-    nodes: int
-    ranks_per_node: int
-    threads_per_rank: int | None  # null: the node's cores shared out among its ranks
-    batch_per_rank: int | None  # this or global_batch; the other one follows
-    global_batch: int | None
-    seed: int
-    results: str
-    sweep: dict[str, str] = field(default_factory=dict)  # key -> Hydra's comma-separated choices, or a ${rule}
-    arms: dict[str, list[str]] = field(default_factory=dict)  # name of an arm -> its overrides
-
-    @property
-    def ranks(self) -> int:
-        """Horovod processes of the whole job."""
-        return self.nodes * self.ranks_per_node
-
-    def __post_init__(self) -> None:
-        """Check what may stand together, and work out what follows."""
-        _check_choice("device", self.device, ("cpu", "gpu"))
-        _check_choice("precision", self.precision, ("fp32", "bf16", "fp16"))
-        _check(
-            not (self.device == "cpu" and self.precision == "fp16"),
-            "precision",
-            self.precision,
-            "fp16 has no fast path on a CPU; with device=cpu allowed are fp32, bf16",
-        )
-        _check(self.nodes >= 1, "nodes", self.nodes, "must be 1 or more")
-        _check(self.ranks_per_node >= 1, "ranks_per_node", self.ranks_per_node, "must be 1 or more")
-        _check(
-            self.threads_per_rank is None or self.threads_per_rank >= 1,
-            "threads_per_rank",
-            self.threads_per_rank,
-            "must be 1 or more, or null",
-        )
-        _check(
-            self.distribution.backend == "horovod" or self.ranks == 1,
-            "distribution.backend",
-            self.distribution.backend,
-            f"{self.ranks} ranks need a backend that joins them: horovod",
-        )
-        self._complete_batch()
-        if self.measure.total_steps is not None:
-            _check(
-                self.measure.total_steps >= self.ranks,
-                "measure.total_steps",
-                self.measure.total_steps,
-                f"{self.ranks} ranks need at least one step each",
-            )
-            self.measure.timed_steps = self.measure.total_steps // self.ranks
-        if self.dataset.name == "synthetic":
-            _check(self.measure.epochs == 0, "measure.epochs", self.measure.epochs, "synthetic data has no epochs")
-
-    def _complete_batch(self) -> None:
-        batch, total = self.batch_per_rank, self.global_batch
-        if batch is None:
-            _check(total is not None, "batch_per_rank", batch, "give batch_per_rank or global_batch")
-            assert total is not None
-            _check(total >= 1, "global_batch", total, "must be 1 or more")
-            _check(
-                total % self.ranks == 0,
-                "global_batch",
-                total,
-                f"must be a multiple of {self.ranks} ranks (nodes={self.nodes}, ranks_per_node={self.ranks_per_node})",
-            )
-            self.batch_per_rank = total // self.ranks
-        else:
-            _check(batch >= 1, "batch_per_rank", batch, "must be 1 or more")
-            _check(
-                total in (None, batch * self.ranks),
-                "global_batch",
-                total,
-                f"contradicts batch_per_rank={batch} on {self.ranks} ranks; set one of the two to null",
-            )
-            self.global_batch = batch * self.ranks
-
+# What may differ between two runs that measured the same thing: names, paths, estimates, where a default came from.
+_NOT_MEASURED = ("experiment", "tracking", "results")
+_NOT_MEASURED_OF = {
+    "model": ("parameters", "activation_bytes_per_image"),
+    "dataset": ("data_dir",),
+    "measure": ("name", "repeats", "batch_per_rank", "global_batch", "total_steps"),
+    "launcher": ("timeout_s",),
+    "system": ("name",),
+}
 
 ConfigStore.instance().store(name="schema", node=Config)
 
@@ -354,7 +71,7 @@ def _explained(error: BaseException) -> ConfigError:
             f"{group}={name}: there is no conf/{group}/{name}.yaml; allowed are {', '.join(choices(group))}"
         )
     if unknown := re.search(r"Key '(\S+)' not in '(\w+)'", text):
-        allowed = ", ".join(sorted(item.name for item in fields(globals()[unknown[2]])))
+        allowed = ", ".join(sorted(item.name for item in fields(getattr(schema, unknown[2]))))
         return ConfigError(f"{place}{key[1] if key else unknown[1]}: no such key; allowed here are {allowed}")
     if mistyped := re.search(r"Value '(.*)' of type '\w+' could not be converted to (\w+)", text):
         return ConfigError(f"{place}{key[1] if key else ''}={mistyped[1]}: must be of type {mistyped[2].lower()}")
@@ -416,9 +133,8 @@ def point_name(config: Config, arm: str | None = None) -> str:
 
 
 def config_hash(config: Config) -> str:
-    """Hexadecimal digest over what changes the measurement: not over names, paths, tracking or repeats."""
+    """Hexadecimal digest over what changes the measurement: not over names, paths, estimates, tracking or repeats."""
     values = {key: value for key, value in resolved(config).items() if key not in _NOT_MEASURED}
-    del values["measure"]["repeats"], values["measure"]["name"]
-    del values["launcher"]["timeout_s"], values["system"]["name"]
-    values["dataset"].pop("data_dir", None)
+    for group, keys in _NOT_MEASURED_OF.items():
+        values[group] = {key: value for key, value in values[group].items() if key not in keys}
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()

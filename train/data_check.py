@@ -19,9 +19,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from train import placement
-from train.config import Config, ConfigError, load
+from train.config import load
 from train.datasets import DATASETS
 from train.input import reader
+from train.schema import Config, ConfigError
 
 _SIZE = 32  # pixels: decoding reads a file to its end whatever the size, and a small one costs less
 _CHUNK = 4096  # samples between two messages at most

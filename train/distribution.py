@@ -9,8 +9,8 @@ import hashlib
 import os
 from typing import TYPE_CHECKING, Any, Protocol
 
-from train.config import Config, ConfigError
-from train.config import Distribution as Settings
+from train.schema import Config, ConfigError
+from train.schema import Distribution as Settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import tensorflow as tf
 import tf_keras
 
-from train.config import Optimizer as OptimizerSettings
 from train.distribution import Distribution
+from train.schema import Optimizer as OptimizerSettings
 
 TrainStep = Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
 EvaluationStep = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor]

@@ -16,8 +16,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from train.config import Tracking
 from train.record import PHASES, RunRecord, find, load
+from train.schema import Tracking
 
 MARKER_NAME = "wandb-run-id"  # beside a record whose mirror is finished; holds the id of its W&B run
 

@@ -1,7 +1,8 @@
 import pytest
 
 from train import config as configuration
-from train.config import ConfigError, choices, compose_config, config_hash, load, point_name
+from train.config import choices, compose_config, config_hash, load, point_name
+from train.schema import ConfigError
 
 
 @pytest.mark.parametrize("experiment", choices("experiment"))

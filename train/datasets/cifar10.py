@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from train.config import Config, ConfigError
 from train.input import files, reader
+from train.schema import Config, ConfigError
 
 _CLASSES = 10
 _PIXELS = 3 * 32 * 32

@@ -7,8 +7,8 @@ test part.
 from __future__ import annotations
 
 from train import sharding
-from train.config import Config
 from train.input import reader
+from train.schema import Config
 
 _SPLIT_SEED = 0  # fixed: results are comparable only on the same validation samples
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from train import sharding
-from train.config import Config, ConfigError
 from train.input import files, folders, reader
+from train.schema import Config, ConfigError
 
 _PUBLISHED = {"imdb": 460_723, "wiki": 62_328}
 _OLDEST = 100

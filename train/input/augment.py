@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from train.config import Augmentation
+from train.schema import Augmentation
 
 if TYPE_CHECKING:
     import tensorflow as tf

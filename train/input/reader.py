@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from train import placement, sharding
-from train.config import Config, ConfigError
 from train.input import augment
+from train.schema import Config, ConfigError
 
 if TYPE_CHECKING:
     import tensorflow as tf

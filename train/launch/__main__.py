@@ -20,13 +20,14 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from train import environment, folders, parts, placement, tracking
-from train.config import ConfigError, config_hash, resolved
+from train.config import config_hash, resolved
 from train.launch import failure, preflight
 from train.launch.commands import command
 from train.launch.job import Job, Outcome, make_job, planned_cores
 from train.launch.points import Point, expand
 from train.launch.run import Interrupted, interrupts_raise, run
 from train.record import RECORD_NAME, RunRecord, dumps, write_atomically
+from train.schema import ConfigError
 
 _LOG_LINES = 12
 

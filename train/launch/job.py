@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from train import placement
-from train.config import Config
 from train.launch.points import Point
+from train.schema import Config
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 
 from train import placement
-from train.config import CONF, Config, ConfigError, checked, compose_config, point_name
+from train.config import CONF, checked, compose_config, point_name
+from train.schema import Config, ConfigError
 
 
 @dataclass(frozen=True)

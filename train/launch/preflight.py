@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from train import placement
-from train.config import Config, ConfigError
 from train.launch.job import planned_cores
 from train.launch.points import Point
+from train.schema import Config, ConfigError
 
 # A process with TensorFlow and Horovod loaded: its peak resident memory before a model is built.
 PROCESS_BYTES = 580_000_000

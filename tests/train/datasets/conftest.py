@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from train.config import Config, load
+from train.config import load
 from train.datasets import DATASETS
 from train.input.reader import Reader
+from train.schema import Config
 
 SIZE = 16
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from train.config import ConfigError
+from train.schema import ConfigError
 
 pytestmark = pytest.mark.slow
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from train.config import ConfigError, config_hash, load
+from train.config import config_hash, load
+from train.schema import ConfigError
 
 pytestmark = pytest.mark.slow
 

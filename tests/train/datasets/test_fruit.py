@@ -4,7 +4,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from train.config import ConfigError, load
+from train.config import load
+from train.schema import ConfigError
 
 pytestmark = pytest.mark.slow
 

@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 from PIL import Image
 
-from train.config import ConfigError
 from train.datasets import imagenet
+from train.schema import ConfigError
 
 pytestmark = pytest.mark.slow
 

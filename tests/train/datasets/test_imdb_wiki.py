@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy.io import savemat
 
-from train.config import ConfigError
 from train.datasets import imdb_wiki
+from train.schema import ConfigError
 
 pytestmark = pytest.mark.slow
 

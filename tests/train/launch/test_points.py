@@ -1,7 +1,8 @@
 import pytest
 
-from train.config import ConfigError, choices
+from train.config import choices
 from train.launch.points import expand
+from train.schema import ConfigError
 
 
 def names(*overrides: str, cores: int = 2) -> list[str]:

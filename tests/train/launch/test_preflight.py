@@ -1,8 +1,8 @@
 import pytest
 
-from train.config import ConfigError
 from train.launch import preflight
 from train.launch.points import expand
+from train.schema import ConfigError
 
 
 def test_the_memory_of_a_rank_adds_up():
