@@ -4,6 +4,7 @@ import copy
 import hashlib
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
@@ -120,15 +121,19 @@ def resolved(config: Config) -> dict[str, Any]:
     return values
 
 
-def point_name(config: Config, arm: str | None = None) -> str:
-    """What tells a point from the others of its experiment: the values of the swept keys, and the arm."""
+def point_name(config: Config, arm: str | None = None, swept: Iterable[str] | None = None) -> str:
+    """What tells a point from the others of its experiment: the values of the swept keys, and the arm.
+
+    swept: these keys where the command line sweeps more than the experiment does.
+    """
     values = resolved(config)
     parts = []
-    for key in config.sweep:
+    for key in config.sweep if swept is None else swept:
         value: Any = values
         for step in key.split("."):
             value = value[step]
-        parts.append(value["name"] if isinstance(value, dict) else f"{key.split('.')[-1]}{value}")
+        shown = f"{value:g}" if isinstance(value, float) else value
+        parts.append(value["name"] if isinstance(value, dict) else f"{key.split('.')[-1]}{shown}")
     return "-".join([*parts, *([arm] if arm else [])]) or config.model.name
 
 

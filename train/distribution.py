@@ -49,9 +49,9 @@ class Distribution(Protocol):
 
 
 def prepare(settings: Settings) -> None:
-    """Put Horovod's settings where it reads them when it starts; what the user has set stays."""
-    os.environ.setdefault("HOROVOD_CYCLE_TIME", str(settings.cycle_time_ms))
-    os.environ.setdefault("HOROVOD_FUSION_THRESHOLD", str(settings.fusion_threshold_bytes))
+    """Put Horovod's settings where it reads them when it starts: the configuration is what was measured."""
+    os.environ["HOROVOD_CYCLE_TIME"] = str(settings.cycle_time_ms)
+    os.environ["HOROVOD_FUSION_THRESHOLD"] = str(settings.fusion_threshold_bytes)
 
 
 class Alone:

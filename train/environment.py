@@ -13,7 +13,7 @@ from pathlib import Path
 
 from train.record import Environment, Host
 
-_PREFIXES = ("HOROVOD_", "TF_", "OMP_", "OMPI_", "MV2_", "NCCL_", "SLURM_", "CUDA_", "KMP_")
+_PREFIXES = ("HOROVOD_", "TF_", "OMP_", "OMPI_", "MV2_", "NCCL_", "SLURM_", "CUDA_", "KMP_", "MALLOC_")
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
 _PACKAGES = ("tensorflow", "tensorflow-cpu", "tf_keras", "horovod", "numpy", "hydra-core", "wandb", "nvidia-nccl-cu12")
 

@@ -13,6 +13,7 @@ def test_every_experiment_composes_on_cpu_and_gpu(experiment):
         assert composed.device == device
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("group", ["model", "dataset", "optimizer", "distribution", "measure", "tracking", "launcher"])
 def test_every_choice_of_a_group_composes_and_is_called_what_its_file_is_called(group):
     for name in choices(group):

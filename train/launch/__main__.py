@@ -160,7 +160,7 @@ def records_of(planned: Sequence[Run]) -> list[Path]:
     return sorted(path for home in homes for path in home.glob(f"*/{RECORD_NAME}"))
 
 
-def show_plan(points: Sequence[Point], repeats: int, console: Console) -> None:
+def show_plan(points: Sequence[Point], console: Console) -> None:
     """What will be run, as a table."""
     table = Table(box=None, header_style="bold")
     table.add_column("point", no_wrap=True)
@@ -172,7 +172,8 @@ def show_plan(points: Sequence[Point], repeats: int, console: Console) -> None:
         numbers = (config.ranks, config.system.cores_per_node, config.threads_per_rank, config.batch_per_rank)
         table.add_row(point.name, *map(str, numbers), str(config.global_batch), steps)
     console.print(table)
-    console.print(f"{len(points)} points x {repeats} repeats; every repeat is a launch of its own")
+    launches = sum(point.config.measure.repeats for point in points)
+    console.print(f"{len(points)} points, {launches} launches: every repeat is a launch of its own")
 
 
 def mirror(planned: Sequence[Run], console: Console) -> None:
@@ -199,16 +200,20 @@ def main() -> int:
     try:
         points = expand(arguments.overrides, len(available))
         preflight.check_gpus(points, environment.gpus())
-        preflight.check_memory(points, psutil.virtual_memory().available)
     except ConfigError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    repeats = points[0].config.measure.repeats
-    show_plan(points, repeats, console)
-    for warning in preflight.warnings(points):
-        console.print(f"[yellow]warning:[/yellow] {warning}", highlight=False)
+    show_plan(points, console)
+    for warning in preflight.warnings(points, environment.variables()):
+        console.print(f"[yellow]warning:[/yellow] {escape(warning)}", highlight=False)
+    free_bytes = psutil.virtual_memory().available
+    too_large = {point.name: why for point in points if (why := preflight.memory_shortage(point.config, free_bytes))}
+    for name, why in too_large.items():
+        console.print(f"[red]error:[/red] {name} is left out: {escape(why)}", highlight=False)
+    points = [point for point in points if point.name not in too_large]
     # Repeats are the outer loop: arms and points interleave, so that a slow drift of the machine falls on all alike.
-    planned = [Run(point, repeat) for repeat in range(repeats) for point in points]
+    most = max((point.config.measure.repeats for point in points), default=0)
+    planned = [Run(p, repeat) for repeat in range(most) for p in points if repeat < p.config.measure.repeats]
     if arguments.dry_run:
         for point in points:
             print(shlex.join(command(make_job(point, Run(point, 0).home / "r0"))))
@@ -221,13 +226,14 @@ def main() -> int:
         except Interrupted as caught:
             interruption = caught
             console.print(f"interrupted by {caught}: what was measured is kept, the same command goes on from here")
-    mirror(planned, console)
+    if planned:
+        mirror(planned, console)
     if interruption:
         return 128 + interruption.signal
     if failed:
         console.print(f"[red]{len(failed)} of {len(planned)} runs failed:[/red] {', '.join(failed)}", highlight=False)
         console.print("The same command runs only these again.")
-    return 1 if failed else 0
+    return 1 if failed or too_large else 0
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 
 from train import placement
-from train.config import CONF, checked, compose_config, point_name
+from train.config import CONF, checked, compose_config, config_hash, point_name
 from train.schema import Config, ConfigError
 
 
@@ -79,7 +79,7 @@ def expand(overrides: list[str], machine_cores: int) -> list[Point]:
     if experiment.system.cores_per_node is None:
         experiment.system.cores_per_node = placement.cores_per_node(machine_cores, largest)
         plain.append(f"system.cores_per_node={experiment.system.cores_per_node}")
-    points = []
+    points: dict[tuple[str, str], Point] = {}  # a list that names a value twice does not measure it twice
     kept = [line for line in plain if line.partition("=")[0] not in swept]
     compose_once = functools.cache(lambda *lines: compose_config(list(lines)))
     for combination in itertools.product(*map(choices, swept)):
@@ -96,5 +96,6 @@ def expand(overrides: list[str], machine_cores: int) -> list[Point]:
                 cores = config.system.cores_per_node or 1
                 config.threads_per_rank = placement.threads_per_rank(cores, config.ranks_per_node)
                 lines.append(f"threads_per_rank={config.threads_per_rank}")
-            points.append(Point(point_name(config, arm), tuple(lines), config))
-    return points
+            name = point_name(config, arm, swept)
+            points.setdefault((name, config_hash(config)), Point(name, tuple(lines), config))
+    return list(points.values())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from train import placement
 from train.launch.job import planned_cores
@@ -14,6 +14,12 @@ PROCESS_BYTES = 580_000_000
 # Weights, gradients, momentum, what allreduce works in, and what the update and TensorFlow's allocator hold on the way.
 # Chosen to lie just above the peaks of two ranks: VGG16 4.2 to 4.6 GB (estimate 4.7), ResNet50 1.4 GB (1.5).
 COPIES_OF_WEIGHTS = 7
+# Variables that a key of the configuration stands for: the ranks set them (train/distribution.py).
+FROM_CONFIGURATION = {
+    "HOROVOD_CYCLE_TIME": "distribution.cycle_time_ms",
+    "HOROVOD_FUSION_THRESHOLD": "distribution.fusion_threshold_bytes",
+}
+_TUNING = ("HOROVOD_", "TF_", "OMP_", "KMP_", "NCCL_", "MALLOC_")
 
 
 def memory_per_rank_bytes(config: Config) -> int:
@@ -22,16 +28,16 @@ def memory_per_rank_bytes(config: Config) -> int:
     return PROCESS_BYTES + weights + (config.batch_per_rank or 1) * config.model.activation_bytes_per_image
 
 
-def check_memory(points: Sequence[Point], available_bytes: int) -> None:
-    """Raise ConfigError, with the estimate, for the first point whose ranks need more than this machine has free."""
-    for point in points:
-        each = memory_per_rank_bytes(point.config)
-        if point.config.device == "cpu" and each * point.config.ranks > available_bytes:
-            raise ConfigError(
-                f"{point.name}: {point.config.ranks} ranks of about {each / 2**30:.1f} GiB need "
-                f"{each * point.config.ranks / 2**30:.1f} GiB; this machine has {available_bytes / 2**30:.1f} GiB. "
-                "Take fewer nodes, a smaller batch_per_rank or another model"
-            )
+def memory_shortage(config: Config, available_bytes: int) -> str | None:
+    """Why the ranks of a point do not fit into this machine's free memory, with the estimate; None where they do."""
+    each = memory_per_rank_bytes(config)
+    if config.device != "cpu" or each * config.ranks <= available_bytes:
+        return None
+    return (
+        f"{config.ranks} ranks of about {each / 2**30:.1f} GiB need {each * config.ranks / 2**30:.1f} GiB; "
+        f"this machine has {available_bytes / 2**30:.1f} GiB free. "
+        "Take fewer nodes, a smaller batch_per_rank or another model"
+    )
 
 
 def check_gpus(points: Sequence[Point], gpus: Sequence[str]) -> None:
@@ -44,13 +50,24 @@ def check_gpus(points: Sequence[Point], gpus: Sequence[str]) -> None:
             )
 
 
-def warnings(points: Sequence[Point]) -> list[str]:
-    """What the user should know although the experiment can run."""
+def warnings(points: Sequence[Point], variables: Mapping[str, str]) -> list[str]:
+    """What the user should know although the experiment can run; variables: of the environment, that can matter."""
     available = placement.usable_cores()
     crowded = [p.name for p in points if placement.shared(planned_cores(p.config, available))]
-    if not crowded:
-        return []
-    return [
-        f"{len(available)} cores are too few for {', '.join(crowded)}: ranks share cores there. "
-        "The records say so, and the figures draw those points hollow: they are no measurement of scaling."
-    ]
+    found = []
+    if crowded:
+        found.append(
+            f"{len(available)} cores are too few for {', '.join(crowded)}: ranks share cores there. "
+            "The records say so, and the figures draw those points hollow: they are no measurement of scaling."
+        )
+    if replaced := sorted(FROM_CONFIGURATION.keys() & variables.keys()):
+        keys = ", ".join(FROM_CONFIGURATION[name] for name in replaced)
+        found.append(f"{', '.join(replaced)}: set in your environment, but the configuration decides: {keys}")
+    if others := [f"{name}={value}" for name, value in variables.items() if name.startswith(_TUNING)]:
+        others = [text for text in others if text.partition("=")[0] not in replaced]
+        if others:
+            found.append(
+                f"{', '.join(others)}: set in your environment. The records keep it, but a run counts as measured "
+                "whatever it was: FORCE=1 measures again, RESULTS=folder keeps the two apart"
+            )
+    return found

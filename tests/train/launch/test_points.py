@@ -68,6 +68,18 @@ def test_fixed_work_shrinks_with_the_ranks():
     assert {p.config.batch_per_rank for p in points} == {2}
 
 
+def test_a_sweep_that_the_experiment_does_not_have_is_in_the_names():
+    assert names("experiment=weak_scaling", "model=resnet50", "nodes=1", "distribution.cycle_time_ms=1,5") == [
+        "resnet50-nodes1-cycle_time_ms1",
+        "resnet50-nodes1-cycle_time_ms5",
+    ]
+
+
+def test_a_point_named_twice_is_measured_once():
+    assert names("experiment=weak_scaling", "model=resnet50", "nodes=2,1,2") == ["resnet50-nodes2", "resnet50-nodes1"]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("experiment", choices("experiment"))
 def test_the_overrides_of_a_point_compose_it_again(experiment):
     from train.config import config_hash, load

@@ -1,24 +1,27 @@
+import re
+
 import pytest
 
+from train.config import load
 from train.launch import preflight
 from train.launch.points import expand
 from train.schema import ConfigError
 
 
 def test_the_memory_of_a_rank_adds_up():
-    config = expand(["experiment=weak_scaling", "model=vgg16", "nodes=1", "batch_per_rank=3"], 2)[0].config
-    weights = 7 * 4 * 138_357_544
-    expected = 580_000_000 + weights + 3 * config.model.activation_bytes_per_image
-    assert preflight.memory_per_rank_bytes(config) == expected
+    config = load(["model.parameters=1000000", "model.activation_bytes_per_image=2000000", "batch_per_rank=3"])
+    # 580 MB for the process, 7 x 4 MB for the weights, 3 x 2 MB for the images
+    assert preflight.memory_per_rank_bytes(config) == 614_000_000
 
 
 def test_too_little_memory_is_said_with_the_estimate():
-    points = expand(["experiment=weak_scaling", "model=vgg16", "nodes=8"], 2)
-    preflight.check_memory(points, 10**12)
-    with pytest.raises(
-        ConfigError, match=r"vgg16-nodes\d: \d ranks of about \d\.\d GiB need .* this machine has 4\.0 GiB"
-    ):
-        preflight.check_memory(points, 4 * 2**30)
+    config = load(["model=vgg16", "nodes=8", "batch_per_rank=1"])
+    assert preflight.memory_shortage(config, 10**12) is None
+    # 138 million parameters are 0.52 GiB in fp32: seven copies, the process and the activations are above 4 GiB.
+    assert re.match(
+        r"8 ranks of about 4\.\d GiB need 3\d\.\d GiB; this machine has 4\.0 GiB free\.",
+        preflight.memory_shortage(config, 4 * 2**30),
+    )
 
 
 def test_gpus_that_are_not_there_are_said():
@@ -31,6 +34,13 @@ def test_gpus_that_are_not_there_are_said():
 def test_shared_cores_are_said_before(monkeypatch):
     monkeypatch.setattr(preflight.placement, "usable_cores", lambda: [0, 1])
     points = expand(["experiment=weak_scaling", "model=resnet50", "nodes=4"], 2)
-    (warning,) = preflight.warnings(points)
+    (warning,) = preflight.warnings(points, {})
     assert warning.startswith("2 cores are too few for resnet50-nodes4:")
-    assert preflight.warnings(points[:2]) == []
+    assert preflight.warnings(points[:2], {"SLURM_JOB_ID": "1"}) == []
+
+
+def test_variables_that_the_hash_does_not_see_are_said_before():
+    replaced, kept = preflight.warnings([], {"HOROVOD_CYCLE_TIME": "5", "TF_ENABLE_ONEDNN_OPTS": "0"})
+    assert replaced.startswith("HOROVOD_CYCLE_TIME: set in your environment, but the configuration decides")
+    assert "distribution.cycle_time_ms" in replaced
+    assert kept.startswith("TF_ENABLE_ONEDNN_OPTS=0: set in your environment.")
