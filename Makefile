@@ -16,10 +16,19 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
 ##? LAUNCHER=NAME, CONTAINER=NAME   files of conf/launcher, conf/container
 ##? FORCE=1           measure again what is measured: adds, replaces nothing
 ##? DRY_RUN=1         print the plan and the commands, start nothing
+##? RESULTS=FOLDER    where the records go, and where the analysis reads them; results, unless given
 ##? ARGS="key=value"  anything else in conf/
+##? PYTHON=COMMAND    which Python sets the environment up
 
 # FORCE=0 means no.
 on = $(filter-out 0 no false,$($(1)))
+
+# A variable that no help line names is a typing mistake: it would change nothing, silently.
+KNOWN := $(subst =,,$(shell grep -oh '##.*' $(firstword $(MAKEFILE_LIST)) | grep -oE '[A-Z][A-Z_]*='))
+GIVEN := $(foreach name,$(.VARIABLES),$(if $(findstring command line,$(origin $(name))),$(name)))
+ifneq ($(filter-out $(KNOWN),$(GIVEN)),)
+$(error $(filter-out $(KNOWN),$(GIVEN)): no such variable; there are $(sort $(KNOWN)))
+endif
 
 DEVICES := cpu gpu
 ifeq ($(filter $(DEVICE),$(DEVICES)),)
@@ -29,12 +38,14 @@ PACKAGES := $(if $(filter gpu,$(DEVICE)),cuda,cpu)
 VENV := .venv$(if $(filter gpu,$(DEVICE)),-gpu)
 KIT := $(VENV)/bin/python
 
+RECORDS := $(if $(RESULTS),--results "$(RESULTS)")
+
 EXPERIMENT_FILES := $(wildcard conf/experiment/*.yaml)
 EXPERIMENTS := $(subst _,-,$(notdir $(EXPERIMENT_FILES:.yaml=)))
 OVERRIDES := device=$(DEVICE) $(if $(NODES),nodes=$(NODES)) $(if $(MODELS),model=$(MODELS)) \
   $(if $(DATASET),dataset=$(DATASET)) $(if $(MEASURE),measure=$(MEASURE)) $(if $(REPEATS),measure.repeats=$(REPEATS)) \
   $(if $(DATA_DIR),"dataset.data_dir='$(DATA_DIR)'") \
-  $(if $(LAUNCHER),launcher=$(LAUNCHER)) $(if $(CONTAINER),container=$(CONTAINER)) $(ARGS)
+  $(if $(RESULTS),"results='$(RESULTS)'") $(if $(LAUNCHER),launcher=$(LAUNCHER)) $(if $(CONTAINER),container=$(CONTAINER)) $(ARGS)
 
 ##@ Set up
 
@@ -59,11 +70,11 @@ clean-env: ## remove the virtual environment; results stay
 .PHONY: $(EXPERIMENTS)
 $(EXPERIMENTS): setup
 	@$(KIT) -m train.launch $(if $(call on,FORCE),--force) $(if $(call on,DRY_RUN),--dry-run) experiment=$(subst -,_,$@) $(OVERRIDES); \
-	  status=$$?; $(if $(call on,DRY_RUN),,[ $$status = 2 ] || $(KIT) -m analysis summary $(subst -,_,$@) --draw;) exit $$status
+	  status=$$?; $(if $(call on,DRY_RUN),,[ $$status = 2 ] || $(KIT) -m analysis summary $(subst -,_,$@) --draw $(RECORDS);) exit $$status
 
 .PHONY: wandb-sync
 wandb-sync: setup ## upload the W&B runs that were written offline
-	@$(KIT) -m train.tracking sync results
+	@$(KIT) -m train.tracking sync "$(or $(RESULTS),results)"
 
 ##@ Data (docs/data.md)
 
@@ -80,31 +91,31 @@ setup-analysis:
 
 .PHONY: figures
 figures: setup-analysis ## draw every figure: the published points, and one's own records over them
-	@$(KIT) -m analysis draw
+	@$(KIT) -m analysis draw $(RECORDS)
 
 .PHONY: tables
 tables: setup-analysis ## recompute every derived number of the reports; stated and computed side by side
 	@$(KIT) -m analysis tables
 
 .PHONY: audit
-audit: setup-analysis ## what does not add up, in the reports and in one's own records; the reports' claims, judged
-	@$(KIT) -m analysis audit $(if $(call on,STRICT),--strict)
+audit: setup-analysis ## what does not add up, in the reports and in one's own records; the reports' claims, judged (STRICT=1: a finding is an error)
+	@$(KIT) -m analysis audit $(RESULTS) $(if $(call on,STRICT),--strict)
 
 .PHONY: explain
 explain: setup-analysis ## why speedup by throughput and by wall time disagree: FILE=table.csv or EXPERIMENT=fixed_work
-	@$(KIT) -m analysis explain $(if $(EXPERIMENT),--experiment $(EXPERIMENT),$(or $(FILE),analysis/published/000_hacksa.csv))
+	@$(KIT) -m analysis explain $(if $(EXPERIMENT),--experiment $(EXPERIMENT),$(or $(FILE),analysis/published/000_hacksa.csv)) $(RECORDS)
 
 .PHONY: compare
 compare: setup-analysis ## one's records beside the published numbers, or two folders of records: A=results-a B=results-b
-	@$(KIT) -m analysis compare $(if $(A),A=$(A)) $(if $(B),B=$(B))
+	@$(KIT) -m analysis compare $(if $(A),A=$(A)) $(if $(B),B=$(B)) $(RECORDS)
 
 .PHONY: report
 report: setup-analysis ## one HTML page with everything, to read without a network
-	@$(KIT) -m analysis report
+	@$(KIT) -m analysis report $(RECORDS)
 
 .PHONY: bundle
 bundle: setup-analysis ## records, figures and page in one archive for a reviewer (SCRUB=1: without host and user names)
-	@$(KIT) -m analysis bundle $(if $(call on,SCRUB),--scrub)
+	@$(KIT) -m analysis bundle $(if $(call on,SCRUB),--scrub) $(RECORDS)
 
 ##@ Check
 
@@ -121,7 +132,7 @@ format: dev ## put the code in format
 	@$(VENV)/bin/ruff format . && $(VENV)/bin/ruff check --fix .
 
 .PHONY: test
-test: dev ## all tests; UNIT=1: those that take seconds alone
+test: dev ## all tests; UNIT=1: those that take seconds alone; PYTEST_ARGS="..."
 	@$(KIT) -m pytest -n auto -m "not end_to_end $(if $(call on,UNIT),and not slow)" $(PYTEST_ARGS)
 	@$(if $(call on,UNIT),,$(KIT) -m pytest -m end_to_end $(PYTEST_ARGS))
 

@@ -471,7 +471,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the explanation of each curve; 1 where none could be split."""
     if options.experiment:
         own = tables.own(options.results)
-        rows = own.table[own.table["experiment"].eq(options.experiment)]
+        rows = own.table[own.table["experiment"].eq(options.experiment.replace("-", "_"))]
         if rows.empty:
             there = ", ".join(sorted(set(own.table["experiment"]))) or "none"
             raise TableError(f"{options.results}: no record of experiment '{options.experiment}' (there: {there})")

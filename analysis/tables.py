@@ -66,6 +66,7 @@ def series(config: dict[str, Any], machine: str) -> str:
     """A short digest that all points and repeats of one scaling curve share: of all that does not vary along it."""
     varied = _VARIED.get(config["experiment"], _VARIED_ELSE) | _NOT_MEASURED
     kept = {key: value for key, value in config.items() if key not in varied}
+    kept["dataset"] = {key: value for key, value in config["dataset"].items() if key != "data_dir"}
     steps = {key: config["measure"].get(key) for key in _STEPS}
     if steps["total_steps"] is not None:
         del steps["timed_steps"]  # shared out among the ranks
@@ -77,7 +78,7 @@ def _machine(run: RunRecord, device: str) -> str:
         return "machine not recorded"
     host = run.environment.hosts[0]
     processor = host.gpus[0] if device == "gpu" and host.gpus else host.cpu_model
-    return f"{processor}, {host.cores} cores"
+    return f"{processor}, {host.cores} core{'s' if host.cores != 1 else ''}"
 
 
 def _columns(run: RunRecord, path: str) -> dict[str, Any]:

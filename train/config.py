@@ -11,6 +11,8 @@ from typing import Any
 
 from hydra import compose, initialize_config_dir
 from hydra.core.config_store import ConfigStore
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -79,8 +81,30 @@ def _explained(error: BaseException) -> ConfigError:
     return ConfigError(place + "; ".join(line.strip() for line in text.splitlines() if line.strip()))
 
 
+def parse(overrides: list[str]) -> list[Override]:
+    """The overrides, as Hydra reads them. Raises ConfigError for what is none, or would reach into a sweep's rules."""
+    try:
+        parsed = OverridesParser.create().parse_overrides(overrides)
+    except HydraException as error:
+        raise ConfigError(f"{' '.join(str(error).splitlines()[:2])}; allowed are overrides as key=value") from error
+    for item in parsed:
+        key = item.key_or_group
+        _refuse(item.is_delete(), item, "nothing can be deleted from the configuration; give another value: key=value")
+        _refuse(
+            key.split(".")[0] in ("sweep", "arms"), item, "an experiment's file says this; to sweep a key, give key=1,2"
+        )
+        _refuse((CONF / key).is_dir() and not item.value(), item, f"allowed are {', '.join(choices(key))}")
+    return parsed
+
+
+def _refuse(condition: bool, item: Override, allowed: str) -> None:
+    if condition:
+        raise ConfigError(f"{item.input_line}: {allowed}")
+
+
 def compose_config(overrides: list[str]) -> DictConfig:
     """What conf/ and the overrides give, unresolved. Raises ConfigError for an unknown name, key or type."""
+    parse(overrides)
     try:
         with initialize_config_dir(str(CONF), version_base="1.3"):
             composed = compose("config", overrides=overrides)

@@ -170,6 +170,10 @@ def run(options: argparse.Namespace) -> int:
         content: dict[str, Any] = asdict(both)
         sections, notes = _beside_each_other(both, a, b)
     else:
+        if not options.results.is_dir():
+            raise TableError(
+                f"{options.results}: no such folder; measure first, or give the folder of one's own records"
+            )
         own = tables.own(options.results)
         compared = published.compare(tables.published(), own.table, tolerances.read(options.tolerances))
         sections, notes = beside_published(compared)

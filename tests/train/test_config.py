@@ -41,6 +41,10 @@ def test_every_choice_of_a_group_composes_and_is_called_what_its_file_is_called(
         (["distribution=none", "nodes=2"], "distribution.backend=none: 2 ranks need a backend"),
         (["measure.total_steps=1", "nodes=2"], "measure.total_steps=1: 2 ranks need at least one step each"),
         (["measure.epochs=2"], "measure.epochs=2: synthetic data has no epochs"),
+        (["~nodes"], "~nodes: nothing can be deleted"),
+        (["nodes"], "missing EQUAL at '<EOF>'; allowed are overrides as key=value"),
+        (["model="], "model=: allowed are alexnet, .*vgg16"),
+        (["sweep.nodes=1"], "sweep.nodes=1: .*to sweep a key, give key=1,2"),
         (["measure.warm_up_steps=-1"], "measure.warm_up_steps=-1: must be 0 or more"),
     ],
 )

@@ -6,12 +6,8 @@ import functools
 import itertools
 from dataclasses import dataclass
 
-from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override
-from hydra.errors import HydraException
-
 from train import placement
-from train.config import CONF, checked, compose_config, config_hash, point_name
+from train.config import CONF, checked, compose_config, config_hash, parse, point_name
 from train.schema import Config, ConfigError
 
 
@@ -24,16 +20,9 @@ class Point:
     config: Config
 
 
-def _parse(overrides: list[str]) -> list[Override]:
-    try:
-        return OverridesParser.create().parse_overrides(overrides)
-    except HydraException as error:
-        raise ConfigError(f"{error}; allowed are overrides as key=value") from error
-
-
 def _choices(key: str, values: str) -> list[str]:
     """The overrides that a sweep of `key` over Hydra's comma-separated `values` stands for."""
-    override = _parse([f"{key}={values}"])[0]
+    override = parse([f"{key}={values}"])[0]
     if not override.is_sweep_override():
         return [f"{key}={values}"]
     return [f"{key}={choice}" for choice in override.sweep_string_iterator()]
@@ -53,7 +42,7 @@ def expand(overrides: list[str], machine_cores: int) -> list[Point]:
     nodes, means up to N. A node has the same cores at every point: system.cores_per_node, or the cores of this machine
     divided by the largest number of nodes. Raises ConfigError.
     """
-    given = _parse(overrides)
+    given = parse(overrides)
     plain = [item.input_line or "" for item in given if not item.is_sweep_override()]
     asked = {item.key_or_group: item for item in given}
     experiment = compose_config(plain)
@@ -87,9 +76,7 @@ def expand(overrides: list[str], machine_cores: int) -> list[Point]:
             varied = [*combination, *extra]
             # Hydra takes a fifth of a second: it is asked once for each choice of files, not for each value.
             files = [line for line in varied if (CONF / line.partition("=")[0]).is_dir()]
-            values = {
-                item.key_or_group: item.value() for item in _parse([line for line in varied if line not in files])
-            }
+            values = {item.key_or_group: item.value() for item in parse([line for line in varied if line not in files])}
             lines = [*kept, *varied]
             config = checked(compose_once(*kept, *files), values)
             if config.threads_per_rank is None:

@@ -20,6 +20,7 @@ FROM_CONFIGURATION = {
     "HOROVOD_FUSION_THRESHOLD": "distribution.fusion_threshold_bytes",
 }
 _TUNING = ("HOROVOD_", "TF_", "OMP_", "KMP_", "NCCL_", "MALLOC_")
+_TERRAFORM = ("TF_CLI_", "TF_VAR_", "TF_LOG", "TF_DATA_DIR")  # another program's, with TensorFlow's prefix
 
 
 def memory_per_rank_bytes(config: Config) -> int:
@@ -63,11 +64,13 @@ def warnings(points: Sequence[Point], variables: Mapping[str, str]) -> list[str]
     if replaced := sorted(FROM_CONFIGURATION.keys() & variables.keys()):
         keys = ", ".join(FROM_CONFIGURATION[name] for name in replaced)
         found.append(f"{', '.join(replaced)}: set in your environment, but the configuration decides: {keys}")
-    if others := [f"{name}={value}" for name, value in variables.items() if name.startswith(_TUNING)]:
-        others = [text for text in others if text.partition("=")[0] not in replaced]
-        if others:
-            found.append(
-                f"{', '.join(others)}: set in your environment. The records keep it, but a run counts as measured "
-                "whatever it was: FORCE=1 measures again, RESULTS=folder keeps the two apart"
-            )
+    if others := [f"{name}={value}" for name, value in variables.items() if _tunes(name)]:
+        found.append(
+            f"{', '.join(others)}: set in your environment. The records keep it, but a run counts as measured "
+            "whatever it was: FORCE=1 measures again, RESULTS=folder keeps the two apart"
+        )
     return found
+
+
+def _tunes(name: str) -> bool:
+    return name.startswith(_TUNING) and not name.startswith(_TERRAFORM) and name not in FROM_CONFIGURATION

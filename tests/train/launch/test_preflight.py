@@ -40,7 +40,9 @@ def test_shared_cores_are_said_before(monkeypatch):
 
 
 def test_variables_that_the_hash_does_not_see_are_said_before():
-    replaced, kept = preflight.warnings([], {"HOROVOD_CYCLE_TIME": "5", "TF_ENABLE_ONEDNN_OPTS": "0"})
+    replaced, kept = preflight.warnings(
+        [], {"HOROVOD_CYCLE_TIME": "5", "TF_ENABLE_ONEDNN_OPTS": "0", "TF_CLI_ARGS": "x"}
+    )
     assert replaced.startswith("HOROVOD_CYCLE_TIME: set in your environment, but the configuration decides")
     assert "distribution.cycle_time_ms" in replaced
     assert kept.startswith("TF_ENABLE_ONEDNN_OPTS=0: set in your environment.")
