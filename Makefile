@@ -136,6 +136,10 @@ test: dev ## all tests; UNIT=1: those that take seconds alone; PYTEST_ARGS="..."
 	@$(KIT) -m pytest -n auto -m "not end_to_end $(if $(call on,UNIT),and not slow)" $(PYTEST_ARGS)
 	@$(if $(call on,UNIT),,$(KIT) -m pytest -m end_to_end $(PYTEST_ARGS))
 
+.PHONY: test-cluster
+test-cluster: setup ## a shell on NODES=4 hosts of their own, with ssh and Slurm, all on this machine (needs root)
+	@$(KIT) tests/end_to_end/simcluster.py shell --hosts $(or $(NODES),4)
+
 .PHONY: lock
 lock: ## resolve requirements/*.in again (needs uv)
 	@cd requirements && ./lock.sh

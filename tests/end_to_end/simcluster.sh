@@ -1,0 +1,59 @@
+#!/bin/bash
+# The inner side of simcluster.py: what runs in the namespaces. FOLDER is the cluster's folder.
+#   switch N     the network between the hosts, and the hosts n0 to nN: runs until it is killed, and all dies with it
+#   boot HOST    start one host beside the switch
+#   host HOST    the host's first process
+set -eu
+action=$1 argument=$2 state=$FOLDER/.cluster self=$(readlink -f "$0")
+
+reap() { while :; do wait -n 2>/dev/null || sleep 0.2; done; } # the first process of a namespace inherits its orphans
+
+case $action in
+switch)
+    ip link set lo up
+    ip link add br0 type bridge
+    ip link set br0 up
+    for number in $(seq 0 "$argument"); do "$self" boot "n$number"; done
+    reap
+    ;;
+boot)
+    number=${argument#n}
+    unshare -n -u -i -m -p -f --kill-child --mount-proc --propagation private \
+        "$self" host "$argument" </dev/null >"$state/log/$argument.log" 2>&1 &
+    first=
+    until first=$(cat "/proc/$!/task/$!/children" 2>/dev/null) && [ -n "$first" ]; do sleep 0.01; done
+    first=${first// /}
+    ip link add "v$number" type veth peer name eth0 netns "$first"
+    ip link set "v$number" master br0 up
+    echo "$first" >"$state/$argument.pid"
+    ;;
+host)
+    hostname "$argument"
+    ip link set lo up
+    # A disk of its own: /tmp, /run, /dev/shm; all else, with the shared folder, is the same on every host.
+    own=$state/own/$argument
+    mkdir -p "$own"
+    mount -t tmpfs tmpfs "$own"
+    mkdir -p "$own/tmp" "$own$FOLDER"
+    chmod 1777 "$own/tmp"
+    mount --rbind "$FOLDER" "$own$FOLDER" # for a shared folder below /tmp
+    mount --rbind "$own/tmp" /tmp
+    mount -t tmpfs tmpfs /dev/shm
+    mount -t tmpfs tmpfs /run
+    mkdir -p /run/sshd /run/slurmd /run/slurmctld /root/.ssh
+    mount --bind "$state/hosts" /etc/hosts
+    mount --bind "$state/ssh" /root/.ssh
+    cpus=$(cat "$state/cpus.$argument")
+    taskset -pc "$cpus" $$ >/dev/null
+    until ip link show eth0 >/dev/null 2>&1; do sleep 0.01; done
+    ip addr add "$(awk -v host="$argument" '$2 == host { print $1 }' /etc/hosts)/24" dev eth0
+    ip link set eth0 up
+    /usr/sbin/sshd -D -f "$state/sshd_config" -E "$state/log/sshd.$argument.log" &
+    if [ "$argument" = n0 ]; then
+        slurmctld -D >"$state/log/slurmctld.out" 2>&1 &
+    else
+        slurmd -D -N "$argument" >"$state/log/slurmd.$argument.out" 2>&1 &
+    fi
+    reap
+    ;;
+esac

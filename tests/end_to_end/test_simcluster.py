@@ -1,0 +1,86 @@
+"""The hosts that other tests run on are what they claim to be: apart, and joined by ssh, Slurm and one folder."""
+
+import time
+
+import pytest
+import simcluster
+from kit import wait_for
+
+pytestmark = pytest.mark.end_to_end
+
+
+def words(done) -> list[str]:
+    assert done.returncode == 0, done.stdout
+    return done.stdout.split()
+
+
+def reaches(cluster: simcluster.Cluster, host: str) -> bool:
+    return cluster.on("n0", "ssh", "-o", "ConnectTimeout=1", host, "true").returncode == 0
+
+
+def test_hosts_share_a_folder_and_nothing_else(cluster):
+    assert words(cluster.on("n1", "ssh", "n2", "hostname")) == ["n2"]
+    cluster.on("n1", "touch", f"{cluster.folder}/shared", "/tmp/own")
+    assert cluster.on("n2", "ls", f"{cluster.folder}/shared").returncode == 0
+    assert cluster.on("n2", "ls", "/tmp/own").returncode != 0
+    sleeper = cluster.popen("n1", "sleep", "1000")
+    wait_for(lambda: cluster.on("n1", "pgrep", "-x", "sleep").returncode == 0, timeout=5)
+    assert cluster.on("n2", "pgrep", "-x", "sleep").returncode == 1
+    sleeper.kill()
+    wait_for(lambda: cluster.on("n1", "pgrep", "-x", "sleep").returncode == 1, timeout=5)
+
+
+def test_slurm_runs_one_task_on_each(cluster):
+    assert sorted(words(cluster.on("n0", "srun", "-N", "4", "hostname"))) == list(cluster.hosts)
+    assert set(words(cluster.on("n0", "srun", "-N", "4", "nproc"))) == {"1"}
+
+
+def test_a_crashed_host_and_a_cut_link_are_silent_and_come_back(cluster):
+    cluster.link("n3", up=False)
+    assert not reaches(cluster, "n3")
+    cluster.link("n3", up=True)
+    wait_for(lambda: reaches(cluster, "n3"), timeout=10)
+
+    waits = cluster.popen("n0", "ssh", "n4", "sleep 1000")
+    wait_for(lambda: cluster.on("n4", "pgrep", "-x", "sleep").returncode == 0, timeout=5)
+    cluster.crash("n4")
+    time.sleep(1)
+    assert waits.poll() is None  # nobody told ssh: with a process that only dies it would have ended
+    waits.kill()
+    assert not reaches(cluster, "n4")
+    cluster.boot("n4")
+    assert words(cluster.on("n0", "ssh", "n4", "hostname")) == ["n4"]
+    wait_for(lambda: cluster.on("n0", "srun", "-I", "-w", "n4", "true").returncode == 0, timeout=20)
+
+
+def test_a_slow_link_is_as_slow_as_asked(cluster):
+    def seconds() -> float:
+        begin = time.monotonic()
+        copied = cluster.on("n1", "sh", "-c", "head -c 5000000 /dev/zero | ssh n2 'cat >/dev/null'")
+        assert copied.returncode == 0
+        return time.monotonic() - begin
+
+    cluster.rate(20)
+    try:
+        slow = seconds()
+    finally:
+        cluster.rate(None)
+    assert slow > 5e6 * 8 / 20e6  # 2 s for 40 Mbit
+    assert seconds() < slow / 2
+
+
+def test_two_clusters_do_not_see_each_other(cluster, tmp_path):
+    with simcluster.Cluster(tmp_path, hosts=1) as other:
+        assert words(other.on("n0", "sinfo", "-h", "-o", "%D")) == ["1"]
+        other.crash("n1")
+        assert reaches(cluster, "n1")
+
+
+def test_a_cluster_ends_whole(tmp_path):
+    if reason := simcluster.missing():
+        pytest.skip(reason)
+    cluster = simcluster.Cluster(tmp_path, hosts=1)
+    cluster.start()
+    sleeper = cluster.popen("n1", "sleep", "1000")
+    cluster.stop()
+    assert sleeper.wait(timeout=5) != 0
