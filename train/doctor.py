@@ -103,6 +103,20 @@ def check_memory(needed_gib: float) -> Check:
     return "memory", OK if free >= needed_gib else FAILURE, text, "" if free >= needed_gib else "end other programs"
 
 
+def check_rank_memory(ranks: int) -> Check:
+    """Memory for the ranks of the configuration's default model; the launcher estimates every point for itself."""
+    import psutil
+
+    from train.config import load
+    from train.launch import preflight
+
+    default = load([f"nodes={ranks}"])
+    short = preflight.memory_shortage(default, psutil.virtual_memory().available)
+    each = preflight.memory_per_rank_bytes(default) / 2**30
+    text = f"{each:.1f} GiB a rank of {default.model.name}, {default.batch_per_rank} image(s) a rank"
+    return "memory", WARNING if short else OK, text, short or ""
+
+
 def check_horovod() -> list[Check]:
     """TensorFlow loads, Horovod loads, and with what it was built; as many GPUs as TensorFlow sees."""
     done = subprocess.run([sys.executable, "-c", _HOROVOD_CHECK], capture_output=True, text=True)
@@ -170,7 +184,7 @@ def before_setup(packages: str) -> list[Check]:
 def everything(ranks: int) -> list[Check]:
     """All that a measurement of `ranks` ranks needs, in the environment that this Python belongs to."""
     checks = [check_platform(), check_python(), check_compiler(), check_mpi(), *check_horovod()]
-    return [*checks, check_cores(ranks), check_memory(1.5 * ranks), check_disk(1.0), check_wandb()]
+    return [*checks, check_cores(ranks), check_rank_memory(ranks), check_disk(1.0), check_wandb()]
 
 
 def show(checks: list[Check]) -> None:
@@ -188,6 +202,8 @@ def main() -> int:
     parser.add_argument("--before-setup", choices=sorted(_DISK_GIB), help="only what setting up this set needs")
     parser.add_argument("--ranks", type=int, default=2, help="how many ranks are to run here")
     arguments = parser.parse_args()
+    if arguments.ranks < 1:
+        parser.error(f"--ranks {arguments.ranks}: must be 1 or more")
     checks = before_setup(arguments.before_setup) if arguments.before_setup else everything(arguments.ranks)
     failed = [name for name, state, *_ in checks if state == FAILURE]
     if arguments.before_setup and not failed:

@@ -1,0 +1,52 @@
+"""requirements/install.py: the set-up itself is what every test runs in; here is what it decides."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from train import doctor
+
+PATH = Path(__file__).parents[2] / "requirements/install.py"
+spec = importlib.util.spec_from_file_location("install", PATH)
+install = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(install)
+
+
+@pytest.mark.parametrize(("mpicc", "key"), [("/usr/bin/mpicc", "HOROVOD_WITH_MPI"), (None, "HOROVOD_WITHOUT_MPI")])
+def test_horovod_is_built_with_mpi_where_its_compiler_is(monkeypatch, tmp_path, mpicc, key):
+    monkeypatch.setattr(install.shutil, "which", lambda name: mpicc)
+    settings = install.horovod_environment("cpu", tmp_path)
+    assert settings[key] == settings["HOROVOD_WITH_GLOO"] == settings["HOROVOD_WITH_TENSORFLOW"] == "1"
+    assert settings["PATH"].startswith(f"{tmp_path}/bin:")
+    assert not any("NCCL" in name for name in settings)
+
+
+def test_horovod_for_gpus_links_the_nccl_of_the_lock(tmp_path):
+    library = tmp_path / "lib/python3.11/site-packages/nvidia/nccl/lib"
+    library.mkdir(parents=True)
+    (library / "libnccl.so.2").write_text("a library")
+    settings = install.horovod_environment("cuda", tmp_path)
+    assert (settings["HOROVOD_GPU_OPERATIONS"], settings["HOROVOD_NCCL_HOME"]) == ("NCCL", str(library.parent))
+    assert (library / "libnccl.so").read_text() == "a library"  # the linker looks for this name
+    install.horovod_environment("cuda", tmp_path)  # a second time changes nothing
+
+
+def test_nothing_is_made_where_something_is_missing(monkeypatch, tmp_path, capsys):
+    environment = tmp_path / "environment"
+    failing = ("compiler", doctor.FAILURE, "no g++", "sudo apt-get install g++ make")
+    monkeypatch.setattr(install.doctor, "before_setup", lambda packages: [failing])
+    monkeypatch.setattr(install.sys, "argv", ["install.py", "cpu", str(environment)])
+    with pytest.raises(SystemExit, match="nothing was downloaded"):
+        install.main()
+    assert "mend: sudo apt-get install g++ make" in capsys.readouterr().out
+    assert not environment.exists()
+
+
+def test_an_environment_that_has_the_locks_is_left_alone(monkeypatch, tmp_path, capsys):
+    for name in ("build", "analysis"):
+        (tmp_path / f".installed-{name}").write_text((PATH.parent / f"{name}.txt").read_text())
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setattr(install.sys, "argv", ["install.py", "analysis", str(tmp_path)])
+    install.main()
+    assert capsys.readouterr().out == ""
