@@ -51,13 +51,12 @@ def train(
     tf_keras.utils.set_random_seed(config.seed)
     tf_keras.mixed_precision.set_global_policy(step.POLICIES[config.precision])
     model = build(config.model.name, config.model.image_size, config.dataset.channels, config.dataset.classes)
-    optimizer = step.make_optimizer(config.optimizer, joined.size, config.precision)
-    optimizer.build(model.trainable_variables)
+    optimizer = step.make_optimizer(config.optimizer, joined.size, config.precision, model, data.steps_per_epoch)
     clock.enter("broadcast")
     joined.broadcast([*model.variables, *optimizer.variables()])
     tf.test.experimental.sync_devices()
 
-    train_step = step.make_train_step(model, optimizer, joined)
+    train_step = step.make_train_step(model, optimizer, joined, config.optimizer.label_smoothing)
     if config.measure.epochs:
         measured = measure.train_epochs(
             train_step, step.make_evaluation_step(model), model, data, config.measure.epochs, joined, clock

@@ -1,6 +1,9 @@
 """The schema of conf/: every value that a run can be given, its type, its unit, and what may stand together."""
 
+import math
 from dataclasses import dataclass, field
+
+from train.models import MODELS
 
 
 class ConfigError(Exception):
@@ -26,7 +29,8 @@ class Model:
     activation_bytes_per_image: int  # of one training step in fp32
 
     def __post_init__(self) -> None:
-        """Check the input size."""
+        """Check the name and the input size."""
+        _check_choice("model.name", self.name, tuple(sorted(MODELS)))
         _check(self.image_size >= 8, "model.image_size", self.image_size, "at least 8 pixels")
 
 
@@ -87,18 +91,31 @@ class Dataset:
 
 @dataclass
 class Optimizer:
-    """The update rule. A run's learning rate is learning_rate times what learning_rate_scaling makes of the ranks."""
+    """The objective and the update rule, with the usual remedies for large batches.
+
+    A run's learning rate is learning_rate times what learning_rate_scaling makes of the ranks.
+    """
 
     name: str  # sgd | adam
     learning_rate: float
     momentum: float
     learning_rate_scaling: str  # none | linear (x ranks) | sqrt (x square root of ranks)
+    warm_up_epochs: float = 0.0  # the learning rate rises from 1/ranks of its value to it, step by step
+    label_smoothing: float = 0.0  # the share of the target that goes to all classes alike
+    weight_decay: float = 0.0  # weights shrink by learning rate x this each step; biases and normalisation do not
 
     def __post_init__(self) -> None:
         """Check names and ranges."""
         _check_choice("optimizer.name", self.name, ("sgd", "adam"))
         _check_choice("optimizer.learning_rate_scaling", self.learning_rate_scaling, ("none", "linear", "sqrt"))
-        _check(self.learning_rate > 0, "optimizer.learning_rate", self.learning_rate, "must be above 0")
+        for key, allowed, words in (
+            ("learning_rate", 0 < self.learning_rate < math.inf, "must be above 0 and finite"),
+            ("momentum", 0 <= self.momentum < 1, "must be 0 or more and below 1"),
+            ("warm_up_epochs", 0 <= self.warm_up_epochs < math.inf, "must be 0 or more epochs"),
+            ("label_smoothing", 0 <= self.label_smoothing < 1, "must be 0 or more and below 1"),
+            ("weight_decay", 0 <= self.weight_decay < math.inf, "must be 0 or more"),
+        ):
+            _check(allowed, f"optimizer.{key}", getattr(self, key), words)
 
 
 @dataclass
@@ -265,8 +282,13 @@ class Config:
                 f"{self.ranks} ranks need at least one step each",
             )
             self.measure.timed_steps = self.measure.total_steps // self.ranks
+        _check(self.seed >= 0, "seed", self.seed, "must be 0 or more")
         if self.dataset.name == "synthetic":
-            _check(self.measure.epochs == 0, "measure.epochs", self.measure.epochs, "synthetic data has no epochs")
+            for key, epochs in (
+                ("measure.epochs", self.measure.epochs),
+                ("optimizer.warm_up_epochs", self.optimizer.warm_up_epochs),
+            ):
+                _check(epochs == 0, key, epochs, "synthetic data has no epochs")
 
     def _complete_batch(self) -> None:
         batch, total = self.batch_per_rank, self.global_batch

@@ -23,22 +23,58 @@ def scaled_learning_rate(settings: OptimizerSettings, ranks: int) -> float:
     return settings.learning_rate * factors[settings.learning_rate_scaling]
 
 
-def make_optimizer(settings: OptimizerSettings, ranks: int, precision: str) -> tf_keras.optimizers.Optimizer:
-    """The optimizer; fp16 gradients would underflow, so there the loss is scaled dynamically."""
-    rate = scaled_learning_rate(settings, ranks)
+class WarmUp(tf_keras.optimizers.schedules.LearningRateSchedule):
+    """A learning rate that rises by the same amount at each of the first `steps` steps, and then stays.
+
+    It begins at rate / ranks, one rank's where it is scaled linearly: Goyal et al. 2017 (1706.02677), section 2.2.
+    Part of the compiled step: nothing is handed from the host.
+    """
+
+    def __init__(self, rate: float, ranks: int, steps: int) -> None:
+        """Keep the rate to reach, the ranks, and the number of steps to reach it in."""
+        self.rate, self.ranks, self.steps = rate, ranks, steps
+
+    def __call__(self, step: tf.Tensor) -> tf.Tensor:
+        """The learning rate of the step that follows `step` others."""
+        progress = tf.minimum(tf.cast(step, tf.float32) / self.steps, 1.0)
+        return self.rate / self.ranks * (1.0 + (self.ranks - 1) * progress)
+
+
+def make_optimizer(
+    settings: OptimizerSettings, ranks: int, precision: str, model: tf_keras.Model, steps_per_epoch: int | None
+) -> tf_keras.optimizers.Optimizer:
+    """The optimizer with its state for `model`; fp16 gradients would underflow: there the loss is scaled dynamically.
+
+    Weight decay is apart from the gradient (Loshchilov and Hutter 2019, 1711.05101), and spares what has one
+    dimension: biases, and the scales and shifts of normalisation (He et al. 2018, 1812.01187, section 3.1).
+    """
+    rate: float | WarmUp = scaled_learning_rate(settings, ranks)
+    if settings.warm_up_epochs and ranks > 1:
+        assert steps_per_epoch is not None
+        rate = WarmUp(rate, ranks, max(1, round(settings.warm_up_epochs * steps_per_epoch)))
+    decay = settings.weight_decay or None
     if settings.name == "sgd":
-        optimizer = tf_keras.optimizers.SGD(rate, momentum=settings.momentum)
+        optimizer = tf_keras.optimizers.SGD(rate, momentum=settings.momentum, weight_decay=decay)
     else:
-        optimizer = tf_keras.optimizers.Adam(rate, beta_1=settings.momentum)
-    return tf_keras.mixed_precision.LossScaleOptimizer(optimizer) if precision == "fp16" else optimizer
+        optimizer = tf_keras.optimizers.Adam(rate, beta_1=settings.momentum, weight_decay=decay)
+    optimizer.exclude_from_weight_decay([variable for variable in model.trainable_variables if len(variable.shape) < 2])
+    if precision == "fp16":
+        optimizer = tf_keras.mixed_precision.LossScaleOptimizer(optimizer)
+    optimizer.build(model.trainable_variables)
+    return optimizer
 
 
 def make_train_step(
-    model: tf_keras.Model, optimizer: tf_keras.optimizers.Optimizer, distribution: Distribution
+    model: tf_keras.Model,
+    optimizer: tf_keras.optimizers.Optimizer,
+    distribution: Distribution,
+    label_smoothing: float = 0.0,
 ) -> TrainStep:
     """A compiled step from images and labels to this rank's mean loss and its number of correct answers, both scalars.
 
-    Applies the gradients of the whole job to `model`.
+    Applies the gradients of the whole job to `model`. With label smoothing s the target is 1 - s for the label and
+    s / classes for every class (Szegedy et al. 2015, 1512.00567, section 7); the loss that is given is the one without,
+    so that runs with and without can be compared.
     """
     cross_entropy = tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     scaled = isinstance(optimizer, tf_keras.mixed_precision.LossScaleOptimizer)
@@ -49,7 +85,11 @@ def make_train_step(
         with tf.GradientTape() as tape:
             logits = model(images, training=True)  # (batch, classes), float32
             loss = cross_entropy(labels, logits)
-            objective = tf.add_n([loss, *model.losses]) if model.losses else loss
+            objective = loss
+            if label_smoothing:
+                to_all_classes = -tf.reduce_mean(tf.nn.log_softmax(logits))
+                objective = (1.0 - label_smoothing) * loss + label_smoothing * to_all_classes
+            objective = tf.add_n([objective, *model.losses]) if model.losses else objective
             if scaled:
                 objective = optimizer.get_scaled_loss(objective)
         gradients = distribution.tape(tape).gradient(objective, model.trainable_variables)
