@@ -30,7 +30,7 @@ _VARIED = {
 }
 _VARIED_ELSE = {"nodes", "global_batch"}
 # What changes no measurement; of `measure` the steps count.
-_NOT_MEASURED = {"results", "tracking", "launcher", "measure"}
+_NOT_MEASURED = {"results", "tracking", "launcher", "measure", "assumed"}
 _STEPS = ("warm_up_steps", "timed_steps", "total_steps", "epochs")
 
 

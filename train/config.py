@@ -23,7 +23,7 @@ from train.schema import Config, ConfigError
 CONF = Path(__file__).resolve().parent.parent / "conf"
 
 # What may differ between two runs that measured the same thing: names, paths, estimates, where a default came from.
-_NOT_MEASURED = ("experiment", "tracking", "results")
+_NOT_MEASURED = ("experiment", "tracking", "results", "assumed")
 _NOT_MEASURED_OF = {
     "model": ("parameters", "activation_bytes_per_image"),
     "dataset": ("data_dir",),
@@ -46,6 +46,12 @@ def _divisors(cores: int) -> str:
     return ",".join(str(n) for n in range(1, cores + 1) if cores % n == 0)
 
 
+def _choose(name: str, values: dict[str, Any], otherwise: Any) -> Any:
+    """What an experiment takes where another choice has this name: choose:quick,{quick:2},10 -> 2."""
+    return values.get(name, otherwise)
+
+
+OmegaConf.register_new_resolver("choose", _choose, replace=True)
 OmegaConf.register_new_resolver("up_to", _up_to, replace=True)
 OmegaConf.register_new_resolver("divisors", _divisors, replace=True)
 

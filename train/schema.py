@@ -10,6 +10,10 @@ class ConfigError(Exception):
     """A wrong name, type, unit or combination: says which key, what was given, what is allowed."""
 
 
+class DoesNotDivide(ConfigError):
+    """The ranks cannot share the global batch equally; an experiment goes on with its other points."""
+
+
 def _check(condition: bool, key: str, given: object, allowed: str) -> None:
     if not condition:
         raise ConfigError(f"{key}={given}: {allowed}")
@@ -67,6 +71,8 @@ class Dataset:
     classes: int
     channels: int
     validation_fraction: float = 0.0  # of the samples, split off by a fixed seed where the data comes unsplit
+    training_samples: int | None = None  # at most so many, chosen by a fixed seed; null: all
+    validation_samples: int | None = None
     files: bool = False  # it is read from files that the user has, below data_dir
     data_dir: str | None = None
     on_damaged: str = "skip"  # skip (counted and named in the record) | error
@@ -81,6 +87,9 @@ class Dataset:
             self.validation_fraction,
             "must be 0 or more and below 1",
         )
+        for key in ("training_samples", "validation_samples"):
+            given = getattr(self, key)
+            _check(given is None or given >= 1, f"dataset.{key}", given, "must be 1 or more, or null for all")
         _check(
             bool(self.data_dir) or not self.files,
             "dataset.data_dir",
@@ -96,9 +105,9 @@ class Optimizer:
     A run's learning rate is learning_rate times what learning_rate_scaling makes of the ranks.
     """
 
-    name: str  # sgd | adam
+    name: str  # sgd | adam | adadelta
     learning_rate: float
-    momentum: float
+    momentum: float  # sgd's; of adam beta_1, of adadelta rho
     learning_rate_scaling: str  # none | linear (x ranks) | sqrt (x square root of ranks)
     warm_up_epochs: float = 0.0  # the learning rate rises from 1/ranks of its value to it, step by step
     label_smoothing: float = 0.0  # the share of the target that goes to all classes alike
@@ -106,7 +115,7 @@ class Optimizer:
 
     def __post_init__(self) -> None:
         """Check names and ranges."""
-        _check_choice("optimizer.name", self.name, ("sgd", "adam"))
+        _check_choice("optimizer.name", self.name, ("sgd", "adam", "adadelta"))
         _check_choice("optimizer.learning_rate_scaling", self.learning_rate_scaling, ("none", "linear", "sqrt"))
         for key, allowed, words in (
             ("learning_rate", 0 < self.learning_rate < math.inf, "must be above 0 and finite"),
@@ -241,6 +250,7 @@ class Config:
     global_batch: int | None
     seed: int
     results: str
+    assumed: list[str] = field(default_factory=list)  # keys that the report behind an experiment does not state
     sweep: dict[str, str] = field(default_factory=dict)  # key -> Hydra's comma-separated choices, or a ${rule}
     arms: dict[str, list[str]] = field(default_factory=dict)  # name of an arm -> its overrides
 
@@ -273,6 +283,7 @@ class Config:
             self.distribution.backend,
             f"{self.ranks} ranks need a backend that joins them: horovod",
         )
+        self._check_assumed()
         self._complete_batch()
         if self.measure.total_steps is not None:
             _check(
@@ -289,6 +300,15 @@ class Config:
                 ("optimizer.warm_up_epochs", self.optimizer.warm_up_epochs),
             ):
                 _check(epochs == 0, key, epochs, "synthetic data has no epochs")
+            for key in ("training_samples", "validation_samples"):
+                _check(getattr(self.dataset, key) is None, f"dataset.{key}", "", "synthetic data has no samples; null")
+
+    def _check_assumed(self) -> None:
+        for key in self.assumed:
+            value: object = self
+            for name in key.split("."):
+                _check(value is None or hasattr(value, name), "assumed", key, "no such key of the configuration")
+                value = getattr(value, name, None)
 
     def _complete_batch(self) -> None:
         batch, total = self.batch_per_rank, self.global_batch
@@ -296,12 +316,11 @@ class Config:
             _check(total is not None, "batch_per_rank", batch, "give batch_per_rank or global_batch")
             assert total is not None
             _check(total >= 1, "global_batch", total, "must be 1 or more")
-            _check(
-                total % self.ranks == 0,
-                "global_batch",
-                total,
-                f"must be a multiple of {self.ranks} ranks (nodes={self.nodes}, ranks_per_node={self.ranks_per_node})",
-            )
+            if total % self.ranks:
+                raise DoesNotDivide(
+                    f"global_batch={total}: must be a multiple of {self.ranks} ranks "
+                    f"(nodes={self.nodes}, ranks_per_node={self.ranks_per_node})"
+                )
             self.batch_per_rank = total // self.ranks
         else:
             _check(batch >= 1, "batch_per_rank", batch, "must be 1 or more")

@@ -55,6 +55,8 @@ def make_optimizer(
     decay = settings.weight_decay or None
     if settings.name == "sgd":
         optimizer = tf_keras.optimizers.SGD(rate, momentum=settings.momentum, weight_decay=decay)
+    elif settings.name == "adadelta":
+        optimizer = tf_keras.optimizers.Adadelta(rate, rho=settings.momentum, weight_decay=decay)
     else:
         optimizer = tf_keras.optimizers.Adam(rate, beta_1=settings.momentum, weight_decay=decay)
     optimizer.exclude_from_weight_decay([variable for variable in model.trainable_variables if len(variable.shape) < 2])

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from train import config as configuration
@@ -53,6 +55,9 @@ def test_every_choice_of_a_group_composes_and_is_called_what_its_file_is_called(
         (["optimizer.weight_decay=-1"], "optimizer.weight_decay=-1.0: must be 0 or more"),
         (["seed=-1"], "seed=-1: must be 0 or more"),
         (["model.name=vgg17"], "model.name=vgg17: allowed are .*vgg16, vgg19"),
+        (["assumed=[optimizer.speed]"], "assumed=optimizer.speed: no such key"),
+        (["dataset.training_samples=9"], "dataset.training_samples=.*synthetic data has no samples"),
+        (["dataset=digits", "dataset.validation_samples=0"], "dataset.validation_samples=0: must be 1 or more"),
         (["measure.warm_up_steps=-1"], "measure.warm_up_steps=-1: must be 0 or more"),
     ],
 )
@@ -86,7 +91,7 @@ def test_fixed_work_shares_its_steps_out():
 
 def test_the_hash_changes_with_what_is_measured_and_with_nothing_else():
     base = config_hash(load([]))
-    for same in ("tracking=none", "results=/elsewhere", "measure.repeats=9", "launcher.timeout_s=5"):
+    for same in ("tracking=none", "results=/elsewhere", "measure.repeats=9", "launcher.timeout_s=5", "assumed=[model]"):
         assert config_hash(load([same])) == base, same
     for other in ("nodes=1", "batch_per_rank=3", "system.cores_per_node=1", "seed=1", "distribution.grouped=false"):
         assert config_hash(load([other])) != base, other
@@ -100,3 +105,17 @@ def test_a_point_is_named_after_what_its_experiment_sweeps():
 @pytest.mark.parametrize(("largest", "expected"), [(1, "1"), (2, "1,2"), (6, "1,2,4,6"), (8, "1,2,4,8")])
 def test_nodes_go_up_in_powers_of_two(largest, expected):
     assert compose_config(["experiment=weak_scaling", f"nodes={largest}"]).sweep.nodes == expected
+
+
+@pytest.mark.parametrize("experiment", choices("experiment"))
+def test_what_a_report_does_not_state_is_marked_each_with_its_reason(experiment):
+    text = (configuration.CONF / "experiment" / f"{experiment}.yaml").read_text()
+    entries = re.findall(r"^  - ([a-z_.]+)(.*)$", text.partition("assumed:")[2].partition("\nexperiment:")[0], re.M)
+    assert [key for key, _ in entries] == list(compose_config([f"experiment={experiment}"]).assumed)
+    assert all(re.match(r"  # \S.{10,}", reason) for _, reason in entries)
+
+
+def test_the_record_says_what_is_assumed():
+    loaded = load(["experiment=fruit", "dataset.data_dir=/data"])
+    assert "model" in configuration.resolved(loaded)["assumed"]
+    assert load(["experiment=fruit", "dataset.data_dir=/data", "dataset.augmentation=null"]).assumed

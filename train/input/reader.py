@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
 _NAMED = 10  # of the damaged ones, in a note
+_SUBSET_SEED = 0  # fixed: every run takes the same samples
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,24 @@ def in_memory(images: np.ndarray, labels: np.ndarray, names: Sequence[str]) -> P
     )
 
 
+def subset(part: Part, samples: int | None, notes: list[str], which: str) -> Part:
+    """At most `samples` of a part, chosen by a fixed seed, in their order; the part itself where it has no more."""
+    import tensorflow as tf
+
+    if samples is None or samples >= part.samples:
+        return part
+    chosen = np.sort(np.random.default_rng(_SUBSET_SEED).permutation(part.samples)[:samples])
+    notes.append(f"{samples} of {part.samples} {which} samples, as dataset.{which}_samples says")
+    with tf.device("CPU"):
+        places = tf.constant(chosen, tf.int64)
+    return Part(
+        samples,
+        lambda position, numbers: part.load(places[position], numbers),
+        lambda position: part.name(int(chosen[position])),
+        fingerprint(part.fingerprint, chosen),
+    )
+
+
 def refuse_or_note(config: Config, notes: list[str], damage: str) -> None:
     """Keep what is damaged for the record. Raises ConfigError where the configuration does not want to go on."""
     if config.dataset.on_damaged == "error":
@@ -102,6 +121,13 @@ class Reader:
 
     def __init__(self, config: Config, rank: int, parts: Parts) -> None:
         """Share the samples out. Raises ConfigError where the ranks cannot make one step."""
+        notes = list(parts.notes)
+        parts = replace(
+            parts,
+            training=subset(parts.training, config.dataset.training_samples, notes, "training"),
+            validation=subset(parts.validation, config.dataset.validation_samples, notes, "validation"),
+            notes=notes,
+        )
         self._config, self._rank, self.parts = config, rank, parts
         self.batch_per_rank = config.batch_per_rank or 0
         global_batch = config.global_batch or 0

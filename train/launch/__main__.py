@@ -197,13 +197,16 @@ def main() -> int:
     arguments = parser.parse_intermixed_args()
     console = Console(soft_wrap=True)
     available = placement.usable_cores()
+    left_out: list[str] = []
     try:
-        points = expand(arguments.overrides, len(available))
+        points = expand(arguments.overrides, len(available), left_out)
         preflight.check_gpus(points, environment.gpus())
     except ConfigError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     show_plan(points, console)
+    for reason in left_out:
+        console.print(f"[yellow]left out:[/yellow] {escape(reason)}", highlight=False)
     for warning in preflight.warnings(points, environment.variables()):
         console.print(f"[yellow]warning:[/yellow] {escape(warning)}", highlight=False)
     free_bytes = psutil.virtual_memory().available

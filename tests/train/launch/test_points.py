@@ -80,11 +80,76 @@ def test_a_point_named_twice_is_measured_once():
 
 
 @pytest.mark.slow
+def test_points_whose_ranks_cannot_share_the_global_batch_are_left_out():
+    left_out: list[str] = []
+    points = expand(["experiment=ranks_threads", "model=resnet50"], 12, left_out)
+    assert [point.config.ranks for point in points] == [1, 2, 4]  # of 1, 2, 3, 4, 6, 12; 32 images in all
+    assert left_out == [
+        f"global_batch=32: must be a multiple of {ranks} ranks (nodes=1, ranks_per_node={ranks})"
+        for ranks in (3, 6, 12)
+    ]
+    assert names("experiment=strong_scaling", "model=vgg16,resnet50", "nodes=3", cores=3) == [
+        "vgg16-nodes1",
+        "vgg16-nodes2",
+        "resnet50-nodes1",
+        "resnet50-nodes2",
+    ]
+
+
+def test_an_experiment_of_which_no_point_is_left_is_an_error():
+    with pytest.raises(ConfigError, match="global_batch=32: must be a multiple of 3 ranks"):
+        expand(["experiment=strong_scaling", "nodes=3,6"], 6)
+
+
+# What the reports ran: epochs, or steps of all ranks together; batch per rank; learning rate; networks; GPUs.
+@pytest.mark.parametrize(
+    ("experiment", "epochs", "steps", "batch", "optimizer", "models"),
+    [
+        ("cifar10", 0, {"vgg19": 500, "resnet101v2": 500, "inceptionv4": 200}, 64, None, 3),
+        ("fruit", 10, {}, 32, ("adam", 0.1, "linear"), 1),
+        ("caltech256", 30, {}, 32, ("adadelta", 1.0, "linear"), 1),
+        ("imdb_wiki", 5, {}, 128, None, 3),
+    ],
+)
+def test_experiments_are_as_their_reports_ran_them(experiment, epochs, steps, batch, optimizer, models):
+    fixed = ["dataset.data_dir=/data", "measure=report", "device=gpu", "nodes=8"]
+    points = expand([f"experiment={experiment}", *fixed], 8)
+    assert [point.config.nodes for point in points] == [1, 2, 4, 8] * models
+    for config in (point.config for point in points):
+        assert (config.measure.epochs, config.batch_per_rank) == (epochs, batch)
+        assert config.measure.total_steps == steps.get(config.model.name)
+        if optimizer:
+            o = config.optimizer
+            assert (o.name, o.learning_rate, o.learning_rate_scaling) == optimizer
+        assert config.dataset.training_samples is None
+
+
+def test_real_against_synthetic_images_as_the_report_has_them():
+    points = expand(["experiment=tf_benchmarks", "dataset.data_dir=/data", "measure=report", "nodes=8"], 8)
+    cells = [(c.model.name, c.dataset.name, c.batch_per_rank, c.ranks) for c in (point.config for point in points)]
+    assert cells == [
+        (model, dataset, batch, ranks)
+        for model in ("inceptionv3", "resnet50")
+        for dataset in ("synthetic", "imagenet")
+        for batch in (64, 32)
+        for ranks in (1, 2, 4, 8)
+    ]
+
+
+@pytest.mark.parametrize("experiment", ["cifar10", "fruit", "caltech256", "imdb_wiki", "tf_benchmarks"])
+def test_quick_is_small(experiment):
+    for point in expand([f"experiment={experiment}", "dataset.data_dir=/data"], 2):
+        c = point.config
+        images = c.measure.epochs * (c.dataset.training_samples or 0) or c.measure.timed_steps * (c.global_batch or 0)
+        assert images <= 256
+        assert c.measure.epochs == 0 or c.dataset.validation_samples <= 64
+
+
 @pytest.mark.parametrize("experiment", choices("experiment"))
 def test_the_overrides_of_a_point_compose_it_again(experiment):
     from train.config import config_hash, load
 
-    for point in expand([f"experiment={experiment}"], 2)[-2:]:
+    for point in expand([f"experiment={experiment}", "dataset.data_dir=/data"], 2)[-2:]:
         assert config_hash(load(list(point.overrides))) == config_hash(point.config)
 
 
