@@ -14,6 +14,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
 ##? MEASURE=NAME      quick: minutes; report: 10 warm-up and 100 timed steps, 5 repeats
 ##? REPEATS=N         launches of each point
 ##? LAUNCHER=NAME, CONTAINER=NAME   files of conf/launcher, conf/container
+##? IMAGE=NAME        what CONTAINER= runs, where it is not the image that make image or make sif built
 ##? FORCE=1           measure again what is measured: adds, replaces nothing
 ##? DRY_RUN=1         print the plan and the commands, start nothing
 ##? RESULTS=FOLDER    where the records go, and where the analysis reads them; results, unless given
@@ -45,7 +46,8 @@ EXPERIMENTS := $(subst _,-,$(notdir $(EXPERIMENT_FILES:.yaml=)))
 OVERRIDES := device=$(DEVICE) $(if $(NODES),nodes=$(NODES)) $(if $(MODELS),model=$(MODELS)) \
   $(if $(DATASET),dataset=$(DATASET)) $(if $(MEASURE),measure=$(MEASURE)) $(if $(REPEATS),measure.repeats=$(REPEATS)) \
   $(if $(DATA_DIR),"dataset.data_dir='$(DATA_DIR)'") \
-  $(if $(RESULTS),"results='$(RESULTS)'") $(if $(LAUNCHER),launcher=$(LAUNCHER)) $(if $(CONTAINER),container=$(CONTAINER)) $(ARGS)
+  $(if $(RESULTS),"results='$(RESULTS)'") $(if $(LAUNCHER),launcher=$(LAUNCHER)) $(if $(CONTAINER),container=$(CONTAINER)) \
+  $(if $(IMAGE),"container.image='$(IMAGE)'") $(ARGS)
 
 ##@ Set up
 

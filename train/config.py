@@ -29,6 +29,7 @@ _NOT_MEASURED_OF = {
     "dataset": ("data_dir",),
     "measure": ("name", "repeats", "batch_per_rank", "global_batch", "total_steps"),
     "launcher": ("timeout_s",),
+    "container": ("image", "mpi_home"),
     "system": ("name",),
 }
 

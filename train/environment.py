@@ -84,7 +84,12 @@ def mpi_version() -> str | None:
 
 
 def git_state() -> tuple[str | None, bool | None]:
-    """The commit of the kit's code, and whether the tree differs from it; None, None outside a checkout."""
+    """The commit of the kit's code, and whether the tree differs from it; None, None outside a checkout.
+
+    In a container the launcher tells it, which has git.
+    """
+    if told := os.environ.get("KIT_GIT_COMMIT"):
+        return told, {"0": False, "1": True}.get(os.environ.get("KIT_GIT_DIRTY", ""))
     commit = _output("git", "rev-parse", "HEAD")
     if commit is None:
         return None, None

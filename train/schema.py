@@ -201,13 +201,28 @@ class Launcher:
 
 @dataclass
 class Container:
-    """What the ranks run in."""
+    """What the ranks run in: on one machine one container for the whole job, across hosts one for each rank."""
 
-    name: str  # none
+    name: str  # none | docker | podman | singularity
+    image: str | None = None  # its name, or the path of the SIF; null: what make image, make sif make for the device
+    mpi_home: str | None = None  # folder of a host's MPI, of the image's ABI, in place of the image's own
 
     def __post_init__(self) -> None:
         """Check names."""
-        _check_choice("container.name", self.name, ("none",))
+        _check_choice("container.name", self.name, ("none", "docker", "podman", "singularity"))
+        for key in ("image", "mpi_home"):
+            _check(
+                self.name != "none" or getattr(self, key) is None,
+                f"container.{key}",
+                getattr(self, key),
+                "there is no container; choose container=docker, podman or singularity",
+            )
+        _check(
+            self.mpi_home is None or self.mpi_home.startswith("/"),
+            "container.mpi_home",
+            self.mpi_home,
+            "must be an absolute path",
+        )
 
 
 @dataclass
@@ -285,6 +300,7 @@ class Config:
         )
         self._check_assumed()
         self._complete_batch()
+        self._complete_image()
         if self.measure.total_steps is not None:
             _check(
                 self.measure.total_steps >= self.ranks,
@@ -309,6 +325,18 @@ class Config:
             for name in key.split("."):
                 _check(value is None or hasattr(value, name), "assumed", key, "no such key of the configuration")
                 value = getattr(value, name, None)
+
+    def _complete_image(self) -> None:
+        engine = self.container.name
+        _check(
+            engine not in ("docker", "podman") or self.launcher.name not in ("ssh", "slurm"),
+            "container",
+            engine,
+            f"works on one machine; with launcher={self.launcher.name} allowed are none, singularity",
+        )
+        if engine != "none" and self.container.image is None:
+            variant = "cuda" if self.device == "gpu" else "mvapich2" if self.container.mpi_home else "cpu"
+            self.container.image = f"images/kit-{variant}.sif" if engine == "singularity" else f"kit:{variant}"
 
     def _complete_batch(self) -> None:
         batch, total = self.batch_per_rank, self.global_batch

@@ -16,7 +16,9 @@ def test_every_experiment_composes_on_cpu_and_gpu(experiment):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("group", ["model", "dataset", "optimizer", "distribution", "measure", "tracking", "launcher"])
+@pytest.mark.parametrize(
+    "group", ["model", "dataset", "optimizer", "distribution", "measure", "tracking", "launcher", "container"]
+)
 def test_every_choice_of_a_group_composes_and_is_called_what_its_file_is_called(group):
     for name in choices(group):
         composed = compose_config([f"{group}={name}"])
@@ -58,6 +60,7 @@ def test_every_choice_of_a_group_composes_and_is_called_what_its_file_is_called(
         (["assumed=[optimizer.speed]"], "assumed=optimizer.speed: no such key"),
         (["dataset.training_samples=9"], "dataset.training_samples=.*synthetic data has no samples"),
         (["dataset=digits", "dataset.validation_samples=0"], "dataset.validation_samples=0: must be 1 or more"),
+        (["container=lxc"], "container=lxc: there is no conf/container/lxc.yaml; allowed are docker, none, podman"),
         (["measure.warm_up_steps=-1"], "measure.warm_up_steps=-1: must be 0 or more"),
     ],
 )
@@ -119,3 +122,18 @@ def test_the_record_says_what_is_assumed():
     loaded = load(["experiment=fruit", "dataset.data_dir=/data"])
     assert "model" in configuration.resolved(loaded)["assumed"]
     assert load(["experiment=fruit", "dataset.data_dir=/data", "dataset.augmentation=null"]).assumed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("overrides", "image"),
+    [
+        (["container=podman"], "kit:cpu"),
+        (["container=docker", "device=gpu"], "kit:cuda"),
+        (["container=singularity", "container.mpi_home=/opt/mvapich2"], "images/kit-mvapich2.sif"),
+        (["container=podman", "container.image=ours:1"], "ours:1"),
+        ([], None),
+    ],
+)
+def test_the_image_follows_from_container_and_device_unless_it_is_named(overrides, image):
+    assert load(overrides).container.image == image

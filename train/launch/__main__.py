@@ -21,7 +21,7 @@ from rich.table import Table
 
 from train import environment, folders, parts, placement, tracking
 from train.config import config_hash, resolved
-from train.launch import failure, preflight
+from train.launch import failure, images, preflight
 from train.launch.commands import command
 from train.launch.job import Job, Outcome, make_job, planned_cores
 from train.launch.points import Point, expand
@@ -81,7 +81,7 @@ def measure(planned: Run) -> RunRecord:
     interruption is written.
     """
     folder, generation = folders.new_run(planned.home, planned.repeat)
-    job = make_job(planned.point, folder.resolve())
+    job = make_job(planned.point, folder.resolve(), images.digest(planned.point.config.container))
     outcome, interruption = run(job, planned.point.config.launcher.timeout_s)
     record = make_record(planned, job, outcome, generation)
     write_atomically(folder / RECORD_NAME, dumps(record))
@@ -201,6 +201,9 @@ def main() -> int:
     try:
         points = expand(arguments.overrides, len(available), left_out)
         preflight.check_gpus(points, environment.gpus())
+        if not arguments.dry_run:
+            for point in points:
+                images.digest(point.config.container)
     except ConfigError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

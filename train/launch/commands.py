@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 
+from train.launch import containers
 from train.launch.job import Job
 
 
@@ -22,7 +22,7 @@ def _host_slots(job: Job) -> str:
 
 def gloo(job: Job) -> list[str]:
     """Horovod's own Gloo launcher."""
-    launcher = [sys.executable, "-m", "train.launch.gloo"]
+    launcher = [job.argv[0], "-m", "train.launch.gloo"]
     return [*launcher, "--ranks", str(job.ranks), "--hosts", _host_slots(job), "--", *job.argv]
 
 
@@ -41,5 +41,5 @@ COMMANDS: dict[str, Callable[[Job], list[str]]] = {"none": alone, "gloo": gloo, 
 
 
 def command(job: Job) -> list[str]:
-    """The command that starts all ranks of the job."""
-    return COMMANDS[job.controller](job)
+    """The command that starts all ranks of the job on this machine: launcher and ranks share one container, if any."""
+    return containers.wrap(COMMANDS[job.controller](job), job.container, job.shared)

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from train import placement
+from train import environment, placement
+from train.launch import containers
 from train.launch.points import Point
-from train.schema import Config
+from train.schema import Config, Container
+
+ROOT = Path(__file__).resolve().parents[2]  # the kit
+
+# In the environment of every process of a job: how strays are found, and when the phase `start` began.
+JOB_ID, JOB_STARTED_AT = OF_EVERY_PROCESS = ("KIT_JOB_ID", "KIT_JOB_STARTED_AT")
 
 
 @dataclass(frozen=True)
@@ -23,6 +30,8 @@ class Job:
     env: dict[str, str]
     folder: Path
     hosts: tuple[str, ...]  # one per node
+    container: Container = field(default_factory=lambda: Container("none"))
+    shared: containers.Shared = field(default_factory=lambda: containers.Shared(ROOT))  # by container and host
 
 
 @dataclass(frozen=True)
@@ -36,17 +45,36 @@ class Outcome:
     output: str = field(default="", repr=False)  # of the launcher, not of the ranks
 
 
-def make_job(point: Point, folder: Path) -> Job:
-    """The job that measures a point once and leaves its parts in `folder`."""
+def make_job(point: Point, folder: Path, image_digest: str | None = None) -> Job:
+    """The job that measures a point once and leaves its parts in `folder`, in the image of that digest, if any."""
     config = point.config
+    contained = config.container.name != "none"
+    env: dict[str, str] = {}
+    if contained:
+        # An image has no git: what its ranks cannot find out of image and code, they are told.
+        commit, dirty = environment.git_state()
+        env = {"KIT_IMAGE": str(config.container.image), "KIT_IMAGE_DIGEST": image_digest or ""}
+        env |= {"KIT_GIT_COMMIT": commit or "", "KIT_GIT_DIRTY": "" if dirty is None else str(int(dirty))}
+    python = containers.PYTHON if contained else sys.executable
     return Job(
         ranks=config.ranks,
         ranks_per_node=config.ranks_per_node,
         controller=config.distribution.controller if config.distribution.backend == "horovod" else "none",
-        argv=(sys.executable, "-m", "train", "--run-dir", str(folder), *point.overrides),
-        env={},
+        argv=(python, "-m", "train", "--run-dir", str(folder), *point.overrides),
+        env=env,
         folder=folder,
         hosts=("localhost",) * config.nodes,
+        container=config.container,
+        shared=containers.Shared(
+            kit=ROOT,
+            reads=(Path(config.dataset.data_dir).resolve(),) if config.dataset.data_dir else (),
+            writes=(folder,),
+            variables=(*environment.variables(), *env, *OF_EVERY_PROCESS),
+            cores=tuple(placement.usable_cores()),
+            gpu=config.device == "gpu",
+            uid=os.getuid(),
+            gid=os.getgid(),
+        ),
     )
 
 

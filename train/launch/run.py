@@ -14,9 +14,8 @@ from contextlib import contextmanager
 import psutil
 
 from train.launch.commands import command
-from train.launch.job import Job, Outcome
+from train.launch.job import JOB_ID, JOB_STARTED_AT, Job, Outcome
 
-_JOB_ID = "KIT_JOB_ID"  # in the environment of every process of a job: how strays are found
 _POLL_S = 0.2
 _GRACE_S = 8.0  # Horovod's launcher gives its ranks 5 s
 _PR_SET_PDEATHSIG = 1
@@ -57,7 +56,7 @@ def _strays(job_id: str) -> list[psutil.Process]:
     found = []
     for process in psutil.process_iter():
         try:
-            if process.pid != os.getpid() and process.environ().get(_JOB_ID) == job_id:
+            if process.pid != os.getpid() and process.environ().get(JOB_ID) == job_id:
                 found.append(process)
         except psutil.Error:
             continue
@@ -99,7 +98,7 @@ def run(job: Job, timeout_s: float) -> tuple[Outcome, Interrupted | None]:
     """
     job_id = uuid.uuid4().hex
     started_at, begin = time.time(), time.perf_counter()
-    environment = {**os.environ, **job.env, _JOB_ID: job_id, "KIT_JOB_STARTED_AT": repr(started_at)}
+    environment = {**os.environ, **job.env, JOB_ID: job_id, JOB_STARTED_AT: repr(started_at)}
     log = job.folder / "launcher.log"
     ended_by = None
     interruption: Interrupted | None = None

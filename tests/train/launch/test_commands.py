@@ -1,9 +1,12 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from train.launch.commands import command
+from train.launch.containers import Shared
 from train.launch.job import Job
+from train.schema import Container
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 
@@ -21,7 +24,15 @@ def job(controller: str, ranks: int = 2) -> Job:
 
 
 @pytest.mark.parametrize(("controller", "ranks"), [("gloo", 2), ("mpi", 2), ("none", 1)])
-def test_the_command_is_the_golden_one(controller, ranks, monkeypatch):
-    monkeypatch.setattr("sys.executable", "python")
+def test_the_command_is_the_golden_one(controller, ranks):
     expected = (GOLDEN / f"local-{controller}.txt").read_text().splitlines()
     assert command(job(controller, ranks)) == expected
+
+
+def test_launcher_and_ranks_share_one_container():
+    contained = replace(
+        job("mpi"),
+        container=Container("podman", "kit:cpu"),
+        shared=Shared(Path("/kit"), writes=(Path("/r"),), variables=("KIT_EXAMPLE", "KIT_JOB_ID"), cores=(0, 1)),
+    )
+    assert command(contained) == (GOLDEN / "local-mpi-podman.txt").read_text().splitlines()
