@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import tensorflow as tf
@@ -94,6 +94,31 @@ def _endless(data: Data) -> Batches:
         epoch += 1
 
 
+@dataclass(frozen=True)
+class Progress:
+    """How far training over epochs has come: with the variables, all that ranks need to go on from there.
+
+    Sums are over the epoch under way, and the same on every rank.
+    """
+
+    epochs: tuple[Epoch, ...] = ()  # that are done
+    losses: tuple[float, ...] = ()  # of the timed steps so far, mean over ranks
+    steps: int = 0
+    samples: int = 0  # of all ranks together
+    loss_sum: float = 0.0  # over the steps, of the mean over ranks
+    hits: float = 0.0  # of all ranks together
+    duration_s: float = 0.0
+
+    @property
+    def steps_before(self) -> int:
+        """Steps since the beginning of training."""
+        return sum(epoch.steps for epoch in self.epochs) + self.steps
+
+
+def _keep_nothing(_progress: Progress) -> None:
+    """Where nobody wants to go on from the middle."""
+
+
 def train_epochs(
     step: TrainStep,
     evaluation_step: EvaluationStep,
@@ -102,49 +127,68 @@ def train_epochs(
     epochs: int,
     distribution: Distribution,
     clock: PhaseClock,
+    progress: Progress = Progress(),
+    commit: Callable[[Progress], None] = _keep_nothing,
+    commit_steps: int | None = None,
+    step_times_s: list[float] | None = None,
 ) -> Measurement:
     """Train whole epochs, with accuracy on training and validation data after each. Raises NotFinite.
 
     The very first step (tracing) is booked apart; the timed phase is the sum of the epochs between their barriers.
+
+    Args:
+        progress: where to go on.
+        commit: called with the progress after every `commit_steps` steps (None: never within an epoch), and after
+            each epoch.
+        step_times_s: the times of this rank's steps are added to it, also of those that a failure makes void.
     """
-    assert data.steps_per_epoch is not None
-    measurement = Measurement()
-    for epoch in range(epochs):
-        batches = data.training(epoch)
-        losses: list[tf.Tensor] = []
-        correct: list[tf.Tensor] = []
-        begin = time.perf_counter()
-        if epoch == 0:
-            clock.enter("first_step")
-            losses, correct = _run_steps(step, batches, 1, [])
-        distribution.barrier()
-        clock.enter("timed")
-        more_losses, more_correct = _run_steps(
-            step, batches, data.steps_per_epoch - len(losses), measurement.step_times_s
-        )
-        distribution.barrier()
-        duration_s = time.perf_counter() - begin
-        clock.enter("evaluate")
-        means = _mean_losses(losses + more_losses, distribution, epoch * data.steps_per_epoch)
-        measurement.losses += means[len(losses) :]
-        hits = sum(float(value) for value in correct + more_correct)
-        samples = data.steps_per_epoch * data.batch_per_rank
-        total_hits, total_samples = distribution.sum(np.array([hits, samples], np.float64))
+    times = [] if step_times_s is None else step_times_s
+    traced = False
+    while len(progress.epochs) < epochs:
+        batches = data.training(len(progress.epochs), progress.samples)
+        while left := data.steps_left(progress.samples):
+            count = min(left, commit_steps or left)
+            losses: list[tf.Tensor] = []
+            correct: list[tf.Tensor] = []
+            begin = time.perf_counter()
+            if not traced:
+                clock.enter("first_step")
+                losses, correct = _run_steps(step, batches, 1, [])
+                traced = True
+            distribution.barrier()
+            clock.enter("timed")
+            more_losses, more_correct = _run_steps(step, batches, count - len(losses), times)
+            distribution.barrier()
+            duration_s = time.perf_counter() - begin
+            clock.enter("evaluate")
+            means = _mean_losses(losses + more_losses, distribution, progress.steps_before)
+            hits = sum(float(value) for value in correct + more_correct)
+            progress = replace(
+                progress,
+                losses=(*progress.losses, *means[len(losses) :]),
+                steps=progress.steps + count,
+                samples=progress.samples + count * data.batch_per_rank * distribution.size,
+                loss_sum=progress.loss_sum + sum(means),
+                hits=progress.hits + float(distribution.sum(np.array([hits], np.float64))[0]),
+                duration_s=progress.duration_s + duration_s,
+            )
+            if count < left:
+                commit(progress)
         validation = evaluate(evaluation_step, model, data, distribution)
         if validation and not np.isfinite(validation[0]):
-            raise NotFinite((epoch + 1) * data.steps_per_epoch)  # the last update spoilt the weights
-        measurement.epochs.append(
-            Epoch(
-                epoch=epoch + 1,
-                steps=data.steps_per_epoch,
-                duration_s=duration_s,
-                train_loss=float(np.mean(means)),
-                train_accuracy=float(total_hits / total_samples),
-                validation_loss=validation[0] if validation else None,
-                validation_accuracy=validation[1] if validation else None,
-            )
+            raise NotFinite(progress.steps_before)  # the last update spoilt the weights
+        done = Epoch(
+            epoch=len(progress.epochs) + 1,
+            steps=progress.steps,
+            duration_s=progress.duration_s,
+            train_loss=progress.loss_sum / progress.steps,
+            train_accuracy=progress.hits / progress.samples,
+            validation_loss=validation[0] if validation else None,
+            validation_accuracy=validation[1] if validation else None,
         )
-    return measurement
+        progress = Progress(epochs=(*progress.epochs, done), losses=progress.losses)
+        commit(progress)
+    return Measurement(step_times_s=times, losses=list(progress.losses), epochs=list(progress.epochs))
 
 
 def evaluate(

@@ -3,15 +3,17 @@
 import numpy as np
 
 
-def training_indices(samples: int, global_batch: int, ranks: int, rank: int, seed: int, epoch: int) -> np.ndarray:
+def training_indices(
+    samples: int, global_batch: int, ranks: int, rank: int, seed: int, epoch: int, used: int = 0
+) -> np.ndarray:
     """The samples of one rank in one epoch, in order: shape (steps * global_batch // ranks,).
 
     No two ranks share a sample, every rank makes the same number of steps, and the samples that would not fill a
-    global batch are left out (others in each epoch). Depends on the seed and the epoch alone.
+    global batch are left out (others in each epoch). The order depends on the seed and the epoch alone: after its first
+    `used` samples any number of ranks can go on with the rest.
     """
-    order = np.random.default_rng([seed, epoch]).permutation(samples)
-    used = samples // global_batch * global_batch
-    return order[:used][rank::ranks]
+    left = np.random.default_rng([seed, epoch]).permutation(samples)[used:]
+    return left[: len(left) // global_batch * global_batch][rank::ranks]
 
 
 def validation_indices(samples: int, batch_per_rank: int, ranks: int, rank: int) -> tuple[np.ndarray, np.ndarray]:

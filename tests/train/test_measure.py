@@ -52,3 +52,47 @@ def test_a_loss_that_is_no_number_is_named_with_its_step(clock, values, step):
     with pytest.raises(measure.NotFinite, match=f"not finite at step {step}") as raised:
         measure.time_steps(losses(*values), Endless(), 1, 2, Alone(), clock)
     assert raised.value.step == step
+
+
+class TenSamples:
+    """An epoch of five steps."""
+
+    batch_per_rank = 2
+
+    def training(self, epoch, used=0):
+        return iter([(None, None)] * self.steps_left(used))
+
+    def validation(self):
+        return iter(())
+
+    def steps_left(self, used):
+        return (10 - used) // 2
+
+
+def test_training_goes_on_from_any_commit_as_if_nothing_had_happened(clock):
+    from train import measure
+    from train.distribution import Alone
+
+    model = type("", (), {"trainable_variables": [], "variables": []})
+    start, commits = measure.Progress(), []
+
+    def train(values, progress=start, times=None):
+        return measure.train_epochs(
+            losses(*values), None, model, TenSamples(), 2, Alone(), clock, progress, commits.append, 2, times
+        )
+
+    whole = train((1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0))
+    assert [(epoch.steps, epoch.train_loss, epoch.train_accuracy) for epoch in whole.epochs] == [
+        (5, 3, 0.5),
+        (5, 8, 0.5),
+    ]
+    assert whole.losses == [2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0]  # the first step is not timed
+    assert [(len(p.epochs), p.steps, p.samples, p.steps_before) for p in commits] == [
+        (0, 2, 4, 2), (0, 4, 8, 4), (1, 0, 0, 5), (1, 2, 4, 7), (1, 4, 8, 9), (2, 0, 0, 10)
+    ]  # fmt: skip
+    times = [0.5]
+    rest = train((8.0, 9.0, 10.0), commits[3], times)
+    assert [(e.steps, e.train_loss) for e in rest.epochs] == [(5, 3), (5, 8)]
+    assert rest.losses == [2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 9.0, 10.0]
+    assert len(times) == 3
+    assert times[0] == 0.5

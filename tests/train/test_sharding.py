@@ -33,6 +33,18 @@ def test_no_sample_twice_in_an_epoch_and_equal_steps(samples, batch, size, seed,
     assert {len(part) for part in parts} == {samples // (batch * size) * batch}
 
 
+@given(counts, st.integers(1, 8), ranks, ranks, st.integers(0, 5))
+def test_fewer_or_more_ranks_go_on_with_the_samples_that_are_left(samples, batch, before, after, steps):
+    used = min(steps, samples // (batch * before)) * batch * before
+    parts = [
+        sharding.training_indices(samples, batch * before, before, rank, 0, 0)[: used // before]
+        for rank in range(before)
+    ]
+    parts += [sharding.training_indices(samples, batch * after, after, rank, 0, 0, used) for rank in range(after)]
+    together = np.concatenate(parts)
+    assert len(set(together)) == len(together) == used + (samples - used) // (batch * after) * batch * after
+
+
 @given(counts, st.integers(1, 8), ranks)
 def test_validation_counts_every_sample_once(samples, batch, size):
     seen = np.zeros(samples)

@@ -22,11 +22,20 @@ class Data(Protocol):
     fingerprint: str  # of the samples that were found: the ranks must agree; empty where each makes its own
     notes: Sequence[str]  # what a reader of the results must know: what was left out, or damaged
 
-    def training(self, epoch: int) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
-        """The batches of this rank in this epoch; the order depends on the seed and the epoch alone."""
+    def training(self, epoch: int, used: int = 0) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
+        """The batches of this rank in this epoch, after the first `used` samples, of all ranks together.
+
+        The order depends on the seed and the epoch alone.
+        """
 
     def validation(self) -> Iterator[tuple[tf.Tensor, tf.Tensor, tf.Tensor]]:
         """Batches with a weight per sample, 0 for padding: as many on every rank; together each sample once."""
+
+    def steps_left(self, used: int) -> int:
+        """How many steps the epoch still has after its first `used` samples: the same on every rank."""
+
+    def share_out(self, rank: int, ranks: int) -> None:
+        """From now on read what rank `rank` of `ranks` reads."""
 
 
 class Builder(Protocol):

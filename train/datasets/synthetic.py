@@ -30,13 +30,20 @@ class Synthetic:
         self._images = random.normal((batch, size, size, config.dataset.channels))
         self._labels = random.uniform((batch,), 0, config.dataset.classes, dtype=tf.int32)
 
-    def training(self, epoch: int) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
+    def training(self, epoch: int, used: int = 0) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
         """The same batch without end."""
         return itertools.repeat((self._images, self._labels))
 
     def validation(self) -> Iterator[tuple[tf.Tensor, tf.Tensor, tf.Tensor]]:
         """Nothing: random labels cannot be learnt."""
         return iter(())
+
+    def steps_left(self, used: int) -> int:
+        """Synthetic data has no epochs: the configuration refuses to train any."""
+        raise NotImplementedError
+
+    def share_out(self, rank: int, ranks: int) -> None:
+        """Every rank makes its own images, whatever the others do."""
 
 
 DATASETS = {"synthetic": Synthetic}

@@ -128,7 +128,7 @@ class Reader:
             validation=subset(parts.validation, config.dataset.validation_samples, notes, "validation"),
             notes=notes,
         )
-        self._config, self._rank, self.parts = config, rank, parts
+        self._config, self._rank, self._ranks, self.parts = config, rank, config.ranks, parts
         self.batch_per_rank = config.batch_per_rank or 0
         global_batch = config.global_batch or 0
         samples = parts.training.samples
@@ -144,11 +144,19 @@ class Reader:
         self.notes = list(parts.notes)
         self._unreadable: dict[str, set[int]] = {"training": set(), "validation": set()}
 
-    def training(self, epoch: int) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
-        """The batches of this rank in this epoch, augmented."""
-        config, samples = self._config, self.parts.training.samples
+    def share_out(self, rank: int, ranks: int) -> None:
+        """From now on read what rank `rank` of `ranks` reads: the batch of a rank stays as it is."""
+        self._rank, self._ranks = rank, ranks
+
+    def steps_left(self, used: int) -> int:
+        """How many steps the epoch still has after its first `used` samples."""
+        return (self.parts.training.samples - used) // (self.batch_per_rank * self._ranks)
+
+    def training(self, epoch: int, used: int = 0) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
+        """The batches of this rank in this epoch, augmented, after the first `used` samples of all ranks together."""
+        config, samples, ranks = self._config, self.parts.training.samples, self._ranks
         chosen = sharding.training_indices(
-            samples, self.batch_per_rank * config.ranks, config.ranks, self._rank, config.seed, epoch
+            samples, self.batch_per_rank * ranks, ranks, self._rank, config.seed, epoch, used
         )
         drawn = augment.draws(samples, config.seed, epoch)[chosen]
         for images, labels, _ in self._batches("training", chosen, drawn, np.ones(len(chosen), np.float32)):
@@ -159,7 +167,7 @@ class Reader:
         samples = self.parts.validation.samples
         if not samples:
             return
-        chosen, weights = sharding.validation_indices(samples, self.batch_per_rank, self._config.ranks, self._rank)
+        chosen, weights = sharding.validation_indices(samples, self.batch_per_rank, self._ranks, self._rank)
         drawn = np.full((len(chosen), len(augment.DRAWS)), 0.5, np.float32)
         yield from self._batches("validation", chosen, drawn, weights)
 
