@@ -100,6 +100,23 @@ def efficiency(speedup: float, ranks: float, base_ranks: float = 1) -> float:
     return speedup / (ranks / base_ranks)
 
 
+def algorithm_bandwidth(message_bytes: float, time_s: float) -> float:
+    """Bytes/s that an allreduce of one message per rank comes to: its size over its time. Raises ValueError below 0.
+
+    `algbw` of nccl-tests (https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md).
+    """
+    return ratio(Estimate(message_bytes), Estimate(time_s)).value
+
+
+def bus_bandwidth(message_bytes: float, time_s: float, ranks: int) -> float:
+    """Bytes/s that each link must carry for it: algorithm bandwidth x 2 (ranks - 1) / ranks.
+
+    An allreduce over n links needs n - 1 sums and n copies of every element, whatever its algorithm, so this can be
+    compared with the bandwidth of a link, for any number of ranks: `busbw` of nccl-tests, same page.
+    """
+    return algorithm_bandwidth(message_bytes, time_s) * 2 * (ranks - 1) / ranks
+
+
 def change_fraction(old: float, new: float) -> float:
     """(new - old) / old: the relative change, on the base of the old value; negative for a decrease."""
     return (new - old) / old

@@ -141,7 +141,8 @@ def _experiments(own: pd.DataFrame, drawn: Sequence[Drawn]) -> tuple[list[dict[s
     found = []
     for experiment, rows in own.groupby("experiment"):
         name = str(experiment)
-        one_each = rows[rows["quantity"] == "images_per_s"].sort_values("record")
+        one_each = rows.drop_duplicates("record").sort_values("record")
+        images_per_s = rows[rows["quantity"] == "images_per_s"].set_index("record")["value"]
         table = summary.rows(rows).fillna("").astype(str)
         there = {key for run in runs[name] for key in run}
         found.append(
@@ -157,7 +158,7 @@ def _experiments(own: pd.DataFrame, drawn: Sequence[Drawn]) -> tuple[list[dict[s
                         "record": row["record"],
                         "started": row["started_at"],
                         "generation": str(row["generation"]),
-                        "images/s": _number(row["value"]),
+                        "images/s": _number(images_per_s.get(row["record"])),
                         "notes": row["note"],
                     }
                     for row in one_each.head(MOST_RUNS).to_dict("records")

@@ -67,6 +67,9 @@ OWN_COLUMNS = (
     Column("allreduce", "flag"),
     Column("precision", "text"),
     Column("epoch", "integer", minimum=0),
+    Column("operations", "text"),  # what carried the data between ranks: gloo, mpi, nccl
+    Column("cycle_time_ms", "number", above=0),
+    Column("message_bytes", "integer", above=0),
 )
 
 
@@ -85,6 +88,7 @@ _fraction = Quantity("fraction", zero=True, maximum=1.0)
 _accuracy = _fraction
 # A report prints a speed of 0.00 for a run that ran: the table keeps it, figures and the audit name it.
 _rate = Quantity("images/s", zero=True)
+_bandwidth = Quantity("bytes/s")
 
 QUANTITIES = {
     "images_per_s": _rate,
@@ -124,6 +128,10 @@ QUANTITIES = {
     "median_ratio_resnet50_to_inceptionv3": _ratio,
     "job_s_improvement_fraction": _fraction,
     "epoch_s_decrease_fraction": _fraction,
+    "allreduce_s": _time,
+    "tcp_stream_bytes_per_s": _bandwidth,
+    "tcp_ring_bytes_per_s": _bandwidth,
+    "memory_copy_bytes_per_s": _bandwidth,
     "parameters": _count,
     "model_bytes": Quantity("bytes"),
     "peak_memory_bytes": Quantity("bytes", zero=True),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 from tabulate import tabulate
 
-from analysis import draw, figures, metrics, plots, tables
+from analysis import allreduce, draw, figures, metrics, plots, tables
 from analysis.metrics import Estimate
 
 _POINT = ["nodes", "ranks", "threads_per_rank", "batch_per_rank"]
@@ -37,7 +37,10 @@ def rows(own: pd.DataFrame) -> pd.DataFrame:
 
     Columns: model, what tells its series apart, nodes, ranks, threads and batch a rank, n, images/s with its 95 %
     interval; where the nodes of a series vary, speedup (efficiency) by throughput, wall time and job time; a note.
+    A sweep over allreduces has the columns of `allreduce.rows`.
     """
+    if own["quantity"].eq("allreduce_s").any():
+        return allreduce.rows(own)
     rates = {by: metrics.rates(own, by) for by in ("throughput", "wall time", "job time")}
     runs = rates["throughput"]
     accuracy = own[own["quantity"] == "validation_accuracy"].sort_values("epoch").groupby("record")["value"].last()
@@ -85,6 +88,8 @@ def run(arguments: argparse.Namespace) -> int:
         return 1
     print(f"{arguments.experiment} on {'; '.join(shown['machine'].unique())}; ± is the 95 % interval over n repeats\n")
     print(tabulate(rows(shown).fillna(""), headers="keys", showindex=False, disable_numparse=True))
+    if shown["quantity"].eq("allreduce_s").any():
+        print(f"\ntime and bus bandwidth [GB/s] by message size, mean over launches\n\n{allreduce.by_size(shown)}")
     if arguments.draw:
         published = tables.published()
         entries = [entry for entry in figures.load().values() if not entry.points(published, shown).own.empty]

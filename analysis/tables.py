@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import statistics
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import pandas as pd
 
 from analysis import TableError, schema
 from train import record as records
-from train.record import RunRecord
+from train.record import Rank, RunRecord
 
 PUBLISHED = Path(__file__).with_name("published")
 
@@ -54,12 +55,15 @@ class Own:
     failed: list[str]  # runs that did not complete: path and reason
 
 
+_Value = tuple[str, float, int | None, int | None]  # quantity, value, epoch, message size in bytes
+
+
 @dataclass(frozen=True)
 class _Run:
     identity: tuple[str, str, str, int]  # the newest generation of each counts
     generation: int
     columns: dict[str, Any]
-    values: list[tuple[str, float, int | None]]  # quantity, value, epoch
+    values: list[_Value]
 
 
 def series(config: dict[str, Any], machine: str) -> str:
@@ -81,8 +85,15 @@ def _machine(run: RunRecord, device: str) -> str:
     return f"{processor}, {host.cores} core{'s' if host.cores != 1 else ''}"
 
 
+def _operations(run: RunRecord) -> str:
+    """What carried the data between ranks: NCCL where Horovod has it and the data is on GPUs, else the controller's."""
+    built = run.environment.horovod_built_with if run.environment else []
+    return "nccl" if run.config["device"] == "gpu" and "nccl" in built else run.config["distribution"]["controller"]
+
+
 def _columns(run: RunRecord, path: str) -> dict[str, Any]:
     config = run.config
+    trains = config.get("allreduce_sweep") is None
     machine = _machine(run, config["device"])
     gpu = next((host.gpus[0] for host in run.environment.hosts if host.gpus), "") if run.environment else ""
     threads = config["threads_per_rank"] or min(len(rank.cores) for rank in run.ranks) or None
@@ -92,8 +103,8 @@ def _columns(run: RunRecord, path: str) -> dict[str, Any]:
         "place": path,
         "experiment": run.experiment,
         "run": run.config_hash[:8],
-        "model": config["model"]["name"],
-        "dataset": config["dataset"]["name"],
+        "model": config["model"]["name"] if trains else "",
+        "dataset": config["dataset"]["name"] if trains else "",
         "device": config["device"],
         "gpu": gpu if config["device"] == "gpu" else "",
         "machine": machine,
@@ -101,8 +112,8 @@ def _columns(run: RunRecord, path: str) -> dict[str, Any]:
         "ranks_per_node": config["ranks_per_node"],
         "threads_per_rank": threads,
         "ranks": len(run.ranks),
-        "batch_per_rank": config["batch_per_rank"],
-        "global_batch": config["global_batch"],
+        "batch_per_rank": config["batch_per_rank"] if trains else None,
+        "global_batch": config["global_batch"] if trains else None,
         "repeat": run.repeat,
         "kind": "measured",
         "note": "; ".join(run.notes),
@@ -114,31 +125,58 @@ def _columns(run: RunRecord, path: str) -> dict[str, Any]:
         "measure": config["measure"]["name"],
         "backend": config["distribution"]["backend"],
         "allreduce": config["distribution"]["allreduce"],
-        "precision": config["precision"],
+        "precision": config["precision"] if trains else "",
+        "operations": _operations(run),
+        "cycle_time_ms": config["distribution"].get("cycle_time_ms"),
     }
 
 
-def _quantities(run: RunRecord) -> Iterator[tuple[str, float, int | None]]:
+def _quantities(run: RunRecord) -> Iterator[_Value]:
     """What follows from one complete record. Phases are those of the rank with the longest wall time: they add up."""
-    wall = [sum(rank.phases_s[phase] for phase in records.WALL_PHASES) for rank in run.ranks]
+    sweeps = bool(run.ranks[0].allreduces)
+    wall = [
+        sum(rank.phases_s[phase] for phase in (("timed",) if sweeps else records.WALL_PHASES)) for rank in run.ranks
+    ]
     slowest = run.ranks[wall.index(max(wall))]
+    if sweeps:
+        yield from _allreduces(run)
+    else:
+        yield from _training(run, slowest)
+        yield "wall_s", max(wall), None, None
+    yield "job_s", run.job_s, None, None
+    yield "peak_memory_bytes", max(rank.peak_memory_bytes for rank in run.ranks), None, None
+    for name, seconds in slowest.phases_s.items():
+        yield f"phase_{name}_s", seconds, None, None
+
+
+def _training(run: RunRecord, slowest: Rank) -> Iterator[_Value]:
     steps = len(slowest.step_times_s)
     done = run.config["global_batch"] * (1 + len(slowest.warm_up_step_times_s) + steps)
     images_per_s = run.config["global_batch"] * steps / max(rank.phases_s["timed"] for rank in run.ranks)
-    yield "images_per_s", images_per_s, None
-    yield "images_per_s_per_rank", images_per_s / len(run.ranks), None
-    yield "wall_s", max(wall), None
-    yield "job_s", run.job_s, None
-    yield "steps_per_rank", steps, None
-    yield "images", done, None
-    yield "peak_memory_bytes", max(rank.peak_memory_bytes for rank in run.ranks), None
-    for name, seconds in slowest.phases_s.items():
-        yield f"phase_{name}_s", seconds, None
+    yield "images_per_s", images_per_s, None, None
+    yield "images_per_s_per_rank", images_per_s / len(run.ranks), None, None
+    yield "steps_per_rank", steps, None, None
+    yield "images", done, None, None
     for epoch in run.epochs:
-        yield "epoch_s", epoch.duration_s, epoch.epoch
+        yield "epoch_s", epoch.duration_s, epoch.epoch, None
         for name in ("train_accuracy", "validation_accuracy", "train_loss", "validation_loss"):
             if (value := getattr(epoch, name)) is not None:
-                yield name, value, epoch.epoch
+                yield name, value, epoch.epoch, None
+
+
+def _allreduces(run: RunRecord) -> Iterator[_Value]:
+    """The median time of each message size, every allreduce as its slowest rank saw it; and what link and memory gave.
+
+    Of a stream that several ranks received, and of copies, the slowest counts: an allreduce waits for it.
+    """
+    for of_ranks in zip(*(rank.allreduces for rank in run.ranks), strict=True):
+        times = [max(of_all) for of_all in zip(*(of.times_s for of in of_ranks), strict=True)]
+        yield "allreduce_s", statistics.median(times), None, of_ranks[0].message_bytes
+    rates: dict[str, list[float]] = {}
+    for transfer in (transfer for rank in run.ranks for transfer in rank.transfers):
+        rates.setdefault(transfer.what, []).append(transfer.transferred_bytes / transfer.time_s)
+    for what, received in rates.items():
+        yield f"{what}_bytes_per_s", min(received), None, None
 
 
 def _impossible(name: str, value: float) -> bool:
@@ -153,7 +191,7 @@ def _read(path: Path) -> _Run | tuple[str, str]:
         if run.status == "failed":
             return "failed", f"{path}: {run.failure.reason if run.failure else 'no reason recorded'}"
         values = list(_quantities(run))
-        if wrong := [f"{name} = {value:g}" for name, value, _ in values if _impossible(name, value)]:
+        if wrong := [f"{name} = {value:g}" for name, value, *_ in values if _impossible(name, value)]:
             return "left_out", f"{path}: cannot be: {', '.join(wrong)}"
         identity = (run.experiment, run.point, run.config_hash, run.repeat)
         return _Run(identity, run.generation, _columns(run, str(path)), values)
@@ -166,12 +204,13 @@ def _read(path: Path) -> _Run | tuple[str, str]:
 def _tidy(runs: list[_Run]) -> pd.DataFrame:
     """One row a value, built a column at a time: 10,000 records make a third of a million rows."""
     which = [i for i, run in enumerate(runs) for _ in run.values]
-    names, values, epochs = zip(*(value for run in runs for value in run.values), strict=True) if runs else ((), (), ())
+    values = list(zip(*(value for run in runs for value in run.values), strict=True)) if runs else [(), (), (), ()]
     columns = [column for column in schema.COLUMNS + schema.OWN_COLUMNS]
     wide = pd.DataFrame([run.columns for run in runs], columns=[column.name for column in columns])
     table = wide.take(which).reset_index(drop=True)
-    unit = {name: known.unit for name in set(names) if (known := schema.quantity(name))}
-    table["quantity"], table["value"], table["epoch"] = list(names), list(values), list(epochs)
+    for name, column in zip(("quantity", "value", "epoch", "message_bytes"), values, strict=True):
+        table[name] = list(column)
+    unit = {name: known.unit for name in set(values[0]) if (known := schema.quantity(name))}
     table["unit"] = table["quantity"].map(unit)
     kinds = {"text": "str", "integer": "Int64", "number": "float64", "flag": "boolean"}
     return table.astype({column.name: kinds[column.kind] for column in columns})

@@ -25,24 +25,39 @@ from train.record import RECORD_NAME, Failure, Rank, dumps, write_atomically  # 
 from train.schema import Config, ConfigError  # noqa: E402
 
 
-def train(
+def measure(
     config: Config, clock: PhaseClock, part: parts.Part, joined: distribution.Distribution, usable_cores: int
 ) -> None:
-    """Build, measure and evaluate on this rank; what it measured goes into `part` as it comes.
+    """Measure on this rank: training, or allreduces alone; what was measured goes into `part` as it comes.
 
     usable_cores: of this host, for the whole job: counted before this rank bound itself to its own.
+    Raises what `train` and `allreduce_sweep.run` raise.
+    """
+    from train import environment
+
+    hosts = {host.host: host for host in joined.gather(environment.host(usable_cores))}
+    if joined.rank == 0:
+        part.environment = environment.collect(list(hosts.values()))
+    if config.allreduce_sweep:
+        from train import allreduce_sweep
+
+        allreduce_sweep.run(config.allreduce_sweep, config.device, joined, clock, part)
+    else:
+        train(config, clock, part, joined)
+
+
+def train(config: Config, clock: PhaseClock, part: parts.Part, joined: distribution.Distribution) -> None:
+    """Build, measure and evaluate on this rank; what it measured goes into `part` as it comes.
+
     Raises ConfigError, NotFinite, or what TensorFlow and Horovod raise.
     """
     import tensorflow as tf
     import tf_keras
 
-    from train import environment, measure, step
+    from train import measure, step
     from train.datasets import DATASETS
     from train.models import build
 
-    hosts = {host.host: host for host in joined.gather(environment.host(usable_cores))}
-    if joined.rank == 0:
-        part.environment = environment.collect(list(hosts.values()))
     clock.enter("data")
     data = DATASETS[config.dataset.name](config, joined.rank)
     if data.fingerprint and len(set(joined.gather(data.fingerprint))) > 1:
@@ -177,7 +192,7 @@ def main() -> int:
         joined = distribution.join(config)
         part.rank.rank, part.rank.local_rank = joined.rank, joined.local_rank
         part.rank.node = joined.rank // config.ranks_per_node
-        train(config, clock, part, joined, usable_cores)
+        measure(config, clock, part, joined, usable_cores)
     except Exception as error:
         kind = "" if isinstance(error, ConfigError) else f"{type(error).__name__}: "
         failure = Failure(

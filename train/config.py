@@ -1,8 +1,11 @@
 """From conf/ to a checked configuration: Hydra composes, train/schema.py checks, errors are put in a person's words."""
 
 import copy
+import functools
 import hashlib
+import importlib.util
 import json
+import mmap
 import re
 from collections.abc import Iterable
 from dataclasses import asdict, fields
@@ -32,13 +35,15 @@ _NOT_MEASURED_OF = {
     "container": ("image", "mpi_home"),
     "system": ("name",),
 }
+# What a run that only sweeps allreduces does not use.
+_NOT_USED_BY_SWEEP = ("model", "dataset", "optimizer", "precision", "batch_per_rank", "global_batch", "seed", "measure")
 
 ConfigStore.instance().store(name="schema", node=Config)
 
 
-def _up_to(largest: int) -> str:
-    """The powers of two below the largest, and the largest: 6 -> "1,2,4,6"."""
-    powers = [2**k for k in range(max(largest, 0).bit_length()) if 2**k < largest]
+def _up_to(largest: int, smallest: int = 1) -> str:
+    """The powers of two from the smallest to below the largest, and the largest: 6 -> "1,2,4,6"."""
+    powers = [2**k for k in range(max(largest, 0).bit_length()) if smallest <= 2**k < largest]
     return ",".join(str(n) for n in [*powers, largest])
 
 
@@ -52,9 +57,25 @@ def _choose(name: str, values: dict[str, Any], otherwise: Any) -> Any:
     return values.get(name, otherwise)
 
 
+@functools.cache
+def _controllers_built_in() -> str:
+    """The controllers of this environment's Horovod, "gloo,mpi" or "gloo"; both where it has none: a container has it.
+
+    Asking Horovod itself would load TensorFlow, so this looks whether its library names that of MPI.
+    """
+    found = importlib.util.find_spec("horovod")
+    folders = (found.submodule_search_locations or []) if found else []
+    for library in [path for folder in folders for path in Path(folder, "tensorflow").glob("mpi_lib*.so")]:
+        with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
+            if text.find(b"libmpi.so") < 0:
+                return "gloo"
+    return "gloo,mpi"
+
+
 OmegaConf.register_new_resolver("choose", _choose, replace=True)
 OmegaConf.register_new_resolver("up_to", _up_to, replace=True)
 OmegaConf.register_new_resolver("divisors", _divisors, replace=True)
+OmegaConf.register_new_resolver("controllers_built_in", _controllers_built_in, replace=True)
 
 
 def choices(group: str) -> list[str]:
@@ -146,6 +167,8 @@ def resolved(config: Config) -> dict[str, Any]:
     values = asdict(config)
     for key in ("sweep", "arms"):
         del values[key]
+    if config.allreduce_sweep is None:
+        del values["allreduce_sweep"]
     if not config.dataset.files:
         for key in ("files", "data_dir", "on_damaged", "augmentation"):
             del values["dataset"][key]
@@ -170,7 +193,10 @@ def point_name(config: Config, arm: str | None = None, swept: Iterable[str] | No
 
 def config_hash(config: Config) -> str:
     """Hexadecimal digest over what changes the measurement: not over names, paths, estimates, tracking or repeats."""
-    values = {key: value for key, value in resolved(config).items() if key not in _NOT_MEASURED}
+    left_out = _NOT_MEASURED + (_NOT_USED_BY_SWEEP if config.allreduce_sweep else ())
+    values = {key: value for key, value in resolved(config).items() if key not in left_out}
     for group, keys in _NOT_MEASURED_OF.items():
+        if group not in values:
+            continue
         values[group] = {key: value for key, value in values[group].items() if key not in keys}
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()

@@ -38,6 +38,9 @@ class Distribution(Protocol):
     def sum(self, values: np.ndarray) -> np.ndarray:
         """The element-wise sum over ranks, on every rank."""
 
+    def allreduce(self, tensor: tf.Tensor, name: str) -> tf.Tensor:
+        """The element-wise sum over ranks, on every rank and on the tensor's device; `name` is the same on all."""
+
     def gather(self, value: Any) -> list[Any]:
         """The values of all ranks, in the order of ranks, on every rank."""
 
@@ -72,6 +75,10 @@ class Alone:
     def sum(self, values: np.ndarray) -> np.ndarray:
         """The values themselves."""
         return values
+
+    def allreduce(self, tensor: tf.Tensor, name: str) -> tf.Tensor:
+        """The tensor itself."""
+        return tensor
 
     def gather(self, value: Any) -> list[Any]:
         """The value alone."""
@@ -131,6 +138,10 @@ class Horovod:
     def sum(self, values: np.ndarray) -> np.ndarray:
         """The element-wise sum over ranks, on every rank."""
         return self._hvd.allreduce(self._tf.constant(values), op=self._hvd.Sum).numpy()
+
+    def allreduce(self, tensor: tf.Tensor, name: str) -> tf.Tensor:
+        """The element-wise sum over ranks, on every rank and on the tensor's device; `name` is the same on all."""
+        return self._hvd.allreduce(tensor, op=self._hvd.Sum, name=name)
 
     def gather(self, value: Any) -> list[Any]:
         """The values of all ranks, in the order of ranks, on every rank."""

@@ -111,6 +111,12 @@ def summary(record: RunRecord) -> dict[str, float]:
     if record.status != "complete" or not record.ranks:
         return {}
     timed_s = max(rank.phases_s["timed"] for rank in record.ranks)
+    if largest := [rank.allreduces[-1] for rank in record.ranks if rank.allreduces]:
+        return {
+            "timed_s": timed_s,
+            "largest_message_bytes": largest[0].message_bytes,
+            "largest_message_s": max(sum(of.times_s) / len(of.times_s) for of in largest),
+        }
     steps = len(record.ranks[0].step_times_s)
     numbers = {"timed_s": timed_s, "images_per_s": record.config["global_batch"] * steps / timed_s}
     if record.epochs and record.epochs[-1].validation_accuracy is not None:

@@ -59,6 +59,24 @@ class Failure:
 
 
 @dataclass
+class AllreduceTimes:
+    """Every timed allreduce of one message size, on one rank, in seconds."""
+
+    message_bytes: int
+    times_s: list[float]
+
+
+@dataclass
+class Transfer:
+    """Bytes that a rank received in a plain TCP stream, or copied in its own memory, without Horovod."""
+
+    what: Literal["tcp_stream", "tcp_ring", "memory_copy"]  # one sender at work; all ranks send at once; all copy
+    source: str  # where the bytes came from: host and address; "" in memory
+    transferred_bytes: int
+    time_s: float
+
+
+@dataclass
 class Rank:
     """One Horovod process: where it ran, and every time that it took. Times in seconds."""
 
@@ -72,6 +90,8 @@ class Rank:
     warm_up_step_times_s: list[float]
     step_times_s: list[float]
     peak_memory_bytes: int
+    allreduces: list[AllreduceTimes] = field(default_factory=list)  # of a sweep over message sizes, ascending
+    transfers: list[Transfer] = field(default_factory=list)  # what link and memory carry, measured in the same run
 
 
 @dataclass

@@ -173,6 +173,46 @@ class Measure:
 
 
 @dataclass
+class AllreduceSweep:
+    """Allreduces to time instead of training steps: message sizes that double from the smallest to the largest."""
+
+    smallest_bytes: int
+    largest_bytes: int
+    warm_up: int  # allreduces of each size before the timed ones
+    most_timed: int  # timed allreduces of each size
+    least_timed: int  # as few as this, where more would take longer than time_per_size_s
+    time_per_size_s: float
+    probe_s: float  # how long each of the link's and the memory's limits is measured
+
+    def __post_init__(self) -> None:
+        """Check ranges."""
+        for key in ("smallest_bytes", "largest_bytes"):
+            given = getattr(self, key)
+            power = given >= 32 and given.bit_count() == 1
+            _check(power, f"allreduce_sweep.{key}", given, "must be a power of two, 32 bytes or more")
+        _check(
+            self.smallest_bytes <= self.largest_bytes,
+            "allreduce_sweep.smallest_bytes",
+            self.smallest_bytes,
+            f"must not be above largest_bytes={self.largest_bytes}",
+        )
+        _check(self.warm_up >= 1, "allreduce_sweep.warm_up", self.warm_up, "must be 1 or more")
+        _check(
+            1 <= self.least_timed <= self.most_timed,
+            "allreduce_sweep.least_timed",
+            self.least_timed,
+            f"must be 1 or more, and not above most_timed={self.most_timed}",
+        )
+        for key in ("time_per_size_s", "probe_s"):
+            _check(getattr(self, key) > 0, f"allreduce_sweep.{key}", getattr(self, key), "must be above 0 s")
+
+    @property
+    def sizes_bytes(self) -> list[int]:
+        """The message sizes, ascending."""
+        return [1 << k for k in range(self.smallest_bytes.bit_length() - 1, self.largest_bytes.bit_length())]
+
+
+@dataclass
 class Tracking:
     """Where records are mirrored to."""
 
@@ -266,6 +306,7 @@ class Config:
     seed: int
     results: str
     assumed: list[str] = field(default_factory=list)  # keys that the report behind an experiment does not state
+    allreduce_sweep: AllreduceSweep | None = None  # null: the run trains
     sweep: dict[str, str] = field(default_factory=dict)  # key -> Hydra's comma-separated choices, or a ${rule}
     arms: dict[str, list[str]] = field(default_factory=dict)  # name of an arm -> its overrides
 
@@ -299,6 +340,7 @@ class Config:
             f"{self.ranks} ranks need a backend that joins them: horovod",
         )
         self._check_assumed()
+        self._check_sweep()
         self._complete_batch()
         self._complete_image()
         if self.measure.total_steps is not None:
@@ -337,6 +379,17 @@ class Config:
         if engine != "none" and self.container.image is None:
             variant = "cuda" if self.device == "gpu" else "mvapich2" if self.container.mpi_home else "cpu"
             self.container.image = f"images/kit-{variant}.sif" if engine == "singularity" else f"kit:{variant}"
+
+    def _check_sweep(self) -> None:
+        if self.allreduce_sweep is None:
+            return
+        _check(self.ranks >= 2, "nodes", self.nodes, "an allreduce needs 2 ranks or more")
+        _check(
+            self.distribution.backend == "horovod" and self.distribution.allreduce,
+            "distribution",
+            f"{self.distribution.backend}, allreduce={self.distribution.allreduce}",
+            "an allreduce sweep needs backend=horovod and allreduce=true",
+        )
 
     def _complete_batch(self) -> None:
         batch, total = self.batch_per_rank, self.global_batch

@@ -267,7 +267,7 @@ def compare(published: pd.DataFrame, own: pd.DataFrame, limits: Sequence[Toleran
                 orders[group].append((theirs, mine))
         if not there:
             runs = series["record"].nunique()
-            alone.append(f"{experiment}, {model}, {runs} runs: no report prints a number for it")
+            alone.append(f"{experiment}, {model or 'no model'}, {runs} runs: no report prints a number for it")
     for pairs in orders.values():
         rows += _orders(pairs, limits)
     rows += _single_numbers(published, own, limits)

@@ -110,7 +110,7 @@ def _runs(place: Path) -> tuple[list[_Run], list[str]]:
         run = record.load(Path(path))
         runs.append(
             _Run(run.experiment, run.point, run.config_hash, run.cores_shared,
-                 {by: of[path] for by, of in rates.items()}, making(run))
+                 {by: of[path] for by, of in rates.items() if path in of}, making(run))
         )  # fmt: skip
     if not runs:
         reason = (

@@ -4,10 +4,11 @@ from functools import cache
 import matplotlib as mpl
 import numpy as np
 import pytest
+from own_records import make_record, save
 
 from analysis import TableError, draw, figures, plots, tables
 from analysis.__main__ import main
-from train.record import Epoch
+from train.record import AllreduceTimes, Epoch, Transfer
 
 pytestmark = pytest.mark.slow
 
@@ -43,6 +44,13 @@ def fill(results):
                                           (2, "horovod", False)):  # fmt: skip
             arm = {"backend": backend, "allreduce": allreduce, "controller": "gloo"}
             results.add(experiment="overhead", nodes=nodes, step_s=0.5 * factor, repeat=repeat, distribution=arm)
+        for nodes in (2, 4):
+            run = make_record("allreduce_bench", nodes=nodes, repeat=repeat, allreduce_sweep={})
+            run.config["distribution"]["cycle_time_ms"] = 20
+            for rank in run.ranks:
+                rank.allreduces = [AllreduceTimes(1 << k, [0.02 * factor]) for k in range(10, 30)]
+                rank.transfers = [Transfer("memory_copy", "", 10**9, 0.1)]
+            save(run, results.folder)
         for experiment in ("accuracy_digits", "fruit", "caltech256"):
             for nodes in (2, 4):
                 results.add(experiment=experiment, model="tiny", nodes=nodes, step_s=0.1, repeat=repeat, epochs=epochs)

@@ -116,3 +116,9 @@ def test_a_ratio_and_its_inverse_have_the_same_relative_error(a, b):
     there, back = metrics.ratio(one, other), metrics.ratio(other, one)
     assert there.value * back.value == pytest.approx(1)
     assert there.standard_error / there.value == pytest.approx(back.standard_error / back.value)
+
+
+@given(positive, positive, st.integers(2, 4096))
+def test_bus_bandwidth_lies_between_algorithm_bandwidth_and_twice_it(size, seconds, ranks):
+    algorithm = metrics.algorithm_bandwidth(size, seconds)
+    assert algorithm * (1 - 1e-9) <= metrics.bus_bandwidth(size, seconds, ranks) < 2 * algorithm

@@ -6,6 +6,8 @@ from train import config as configuration
 from train.config import choices, compose_config, config_hash, load, point_name
 from train.schema import ConfigError
 
+SWEEP = ["experiment=allreduce_bench", "nodes=2"]
+
 
 @pytest.mark.parametrize("experiment", choices("experiment"))
 def test_every_experiment_composes_on_cpu_and_gpu(experiment):
@@ -61,6 +63,11 @@ def test_every_choice_of_a_group_composes_and_is_called_what_its_file_is_called(
         (["dataset.training_samples=9"], "dataset.training_samples=.*synthetic data has no samples"),
         (["dataset=digits", "dataset.validation_samples=0"], "dataset.validation_samples=0: must be 1 or more"),
         (["container=lxc"], "container=lxc: there is no conf/container/lxc.yaml; allowed are docker, none, podman"),
+        ([*SWEEP, "allreduce_sweep.smallest_bytes=1000"], "smallest_bytes=1000: must be a power of two, 32 bytes"),
+        ([*SWEEP, "allreduce_sweep.largest_bytes=512"], "smallest_bytes=1024: must not be above largest_bytes=512"),
+        ([*SWEEP, "allreduce_sweep.least_timed=30"], "least_timed=30: must be 1 or more, and not above most_timed=20"),
+        ([*SWEEP, "nodes=1"], "nodes=1: an allreduce needs 2 ranks or more"),
+        ([*SWEEP, "distribution.allreduce=false"], "an allreduce sweep needs backend=horovod and allreduce=true"),
         (["measure.warm_up_steps=-1"], "measure.warm_up_steps=-1: must be 0 or more"),
     ],
 )
@@ -98,6 +105,14 @@ def test_the_hash_changes_with_what_is_measured_and_with_nothing_else():
         assert config_hash(load([same])) == base, same
     for other in ("nodes=1", "batch_per_rank=3", "system.cores_per_node=1", "seed=1", "distribution.grouped=false"):
         assert config_hash(load([other])) != base, other
+
+
+def test_a_sweep_of_allreduces_doubles_and_does_not_depend_on_a_model():
+    assert load(SWEEP).allreduce_sweep.sizes_bytes == [1024 * 2**k for k in range(20)]
+    base = config_hash(load(SWEEP))
+    assert config_hash(load([*SWEEP, "model=vgg16", "batch_per_rank=3", "measure=report"])) == base
+    for other in ("distribution.controller=mpi", "nodes=4", "allreduce_sweep.most_timed=9"):
+        assert config_hash(load([*SWEEP, other])) != base, other
 
 
 def test_a_point_is_named_after_what_its_experiment_sweeps():

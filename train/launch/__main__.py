@@ -169,8 +169,11 @@ def show_plan(points: Sequence[Point], console: Console) -> None:
     for point in points:
         config = point.config
         steps = f"{config.measure.epochs} epochs" if config.measure.epochs else str(config.measure.timed_steps)
-        numbers = (config.ranks, config.system.cores_per_node, config.threads_per_rank, config.batch_per_rank)
-        table.add_row(point.name, *map(str, numbers), str(config.global_batch), steps)
+        batches = (str(config.batch_per_rank), str(config.global_batch))
+        if config.allreduce_sweep:
+            steps, batches = f"{len(config.allreduce_sweep.sizes_bytes)} sizes", ("", "")
+        numbers = (config.ranks, config.system.cores_per_node, config.threads_per_rank)
+        table.add_row(point.name, *map(str, numbers), *batches, steps)
     console.print(table)
     launches = sum(point.config.measure.repeats for point in points)
     console.print(f"{len(points)} points, {launches} launches: every repeat is a launch of its own")

@@ -24,7 +24,12 @@ _TERRAFORM = ("TF_CLI_", "TF_VAR_", "TF_LOG", "TF_DATA_DIR")  # another program'
 
 
 def memory_per_rank_bytes(config: Config) -> int:
-    """What one rank is estimated to need: process + 7 x parameters x 4 bytes + batch x activations."""
+    """What one rank is estimated to need: process + 7 x parameters x 4 bytes + batch x activations.
+
+    A sweep of allreduces leaves out the messages that do not fit, so there the process alone counts.
+    """
+    if config.allreduce_sweep:
+        return PROCESS_BYTES
     weights = COPIES_OF_WEIGHTS * 4 * config.model.parameters
     return PROCESS_BYTES + weights + (config.batch_per_rank or 1) * config.model.activation_bytes_per_image
 

@@ -160,3 +160,8 @@ def test_the_overrides_of_a_point_compose_it_again(experiment):
 def test_bad_overrides_stop_before_anything_runs(override, message):
     with pytest.raises(ConfigError, match=message):
         expand(["experiment=weak_scaling", override], 2)
+
+
+def test_an_allreduce_needs_two_ranks():
+    found = {p.config.ranks for p in expand(["experiment=allreduce_bench", "nodes=6"], 8)}
+    assert found == {2, 4, 6}
