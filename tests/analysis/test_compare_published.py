@@ -12,7 +12,6 @@ from analysis.__main__ import main
 from analysis.compare import curves, published, tolerances
 from train.record import Epoch
 
-
 published_numbers = functools.cache(tables.published)  # reading and checking them takes a fifth of a second
 
 
