@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from analysis import TableError, explain
+from analysis import TableError, equivalence, explain
 from analysis.audit.curves import scatter
 from analysis.audit.points import SOURCE_RUN, curves, lookup, measured
 from analysis.audit.stated import RATIOS, pairs
@@ -40,6 +40,7 @@ class Claim:
     text: str  # the report's own words, shortened
     check: str
     arguments: dict[str, Any]
+    own: str = ""  # the experiment of one's own whose records decide it; else the report's numbers do
     remark: str = ""  # what a reader should know beside the numbers
 
 
@@ -71,20 +72,25 @@ def read(path: Path = CLAIMS) -> list[Claim]:
         if given["check"] not in CHECKS:
             raise TableError(f"{path}: {given['id']}: check '{given['check']}' given, allowed: {', '.join(CHECKS)}")
         fields = {name: given.pop(name) for name in ("id", "report", "place", "text", "check")}
-        claims.append(Claim(**fields, remark=given.pop("remark", ""), arguments=given))
+        also = {name: given.pop(name, "") for name in ("own", "remark")}
+        claims.append(Claim(**fields, **also, arguments=given))
     twice = {claim.id for claim in claims if sum(other.id == claim.id for other in claims) > 1}
     if twice:
         raise TableError(f"{path}: stands there twice: {', '.join(sorted(twice))}")
     return claims
 
 
-def judge(claims: list[Claim], table: pd.DataFrame) -> list[Judged]:
-    """Each claim with its verdict, from the published tidy `table`. Raises TableError where an argument is wrong."""
+def judge(claims: list[Claim], table: pd.DataFrame, own: pd.DataFrame) -> list[Judged]:
+    """Each claim with its verdict, from the published tidy `table`, or from one's `own` where the claim says so.
+
+    Raises TableError where an argument is wrong.
+    """
     numbers = pd.concat([table, computed(table)], ignore_index=True)
     judged = []
     for claim in claims:
         try:
-            verdict, evidence = CHECKS[claim.check](numbers[numbers["report"].eq(claim.report)], **claim.arguments)
+            decides = own[own["experiment"].eq(claim.own)] if claim.own else numbers[numbers["report"].eq(claim.report)]
+            verdict, evidence = CHECKS[claim.check](decides, **claim.arguments)
         except Unknown as missing:
             verdict, evidence = "not decidable", str(missing)
         except (TypeError, KeyError, ValueError) as error:
@@ -376,6 +382,14 @@ def irreconcilable(table: pd.DataFrame, within: float) -> tuple[Verdict, str]:
     return ("contradicted" if all(reconciled) else "supported"), "; ".join(told)
 
 
+def averaging_loses(table: pd.DataFrame) -> tuple[Verdict, str]:
+    """Averaging gradients over ranks makes training less precise: `table` has one's own records of `equivalence`."""
+    loses, told = equivalence.verdict(equivalence.pairs(table))
+    if loses is None:
+        raise Unknown(told)
+    return ("supported" if loses else "contradicted"), told
+
+
 def unknown(table: pd.DataFrame, needs: str) -> tuple[Verdict, str]:
     """What is known does not decide it; `needs` says what would."""
     raise Unknown(f"it would take {needs}")
@@ -394,6 +408,7 @@ CHECKS: dict[str, Callable[..., tuple[Verdict, str]]] = {
         no_effect,
         median,
         irreconcilable,
+        averaging_loses,
         unknown,
     )
 }

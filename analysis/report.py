@@ -184,7 +184,7 @@ def page(table: pd.DataFrame, own: Own, files: list[Path], ids: list[str], folde
     """
     entries = figures.load().values()
     drawn = {e.id: _drawn(e, table, own.table, folder) for e in entries if e.id in ids}
-    judged = claims.judge(claims.read(), table)
+    judged = claims.judge(claims.read(), table, own.table)
     findings = audit.audit_table(table)
     recomputed = derived.recompute(table)
     cited = sources()
@@ -208,7 +208,7 @@ def page(table: pd.DataFrame, own: Own, files: list[Path], ids: list[str], folde
             }
         )
     experiments, shared = _experiments(own.table, [drawn[e.id] for e in entries if e.report == "own" and e.id in drawn])
-    own_findings = audit.ordered(audit.audit_records(files)) if files else []
+    own_findings = audit.ordered(audit.audit_records(own)) if files else []
     compared = published.compare(table, own.table, tolerances.read())
     sections, notes = command.beside_published(compared)
     environment = Environment(

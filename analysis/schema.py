@@ -70,6 +70,9 @@ OWN_COLUMNS = (
     Column("operations", "text"),  # what carried the data between ranks: gloo, mpi, nccl
     Column("cycle_time_ms", "number", above=0),
     Column("message_bytes", "integer", above=0),
+    Column("step", "integer", minimum=0),  # counted from 1 over the whole run
+    Column("optimizer", "text"),
+    Column("learning_rate", "number", minimum=0),  # of the whole job, scaled with its ranks
 )
 
 
@@ -110,6 +113,7 @@ QUANTITIES = {
     "accuracy_spread_fraction": _fraction,
     "train_loss": Quantity("1", zero=True),
     "validation_loss": Quantity("1", zero=True),
+    "step_loss": Quantity("1", zero=True),
     "speedup_throughput": _ratio,
     "speedup_wall_time": _ratio,
     "speedup_job_time": _ratio,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 from tabulate import tabulate
 
-from analysis import allreduce, draw, figures, metrics, plots, tables
+from analysis import allreduce, draw, equivalence, figures, metrics, plots, tables
 from analysis.metrics import Estimate
 
 _POINT = ["nodes", "ranks", "threads_per_rank", "batch_per_rank"]
@@ -87,7 +87,10 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"no complete run of {arguments.experiment} in {arguments.results}", file=sys.stderr)
         return 1
     print(f"{arguments.experiment} on {'; '.join(shown['machine'].unique())}; ± is the 95 % interval over n repeats\n")
-    print(tabulate(rows(shown).fillna(""), headers="keys", showindex=False, disable_numparse=True))
+    if arguments.experiment == "equivalence":
+        print(equivalence.summary(shown))
+    else:
+        print(tabulate(rows(shown).fillna(""), headers="keys", showindex=False, disable_numparse=True))
     if shown["quantity"].eq("allreduce_s").any():
         print(f"\ntime and bus bandwidth [GB/s] by message size, mean over launches\n\n{allreduce.by_size(shown)}")
     if arguments.draw:

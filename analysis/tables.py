@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from analysis import TableError, schema
 from train import record as records
 from train.record import Rank, RunRecord
+from train.schema import scaled_learning_rate
 
 PUBLISHED = Path(__file__).with_name("published")
 
@@ -28,6 +29,7 @@ _VARIED = {
     "bnl_throughput": {"nodes", "ranks_per_node", "global_batch"},
     "tf_benchmarks": {"nodes", "ranks_per_node", "global_batch"},
     "accuracy_digits": {"nodes", "batch_per_rank"},
+    "equivalence": {"nodes", "batch_per_rank", "global_batch"},
 }
 _VARIED_ELSE = {"nodes", "global_batch"}
 # What changes no measurement; of `measure` the steps count.
@@ -55,7 +57,12 @@ class Own:
     failed: list[str]  # runs that did not complete: path and reason
 
 
-_Value = tuple[str, float, int | None, int | None]  # quantity, value, epoch, message size in bytes
+class _Value(NamedTuple):
+    quantity: str
+    value: float
+    epoch: int | None = None
+    message_bytes: int | None = None
+    step: int | None = None
 
 
 @dataclass(frozen=True)
@@ -128,6 +135,12 @@ def _columns(run: RunRecord, path: str) -> dict[str, Any]:
         "precision": config["precision"] if trains else "",
         "operations": _operations(run),
         "cycle_time_ms": config["distribution"].get("cycle_time_ms"),
+        "optimizer": config["optimizer"]["name"] if trains else "",
+        "learning_rate": scaled_learning_rate(
+            config["optimizer"]["learning_rate"], config["optimizer"]["learning_rate_scaling"], len(run.ranks)
+        )
+        if trains
+        else None,
     }
 
 
@@ -142,26 +155,29 @@ def _quantities(run: RunRecord) -> Iterator[_Value]:
         yield from _allreduces(run)
     else:
         yield from _training(run, slowest)
-        yield "wall_s", max(wall), None, None
-    yield "job_s", run.job_s, None, None
-    yield "peak_memory_bytes", max(rank.peak_memory_bytes for rank in run.ranks), None, None
+        yield _Value("wall_s", max(wall))
+    yield _Value("job_s", run.job_s)
+    yield _Value("peak_memory_bytes", max(rank.peak_memory_bytes for rank in run.ranks))
     for name, seconds in slowest.phases_s.items():
-        yield f"phase_{name}_s", seconds, None, None
+        yield _Value(f"phase_{name}_s", seconds)
 
 
 def _training(run: RunRecord, slowest: Rank) -> Iterator[_Value]:
     steps = len(slowest.step_times_s)
     done = run.config["global_batch"] * (1 + len(slowest.warm_up_step_times_s) + steps)
     images_per_s = run.config["global_batch"] * steps / max(rank.phases_s["timed"] for rank in run.ranks)
-    yield "images_per_s", images_per_s, None, None
-    yield "images_per_s_per_rank", images_per_s / len(run.ranks), None, None
-    yield "steps_per_rank", steps, None, None
-    yield "images", done, None, None
+    yield _Value("images_per_s", images_per_s)
+    yield _Value("images_per_s_per_rank", images_per_s / len(run.ranks))
+    yield _Value("steps_per_rank", steps)
+    yield _Value("images", done)
     for epoch in run.epochs:
-        yield "epoch_s", epoch.duration_s, epoch.epoch, None
+        yield _Value("epoch_s", epoch.duration_s, epoch.epoch)
         for name in ("train_accuracy", "validation_accuracy", "train_loss", "validation_loss"):
             if (value := getattr(epoch, name)) is not None:
-                yield name, value, epoch.epoch, None
+                yield _Value(name, value, epoch.epoch)
+    if run.config["dataset"]["name"] != "synthetic" and not run.epochs:  # random images have nothing to learn
+        for step, loss in enumerate(run.losses, 2 + len(slowest.warm_up_step_times_s)):
+            yield _Value("step_loss", loss, step=step)
 
 
 def _allreduces(run: RunRecord) -> Iterator[_Value]:
@@ -171,12 +187,12 @@ def _allreduces(run: RunRecord) -> Iterator[_Value]:
     """
     for of_ranks in zip(*(rank.allreduces for rank in run.ranks), strict=True):
         times = [max(of_all) for of_all in zip(*(of.times_s for of in of_ranks), strict=True)]
-        yield "allreduce_s", statistics.median(times), None, of_ranks[0].message_bytes
+        yield _Value("allreduce_s", statistics.median(times), message_bytes=of_ranks[0].message_bytes)
     rates: dict[str, list[float]] = {}
     for transfer in (transfer for rank in run.ranks for transfer in rank.transfers):
         rates.setdefault(transfer.what, []).append(transfer.transferred_bytes / transfer.time_s)
     for what, received in rates.items():
-        yield f"{what}_bytes_per_s", min(received), None, None
+        yield _Value(f"{what}_bytes_per_s", min(received))
 
 
 def _impossible(name: str, value: float) -> bool:
@@ -191,7 +207,7 @@ def _read(path: Path) -> _Run | tuple[str, str]:
         if run.status == "failed":
             return "failed", f"{path}: {run.failure.reason if run.failure else 'no reason recorded'}"
         values = list(_quantities(run))
-        if wrong := [f"{name} = {value:g}" for name, value, *_ in values if _impossible(name, value)]:
+        if wrong := [f"{v.quantity} = {v.value:g}" for v in values if _impossible(v.quantity, v.value)]:
             return "left_out", f"{path}: cannot be: {', '.join(wrong)}"
         identity = (run.experiment, run.point, run.config_hash, run.repeat)
         return _Run(identity, run.generation, _columns(run, str(path)), values)
@@ -204,11 +220,13 @@ def _read(path: Path) -> _Run | tuple[str, str]:
 def _tidy(runs: list[_Run]) -> pd.DataFrame:
     """One row a value, built a column at a time: 10,000 records make a third of a million rows."""
     which = [i for i, run in enumerate(runs) for _ in run.values]
-    values = list(zip(*(value for run in runs for value in run.values), strict=True)) if runs else [(), (), (), ()]
+    values = (
+        list(zip(*(value for run in runs for value in run.values), strict=True)) if runs else [()] * len(_Value._fields)
+    )
     columns = [column for column in schema.COLUMNS + schema.OWN_COLUMNS]
     wide = pd.DataFrame([run.columns for run in runs], columns=[column.name for column in columns])
     table = wide.take(which).reset_index(drop=True)
-    for name, column in zip(("quantity", "value", "epoch", "message_bytes"), values, strict=True):
+    for name, column in zip(_Value._fields, values, strict=True):
         table[name] = list(column)
     unit = {name: known.unit for name in set(values[0]) if (known := schema.quantity(name))}
     table["unit"] = table["quantity"].map(unit)

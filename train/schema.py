@@ -98,6 +98,11 @@ class Dataset:
         )
 
 
+def scaled_learning_rate(learning_rate: float, scaling: str, ranks: int) -> float:
+    """The learning rate of a run: the configured one, times what the rule makes of the number of ranks."""
+    return learning_rate * {"none": 1.0, "linear": float(ranks), "sqrt": math.sqrt(ranks)}[scaling]
+
+
 @dataclass
 class Optimizer:
     """The objective and the update rule, with the usual remedies for large batches.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import tensorflow as tf
@@ -10,17 +9,12 @@ import tf_keras
 
 from train.distribution import Distribution
 from train.schema import Optimizer as OptimizerSettings
+from train.schema import scaled_learning_rate
 
 TrainStep = Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
 EvaluationStep = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor]
 
 POLICIES = {"fp32": "float32", "bf16": "mixed_bfloat16", "fp16": "mixed_float16"}
-
-
-def scaled_learning_rate(settings: OptimizerSettings, ranks: int) -> float:
-    """The learning rate of a run: the configured one, times what the rule makes of the number of ranks."""
-    factors = {"none": 1.0, "linear": float(ranks), "sqrt": math.sqrt(ranks)}
-    return settings.learning_rate * factors[settings.learning_rate_scaling]
 
 
 class WarmUp(tf_keras.optimizers.schedules.LearningRateSchedule):
@@ -48,7 +42,7 @@ def make_optimizer(
     Weight decay is apart from the gradient (Loshchilov and Hutter 2019, 1711.05101), and spares what has one
     dimension: biases, and the scales and shifts of normalisation (He et al. 2018, 1812.01187, section 3.1).
     """
-    rate: float | WarmUp = scaled_learning_rate(settings, ranks)
+    rate: float | WarmUp = scaled_learning_rate(settings.learning_rate, settings.learning_rate_scaling, ranks)
     if settings.warm_up_epochs and ranks > 1:
         assert steps_per_epoch is not None
         rate = WarmUp(rate, ranks, max(1, round(settings.warm_up_epochs * steps_per_epoch)))

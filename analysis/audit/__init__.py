@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis import TableError, tables
+from analysis import TableError
 from analysis.audit import curves, measuring, records, stated  # noqa: F401 - each fills the lists of rules
 from analysis.audit.finding import SEVERITIES, TABLE_RULES, Finding, Severity
+from analysis.tables import Own
 from train import record
 
 
@@ -41,12 +42,11 @@ def record_files(places: list[Path]) -> list[Path]:
     return files
 
 
-def audit_records(files: list[Path]) -> list[Finding]:
+def audit_records(own: Own) -> list[Finding]:
     """What the rules find in one's own records: over their tidy table, in each, and between those of an experiment.
 
     A file that is no trustworthy record is left out and named, a failed run too.
     """
-    own = tables.own(*files)
     counted = sorted(set(own.table["record"]))
     findings = audit_table(own.table) if counted else []
     findings += records.audit((path, record.load(Path(path))) for path in counted)

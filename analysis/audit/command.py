@@ -96,6 +96,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print all findings and claims; 0, with --strict 1 where a finding is serious."""
     published = tables.published()
-    findings = ordered([*audit_table(published), *audit_records(record_files(options.records))])
-    print(FORMATS[options.format](findings, claims.judge(claims.read(), published)))
+    own = tables.own(*record_files(options.records))
+    findings = ordered([*audit_table(published), *audit_records(own)])
+    print(FORMATS[options.format](findings, claims.judge(claims.read(), published, own.table)))
     return 1 if options.strict and any(finding.severity == "serious" for finding in findings) else 0

@@ -37,6 +37,7 @@ def make_record(
     warm_up_steps: int = 2,
     failure: record.Failure | None = None,
     epochs: list[Epoch] | None = None,
+    losses: list[float] | None = None,
     **config: object,
 ) -> RunRecord:
     """A run whose steps all took `step_s`, so that images_per_s is global_batch / step_s."""
@@ -53,6 +54,7 @@ def make_record(
         "batch_per_rank": batch_per_rank,
         "global_batch": batch_per_rank * ranks,
         "precision": "fp32",
+        "optimizer": {"name": "sgd", "learning_rate": 0.01, "learning_rate_scaling": "none"},
         "distribution": {"backend": "horovod", "allreduce": True, "controller": "gloo"},
         "measure": {"name": "quick", "warm_up_steps": warm_up_steps, "timed_steps": steps, "repeats": 3},
         "seed": 0,
@@ -83,6 +85,7 @@ def make_record(
         environment=Environment(
             [host], {"tensorflow": "2.18.1"}, ["gloo"], None, None, None, None, "0" * 40, False, {}
         ),
+        losses=losses or [],
         epochs=epochs or [],
     )
 

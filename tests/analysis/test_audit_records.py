@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from own_records import make_record, save
 
-from analysis import __main__
+from analysis import __main__, tables
 from analysis.audit import audit_records, record_files
 from analysis.audit import records as rules
 from analysis.audit.finding import RECORD_RULES
@@ -121,7 +121,7 @@ def test_a_rule_that_fires_for_many_runs_is_one_finding():
 def test_own_records_go_through_the_rules_for_tables_too(results):
     for nodes, step_s in ((1, 0.5), (2, 0.4)):  # 2.5x on 2 nodes
         results.add(nodes=nodes, step_s=step_s)
-    findings = audit_records(results.paths)
+    findings = audit_records(tables.own(*results.paths))
     assert {finding.report for finding in findings} == {"own"}
     (finding,) = [finding for finding in findings if finding.rule == "beyond_ideal"]
     assert finding.off == pytest.approx(0.25)
@@ -130,7 +130,7 @@ def test_own_records_go_through_the_rules_for_tables_too(results):
 def test_an_unreadable_record_is_named_and_left_out(results):
     good, bad = results.add(), results.add(nodes=2)
     bad.write_bytes(bad.read_bytes()[:-100])
-    (finding,) = [finding for finding in audit_records([good, bad]) if finding.rule == "unreadable_record"]
+    (finding,) = [finding for finding in audit_records(tables.own(good, bad)) if finding.rule == "unreadable_record"]
     assert finding.place == str(bad)
     assert finding.severity == "serious"
 
@@ -148,7 +148,7 @@ def test_the_newest_generation_counts(results):
     old.environment.git_dirty = True
     save(old, results.folder)
     results.add(generation=1)
-    assert "dirty_tree" not in {finding.rule for finding in audit_records(record_files([results.folder]))}
+    assert "dirty_tree" not in {finding.rule for finding in audit_records(tables.own(*record_files([results.folder])))}
 
 
 @pytest.mark.slow

@@ -6,10 +6,12 @@ from tidy_rows import curve, row, table
 from analysis import TableError, claims, tables
 from analysis.claims import Claim, Unknown
 
+NOTHING = tables.own().table  # no records of one's own
+
 
 def verdict(check, *rows, **arguments):
     """The verdict and evidence of one check over made-up rows and what follows from them."""
-    (judged,) = claims.judge([Claim("id", "001", "p", "text", check, arguments)], table(*rows))
+    (judged,) = claims.judge([Claim("id", "001", "p", "text", check, arguments)], table(*rows), NOTHING)
     return judged.verdict, judged.evidence
 
 
@@ -198,7 +200,7 @@ def test_what_nothing_decides():
 
 @pytest.fixture(scope="module")
 def judged():
-    return {item.claim.id: item for item in claims.judge(claims.read(), tables.published())}
+    return {item.claim.id: item for item in claims.judge(claims.read(), tables.published(), NOTHING)}
 
 
 class TestList:
@@ -258,4 +260,4 @@ class TestList:
     def test_wrong_arguments_name_the_claim(self):
         wrong = Claim("a", "001", "p", "t", "bound", {"of": {"quantiy": "images_per_s"}})
         with pytest.raises(TableError, match=r"claim a: bound: .*no column quantiy"):
-            claims.judge([wrong], table(*RATES))
+            claims.judge([wrong], table(*RATES), NOTHING)

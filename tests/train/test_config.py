@@ -1,10 +1,11 @@
+import math
 import re
 
 import pytest
 
 from train import config as configuration
 from train.config import choices, compose_config, config_hash, load, point_name
-from train.schema import ConfigError
+from train.schema import ConfigError, scaled_learning_rate
 
 SWEEP = ["experiment=allreduce_bench", "nodes=2"]
 
@@ -152,3 +153,9 @@ def test_the_record_says_what_is_assumed():
 )
 def test_the_image_follows_from_container_and_device_unless_it_is_named(overrides, image):
     assert load(overrides).container.image == image
+
+
+def test_learning_rates_follow_the_rule():
+    assert scaled_learning_rate(0.1, "none", 8) == pytest.approx(0.1)
+    assert scaled_learning_rate(0.1, "linear", 8) == pytest.approx(0.8)
+    assert scaled_learning_rate(0.1, "sqrt", 8) == pytest.approx(0.1 * math.sqrt(8))

@@ -35,6 +35,10 @@ COUNTS = {
         (3 * 9 * 16 + 4 * 16) + (16 * 9 * 32 + 4 * 32) + (32 * 9 * 64 + 4 * 64) + (4 * 4 * 64 * 1000 + 1000),
         "by hand: three convolutions with normalisation, logits",
     ),
+    "digits_plain": (
+        (3 * 9 + 1) * 16 + (16 * 9 + 1) * 32 + (32 * 9 + 1) * 64 + (4 * 4 * 64 + 1) * 1000,
+        "by hand: three convolutions with biases, logits",
+    ),
 }
 SLOW_TO_BUILD = {"resnet101v2", "inceptionv3", "inceptionv4"}  # two to four seconds each
 NORMALISED = {"resnet50", "resnet101v2", "inceptionv3", "inceptionv4", "tiny", "digits_cnn"}

@@ -15,16 +15,6 @@ def step():
     return step
 
 
-def test_learning_rates_follow_the_rule(step):
-    def rate(rule: str, ranks: int) -> float:
-        settings = load(["optimizer.learning_rate=0.1", f"optimizer.learning_rate_scaling={rule}"]).optimizer
-        return step.scaled_learning_rate(settings, ranks)
-
-    assert rate("none", 8) == pytest.approx(0.1)
-    assert rate("linear", 8) == pytest.approx(0.8)
-    assert rate("sqrt", 8) == pytest.approx(0.1 * math.sqrt(8))
-
-
 def linear_model():
     """One weight a class, no bias: two inputs, two classes, all weights 0 at first."""
     import tf_keras

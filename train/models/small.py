@@ -1,6 +1,8 @@
-"""Two small models, of no paper: `tiny` runs the whole loop in a test; `digits_cnn` learns handwritten digits on a CPU.
+"""Three small models, of no paper: `tiny` runs the whole loop in a test, the others learn handwritten digits on a CPU.
 
-Both have batch normalisation, so that moving statistics, which no gradient carries, are part of what they exercise.
+`tiny` and `digits_cnn` have batch normalisation, so that moving statistics, which no gradient carries, are part of what
+they exercise. `digits_plain` has none: its step depends on the samples of the global batch alone, however ranks share
+them.
 """
 
 from __future__ import annotations
@@ -46,4 +48,17 @@ def digits_cnn(*, image_size: int, channels: int, classes: int) -> tf_keras.Mode
     return model
 
 
-MODELS = {"tiny": tiny, "digits_cnn": digits_cnn}
+def digits_plain(*, image_size: int, channels: int, classes: int) -> tf_keras.Model:
+    """`digits_cnn` without batch normalisation and dropout. Any size."""
+    import tf_keras
+    from tf_keras import layers
+
+    model = tf_keras.Sequential([layers.Input((image_size, image_size, channels))], name="digits_plain")
+    for filters in (16, 32, 64):
+        model.add(layers.Conv2D(filters, 3, 2, "same", activation="relu"))
+    model.add(layers.Flatten())
+    model.add(layers.Dense(classes))
+    return model
+
+
+MODELS = {"tiny": tiny, "digits_cnn": digits_cnn, "digits_plain": digits_plain}
