@@ -20,13 +20,19 @@ from pathlib import Path  # noqa: E402
 
 from train import distribution, folders, parts, placement  # noqa: E402
 from train.config import config_hash, load, point_name, resolved  # noqa: E402
+from train.limits import NO_LIMITS, Limits  # noqa: E402
 from train.phases import PhaseClock  # noqa: E402
 from train.record import RECORD_NAME, Failure, Rank, dumps, write_atomically  # noqa: E402
 from train.schema import Config, ConfigError  # noqa: E402
 
 
 def measure(
-    config: Config, clock: PhaseClock, part: parts.Part, joined: distribution.Distribution, usable_cores: int
+    config: Config,
+    clock: PhaseClock,
+    part: parts.Part,
+    joined: distribution.Distribution,
+    usable_cores: int,
+    limits: Limits,
 ) -> None:
     """Measure on this rank: training, or allreduces alone; what was measured goes into `part` as it comes.
 
@@ -43,10 +49,12 @@ def measure(
 
         allreduce_sweep.run(config.allreduce_sweep, config.device, joined, clock, part)
     else:
-        train(config, clock, part, joined)
+        train(config, clock, part, joined, limits)
 
 
-def train(config: Config, clock: PhaseClock, part: parts.Part, joined: distribution.Distribution) -> None:
+def train(
+    config: Config, clock: PhaseClock, part: parts.Part, joined: distribution.Distribution, limits: Limits
+) -> None:
     """Build, measure and evaluate on this rank; what it measured goes into `part` as it comes.
 
     Raises ConfigError, NotFinite, or what TensorFlow and Horovod raise.
@@ -78,7 +86,7 @@ def train(config: Config, clock: PhaseClock, part: parts.Part, joined: distribut
         )
     else:
         measured = measure.time_steps(
-            train_step, data, config.measure.warm_up_steps, config.measure.timed_steps, joined, clock
+            train_step, data, config.measure.warm_up_steps, config.measure.timed_steps, joined, clock, limits
         )
     part.rank.warm_up_step_times_s = measured.warm_up_step_times_s
     part.rank.step_times_s = measured.step_times_s
@@ -117,6 +125,17 @@ def start_tensorflow(config: Config, local_rank: int, threads: int) -> str | Non
     tf.config.set_visible_devices(gpus[local_rank], "GPU")
     tf.config.experimental.set_memory_growth(gpus[local_rank], True)
     return tf.config.experimental.get_device_details(gpus[local_rank]).get("device_name", "GPU")
+
+
+def limits(config: Config, run_dir: Path | None, rank: int) -> Limits:
+    """What this rank's measured steps are held to. Raises ConfigError where nobody is there to hold it."""
+    if config.launcher.name != "emulated":
+        return NO_LIMITS
+    if run_dir is None:
+        raise ConfigError(
+            "launcher=emulated: only `python -m train.launch` gives nodes their share; by hand take local"
+        )
+    return Limits(run_dir, rank)
 
 
 def bind_cores(config: Config, local_rank: int) -> list[int]:
@@ -192,7 +211,7 @@ def main() -> int:
         joined = distribution.join(config)
         part.rank.rank, part.rank.local_rank = joined.rank, joined.local_rank
         part.rank.node = joined.rank // config.ranks_per_node
-        measure(config, clock, part, joined, usable_cores)
+        measure(config, clock, part, joined, usable_cores, limits(config, arguments.run_dir, joined.rank))
     except Exception as error:
         kind = "" if isinstance(error, ConfigError) else f"{type(error).__name__}: "
         failure = Failure(

@@ -31,10 +31,12 @@ _NOT_MEASURED_OF = {
     "model": ("parameters", "activation_bytes_per_image"),
     "dataset": ("data_dir",),
     "measure": ("name", "repeats", "batch_per_rank", "global_batch", "total_steps"),
-    "launcher": ("timeout_s",),
+    "launcher": ("timeout_s", "cores_fraction", "flat_within_fraction"),
     "container": ("image", "mpi_home"),
-    "system": ("name",),
+    "system": ("name", "emulate"),
 }
+# What most runs do not have: where it is not set, it is not counted, and what was measured before it came still counts.
+_MEASURED_WHERE_SET = {"launcher": ("separate_networks",), "system": ("cpus_per_node", "link_mbit_per_s")}
 # What a run that only sweeps allreduces does not use.
 _NOT_USED_BY_SWEEP = ("model", "dataset", "optimizer", "precision", "batch_per_rank", "global_batch", "seed", "measure")
 
@@ -119,7 +121,9 @@ def parse(overrides: list[str]) -> list[Override]:
         key = item.key_or_group
         _refuse(item.is_delete(), item, "nothing can be deleted from the configuration; give another value: key=value")
         _refuse(
-            key.split(".")[0] in ("sweep", "arms"), item, "an experiment's file says this; to sweep a key, give key=1,2"
+            key.split(".")[0] in ("sweep", "arms", "when_emulated"),
+            item,
+            "an experiment's file says this; to sweep a key, give key=1,2",
         )
         _refuse((CONF / key).is_dir() and not item.value(), item, f"allowed are {', '.join(choices(key))}")
     return parsed
@@ -165,7 +169,7 @@ def checked(composed: DictConfig, values: dict[str, Any] | None = None) -> Confi
 def resolved(config: Config) -> dict[str, Any]:
     """What a record keeps: all values of the run, without what only spans the experiment."""
     values = asdict(config)
-    for key in ("sweep", "arms"):
+    for key in ("sweep", "arms", "when_emulated"):
         del values[key]
     if config.allreduce_sweep is None:
         del values["allreduce_sweep"]
@@ -186,7 +190,7 @@ def point_name(config: Config, arm: str | None = None, swept: Iterable[str] | No
         value: Any = values
         for step in key.split("."):
             value = value[step]
-        shown = f"{value:g}" if isinstance(value, float) else value
+        shown = "null" if value is None else f"{value:g}" if isinstance(value, float) else value
         parts.append(value["name"] if isinstance(value, dict) else f"{key.split('.')[-1]}{shown}")
     return "-".join([*parts, *([arm] if arm else [])]) or config.model.name
 
@@ -198,5 +202,9 @@ def config_hash(config: Config) -> str:
     for group, keys in _NOT_MEASURED_OF.items():
         if group not in values:
             continue
-        values[group] = {key: value for key, value in values[group].items() if key not in keys}
+        values[group] = {
+            key: value
+            for key, value in values[group].items()
+            if key not in keys and (value or key not in _MEASURED_WHERE_SET.get(group, ()))
+        }
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()

@@ -12,6 +12,7 @@ import tf_keras
 
 from train.datasets import Data
 from train.distribution import Distribution
+from train.limits import NO_LIMITS, Limits
 from train.phases import PhaseClock
 from train.record import Epoch
 from train.step import EvaluationStep, TrainStep
@@ -68,13 +69,23 @@ def _mean_losses(losses: list[tf.Tensor], distribution: Distribution, steps_befo
 
 
 def time_steps(
-    step: TrainStep, data: Data, warm_up_steps: int, timed_steps: int, distribution: Distribution, clock: PhaseClock
+    step: TrainStep,
+    data: Data,
+    warm_up_steps: int,
+    timed_steps: int,
+    distribution: Distribution,
+    clock: PhaseClock,
+    limits: Limits = NO_LIMITS,
 ) -> Measurement:
-    """Time `timed_steps` training steps between two barriers, after a first step and the warm-up. Raises NotFinite."""
+    """Time `timed_steps` training steps between two barriers, after a first step and the warm-up. Raises NotFinite.
+
+    limits: hold from the warm-up to the last timed step.
+    """
     measurement = Measurement()
     batches = _endless(data)
     clock.enter("first_step")
     first, _ = _run_steps(step, batches, 1, [])
+    limits.begin()
     clock.enter("warm_up")
     warm_up, _ = _run_steps(step, batches, warm_up_steps, measurement.warm_up_step_times_s)
     _mean_losses(first + warm_up, distribution, 0)
@@ -83,6 +94,7 @@ def time_steps(
     losses, _ = _run_steps(step, batches, timed_steps, measurement.step_times_s)
     distribution.barrier()
     clock.enter("evaluate")
+    limits.end()
     measurement.losses = _mean_losses(losses, distribution, 1 + warm_up_steps)
     return measurement
 

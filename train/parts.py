@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from train.record import Environment, Epoch, Failure, Rank, RunRecord
+from train.record import Environment, Epoch, Failure, NodeQuota, Rank, RunRecord
 
 
 @dataclass
@@ -71,6 +72,7 @@ def assemble(
     job_s: float,
     ended_at: float,
     cores_shared: bool,
+    node_quotas: Sequence[NodeQuota] = (),
 ) -> RunRecord:
     """One record from the parts: with the phase `exit` up to `ended_at` - started_at where a launcher saw the end.
 
@@ -81,7 +83,8 @@ def assemble(
         started_at: UTC, ISO 8601.
         job_s: wall time of the job in seconds.
         ended_at: seconds after the start at which the job was over; phases are filled up to it with `exit`.
-        cores_shared: whether a core belongs to more than one rank.
+        cores_shared: whether ranks compete for a core.
+        node_quotas: what each emulated node was held to.
     """
     for part in parts:
         rest = ended_at - sum(part.rank.phases_s.values())
@@ -101,6 +104,7 @@ def assemble(
         epochs=first.epochs if first else [],
         weights_differ=first.weights_differ if first else None,
         notes=first.notes if first else [],
+        node_quotas=list(node_quotas),
     )
     record.summary = summary(record)
     return record

@@ -1,7 +1,7 @@
 """Which cores a rank computes on, and how many threads: decided before TensorFlow starts its own."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 # How each launcher tells a process its place among those of its host. Horovod's own comes first.
 _LOCAL_RANK_VARIABLES = (
@@ -21,13 +21,18 @@ _LOCAL_SIZE_VARIABLES = (
 )
 
 
-def _first_integer(names: Sequence[str], otherwise: int) -> int:
-    return next((int(os.environ[name]) for name in names if os.environ.get(name, "").isdigit()), otherwise)
+def _first_integer(names: Sequence[str], otherwise: int, environment: Mapping[str, str] = os.environ) -> int:
+    return next((int(environment[name]) for name in names if environment.get(name, "").isdigit()), otherwise)
+
+
+def rank_of(environment: Mapping[str, str], otherwise: int) -> int:
+    """The place among those of the job of a process with this environment; `otherwise` where no launcher told it."""
+    return _first_integer(_RANK_VARIABLES, otherwise, environment)
 
 
 def global_rank() -> int:
     """This process's place among those of the job, before Horovod is there to ask; 0 where no launcher tells."""
-    return _first_integer(_RANK_VARIABLES, 0)
+    return rank_of(os.environ, 0)
 
 
 def local_rank() -> int:

@@ -77,6 +77,19 @@ class Transfer:
 
 
 @dataclass
+class NodeQuota:
+    """The share of the machine that a node was held to while it measured, and how often it met it: kernel's numbers."""
+
+    node: int
+    cpus: float  # cores' worth of time
+    period_s: float
+    periods: int  # in which the node wanted to run
+    throttled_periods: int  # in which it wanted more than its share
+    throttled_s: float  # summed over its threads
+    by: str  # what held it
+
+
+@dataclass
 class Rank:
     """One Horovod process: where it ran, and every time that it took. Times in seconds."""
 
@@ -150,13 +163,14 @@ class RunRecord:
     started_at: str  # UTC, ISO 8601
     command: list[str]
     job_s: float  # wall time of the job; by hand, without a launcher, it ends with rank 0's last line
-    cores_shared: bool
+    cores_shared: bool  # ranks compete for cores; where each node is held to its quota they do not
     ranks: list[Rank]
     environment: Environment | None
     losses: list[float] = field(default_factory=list)  # of the timed steps, mean over ranks
     epochs: list[Epoch] = field(default_factory=list)
     weights_differ: bool | None = None  # trainable weights of any two ranks after training; None: not compared
     notes: list[str] = field(default_factory=list)  # what a reader of the numbers must know
+    node_quotas: list[NodeQuota] = field(default_factory=list)  # where nodes are emulated
     summary: dict[str, float] = field(default_factory=dict)  # for people; analysis never reads it
     schema_version: int = SCHEMA_VERSION
     sha256: str = _UNSIGNED  # of this file with this field's digits set to 0

@@ -235,13 +235,25 @@ class Tracking:
 class Launcher:
     """What starts the ranks."""
 
-    name: str  # local
+    name: str  # local | emulated
     timeout_s: int  # a job that takes longer has failed
+    cores_fraction: float = 1.0  # emulated: of the machine's cores, what all nodes get together at the largest point
+    flat_within_fraction: float = 0.10  # emulated: how far the runs without allreduce may lie from that on fewest nodes
+    separate_networks: bool = False  # emulated: each node in a network of its own, linked at system.link_mbit_per_s
 
     def __post_init__(self) -> None:
         """Check names and ranges."""
-        _check_choice("launcher.name", self.name, ("local",))
+        _check_choice("launcher.name", self.name, ("local", "emulated"))
         _check(self.timeout_s > 0, "launcher.timeout_s", self.timeout_s, "must be above 0 seconds")
+        for key in ("cores_fraction", "flat_within_fraction"):
+            given = getattr(self, key)
+            _check(0 < given <= 1, f"launcher.{key}", given, "must be above 0 and at most 1")
+        _check(
+            self.name == "emulated" or not self.separate_networks,
+            "launcher.separate_networks",
+            self.separate_networks,
+            "needs launcher=emulated",
+        )
 
 
 @dataclass
@@ -276,9 +288,15 @@ class System:
 
     name: str
     cores_per_node: int | None  # null: the cores of this machine // the largest number of nodes
+    cpus_per_node: float | None = None  # cores' worth of time that a node is held to; null: no quota
+    link_mbit_per_s: float | None = None  # what a node's link carries in each direction; null: no limit
+    emulate: bool = False  # hold nodes to a quota, where it can be had, once they need more cores than there are
 
     def __post_init__(self) -> None:
         """Check ranges."""
+        for key in ("cpus_per_node", "link_mbit_per_s"):
+            given = getattr(self, key)
+            _check(given is None or given > 0, f"system.{key}", given, "must be above 0, or null for no limit")
         _check(
             self.cores_per_node is None or self.cores_per_node >= 1,
             "system.cores_per_node",
@@ -312,6 +330,7 @@ class Config:
     results: str
     assumed: list[str] = field(default_factory=list)  # keys that the report behind an experiment does not state
     allreduce_sweep: AllreduceSweep | None = None  # null: the run trains
+    when_emulated: list[str] = field(default_factory=list)  # overrides that the experiment takes on fractions of a core
     sweep: dict[str, str] = field(default_factory=dict)  # key -> Hydra's comma-separated choices, or a ${rule}
     arms: dict[str, list[str]] = field(default_factory=dict)  # name of an arm -> its overrides
 
@@ -346,6 +365,7 @@ class Config:
         )
         self._check_assumed()
         self._check_sweep()
+        self._check_emulated()
         self._complete_batch()
         self._complete_image()
         if self.measure.total_steps is not None:
@@ -394,6 +414,36 @@ class Config:
             "distribution",
             f"{self.distribution.backend}, allreduce={self.distribution.allreduce}",
             "an allreduce sweep needs backend=horovod and allreduce=true",
+        )
+
+    def _check_emulated(self) -> None:
+        _check(
+            self.system.link_mbit_per_s is None or self.launcher.separate_networks,
+            "system.link_mbit_per_s",
+            self.system.link_mbit_per_s,
+            "needs launcher=emulated launcher.separate_networks=true",
+        )
+        if self.launcher.name != "emulated":
+            _check(
+                self.system.cpus_per_node is None,
+                "system.cpus_per_node",
+                self.system.cpus_per_node,
+                "needs launcher=emulated",
+            )
+            return
+        _check(self.device == "cpu", "device", self.device, "launcher=emulated shares out CPU time; take device=cpu")
+        _check(
+            self.measure.epochs == 0 and self.allreduce_sweep is None,
+            "launcher",
+            self.launcher.name,
+            "its quotas hold for timed training steps; for epochs and allreduces alone take launcher=local",
+        )
+        _check(
+            not self.launcher.separate_networks
+            or (self.distribution.controller == "gloo" and self.container.name == "none"),
+            "launcher.separate_networks",
+            True,
+            "works with distribution.controller=gloo and container=none",
         )
 
     def _complete_batch(self) -> None:

@@ -21,11 +21,12 @@ from rich.table import Table
 
 from train import environment, folders, parts, placement, tracking
 from train.config import config_hash, resolved
-from train.launch import failure, images, preflight
+from train.launch import failure, images, links, preflight, quota
 from train.launch.commands import command
-from train.launch.job import Job, Outcome, make_job, planned_cores
+from train.launch.hold import Hold
+from train.launch.job import Job, Outcome, make_job
 from train.launch.points import Point, expand
-from train.launch.run import Interrupted, interrupts_raise, run
+from train.launch.run import Interrupted, interrupts_ignored, interrupts_raise, run
 from train.record import RECORD_NAME, RunRecord, dumps, write_atomically
 from train.schema import ConfigError
 
@@ -70,19 +71,39 @@ def make_record(run: Run, job: Job, outcome: Outcome, generation: int) -> RunRec
         started_at=datetime.fromtimestamp(outcome.started_at, UTC).isoformat(timespec="seconds"),
         job_s=outcome.job_s,
         ended_at=outcome.job_s,
-        cores_shared=placement.shared(planned_cores(config, placement.usable_cores())),
+        cores_shared=preflight.shares_cores(config, placement.usable_cores()),
+        node_quotas=outcome.node_quotas,
     )
 
 
-def measure(planned: Run) -> RunRecord:
-    """Launch one run and write its record, complete or failed.
+def launch(job: Job, timeout_s: int, means: quota.Means | None) -> tuple[Outcome, Interrupted | None]:
+    """Run the job, on nodes that are held to their quotas and have networks of their own, where it asks for that."""
+    hold = (
+        Hold(job, means, f"{links.own_name()}-{job.folder.name}", job.cpus_per_node)
+        if means and job.cpus_per_node
+        else None
+    )
+    if job.networks is None:
+        return run(job, timeout_s, hold)
+    try:
+        links.make(job.networks, len(job.hosts), job.link_mbit_per_s)
+        return run(job, timeout_s, hold)
+    finally:
+        with interrupts_ignored():
+            links.remove(job.networks)
+
+
+def measure(planned: Run, means: quota.Means | None) -> RunRecord:
+    """Launch one run and write its record, complete or failed. means: of holding nodes to quotas, where there are any.
 
     Raises OSError where the folder or the record cannot be written, and Interrupted after the record of the
     interruption is written.
     """
     folder, generation = folders.new_run(planned.home, planned.repeat)
-    job = make_job(planned.point, folder.resolve(), images.digest(planned.point.config.container))
-    outcome, interruption = run(job, planned.point.config.launcher.timeout_s)
+    config = planned.point.config
+    prefix = means.prefix if means else ()
+    job = make_job(planned.point, folder.resolve(), images.digest(config.container), links.own_name(), prefix)
+    outcome, interruption = launch(job, config.launcher.timeout_s, means)
     record = make_record(planned, job, outcome, generation)
     write_atomically(folder / RECORD_NAME, dumps(record))
     if interruption:
@@ -118,7 +139,7 @@ def time_left(runs: Sequence[Run], known: dict[str, list[float]]) -> str:
     return f"about {int(seconds // 60)} min {int(seconds % 60):02d} s left"
 
 
-def run_all(planned: list[Run], force: bool, console: Console) -> list[str]:
+def run_all(planned: list[Run], means: quota.Means | None, force: bool, console: Console) -> list[str]:
     """Measure what is not measured, and say what failed. Raises Interrupted."""
     known: dict[str, list[float]] = {}
     todo, failed = [], []
@@ -136,7 +157,7 @@ def run_all(planned: list[Run], force: bool, console: Console) -> list[str]:
         for number, item in enumerate(todo):
             progress.update(bar, description=item.label, left=time_left(todo[number:], known))
             try:
-                record = measure(item)
+                record = measure(item, means)
             except OSError as error:
                 failed.append(f"{item.label}: {error.filename}: {error.strerror}")
                 console.print(f"[red]error:[/red] {escape(failed[-1])}", highlight=False)
@@ -172,7 +193,7 @@ def show_plan(points: Sequence[Point], console: Console) -> None:
         batches = (str(config.batch_per_rank), str(config.global_batch))
         if config.allreduce_sweep:
             steps, batches = f"{len(config.allreduce_sweep.sizes_bytes)} sizes", ("", "")
-        numbers = (config.ranks, config.system.cores_per_node, config.threads_per_rank)
+        numbers = (config.ranks, config.system.cpus_per_node or config.system.cores_per_node, config.threads_per_rank)
         table.add_row(point.name, *map(str, numbers), *batches, steps)
     console.print(table)
     launches = sum(point.config.measure.repeats for point in points)
@@ -201,9 +222,12 @@ def main() -> int:
     console = Console(soft_wrap=True)
     available = placement.usable_cores()
     left_out: list[str] = []
+    means = quota.find()
+    no_quotas = means if isinstance(means, str) else None
     try:
-        points = expand(arguments.overrides, len(available), left_out)
+        points = expand(arguments.overrides, len(available), left_out, no_quotas)
         preflight.check_gpus(points, environment.gpus())
+        preflight.check_networks(points, links.missing())
         if not arguments.dry_run:
             for point in points:
                 images.digest(point.config.container)
@@ -213,7 +237,9 @@ def main() -> int:
     show_plan(points, console)
     for reason in left_out:
         console.print(f"[yellow]left out:[/yellow] {escape(reason)}", highlight=False)
-    for warning in preflight.warnings(points, environment.variables()):
+    if told := preflight.emulation(points[0].config):
+        console.print(told, highlight=False)
+    for warning in preflight.warnings(points, environment.variables(), no_quotas):
         console.print(f"[yellow]warning:[/yellow] {escape(warning)}", highlight=False)
     free_bytes = psutil.virtual_memory().available
     too_large = {point.name: why for point in points if (why := preflight.memory_shortage(point.config, free_bytes))}
@@ -231,7 +257,7 @@ def main() -> int:
     failed: list[str] = []
     with interrupts_raise():
         try:
-            failed = run_all(planned, arguments.force, console)
+            failed = run_all(planned, means if isinstance(means, quota.Means) else None, arguments.force, console)
         except Interrupted as caught:
             interruption = caught
             console.print(f"interrupted by {caught}: what was measured is kept, the same command goes on from here")

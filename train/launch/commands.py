@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from train.launch import containers
+from train.launch import containers, links
 from train.launch.job import Job
 
 
@@ -22,8 +22,14 @@ def _host_slots(job: Job) -> str:
 
 def gloo(job: Job) -> list[str]:
     """Horovod's own Gloo launcher."""
-    launcher = [job.argv[0], "-m", "train.launch.gloo"]
-    return [*launcher, "--ranks", str(job.ranks), "--hosts", _host_slots(job), "--", *job.argv]
+    launcher = [job.argv[0], "-m", "train.launch.gloo", "--ranks", str(job.ranks), "--hosts", _host_slots(job)]
+    if job.networks is None:
+        return [*launcher, "--", *job.argv]
+    # The launcher runs on the switch. A rank enters its node's network before anything else: only its environment
+    # says which rank it is.
+    enter = f'exec ip netns exec "$0$((HOROVOD_RANK / {job.ranks_per_node}))" "$@"'
+    within = ["ip", "netns", "exec", links.switch(job.networks), *launcher, "--interface", links.INTERFACE]
+    return [*within, "--", "sh", "-c", enter, links.node(job.networks, ""), *job.argv]
 
 
 def mpirun(job: Job) -> list[str]:
@@ -42,4 +48,4 @@ COMMANDS: dict[str, Callable[[Job], list[str]]] = {"none": alone, "gloo": gloo, 
 
 def command(job: Job) -> list[str]:
     """The command that starts all ranks of the job on this machine: launcher and ranks share one container, if any."""
-    return containers.wrap(COMMANDS[job.controller](job), job.container, job.shared)
+    return [*job.prefix, *containers.wrap(COMMANDS[job.controller](job), job.container, job.shared)]

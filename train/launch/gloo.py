@@ -22,6 +22,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m train.launch.gloo", description=__doc__.splitlines()[0])
     parser.add_argument("--ranks", type=int, required=True)
     parser.add_argument("--hosts", required=True, help="host:slots,host:slots")
+    parser.add_argument("--interface", help="the network interface that all hosts have; found out where not given")
     parser.add_argument("command", nargs="+")
     arguments = parser.parse_args()
     os.environ.setdefault("HOROVOD_GLOO_TIMEOUT_SECONDS", str(_START_TIMEOUT_S))
@@ -32,7 +33,11 @@ def main() -> None:
         start_timeout=timeout.Timeout(_START_TIMEOUT_S, message="Timed out waiting for {activity}."),
     )
     names, _ = hosts.parse_hosts_and_slots(arguments.hosts)
-    interfaces = driver_service.get_common_interfaces(chosen, names, network.filter_local_addresses(names))
+    interfaces = (
+        [arguments.interface]
+        if arguments.interface
+        else driver_service.get_common_interfaces(chosen, names, network.filter_local_addresses(names))
+    )
     gloo_run(chosen, interfaces, os.environ, network.get_driver_ip(interfaces), arguments.command)
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from train import environment, placement
 from train.launch import containers
 from train.launch.points import Point
+from train.record import NodeQuota
 from train.schema import Config, Container
 
 ROOT = Path(__file__).resolve().parents[2]  # the kit
@@ -32,6 +33,10 @@ class Job:
     hosts: tuple[str, ...]  # one per node
     container: Container = field(default_factory=lambda: Container("none"))
     shared: containers.Shared = field(default_factory=lambda: containers.Shared(ROOT))  # by container and host
+    cpus_per_node: float | None = None  # cores' worth of time that each node is held to while it measures
+    networks: str | None = None  # what the namespaces of its nodes begin with, where each has its own
+    link_mbit_per_s: float | None = None
+    prefix: tuple[str, ...] = ()  # of the whole command
 
 
 @dataclass(frozen=True)
@@ -43,10 +48,16 @@ class Outcome:
     exit_code: int
     ended_by: str | None = None  # "timeout", "SIGINT", "SIGTERM", or None where it ended by itself
     output: str = field(default="", repr=False)  # of the launcher, not of the ranks
+    node_quotas: tuple[NodeQuota, ...] = ()
 
 
-def make_job(point: Point, folder: Path, image_digest: str | None = None) -> Job:
-    """The job that measures a point once and leaves its parts in `folder`, in the image of that digest, if any."""
+def make_job(
+    point: Point, folder: Path, image_digest: str | None = None, networks: str = "kit", prefix: tuple[str, ...] = ()
+) -> Job:
+    """The job that measures a point once and leaves its parts in `folder`, in the image of that digest, if any.
+
+    networks: what the namespaces of its nodes begin with, if it has any; prefix: what this machine's quotas need.
+    """
     config = point.config
     contained = config.container.name != "none"
     env: dict[str, str] = {}
@@ -75,6 +86,10 @@ def make_job(point: Point, folder: Path, image_digest: str | None = None) -> Job
             uid=os.getuid(),
             gid=os.getgid(),
         ),
+        cpus_per_node=config.system.cpus_per_node,
+        networks=networks if config.launcher.separate_networks else None,
+        link_mbit_per_s=config.system.link_mbit_per_s,
+        prefix=prefix if config.system.cpus_per_node else (),
     )
 
 

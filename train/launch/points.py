@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from hydra.core.override_parser.types import Override
+from omegaconf import DictConfig
 
 from train import placement
 from train.config import CONF, checked, compose_config, config_hash, parse, point_name
+from train.launch import quota
 from train.schema import Config, ConfigError, DoesNotDivide
 
 
@@ -34,7 +39,54 @@ def _nodes(overrides: list[str]) -> list[int]:
     return [int(value) for key, _, value in pairs if key == "nodes" and value.lstrip("-").isdigit()]
 
 
-def expand(overrides: list[str], machine_cores: int, left_out: list[str] | None = None) -> list[Point]:
+def _plain(given: list[Override]) -> list[str]:
+    """The overrides that give one value."""
+    return [item.input_line or "" for item in given if not item.is_sweep_override()]
+
+
+def _choices_of(key: str, experiment: DictConfig, asked: Mapping[str, Override]) -> list[str]:
+    """The overrides that the sweep over a key stands for: the command line's, else the experiment's."""
+    item = asked.get(key)
+    if item is not None and item.is_sweep_override():
+        return [f"{key}={choice}" for choice in item.sweep_string_iterator()]
+    if item is not None and key != "nodes":
+        return [item.input_line or ""]
+    return _choices(key, experiment.sweep[key])
+
+
+def _largest(experiment: DictConfig, asked: Mapping[str, Override]) -> int:
+    """The largest number of nodes of the experiment's points."""
+    item = asked.get("nodes")
+    swept = "nodes" in experiment.sweep or (item is not None and item.is_sweep_override())
+    named = _nodes(_choices_of("nodes", experiment, asked)) if swept else []
+    of_arms = [_nodes(list(extra)) for extra in dict(experiment.arms).values()] or [[]]
+    if not named and not all(of_arms):
+        named = [experiment.nodes]
+    largest = max([*named, *itertools.chain(*of_arms)])
+    if largest < 1:
+        raise ConfigError(f"nodes={largest}: must be 1 or more")
+    return int(largest)
+
+
+# What every experiment on emulated nodes measures beside its points: whether nodes disturb each other.
+_CONTROL = {None: [], "without-allreduce": ["distribution.allreduce=false"]}
+
+
+def _emulated(experiment: DictConfig, asked: Mapping[str, Override], largest: int, machine_cores: int) -> bool:
+    """Whether the nodes are to be emulated: as asked for, else where the system says so and they outnumber the cores.
+
+    Only timed training steps can be: a quota would change neither what epochs teach nor what an allreduce costs a core.
+    """
+    if experiment.launcher.name == "emulated" or "launcher" in asked:
+        return bool(experiment.launcher.name == "emulated")
+    crowded = largest > 1 and largest * experiment.ranks_per_node > machine_cores
+    timed = not (experiment.measure.epochs or experiment.allreduce_sweep or experiment.arms)
+    return bool(experiment.system.emulate and crowded and timed and experiment.device == "cpu")
+
+
+def expand(
+    overrides: list[str], machine_cores: int, left_out: list[str] | None = None, no_quotas: str | None = "not asked"
+) -> list[Point]:
     """The points of the experiment that the overrides name, in the order to run them.
 
     Points whose ranks cannot share the global batch equally are left out: why goes into `left_out`.
@@ -42,31 +94,36 @@ def expand(overrides: list[str], machine_cores: int, left_out: list[str] | None 
     A comma-separated override (`model=vgg16,resnet50`) is swept, as in Hydra's multirun. It replaces the sweep that
     the experiment has over the same key, as a single value does too; only `nodes=N`, where the experiment sweeps the
     nodes, means up to N. A node has the same cores at every point: system.cores_per_node, or the cores of this machine
-    divided by the largest number of nodes. Raises ConfigError, also where no point is left.
+    divided by the largest number of nodes. Where nodes are emulated, each is held to its share of the cores' time, and
+    every point has its control; no_quotas: why this machine cannot do that, None where it can: else cores are shared.
+    Raises ConfigError, also where no point is left.
     """
     given = parse(overrides)
-    plain = [item.input_line or "" for item in given if not item.is_sweep_override()]
     asked = {item.key_or_group: item for item in given}
-    experiment = compose_config(plain)
+    experiment = compose_config(_plain(given))
+    largest = _largest(experiment, asked)
+    emulated = _emulated(experiment, asked, largest, machine_cores)
+    if emulated and no_quotas is not None and experiment.launcher.separate_networks:
+        raise ConfigError(f"launcher=emulated: nodes with networks of their own need CPU quotas: {no_quotas}")
+    if emulated:
+        others = [line for line in overrides if line.partition("=")[0] != "launcher"]
+        emulated = no_quotas is None
+        smaller = [] if "model" in asked else [o for o in experiment.when_emulated if o.partition("=")[0] not in asked]
+        given = parse(["launcher=emulated", *smaller, *others] if emulated else ["launcher=local", *others])
+        asked = {item.key_or_group: item for item in given}
+        experiment = compose_config(_plain(given))
+    plain = _plain(given)
 
     swept = [
         *experiment.sweep,
         *(k for k, item in asked.items() if item.is_sweep_override() and k not in experiment.sweep),
     ]
 
-    def choices(key: str) -> list[str]:
-        item = asked.get(key)
-        if item is not None and item.is_sweep_override():
-            return [f"{key}={choice}" for choice in item.sweep_string_iterator()]
-        if item is not None and key != "nodes":
-            return [item.input_line or ""]
-        return _choices(key, experiment.sweep[key])
-
-    arms = {name: list(extra) for name, extra in dict(experiment.arms).items()} or {None: []}
-    named = [*(choices("nodes") if "nodes" in swept else []), *itertools.chain(*arms.values())]
-    largest = max(_nodes(named) or [experiment.nodes])
-    if largest < 1:
-        raise ConfigError(f"nodes={largest}: must be 1 or more")
+    otherwise = _CONTROL if emulated and experiment.distribution.allreduce else {None: []}
+    arms = {name: list(extra) for name, extra in dict(experiment.arms).items()} or otherwise
+    if emulated and experiment.system.cpus_per_node is None:
+        cpus = quota.per_node(machine_cores, largest, experiment.launcher.cores_fraction)
+        plain.append(f"system.cpus_per_node={cpus}")
     if experiment.system.cores_per_node is None:
         experiment.system.cores_per_node = placement.cores_per_node(machine_cores, largest)
         plain.append(f"system.cores_per_node={experiment.system.cores_per_node}")
@@ -74,7 +131,7 @@ def expand(overrides: list[str], machine_cores: int, left_out: list[str] | None 
     kept = [line for line in plain if line.partition("=")[0] not in swept]
     uneven: dict[str, DoesNotDivide] = {}
     compose_once = functools.cache(lambda *lines: compose_config(list(lines)))
-    for combination in itertools.product(*map(choices, swept)):
+    for combination in itertools.product(*(_choices_of(key, experiment, asked) for key in swept)):
         for arm, extra in arms.items():
             varied = [*combination, *extra]
             # Hydra takes a fifth of a second: it is asked once for each choice of files, not for each value.

@@ -56,15 +56,42 @@ def check_gpus(points: Sequence[Point], gpus: Sequence[str]) -> None:
             )
 
 
-def warnings(points: Sequence[Point], variables: Mapping[str, str]) -> list[str]:
-    """What the user should know although the experiment can run; variables: of the environment, that can matter."""
+def check_networks(points: Sequence[Point], missing: str | None) -> None:
+    """Raise ConfigError where a point wants nodes with networks of their own, and they cannot be made: why."""
+    for point in points:
+        if missing and point.config.launcher.separate_networks:
+            raise ConfigError(f"launcher.separate_networks=True: {missing}")
+
+
+def emulation(config: Config) -> str | None:
+    """How the nodes of an experiment are emulated, in words; None where they are not."""
+    cpus = config.system.cpus_per_node
+    if cpus is None:
+        return None
+    return (
+        f"Nodes are emulated: each is held to {100 * cpus:.4g} % of a core from its warm-up on. Every point is "
+        "measured with and without allreduce: without, nodes that do not disturb each other are equally fast."
+    )
+
+
+def shares_cores(config: Config, available: list[int]) -> bool:
+    """Whether ranks of this machine compete for cores; those that are held to a quota do not."""
+    return config.system.cpus_per_node is None and placement.shared(planned_cores(config, available))
+
+
+def warnings(points: Sequence[Point], variables: Mapping[str, str], no_quotas: str | None = None) -> list[str]:
+    """What the user should know although the experiment can run.
+
+    variables: of the environment, that can matter; no_quotas: why nodes cannot be emulated here.
+    """
     available = placement.usable_cores()
-    crowded = [p.name for p in points if placement.shared(planned_cores(p.config, available))]
+    crowded = [p.name for p in points if shares_cores(p.config, available)]
     found = []
     if crowded:
         found.append(
             f"{len(available)} cores are too few for {', '.join(crowded)}: ranks share cores there. "
             "The records say so, and the figures draw those points hollow: they are no measurement of scaling."
+            + (f" CPU quotas, to emulate nodes with, cannot be had here: {no_quotas}" if no_quotas else "")
         )
     if replaced := sorted(FROM_CONFIGURATION.keys() & variables.keys()):
         keys = ", ".join(FROM_CONFIGURATION[name] for name in replaced)

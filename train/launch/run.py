@@ -14,6 +14,7 @@ from contextlib import contextmanager
 import psutil
 
 from train.launch.commands import command
+from train.launch.hold import Hold
 from train.launch.job import JOB_ID, JOB_STARTED_AT, Job, Outcome
 
 _POLL_S = 0.2
@@ -51,7 +52,7 @@ def _end_with_parent() -> None:
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def _strays(job_id: str) -> list[psutil.Process]:
+def _processes(job_id: str) -> list[psutil.Process]:
     """All processes of this machine that belong to the job, whoever their parent is."""
     found = []
     for process in psutil.process_iter():
@@ -64,7 +65,7 @@ def _strays(job_id: str) -> list[psutil.Process]:
 
 
 @contextmanager
-def _interrupts_ignored() -> Iterator[None]:
+def interrupts_ignored() -> Iterator[None]:
     """Within this block further signals are lost: an impatient second Ctrl-C must not leave processes behind."""
     before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -83,18 +84,19 @@ def _end(child: subprocess.Popen | None, job_id: str) -> None:
         except subprocess.TimeoutExpired:
             child.kill()
             child.wait()
-    for process in _strays(job_id):
+    for process in _processes(job_id):
         try:
             process.kill()
         except psutil.NoSuchProcess:
             continue
 
 
-def run(job: Job, timeout_s: float) -> tuple[Outcome, Interrupted | None]:
-    """Run the job to its end. No process of it is left, whatever happens.
+def run(job: Job, timeout_s: float, hold: Hold | None = None) -> tuple[Outcome, Interrupted | None]:
+    """Run the job to its end. No process of it is left, whatever happens, and no group of `hold`.
 
+    hold: the quotas that its nodes are held to while they measure.
     Gives the outcome, and the interruption where SIGINT or SIGTERM ended it: the caller raises it again when all is
-    written. Raises OSError where the command cannot be started.
+    written. Raises OSError where the command cannot be started, or a node not be held to its quota.
     """
     job_id = uuid.uuid4().hex
     started_at, begin = time.time(), time.perf_counter()
@@ -115,14 +117,20 @@ def run(job: Job, timeout_s: float) -> tuple[Outcome, Interrupted | None]:
                 preexec_fn=_end_with_parent,
             )
             while child.poll() is None:
+                if hold:
+                    hold.look(_processes(job_id), child.pid)
                 if time.perf_counter() - begin > timeout_s:
                     ended_by = "timeout"
                     break
                 time.sleep(_POLL_S)
         except Interrupted as caught:
             interruption, ended_by = caught, caught.signal.name
-        job_s = time.perf_counter() - begin
-        with _interrupts_ignored():
-            _end(child, job_id)
+        finally:
+            job_s = time.perf_counter() - begin
+            with interrupts_ignored():
+                _end(child, job_id)
+                if hold:
+                    hold.remove()
     exit_code = child.returncode if child else 1
-    return Outcome(started_at, job_s, exit_code, ended_by, log.read_text(errors="replace")), interruption
+    quotas = tuple(hold.quotas) if hold else ()
+    return Outcome(started_at, job_s, exit_code, ended_by, log.read_text(errors="replace"), quotas), interruption

@@ -36,3 +36,13 @@ def test_launcher_and_ranks_share_one_container():
         shared=Shared(Path("/kit"), writes=(Path("/r"),), variables=("KIT_EXAMPLE", "KIT_JOB_ID"), cores=(0, 1)),
     )
     assert command(contained) == (GOLDEN / "local-mpi-podman.txt").read_text().splitlines()
+
+
+def test_emulated_nodes_have_their_own_networks():
+    networked = replace(job("gloo", ranks=4), networks="kit7", ranks_per_node=2, hosts=("localhost",) * 2)
+    assert command(networked) == (GOLDEN / "emulated-networks.txt").read_text().splitlines()
+
+
+def test_without_root_the_whole_job_runs_in_a_scope_of_the_user():
+    scoped = replace(job("gloo"), prefix=("systemd-run", "--user", "--scope", "--"))
+    assert command(scoped)[:5] == ["systemd-run", "--user", "--scope", "--", "python"]

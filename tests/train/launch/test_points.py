@@ -149,7 +149,7 @@ def test_quick_is_small(experiment):
 def test_the_overrides_of_a_point_compose_it_again(experiment):
     from train.config import config_hash, load
 
-    for point in expand([f"experiment={experiment}", "dataset.data_dir=/data"], 2)[-2:]:
+    for point in expand([f"experiment={experiment}", "dataset.data_dir=/data"], 2, no_quotas=None)[-2:]:
         assert config_hash(load(list(point.overrides))) == config_hash(point.config)
 
 
@@ -165,3 +165,66 @@ def test_bad_overrides_stop_before_anything_runs(override, message):
 def test_an_allreduce_needs_two_ranks():
     found = {p.config.ranks for p in expand(["experiment=allreduce_bench", "nodes=6"], 8)}
     assert found == {2, 4, 6}
+
+
+def test_where_nodes_outnumber_cores_they_are_emulated_with_a_control():
+    points = expand(["experiment=weak_scaling", "nodes=8"], 2, no_quotas=None)
+    assert [point.name for point in points[:4]] == [
+        "alexnet-nodes1",
+        "alexnet-nodes1-without-allreduce",
+        "alexnet-nodes2",
+        "alexnet-nodes2-without-allreduce",
+    ]
+    assert len(points) == 16
+    for point in points:
+        config = point.config
+        assert (config.launcher.name, config.batch_per_rank, config.threads_per_rank) == ("emulated", 16, 1)
+        assert config.system.cpus_per_node == 0.2  # 0.8 x 2 cores / 8 nodes, also where a node is alone
+        assert config.distribution.allreduce == (not point.name.endswith("without-allreduce"))
+
+
+def test_a_model_that_is_asked_for_is_emulated_as_it_is():
+    points = expand(["experiment=weak_scaling", "model=resnet50", "nodes=4"], 2, no_quotas=None)
+    assert {(p.config.model.image_size, p.config.batch_per_rank) for p in points} == {(224, 1)}
+
+
+@pytest.mark.parametrize(
+    ("overrides", "cores", "no_quotas"),
+    [
+        (["nodes=8"], 2, "no control groups"),
+        (["nodes=8", "launcher=local"], 2, None),  # the user wants shared cores
+        (["nodes=2"], 2, None),  # a core for each
+        (["nodes=8", "device=gpu"], 2, None),
+        (["nodes=8", "launcher=emulated"], 2, "no control groups"),
+    ],
+)
+def test_where_they_are_not_emulated(overrides, cores, no_quotas):
+    points = expand(["experiment=weak_scaling", *overrides], cores, no_quotas=no_quotas)
+    assert {(p.config.launcher.name, p.config.system.cpus_per_node) for p in points} == {("local", None)}
+
+
+def test_epochs_and_experiments_with_arms_are_not_emulated_by_themselves():
+    for experiment in ("accuracy_digits", "allreduce_bench"):
+        points = expand([f"experiment={experiment}", "nodes=8"], 2, no_quotas=None)
+        assert {point.config.launcher.name for point in points} == {"local"}
+    assert {p.config.launcher.name for p in expand(["experiment=overhead"], 1, no_quotas=None)} == {"local"}
+
+
+def test_the_network_sweep_measures_its_controls_once():
+    points = expand(["experiment=network_sweep", "model=alexnet_67"], 2, no_quotas=None)
+    assert [
+        (p.name, p.config.nodes, p.config.system.link_mbit_per_s, p.config.distribution.allreduce) for p in points
+    ] == [
+        ("alexnet-link_mbit_per_s100-with-allreduce", 4, 100, True),
+        ("alexnet-link_mbit_per_snull-without-allreduce", 4, None, False),
+        ("alexnet-link_mbit_per_snull-one-node", 1, None, False),
+        ("alexnet-link_mbit_per_s300-with-allreduce", 4, 300, True),
+        ("alexnet-link_mbit_per_s1000-with-allreduce", 4, 1000, True),
+        ("alexnet-link_mbit_per_snull-with-allreduce", 4, None, True),
+    ]
+    assert {p.config.system.cpus_per_node for p in points} == {0.4}  # of four nodes, also where one is alone
+
+
+def test_slow_links_need_quotas():
+    with pytest.raises(ConfigError, match="need CPU quotas: no control groups"):
+        expand(["experiment=network_sweep"], 2, no_quotas="no control groups")

@@ -37,6 +37,23 @@ def test_shared_cores_are_said_before(monkeypatch):
     (warning,) = preflight.warnings(points, {})
     assert warning.startswith("2 cores are too few for resnet50-nodes4:")
     assert preflight.warnings(points[:2], {"SLURM_JOB_ID": "1"}) == []
+    (warning,) = preflight.warnings(points, {}, "no control groups here")
+    assert warning.endswith("cannot be had here: no control groups here")
+
+
+def test_emulated_nodes_share_no_cores_and_are_named(monkeypatch):
+    monkeypatch.setattr(preflight.placement, "usable_cores", lambda: [0, 1])
+    points = expand(["experiment=weak_scaling", "model=resnet50", "nodes=8"], 2, no_quotas=None)
+    assert preflight.warnings(points, {}) == []
+    assert preflight.emulation(points[0].config).startswith("Nodes are emulated: each is held to 20 % of a core")
+    assert preflight.emulation(load([])) is None
+
+
+def test_networks_that_cannot_be_made_are_said():
+    points = expand(["experiment=network_sweep", "model=tiny"], 2, no_quotas=None)
+    preflight.check_networks(points, None)
+    with pytest.raises(ConfigError, match="separate_networks=True: network namespaces need root"):
+        preflight.check_networks(points, "network namespaces need root")
 
 
 def test_variables_that_the_hash_does_not_see_are_said_before():

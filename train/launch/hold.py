@@ -1,0 +1,49 @@
+"""Hold the nodes of a running job to their quotas while they measure: the launcher's side of train/limits.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import psutil
+
+from train import limits, placement
+from train.launch.job import Job
+from train.launch.quota import Groups, Means
+from train.record import NodeQuota
+
+
+def pids_of_nodes(job: Job, processes: Iterable[psutil.Process]) -> list[list[int]]:
+    """The processes of each node, by the rank that their environment names; of a job of one rank every process."""
+    found: list[list[int]] = [[] for _ in range(job.ranks // job.ranks_per_node)]
+    for process in processes:
+        try:
+            rank = placement.rank_of(process.environ(), 0 if job.ranks == 1 else -1)
+        except psutil.Error:
+            continue
+        if rank >= 0:
+            found[rank // job.ranks_per_node].append(process.pid)
+    return found
+
+
+class Hold:
+    """The quotas of one job, from the moment when all its ranks are ready until all have measured."""
+
+    def __init__(self, job: Job, means: Means, name: str, cpus: float) -> None:
+        """Nothing is held before `look`."""
+        self._job, self._cpus = job, cpus
+        self._groups = Groups(means, name, job.ranks // job.ranks_per_node)
+        self.quotas: list[NodeQuota] = []
+
+    def look(self, processes: Iterable[psutil.Process], job_pid: int) -> None:
+        """Limit the nodes if all ranks wait for it, end that if all have measured. Raises OSError."""
+        folder, ranks = self._job.folder, range(self._job.ranks)
+        if not limits.granted(folder).exists():
+            if all(limits.asks(folder, rank).exists() for rank in ranks):
+                self._groups.limit(pids_of_nodes(self._job, processes), job_pid, self._cpus)
+                limits.granted(folder).touch()
+        elif not self.quotas and all(limits.done(folder, rank).exists() for rank in ranks):
+            self.quotas = self._groups.lift()
+
+    def remove(self) -> None:
+        """Remove the groups; the processes must be gone. Raises OSError."""
+        self._groups.remove()

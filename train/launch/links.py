@@ -1,0 +1,104 @@
+"""A network of its own for each node of a job on this machine, each with a link of a given rate to one switch.
+
+Linux network namespaces, with a pair of virtual Ethernet devices each, and a token bucket filter at both ends, so that
+sending and receiving are limited alike (ip-netns(8), tc-tbf(8)). Needs root. Nothing touches the machine's own network:
+the switch has a namespace too, and all addresses are of the range for benchmarks (RFC 2544).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+
+INTERFACE = "kit0"  # the bridge on the switch, and every node's end of its link
+_NAMED = Path("/run/netns")
+_ETC = Path("/etc/netns")  # what lies below it takes the place of /etc in the namespace of that name (ip-netns(8))
+
+
+def own_name() -> str:
+    """What the namespaces of this launcher's job begin with: another launcher beside it has its own."""
+    return f"kit{os.getpid()}"
+
+
+def switch(name: str) -> str:
+    """The namespace of the switch, where the job's launcher runs."""
+    return f"{name}-switch"
+
+
+def node(name: str, number: int | str) -> str:
+    """The namespace of a node; of \"\", what stands before its number."""
+    return f"{name}-n{number}"
+
+
+def address(number: int) -> str:
+    """The address of a node."""
+    return f"198.18.{number // 250}.{number % 250 + 1}"
+
+
+def commands(name: str, nodes: int, mbit_per_s: float | None) -> list[list[str]]:
+    """The commands that make the namespaces and their links; None: links without a limit. Pure."""
+    middle = switch(name)
+    made = [
+        ["ip", "netns", "add", middle],
+        ["ip", "-n", middle, "link", "set", "lo", "up"],
+        ["ip", "-n", middle, "link", "add", INTERFACE, "type", "bridge"],
+        ["ip", "-n", middle, "addr", "add", "198.18.255.254/16", "dev", INTERFACE],
+        ["ip", "-n", middle, "link", "set", INTERFACE, "up"],
+    ]
+    for number in range(nodes):
+        own, port = node(name, number), f"port{number}"
+        made += [
+            ["ip", "netns", "add", own],
+            ["ip", "-n", own, "link", "set", "lo", "up"],
+            ["ip", "-n", middle, "link", "add", port, "type", "veth", "peer", "name", INTERFACE, "netns", own],
+            ["ip", "-n", middle, "link", "set", port, "master", INTERFACE, "up"],
+            ["ip", "-n", own, "addr", "add", f"{address(number)}/16", "dev", INTERFACE],
+            ["ip", "-n", own, "link", "set", INTERFACE, "up"],
+        ]
+        if mbit_per_s is not None:
+            limit = ["root", "tbf", "rate", f"{mbit_per_s:g}mbit", "burst", "128kb", "latency", "50ms"]
+            made += [
+                ["tc", "-n", middle, "qdisc", "add", "dev", port, *limit],
+                ["tc", "-n", own, "qdisc", "add", "dev", INTERFACE, *limit],
+            ]
+    return made
+
+
+def missing() -> str | None:
+    """Why such networks cannot be made here, or None."""
+    if os.geteuid() != 0:
+        return "network namespaces need root"
+    absent = [command for command in ("ip", "tc") if not shutil.which(command)]
+    return f"{' and '.join(absent)} not found; on Debian: apt-get install iproute2" if absent else None
+
+
+def make(name: str, nodes: int, mbit_per_s: float | None) -> None:
+    """Make the networks; first remove what launchers that were killed have left.
+
+    Raises OSError with the command that failed, and its words.
+    """
+    for path in [*_NAMED.glob("kit*-*"), *_ETC.glob("kit*-*")]:
+        found = re.match(r"(kit(\d+))-", path.name)
+        if found and not Path("/proc", found[2]).exists():
+            remove(found[1])
+    for number in range(nodes):
+        # Gloo announces the address of the host's name, whatever interface it is given.
+        hosts = _ETC / node(name, number) / "hosts"
+        hosts.parent.mkdir(parents=True)
+        hosts.write_text(f"127.0.0.1 localhost\n{address(number)} {socket.gethostname()}\n")
+    for command in commands(name, nodes, mbit_per_s):
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            raise OSError(done.returncode, done.stderr.strip(), " ".join(command))
+
+
+def remove(name: str) -> None:
+    """Remove the namespaces of that name, with all that is in them."""
+    for path in _NAMED.glob(f"{name}-*"):
+        subprocess.run(["ip", "netns", "delete", path.name], capture_output=True)
+    for path in _ETC.glob(f"{name}-*"):
+        shutil.rmtree(path)
