@@ -13,7 +13,8 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
 ##? DATASET=NAME      a file of conf/dataset; DATA_DIR=FOLDER where it lies
 ##? MEASURE=NAME      quick: minutes; report: 10 warm-up and 100 timed steps, 5 repeats
 ##? REPEATS=N         launches of each point
-##? LAUNCHER=NAME, CONTAINER=NAME   files of conf/launcher, conf/container
+##? LAUNCHER=NAME, CONTAINER=NAME   files of conf/launcher (HOSTS=a,b,c for ssh), conf/container
+##? SYSTEM=NAME       a file of conf/system: what a node has, what its Slurm wants to know; SPLIT=1: a job a point
 ##? IMAGE=NAME        what CONTAINER= runs, where it is not the image that make image or make sif built
 ##? FORCE=1           measure again what is measured: adds, replaces nothing
 ##? DRY_RUN=1         print the plan and the commands, start nothing
@@ -46,7 +47,8 @@ EXPERIMENTS := $(subst _,-,$(notdir $(EXPERIMENT_FILES:.yaml=)))
 OVERRIDES := device=$(DEVICE) $(if $(NODES),nodes=$(NODES)) $(if $(MODELS),model=$(MODELS)) \
   $(if $(DATASET),dataset=$(DATASET)) $(if $(MEASURE),measure=$(MEASURE)) $(if $(REPEATS),measure.repeats=$(REPEATS)) \
   $(if $(DATA_DIR),"dataset.data_dir='$(DATA_DIR)'") \
-  $(if $(RESULTS),"results='$(RESULTS)'") $(if $(LAUNCHER),launcher=$(LAUNCHER)) $(if $(CONTAINER),container=$(CONTAINER)) \
+  $(if $(RESULTS),"results='$(RESULTS)'") $(if $(LAUNCHER),launcher=$(LAUNCHER)) \
+  $(if $(HOSTS),"launcher.hosts=[$(HOSTS)]") $(if $(SYSTEM),system=$(SYSTEM)) $(if $(call on,SPLIT),launcher.split=true) $(if $(CONTAINER),container=$(CONTAINER)) \
   $(if $(IMAGE),"container.image='$(IMAGE)'") $(ARGS)
 
 ##@ Set up
@@ -72,7 +74,11 @@ clean-env: ## remove the virtual environment; results stay
 .PHONY: $(EXPERIMENTS)
 $(EXPERIMENTS): setup
 	@$(KIT) -m train.launch $(if $(call on,FORCE),--force) $(if $(call on,DRY_RUN),--dry-run) experiment=$(subst -,_,$@) $(OVERRIDES); \
-	  status=$$?; $(if $(call on,DRY_RUN),,[ $$status = 2 ] || $(KIT) -m analysis summary $(subst -,_,$@) --draw $(RECORDS);) exit $$status
+	  status=$$?; $(if $(call on,DRY_RUN)$(filter slurm,$(LAUNCHER)),,[ $$status = 2 ] || $(KIT) -m analysis summary $(subst -,_,$@) --draw $(RECORDS);) exit $$status
+
+.PHONY: status
+status: setup ## the points of all experiments: done, running, queued in Slurm, failed
+	@$(KIT) -m train.launch.status "$(or $(RESULTS),results)"
 
 .PHONY: wandb-sync
 wandb-sync: setup ## upload the W&B runs that were written offline

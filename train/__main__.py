@@ -18,7 +18,7 @@ import traceback  # noqa: E402
 from datetime import UTC, datetime  # noqa: E402
 from pathlib import Path  # noqa: E402
 
-from train import distribution, folders, parts, placement  # noqa: E402
+from train import distribution, folders, parts, placement, roll_call  # noqa: E402
 from train.config import config_hash, load, point_name, resolved  # noqa: E402
 from train.limits import NO_LIMITS, Limits  # noqa: E402
 from train.phases import PhaseClock  # noqa: E402
@@ -33,17 +33,29 @@ def measure(
     joined: distribution.Distribution,
     usable_cores: int,
     limits: Limits,
+    gpu: str | None,
 ) -> None:
     """Measure on this rank: training, or allreduces alone; what was measured goes into `part` as it comes.
 
-    usable_cores: of this host, for the whole job: counted before this rank bound itself to its own.
-    Raises what `train` and `allreduce_sweep.run` raise.
+    Args:
+        usable_cores: of this host, for the whole job: counted before this rank bound itself to its own.
+        gpu: which one of this host this rank has, if any.
+
+    Raises ConfigError where ranks are in the wrong place, and what `train` and `allreduce_sweep.run` raise.
     """
     from train import environment
 
-    hosts = {host.host: host for host in joined.gather(environment.host(usable_cores))}
+    environment.check_mpi(config.container.mpi_home)
+    library = environment.mpi_library()
+    here = environment.host(usable_cores)
+    present = joined.gather(
+        roll_call.Present(joined.rank, here, tuple(part.rank.cores), gpu, library.version if library else None)
+    )
+    roll_call.check(present, config)
+    hosts = list({one.host.host: one.host for one in present}.values())
     if joined.rank == 0:
-        part.environment = environment.collect(list(hosts.values()))
+        part.environment = environment.collect(hosts)
+        part.notes += [note for note in [roll_call.unequal(hosts)] if note]
     if config.allreduce_sweep:
         from train import allreduce_sweep
 
@@ -100,8 +112,12 @@ def train(
             raise RuntimeError("the ranks hold different weights after training: gradients were not averaged")
 
 
-def start_tensorflow(config: Config, local_rank: int, threads: int) -> str | None:
-    """Import TensorFlow with its thread pools and its GPU set; gives the GPU's name, or None. Raises ConfigError."""
+def start_tensorflow(config: Config, local_rank: int, threads: int, meeting: Path) -> tuple[str | None, str | None]:
+    """Import TensorFlow with its thread pools and its GPU set. Raises ConfigError where there is none.
+
+    meeting: a folder that all hosts see.
+    Gives the name of the GPU, and what tells it from the others of this host; None, None without.
+    """
     # TensorFlow loads one Keras with itself; tf_keras is the one in use, and loading Keras 3 too would take 2 s.
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
@@ -109,22 +125,26 @@ def start_tensorflow(config: Config, local_rank: int, threads: int) -> str | Non
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     if config.device == "cpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
-    distribution.prepare(config.distribution)
+    distribution.prepare(config, meeting)
     import tensorflow as tf
 
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     if config.device == "cpu":
-        return None
+        return None, None
     gpus = tf.config.list_physical_devices("GPU")
-    if local_rank >= len(gpus):
+    if not gpus:
         raise ConfigError(
-            f"device=gpu: local rank {local_rank} on {socket.gethostname()} finds {len(gpus)} GPUs; "
-            "allowed are at most as many ranks_per_node as a node has GPUs, or device=cpu"
+            f"device=gpu: TensorFlow finds no GPU on {socket.gethostname()}; under Slurm ask for them "
+            "(--gpus-per-node), in Singularity they need --nv; or device=cpu"
         )
-    tf.config.set_visible_devices(gpus[local_rank], "GPU")
-    tf.config.experimental.set_memory_growth(gpus[local_rank], True)
-    return tf.config.experimental.get_device_details(gpus[local_rank]).get("device_name", "GPU")
+    # Slurm may show each rank its own GPU alone. Whether two ranks got the same one, the roll call finds out.
+    index = local_rank % len(gpus)
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
+    tf.config.set_visible_devices(gpus[index], "GPU")
+    tf.config.experimental.set_memory_growth(gpus[index], True)
+    name = tf.config.experimental.get_device_details(gpus[index]).get("device_name", "GPU")
+    return name, visible[index] if index < len(visible) and visible[index] else str(index)
 
 
 def limits(config: Config, run_dir: Path | None, rank: int) -> Limits:
@@ -139,21 +159,23 @@ def limits(config: Config, run_dir: Path | None, rank: int) -> Limits:
 
 
 def bind_cores(config: Config, local_rank: int) -> list[int]:
-    """Bind this process to its cores, as a launcher's plan would: gives them."""
+    """Bind this process to its cores: gives them. `config` learns how many, where no launcher has worked it out."""
     available = placement.usable_cores()
     nodes_here = max(1, placement.local_size() // config.ranks_per_node)
     per_node = config.system.cores_per_node or placement.cores_per_node(len(available), nodes_here)
     threads = config.threads_per_rank or placement.threads_per_rank(per_node, config.ranks_per_node)
+    config.system.cores_per_node, config.threads_per_rank = per_node, threads
     cores = placement.cores_of_rank(available, local_rank, config.ranks_per_node, per_node, threads)
     placement.bind(cores)
     return cores
 
 
-def record_by_hand(config: Config, joined: distribution.Distribution, part: parts.Part, clock: PhaseClock) -> None:
-    """Write the record where no launcher does: rank 0 from the parts of all, without the phase `exit`."""
-    everyone = joined.gather(part)
-    if joined.rank != 0:
-        return
+def record_by_hand(config: Config, everyone: list[parts.Part]) -> None:
+    """Write the record where no launcher does: rank 0 from the parts of all, or from its own where it failed.
+
+    The phase `exit` is not in it.
+    """
+    part = everyone[0]
     digest, point = config_hash(config), point_name(config)
     home = folders.point_folder(Path(config.results), config.experiment, point, digest)
     repeat = 0
@@ -176,11 +198,10 @@ def record_by_hand(config: Config, joined: distribution.Distribution, part: part
         started_at=datetime.fromtimestamp(FIRST_LINE_AT, UTC).isoformat(timespec="seconds"),
         job_s=job_s,
         ended_at=0.0,
-        cores_shared=len({r.rank.host for r in everyone}) == 1
-        and placement.shared([other.rank.cores for other in everyone]),
+        cores_shared=placement.shared_on_a_host((other.rank.host, other.rank.cores) for other in everyone),
     )
     write_atomically(folder / RECORD_NAME, dumps(record))
-    print(f"{folder / RECORD_NAME}: {record.summary}")
+    print(f"{folder / RECORD_NAME}: {record.summary or record.status}")
 
 
 def main() -> int:
@@ -200,18 +221,24 @@ def main() -> int:
     local_rank = placement.local_rank()
     part = parts.Part(Rank(rank, local_rank, 0, socket.gethostname(), [], None, {}, [], [], 0))
     failure: Failure | None = None
+    config: Config | None = None
     try:
         config = load(arguments.overrides)
+        if not arguments.run_dir:
+            folders.check_writable(Path(config.results))
         usable_cores = len(placement.usable_cores())
         part.rank.cores = bind_cores(config, local_rank)
-        part.rank.gpu = start_tensorflow(config, local_rank, len(part.rank.cores))
+        part.rank.gpu, gpu = start_tensorflow(
+            config, local_rank, len(part.rank.cores), arguments.run_dir or Path(config.results)
+        )
         if config.distribution.backend == "horovod":
             import horovod.tensorflow  # noqa: F401
         clock.enter("init")
         joined = distribution.join(config)
         part.rank.rank, part.rank.local_rank = joined.rank, joined.local_rank
         part.rank.node = joined.rank // config.ranks_per_node
-        measure(config, clock, part, joined, usable_cores, limits(config, arguments.run_dir, joined.rank))
+        held = limits(config, arguments.run_dir, joined.rank)
+        measure(config, clock, part, joined, usable_cores, held, gpu)
     except Exception as error:
         kind = "" if isinstance(error, ConfigError) else f"{type(error).__name__}: "
         failure = Failure(
@@ -229,8 +256,10 @@ def main() -> int:
     part.rank.peak_memory_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     if arguments.run_dir:
         parts.write(arguments.run_dir, part)
-    elif failure is None:
-        record_by_hand(config, joined, part, clock)
+    elif config:
+        everyone = [part] if failure else joined.gather(part)
+        if part.rank.rank == 0:
+            record_by_hand(config, everyone)
     if failure is None:
         joined.leave()
     return 1 if failure else 0

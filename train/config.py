@@ -31,9 +31,12 @@ _NOT_MEASURED_OF = {
     "model": ("parameters", "activation_bytes_per_image"),
     "dataset": ("data_dir",),
     "measure": ("name", "repeats", "batch_per_rank", "global_batch", "total_steps"),
-    "launcher": ("timeout_s", "cores_fraction", "flat_within_fraction"),
+    "launcher": (
+        *("timeout_s", "cores_fraction", "flat_within_fraction"),
+        *("hosts", "order", "split", "assumed_run_s", "time_limit_s"),
+    ),
     "container": ("image", "mpi_home"),
-    "system": ("name", "emulate"),
+    "system": ("name", "emulate", "account", "longest_s", "remark"),
 }
 # What most runs do not have: where it is not set, it is not counted, and what was measured before it came still counts.
 _MEASURED_WHERE_SET = {"launcher": ("separate_networks",), "system": ("cpus_per_node", "link_mbit_per_s")}

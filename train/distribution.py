@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from train import placement, rendezvous
 from train.schema import Config, ConfigError
 from train.schema import Distribution as Settings
 
@@ -51,10 +53,21 @@ class Distribution(Protocol):
         """Part from the other ranks, in order."""
 
 
-def prepare(settings: Settings) -> None:
-    """Put Horovod's settings where it reads them when it starts: the configuration is what was measured."""
-    os.environ["HOROVOD_CYCLE_TIME"] = str(settings.cycle_time_ms)
-    os.environ["HOROVOD_FUSION_THRESHOLD"] = str(settings.fusion_threshold_bytes)
+def prepare(config: Config, meeting: Path) -> None:
+    """Put Horovod's settings where it reads them when it starts: the configuration is what was measured.
+
+    meeting: a folder that all hosts see, where ranks that srun started may leave word for each other.
+    Raises ConfigError where they do not find each other.
+    """
+    os.environ["HOROVOD_CYCLE_TIME"] = str(config.distribution.cycle_time_ms)
+    os.environ["HOROVOD_FUSION_THRESHOLD"] = str(config.distribution.fusion_threshold_bytes)
+    # A launcher that knows the hosts says them: each of them may call the interface between them by another name.
+    peers = os.environ.get(placement.PEERS)
+    if config.distribution.controller == "gloo" and rendezvous.needed(os.environ):
+        rendezvous.meet(meeting)
+        peers = peers or os.environ.get("SLURM_SRUN_COMM_HOST")
+    if interface := config.launcher.interface or (peers and placement.interface_towards(peers.split(","))):
+        os.environ["HOROVOD_GLOO_IFACE"] = os.environ["NCCL_SOCKET_IFNAME"] = interface
 
 
 class Alone:
@@ -162,7 +175,9 @@ def join(config: Config) -> Distribution:
     """The backend that the configuration names, with all ranks met. Raises ConfigError."""
     if config.distribution.backend == "none":
         return Alone()
-    return Horovod(config.distribution, config.ranks)
+    joined = Horovod(config.distribution, config.ranks)
+    rendezvous.clear()
+    return joined
 
 
 def weights_differ(distribution: Distribution, variables: Sequence[tf.Variable]) -> bool:

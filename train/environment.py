@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.metadata
 import os
 import platform
@@ -9,13 +10,17 @@ import re
 import shutil
 import socket
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 from train.record import Environment, Host
+from train.schema import ConfigError
 
 _PREFIXES = ("HOROVOD_", "TF_", "OMP_", "OMPI_", "MV2_", "NCCL_", "SLURM_", "CUDA_", "KMP_", "MALLOC_")
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
 _PACKAGES = ("tensorflow", "tensorflow-cpu", "tf_keras", "horovod", "numpy", "hydra-core", "wandb", "nvidia-nccl-cu12")
+
+_BUILT_FROM = Path(__file__).resolve().parent.parent / "containers/commit"  # "<commit>" or "<commit> changed"
 
 
 def _output(*command: str) -> str | None:
@@ -77,20 +82,48 @@ def horovod_built_with() -> list[str]:
     return sorted(name for name, there in built.items() if there)
 
 
-def mpi_version() -> str | None:
-    """The MPI on the path, by its own words."""
-    text = _output("mpirun", "--version")
-    return text.splitlines()[0] if text else None
+@dataclass(frozen=True)
+class MpiLibrary:
+    """An MPI library in this process."""
+
+    path: Path  # with links followed
+    version: str  # by its own words
+
+
+def mpi_library() -> MpiLibrary | None:
+    """The MPI library that this process has loaded, whichever Horovod was built with; None where there is none."""
+    found = re.search(r"(/\S*/libmpi(?:ch)?\.so\S*)", Path("/proc/self/maps").read_text())
+    if not found:
+        return None
+    text, length = ctypes.create_string_buffer(8192), ctypes.c_int()  # MPICH's limit; Open MPI's is 256
+    ctypes.CDLL(found[1]).MPI_Get_library_version(text, ctypes.byref(length))  # may be called before MPI_Init
+    first = text.value.decode(errors="replace").splitlines()[0]
+    return MpiLibrary(Path(found[1]).resolve(), " ".join(first.partition(",")[0].split()))
+
+
+def check_mpi(mpi_home: str | None) -> None:
+    """Raise ConfigError where a host's MPI was to be used, and this process has loaded another."""
+    library = mpi_library()
+    if mpi_home and not (library and library.path.is_relative_to(Path(mpi_home).resolve())):
+        loaded = f"{library.version} in {library.path}" if library else "none"
+        raise ConfigError(
+            f"container.mpi_home={mpi_home}: the MPI library that was loaded is {loaded}. Give the folder above the "
+            "lib/ that holds a libmpi.so of the soname that Horovod in the image was built with (mvapich2: "
+            "libmpi.so.12, cpu and cuda: libmpi.so.40); one of another soname is silently left aside"
+        )
 
 
 def git_state() -> tuple[str | None, bool | None]:
     """The commit of the kit's code, and whether the tree differs from it; None, None outside a checkout.
 
-    In a container the launcher tells it, which has git.
+    An image has no git: there a launcher tells it, or the file that the image's build left beside the code.
     """
     if told := os.environ.get("KIT_GIT_COMMIT"):
         return told, {"0": False, "1": True}.get(os.environ.get("KIT_GIT_DIRTY", ""))
     commit = _output("git", "rev-parse", "HEAD")
+    if commit is None and _BUILT_FROM.exists():
+        commit, _, changed = _BUILT_FROM.read_text().strip().partition(" ")
+        return commit, changed != ""
     if commit is None:
         return None, None
     return commit, bool(_output("git", "status", "--porcelain"))
@@ -108,14 +141,16 @@ def variables() -> dict[str, str]:
 def collect(hosts: list[Host]) -> Environment:
     """Everything of the above, for the hosts of the job."""
     commit, dirty = git_state()
+    library = mpi_library()
     return Environment(
         hosts=hosts,
         versions=versions(),
         horovod_built_with=horovod_built_with(),
-        mpi=mpi_version(),
+        mpi=library.version if library else None,
+        mpi_library=str(library.path) if library else None,
         nccl=versions().get("nvidia-nccl-cu12"),
-        image=os.environ.get("KIT_IMAGE"),
-        image_digest=os.environ.get("KIT_IMAGE_DIGEST"),
+        image=os.environ.get("KIT_IMAGE") or os.environ.get("SINGULARITY_CONTAINER"),
+        image_digest=os.environ.get("KIT_IMAGE_DIGEST") or None,
         git_commit=commit,
         git_dirty=dirty,
         variables=variables(),

@@ -1,7 +1,13 @@
 """Which cores a rank computes on, and how many threads: decided before TensorFlow starts its own."""
 
 import os
-from collections.abc import Mapping, Sequence
+import re
+import socket
+from collections.abc import Iterable, Mapping, Sequence
+
+import psutil
+
+PEERS = "KIT_PEERS"  # an environment variable: the hosts of the job, with commas, where a launcher knows them
 
 # How each launcher tells a process its place among those of its host. Horovod's own comes first.
 _LOCAL_RANK_VARIABLES = (
@@ -17,12 +23,14 @@ _LOCAL_SIZE_VARIABLES = (
     "OMPI_COMM_WORLD_LOCAL_SIZE",
     "MV2_COMM_WORLD_LOCAL_SIZE",
     "MPI_LOCALNRANKS",
+    "SLURM_STEP_TASKS_PER_NODE",  # as 4, or 2(x3), or 4,2
     "SLURM_NTASKS_PER_NODE",
 )
 
 
 def _first_integer(names: Sequence[str], otherwise: int, environment: Mapping[str, str] = os.environ) -> int:
-    return next((int(environment[name]) for name in names if environment.get(name, "").isdigit()), otherwise)
+    found = (re.match(r"\d+", environment.get(name, "")) for name in names)
+    return next((int(match[0]) for match in found if match), otherwise)
 
 
 def rank_of(environment: Mapping[str, str], otherwise: int) -> int:
@@ -78,7 +86,48 @@ def shared(cores_of_ranks: Sequence[Sequence[int]]) -> bool:
     return len(taken) != len(set(taken))
 
 
+def shared_on_a_host(ranks: Iterable[tuple[str, Sequence[int]]]) -> bool:
+    """Whether ranks, each given as its host and its cores, share a core of a host."""
+    on: dict[str, list[Sequence[int]]] = {}
+    for host, cores in ranks:
+        on.setdefault(host, []).append(cores)
+    return any(shared(cores) for cores in on.values())
+
+
 def bind(cores: Sequence[int]) -> None:
     """Bind this process, and every thread that it starts from now on, to `cores`, and size OpenMP's pool to match."""
     os.sched_setaffinity(0, cores)
     os.environ["OMP_NUM_THREADS"] = str(len(cores))
+
+
+def _addresses() -> dict[str, str]:
+    """The IPv4 addresses of this host, and the interface that has each."""
+    return {
+        address.address: name
+        for name, addresses in psutil.net_if_addrs().items()
+        for address in addresses
+        if address.family == socket.AF_INET
+    }
+
+
+def address_towards(peers: Sequence[str]) -> str:
+    """This host's address on the network that leads to its peers, of whom it may be one; else that of loopback.
+
+    Raises OSError where a peer's name has no address.
+    """
+    own, named = _addresses(), "127.0.0.1"
+    for peer in peers:
+        address = socket.gethostbyname(peer)
+        if address.startswith("127."):
+            continue
+        if address not in own:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:  # sends nothing: it only asks for the route
+                probe.connect((address, 9))
+                return probe.getsockname()[0]
+        named = address
+    return named
+
+
+def interface_towards(peers: Sequence[str]) -> str:
+    """The name of the interface that has `address_towards(peers)`."""
+    return _addresses().get(address_towards(peers), "lo")

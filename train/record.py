@@ -133,6 +133,7 @@ class Environment:
     git_commit: str | None
     git_dirty: bool | None
     variables: dict[str, str]
+    mpi_library: str | None = None  # the file that was loaded: a host's MPI may stand in for the image's own
 
 
 @dataclass

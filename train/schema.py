@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 
 from train.models import MODELS
 
+REMOTE = ("ssh", "slurm")  # launchers whose nodes are hosts of their own; else all nodes share this machine
+
 
 class ConfigError(Exception):
     """A wrong name, type, unit or combination: says which key, what was given, what is allowed."""
@@ -235,16 +237,24 @@ class Tracking:
 class Launcher:
     """What starts the ranks."""
 
-    name: str  # local | emulated
+    name: str  # local | emulated | ssh | slurm
     timeout_s: int  # a job that takes longer has failed
     cores_fraction: float = 1.0  # emulated: of the machine's cores, what all nodes get together at the largest point
     flat_within_fraction: float = 0.10  # emulated: how far the runs without allreduce may lie from that on fewest nodes
     separate_networks: bool = False  # emulated: each node in a network of its own, linked at system.link_mbit_per_s
+    hosts: list[str] = field(default_factory=list)  # ssh: one per node; a point of n nodes takes the first n
+    interface: str | None = None  # of the network that carries the allreduce, as ib0; null: that towards the peers
+    order: str = "small_first"  # slurm: small_first | large_first, of the points that one allocation runs
+    split: bool = False  # slurm: one job a point instead of one allocation for all
+    assumed_run_s: int = 300  # slurm: what a run is taken to last where nothing like it was measured yet
+    time_limit_s: int | None = None  # slurm: of a job; null: twice the estimate, and ten minutes
 
     def __post_init__(self) -> None:
         """Check names and ranges."""
-        _check_choice("launcher.name", self.name, ("local", "emulated"))
-        _check(self.timeout_s > 0, "launcher.timeout_s", self.timeout_s, "must be above 0 seconds")
+        _check_choice("launcher.name", self.name, ("local", "emulated", "ssh", "slurm"))
+        _check_choice("launcher.order", self.order, ("small_first", "large_first"))
+        for key in ("timeout_s", "assumed_run_s"):
+            _check(getattr(self, key) > 0, f"launcher.{key}", getattr(self, key), "must be above 0 seconds")
         for key in ("cores_fraction", "flat_within_fraction"):
             given = getattr(self, key)
             _check(0 < given <= 1, f"launcher.{key}", given, "must be above 0 and at most 1")
@@ -253,6 +263,20 @@ class Launcher:
             "launcher.separate_networks",
             self.separate_networks,
             "needs launcher=emulated",
+        )
+        _check(
+            self.time_limit_s is None or self.time_limit_s >= 60,
+            "launcher.time_limit_s",
+            self.time_limit_s,
+            "must be 60 seconds or more, or null",
+        )
+        twice = {host for host in self.hosts if self.hosts.count(host) > 1}
+        _check(not twice, "launcher.hosts", ",".join(self.hosts), f"named twice: {', '.join(sorted(twice))}")
+        _check(
+            self.name == "ssh" or not self.hosts,
+            "launcher.hosts",
+            ",".join(self.hosts),
+            f"launcher={self.name} takes none; choose launcher=ssh",
         )
 
 
@@ -282,15 +306,29 @@ class Container:
         )
 
 
+def default_image(engine: str, device: str, mpi_home: str | None) -> str:
+    """What `make image` and `make sif` call the image of this engine for that device and MPI."""
+    variant = "cuda" if device == "gpu" else "mvapich2" if mpi_home else "cpu"
+    return f"images/kit-{variant}.sif" if engine == "singularity" else f"kit:{variant}"
+
+
 @dataclass
 class System:
-    """The machine: what one node gives to a job."""
+    """The machine: what one node gives to a job, and what its Slurm wants to know."""
 
     name: str
-    cores_per_node: int | None  # null: the cores of this machine // the largest number of nodes
+    cores_per_node: int | None  # null: all that a host has; where nodes share this machine, its cores // largest number
     cpus_per_node: float | None = None  # cores' worth of time that a node is held to; null: no quota
     link_mbit_per_s: float | None = None  # what a node's link carries in each direction; null: no limit
     emulate: bool = False  # hold nodes to a quota, where it can be had, once they need more cores than there are
+    gpus_per_node: int = 0
+    partition: str | None = None
+    account: str | None = None
+    mpi: str = "pmix"  # what srun's --mpi takes for distribution.controller=mpi: see `srun --mpi=list`
+    sbatch: list[str] = field(default_factory=list)  # further options of the batch script, as --constraint=haswell
+    setup: list[str] = field(default_factory=list)  # shell lines before the run, as module load cuda
+    longest_s: int | None = None  # the longest job that the site allows
+    remark: str | None = None  # shown before a job is submitted
 
     def __post_init__(self) -> None:
         """Check ranges."""
@@ -303,6 +341,7 @@ class System:
             self.cores_per_node,
             "must be 1 or more, or null",
         )
+        _check(self.gpus_per_node >= 0, "system.gpus_per_node", self.gpus_per_node, "must be 0 or more")
 
 
 @dataclass
@@ -363,6 +402,12 @@ class Config:
             self.distribution.backend,
             f"{self.ranks} ranks need a backend that joins them: horovod",
         )
+        _check(
+            self.launcher.name != "ssh" or len(self.launcher.hosts) >= self.nodes,
+            "launcher.hosts",
+            ",".join(self.launcher.hosts) or "none",
+            f"{self.nodes} nodes need as many hosts: make ... LAUNCHER=ssh HOSTS=a,b,c",
+        )
         self._check_assumed()
         self._check_sweep()
         self._check_emulated()
@@ -396,14 +441,13 @@ class Config:
     def _complete_image(self) -> None:
         engine = self.container.name
         _check(
-            engine not in ("docker", "podman") or self.launcher.name not in ("ssh", "slurm"),
+            engine not in ("docker", "podman") or self.launcher.name not in REMOTE,
             "container",
             engine,
             f"works on one machine; with launcher={self.launcher.name} allowed are none, singularity",
         )
         if engine != "none" and self.container.image is None:
-            variant = "cuda" if self.device == "gpu" else "mvapich2" if self.container.mpi_home else "cpu"
-            self.container.image = f"images/kit-{variant}.sif" if engine == "singularity" else f"kit:{variant}"
+            self.container.image = default_image(engine, self.device, self.container.mpi_home)
 
     def _check_sweep(self) -> None:
         if self.allreduce_sweep is None:

@@ -10,6 +10,7 @@ pytestmark = pytest.mark.end_to_end
 
 RANK = """
 import os
+from pathlib import Path
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
 import numpy as np
 import tensorflow as tf
@@ -17,7 +18,7 @@ from train import distribution
 from train.config import load
 
 config = load(["nodes=2", *{overrides}])
-distribution.prepare(config.distribution)
+distribution.prepare(config, Path("."))
 joined = distribution.join(config)
 rank = joined.rank
 assert joined.size == 2

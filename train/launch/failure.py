@@ -12,20 +12,27 @@ from train.record import Failure
 # What Horovod's Gloo launcher, Open MPI's mpirun and Slurm's srun say of the rank that ended first.
 _GLOO = re.compile(r"first process to do so was:\s*Process name: (?P<rank>\d+)\s*Exit code: (?P<code>\d+)")
 _MPI_SIGNAL = re.compile(r"mpirun noticed that process rank (?P<rank>\d+) .* exited on signal (?P<signal>\d+)")
+_SRUN = re.compile(r"srun: error: \S+: task (?P<rank>\d+): (?:Exited with exit code (?P<code>\d+)|(?P<words>[A-Z].*))")
 _MPI_EXIT = re.compile(r"Process name: \[\[\d+,\d+\],(?P<rank>\d+)\]\s*Exit code:\s*(?P<code>\d+)")
+
+
+_SIGNALS = {signal.strsignal(number): number for number in signal.valid_signals()}  # as srun says them: Killed
 
 
 def first_to_end(output: str) -> tuple[int, int] | None:
     """The rank that the launcher saw end first, and its exit status as a shell gives it (128 + signal)."""
-    for pattern in (_GLOO, _MPI_SIGNAL, _MPI_EXIT):
+    for pattern in (_GLOO, _MPI_SIGNAL, _MPI_EXIT, _SRUN):
         if found := pattern.search(output):
             groups = found.groupdict()
-            code = 128 + int(groups["signal"]) if "signal" in groups else int(groups["code"])
-            return int(groups["rank"]), code
+            if "signal" in groups:
+                return int(groups["rank"]), 128 + int(groups["signal"])
+            return int(groups["rank"]), int(groups["code"] or 128 + _SIGNALS.get(groups["words"].strip(), 0))
     return None
 
 
-def _in_words(code: int) -> str:
+def _in_words(code: int, over_ssh: bool) -> str:
+    if code == 255 and over_ssh:  # ssh's own, for all that is not the command's exit
+        return "killed by a signal, or its host or the link to it is gone: ssh ended with exit status 255"
     if code > 128 and code - 128 in signal.valid_signals():
         name = signal.Signals(code - 128).name
         hint = "; the kernel kills so when memory runs out: see `dmesg`" if name == "SIGKILL" else ""
@@ -56,7 +63,7 @@ def find(job: Job, outcome: Outcome, left: list[parts.Part], timeout_s: float) -
     if seen:
         rank, code = seen
         return Failure(
-            reason=_in_words(code),
+            reason=_in_words(code, job.launcher == "ssh"),
             rank=rank,
             host=host_of(job, rank),
             phase=parts.last_phase(job.folder, rank),

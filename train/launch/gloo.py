@@ -1,7 +1,8 @@
-"""`horovodrun --gloo`, without its question what Horovod was built with.
+"""`horovodrun --gloo`, without its two questions: what Horovod was built with, and which interface all hosts share.
 
-To answer that one, horovodrun imports TensorFlow in a process of its own at every launch: five seconds, on the start
-phase of every point. All else is Horovod's launcher as it is: rendezvous, ssh, the end of all ranks when one dies.
+To answer the first, horovodrun imports TensorFlow in a process of its own at every launch: five seconds, on the start
+phase of every point. For the second it starts a service on every host; here each rank looks which of its interfaces
+leads to the others. All else is Horovod's launcher as it is: rendezvous, ssh, the end of all ranks when one dies.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ import argparse
 import os
 
 from horovod.runner.common.util import hosts, secret, settings, timeout
-from horovod.runner.driver import driver_service
 from horovod.runner.gloo_run import gloo_run
-from horovod.runner.util import network
+from horovod.runner.util import remote
+
+from train import placement
+from train.launch.hosts import SSH_OPTIONS
 
 _START_TIMEOUT_S = 300  # ranks that share cores take minutes to import TensorFlow; the default is 30
 
@@ -22,7 +25,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m train.launch.gloo", description=__doc__.splitlines()[0])
     parser.add_argument("--ranks", type=int, required=True)
     parser.add_argument("--hosts", required=True, help="host:slots,host:slots")
-    parser.add_argument("--interface", help="the network interface that all hosts have; found out where not given")
+    parser.add_argument("--interface", help="of the network between the hosts; else each rank finds it")
     parser.add_argument("command", nargs="+")
     arguments = parser.parse_args()
     os.environ.setdefault("HOROVOD_GLOO_TIMEOUT_SECONDS", str(_START_TIMEOUT_S))
@@ -33,12 +36,10 @@ def main() -> None:
         start_timeout=timeout.Timeout(_START_TIMEOUT_S, message="Timed out waiting for {activity}."),
     )
     names, _ = hosts.parse_hosts_and_slots(arguments.hosts)
-    interfaces = (
-        [arguments.interface]
-        if arguments.interface
-        else driver_service.get_common_interfaces(chosen, names, network.filter_local_addresses(names))
-    )
-    gloo_run(chosen, interfaces, os.environ, network.get_driver_ip(interfaces), arguments.command)
+    # Horovod has no setting for these: without them a host that falls silent is noticed after minutes.
+    remote.SSH_COMMAND_PREFIX = " ".join(["ssh", *(f"-o {option}" for option in SSH_OPTIONS)])
+    interface = arguments.interface or placement.interface_towards(names)
+    gloo_run(chosen, [interface], os.environ, placement.address_towards(names), arguments.command)
 
 
 if __name__ == "__main__":

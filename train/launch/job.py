@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]  # the kit
 
 # In the environment of every process of a job: how strays are found, and when the phase `start` began.
 JOB_ID, JOB_STARTED_AT = OF_EVERY_PROCESS = ("KIT_JOB_ID", "KIT_JOB_STARTED_AT")
+PEERS = placement.PEERS
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,11 @@ class Job:
     env: dict[str, str]
     folder: Path
     hosts: tuple[str, ...]  # one per node
+    launcher: str = "local"
+    interface: str | None = None  # of the network, by name; None: each rank finds the one towards the others
+    cores_per_rank: int = 1
+    gpus_per_node: int = 0
+    mpi: str = "pmix"  # what srun is told where the controller is mpi
     container: Container = field(default_factory=lambda: Container("none"))
     shared: containers.Shared = field(default_factory=lambda: containers.Shared(ROOT))  # by container and host
     cpus_per_node: float | None = None  # cores' worth of time that each node is held to while it measures
@@ -52,19 +59,30 @@ class Outcome:
 
 
 def make_job(
-    point: Point, folder: Path, image_digest: str | None = None, networks: str = "kit", prefix: tuple[str, ...] = ()
+    point: Point,
+    folder: Path,
+    image_digest: str | None = None,
+    *,
+    networks: str = "kit",
+    prefix: tuple[str, ...] = (),
+    hosts: Sequence[str] = (),
 ) -> Job:
     """The job that measures a point once and leaves its parts in `folder`, in the image of that digest, if any.
 
-    networks: what the namespaces of its nodes begin with, if it has any; prefix: what this machine's quotas need.
+    Args:
+        networks: what the namespaces of its nodes begin with, if it has any.
+        prefix: what this machine's quotas need.
+        hosts: those to run on where the nodes are hosts of their own; a point takes as many as it needs, from the
+            first on.
     """
     config = point.config
     contained = config.container.name != "none"
-    env: dict[str, str] = {}
+    own_hosts = tuple(hosts[: config.nodes])
+    env: dict[str, str] = {PEERS: ",".join(own_hosts)} if own_hosts else {}
     if contained:
         # An image has no git: what its ranks cannot find out of image and code, they are told.
         commit, dirty = environment.git_state()
-        env = {"KIT_IMAGE": str(config.container.image), "KIT_IMAGE_DIGEST": image_digest or ""}
+        env |= {"KIT_IMAGE": str(config.container.image), "KIT_IMAGE_DIGEST": image_digest or ""}
         env |= {"KIT_GIT_COMMIT": commit or "", "KIT_GIT_DIRTY": "" if dirty is None else str(int(dirty))}
     python = containers.PYTHON if contained else sys.executable
     return Job(
@@ -74,14 +92,19 @@ def make_job(
         argv=(python, "-m", "train", "--run-dir", str(folder), *point.overrides),
         env=env,
         folder=folder,
-        hosts=("localhost",) * config.nodes,
+        hosts=own_hosts or ("localhost",) * config.nodes,
+        launcher=config.launcher.name,
+        interface=config.launcher.interface,
+        cores_per_rank=config.threads_per_rank or 1,
+        gpus_per_node=config.ranks_per_node if config.device == "gpu" else 0,
+        mpi=config.system.mpi,
         container=config.container,
         shared=containers.Shared(
             kit=ROOT,
             reads=(Path(config.dataset.data_dir).resolve(),) if config.dataset.data_dir else (),
             writes=(folder,),
             variables=(*environment.variables(), *env, *OF_EVERY_PROCESS),
-            cores=tuple(placement.usable_cores()),
+            cores=() if own_hosts else tuple(placement.usable_cores()),
             gpu=config.device == "gpu",
             uid=os.getuid(),
             gid=os.getgid(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from hydra.core.override_parser.types import Override
@@ -13,7 +13,7 @@ from omegaconf import DictConfig
 from train import placement
 from train.config import CONF, checked, compose_config, config_hash, parse, point_name
 from train.launch import quota
-from train.schema import Config, ConfigError, DoesNotDivide
+from train.schema import REMOTE, Config, ConfigError, DoesNotDivide
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,11 @@ def _emulated(experiment: DictConfig, asked: Mapping[str, Override], largest: in
 
 
 def expand(
-    overrides: list[str], machine_cores: int, left_out: list[str] | None = None, no_quotas: str | None = "not asked"
+    overrides: list[str],
+    machine_cores: int,
+    left_out: list[str] | None = None,
+    no_quotas: str | None = "not asked",
+    host_cores: Callable[[DictConfig], int] | None = None,
 ) -> list[Point]:
     """The points of the experiment that the overrides name, in the order to run them.
 
@@ -96,6 +100,7 @@ def expand(
     nodes, means up to N. A node has the same cores at every point: system.cores_per_node, or the cores of this machine
     divided by the largest number of nodes. Where nodes are emulated, each is held to its share of the cores' time, and
     every point has its control; no_quotas: why this machine cannot do that, None where it can: else cores are shared.
+    Where nodes are hosts of their own, `host_cores` gives the cores of each.
     Raises ConfigError, also where no point is left.
     """
     given = parse(overrides)
@@ -125,7 +130,10 @@ def expand(
         cpus = quota.per_node(machine_cores, largest, experiment.launcher.cores_fraction)
         plain.append(f"system.cpus_per_node={cpus}")
     if experiment.system.cores_per_node is None:
-        experiment.system.cores_per_node = placement.cores_per_node(machine_cores, largest)
+        if host_cores and experiment.launcher.name in REMOTE:
+            experiment.system.cores_per_node = host_cores(experiment)
+        else:
+            experiment.system.cores_per_node = placement.cores_per_node(machine_cores, largest)
         plain.append(f"system.cores_per_node={experiment.system.cores_per_node}")
     points: dict[tuple[str, str], Point] = {}  # a list that names a value twice does not measure it twice
     kept = [line for line in plain if line.partition("=")[0] not in swept]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from omegaconf import DictConfig
 
 from train import placement
 from train.launch.job import planned_cores
 from train.launch.points import Point
-from train.schema import Config, ConfigError
+from train.schema import REMOTE, Config, ConfigError, default_image
 
 # A process with TensorFlow and Horovod loaded: its peak resident memory before a model is built.
 PROCESS_BYTES = 580_000_000
@@ -35,25 +38,34 @@ def memory_per_rank_bytes(config: Config) -> int:
 
 
 def memory_shortage(config: Config, available_bytes: int) -> str | None:
-    """Why the ranks of a point do not fit into this machine's free memory, with the estimate; None where they do."""
+    """Why the ranks of a point do not fit into the free memory of this machine, or of each host; None where they do."""
     each = memory_per_rank_bytes(config)
-    if config.device != "cpu" or each * config.ranks <= available_bytes:
+    remote = config.launcher.name in REMOTE
+    ranks = config.ranks_per_node if remote else config.ranks
+    if config.device != "cpu" or each * ranks <= available_bytes:
         return None
     return (
-        f"{config.ranks} ranks of about {each / 2**30:.1f} GiB need {each * config.ranks / 2**30:.1f} GiB; "
-        f"this machine has {available_bytes / 2**30:.1f} GiB free. "
-        "Take fewer nodes, a smaller batch_per_rank or another model"
+        f"{ranks} ranks of about {each / 2**30:.1f} GiB need {each * ranks / 2**30:.1f} GiB; "
+        f"{'a host' if remote else 'this machine'} has {available_bytes / 2**30:.1f} GiB free. "
+        f"Take fewer {'ranks_per_node' if remote else 'nodes'}, a smaller batch_per_rank or another model"
     )
 
 
-def check_gpus(points: Sequence[Point], gpus: Sequence[str]) -> None:
-    """Raise ConfigError where a point wants more GPUs than this machine has."""
-    for point in points:
-        if point.config.device == "gpu" and point.config.ranks > len(gpus):
-            raise ConfigError(
-                f"device=gpu: {point.name} needs {point.config.ranks} GPUs; nvidia-smi shows {len(gpus)} here. "
-                "Take fewer nodes, or device=cpu"
-            )
+def check_gpus(config: Config, point: str, needed: int, there: int, source: str) -> None:
+    """Raise ConfigError where a point wants more GPUs than `source` has, on this machine or on one host."""
+    if config.device == "gpu" and needed > there:
+        raise ConfigError(
+            f"device=gpu: {point} needs {needed} GPUs; {source} {there}. "
+            "Take fewer nodes or ranks_per_node, or device=cpu"
+        )
+
+
+def sif(config: Config | DictConfig) -> str | None:
+    """The SIF that the ranks of an experiment need on every host, as an absolute path; None without."""
+    container = config.container
+    if container.name != "singularity":
+        return None
+    return str(Path(container.image or default_image("singularity", config.device, container.mpi_home)).resolve())
 
 
 def check_networks(points: Sequence[Point], missing: str | None) -> None:
@@ -85,7 +97,8 @@ def warnings(points: Sequence[Point], variables: Mapping[str, str], no_quotas: s
     variables: of the environment, that can matter; no_quotas: why nodes cannot be emulated here.
     """
     available = placement.usable_cores()
-    crowded = [p.name for p in points if shares_cores(p.config, available)]
+    local = [point for point in points if point.config.launcher.name not in REMOTE]
+    crowded = [p.name for p in local if shares_cores(p.config, available)]
     found = []
     if crowded:
         found.append(

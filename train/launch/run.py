@@ -11,8 +11,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import psutil
-
+from train.launch import hosts, strays
 from train.launch.commands import command
 from train.launch.hold import Hold
 from train.launch.job import JOB_ID, JOB_STARTED_AT, Job, Outcome
@@ -52,18 +51,6 @@ def _end_with_parent() -> None:
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
-def _processes(job_id: str) -> list[psutil.Process]:
-    """All processes of this machine that belong to the job, whoever their parent is."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if process.pid != os.getpid() and process.environ().get(JOB_ID) == job_id:
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found
-
-
 @contextmanager
 def interrupts_ignored() -> Iterator[None]:
     """Within this block further signals are lost: an impatient second Ctrl-C must not leave processes behind."""
@@ -75,8 +62,8 @@ def interrupts_ignored() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _end(child: subprocess.Popen | None, job_id: str) -> None:
-    """End the job: ask, wait, force."""
+def _end(child: subprocess.Popen | None, job: Job, job_id: str) -> None:
+    """End the job: ask, wait, force; here, and on the hosts that ssh started it on."""
     if child and child.poll() is None:
         child.terminate()
         try:
@@ -84,11 +71,14 @@ def _end(child: subprocess.Popen | None, job_id: str) -> None:
         except subprocess.TimeoutExpired:
             child.kill()
             child.wait()
-    for process in _processes(job_id):
-        try:
-            process.kill()
-        except psutil.NoSuchProcess:
-            continue
+    strays.kill(job_id)
+    if (
+        job.launcher == "ssh"
+        and not (child and child.returncode == 0)
+        and (silent := hosts.end_strays(job.hosts, job_id))
+    ):
+        with (job.folder / "launcher.log").open("a") as log:
+            print(f"{', '.join(silent)}: could not be asked whether anything of the job is left there", file=log)
 
 
 def run(job: Job, timeout_s: float, hold: Hold | None = None) -> tuple[Outcome, Interrupted | None]:
@@ -118,7 +108,7 @@ def run(job: Job, timeout_s: float, hold: Hold | None = None) -> tuple[Outcome, 
             )
             while child.poll() is None:
                 if hold:
-                    hold.look(_processes(job_id), child.pid)
+                    hold.look(strays.of_job(job_id), child.pid)
                 if time.perf_counter() - begin > timeout_s:
                     ended_by = "timeout"
                     break
@@ -128,7 +118,7 @@ def run(job: Job, timeout_s: float, hold: Hold | None = None) -> tuple[Outcome, 
         finally:
             job_s = time.perf_counter() - begin
             with interrupts_ignored():
-                _end(child, job_id)
+                _end(child, job, job_id)
                 if hold:
                     hold.remove()
     exit_code = child.returncode if child else 1

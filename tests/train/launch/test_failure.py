@@ -1,4 +1,7 @@
+from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from train import parts
 from train.launch import failure
@@ -12,6 +15,8 @@ GLOO = (
 )
 MPI_SIGNAL = "mpirun noticed that process rank 3 with PID 0 on node vm exited on signal 9 (Killed).\n"
 MPI_EXIT = "job to be terminated. The first process to do so was:\n\n  Process name: [[57417,1],1]\n  Exit code:    1\n"
+SRUN = "srun: error: n2: task 1: Exited with exit code 3\n"
+SRUN_SIGNAL = "srun: error: n2: task 1: Killed\nsrun: error: n1: task 0: Terminated\n"
 
 
 def job(tmp_path: Path, controller: str = "gloo", ranks: int = 2) -> Job:
@@ -65,3 +70,18 @@ def test_timeouts_and_interrupts_are_called_so(tmp_path):
 def test_a_single_process_killed_by_a_signal(tmp_path):
     found = failure.find(job(tmp_path, "none", 1), outcome(-9), [], 60)
     assert (found.rank, found.exit_code) == (0, 137)
+
+
+@pytest.mark.parametrize(
+    ("output", "found"),
+    [(MPI_SIGNAL, (3, 137)), (MPI_EXIT, (1, 1)), (SRUN, (1, 3)), (SRUN_SIGNAL, (1, 137)), ("nothing", None)],
+)
+def test_what_each_launcher_says_of_the_rank_that_ended_first(output, found):
+    assert failure.first_to_end(output) == found
+
+
+def test_sshs_own_exit_status_is_no_exit_of_the_rank(tmp_path):
+    over_ssh = replace(job(tmp_path), launcher="ssh")
+    found = failure.find(over_ssh, outcome(output=GLOO.replace("137", "255")), [], 60)
+    assert (found.rank, found.host) == (1, "n2")
+    assert "its host or the link to it is gone" in found.reason

@@ -25,10 +25,10 @@ def test_too_little_memory_is_said_with_the_estimate():
 
 
 def test_gpus_that_are_not_there_are_said():
-    points = expand(["experiment=weak_scaling", "model=resnet50", "nodes=2", "device=gpu"], 2)
-    preflight.check_gpus(points, ["H100", "H100"])
+    config = load(["experiment=weak_scaling", "model=resnet50", "nodes=2", "device=gpu"])
+    preflight.check_gpus(config, "resnet50-nodes2", needed=2, there=2, source="nvidia-smi shows")
     with pytest.raises(ConfigError, match="device=gpu: resnet50-nodes2 needs 2 GPUs; nvidia-smi shows 1"):
-        preflight.check_gpus(points, ["H100"])
+        preflight.check_gpus(config, "resnet50-nodes2", needed=2, there=1, source="nvidia-smi shows")
 
 
 def test_shared_cores_are_said_before(monkeypatch):

@@ -1,0 +1,135 @@
+"""The kit on real hosts, over ssh and under Slurm: the commands that a user types, and the records that they leave."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from kit import QUICK, records, wait_for
+
+pytestmark = pytest.mark.end_to_end
+
+LAUNCH = (sys.executable, "-m", "train.launch")
+
+
+@pytest.fixture
+def results(cluster, request):
+    folder = Path(cluster.folder) / request.node.name.split("[")[0]
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def arguments(results: Path, *overrides: str) -> list[str]:
+    return ["experiment=weak_scaling", "nodes=2", *QUICK, f"results={results}", *overrides]
+
+
+def left(cluster, host: str) -> str:
+    """The ranks that a host still runs."""
+    return cluster.on(host, "pgrep", "-af", "python.* -m train ").stdout
+
+
+def queue_is_empty(cluster) -> bool:
+    return not cluster.on("n0", "squeue", "-h").stdout.strip()
+
+
+@pytest.mark.parametrize("controller", ["gloo", "mpi"])
+def test_over_ssh_each_node_is_a_host(cluster, results, controller):
+    overrides = ["launcher=ssh", "launcher.hosts=[n1,n2]", f"distribution.controller={controller}"]
+    done = cluster.on("n0", *LAUNCH, *arguments(results, *overrides, "nodes=2", "experiment=weak_scaling"))
+    assert done.returncode == 0, done.stdout
+    one, two = records(results)
+    assert [rank.host for rank in one.ranks] == ["n1"]
+    assert [(rank.rank, rank.node, rank.host) for rank in two.ranks] == [(0, 0, "n1"), (1, 1, "n2")]
+    assert not two.cores_shared
+    assert two.weights_differ is False
+    assert [host.host for host in two.environment.hosts] == ["n1", "n2"]
+
+
+def test_hosts_that_are_unfit_are_named_before_anything_starts(cluster, results):
+    cluster.on("n2", "mv", f"{cluster.state}/ssh/authorized_keys", f"{cluster.state}/ssh/aside")
+    try:
+        done = cluster.on("n0", *LAUNCH, *arguments(results, "launcher=ssh", "launcher.hosts=[n1,n9]"))
+    finally:
+        cluster.on("n2", "mv", f"{cluster.state}/ssh/aside", f"{cluster.state}/ssh/authorized_keys")
+    assert done.returncode == 2
+    assert "n1: ssh: " in done.stdout
+    assert "it refuses this user's key" in done.stdout
+    assert "n9: ssh: " in done.stdout
+    assert "no such host" in done.stdout
+    assert records(results) == []
+
+
+def test_a_results_folder_that_is_not_shared_is_said_before_anything_starts(cluster, results):
+    done = cluster.on("n0", *LAUNCH, *arguments(Path("/tmp/own"), "launcher=ssh", "launcher.hosts=[n1,n2]"))
+    assert done.returncode == 2
+    assert "n1: does not see /tmp/own of n0" in done.stdout
+    assert "n2: does not see /tmp/own of n0" in done.stdout
+
+
+def test_slurm_runs_all_points_in_one_allocation_and_again_only_the_rest(cluster, results):
+    asked = arguments(results, "launcher=slurm", "system=slurm")
+    dry = cluster.on("n0", *LAUNCH, "--dry-run", *asked)
+    assert "#SBATCH --nodes=2" in dry.stdout
+    assert queue_is_empty(cluster)
+
+    sent = cluster.on("n0", *LAUNCH, *asked)
+    assert sent.returncode == 0, sent.stdout
+    assert "2 runs on at most 2 nodes, about 10 min" in sent.stdout
+    twice = cluster.on("n0", *LAUNCH, *asked)
+    assert twice.returncode == 2
+    assert "a job that will run this is in the queue" in twice.stdout
+    wait_for(lambda: queue_is_empty(cluster), timeout=90)
+    log = "".join(path.read_text() for path in results.glob("*/slurm/*.log"))
+    one, two = records(results)
+    assert (one.status, two.status) == ("complete", "complete"), log
+    assert [rank.host for rank in one.ranks] == ["n1"]
+    assert [rank.host for rank in two.ranks] == ["n1", "n2"]
+
+    status = cluster.on("n0", sys.executable, "-m", "train.launch.status", str(results))
+    assert status.stdout.splitlines()[-1].split() == ["all", "2", "0", "0", "0", "0"]
+    shutil.rmtree(next(results.glob("weak_scaling/tiny-nodes1")))
+    again = cluster.on("n0", *LAUNCH, *asked)
+    assert "1 of 2 runs are measured already" in again.stdout
+    wait_for(lambda: queue_is_empty(cluster), timeout=90)
+    assert len(records(results)) == 2
+    assert "nothing to submit" in cluster.on("n0", *LAUNCH, *asked).stdout
+
+
+def by_hand(cluster, results: Path, *srun: str) -> tuple[int, str]:
+    command = [*srun, sys.executable, "-m", "train", *arguments(results)]
+    done = cluster.on("n0", "srun", *command)
+    return done.returncode, done.stdout
+
+
+def test_srun_by_hand_needs_no_mpi(cluster, results):
+    status, output = by_hand(cluster, results, "-N2", "-n2", "-K1")
+    assert status == 0, output
+    [record] = records(results)
+    assert [rank.host for rank in record.ranks] == ["n1", "n2"]
+    assert record.config["system"]["cores_per_node"] == 1
+
+
+def test_ranks_in_the_wrong_place_stop_before_anything_is_timed(cluster, results):
+    status, output = by_hand(cluster, results, "-N1", "-n2", "--overcommit", "-K1", "env", "SLURM_STEP_NUM_NODES=2")
+    assert status != 0
+    assert "the 2 ranks run on 1 host (n1)" in output
+    [record] = records(results)
+    assert record.status == "failed"
+    assert "timed" not in json.dumps([rank.phases_s for rank in record.ranks])
+
+
+def test_a_time_limit_keeps_what_was_measured(cluster, results):
+    # Slurm counts in minutes, and tells the launcher 60 s before the end: here by hand, what it then sends.
+    asked = arguments(
+        results, "launcher=slurm", "system=slurm", "measure.timed_steps=20000", "launcher.order=large_first"
+    )
+    assert cluster.on("n0", *LAUNCH, *asked).returncode == 0
+    wait_for(lambda: "timed" in "".join(p.read_text() for p in results.rglob("rank-0.log")), timeout=60)
+    [job] = cluster.on("n0", "squeue", "-h", "-o", "%i").stdout.split()
+    cluster.on("n0", "scancel", "--signal=TERM", "--batch", job)
+    wait_for(lambda: queue_is_empty(cluster), timeout=30)
+    [record] = records(results)
+    assert record.status == "failed"
+    assert "interrupted by SIGTERM" in record.failure.reason
+    assert left(cluster, "n1") + left(cluster, "n2") == ""
