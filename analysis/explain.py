@@ -472,6 +472,7 @@ def run(options: argparse.Namespace) -> int:
     if options.experiment:
         own = tables.own(options.results)
         rows = own.table[own.table["experiment"].eq(options.experiment.replace("-", "_"))]
+        rows = rows[rows["kind"].eq("measured")]
         if rows.empty:
             there = ", ".join(sorted(set(own.table["experiment"]))) or "none"
             raise TableError(f"{options.results}: no record of experiment '{options.experiment}' (there: {there})")

@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, LogLocator, NullLocator
 
-from analysis import metrics
+from analysis import control, metrics
 
 STYLE = Path(__file__).with_name("style.mplstyle")
 WIDTH_MM = 85
@@ -105,7 +105,7 @@ def own_lines(own: pd.DataFrame, by: str = "throughput", value: str = "rate", ov
     for (_, series), points in runs.groupby(["model", "series"], sort=False):
         points = points.sort_values(over)
         curve = metrics.curve(points[over].tolist(), points["rate"].tolist())
-        shared = points.groupby(over)["cores_shared"].any()
+        shared = control.lost(points).groupby(points[over]).any()
         model = points["model"].iloc[0]
         nth = runs[runs["model"] == model]["series"].unique().tolist().index(series) % len(OWN_MARKERS)
         lines.append(
@@ -140,8 +140,19 @@ def provenance(own: pd.DataFrame) -> str:
         said.append("none where n=1")
     if own["cores_shared"].any():
         said.append("hollow, hatched: shared cores, no measure of scaling")
+    elif control.lost(own).any():
+        said.append("hollow, hatched: no measure of scaling")
     lines = ["own (dashed): " + "; ".join(own["machine"].unique()), "; ".join(said)]
+    if emulated := control.words(own):
+        lines += [emulated, "images: " + images(own[own["cpus_per_node"].notna()])]
+        lines += ["quotas begin with the warm-up: wall time counts what ran without them, too"]
     return "\n".join("\n".join(textwrap.wrap(line, 78)) for line in lines)
+
+
+def images(own: pd.DataFrame) -> str:
+    """The size of the images of each model, in words."""
+    sizes = own[["model", "image_size"]].dropna().drop_duplicates()
+    return ", ".join(f"{name(model)} {size} x {size}" for model, size in sizes.itertuples(index=False))
 
 
 def doubling(axes: Axes, ticks: Iterable[float], label: str) -> None:

@@ -26,7 +26,7 @@ class Column:
 
 
 SOURCES = ("published", "own")
-KINDS = ("measured", "stated", "planned", "predicted", "setup")
+KINDS = ("measured", "stated", "planned", "predicted", "setup", "control")
 REPORTS = ("000", "001", "002", "003", "004")
 DEVICES = ("cpu", "gpu")
 
@@ -73,6 +73,12 @@ OWN_COLUMNS = (
     Column("step", "integer", minimum=0),  # counted from 1 over the whole run
     Column("optimizer", "text"),
     Column("learning_rate", "number", minimum=0),  # of the whole job, scaled with its ranks
+    Column("image_size", "integer", above=0),
+    Column("parameters", "integer", above=0),
+    Column("cpus_per_node", "number", above=0),  # of an emulated node
+    Column("link_mbit_per_s", "number", above=0),  # of an emulated node; blank: not limited
+    Column("flat_within_fraction", "number", above=0),  # the bound of control_off
+    Column("control_off", "number"),  # how much faster, as a fraction, its control was than one node alone
 )
 
 

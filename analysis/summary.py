@@ -7,10 +7,10 @@ from pathlib import Path
 import pandas as pd
 from tabulate import tabulate
 
-from analysis import allreduce, draw, equivalence, figures, metrics, plots, tables
+from analysis import allreduce, control, draw, equivalence, figures, metrics, plots, tables
 from analysis.metrics import Estimate
 
-_POINT = ["nodes", "ranks", "threads_per_rank", "batch_per_rank"]
+_POINT = ["nodes", "ranks", "threads_per_rank", "batch_per_rank", "link_mbit_per_s"]
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,6 +23,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def _words(e: Estimate) -> str:
     return f"{e.value:.4g}" + ("" if e.n == 1 else f" ± {e.half_width:.2g}")
+
+
+def _link(mbit_per_s: float) -> str:
+    return "no limit" if pd.isna(mbit_per_s) else f"{mbit_per_s:g}"
 
 
 def _remarks(runs: pd.DataFrame) -> str:
@@ -44,6 +48,7 @@ def rows(own: pd.DataFrame) -> pd.DataFrame:
     rates = {by: metrics.rates(own, by) for by in ("throughput", "wall time", "job time")}
     runs = rates["throughput"]
     accuracy = own[own["quantity"] == "validation_accuracy"].sort_values("epoch").groupby("record")["value"].last()
+    limited = own["link_mbit_per_s"].notna().any()
     found = []
     for _, series in runs.groupby(["model", "series"], sort=False):
         scales = series["nodes"].nunique() > 1
@@ -52,7 +57,7 @@ def rows(own: pd.DataFrame) -> pd.DataFrame:
             by: metrics.curve(r["nodes"].tolist(), r["rate"].tolist()).set_index("ranks") for by, r in of_series.items()
         }
         for _, at in series.groupby(_POINT, dropna=False):
-            nodes, ranks, threads, batch = (at[name].iloc[0] for name in _POINT)
+            nodes, ranks, threads, batch, link = (at[name].iloc[0] for name in _POINT)
             row: dict[str, object] = {
                 "model": plots.name(at["model"].iloc[0]),
                 "series": " ".join(plots.told_apart(series, runs)),
@@ -60,6 +65,7 @@ def rows(own: pd.DataFrame) -> pd.DataFrame:
                 "ranks": ranks,
                 "threads\na rank": threads,
                 "batch\na rank": batch,
+                "link\nMbit/s": _link(link) if limited else "",
                 "n": len(at),
                 "images/s": _words(metrics.estimate(at["rate"].tolist())),
             }
@@ -93,6 +99,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(tabulate(rows(shown).fillna(""), headers="keys", showindex=False, disable_numparse=True))
     if shown["quantity"].eq("allreduce_s").any():
         print(f"\ntime and bus bandwidth [GB/s] by message size, mean over launches\n\n{allreduce.by_size(shown)}")
+    if emulated := control.words(shown):
+        print(f"\n{emulated}\nimages: {plots.images(shown)}")
     if arguments.draw:
         published = tables.published()
         entries = [entry for entry in figures.load().values() if not entry.points(published, shown).own.empty]

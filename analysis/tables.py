@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from analysis import TableError, schema
+from analysis import TableError, control, schema
 from train import record as records
 from train.record import Rank, RunRecord
 from train.schema import scaled_learning_rate
@@ -79,6 +79,8 @@ def series(config: dict[str, Any], machine: str) -> str:
     kept = {key: value for key, value in config.items() if key not in varied}
     kept["dataset"] = {key: value for key, value in config["dataset"].items() if key != "data_dir"}
     steps = {key: config["measure"].get(key) for key in _STEPS}
+    if config["experiment"] == "network_sweep":
+        kept["system"] = {key: value for key, value in config["system"].items() if key != "link_mbit_per_s"}
     if steps["total_steps"] is not None:
         del steps["timed_steps"]  # shared out among the ranks
     return hashlib.sha256(json.dumps([kept, steps, machine], sort_keys=True).encode()).hexdigest()[:8]
@@ -101,7 +103,12 @@ def _operations(run: RunRecord) -> str:
 def _columns(run: RunRecord, path: str) -> dict[str, Any]:
     config = run.config
     trains = config.get("allreduce_sweep") is None
+    cpus = config["system"].get("cpus_per_node")
     machine = _machine(run, config["device"])
+    if cpus is not None:
+        machine += f"; emulated: {100 * cpus:.4g} % of a core a node"
+    distribution = config["distribution"]
+    controls = cpus is not None and distribution["backend"] == "horovod" and not distribution["allreduce"]
     gpu = next((host.gpus[0] for host in run.environment.hosts if host.gpus), "") if run.environment else ""
     threads = config["threads_per_rank"] or min(len(rank.cores) for rank in run.ranks) or None
     return {
@@ -122,7 +129,7 @@ def _columns(run: RunRecord, path: str) -> dict[str, Any]:
         "batch_per_rank": config["batch_per_rank"] if trains else None,
         "global_batch": config["global_batch"] if trains else None,
         "repeat": run.repeat,
-        "kind": "measured",
+        "kind": "control" if controls else "measured",
         "note": "; ".join(run.notes),
         "record": path,
         "series": series(config, machine),
@@ -141,6 +148,11 @@ def _columns(run: RunRecord, path: str) -> dict[str, Any]:
         )
         if trains
         else None,
+        "image_size": config["model"].get("image_size") if trains else None,
+        "parameters": config["model"].get("parameters") if trains else None,
+        "cpus_per_node": cpus,
+        "link_mbit_per_s": config["system"].get("link_mbit_per_s"),
+        "flat_within_fraction": config["launcher"]["flat_within_fraction"] if cpus is not None else None,
     }
 
 
@@ -254,4 +266,4 @@ def own(*places: Path) -> Own:
             notices[item[0]].append(item[1])
         elif item.identity not in newest or newest[item.identity].generation < item.generation:
             newest[item.identity] = item
-    return Own(_tidy(list(newest.values())), **notices)
+    return Own(control.attach(_tidy(list(newest.values()))), **notices)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from analysis import TableError
-from analysis.audit import curves, measuring, records, stated  # noqa: F401 - each fills the lists of rules
+from analysis.audit import curves, emulation, measuring, records, stated  # noqa: F401 - each fills the lists of rules
 from analysis.audit.finding import SEVERITIES, TABLE_RULES, Finding, Severity
 from analysis.tables import Own
 from train import record

@@ -255,6 +255,7 @@ def compare(published: pd.DataFrame, own: pd.DataFrame, limits: Sequence[Toleran
     rows: list[Comparison] = []
     alone: list[str] = []
     orders: dict[tuple[str, ...], list[tuple[Curve, Curve]]] = defaultdict(list)
+    own = own[own["kind"].eq("measured")]  # not the controls of emulated nodes
     for (experiment, model, _), series in own.groupby(["experiment", "model", "series"], sort=False):
         there = [c for c in curves if c.experiment == experiment and c.model in (model, "")]
         there = [c for c in there if c.device == series["device"].iloc[0]] or there

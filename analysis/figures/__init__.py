@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-_MODULES = ("hacksa", "osu", "bnl", "spreadsheet", "msoe", "own", "allreduce", "equivalence")
+_MODULES = ("hacksa", "osu", "bnl", "spreadsheet", "msoe", "own", "allreduce", "equivalence", "network")
 _FIGURES: dict[str, "Entry"] = {}
 
 
@@ -23,7 +23,10 @@ class Points:
 
 @dataclass(frozen=True)
 class Entry:
-    """A registered figure. `published` and `own` give its rows: column -> value, or values; None: none."""
+    """A registered figure. `published` and `own` give its rows: column -> value, or values; None: none.
+
+    Of one's own rows it is given the measured ones, unless it asks for controls by `kind`.
+    """
 
     id: str
     shows: str
@@ -43,7 +46,7 @@ class Entry:
 
     def points(self, published: pd.DataFrame, own: pd.DataFrame) -> Points:
         """The rows of both tables that this figure draws."""
-        return Points(select(published, self.published), select(own, self.own))
+        return Points(select(published, self.published), select(own, self.own and {"kind": "measured"} | self.own))
 
 
 def select(table: pd.DataFrame, where: dict[str, Any] | None) -> pd.DataFrame:

@@ -4,9 +4,10 @@ import textwrap
 from collections.abc import Callable
 
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis import metrics, plots
+from analysis import control, metrics, plots
 from analysis.figures import Points, figure
 
 _SCALING = {
@@ -49,16 +50,34 @@ def _efficiency(over: str) -> Callable[[Points], Figure]:
         """Efficiency by throughput of the timed steps (top) and by wall time (bottom).
 
         Both are shares of the ideal against the smallest point. The wall time runs from the broadcast to the last timed
-        step: the cost that each run pays once counts too.
+        step: the cost that each run pays once counts too. Where nodes are emulated, their control is below: how fast a
+        node is among others, without allreduce, over how fast it is alone; the band is what the configuration allows.
         """
-        fig, panels = plots.canvas(2, 1, height_mm=108, sharex=True)
-        for axes, by in zip(panels, ("throughput", "wall time"), strict=True):
+        emulated = points.own["control_off"].notna().any()
+        fig, panels = plots.canvas(3 if emulated else 2, 1, height_mm=140 if emulated else 108, sharex=True)
+        for axes, by in zip(panels, ("throughput", "wall time"), strict=False):
             plots.draw(axes, plots.own_lines(points.own, by, "efficiency", over))
-            plots.doubling(axes, points.own[over], over if axes is panels[-1] else "")
             plots.fraction(axes, f"efficiency by {by}")
+        if emulated:
+            _control(panels[2], points.own, over)
+        for axes in panels:
+            plots.doubling(axes, points.own[over], over if axes is panels[-1] else "")
         return plots.legend(fig, plots.provenance(points.own))
 
     return draw
+
+
+def _control(axes: Axes, own: pd.DataFrame, over: str) -> None:
+    """How fast a node is among others, over how fast it is alone, both without allreduce, and the band allowed."""
+    bound = own["flat_within_fraction"].max()
+    axes.axhspan(1 - bound, 1 + bound, color="0.9", label=f"allowed to the control: {bound:.0%}")
+    lines = []
+    for (model, _), rows in own.groupby(["model", "series"], sort=False):
+        at = 1 + rows.groupby(over)["control_off"].first().dropna()
+        lines.append(plots.Line("", at.index.tolist(), at.tolist(), plots.colour(model), plots.OWN_MARKER, "-"))
+    plots.draw(axes, lines)
+    axes.set_ylim(min(0.7, axes.get_ylim()[0]), max(1.3, axes.get_ylim()[1]))
+    axes.set_ylabel("control / one node")
 
 
 def _phases(over: str) -> Callable[[Points], Figure]:
@@ -75,7 +94,7 @@ def _phases(over: str) -> Callable[[Points], Figure]:
         for axes, ((model, _), rows) in zip(panels, curves, strict=False):
             mean = rows.groupby([over, "quantity"])["value"].mean().unstack("quantity")
             parts = pd.DataFrame({label: _sum(mean, names) for label, (names, _) in _PHASES.items()})
-            shared = rows.groupby(over)["cores_shared"].any().tolist()
+            shared = control.lost(rows).groupby(rows[over]).any().tolist()
             plots.stacked(axes, parts, {label: shade for label, (_, shade) in _PHASES.items()}, shared)
             n = rows[rows["quantity"] == "job_s"].groupby(over)["repeat"].nunique()
             axes.set_xticks(range(len(parts)), [f"{x}" for x in parts.index])

@@ -38,13 +38,14 @@ def make_record(
     failure: record.Failure | None = None,
     epochs: list[Epoch] | None = None,
     losses: list[float] | None = None,
+    of_model: dict[str, object] | None = None,
     **config: object,
 ) -> RunRecord:
     """A run whose steps all took `step_s`, so that images_per_s is global_batch / step_s."""
     ranks = nodes * ranks_per_node
     values = {
         "experiment": experiment,
-        "model": {"name": model},
+        "model": of_model or {"name": model},
         "dataset": {"name": "synthetic"},
         "device": "cpu",
         "system": {"name": "laptop", "cores_per_node": 1},

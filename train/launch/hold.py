@@ -1,4 +1,4 @@
-"""Hold the nodes of a running job to their quotas while they measure: the launcher's side of train/limits.py."""
+"""Hold a job's nodes to their quotas, and their links to a rate, while they measure: see train/limits.py."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import psutil
 
 from train import limits, placement
+from train.launch import links
 from train.launch.job import Job
 from train.launch.quota import Groups, Means
 from train.record import NodeQuota
@@ -40,6 +41,8 @@ class Hold:
         if not limits.granted(folder).exists():
             if all(limits.asks(folder, rank).exists() for rank in ranks):
                 self._groups.limit(pids_of_nodes(self._job, processes), job_pid, self._cpus)
+                if self._job.networks:
+                    links.limit(self._job.networks, len(self._job.hosts), self._job.link_mbit_per_s)
                 limits.granted(folder).touch()
         elif not self.quotas and all(limits.done(folder, rank).exists() for rank in ranks):
             self.quotas = self._groups.lift()

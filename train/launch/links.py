@@ -39,8 +39,8 @@ def address(number: int) -> str:
     return f"198.18.{number // 250}.{number % 250 + 1}"
 
 
-def commands(name: str, nodes: int, mbit_per_s: float | None) -> list[list[str]]:
-    """The commands that make the namespaces and their links; None: links without a limit. Pure."""
+def commands(name: str, nodes: int) -> list[list[str]]:
+    """The commands that make the namespaces and their links. Pure."""
     middle = switch(name)
     made = [
         ["ip", "netns", "add", middle],
@@ -59,13 +59,27 @@ def commands(name: str, nodes: int, mbit_per_s: float | None) -> list[list[str]]
             ["ip", "-n", own, "addr", "add", f"{address(number)}/16", "dev", INTERFACE],
             ["ip", "-n", own, "link", "set", INTERFACE, "up"],
         ]
-        if mbit_per_s is not None:
-            limit = ["root", "tbf", "rate", f"{mbit_per_s:g}mbit", "burst", "128kb", "latency", "50ms"]
-            made += [
-                ["tc", "-n", middle, "qdisc", "add", "dev", port, *limit],
-                ["tc", "-n", own, "qdisc", "add", "dev", INTERFACE, *limit],
-            ]
     return made
+
+
+def limits(name: str, nodes: int, mbit_per_s: float) -> list[list[str]]:
+    """The commands that limit what every link carries in each direction. Pure."""
+    rule = ["root", "tbf", "rate", f"{mbit_per_s:g}mbit", "burst", "128kb", "latency", "50ms"]
+    ends = [end for i in range(nodes) for end in ((switch(name), f"port{i}"), (node(name, i), INTERFACE))]
+    return [["tc", "-n", within, "qdisc", "add", "dev", device, *rule] for within, device in ends]
+
+
+def _run(commands: list[list[str]]) -> None:
+    for command in commands:
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            raise OSError(done.returncode, done.stderr.strip(), " ".join(command))
+
+
+def limit(name: str, nodes: int, mbit_per_s: float | None) -> None:
+    """Limit the links from now on; None: leave them as they are. Raises OSError as `make` does."""
+    if mbit_per_s is not None:
+        _run(limits(name, nodes, mbit_per_s))
 
 
 def missing() -> str | None:
@@ -76,8 +90,8 @@ def missing() -> str | None:
     return f"{' and '.join(absent)} not found; on Debian: apt-get install iproute2" if absent else None
 
 
-def make(name: str, nodes: int, mbit_per_s: float | None) -> None:
-    """Make the networks; first remove what launchers that were killed have left.
+def make(name: str, nodes: int) -> None:
+    """Make the networks, without limits; first remove what launchers that were killed have left.
 
     Raises OSError with the command that failed, and its words.
     """
@@ -90,10 +104,7 @@ def make(name: str, nodes: int, mbit_per_s: float | None) -> None:
         hosts = _ETC / node(name, number) / "hosts"
         hosts.parent.mkdir(parents=True)
         hosts.write_text(f"127.0.0.1 localhost\n{address(number)} {socket.gethostname()}\n")
-    for command in commands(name, nodes, mbit_per_s):
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            raise OSError(done.returncode, done.stderr.strip(), " ".join(command))
+    _run(commands(name, nodes))
 
 
 def remove(name: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hydra.core.override_parser.types import Override
@@ -69,7 +69,24 @@ def _largest(experiment: DictConfig, asked: Mapping[str, Override]) -> int:
 
 
 # What every experiment on emulated nodes measures beside its points: whether nodes disturb each other.
-_CONTROL = {None: [], "without-allreduce": ["distribution.allreduce=false"]}
+_CONTROL = "distribution.allreduce=false"
+
+
+def _arms(experiment: DictConfig, emulated: bool, combination: Sequence[str]) -> dict[str | None, list[str]]:
+    """The arms of each combination of swept values: the experiment's own, else, of emulated nodes, the control.
+
+    In strong scaling the batch of a rank shrinks with the nodes, so each number of nodes has its own node alone.
+    """
+    if experiment.arms:
+        return {str(name): list(extra) for name, extra in dict(experiment.arms).items()}
+    if not emulated or not experiment.distribution.allreduce:
+        return {None: []}
+    arms: dict[str | None, list[str]] = {None: [], "without-allreduce": [_CONTROL]}
+    nodes = next(iter(_nodes(list(combination))), experiment.nodes)
+    if experiment.batch_per_rank is None and nodes > 1 and experiment.global_batch % nodes == 0:
+        share = experiment.global_batch // nodes
+        arms[f"alone-as-1-of-{nodes}"] = [_CONTROL, "nodes=1", f"global_batch={share}"]
+    return arms
 
 
 def _emulated(experiment: DictConfig, asked: Mapping[str, Override], largest: int, machine_cores: int) -> bool:
@@ -124,8 +141,6 @@ def expand(
         *(k for k, item in asked.items() if item.is_sweep_override() and k not in experiment.sweep),
     ]
 
-    otherwise = _CONTROL if emulated and experiment.distribution.allreduce else {None: []}
-    arms = {name: list(extra) for name, extra in dict(experiment.arms).items()} or otherwise
     if emulated and experiment.system.cpus_per_node is None:
         cpus = quota.per_node(machine_cores, largest, experiment.launcher.cores_fraction)
         plain.append(f"system.cpus_per_node={cpus}")
@@ -140,7 +155,7 @@ def expand(
     uneven: dict[str, DoesNotDivide] = {}
     compose_once = functools.cache(lambda *lines: compose_config(list(lines)))
     for combination in itertools.product(*(_choices_of(key, experiment, asked) for key in swept)):
-        for arm, extra in arms.items():
+        for arm, extra in _arms(experiment, emulated, combination).items():
             varied = [*combination, *extra]
             # Hydra takes a fifth of a second: it is asked once for each choice of files, not for each value.
             files = [line for line in varied if (CONF / line.partition("=")[0]).is_dir()]

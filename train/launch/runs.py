@@ -87,7 +87,7 @@ def launch(job: Job, timeout_s: int, means: quota.Means | None) -> tuple[Outcome
     if job.networks is None:
         return run(job, timeout_s, hold)
     try:
-        links.make(job.networks, len(job.hosts), job.link_mbit_per_s)
+        links.make(job.networks, len(job.hosts))
         return run(job, timeout_s, hold)
     finally:
         with interrupts_ignored():

@@ -1,8 +1,8 @@
 from train.launch import links
 
 
-def test_the_commands_for_a_node_with_a_slow_link():
-    made = [" ".join(command) for command in links.commands("kit7", 1, 100)]
+def test_the_commands_for_one_node():
+    made = [" ".join(command) for command in links.commands("kit7", 1)]
     assert made == [
         "ip netns add kit7-switch",
         "ip -n kit7-switch link set lo up",
@@ -15,14 +15,18 @@ def test_the_commands_for_a_node_with_a_slow_link():
         "ip -n kit7-switch link set port0 master kit0 up",
         "ip -n kit7-n0 addr add 198.18.0.1/16 dev kit0",
         "ip -n kit7-n0 link set kit0 up",
+    ]
+
+
+def test_a_limit_holds_at_both_ends_of_each_link():
+    assert [" ".join(command) for command in links.limits("kit7", 1, 100)] == [
         "tc -n kit7-switch qdisc add dev port0 root tbf rate 100mbit burst 128kb latency 50ms",
         "tc -n kit7-n0 qdisc add dev kit0 root tbf rate 100mbit burst 128kb latency 50ms",
     ]
 
 
-def test_without_a_limit_there_is_no_filter_and_every_node_has_its_address():
-    made = links.commands("kit7", 300, None)
-    assert not any(command[0] == "tc" for command in made)
+def test_every_node_has_its_address():
+    made = links.commands("kit7", 300)
     addresses = [command[5] for command in made if command[3:5] == ["addr", "add"]]
     assert addresses[1] == "198.18.0.1/16"
     assert addresses[251] == "198.18.1.1/16"

@@ -228,3 +228,18 @@ def test_the_network_sweep_measures_its_controls_once():
 def test_slow_links_need_quotas():
     with pytest.raises(ConfigError, match="need CPU quotas: no control groups"):
         expand(["experiment=network_sweep"], 2, no_quotas="no control groups")
+
+
+def test_in_strong_scaling_every_batch_has_a_node_of_its_own_alone():
+    points = expand(["experiment=strong_scaling", "model=alexnet_67", "nodes=4", "global_batch=16"], 2, no_quotas=None)
+    batches = [(p.name.removeprefix("alexnet-"), p.config.nodes, p.config.batch_per_rank) for p in points]
+    assert batches == [
+        ("nodes1", 1, 16),
+        ("nodes1-without-allreduce", 1, 16),
+        ("nodes2", 2, 8),
+        ("nodes2-without-allreduce", 2, 8),
+        ("nodes1-alone-as-1-of-2", 1, 8),
+        ("nodes4", 4, 4),
+        ("nodes4-without-allreduce", 4, 4),
+        ("nodes1-alone-as-1-of-4", 1, 4),
+    ]
