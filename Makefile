@@ -16,6 +16,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
 ##? LAUNCHER=NAME, CONTAINER=NAME   files of conf/launcher (HOSTS=a,b,c for ssh), conf/container
 ##? SYSTEM=NAME       a file of conf/system: what a node has, what its Slurm wants to know; SPLIT=1: a job a point
 ##? IMAGE=NAME        what CONTAINER= runs, where it is not the image that make image or make sif built
+##? ONLY=POINT        one point of the experiment, by the name that DRY_RUN=1 shows
 ##? FORCE=1           measure again what is measured: adds, replaces nothing
 ##? DRY_RUN=1         print the plan and the commands, start nothing
 ##? RESULTS=FOLDER    where the records go, and where the analysis reads them; results, unless given
@@ -73,7 +74,7 @@ clean-env: ## remove the virtual environment; results stay
 
 .PHONY: $(EXPERIMENTS)
 $(EXPERIMENTS): setup
-	@$(KIT) -m train.launch $(if $(call on,FORCE),--force) $(if $(call on,DRY_RUN),--dry-run) experiment=$(subst -,_,$@) $(OVERRIDES); \
+	@$(KIT) -m train.launch $(if $(call on,FORCE),--force) $(if $(call on,DRY_RUN),--dry-run) $(if $(ONLY),--only $(ONLY)) experiment=$(subst -,_,$@) $(OVERRIDES); \
 	  status=$$?; $(if $(call on,DRY_RUN)$(filter slurm,$(LAUNCHER)),,[ $$status = 2 ] || $(KIT) -m analysis summary $(subst -,_,$@) --draw $(RECORDS);) exit $$status
 
 .PHONY: status

@@ -221,7 +221,7 @@ def main() -> int:
     local_rank = placement.local_rank()
     part = parts.Part(Rank(rank, local_rank, 0, socket.gethostname(), [], None, {}, [], [], 0))
     failure: Failure | None = None
-    config: Config | None = None
+    joined: distribution.Distribution | None = None
     try:
         config = load(arguments.overrides)
         if not arguments.run_dir:
@@ -256,11 +256,11 @@ def main() -> int:
     part.rank.peak_memory_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     if arguments.run_dir:
         parts.write(arguments.run_dir, part)
-    elif config:
+    elif joined:  # ranks that have not met would each write a record of their own
         everyone = [part] if failure else joined.gather(part)
         if part.rank.rank == 0:
             record_by_hand(config, everyone)
-    if failure is None:
+    if joined and not failure:
         joined.leave()
     return 1 if failure else 0
 

@@ -55,7 +55,7 @@ def test_damage_ends_the_run_where_that_is_asked_for(fruit, tmp_path):
     status, output = train(2, fruit, tmp_path / "results", "dataset.on_damaged=error")
     assert status != 0
     assert "1 of 12 validation images damaged and left out: freshapples/0.png (empty). Mend it, or" in output
-    assert records(tmp_path / "results") == []
+    assert [record.status for record in records(tmp_path / "results")] == ["failed"]
 
 
 def test_ranks_that_find_different_files_stop(fruit, tmp_path):

@@ -94,7 +94,9 @@ def test_however_the_launcher_ends_no_process_stays(tmp_path: Path, number: sign
 
 def test_a_loss_that_is_no_number_stops_the_run_and_the_record_says_where(tmp_path: Path):
     status, output = run(
-        *launch_command(tmp_path, "nodes=2", "sweep.nodes=2", "optimizer.learning_rate=1e30", "measure.timed_steps=3")
+        *launch_command(
+            tmp_path, "nodes=2", "--only=tiny-nodes2", "optimizer.learning_rate=1e30", "measure.timed_steps=3"
+        )
     )
     assert status == 1
     (record,) = records(tmp_path)
@@ -127,7 +129,7 @@ def test_a_full_disk_is_said_and_leaves_no_record(tmp_path: Path):
 
 def test_digits_are_learnt_on_two_ranks(tmp_path: Path):
     command = launch_command(
-        tmp_path, "experiment=accuracy_digits", "nodes=2", "sweep.nodes=2", "measure.epochs=3", "batch_per_rank=32"
+        tmp_path, "experiment=accuracy_digits", "nodes=2", "--only=nodes2", "measure.epochs=3", "batch_per_rank=32"
     )
     status, output = run(*command, "model=digits_cnn", "global_batch=null", "tracking=wandb")
     assert status == 0, output
