@@ -10,7 +10,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
 ##? NODES=N           the largest number of nodes: measures the powers of two below it, and it
 ##? MODELS=a,b        files of conf/model
 ##? DEVICE=cpu|gpu    gpu: one rank a GPU, in an environment of its own
-##? DATASET=NAME      a file of conf/dataset; DATA_DIR=FOLDER where it lies
+##? DATASET=NAME      a file of conf/dataset; DATA_DIR=FOLDER where it lies, or goes; URL=, CHECKSUM= of data-fetch
 ##? MEASURE=NAME      quick: minutes; report: 10 warm-up and 100 timed steps, 5 repeats
 ##? REPEATS=N         launches of each point
 ##? LAUNCHER=NAME, CONTAINER=NAME   files of conf/launcher (HOSTS=a,b,c for ssh), conf/container
@@ -86,6 +86,11 @@ wandb-sync: setup ## upload the W&B runs that were written offline
 	@$(KIT) -m train.tracking sync "$(or $(RESULTS),results)"
 
 ##@ Data (docs/data.md)
+
+.PHONY: data-fetch
+data-fetch: setup ## download, verify and unpack a dataset, where its licence allows; else where to get it
+	@$(KIT) -m train.data_fetch $(or $(DATASET),cifar10) "$(or $(DATA_DIR),data/$(or $(DATASET),cifar10))" \
+	  $(if $(URL),--url "$(URL)") $(if $(CHECKSUM),--checksum $(CHECKSUM))
 
 .PHONY: data-check
 data-check: setup ## what a dataset's folder holds, what is missing or damaged, what differs from the published counts
