@@ -149,7 +149,12 @@ def check_cores(ranks: int) -> Check:
     text = f"{cores} usable, {ranks} ranks asked for"
     if cores >= ranks:
         return "cores", OK, text, ""
-    return "cores", WARNING, f"{text}: they would share", f"NODES={cores}, or a larger machine"
+    from train.launch import quota
+
+    quotas = quota.find()
+    if isinstance(quotas, quota.Means):
+        return "cores", OK, f"{text}: nodes are emulated by {quotas.words}", ""
+    return "cores", WARNING, f"{text}: they would share; no quotas: {quotas}", f"NODES={cores}, or a larger machine"
 
 
 def check_wandb() -> Check:
