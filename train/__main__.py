@@ -74,7 +74,7 @@ def train(
     import tensorflow as tf
     import tf_keras
 
-    from train import measure, step
+    from train import measure, step, weights
     from train.datasets import DATASETS
     from train.models import build
 
@@ -86,6 +86,9 @@ def train(
     tf_keras.utils.set_random_seed(config.seed)
     tf_keras.mixed_precision.set_global_policy(step.POLICIES[config.precision])
     model = build(config.model.name, config.model.image_size, config.dataset.channels, config.dataset.classes)
+    model = weights.start(model, config, load=joined.rank == 0)  # the others get them by the broadcast
+    if config.weights != weights.NONE and joined.rank == 0:
+        part.notes.append(weights.describe(config))
     optimizer = step.make_optimizer(config.optimizer, joined.size, config.precision, model, data.steps_per_epoch)
     clock.enter("broadcast")
     joined.broadcast([*model.variables, *optimizer.variables()])

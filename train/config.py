@@ -41,7 +41,17 @@ _NOT_MEASURED_OF = {
 # What most runs do not have: where it is not set, it is not counted, and what was measured before it came still counts.
 _MEASURED_WHERE_SET = {"launcher": ("separate_networks",), "system": ("cpus_per_node", "link_mbit_per_s")}
 # What a run that only sweeps allreduces does not use.
-_NOT_USED_BY_SWEEP = ("model", "dataset", "optimizer", "precision", "batch_per_rank", "global_batch", "seed", "measure")
+_NOT_USED_BY_SWEEP = (
+    "model",
+    "dataset",
+    "optimizer",
+    "precision",
+    "batch_per_rank",
+    "global_batch",
+    "seed",
+    "measure",
+    "weights",
+)
 
 ConfigStore.instance().store(name="schema", node=Config)
 
@@ -176,6 +186,8 @@ def resolved(config: Config) -> dict[str, Any]:
         del values[key]
     if config.allreduce_sweep is None:
         del values["allreduce_sweep"]
+    if config.weights == "none":
+        del values["weights"]
     if not config.dataset.files:
         for key in ("files", "data_dir", "on_damaged", "augmentation"):
             del values["dataset"][key]

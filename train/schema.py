@@ -5,6 +5,14 @@ from dataclasses import dataclass, field
 
 from train.models import MODELS
 
+# Models whose ImageNet weights tf_keras.applications has: its module, and the name there.
+PRETRAINED = {
+    "inceptionv3": ("inception_v3", "InceptionV3"),
+    "resnet101v2": ("resnet_v2", "ResNet101V2"),
+    "resnet50": ("resnet", "ResNet50"),
+    "vgg16": ("vgg16", "VGG16"),
+    "vgg19": ("vgg19", "VGG19"),
+}
 REMOTE = ("ssh", "slurm")  # launchers whose nodes are hosts of their own; else all nodes share this machine
 
 
@@ -367,6 +375,7 @@ class Config:
     global_batch: int | None
     seed: int
     results: str
+    weights: str = "none"  # to start from: none (random, from the seed) | imagenet | path of an HDF5 file
     assumed: list[str] = field(default_factory=list)  # keys that the report behind an experiment does not state
     allreduce_sweep: AllreduceSweep | None = None  # null: the run trains
     when_emulated: list[str] = field(default_factory=list)  # overrides that the experiment takes on fractions of a core
@@ -422,6 +431,19 @@ class Config:
             )
             self.measure.timed_steps = self.measure.total_steps // self.ranks
         _check(self.seed >= 0, "seed", self.seed, "must be 0 or more")
+        _check(
+            self.weights != "imagenet" or self.container.name == "none",
+            "weights",
+            self.weights,
+            "a container has no folder for them; give the path of a file, or container=none",
+        )
+        _check(
+            self.weights != "imagenet" or (self.model.name in PRETRAINED and self.dataset.channels == 3),
+            "weights",
+            self.weights,
+            f"there are some of three channels, for {', '.join(sorted(PRETRAINED))}; not for {self.model.name} with "
+            f"{self.dataset.channels}. Allowed are none, the path of a file of weights",
+        )
         if self.dataset.name == "synthetic":
             for key, epochs in (
                 ("measure.epochs", self.measure.epochs),

@@ -18,8 +18,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from train import environment, placement, tracking
-from train.launch import hosts, images, links, preflight, quota, slurm, submission
+from train import environment, folders, placement, tracking
+from train.launch import hosts, images, inputs, links, preflight, quota, slurm, submission
 from train.launch.commands import command
 from train.launch.job import make_job
 from train.launch.points import Point, expand
@@ -140,6 +140,12 @@ def _main(arguments: argparse.Namespace, console: Console) -> int:
     most = max((point.config.measure.repeats for point in points), default=0)
     planned = [Run(p, repeat) for repeat in range(most) for p in points if repeat < p.config.measure.repeats]
     run_on: Sequence[str] = first.launcher.hosts
+    if not arguments.dry_run and not (first.launcher.name == "slurm" and slurm.inside(os.environ)):
+        remaining = {
+            run.home: run.point for run in planned if arguments.force or not folders.completed(run.home, run.repeat)
+        }
+        for line in inputs.look(list(remaining.values())):
+            console.print(line, highlight=False, markup=False)
     if first.launcher.name == "slurm":
         planned = submission.in_order(planned, first.launcher.order)
         if not slurm.inside(os.environ):

@@ -84,6 +84,7 @@ def make_job(
         commit, dirty = environment.git_state()
         env |= {"KIT_IMAGE": str(config.container.image), "KIT_IMAGE_DIGEST": image_digest or ""}
         env |= {"KIT_GIT_COMMIT": commit or "", "KIT_GIT_DIRTY": "" if dirty is None else str(int(dirty))}
+    file_of_weights = config.weights if config.weights not in ("none", "imagenet") else None
     python = containers.PYTHON if contained else sys.executable
     return Job(
         ranks=config.ranks,
@@ -101,7 +102,7 @@ def make_job(
         container=config.container,
         shared=containers.Shared(
             kit=ROOT,
-            reads=(Path(config.dataset.data_dir).resolve(),) if config.dataset.data_dir else (),
+            reads=tuple(Path(path).resolve() for path in (config.dataset.data_dir, file_of_weights) if path),
             writes=(folder,),
             variables=(*environment.variables(), *env, *OF_EVERY_PROCESS),
             cores=() if own_hosts else tuple(placement.usable_cores()),

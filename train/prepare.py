@@ -1,0 +1,60 @@
+"""What must be there before ranks start: a dataset that can be read and is large enough, and pretrained weights.
+
+`python -m train.launch` runs it once for an experiment, in a process of its own because it loads TensorFlow:
+
+    python -m train.prepare dataset=fruit dataset.data_dir=/data/fruit nodes=2 weights=imagenet
+
+Prints what was found. The exit status is 0, or 2 where the ranks would fail; why stands on standard error.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+from train import weights
+from train.config import load
+from train.datasets import DATASETS
+from train.input.reader import Reader
+from train.schema import Config, ConfigError
+
+
+def prepare(config: Config) -> list[str]:
+    """Look for all that the ranks of a run read; what was found, in words. Raises ConfigError where they would fail."""
+    found = []
+    if config.dataset.files:
+        opened = DATASETS[config.dataset.name](config, 0)
+        assert isinstance(opened, Reader)
+        parts = opened.parts
+        found = [
+            f"{config.dataset.name} in {config.dataset.data_dir}: {parts.training.samples:,} training and "
+            f"{parts.validation.samples:,} validation samples",
+            *parts.notes,
+        ]
+    if config.weights != weights.NONE:
+        found.append(weights.find(config))
+    return found
+
+
+def main() -> int:
+    """Prepare for the run that the overrides name."""
+    parser = argparse.ArgumentParser(prog="python -m train.prepare", description=__doc__.splitlines()[0])
+    parser.add_argument("overrides", nargs="*", help="Hydra overrides, as those of python -m train")
+    arguments = parser.parse_args()
+    os.environ["TF_USE_LEGACY_KERAS"] = "1"
+    os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    try:
+        print("\n".join(prepare(load(arguments.overrides))))
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    status = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)  # taking TensorFlow apart costs a second
