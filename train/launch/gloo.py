@@ -12,7 +12,7 @@ import os
 
 from horovod.runner.common.util import hosts, secret, settings, timeout
 from horovod.runner.gloo_run import gloo_run
-from horovod.runner.util import remote
+from horovod.runner.util import network, remote
 
 from train import placement
 from train.launch.hosts import SSH_OPTIONS
@@ -39,7 +39,9 @@ def main() -> None:
     # Horovod has no setting for these: without them a host that falls silent is noticed after minutes.
     remote.SSH_COMMAND_PREFIX = " ".join(["ssh", *(f"-o {option}" for option in SSH_OPTIONS)])
     interface = arguments.interface or placement.interface_towards(names)
-    gloo_run(chosen, [interface], os.environ, placement.address_towards(names), arguments.command)
+    # Ranks in networks of their own are called localhost too, but reach the launcher only by the interface.
+    address = network.get_driver_ip([interface]) if arguments.interface else placement.address_towards(names)
+    gloo_run(chosen, [interface], os.environ, address, arguments.command)
 
 
 if __name__ == "__main__":

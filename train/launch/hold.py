@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import psutil
 
@@ -35,12 +35,15 @@ class Hold:
         self._groups = Groups(means, name, job.ranks // job.ranks_per_node)
         self.quotas: list[NodeQuota] = []
 
-    def look(self, processes: Iterable[psutil.Process], job_pid: int) -> None:
-        """Limit the nodes if all ranks wait for it, end that if all have measured. Raises OSError."""
+    def look(self, processes: Callable[[], Iterable[psutil.Process]], job_pid: int) -> None:
+        """Limit the nodes if all ranks wait for it, end that if all have measured. Raises OSError.
+
+        processes: asks for those of the job, which takes time that the nodes should not miss: only where needed.
+        """
         folder, ranks = self._job.folder, range(self._job.ranks)
         if not limits.granted(folder).exists():
             if all(limits.asks(folder, rank).exists() for rank in ranks):
-                self._groups.limit(pids_of_nodes(self._job, processes), job_pid, self._cpus)
+                self._groups.limit(pids_of_nodes(self._job, processes()), job_pid, self._cpus)
                 if self._job.networks:
                     links.limit(self._job.networks, len(self._job.hosts), self._job.link_mbit_per_s)
                 limits.granted(folder).touch()

@@ -108,7 +108,7 @@ def run(job: Job, timeout_s: float, hold: Hold | None = None) -> tuple[Outcome, 
             )
             while child.poll() is None:
                 if hold:
-                    hold.look(strays.of_job(job_id), child.pid)
+                    hold.look(lambda: strays.of_job(job_id), child.pid)
                 if time.perf_counter() - begin > timeout_s:
                     ended_by = "timeout"
                     break
