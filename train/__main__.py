@@ -15,14 +15,14 @@ import resource  # noqa: E402
 import socket  # noqa: E402
 import sys  # noqa: E402
 import traceback  # noqa: E402
-from datetime import UTC, datetime  # noqa: E402
 from pathlib import Path  # noqa: E402
 
-from train import distribution, folders, parts, placement, roll_call  # noqa: E402
-from train.config import config_hash, load, point_name, resolved  # noqa: E402
+from train import distribution, parts, placement, predictions, roll_call  # noqa: E402
+from train.by_hand import check_writable, write_record  # noqa: E402
+from train.config import load  # noqa: E402
 from train.limits import NO_LIMITS, Limits  # noqa: E402
 from train.phases import PhaseClock  # noqa: E402
-from train.record import RECORD_NAME, Failure, Rank, dumps, write_atomically  # noqa: E402
+from train.record import Failure, Rank  # noqa: E402
 from train.schema import Config, ConfigError  # noqa: E402
 
 
@@ -34,8 +34,10 @@ def measure(
     usable_cores: int,
     limits: Limits,
     gpu: str | None,
-) -> None:
+) -> predictions.Predictions | None:
     """Measure on this rank: training, or allreduces alone; what was measured goes into `part` as it comes.
+
+    Gives what the model answered at the end, where there is something to answer.
 
     Args:
         usable_cores: of this host, for the whole job: counted before this rank bound itself to its own.
@@ -60,15 +62,16 @@ def measure(
         from train import allreduce_sweep
 
         allreduce_sweep.run(config.allreduce_sweep, config.device, joined, clock, part)
-    else:
-        train(config, clock, part, joined, limits)
+        return None
+    return train(config, clock, part, joined, limits)
 
 
 def train(
     config: Config, clock: PhaseClock, part: parts.Part, joined: distribution.Distribution, limits: Limits
-) -> None:
+) -> predictions.Predictions | None:
     """Build, measure and evaluate on this rank; what it measured goes into `part` as it comes.
 
+    Gives what the model answered at the end, where there is something to answer.
     Raises ConfigError, NotFinite, or what TensorFlow and Horovod raise.
     """
     import tensorflow as tf
@@ -97,7 +100,14 @@ def train(
     train_step = step.make_train_step(model, optimizer, joined, config.optimizer.label_smoothing)
     if config.measure.epochs:
         measured = measure.train_epochs(
-            train_step, step.make_evaluation_step(model), model, data, config.measure.epochs, joined, clock
+            train_step,
+            step.make_evaluation_step(model),
+            model,
+            data,
+            config.measure.epochs,
+            joined,
+            clock,
+            ordered=config.dataset.ordered,
         )
     else:
         measured = measure.time_steps(
@@ -113,6 +123,7 @@ def train(
         part.weights_differ = distribution.weights_differ(joined, model.trainable_variables)
         if part.weights_differ:
             raise RuntimeError("the ranks hold different weights after training: gradients were not averaged")
+    return measured.predictions
 
 
 def start_tensorflow(config: Config, local_rank: int, threads: int, meeting: Path) -> tuple[str | None, str | None]:
@@ -173,40 +184,6 @@ def bind_cores(config: Config, local_rank: int) -> list[int]:
     return cores
 
 
-def record_by_hand(config: Config, everyone: list[parts.Part]) -> None:
-    """Write the record where no launcher does: rank 0 from the parts of all, or from its own where it failed.
-
-    The phase `exit` is not in it.
-    """
-    part = everyone[0]
-    digest, point = config_hash(config), point_name(config)
-    home = folders.point_folder(Path(config.results), config.experiment, point, digest)
-    repeat = 0
-    while folders.completed(home, repeat):
-        repeat += 1
-    folder, generation = folders.new_run(home, repeat)
-    job_s = sum(part.rank.phases_s.values())
-    record = parts.assemble(
-        everyone,
-        failure=None,
-        identity={
-            "experiment": config.experiment,
-            "point": point,
-            "repeat": repeat,
-            "generation": generation,
-            "config_hash": digest,
-            "config": resolved(config),
-            "command": ["python", "-m", "train", *sys.argv[1:]],
-        },
-        started_at=datetime.fromtimestamp(FIRST_LINE_AT, UTC).isoformat(timespec="seconds"),
-        job_s=job_s,
-        ended_at=0.0,
-        cores_shared=placement.shared_on_a_host((other.rank.host, other.rank.cores) for other in everyone),
-    )
-    write_atomically(folder / RECORD_NAME, dumps(record))
-    print(f"{folder / RECORD_NAME}: {record.summary or record.status}")
-
-
 def main() -> int:
     """Run one rank; the exit status is 0 only where it measured all that it was asked for."""
     parser = argparse.ArgumentParser(prog="python -m train", description=__doc__.splitlines()[0])
@@ -225,10 +202,11 @@ def main() -> int:
     part = parts.Part(Rank(rank, local_rank, 0, socket.gethostname(), [], None, {}, [], [], 0))
     failure: Failure | None = None
     joined: distribution.Distribution | None = None
+    answers: predictions.Predictions | None = None
     try:
         config = load(arguments.overrides)
         if not arguments.run_dir:
-            folders.check_writable(Path(config.results))
+            check_writable(Path(config.results))
         usable_cores = len(placement.usable_cores())
         part.rank.cores = bind_cores(config, local_rank)
         part.rank.gpu, gpu = start_tensorflow(
@@ -241,7 +219,9 @@ def main() -> int:
         part.rank.rank, part.rank.local_rank = joined.rank, joined.local_rank
         part.rank.node = joined.rank // config.ranks_per_node
         held = limits(config, arguments.run_dir, joined.rank)
-        measure(config, clock, part, joined, usable_cores, held, gpu)
+        answers = measure(config, clock, part, joined, usable_cores, held, gpu)
+        if answers and arguments.run_dir and joined.rank == 0:
+            part.attachments = predictions.write(arguments.run_dir, answers)
     except Exception as error:
         kind = "" if isinstance(error, ConfigError) else f"{type(error).__name__}: "
         failure = Failure(
@@ -262,7 +242,7 @@ def main() -> int:
     elif joined:  # ranks that have not met would each write a record of their own
         everyone = [part] if failure else joined.gather(part)
         if part.rank.rank == 0:
-            record_by_hand(config, everyone)
+            write_record(config, everyone, FIRST_LINE_AT, answers)
     if joined and not failure:
         joined.leave()
     return 1 if failure else 0

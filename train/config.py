@@ -29,7 +29,7 @@ CONF = Path(__file__).resolve().parent.parent / "conf"
 _NOT_MEASURED = ("experiment", "tracking", "results", "assumed")
 _NOT_MEASURED_OF = {
     "model": ("parameters", "activation_bytes_per_image"),
-    "dataset": ("data_dir",),
+    "dataset": ("data_dir", "ordered"),
     "measure": ("name", "repeats", "batch_per_rank", "global_batch", "total_steps"),
     "launcher": (
         *("timeout_s", "cores_fraction", "flat_within_fraction"),

@@ -1,11 +1,9 @@
 """Where a run's files stand: results/<experiment>/<point>/<hash8>/r<repeat>[.<generation>]/."""
 
 import re
-import tempfile
 from pathlib import Path
 
 from train.record import RECORD_NAME, RecordError, RunRecord, load
-from train.schema import ConfigError
 
 
 def point_folder(results: Path, experiment: str, point: str, config_hash: str) -> Path:
@@ -34,16 +32,6 @@ def completed(point: Path, repeat: int) -> RunRecord | None:
         if record.status == "complete":
             return record
     return None
-
-
-def check_writable(results: Path) -> None:
-    """Raise ConfigError where no record could be written below `results`: better now than after an hour."""
-    try:
-        results.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=results):
-            pass
-    except OSError as error:
-        raise ConfigError(f"results={results}: cannot be written ({error.strerror}); give another folder") from error
 
 
 def new_run(point: Path, repeat: int) -> tuple[Path, int]:

@@ -14,6 +14,7 @@ from train.datasets import Data
 from train.distribution import Distribution
 from train.limits import NO_LIMITS, Limits
 from train.phases import PhaseClock
+from train.predictions import Predictions
 from train.record import Epoch
 from train.step import EvaluationStep, TrainStep
 
@@ -38,6 +39,16 @@ class Measurement:
     step_times_s: list[float] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)  # of the timed steps, mean over ranks
     epochs: list[Epoch] = field(default_factory=list)
+    predictions: Predictions | None = None  # after the last epoch: counts of all ranks, examples of this one
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Means over the whole validation part: loss, accuracy, absolute error of the expected class."""
+
+    loss: float
+    accuracy: float
+    mean_absolute_error: float
 
 
 Batches = Iterator[tuple[tf.Tensor, tf.Tensor]]
@@ -143,6 +154,7 @@ def train_epochs(
     commit: Callable[[Progress], None] = _keep_nothing,
     commit_steps: int | None = None,
     step_times_s: list[float] | None = None,
+    ordered: bool = False,
 ) -> Measurement:
     """Train whole epochs, with accuracy on training and validation data after each. Raises NotFinite.
 
@@ -153,9 +165,11 @@ def train_epochs(
         commit: called with the progress after every `commit_steps` steps (None: never within an epoch), and after
             each epoch.
         step_times_s: the times of this rank's steps are added to it, also of those that a failure makes void.
+        ordered: the classes are numbers; the mean absolute error of their expectation is kept too.
     """
     times = [] if step_times_s is None else step_times_s
     traced = False
+    predictions: Predictions | None = None
     while len(progress.epochs) < epochs:
         batches = data.training(len(progress.epochs), progress.samples)
         while left := data.steps_left(progress.samples):
@@ -186,8 +200,10 @@ def train_epochs(
             )
             if count < left:
                 commit(progress)
-        validation = evaluate(evaluation_step, model, data, distribution)
-        if validation and not np.isfinite(validation[0]):
+        if len(progress.epochs) == epochs - 1:
+            predictions = Predictions.of(model.output_shape[-1], data.class_names)
+        validation = evaluate(evaluation_step, model, data, distribution, predictions)
+        if validation and not np.isfinite(validation.loss):
             raise NotFinite(progress.steps_before)  # the last update spoilt the weights
         done = Epoch(
             epoch=len(progress.epochs) + 1,
@@ -195,26 +211,38 @@ def train_epochs(
             duration_s=progress.duration_s,
             train_loss=progress.loss_sum / progress.steps,
             train_accuracy=progress.hits / progress.samples,
-            validation_loss=validation[0] if validation else None,
-            validation_accuracy=validation[1] if validation else None,
+            validation_loss=validation.loss if validation else None,
+            validation_accuracy=validation.accuracy if validation else None,
+            validation_mean_absolute_error=validation.mean_absolute_error if validation and ordered else None,
         )
         progress = Progress(epochs=(*progress.epochs, done), losses=progress.losses)
         commit(progress)
-    return Measurement(step_times_s=times, losses=list(progress.losses), epochs=list(progress.epochs))
+    return Measurement(
+        step_times_s=times, losses=list(progress.losses), epochs=list(progress.epochs), predictions=predictions
+    )
 
 
 def evaluate(
-    step: EvaluationStep, model: tf_keras.Model, data: Data, distribution: Distribution
-) -> tuple[float, float] | None:
-    """Mean loss and accuracy over the whole validation part, exact: every sample counts once. None where there is none.
+    step: EvaluationStep,
+    model: tf_keras.Model,
+    data: Data,
+    distribution: Distribution,
+    predictions: Predictions | None = None,
+) -> Validation | None:
+    """Means over the whole validation part, exact: every sample counts once. None where there is none.
 
     Moving statistics (batch normalisation) have drifted apart between ranks; they are averaged first, so that all
-    ranks evaluate the same model.
+    ranks evaluate the same model. What the model answers is added to `predictions`.
     """
     trainable = {id(variable) for variable in model.trainable_variables}
     distribution.average([v for v in model.variables if id(v) not in trainable and v.dtype.is_floating])
-    sums = np.zeros(3, np.float64)
+    sums = np.zeros(4, np.float64)
     for images, labels, weights in data.validation():
-        sums += step(images, labels, weights).numpy()
-    loss, correct, weight = distribution.sum(sums)
-    return (float(loss / weight), float(correct / weight)) if weight else None
+        batch, answers, probabilities = step(images, labels, weights)
+        sums += batch.numpy()
+        if predictions:
+            predictions.add(*(tensor.numpy() for tensor in (images, labels, weights, answers, probabilities)))
+    loss, correct, weight, error = distribution.sum(sums)
+    if predictions:
+        predictions.confusion = distribution.sum(predictions.confusion.astype(np.float64)).astype(np.int64)
+    return Validation(float(loss / weight), float(correct / weight), float(error / weight)) if weight else None

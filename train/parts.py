@@ -25,6 +25,7 @@ class Part:
     epochs: list[Epoch] = field(default_factory=list)
     weights_differ: bool | None = None
     notes: list[str] = field(default_factory=list)
+    attachments: dict[str, str] = field(default_factory=dict)
 
 
 _decoder = msgspec.json.Decoder(Part)
@@ -105,6 +106,7 @@ def assemble(
         weights_differ=first.weights_differ if first else None,
         notes=first.notes if first else [],
         node_quotas=list(node_quotas),
+        attachments=first.attachments if first else {},
     )
     record.summary = summary(record)
     return record

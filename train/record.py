@@ -147,6 +147,8 @@ class Epoch:
     train_accuracy: float
     validation_loss: float | None = None
     validation_accuracy: float | None = None
+    # Of the expected class, in classes, as years of age; None where the classes are no numbers.
+    validation_mean_absolute_error: float | None = None
 
 
 @dataclass
@@ -172,6 +174,7 @@ class RunRecord:
     weights_differ: bool | None = None  # trainable weights of any two ranks after training; None: not compared
     notes: list[str] = field(default_factory=list)  # what a reader of the numbers must know
     node_quotas: list[NodeQuota] = field(default_factory=list)  # where nodes are emulated
+    attachments: dict[str, str] = field(default_factory=dict)  # file beside this one -> its SHA-256
     summary: dict[str, float] = field(default_factory=dict)  # for people; analysis never reads it
     schema_version: int = SCHEMA_VERSION
     sha256: str = _UNSIGNED  # of this file with this field's digits set to 0

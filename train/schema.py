@@ -80,6 +80,7 @@ class Dataset:
     name: str
     classes: int
     channels: int
+    ordered: bool = False  # the classes are the whole numbers from 0, as ages: their expectation has an error
     validation_fraction: float = 0.0  # of the samples, split off by a fixed seed where the data comes unsplit
     training_samples: int | None = None  # at most so many, chosen by a fixed seed; null: all
     validation_samples: int | None = None

@@ -12,7 +12,7 @@ from train.schema import Optimizer as OptimizerSettings
 from train.schema import scaled_learning_rate
 
 TrainStep = Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
-EvaluationStep = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tf.Tensor]
+EvaluationStep = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor, tf.Tensor]]
 
 POLICIES = {"fp32": "float32", "bf16": "mixed_bfloat16", "fp16": "mixed_float16"}
 
@@ -98,14 +98,25 @@ def make_train_step(
 
 
 def make_evaluation_step(model: tf_keras.Model) -> EvaluationStep:
-    """A compiled step from images, labels and weights to sums over the batch, shape (3,): loss, correct, weight."""
+    """A compiled step from images, labels and weights to sums, the answers, and the probabilities of these, (batch,).
+
+    The sums over the batch, shape (4,): loss, correct, weight, and the absolute error of the expected class: the mean
+    of the class numbers, weighted with the probabilities of the classes (Rothe et al. 2018, section 3.3).
+    """
     cross_entropy = tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="none")
 
     @tf.function(autograph=False)
-    def evaluation_step(images: tf.Tensor, labels: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+    def evaluation_step(
+        images: tf.Tensor, labels: tf.Tensor, weights: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         logits = model(images, training=False)  # (batch, classes), float32
         losses = cross_entropy(labels, logits) * weights  # (batch,)
-        return tf.stack([tf.reduce_sum(losses), _correct(labels, logits, weights), tf.reduce_sum(weights)])
+        probabilities = tf.nn.softmax(logits)
+        expected = tf.linalg.matvec(probabilities, tf.range(logits.shape[-1], dtype=tf.float32))  # (batch,)
+        errors = tf.abs(expected - tf.cast(labels, tf.float32)) * weights
+        correct = _correct(labels, logits, weights)
+        sums = tf.stack([tf.reduce_sum(losses), correct, tf.reduce_sum(weights), tf.reduce_sum(errors)])
+        return sums, tf.argmax(logits, axis=-1, output_type=tf.int32), tf.reduce_max(probabilities, axis=-1)
 
     return evaluation_step
 

@@ -58,6 +58,7 @@ class TenSamples:
     """An epoch of five steps."""
 
     batch_per_rank = 2
+    class_names = ()
 
     def training(self, epoch, used=0):
         return iter([(None, None)] * self.steps_left(used))
@@ -73,7 +74,7 @@ def test_training_goes_on_from_any_commit_as_if_nothing_had_happened(clock):
     from train import measure
     from train.distribution import Alone
 
-    model = type("", (), {"trainable_variables": [], "variables": []})
+    model = type("", (), {"trainable_variables": [], "variables": [], "output_shape": (None, 2)})
     start, commits = measure.Progress(), []
 
     def train(values, progress=start, times=None):

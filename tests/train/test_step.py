@@ -119,8 +119,11 @@ def test_evaluation_leaves_padding_out(step):
 
     evaluation_step = step.make_evaluation_step(linear_model())
     images = tf.ones((3, 1, 1, 2))
-    sums = evaluation_step(images, tf.constant([0, 1, 0]), tf.constant([1.0, 1.0, 0.0]))
-    np.testing.assert_allclose(sums, [2 * math.log(2), 1, 2], rtol=1e-6)
+    sums, answers, probabilities = evaluation_step(images, tf.constant([0, 1, 0]), tf.constant([1.0, 1.0, 0.0]))
+    # Both classes at one half: the expected class is 0.5, half a class from either label.
+    np.testing.assert_allclose(sums, [2 * math.log(2), 1, 2, 2 * 0.5], rtol=1e-6)
+    np.testing.assert_array_equal(answers, [0, 0, 0])
+    np.testing.assert_allclose(probabilities, 0.5, rtol=1e-6)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])

@@ -20,6 +20,7 @@ class Data(Protocol):
     steps_per_epoch: int | None  # the same on every rank; None: there are no epochs
     dropped_samples: int  # of all ranks together, per epoch: less than one global batch
     fingerprint: str  # of the samples that were found: the ranks must agree; empty where each makes its own
+    class_names: Sequence[str]  # by label; empty where a class has no other name than its number
     notes: Sequence[str]  # what a reader of the results must know: what was left out, or damaged
 
     def training(self, epoch: int, used: int = 0) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:

@@ -43,7 +43,7 @@ def find(config: Config) -> reader.Parts:
         reader.Fact("images of the smallest class", int(per_class.min()), 80),
         reader.Fact("images of the largest class", int(per_class.max()), 827),
     ]
-    return reader.Parts(training, validation, facts, notes, damaged + also_damaged)
+    return reader.Parts(training, validation, facts, notes, damaged + also_damaged, classes)
 
 
 def open_caltech256(config: Config, rank: int) -> reader.Reader:

@@ -14,7 +14,8 @@ import numpy as np
 from train.input import files, reader
 from train.schema import Config, ConfigError
 
-_CLASSES = 10
+_NAMES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+_CLASSES = len(_NAMES)
 _PIXELS = 3 * 32 * 32
 _TRAINING = tuple(f"data_batch_{number}" for number in range(1, 6))
 _VALIDATION = ("test_batch",)
@@ -110,7 +111,7 @@ def find(config: Config) -> reader.Parts:
         reader.Fact("validation images", validation.samples, 10_000),
         reader.Fact("classes", len(np.unique(np.concatenate([training_labels, validation_labels]))), _CLASSES),
     ]
-    return reader.Parts(training, validation, facts, notes, damaged + also_damaged)
+    return reader.Parts(training, validation, facts, notes, damaged + also_damaged, _NAMES)
 
 
 def open_cifar10(config: Config, rank: int) -> reader.Reader:

@@ -36,7 +36,7 @@ def find(config: Config) -> reader.Parts:
         reader.Fact("test images", len(listed["test"].names), _PUBLISHED["test"]),
         reader.Fact("classes", len(classes), _CLASSES),
     ]
-    return reader.Parts(training, validation, facts, notes, damaged + also_damaged)
+    return reader.Parts(training, validation, facts, notes, damaged + also_damaged, classes)
 
 
 def open_fruit(config: Config, rank: int) -> reader.Reader:

@@ -18,6 +18,7 @@ class Synthetic:
     steps_per_epoch = None
     dropped_samples = 0
     fingerprint = ""
+    class_names: Sequence[str] = ()
     notes: Sequence[str] = ()
 
     def __init__(self, config: Config, rank: int) -> None:

@@ -49,6 +49,7 @@ class Parts:
     facts: list[Fact] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)  # what was left out, and why
     damaged: int = 0  # samples that should be there and cannot be read
+    class_names: Sequence[str] = ()  # by label; empty where a class has no other name than its number
 
 
 def failure(part: Part, position: int, numbers: np.ndarray) -> str | None:
@@ -141,6 +142,7 @@ class Reader:
         self.steps_per_epoch = samples // global_batch
         self.dropped_samples = samples - self.steps_per_epoch * global_batch
         self.fingerprint = fingerprint(parts.training.fingerprint, parts.validation.fingerprint)
+        self.class_names = parts.class_names
         self.notes = list(parts.notes)
         self._unreadable: dict[str, set[int]] = {"training": set(), "validation": set()}
 
