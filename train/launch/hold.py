@@ -51,5 +51,5 @@ class Hold:
             self.quotas = self._groups.lift()
 
     def remove(self) -> None:
-        """Remove the groups; the processes must be gone. Raises OSError."""
+        """Remove the groups; the processes must be gone."""
         self._groups.remove()

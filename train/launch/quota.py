@@ -92,7 +92,7 @@ def hierarchies(mountinfo: str, own: str) -> list[tuple[int, Path]]:
 
 
 def find() -> Means | str:
-    """How quotas can be had here, tried out; or why they cannot."""
+    """How quotas can be had here, tried out; or why they cannot. Removes what launchers that were killed have left."""
     if os.geteuid() == 0:
         reasons = []
         own = Path("/proc/self/cgroup"), Path("/proc/self/mountinfo")
@@ -102,6 +102,7 @@ def find() -> Means | str:
             means = Means(version, parent)
             try:
                 _try(means)
+                _sweep(means)
                 return means
             except OSError as error:
                 reasons.append(f"{error.filename or parent}: {error.strerror}")
@@ -125,8 +126,9 @@ def _try(means: Means) -> None:
     sleeper = subprocess.Popen([*means.prefix, "sleep", "10"], stderr=subprocess.DEVNULL)
     groups = Groups(means, f"kit{os.getpid()}-trial", 1)
     try:
-        if means.prefix:
-            time.sleep(0.2)  # until systemd-run has made its scope
+        own, end = Path("/proc/self/cgroup").read_text(), time.monotonic() + 5
+        while means.prefix and Path(f"/proc/{sleeper.pid}/cgroup").read_text() == own and time.monotonic() < end:
+            time.sleep(0.01)  # until systemd-run has made its scope
         groups.limit([[sleeper.pid]], sleeper.pid, 0.5)
     finally:
         sleeper.kill()
@@ -135,7 +137,7 @@ def _try(means: Means) -> None:
 
 
 class Groups:
-    """One control group a node of one job. Every method raises OSError naming the file that refuses."""
+    """One control group a node of one job. `limit` and `lift` raise OSError naming the file that refuses."""
 
     def __init__(self, means: Means, name: str, nodes: int) -> None:
         """Nothing is made before `limit`."""
@@ -202,12 +204,11 @@ class Groups:
                     folder.rmdir()
                 except OSError:
                     if time.monotonic() > end:
-                        raise
+                        return  # what was measured counts; `find` of the next launcher removes it
                     time.sleep(0.02)
 
 
-def sweep(means: Means) -> None:
-    """Remove the groups that launchers which were killed have left. Those in use stay."""
+def _sweep(means: Means) -> None:
     for base in means.parent.glob("kit[0-9]*-*") if means.parent else ():
         pid = base.name.removeprefix("kit").partition("-")[0]
         if not Path("/proc", pid).exists():

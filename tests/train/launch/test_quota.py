@@ -1,3 +1,7 @@
+import os
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -64,12 +68,25 @@ def test_where_groups_can_be_made(mountinfo, own, expected):
     assert quota.hierarchies(mountinfo, own) == [(version, Path(path)) for version, path in expected]
 
 
+def test_what_a_killed_launcher_left_is_removed():
+    means = quota.find()
+    if isinstance(means, str) or means.parent is None:
+        pytest.skip("no groups of root's own here")
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    left, in_use = means.parent / f"kit{dead.pid}-r0", means.parent / f"kit{os.getpid()}-r0"
+    try:
+        for group in (left, left / "node0", in_use):
+            group.mkdir()
+        quota.find()
+        assert not left.exists()
+        assert in_use.exists()
+    finally:
+        in_use.rmdir()
+
+
 @pytest.mark.slow
 def test_a_group_holds_a_process_to_its_quota():
-    import subprocess
-    import sys
-    import time
-
     means = quota.find()
     if isinstance(means, str):
         pytest.skip(means)
