@@ -16,6 +16,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from train import predictions
 from train.record import PHASES, RunRecord, find, load
 from train.schema import Tracking
 
@@ -120,6 +121,26 @@ def run_id(record: RunRecord) -> str:
     return record.sha256[:16]
 
 
+def _log_predictions(wandb: Any, run: Any, folder: Path, record: RunRecord) -> None:
+    """The confusion of classes as W&B's own chart, and a few images with what the model called them."""
+    if predictions.CONFUSION_NAME in record.attachments:
+        rows = [list(row.values()) for row in predictions.read(folder / predictions.CONFUSION_NAME)]
+        table = wandb.Table(
+            columns=["Actual", "Predicted", "nPredictions"], data=[[a, b, int(count)] for a, b, count in rows]
+        )
+        fields = {name: name for name in ("Actual", "Predicted", "nPredictions")}
+        run.log({"validation/confusion": wandb.plot_table("wandb/confusion_matrix/v1", table, fields)})
+    if predictions.EXAMPLES_NAME in record.attachments:
+        examples = [
+            wandb.Image(
+                str(folder / row["image"]),
+                caption=f"{row['label']}: called {row['predicted']} ({float(row['probability']):.2f})",
+            )
+            for row in predictions.read(folder / predictions.EXAMPLES_NAME)
+        ]
+        run.log({"validation/examples": examples})
+
+
 def _write_run(wandb: Any, record: RunRecord, path: Path, tracking: Tracking) -> None:
     folder = _mirror_folder(path)
     folder.mkdir(parents=True, exist_ok=True)
@@ -161,8 +182,11 @@ def _write_run(wandb: Any, record: RunRecord, path: Path, tracking: Tracking) ->
         for row in history(record):
             run.log(row)
         run.summary.update(summary(record))
+        _log_predictions(wandb, run, path.parent, record)
         artifact = wandb.Artifact(f"run-record-{run_id(record)}", type="run-record", metadata={"sha256": record.sha256})
         artifact.add_file(str(path), policy="immutable")  # records never change: no copy of it is needed
+        for name in record.attachments:
+            artifact.add_file(str(path.with_name(name)), policy="immutable")
         run.log_artifact(artifact)
     finally:
         run.finish(exit_code=0 if record.status == "complete" else 1)

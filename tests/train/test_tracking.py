@@ -8,11 +8,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import wandb_log
 from wandb.proto.wandb_internal_pb2 import Record
 
-from train import tracking
+from train import predictions, tracking
+from train.predictions import Predictions
 from train.record import Epoch, Failure, Rank, RunRecord, dumps, find, load
 from train.schema import Tracking
 
@@ -162,6 +164,36 @@ def test_record_file_is_the_artifact(mirrored: tuple[RunRecord, Path, list[Recor
     assert (artifact.type, file.path, file.size) == ("run-record", "record.json", path.stat().st_size)
     assert Path(file.local_path) == path
     assert json.loads(artifact.metadata) == {"sha256": record.sha256}
+
+
+def test_what_the_model_answered_is_a_chart_and_images(tmp_path: Path) -> None:
+    seen = Predictions.of(2, ("cat", "dog"))
+    labels, answers = np.array([0, 0, 1]), np.array([0, 1, 1])
+    seen.add(np.zeros((3, 4, 4, 1), np.float32), labels, np.ones(3, np.float32), answers, np.full(3, 0.75, np.float32))
+    record = run_record()
+    folder = tmp_path / record.experiment / record.point / record.config_hash[:8] / f"r{record.repeat}"
+    folder.mkdir(parents=True)
+    record.attachments = predictions.write(folder, seen)
+    folder.rename(tmp_path / "written")
+    path = put(tmp_path, record)
+    for name in record.attachments:
+        (tmp_path / "written" / name).rename(path.with_name(name))
+    assert tracking.mirror([path], WANDB) == []
+    (file,) = run_files(tmp_path)
+    messages = wandb_log.read(file)
+    (captions,) = [
+        row["validation/examples/captions"] for row in history(messages) if "validation/examples/captions" in row
+    ]
+    assert captions == ["cat: called cat (0.75)"]
+    (table,) = file.parent.rglob("*.table.json")
+    assert json.loads(table.read_text())["data"] == [["cat", "cat", 1], ["cat", "dog", 1], ["dog", "dog", 1]]
+    # The record's own artifact holds what it names.
+    (artifact,) = [
+        message.artifact
+        for message in messages
+        if message.WhichOneof("record_type") == "artifact" and message.artifact.type == "run-record"
+    ]
+    assert sorted(entry.path for entry in artifact.manifest.contents) == sorted(["record.json", *record.attachments])
 
 
 def test_failed_run_is_mirrored_as_failed_with_what_it_has(tmp_path: Path) -> None:
