@@ -42,7 +42,8 @@ def network_sweep(points: Points) -> Figure:
         rows = rows.sort_values("place")
         label = f"{plots.name(model)}, {rows['parameters'].iloc[0] / 1e6:.3g} M parameters, {plots.repeats(rows['n'])}"
         for axes, value in zip(panels, ("share", "exposed_s"), strict=True):
-            y, low, high = (rows[f"{value}{end}"].tolist() for end in ("", "_low", "_high"))
+            # No curve on a logarithmic axis has a place for 0 or less.
+            y, low, high = (rows[f"{value}{end}"].where(rows[value].gt(0)).tolist() for end in ("", "_low", "_high"))
             colour, mark = plots.colour(model), plots.OWN_MARKERS[nth % len(plots.OWN_MARKERS)]
             hollow = rows["lost"].tolist()
             plots.draw(axes, [Line(label, rows["place"].tolist(), y, colour, mark, "--", low, high, hollow)])
