@@ -79,7 +79,7 @@ def train(
 
     from train import measure, step, weights
     from train.datasets import DATASETS
-    from train.models import build
+    from train.models import build, freeze_below_classifier
 
     clock.enter("data")
     data = DATASETS[config.dataset.name](config, joined.rank)
@@ -89,6 +89,10 @@ def train(
     tf_keras.utils.set_random_seed(config.seed)
     tf_keras.mixed_precision.set_global_policy(step.POLICIES[config.precision])
     model = build(config.model.name, config.model.image_size, config.dataset.channels, config.dataset.classes)
+    if config.model.train_layers == "classifier":
+        freeze_below_classifier(model)
+        if config.weights == weights.NONE and joined.rank == 0:
+            part.notes.append("the layers below the classifier stay random: the accuracies mean nothing")
     model = weights.start(model, config, load=joined.rank == 0)  # the others get them by the broadcast
     if config.weights != weights.NONE and joined.rank == 0:
         part.notes.append(weights.describe(config))

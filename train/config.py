@@ -188,6 +188,8 @@ def resolved(config: Config) -> dict[str, Any]:
         del values["allreduce_sweep"]
     if config.weights == "none":
         del values["weights"]
+    if config.model.train_layers == "all":
+        del values["model"]["train_layers"]
     if not config.dataset.files:
         for key in ("files", "data_dir", "on_damaged", "augmentation"):
             del values["dataset"][key]

@@ -222,6 +222,13 @@ def train_epochs(
     )
 
 
+def moving_statistics(model: tf_keras.Model) -> list[tf.Variable]:
+    """The variables that training moves without a gradient; those of layers that are not trained stay as they are."""
+    layers = [layer for layer in model.submodules if isinstance(layer, tf_keras.layers.Layer) and layer.trainable]
+    single = [layer for layer in layers if not isinstance(layer, tf_keras.Model)]
+    return [variable for layer in single for variable in layer.non_trainable_variables if variable.dtype.is_floating]
+
+
 def evaluate(
     step: EvaluationStep,
     model: tf_keras.Model,
@@ -234,8 +241,7 @@ def evaluate(
     Moving statistics (batch normalisation) have drifted apart between ranks; they are averaged first, so that all
     ranks evaluate the same model. What the model answers is added to `predictions`.
     """
-    trainable = {id(variable) for variable in model.trainable_variables}
-    distribution.average([v for v in model.variables if id(v) not in trainable and v.dtype.is_floating])
+    distribution.average(moving_statistics(model))
     sums = np.zeros(4, np.float64)
     for images, labels, weights in data.validation():
         batch, answers, probabilities = step(images, labels, weights)

@@ -41,10 +41,12 @@ class Model:
     image_size: int  # pixels, height and width
     parameters: int  # trainable and not, at 1000 classes and 3 channels
     activation_bytes_per_image: int  # of one training step in fp32
+    train_layers: str = "all"  # all | classifier: the dense layers alone; those below stay as they start
 
     def __post_init__(self) -> None:
-        """Check the name and the input size."""
+        """Check the name, the input size and what is trained."""
         _check_choice("model.name", self.name, tuple(sorted(MODELS)))
+        _check_choice("model.train_layers", self.train_layers, ("all", "classifier"))
         _check(self.image_size >= 8, "model.image_size", self.image_size, "at least 8 pixels")
 
 

@@ -109,6 +109,27 @@ def test_the_hash_changes_with_what_is_measured_and_with_nothing_else():
         assert config_hash(load([other])) != base, other
 
 
+def test_what_is_trained_counts_where_it_is_not_all():
+    classifier = load(["model.train_layers=classifier"])
+    assert configuration.resolved(classifier)["model"]["train_layers"] == "classifier"
+    assert "train_layers" not in configuration.resolved(load([]))["model"]
+    assert config_hash(classifier) != config_hash(load([])) == config_hash(load(["model.train_layers=all"]))
+    with pytest.raises(ConfigError, match=r"model\.train_layers=last: allowed are all, classifier"):
+        load(["model.train_layers=last"])
+
+
+@pytest.mark.parametrize(
+    ("experiment", "measure", "weights", "trained"),
+    [("caltech256", "report", "imagenet", "classifier"), ("caltech256", "quick", "none", "classifier"),
+     ("fruit", "report", "imagenet", "all"), ("fruit", "quick", "none", "all")],
+)  # fmt: skip
+def test_report_004_fine_tunes_fruit_and_trains_only_the_classifier_of_caltech256(
+    experiment, measure, weights, trained
+):
+    config = load([f"experiment={experiment}", f"measure={measure}", "dataset.data_dir=/data"])
+    assert (config.weights, config.model.train_layers) == (weights, trained)
+
+
 def test_a_sweep_of_allreduces_doubles_and_does_not_depend_on_a_model():
     assert load(SWEEP).allreduce_sweep.sizes_bytes == [1024 * 2**k for k in range(20)]
     base = config_hash(load(SWEEP))
@@ -137,7 +158,7 @@ def test_what_a_report_does_not_state_is_marked_each_with_its_reason(experiment)
 
 def test_the_record_says_what_is_assumed():
     loaded = load(["experiment=fruit", "dataset.data_dir=/data"])
-    assert "model" in configuration.resolved(loaded)["assumed"]
+    assert {"model.name", "weights"} <= set(configuration.resolved(loaded)["assumed"])
     assert load(["experiment=fruit", "dataset.data_dir=/data", "dataset.augmentation=null"]).assumed
 
 

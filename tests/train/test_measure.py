@@ -74,7 +74,7 @@ def test_training_goes_on_from_any_commit_as_if_nothing_had_happened(clock):
     from train import measure
     from train.distribution import Alone
 
-    model = type("", (), {"trainable_variables": [], "variables": [], "output_shape": (None, 2)})
+    model = type("", (), {"submodules": [], "output_shape": (None, 2)})
     start, commits = measure.Progress(), []
 
     def train(values, progress=start, times=None):

@@ -11,7 +11,8 @@ import pytest
 import yaml
 
 import train.models
-from train.models import MODELS, build, find
+from train.config import load
+from train.models import MODELS, build, find, freeze_below_classifier
 
 pytestmark = pytest.mark.slow
 
@@ -256,3 +257,35 @@ def test_own_model_that_returns_no_logits(own_model):
     )
     with pytest.raises(ValueError, match=r"model\.name='flat': returns shape \(None, 8, 8, 1\).*\(None, 10\)"):
         build("flat", 8, 1, classes=10)
+
+
+@pytest.mark.parametrize("preprocessed", [False, True])
+def test_only_the_classifier_moves_where_it_alone_is_trained(preprocessed):
+    import numpy as np
+    import tf_keras
+
+    from train.distribution import Alone
+    from train.measure import moving_statistics
+    from train.step import make_optimizer, make_train_step
+
+    model = build("tiny", 8, channels=3, classes=2)
+    freeze_below_classifier(model)
+    if preprocessed:  # as with the weights of ImageNet: the model lies within another
+        images = tf_keras.layers.Input((8, 8, 3))
+        model = tf_keras.Model(images, model(2.0 * images))
+    before = [variable.numpy() for variable in model.variables]
+    assert [tuple(variable.shape) for variable in model.trainable_variables] == [(8, 2), (2,)]
+    optimizer = make_optimizer(load([]).optimizer, 1, "fp32", model, None)
+    images = np.random.default_rng(0).random((4, 8, 8, 3), np.float32)
+    make_train_step(model, optimizer, Alone())(images, np.array([0, 1, 1, 1]))
+    moved = [variable.name.split("/")[-1] for variable, was in zip(model.variables, before, strict=True)
+             if (variable.numpy() != was).any()]  # fmt: skip
+    assert moved == ["kernel:0", "bias:0"]
+    assert moving_statistics(model) == []
+
+
+def test_the_moving_statistics_of_layers_that_are_trained_drift():
+    from train.measure import moving_statistics
+
+    names = [variable.name for variable in moving_statistics(build("tiny", 8, channels=3, classes=2))]
+    assert [name.split("/")[-1] for name in names] == ["moving_mean:0", "moving_variance:0"]

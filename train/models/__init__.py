@@ -36,6 +36,17 @@ def find(folders: Iterable[str]) -> dict[str, Builder]:
 MODELS: dict[str, Builder] = find(__path__)
 
 
+def freeze_below_classifier(model: tf_keras.Model) -> None:
+    """Leave only the dense layers of a built `model` to be trained; all below stay as they are.
+
+    Batch normalisation among these takes its moving statistics, and does not move them (tf_keras, BatchNormalization).
+    """
+    import tf_keras
+
+    for layer in model.layers:
+        layer.trainable = isinstance(layer, tf_keras.layers.Dense)
+
+
 def build(name: str, image_size: int, channels: int, classes: int) -> tf_keras.Model:
     """The model `name`, with fresh weights.
 
