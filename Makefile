@@ -96,6 +96,11 @@ data-fetch: setup ## download, verify and unpack a dataset, where its licence al
 data-check: setup ## what a dataset's folder holds, what is missing or damaged, what differs from the published counts
 	@$(KIT) -m train.data_check dataset=$(or $(DATASET),cifar10) $(if $(DATA_DIR),"dataset.data_dir='$(DATA_DIR)'") $(ARGS)
 
+.PHONY: input-bench
+input-bench: setup ## is the input the limit? images/s of a core: decoding, resizing, the whole pipeline, the model
+	@$(KIT) -m train.input_bench device=$(DEVICE) $(if $(MODELS),model=$(MODELS)) $(if $(DATASET),dataset=$(DATASET)) \
+	  $(if $(DATA_DIR),"dataset.data_dir='$(DATA_DIR)'") $(if $(RESULTS),"results='$(RESULTS)'") $(ARGS)
+
 ##@ Analyse
 
 # The analysis needs only the light packages: they are set up where nothing else is there.

@@ -186,7 +186,11 @@ def _part(config: Config, records: Records, *, training: bool) -> reader.Part:
 
     names = [path.name for path in records.paths]
     return reader.Part(
-        len(records.offsets), load, records.name, reader.fingerprint(names or [""], records.counts, records.offsets)
+        len(records.offsets),
+        load,
+        records.name,
+        reader.fingerprint(names or [""], records.counts, records.offsets),
+        lambda position: _parse(_read(paths[file_of[position]], begins[position]))[0],
     )
 
 

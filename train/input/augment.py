@@ -29,16 +29,19 @@ def _column(numbers: tf.Tensor, name: str) -> tf.Tensor:
     return numbers[..., DRAWS.index(name)]
 
 
-def flip(images: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
-    """Mirror the images (batch, height, width, channels) whose draw is below one half."""
+def flip(image: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
+    """Mirror the image (height, width, channels) where its draw is below one half.
+
+    Alone, not in a batch: TensorFlow reverses the columns of one image with three channels twice as fast as those of a
+    batch, and choosing between two batches by `where` costs another fifteen times as much.
+    """
     import tensorflow as tf
 
-    mirrored = _column(numbers, "flip") < 0.5
-    return tf.where(mirrored[:, None, None, None], tf.reverse(images, [2]), images)
+    return tf.cond(_column(numbers, "flip") < 0.5, lambda: tf.reverse(image, [1]), lambda: image)
 
 
 def transforms(numbers: tf.Tensor, settings: Augmentation, height: int, width: int) -> tf.Tensor:
-    """Where each output pixel (x, y) is taken from, about the middle: shape (batch, 8), as ImageProjectiveTransformV3.
+    """Where each output pixel (x, y) is taken from, about the middle: shape (..., 8), as ImageProjectiveTransformV3.
 
     The source is (a0 x + a1 y + a2, b0 x + b1 y + b2). Zoomed in by z, neighbours lie 1/z source pixels apart. Shifts
     are whole pixels from -m to m, all equally likely, where m is the fraction of the size, rounded.
@@ -59,23 +62,23 @@ def transforms(numbers: tf.Tensor, settings: Augmentation, height: int, width: i
     return tf.stack([cosine, -sine, from_x, sine, cosine, from_y, zero, zero], axis=-1)
 
 
-def augment(images: tf.Tensor, numbers: tf.Tensor, settings: Augmentation) -> tf.Tensor:
-    """The images (batch, height, width, channels), float32, flipped, shifted, zoomed and rotated; the same shape."""
+def augment(image: tf.Tensor, numbers: tf.Tensor, settings: Augmentation) -> tf.Tensor:
+    """The image (height, width, channels), float32, flipped, shifted, zoomed and rotated; the same shape."""
     import tensorflow as tf
 
     if settings.flip:
-        images = flip(images, numbers)
+        image = flip(image, numbers)
     if settings.shift_fraction or settings.zoom_in_fraction or settings.rotation_degrees:
-        height, width = images.shape[1:3]
-        images = tf.raw_ops.ImageProjectiveTransformV3(
-            images=images,
-            transforms=transforms(numbers, settings, height, width),
+        height, width = image.shape[:2]
+        image = tf.raw_ops.ImageProjectiveTransformV3(
+            images=image[None],
+            transforms=transforms(numbers, settings, height, width)[None],
             output_shape=[height, width],
             fill_value=0.0,
             interpolation="BILINEAR",
             fill_mode={"nearest": "NEAREST", "zero": "CONSTANT"}[settings.fill],
-        )
-    return images
+        )[0]
+    return image
 
 
 def crop_window(numbers: tf.Tensor, smallest_area: float, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:

@@ -91,12 +91,19 @@ def part(config: Config, images: Images, notes: list[str], *, training: bool) ->
         paths = tf.constant([f"{whole.folder}/{name}" for name in whole.names], tf.string)
         labels = tf.constant(whole.labels, tf.int32)
 
+    def encoded(position: tf.Tensor) -> tf.Tensor:
+        return tf.io.read_file(paths[position])
+
     def load(position: tf.Tensor, numbers: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        return make(tf.io.read_file(paths[position]), numbers), labels[position]
+        return make(encoded(position), numbers), labels[position]
 
     return (
         reader.Part(
-            len(whole.names), load, whole.names.__getitem__, reader.fingerprint(whole.names or [""], whole.labels)
+            len(whole.names),
+            load,
+            whole.names.__getitem__,
+            reader.fingerprint(whole.names or [""], whole.labels),
+            encoded,
         ),
         len(damaged),
     )

@@ -29,6 +29,8 @@ class Part:
     load: Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
     name: Callable[[int], str]  # of the sample at a position, for people
     fingerprint: str  # the same where two ranks found the same samples
+    # position -> the encoded image, in a tf.data map; None: the samples lie in memory as pixels
+    encoded: Callable[[tf.Tensor], tf.Tensor] | None = None
 
 
 @dataclass(frozen=True)
@@ -102,11 +104,17 @@ def subset(part: Part, samples: int | None, notes: list[str], which: str) -> Par
     notes.append(f"{samples} of {part.samples} {which} samples, as dataset.{which}_samples says")
     with tf.device("CPU"):
         places = tf.constant(chosen, tf.int64)
+
+    def read(position: tf.Tensor) -> tf.Tensor:
+        assert part.encoded is not None
+        return part.encoded(places[position])
+
     return Part(
         samples,
         lambda position, numbers: part.load(places[position], numbers),
         lambda position: part.name(int(chosen[position])),
         fingerprint(part.fingerprint, chosen),
+        read if part.encoded else None,
     )
 
 
@@ -236,13 +244,12 @@ class Reader:
 
         def load(position: tf.Tensor, numbers: tf.Tensor, weight: tf.Tensor) -> tuple[tf.Tensor, ...]:
             image, label = part.load(position, numbers)
-            return tf.cast(image, tf.float32), tf.cast(label, tf.int32), weight, numbers
-
-        def finish(
-            images: tf.Tensor, labels: tf.Tensor, weight: tf.Tensor, numbers: tf.Tensor
-        ) -> tuple[tf.Tensor, ...]:
+            image = tf.cast(image, tf.float32)
             if settings:
-                images = augment.augment(images, numbers, settings)
+                image = augment.augment(image, numbers, settings)
+            return image, tf.cast(label, tf.int32), weight
+
+        def finish(images: tf.Tensor, labels: tf.Tensor, weight: tf.Tensor) -> tuple[tf.Tensor, ...]:
             if images.shape[1:3] != (size, size):
                 images = tf.image.resize(images, (size, size))
             return tf.ensure_shape(images / 255.0, (None, size, size, channels)), labels, weight

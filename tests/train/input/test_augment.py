@@ -12,21 +12,21 @@ NEUTRAL = dict.fromkeys(DRAWS, 0.5)
 
 def numbers(**drawn: float) -> tf.Tensor:
     """The draws of one sample, those that are not named in the middle."""
-    return tf.constant([[{**NEUTRAL, **drawn}[name] for name in DRAWS]], tf.float32)
+    return tf.constant([{**NEUTRAL, **drawn}[name] for name in DRAWS], tf.float32)
 
 
 def ramp(size: int = 5) -> np.ndarray:
-    """An image (1, size, size, 1) whose pixel at (y, x) is 10 y + x."""
-    return (10.0 * np.arange(size)[:, None] + np.arange(size)).astype(np.float32)[None, :, :, None]
+    """An image (size, size, 1) whose pixel at (y, x) is 10 y + x."""
+    return (10.0 * np.arange(size)[:, None] + np.arange(size)).astype(np.float32)[:, :, None]
 
 
 def augmented(image: np.ndarray, settings: Augmentation, **drawn: float) -> np.ndarray:
-    return augment(tf.constant(image), numbers(**drawn), settings).numpy()[0, :, :, 0]
+    return augment(tf.constant(image), numbers(**drawn), settings).numpy()[:, :, 0]
 
 
 def test_in_the_middle_of_all_draws_nothing_moves():
     settings = Augmentation(shift_fraction=0.4, rotation_degrees=30, flip=True)
-    assert augmented(ramp(), settings, zoom=0.0) == pytest.approx(ramp()[0, :, :, 0], abs=1e-4)
+    assert augmented(ramp(), settings, zoom=0.0) == pytest.approx(ramp()[:, :, 0], abs=1e-4)
 
 
 def test_flipped_below_one_half():
@@ -56,16 +56,16 @@ def test_zoomed_in_twice_every_second_pixel_is_between_two():
 
 def test_a_quarter_turn():
     turned = augmented(ramp(), Augmentation(rotation_degrees=90), rotation=1.0)
-    assert turned == pytest.approx(np.rot90(ramp()[0, :, :, 0], 1), abs=1e-4) or turned == pytest.approx(
-        np.rot90(ramp()[0, :, :, 0], -1), abs=1e-4
+    assert turned == pytest.approx(np.rot90(ramp()[:, :, 0], 1), abs=1e-4) or turned == pytest.approx(
+        np.rot90(ramp()[:, :, 0], -1), abs=1e-4
     )
 
 
 def test_windows_have_the_area_and_aspect_that_were_drawn():
     # 400 x 400; area drawn in the middle of 8 to 100 % = 54 %, square: side sqrt(0.54) x 400 = 293.9.
-    assert crop_window(numbers()[0], 0.08, 400, 400).numpy().tolist() == [53, 53, 294, 294]
+    assert crop_window(numbers(), 0.08, 400, 400).numpy().tolist() == [53, 53, 294, 294]
     # The smallest area, 8 % of 400 x 400 = 12800, at 4:3: 130.6 wide, 98.0 high, at the top left.
-    smallest = numbers(crop_area=0.0, crop_aspect=1.0, crop_x=0.0, crop_y=0.0)[0]
+    smallest = numbers(crop_area=0.0, crop_aspect=1.0, crop_x=0.0, crop_y=0.0)
     assert crop_window(smallest, 0.08, 400, 400).numpy().tolist() == [0, 0, 98, 131]
 
 
