@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 
-from analysis import allreduce, metrics, plots
+from analysis import allreduce, plots
 from analysis.figures import Points, figure
 from analysis.plots import Line
 
@@ -23,19 +23,22 @@ _LIMITS = {
 _OWN = {"experiment": "allreduce_bench"}
 
 
-def _lines(runs: pd.DataFrame, value: str, scale: float, cycles: list[float]) -> list[Line]:
-    """One line a backend, cycle time and series: mean over runs with its interval."""
+def _lines(shown: pd.DataFrame, runs: pd.DataFrame, value: str, scale: float) -> list[Line]:
+    """One line a backend, cycle time and series of `shown`, which stand among `runs`: mean, lowest, highest launch."""
+    cycles = sorted(runs["cycle_time_ms"].unique(), reverse=True)
+    key = ["operations", "cycle_time_ms", "series"]
     lines = []
-    for (operations, cycle_ms, _), of_line in runs.groupby(["operations", "cycle_time_ms", "series"]):
-        at = {int(str(size)): rows for size, rows in of_line.groupby("message_bytes")}
-        e = [metrics.scaled(metrics.estimate(rows[value].tolist()), scale) for rows in at.values()]
-        words = f"{_NAMES[str(operations)]}, cycle {cycle_ms:g} ms"
+    for (operations, cycle_ms, series), of_line in shown.groupby(key):
+        everywhere = runs[(runs[key] == [operations, cycle_ms, series]).all(axis=1)]
+        counts = everywhere.groupby(["ranks", "message_bytes"])["record"].nunique()
+        words = [f"{_NAMES[operations]}, cycle {cycle_ms:g} ms", plots.repeats(counts)]
+        sizes = of_line.groupby("message_bytes")
+        mean, low, high = ((sizes[value].agg(of) * scale).tolist() for of in ("mean", "min", "max"))
         lines.append(
             Line(
-                ", ".join([words, plots.repeats(x.n for x in e), *plots.told_apart(of_line, runs)]),
-                list(at), [x.value for x in e], _COLOURS[str(operations)], _MARKERS[str(operations)],
-                _STYLES[cycles.index(float(str(cycle_ms))) % len(_STYLES)], [x.low for x in e], [x.high for x in e],
-                [bool(rows["cores_shared"].any()) for rows in at.values()],
+                ", ".join([*words, *plots.told_apart(of_line, runs)]), list(sizes.groups), mean, _COLOURS[operations],
+                _MARKERS[operations], _STYLES[cycles.index(cycle_ms) % len(_STYLES)], low, high,
+                sizes["cores_shared"].any().tolist(),
             )
         )  # fmt: skip
     return lines
@@ -54,13 +57,11 @@ def _sizes(axes: Axes, sizes: pd.Series, label: str) -> None:
 def _panels(points: Points, value: str, scale: float, label: str) -> tuple[Figure, list[tuple[Axes, pd.DataFrame]]]:
     """A panel a number of ranks, with its lines; the axes, each with the rows of one's own table that it shows."""
     runs = allreduce.points(points.own)
-    cycles = sorted(runs["cycle_time_ms"].unique(), reverse=True)
     ranks = sorted(runs["ranks"].unique())
     fig, panels = plots.canvas(len(ranks), 1, height_mm=40 + 42 * len(ranks), sharex=True, sharey=True)
     shown = []
     for axes, number in zip(panels, ranks, strict=True):
-        of_panel = runs[runs["ranks"] == number]
-        plots.draw(axes, _lines(of_panel, value, scale, cycles))
+        plots.draw(axes, _lines(runs[runs["ranks"] == number], runs, value, scale))
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(LogLocator(10))
         axes.yaxis.set_minor_locator(NullLocator())
@@ -73,7 +74,7 @@ def _panels(points: Points, value: str, scale: float, label: str) -> tuple[Figur
 
 
 def _note(own: pd.DataFrame) -> str:
-    said = ["; ".join(own["machine"].unique()), "bars: 95 % interval over launches, none where n=1"]
+    said = ["; ".join(own["machine"].unique()), "marks: mean of the launches; bars: from the lowest to the highest"]
     if own["cores_shared"].any():
         said.append("hollow: more ranks than cores, no measurement of the backend")
     return "\n".join("\n".join(textwrap.wrap(line, 78)) for line in said)
