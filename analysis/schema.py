@@ -71,6 +71,7 @@ OWN_COLUMNS = (
     Column("cycle_time_ms", "number", above=0),
     Column("message_bytes", "integer", above=0),
     Column("step", "integer", minimum=0),  # counted from 1 over the whole run
+    Column("time_s", "integer", minimum=0),  # since the launch of the job
     Column("optimizer", "text"),
     Column("learning_rate", "number", minimum=0),  # of the whole job, scaled with its ranks
     Column("image_size", "integer", above=0),
@@ -145,6 +146,10 @@ QUANTITIES = {
     "parameters": _count,
     "model_bytes": Quantity("bytes"),
     "peak_memory_bytes": Quantity("bytes", zero=True),
+    "cpu_use_fraction": Quantity("fraction", zero=True),  # a clock's ticks can make it a little more than 1
+    "memory_bytes": Quantity("bytes"),
+    "gpu_use_fraction": _fraction,
+    "gpu_memory_bytes": Quantity("bytes", zero=True),
     "dataset_bytes": Quantity("bytes"),
     "dataset_images": _count,
     "dataset_train_images": _count,

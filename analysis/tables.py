@@ -14,6 +14,7 @@ import pandas as pd
 
 from analysis import TableError, control, schema
 from train import record as records
+from train import usage
 from train.record import Rank, RunRecord
 from train.schema import scaled_learning_rate
 
@@ -63,6 +64,7 @@ class _Value(NamedTuple):
     epoch: int | None = None
     message_bytes: int | None = None
     step: int | None = None
+    time_s: int | None = None
 
 
 @dataclass(frozen=True)
@@ -187,9 +189,18 @@ def _training(run: RunRecord, slowest: Rank) -> Iterator[_Value]:
         for name in ("train_accuracy", "validation_accuracy", "train_loss", "validation_loss"):
             if (value := getattr(epoch, name)) is not None:
                 yield _Value(name, value, epoch.epoch)
+    if run.epochs:  # what a job of timed steps used of its cores says little about training: its record keeps it
+        yield from _usage(run)
     if run.config["dataset"]["name"] != "synthetic" and not run.epochs:  # random images have nothing to learn
         for step, loss in enumerate(run.losses, 2 + len(slowest.warm_up_step_times_s)):
             yield _Value("step_loss", loss, step=step)
+
+
+def _usage(run: RunRecord) -> Iterator[_Value]:
+    for use in usage.over_time(run.ranks):
+        for name in ("cpu_use_fraction", "memory_bytes", "gpu_use_fraction", "gpu_memory_bytes"):
+            if (value := getattr(use, name)) is not None:
+                yield _Value(name, value, time_s=use.time_s)
 
 
 def _allreduces(run: RunRecord) -> Iterator[_Value]:

@@ -23,6 +23,7 @@ from train.config import load  # noqa: E402
 from train.limits import NO_LIMITS, Limits  # noqa: E402
 from train.phases import PhaseClock  # noqa: E402
 from train.record import Failure, Rank  # noqa: E402
+from train.sampler import Sampler  # noqa: E402
 from train.schema import Config, ConfigError  # noqa: E402
 
 
@@ -199,7 +200,8 @@ def main() -> int:
         log = os.open(parts.log_path(arguments.run_dir, rank), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         os.dup2(log, sys.stdout.fileno())
         os.dup2(log, sys.stderr.fileno())
-    clock = PhaseClock(float(os.environ.get("KIT_JOB_STARTED_AT", FIRST_LINE_AT)), str(rank))
+    started_at = float(os.environ.get("KIT_JOB_STARTED_AT", FIRST_LINE_AT))
+    clock = PhaseClock(started_at, str(rank))
     clock.enter("import", at=FIRST_LINE_AT)
 
     local_rank = placement.local_rank()
@@ -207,6 +209,7 @@ def main() -> int:
     failure: Failure | None = None
     joined: distribution.Distribution | None = None
     answers: predictions.Predictions | None = None
+    sampler: Sampler | None = None
     try:
         config = load(arguments.overrides)
         if not arguments.run_dir:
@@ -218,6 +221,8 @@ def main() -> int:
         )
         if config.distribution.backend == "horovod":
             import horovod.tensorflow  # noqa: F401
+        if config.measure.usage_period_s:  # before the ranks meet: some MPIs forbid new processes afterwards
+            sampler = Sampler(config.measure.usage_period_s, gpu)
         clock.enter("init")
         joined = distribution.join(config)
         part.rank.rank, part.rank.local_rank = joined.rank, joined.local_rank
@@ -238,6 +243,8 @@ def main() -> int:
         print(f"rank {rank} on {part.rank.host} failed in phase {clock.phase}: {failure.reason}", file=sys.stderr)
         if not isinstance(error, ConfigError):
             traceback.print_exc()
+    if sampler:
+        part.rank.usage = sampler.stop(started_at)
     part.failure = failure
     part.rank.phases_s = clock.stop()
     part.rank.peak_memory_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

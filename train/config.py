@@ -30,7 +30,7 @@ _NOT_MEASURED = ("experiment", "tracking", "results", "assumed")
 _NOT_MEASURED_OF = {
     "model": ("parameters", "activation_bytes_per_image"),
     "dataset": ("data_dir", "ordered"),
-    "measure": ("name", "repeats", "batch_per_rank", "global_batch", "total_steps"),
+    "measure": ("name", "repeats", "batch_per_rank", "global_batch", "total_steps", "usage_period_s"),
     "launcher": (
         *("timeout_s", "cores_fraction", "flat_within_fraction"),
         *("hosts", "order", "split", "assumed_run_s", "time_limit_s"),

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from train import usage
 from train.record import Environment, Epoch, Failure, NodeQuota, Rank, RunRecord
 
 
@@ -125,6 +126,7 @@ def summary(record: RunRecord) -> dict[str, float]:
         }
     steps = len(record.ranks[0].step_times_s)
     numbers = {"timed_s": timed_s, "images_per_s": record.config["global_batch"] * steps / timed_s}
+    numbers |= usage.summary(record.ranks)
     if record.epochs and record.epochs[-1].validation_accuracy is not None:
         numbers["validation_accuracy"] = record.epochs[-1].validation_accuracy
     return numbers

@@ -77,6 +77,17 @@ class Transfer:
 
 
 @dataclass
+class Usage:
+    """What a rank used, sample by sample; all lists are of one length."""
+
+    at_s: list[float] = field(default_factory=list)  # since the launch of the job
+    cpu_s: list[float] = field(default_factory=list)  # CPU time of all its threads since it began
+    memory_bytes: list[int] = field(default_factory=list)  # resident
+    gpu_fraction: list[float | None] = field(default_factory=list)  # of the time, in which a kernel ran; null: no GPU
+    gpu_memory_bytes: list[int | None] = field(default_factory=list)  # of the whole GPU
+
+
+@dataclass
 class NodeQuota:
     """The share of the machine that a node was held to while it measured, and how often it met it: kernel's numbers."""
 
@@ -105,6 +116,7 @@ class Rank:
     peak_memory_bytes: int
     allreduces: list[AllreduceTimes] = field(default_factory=list)  # of a sweep over message sizes, ascending
     transfers: list[Transfer] = field(default_factory=list)  # what link and memory carry, measured in the same run
+    usage: Usage | None = None  # None: not sampled
 
 
 @dataclass

@@ -181,6 +181,7 @@ class Measure:
     global_batch: int  # what experiments that keep the global batch take
     total_steps: int | None = None  # shared out: timed_steps = total_steps // ranks
     epochs: int = 0  # above 0: train that many passes over the data instead of timed_steps
+    usage_period_s: float | None = 1.0  # between two samples of a rank's CPU, memory and GPU use; null: none
 
     def __post_init__(self) -> None:
         """Check ranges."""
@@ -188,6 +189,13 @@ class Measure:
         _check(self.timed_steps >= 1, "measure.timed_steps", self.timed_steps, "must be 1 or more")
         _check(self.repeats >= 1, "measure.repeats", self.repeats, "must be 1 or more")
         _check(self.epochs >= 0, "measure.epochs", self.epochs, "must be 0 or more")
+        period_s = self.usage_period_s
+        _check(
+            period_s is None or 0.1 <= period_s < math.inf,
+            "measure.usage_period_s",
+            period_s,
+            "must be 0.1 s or more, or null for no samples",
+        )
 
 
 @dataclass

@@ -16,7 +16,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from train import predictions
+from train import predictions, usage
 from train.record import PHASES, RunRecord, find, load
 from train.schema import Tracking
 
@@ -93,14 +93,15 @@ def sync(results: Path) -> int:
 
 
 def history(record: RunRecord) -> list[dict[str, float]]:
-    """The rows that W&B plots: one per timed step (time in s, of the slowest rank), then one per epoch."""
+    """The rows that W&B plots: one per timed step (time in s, of the slowest rank), per epoch, per second."""
     step_times_s = [max(times) for times in zip(*(rank.step_times_s for rank in record.ranks), strict=False)]
     steps = [
         {"timed/step": step, "timed/step_time_s": time_s, "timed/loss": loss}
         for step, (time_s, loss) in enumerate(zip_longest(step_times_s, record.losses))
     ]
     epochs = [{f"epochs/{key}": value for key, value in asdict(epoch).items()} for epoch in record.epochs]
-    return [{key: value for key, value in row.items() if value is not None} for row in steps + epochs]
+    used = [{f"usage/{key}": value for key, value in asdict(use).items()} for use in usage.over_time(record.ranks)]
+    return [{key: value for key, value in row.items() if value is not None} for row in steps + epochs + used]
 
 
 def summary(record: RunRecord) -> dict[str, Any]:
@@ -177,7 +178,7 @@ def _write_run(wandb: Any, record: RunRecord, path: Path, tracking: Tracking) ->
         ),
     )
     try:
-        for axis in ("timed/step", "epochs/epoch"):
+        for axis in ("timed/step", "epochs/epoch", "usage/time_s"):
             run.define_metric(f"{axis.partition('/')[0]}/*", step_metric=axis)
         for row in history(record):
             run.log(row)

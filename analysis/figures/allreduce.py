@@ -28,16 +28,17 @@ def _lines(shown: pd.DataFrame, runs: pd.DataFrame, value: str, scale: float) ->
     cycles = sorted(runs["cycle_time_ms"].unique(), reverse=True)
     key = ["operations", "cycle_time_ms", "series"]
     lines = []
-    for (operations, cycle_ms, series), of_line in shown.groupby(key):
-        everywhere = runs[(runs[key] == [operations, cycle_ms, series]).all(axis=1)]
+    for names, of_line in shown.groupby(key):
+        everywhere = runs[(runs[key] == list(names)).all(axis=1)]
+        operations, cycle_ms = str(names[0]), names[1]
         counts = everywhere.groupby(["ranks", "message_bytes"])["record"].nunique()
         words = [f"{_NAMES[operations]}, cycle {cycle_ms:g} ms", plots.repeats(counts)]
         sizes = of_line.groupby("message_bytes")
         mean, low, high = ((sizes[value].agg(of) * scale).tolist() for of in ("mean", "min", "max"))
         lines.append(
             Line(
-                ", ".join([*words, *plots.told_apart(of_line, runs)]), list(sizes.groups), mean, _COLOURS[operations],
-                _MARKERS[operations], _STYLES[cycles.index(cycle_ms) % len(_STYLES)], low, high,
+                ", ".join([*words, *plots.told_apart(of_line, runs)]), [int(str(size)) for size in sizes.groups], mean,
+                _COLOURS[operations], _MARKERS[operations], _STYLES[cycles.index(cycle_ms) % len(_STYLES)], low, high,
                 sizes["cores_shared"].any().tolist(),
             )
         )  # fmt: skip
