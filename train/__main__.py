@@ -17,7 +17,7 @@ import sys  # noqa: E402
 import traceback  # noqa: E402
 from pathlib import Path  # noqa: E402
 
-from train import distribution, parts, placement, predictions, roll_call  # noqa: E402
+from train import distribution, folders, parts, placement, predictions, roll_call  # noqa: E402
 from train.by_hand import check_writable, write_record  # noqa: E402
 from train.config import load  # noqa: E402
 from train.limits import NO_LIMITS, Limits  # noqa: E402
@@ -35,6 +35,7 @@ def measure(
     usable_cores: int,
     limits: Limits,
     gpu: str | None,
+    run_dir: Path | None,
 ) -> predictions.Predictions | None:
     """Measure on this rank: training, or allreduces alone; what was measured goes into `part` as it comes.
 
@@ -43,6 +44,7 @@ def measure(
     Args:
         usable_cores: of this host, for the whole job: counted before this rank bound itself to its own.
         gpu: which one of this host this rank has, if any.
+        run_dir: the run's folder, where a launcher made one.
 
     Raises ConfigError where ranks are in the wrong place, and what `train` and `allreduce_sweep.run` raise.
     """
@@ -64,11 +66,16 @@ def measure(
 
         allreduce_sweep.run(config.allreduce_sweep, config.device, joined, clock, part)
         return None
-    return train(config, clock, part, joined, limits)
+    return train(config, clock, part, joined, limits, run_dir)
 
 
 def train(
-    config: Config, clock: PhaseClock, part: parts.Part, joined: distribution.Distribution, limits: Limits
+    config: Config,
+    clock: PhaseClock,
+    part: parts.Part,
+    joined: distribution.Distribution,
+    limits: Limits,
+    run_dir: Path | None,
 ) -> predictions.Predictions | None:
     """Build, measure and evaluate on this rank; what it measured goes into `part` as it comes.
 
@@ -78,7 +85,7 @@ def train(
     import tensorflow as tf
     import tf_keras
 
-    from train import measure, step, weights
+    from train import checkpoint, measure, step, weights
     from train.datasets import DATASETS
     from train.models import build, freeze_below_classifier
 
@@ -98,8 +105,25 @@ def train(
     if config.weights != weights.NONE and joined.rank == 0:
         part.notes.append(weights.describe(config))
     optimizer = step.make_optimizer(config.optimizer, joined.size, config.precision, model, data.steps_per_epoch)
+    variables = [*model.variables, *optimizer.variables()]
+    progress = measure.Progress()
+    kept = folders.checkpoints(run_dir) if run_dir and config.measure.epochs else None
+    if kept:
+        clock.enter("checkpoint")
+        if joined.rank == 0:
+            progress, found = checkpoint.restore(kept, variables, data.fingerprint)
+            part.notes += found
+        progress = joined.gather(progress)[0]
+
+    def commit(done: measure.Progress) -> None:
+        """After the last epoch there is nothing left to go on with."""
+        if kept and len(done.epochs) < config.measure.epochs:
+            clock.enter("checkpoint")
+            if joined.rank == 0:
+                checkpoint.save(kept, done, variables, data.fingerprint)
+
     clock.enter("broadcast")
-    joined.broadcast([*model.variables, *optimizer.variables()])
+    joined.broadcast(variables)
     tf.test.experimental.sync_devices()
 
     train_step = step.make_train_step(model, optimizer, joined, config.optimizer.label_smoothing)
@@ -112,6 +136,8 @@ def train(
             config.measure.epochs,
             joined,
             clock,
+            progress=progress,
+            commit=commit,
             ordered=config.dataset.ordered,
         )
     else:
@@ -228,7 +254,7 @@ def main() -> int:
         part.rank.rank, part.rank.local_rank = joined.rank, joined.local_rank
         part.rank.node = joined.rank // config.ranks_per_node
         held = limits(config, arguments.run_dir, joined.rank)
-        answers = measure(config, clock, part, joined, usable_cores, held, gpu)
+        answers = measure(config, clock, part, joined, usable_cores, held, gpu, arguments.run_dir)
         if answers and arguments.run_dir and joined.rank == 0:
             part.attachments = predictions.write(arguments.run_dir, answers)
     except Exception as error:

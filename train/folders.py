@@ -16,6 +16,11 @@ def run_folder(point: Path, repeat: int, generation: int) -> Path:
     return point / (f"r{repeat}" if generation == 1 else f"r{repeat}.{generation}")
 
 
+def checkpoints(run: Path) -> Path:
+    """Where a run keeps its checkpoints: beside its folder, where its next generation finds them."""
+    return run.with_name(f"checkpoints-{run.name.split('.')[0]}")
+
+
 def generations(point: Path, repeat: int) -> list[int]:
     """The generations of a repeat that have a folder, ascending."""
     found = [re.fullmatch(rf"r{repeat}(?:\.(\d+))?", path.name) for path in point.glob(f"r{repeat}*")]

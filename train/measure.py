@@ -191,7 +191,7 @@ def train_epochs(
             hits = sum(float(value) for value in correct + more_correct)
             progress = replace(
                 progress,
-                losses=(*progress.losses, *means[len(losses) :]),
+                losses=(*progress.losses, *(means if progress.steps_before else means[len(losses) :])),
                 steps=progress.steps + count,
                 samples=progress.samples + count * data.batch_per_rank * distribution.size,
                 loss_sum=progress.loss_sum + sum(means),

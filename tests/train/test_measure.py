@@ -94,6 +94,6 @@ def test_training_goes_on_from_any_commit_as_if_nothing_had_happened(clock):
     times = [0.5]
     rest = train((8.0, 9.0, 10.0), commits[3], times)
     assert [(e.steps, e.train_loss) for e in rest.epochs] == [(5, 3), (5, 8)]
-    assert rest.losses == [2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 9.0, 10.0]
+    assert rest.losses == whole.losses
     assert len(times) == 3
     assert times[0] == 0.5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -115,6 +116,8 @@ def measure(planned: Run, where: Where) -> RunRecord:
     write_atomically(folder / RECORD_NAME, dumps(record))
     if interruption:
         raise interruption
+    if record.status == "complete":
+        shutil.rmtree(folders.checkpoints(folder), ignore_errors=True)
     return record
 
 
@@ -163,6 +166,8 @@ def run_all(planned: list[Run], where: Where, force: bool, console: Console) -> 
         bar = progress.add_task("", total=len(todo), left="")
         for number, item in enumerate(todo):
             progress.update(bar, description=item.label, left=time_left(todo[number:], known))
+            if force:  # from the beginning
+                shutil.rmtree(folders.checkpoints(folders.run_folder(item.home, item.repeat, 1)), ignore_errors=True)
             try:
                 record = measure(item, where)
             except OSError as error:

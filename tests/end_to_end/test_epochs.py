@@ -1,0 +1,56 @@
+"""Training over epochs, as a user starts it: what it evaluates does not depend on the ranks, nor on interruptions."""
+
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+from kit import anything, records, run, start, wait_for
+
+pytestmark = pytest.mark.end_to_end
+
+# Relative. Summed in another order, a float32 differs by 6e-8, and later steps hand that on: no more than that.
+TOLERANCE = 1e-5
+
+
+def training(results: Path, nodes: int, *overrides: str) -> list[str]:
+    """One point of `make accuracy-digits`, of a network without dropout: its random numbers are in no checkpoint."""
+    options = ("model=digits_plain", "tracking=none", f"results={results}", f"nodes={nodes}", f"--only=nodes{nodes}")
+    return [sys.executable, "-m", "train.launch", "experiment=accuracy_digits", *options, *overrides]
+
+
+def test_an_interrupted_run_goes_on_past_a_damaged_checkpoint_and_ends_with_the_same_history(tmp_path: Path):
+    epochs = "measure.epochs=12"
+    status, output = run(*training(tmp_path / "whole", 2, epochs))
+    assert status == 0, output
+    (whole,) = records(tmp_path / "whole")
+    assert list(tmp_path.rglob("epoch-*")) == []  # a complete run needs none
+
+    parted = tmp_path / "parted"
+    launcher = start(*training(parted, 2, epochs))
+    wait_for(lambda: len(found := sorted(parted.rglob("epoch-*.npz"))) == 2 and found[0].name >= "epoch-00003.npz")
+    launcher.send_signal(signal.SIGINT)
+    output, _ = launcher.communicate(timeout=60)
+    assert launcher.returncode == 128 + signal.SIGINT, output
+    assert anything(parted) == []
+    older, newest = sorted(parted.rglob("epoch-*.npz"))
+    done = int(older.stem.removeprefix("epoch-"))
+    newest.write_bytes(newest.read_bytes()[:5000])
+
+    status, output = run(*training(parted, 2, epochs))
+    assert status == 0, output
+    interrupted, rest = records(parted)
+    assert (interrupted.status, rest.status, rest.generation) == ("failed", "complete", 2)
+    assert f"{newest}: damaged" in rest.notes[0]
+    assert f"went on after its epoch {done};" in rest.notes[1]
+    steps = 22 * (12 - done)  # 1438 samples // 64 in each epoch
+    assert len(rest.ranks[0].step_times_s) == steps - 1  # the first step of a launch is not timed
+    assert len(rest.losses) == len(whole.losses) == 22 * 12 - 1
+    assert rest.losses == pytest.approx(whole.losses, rel=TOLERANCE)
+    assert [(e.epoch, e.steps, e.train_accuracy, e.validation_accuracy) for e in rest.epochs] == [
+        (e.epoch, e.steps, e.train_accuracy, e.validation_accuracy) for e in whole.epochs
+    ]
+    assert [e.validation_loss for e in rest.epochs] == pytest.approx(
+        [e.validation_loss for e in whole.epochs], rel=TOLERANCE
+    )
+    assert list(tmp_path.rglob("epoch-*")) == []
