@@ -136,6 +136,23 @@ report: setup-analysis ## one HTML page with everything, to read without a netwo
 bundle: setup-analysis ## records, figures and page in one archive for a reviewer (SCRUB=1: without host and user names)
 	@$(KIT) -m analysis bundle $(if $(call on,SCRUB),--scrub) $(RECORDS)
 
+##@ Images (docs/images.md)
+
+##? VARIANT=NAME      of an image: cpu, mvapich2 or cuda; BASE=, TOOLKIT= the images it is built on
+##? BUILD_OPTIONS="...", SIF_OPTIONS="..."   further options of `docker build`, `singularity build`
+
+.PHONY: image
+image: ## build the image kit:cpu, with docker, podman or buildah (VARIANT=mvapich2, VARIANT=cuda)
+	@$(PYTHON) containers/build.py image $(or $(VARIANT),cpu)
+
+.PHONY: sif
+sif: ## build images/kit-cpu.sif with singularity alone (VARIANT=; FROM_OCI=1: from what make image built)
+	@$(PYTHON) containers/build.py sif $(or $(VARIANT),cpu) $(if $(call on,FROM_OCI),--from-oci)
+
+.PHONY: test-images
+test-images: setup ## build all images, run what they are for, and print a table of what was shown (VARIANT=: that one, as it is)
+	@$(KIT) containers/prove.py $(if $(VARIANT),--built $(VARIANT))
+
 ##@ Check
 
 .PHONY: dev

@@ -2,7 +2,8 @@
 
     python3.11 requirements/install.py cpu .venv
 
-A set is analysis, cpu or cuda; `--dev` adds what the tests need. Packages are installed with --require-hashes and
+A set is analysis, cpu or cuda; `--dev` adds what the tests need, `--mpich` an MPI for Horovod to be compiled with, in
+place of the system's. Packages are installed with --require-hashes and
 --no-deps: what is not in a lock is not installed. Horovod is compiled against the TensorFlow that is then there.
 """
 
@@ -22,7 +23,7 @@ sys.path.insert(0, str(HERE.parent))
 from train import doctor  # noqa: E402
 
 # Seconds that a step takes on 2 cores (AMD EPYC, 2.6 GHz) with a fast mirror: only to say how long is left.
-_EXPECTED_S = {"venv": 5, "build": 6, "analysis": 25, "cpu": 95, "cuda": 300, "horovod": 200, "dev": 25}
+_EXPECTED_S = {"venv": 5, "build": 6, "analysis": 25, "cpu": 95, "cuda": 300, "mpich": 2, "horovod": 200, "dev": 25}
 
 
 class Steps:
@@ -68,14 +69,15 @@ def _minutes(seconds: float) -> str:
 
 def horovod_environment(packages: str, environment: Path) -> dict[str, str]:
     """What Horovod's build is told: TensorFlow only, Gloo always, MPI where mpicc is there, NCCL in the cuda set."""
+    path = f"{environment / 'bin'}{os.pathsep}{os.environ['PATH']}"
     settings = {
         "HOROVOD_WITH_TENSORFLOW": "1",
         "HOROVOD_WITHOUT_PYTORCH": "1",
         "HOROVOD_WITHOUT_MXNET": "1",
         "HOROVOD_WITH_GLOO": "1",
-        "HOROVOD_WITH_MPI" if shutil.which("mpicc") else "HOROVOD_WITHOUT_MPI": "1",
+        "HOROVOD_WITH_MPI" if shutil.which("mpicc", path=path) else "HOROVOD_WITHOUT_MPI": "1",
         "MAKEFLAGS": f"-j{len(os.sched_getaffinity(0))}",
-        "PATH": f"{environment / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "PATH": path,
     }
     if packages == "cuda":
         nccl = next(environment.glob("lib/python3*/site-packages/nvidia/nccl"))
@@ -92,6 +94,7 @@ def main() -> None:
     parser.add_argument("packages", choices=("analysis", "cpu", "cuda"))
     parser.add_argument("environment", type=Path)
     parser.add_argument("--dev", action="store_true", help="what the tests and the linters need as well")
+    parser.add_argument("--mpich", action="store_true", help="Horovod for MPICH, whose ABI MVAPICH2 shares")
     arguments = parser.parse_args()
     packages, environment = arguments.packages, arguments.environment.absolute()
 
@@ -101,12 +104,13 @@ def main() -> None:
         doctor.show(checks)
         sys.exit("error: nothing was downloaded; mend what failed above, then run the same command again")
 
-    wanted = ["build", packages, *(["horovod"] if packages != "analysis" else []), *(["dev"] if arguments.dev else [])]
+    wanted = ["build", packages, *(["mpich"] if arguments.mpich else [])]
+    wanted += [*(["horovod"] if packages != "analysis" else []), *(["dev"] if arguments.dev else [])]
     marks = {name: environment / f".installed-{name}" for name in wanted}
     locks = {name: (HERE / f"{name}.txt").read_text() for name in wanted}
     todo = [name for name in wanted if not marks[name].exists() or marks[name].read_text() != locks[name]]
-    if "horovod" in wanted and packages in todo and "horovod" not in todo:
-        todo.insert(todo.index(packages) + 1, "horovod")  # it was compiled against another TensorFlow
+    if "horovod" in wanted and {packages, "mpich"} & {*todo}:  # it was compiled against another TensorFlow or MPI
+        todo = [name for name in wanted if name in todo or name == "horovod"]
     python = environment / "bin/python"
     if not todo:
         return
@@ -120,6 +124,7 @@ def main() -> None:
         "analysis": "packages for the analysis",
         "cpu": "TensorFlow and the other packages",
         "cuda": "TensorFlow with CUDA and the other packages",
+        "mpich": "MPICH",
         "horovod": "Horovod, compiled for this TensorFlow",
         "dev": "packages for tests",
     }

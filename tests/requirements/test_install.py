@@ -15,7 +15,7 @@ spec.loader.exec_module(install)
 
 @pytest.mark.parametrize(("mpicc", "key"), [("/usr/bin/mpicc", "HOROVOD_WITH_MPI"), (None, "HOROVOD_WITHOUT_MPI")])
 def test_horovod_is_built_with_mpi_where_its_compiler_is(monkeypatch, tmp_path, mpicc, key):
-    monkeypatch.setattr(install.shutil, "which", lambda name: mpicc)
+    monkeypatch.setattr(install.shutil, "which", lambda name, path: mpicc)
     settings = install.horovod_environment("cpu", tmp_path)
     assert settings[key] == settings["HOROVOD_WITH_GLOO"] == settings["HOROVOD_WITH_TENSORFLOW"] == "1"
     assert settings["PATH"].startswith(f"{tmp_path}/bin:")

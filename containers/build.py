@@ -1,0 +1,172 @@
+"""Build an image of the kit: OCI from the Dockerfile, SIF from singularity.def or from an OCI image.
+
+    python containers/build.py image cpu            with docker, podman or buildah, whichever is there
+    python containers/build.py sif cpu              with singularity or apptainer, without any of those
+    python containers/build.py sif cpu --from-oci   from the image that `image` made
+
+What a site needs beside (a proxy, a mirror, a certificate) goes into BUILD_OPTIONS, for a SIF into SIF_OPTIONS, which
+the builder gets as they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VARIANTS = ("cpu", "mvapich2", "cuda")
+BUILDERS = ("docker", "podman", "buildah")
+BASE = "docker.io/library/debian:bookworm-slim"
+TOOLKIT = "docker.io/nvidia/cuda:12.5.1-devel-ubuntu22.04"  # only cuda is compiled with it; nothing of it is kept
+BOOTSTRAPS = ("docker-archive", "oci-archive", "localimage")  # what BASE may begin with, for a SIF
+IMAGES = ROOT / "images"
+
+
+@dataclass(frozen=True)
+class Build:
+    """What goes into an image beside the code."""
+
+    variant: str
+    base: str
+    toolkit: str
+    version: str
+    commit: str  # "<commit>", or "<commit> changed" where the tree differs from it
+    base_digest: str
+
+    def arguments(self) -> dict[str, str]:
+        """The build arguments of the Dockerfile."""
+        return {
+            "VARIANT": self.variant,
+            "BASE": self.base,
+            "TOOLKIT": self.toolkit,
+            "VERSION": self.version,
+            "COMMIT": self.commit,
+            "BASE_NAME": self.base,
+            "BASE_DIGEST": self.base_digest,
+        }
+
+    def definition_arguments(self) -> dict[str, str]:
+        """The same for singularity.def, whose base may also be a file, as docker-archive:FILE."""
+        bootstrap, _, source = self.base.partition(":")
+        if bootstrap not in BOOTSTRAPS:
+            bootstrap, source = "docker", self.base
+        arguments = self.arguments() | {"BOOTSTRAP": bootstrap, "BASE": source}
+        return {name: value for name, value in arguments.items() if name != "TOOLKIT"}
+
+
+def image_command(builder: str, build: Build, options: Sequence[str]) -> list[str]:
+    """The command that builds the OCI image kit:VARIANT."""
+    command = [builder, "build", "--tag", f"kit:{build.variant}", "--file", str(ROOT / "Dockerfile")]
+    if builder != "docker":
+        command += ["--layers", "--format", "docker"]
+    for name, value in build.arguments().items():
+        command += ["--build-arg", f"{name}={value}"]
+    return [*command, *options, str(ROOT)]
+
+
+def sif_command(engine: str, build: Build, source: str | None, options: Sequence[str]) -> list[str]:
+    """The command that builds images/kit-VARIANT.sif from singularity.def, or from an OCI archive."""
+    command = [engine, "build", "--force"]
+    if source is None:
+        for name, value in build.definition_arguments().items():
+            command += ["--build-arg", f"{name}={value}"]
+    return [*command, *options, str(IMAGES / f"kit-{build.variant}.sif"), source or str(ROOT / "singularity.def")]
+
+
+def _output(*command: str) -> str:
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def digest_of(builder: str, image: str) -> str:
+    """The digest of a base image as it is here, pulled where it is not; "unknown" where the builder cannot tell."""
+    if builder == "buildah":
+        inspect = ["buildah", "inspect", "--type", "image", image]
+    else:
+        inspect = [builder, "image", "inspect", image]
+    text = _output(*inspect)
+    if not text:
+        subprocess.run([builder, "pull", image], stdout=sys.stderr)
+        text = _output(*inspect)
+    if not text:
+        return "unknown"
+    found = json.loads(text)
+    found = found[0] if isinstance(found, list) else found
+    # An image that was never in a registry has no digest there: then the ID says which one it was.
+    repositories = found.get("RepoDigests") or []
+    return found.get("FromImageDigest") or next(iter(repositories), "").rpartition("@")[2] or found.get("Id", "unknown")
+
+
+def plan(variant: str, builder: str | None) -> Build:
+    """What to build, from the code as it is here."""
+    base = os.environ.get("BASE") or BASE
+    toolkit = os.environ.get("TOOLKIT") or (TOOLKIT if variant == "cuda" else base)
+    commit = _output("git", "rev-parse", "HEAD")
+    changed = " changed" if _output("git", "status", "--porcelain", "--untracked-files=no") else ""
+    version = _output("git", "describe", "--tags", "--always", "--dirty") or "unknown"
+    digest = digest_of(builder, base) if builder else "unknown"
+    return Build(variant, base, toolkit, version, f"{commit}{changed}", digest)
+
+
+def first_that_works(commands: Sequence[str], what: str) -> str:
+    """The first of the commands that works here. Exits with what to install where none does."""
+    for command in commands:
+        # A docker without its daemon is there, and of no use.
+        asked = [command, "info"] if command in BUILDERS else [command, "--version"]
+        if shutil.which(command) and subprocess.run(asked, capture_output=True).returncode == 0:
+            return command
+    sys.exit(f"error: {what} needs one of {', '.join(commands)}, and none works on this machine; install one")
+
+
+def main() -> int:
+    """Build, and say how long it took and how large the image is."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("image", "sif"))
+    parser.add_argument("variant", choices=VARIANTS)
+    parser.add_argument("--from-oci", action="store_true", help="sif: from the image that `image` made")
+    asked = parser.parse_args()
+    options = shlex.split(os.environ.get("BUILD_OPTIONS" if asked.what == "image" else "SIF_OPTIONS", ""))
+    begin = time.monotonic()
+    if asked.what == "image":
+        builder = first_that_works(BUILDERS, "make image")
+        command = image_command(builder, plan(asked.variant, builder), options)
+        status = subprocess.run(command, cwd=ROOT).returncode
+        made = f"kit:{asked.variant}"
+    else:
+        if asked.variant == "cuda" and not asked.from_oci:
+            sys.exit(
+                "error: VARIANT=cuda: singularity.def has no CUDA toolkit to compile with; where there is a Docker: "
+                "make image VARIANT=cuda, then make sif VARIANT=cuda FROM_OCI=1"
+            )
+        IMAGES.mkdir(exist_ok=True)
+        engine = first_that_works(("apptainer", "singularity"), "make sif")
+        source = None
+        if asked.from_oci:
+            builder = first_that_works(BUILDERS, "make sif FROM_OCI=1")
+            archive = IMAGES / f"kit-{asked.variant}.tar"
+            archive.unlink(missing_ok=True)
+            save = [builder, "push" if builder == "buildah" else "save", f"kit:{asked.variant}"]
+            save += [f"docker-archive:{archive}"] if builder == "buildah" else ["--output", str(archive)]
+            subprocess.run(save, check=True)
+            source = f"docker-archive:{archive}"
+        command = sif_command(engine, plan(asked.variant, None), source, options)
+        status = subprocess.run(command, cwd=ROOT).returncode
+        made = str(IMAGES / f"kit-{asked.variant}.sif")
+        if source:
+            archive.unlink()
+    if status == 0:
+        print(f"{made}: built in {time.monotonic() - begin:.0f} s")
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

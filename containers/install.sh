@@ -1,0 +1,80 @@
+#!/bin/sh
+# The steps that Dockerfile and singularity.def share: install.sh STEP VARIANT, as root, in the image that is being built.
+# Python packages and their versions stand in requirements/; the system's packages stand here.
+set -eu
+
+kit=/opt/kit       # this code
+venv=/opt/venv     # its environment
+toolkit=/toolkit   # the root of an image that has the CUDA toolkit: for the step `environment` of cuda
+
+step=$1 variant=$2
+case $variant in
+cpu) packages=cpu mpi_headers=libopenmpi-dev mpi=openmpi-bin ;;
+cuda) packages=cuda mpi_headers=libopenmpi-dev mpi=openmpi-bin ;;
+mvapich2) packages=cpu mpi_headers='' mpi='' ;; # MPICH comes with the environment
+*) echo "VARIANT=$variant: allowed are cpu, cuda, mvapich2" >&2; exit 2 ;;
+esac
+
+apt_install() {
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get update -q
+    apt-get install -q -y --no-install-recommends "$@"
+    rm -rf /var/lib/apt/lists/* /var/cache/apt/* /var/cache/ldconfig/* /var/log/apt /var/log/*.log
+}
+
+case $step in
+compilers) # what builds; it stays out of the final image
+    # shellcheck disable=SC2086 # a variant may have none
+    apt_install g++ make python3.11-dev python3.11-venv $mpi_headers
+    ;;
+
+environment) # TensorFlow, Horovod compiled for it, and the rest, from the locks
+    if [ "$variant" = cuda ]; then
+        cuda=$(echo $toolkit/usr/local/cuda-12*)
+        [ -x "$cuda/bin/nvcc" ] || { echo "no nvcc in $cuda: give an image that has the CUDA toolkit as TOOLKIT" >&2; exit 1; }
+        export PATH="$cuda/bin:$PATH" CUDAToolkit_ROOT="$cuda"
+    fi
+    mpich=''
+    [ "$variant" = mvapich2 ] && mpich=--mpich
+    # shellcheck disable=SC2086
+    python3.11 $kit/requirements/install.py $packages $venv $mpich
+    # What only builds need: headers, tests of packages, build tools, symbols for debuggers.
+    $venv/bin/python -m pip uninstall -q -y --root-user-action=ignore cmake wheel pip
+    cd $venv
+    rm -rf install.log include share/man lib/python3.11/site-packages/tensorflow/include
+    # Not tensorflow/_api/*/test: that is no test.
+    find lib -depth -type d -name tests -path '*/site-packages/*' -not -path '*/tensorflow/*' -exec rm -rf {} +
+    find lib -name 'mpi_lib*.so' -exec strip --strip-unneeded {} +
+    ;;
+
+runtime) # what the final image has beside the base
+    # shellcheck disable=SC2086
+    apt_install python3.11 tini openssh-client openssh-server $mpi
+    rm -f /etc/ssh/ssh_host_*  # keys in an image would be everybody's
+    mkdir -p /run/sshd
+    # The loader finds the CUDA libraries that Horovod needs, whoever starts it, in a SIF too.
+    if [ "$variant" = cuda ]; then
+        ls -d $venv/lib/python3.11/site-packages/nvidia/nccl/lib $venv/lib/python3.11/site-packages/nvidia/cuda_runtime/lib \
+            >/etc/ld.so.conf.d/kit.conf
+        ldconfig
+    fi
+    ;;
+
+check) # is it whole? Horovod's own check, and an allreduce of two ranks over each controller
+    export PATH=$venv/bin:$PATH PYTHONPATH=$kit PYTHONDONTWRITEBYTECODE=1
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 # only here: a build has no other user
+    built=$(horovodrun --check-build)
+    echo "$built"
+    expected='TensorFlow MPI Gloo'
+    [ "$variant" = cuda ] && expected="$expected NCCL"
+    for part in $expected; do
+        echo "$built" | grep -q "\[X\] $part" || { echo "Horovod was built without $part" >&2; exit 1; }
+    done
+    python -m train.launch.gloo --ranks 2 --hosts localhost:2 -- python $kit/containers/allreduce.py gloo
+    oversubscribe=''
+    [ "$variant" = mvapich2 ] || oversubscribe=--oversubscribe
+    mpirun -np 2 $oversubscribe python $kit/containers/allreduce.py mpi
+    ;;
+
+*) echo "step $step: allowed are compilers, environment, runtime, check" >&2; exit 2 ;;
+esac

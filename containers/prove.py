@@ -1,0 +1,324 @@
+"""Show that the images do what docs/images.md says, by running them; prints a table and fails where a proof failed.
+
+    python containers/prove.py                 builds all images first
+    python containers/prove.py --built cpu     takes these variants as they are here
+
+What cannot be had on this machine (a GPU, singularity, an engine) makes a row "not shown", with the reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from containers import build  # noqa: E402
+
+ALLREDUCE = "/opt/kit/containers/allreduce.py"
+TRAIN = ["python", "-m", "train", "experiment=weak_scaling", "model=tiny", "nodes=2", "batch_per_rank=4"]
+TRAIN += ["measure.timed_steps=2", "tracking=none", "threads_per_rank=1"]
+# Another release of MPICH than the images have: it stands in for a site's MVAPICH2, which is in no package registry.
+OTHER_MPI = "mpich==4.3.0"
+SUBNET = "10.213.77"
+TIMEOUT_S = 900
+
+
+class NotShown(Exception):
+    """What a proof needs is not on this machine."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the table."""
+
+    image: str
+    what: str
+    state: str  # shown | FAILED | not shown
+    seen: str
+    seconds: float
+
+
+def output(command: Sequence[str], status: int | None = 0) -> str:
+    """What a command prints; raises AssertionError with its end where it does not end with that status."""
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    if status is not None and done.returncode != status:
+        raise AssertionError(f"{' '.join(command)}: exit status {done.returncode}\n{done.stdout[-3000:]}")
+    return done.stdout
+
+
+def expect(text: str, *parts: str) -> None:
+    """Raise AssertionError where a part is not in the text."""
+    for part in parts:
+        if part not in text:
+            raise AssertionError(f"'{part}' is not in:\n{text[-3000:]}")
+
+
+def lines_with(text: str, part: str) -> list[str]:
+    """The lines that hold the part, without what a launcher puts before them."""
+    return [line[line.index(part) :].strip() for line in text.splitlines() if part in line]
+
+
+def engine() -> str:
+    """docker or podman, whichever works."""
+    try:
+        return build.first_that_works(("docker", "podman"), "this proof")
+    except SystemExit as error:
+        raise NotShown(str(error).removeprefix("error: ")) from None
+
+
+def singularity() -> str:
+    """singularity or apptainer."""
+    try:
+        return build.first_that_works(("singularity", "apptainer"), "this proof")
+    except SystemExit as error:
+        raise NotShown(str(error).removeprefix("error: ")) from None
+
+
+def run_in(variant: str, *options: str) -> list[str]:
+    """The beginning of a command that runs in a container of this image."""
+    return [engine(), "run", "--rm", *options, f"kit:{variant}"]
+
+
+def carries_the_kit(variant: str) -> str:
+    """Prints the help; not root; no compiler; labelled."""
+    expect(output(run_in(variant)), f"image {variant}", "make weak-scaling NODES=2")
+    user = output([*run_in(variant), "id", "-un"]).strip()
+    compilers = output([*run_in(variant), "sh", "-c", "command -v g++ gcc cc nvcc make || true"]).strip()
+    assert (user, compilers) == ("kit", "")
+    labels = json.loads(output([engine(), "image", "inspect", f"kit:{variant}"]))[0]["Config"]["Labels"]
+    assert labels["org.opencontainers.image.revision"], labels
+    base = labels["org.opencontainers.image.base.digest"]
+    return f"user {user}, no compiler, base {base[:19]}"
+
+
+def built_with(variant: str) -> str:
+    """What Horovod says it was compiled with."""
+    text = output([*run_in(variant), "horovodrun", "--check-build"])
+    parts = ["TensorFlow", "MPI", "Gloo", *(["NCCL"] if variant == "cuda" else [])]
+    expect(text, *(f"[X] {part}" for part in parts))
+    return ", ".join(parts)
+
+
+@contextmanager
+def two_containers(results: Path) -> Iterator[list[str]]:
+    """Two containers with addresses of their own and sshd, h0 and h1; the command that runs something in h0."""
+    command, name = engine(), f"kit-proof-{uuid.uuid4().hex[:8]}"
+    with tempfile.TemporaryDirectory() as folder:
+        keys = Path(folder)
+        output(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(keys / "id_ed25519")])
+        shutil.copy(keys / "id_ed25519.pub", keys / "authorized_keys")
+        (keys / "config").write_text("StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\nLogLevel ERROR\n")
+        serve = (
+            "install -d -m 700 /root/.ssh && cp /keys/* /root/.ssh && chmod 600 /root/.ssh/* && "
+            "ssh-keygen -A && exec /usr/sbin/sshd -D"
+        )
+        hosts = [f"--add-host=h{i}:{SUBNET}.{i + 10}" for i in range(2)]
+        output([command, "network", "create", "--subnet", f"{SUBNET}.0/24", name])
+        try:
+            for i in range(2):
+                options = ["--detach", "--rm", "--name", f"{name}-{i}", "--hostname", f"h{i}", "--network", name]
+                options += ["--ip", f"{SUBNET}.{i + 10}", *hosts, "--user", "0:0", "--volume", f"{keys}:/keys:ro"]
+                options += ["--volume", f"{results}:/results", "--cap-add", "AUDIT_WRITE", "--cap-add", "SYS_CHROOT"]
+                output([command, "run", *options, "kit:cpu", "sh", "-c", serve])
+            time.sleep(3)  # until sshd listens
+            yield [command, "exec", f"{name}-0"]
+        finally:
+            for i in range(2):
+                subprocess.run([command, "rm", "--force", f"{name}-{i}"], capture_output=True)
+            subprocess.run([command, "network", "rm", name], capture_output=True)
+
+
+def across_two_containers(variant: str) -> str:
+    """Allreduce with horovodrun and mpirun, then two training steps with each, over the containers' own network."""
+    with tempfile.TemporaryDirectory() as folder, two_containers(Path(folder)) as inside:
+        mpirun = ["mpirun", "--allow-run-as-root", "-np", "2", "-H", "h0:1,h1:1", "-x", "PATH", "-x", "PYTHONPATH"]
+        starters = {"gloo": ["horovodrun", "--gloo", "-np", "2", "-H", "h0:1,h1:1"], "mpi": mpirun}
+        for controller, starter in starters.items():
+            text = output([*inside, *starter, "python", ALLREDUCE, controller])
+            expect(text, "rank 0 of 2 on h0", "rank 1 of 2 on h1", "allreduce of 2 ranks: 3, as it must be")
+            results = f"results=/results/{controller}"
+            output([*inside, *starter, *TRAIN, results, f"distribution.controller={controller}"])
+        kept = records(Path(folder))
+        assert len(kept) == 2, kept
+        assert all([h["host"] for h in record["environment"]["hosts"]] == ["h0", "h1"] for record in kept), kept
+    return "h0 and h1: horovodrun (Gloo) and mpirun (MPI): sum right, 2 steps trained"
+
+
+def records(folder: Path) -> list[dict]:
+    """The records below a folder; raises AssertionError where one is not complete or is not the user's."""
+    found = []
+    for path in sorted(folder.rglob("record.json")):
+        record = json.loads(path.read_text())
+        assert record["status"] == "complete", path.read_text()[:2000]
+        assert path.stat().st_uid == os.getuid(), f"{path} belongs to user {path.stat().st_uid}"
+        found.append(record)
+    return found
+
+
+def experiment(container: str, image: str) -> str:
+    """`make weak-scaling NODES=2 CONTAINER=...` leaves complete records on the host, the user's own."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = ["make", "weak-scaling", "NODES=2", f"CONTAINER={container}", f"IMAGE={image}", "MODELS=tiny"]
+        output([*command, "REPEATS=1", f"RESULTS={folder}/results", "ARGS=tracking=none"])
+        kept = records(Path(folder))
+        assert {record["config"]["nodes"] for record in kept} == {1, 2}, kept
+        digests = {record["environment"]["image_digest"] for record in kept}
+        assert len(digests - {None}) == 1, digests
+    return f"{len(kept)} complete records, of user {os.getuid()}, image {digests.pop()[:19]}"
+
+
+def in_engine(variant: str) -> str:
+    """An experiment in Docker or Podman."""
+    return experiment(engine(), f"kit:{variant}")
+
+
+def sif(variant: str, *options: str) -> str:
+    """Builds the SIF, prints the help, trains two ranks with `singularity exec`, runs an experiment."""
+    command, image = singularity(), str(build.IMAGES / f"kit-{variant}.sif")
+    begin = time.monotonic()
+    output([sys.executable, str(ROOT / "containers/build.py"), "sif", variant, *options])
+    took, size = time.monotonic() - begin, Path(image).stat().st_size / 1e6
+    expect(output([command, "run", image]), f"image {variant}", "make weak-scaling NODES=2")
+    with tempfile.TemporaryDirectory() as folder:
+        starter = ["horovodrun", "--gloo", "-np", "2"]
+        output([command, "exec", "--bind", folder, image, *starter, *TRAIN, f"results={folder}"])
+        assert len(records(Path(folder))) == 1
+    return f"built in {took:.0f} s, {size:.0f} MB; trained; {experiment('singularity', image)}"
+
+
+def from_definition(variant: str) -> str:
+    """The SIF of singularity.def."""
+    return sif(variant)
+
+
+def from_oci(variant: str) -> str:
+    """The SIF of the OCI image."""
+    return sif(variant, "--from-oci")
+
+
+def another_mpi(variant: str) -> str:
+    """An MPI of the same ABI, bound over the image's own, is loaded; one of another soname is refused."""
+    with tempfile.TemporaryDirectory() as folder:
+        output([sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--prefix", folder, OTHER_MPI])
+        bound = ["--volume", f"{folder}:{folder}:ro", "--env", f"LD_LIBRARY_PATH={folder}/lib"]
+        mpirun = ["mpirun", "-np", "2"]
+        own = output([*run_in(variant), *mpirun, "python", ALLREDUCE, "mpi"])
+        other = output([*run_in(variant, *bound), *mpirun, "python", ALLREDUCE, "mpi"])
+        for text, place in ((own, "(/opt/venv/"), (other, f"({folder}/")):
+            expect(text, place, "allreduce of 2 ranks: 3, as it must be")
+        asked = ["container=podman", "distribution.controller=mpi", "results=/tmp/results"]
+        output([*run_in(variant, *bound), *mpirun, *TRAIN, *asked, f"container.mpi_home={folder}"])
+        # Bound to where the loader does not look: the fault that would otherwise go unseen.
+        aside = ["--volume", f"{folder}:{folder}:ro"]
+        refused = [*run_in(variant, *aside), *mpirun, *TRAIN, *asked, f"container.mpi_home={folder}"]
+        expect(output(refused, status=None), f"container.mpi_home={folder}: the MPI library that was loaded is")
+    before, after = (lines_with(text, "MPI library: ")[0].partition(" (")[0] for text in (own, other))
+    return f"own {before}; bound {after}; 2 steps trained; a bind that does nothing is refused"
+
+
+def without_gpu(variant: str) -> str:
+    """A clear error where there is no GPU."""
+    if Path("/dev/nvidia0").exists():
+        raise NotShown("this machine has a GPU")
+    text = output([*run_in(variant), *TRAIN, "device=gpu", "nodes=1", "results=/tmp/results"], status=None)
+    expect(text, "TensorFlow finds no GPU")
+    return lines_with(text, "device=gpu")[0][:70]
+
+
+def on_gpu(variant: str) -> str:
+    """What only a machine with a GPU can show."""
+    if not Path("/dev/nvidia0").exists():
+        raise NotShown("no GPU on this machine: NCCL was compiled in, and has not run")
+    return experiment(engine(), f"kit:{variant}")
+
+
+PROOFS: dict[str, list[tuple[str, Callable[[str], str]]]] = {
+    "cpu": [
+        ("help, user, labels", carries_the_kit),
+        ("Horovod's check", built_with),
+        ("two containers", across_two_containers),
+        ("make weak-scaling", in_engine),
+        ("SIF from singularity.def", from_definition),
+        ("SIF from the OCI image", from_oci),
+    ],
+    "mvapich2": [
+        ("help, user, labels", carries_the_kit),
+        ("Horovod's check", built_with),
+        ("another MPI bound over", another_mpi),
+    ],
+    "cuda": [
+        ("help, user, labels", carries_the_kit),
+        ("Horovod's check", built_with),
+        ("without a GPU", without_gpu),
+        ("on a GPU", on_gpu),
+    ],
+}
+
+
+def prove(variant: str, what: str, proof: Callable[[str], str]) -> Row:
+    """One row; a proof that fails shows why at once."""
+    print(f"{variant}: {what} ...", file=sys.stderr, flush=True)
+    begin = time.monotonic()
+    try:
+        state, seen = "shown", proof(variant)
+    except NotShown as error:
+        state, seen = "not shown", str(error)
+    except (AssertionError, OSError, subprocess.SubprocessError) as error:
+        print(error, file=sys.stderr)
+        state, seen = "FAILED", (str(error).splitlines() or [type(error).__name__])[0][:100]
+    return Row(variant, what, state, seen, time.monotonic() - begin)
+
+
+def build_image(variant: str) -> str:
+    """The OCI image, and its size."""
+    output([sys.executable, str(ROOT / "containers/build.py"), "image", variant])
+    command = engine()
+    return f"{int(output([command, 'image', 'inspect', '--format', '{{.Size}}', f'kit:{variant}'])) / 1e6:.0f} MB"
+
+
+def table(rows: Sequence[Row]) -> str:
+    """The rows as a table of text."""
+    lines = [("image", "what", "", "s", "seen")]
+    lines += [(row.image, row.what, row.state, f"{row.seconds:.0f}", row.seen) for row in rows]
+    widths = [max(len(line[i]) for line in lines) for i in range(4)]
+    return "\n".join("  ".join([*map(str.ljust, line, widths), line[4]]).rstrip() for line in lines)
+
+
+def main() -> int:
+    """Build, prove, print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--built", nargs="+", choices=build.VARIANTS, help="take these as they are, look at no others")
+    asked = parser.parse_args()
+    rows = []
+    for variant in asked.built or build.VARIANTS:
+        if not asked.built:
+            rows.append(prove(variant, "build", build_image))
+            if rows[-1].state == "FAILED":
+                continue
+        rows += [prove(variant, what, proof) for what, proof in PROOFS[variant]]
+    print(table(rows))
+    return int(any(row.state == "FAILED" for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

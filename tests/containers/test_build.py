@@ -1,0 +1,55 @@
+"""What the builders are told, and that Dockerfile, singularity.def and .dockerignore agree."""
+
+import re
+
+import pytest
+
+from containers import build
+
+BUILD = build.Build("cpu", "debian:bookworm-slim", "debian:bookworm-slim", "v1", "abc changed", "sha256:12")
+
+
+@pytest.mark.parametrize("builder", build.BUILDERS)
+def test_an_image_is_named_and_told_everything_that_the_dockerfile_asks(builder):
+    command = build.image_command(builder, BUILD, ["--network=host"])
+    asked = set(re.findall(r"^ARG (\w+)", (build.ROOT / "Dockerfile").read_text(), re.MULTILINE))
+    told = {command[i + 1].partition("=")[0] for i, word in enumerate(command) if word == "--build-arg"}
+    assert asked == told
+    assert command[:4] == [builder, "build", "--tag", "kit:cpu"]
+    assert command[-2:] == ["--network=host", str(build.ROOT)]
+    assert "COMMIT=abc changed" in command
+
+
+def test_a_sif_is_told_everything_that_its_definition_asks():
+    text = (build.ROOT / "singularity.def").read_text()
+    asked = set(re.findall(r"\{\{ (\w+) \}\}", text))
+    assert asked == set(BUILD.definition_arguments())
+    assert set(re.findall(r"^    (\w+)=", text, re.MULTILINE)) == asked  # all have defaults
+
+
+@pytest.mark.parametrize(
+    ("base", "bootstrap", "source"),
+    [
+        ("debian:bookworm-slim", "docker", "debian:bookworm-slim"),
+        ("mirror.example:5000/debian", "docker", "mirror.example:5000/debian"),
+        ("docker-archive:/tmp/base.tar", "docker-archive", "/tmp/base.tar"),
+        ("localimage:base.sif", "localimage", "base.sif"),
+    ],
+)
+def test_the_base_of_a_sif_may_lie_in_a_file(base, bootstrap, source):
+    arguments = build.Build("cpu", base, "", "v1", "abc", "unknown").definition_arguments()
+    assert (arguments["BOOTSTRAP"], arguments["BASE"], arguments["BASE_NAME"]) == (bootstrap, source, base)
+
+
+def test_a_sif_of_an_oci_image_needs_no_arguments():
+    command = build.sif_command("apptainer", BUILD, "docker-archive:x.tar", [])
+    assert command == ["apptainer", "build", "--force", str(build.IMAGES / "kit-cpu.sif"), "docker-archive:x.tar"]
+
+
+def test_both_kinds_of_image_carry_the_same_of_the_kit():
+    ignored = (build.ROOT / ".dockerignore").read_text()
+    text = (build.ROOT / "singularity.def").read_text()
+    final = text[text.index("Stage: final") :]
+    carried = set(re.findall(r"^    (\S+) /opt/kit/\S+$", final, re.MULTILINE))
+    assert carried == set(re.findall(r"^!(\S+)$", ignored, re.MULTILINE))
+    assert all((build.ROOT / name).exists() for name in carried)
