@@ -142,11 +142,20 @@ def provenance(own: pd.DataFrame) -> str:
         said.append("hollow, hatched: shared cores, no measure of scaling")
     elif control.lost(own).any():
         said.append("hollow, hatched: no measure of scaling")
-    lines = ["own (dashed): " + "; ".join(own["machine"].unique()), "; ".join(said)]
+    lines = ["own (dashed): " + "; ".join(own["machine"].unique()), "; ".join(said), *assumed(own)]
     if emulated := control.words(own):
         lines += [emulated, "images: " + images(own[own["cpus_per_node"].notna()])]
         lines += ["quotas begin with the warm-up: wall time counts what ran without them, too"]
     return "\n".join("\n".join(textwrap.wrap(line, 78)) for line in lines)
+
+
+def assumed(own: pd.DataFrame) -> list[str]:
+    """A line an experiment: the keys of its configuration that its report does not state; none where it states all."""
+    keys = own.loc[own["assumed"].ne(""), ["experiment", "assumed"]].drop_duplicates()
+    return [
+        f"{experiment}, assumed, not stated by the report: {words}"
+        for experiment, words in keys.itertuples(index=False)
+    ]
 
 
 def images(own: pd.DataFrame) -> str:

@@ -79,6 +79,7 @@ OWN_COLUMNS = (
     Column("cpus_per_node", "number", above=0),  # of an emulated node
     Column("link_mbit_per_s", "number", above=0),  # of an emulated node; blank: not limited
     Column("flat_within_fraction", "number", above=0),  # the bound of control_off
+    Column("assumed", "text"),  # keys of the configuration that the report behind the experiment does not state
     Column("control_off", "number"),  # how much faster, as a fraction, its control was than one node alone
 )
 
@@ -121,6 +122,7 @@ QUANTITIES = {
     "train_loss": Quantity("1", zero=True),
     "validation_loss": Quantity("1", zero=True),
     "step_loss": Quantity("1", zero=True),
+    "validation_mean_absolute_error": Quantity("classes", zero=True),  # years, where a class is a year of age
     "speedup_throughput": _ratio,
     "speedup_wall_time": _ratio,
     "speedup_job_time": _ratio,

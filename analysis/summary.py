@@ -48,6 +48,8 @@ def rows(own: pd.DataFrame) -> pd.DataFrame:
     rates = {by: metrics.rates(own, by) for by in ("throughput", "wall time", "job time")}
     runs = rates["throughput"]
     accuracy = own[own["quantity"] == "validation_accuracy"].sort_values("epoch").groupby("record")["value"].last()
+    errors = own[own["quantity"] == "validation_mean_absolute_error"].sort_values("epoch")
+    error = errors.groupby("record")["value"].last()
     limited = own["link_mbit_per_s"].notna().any()
     found = []
     for _, series in runs.groupby(["model", "series"], sort=False):
@@ -74,6 +76,8 @@ def rows(own: pd.DataFrame) -> pd.DataFrame:
                 row[f"speedup (efficiency)\nby {by}"] = f"{speedup:.2f}x ({efficiency:.2f})"
             if (final := at["record"].map(accuracy).dropna()).size:
                 row["validation\naccuracy"] = _words(metrics.estimate(final.tolist()))
+            if (final := at["record"].map(error).dropna()).size:
+                row["mean absolute\nerror [classes]"] = _words(metrics.estimate(final.tolist()))
             found.append(row | {"note": _remarks(at)})
     table = pd.DataFrame(found)
     kept = [column for column in table if not table[column].isin([""]).all()]
@@ -101,6 +105,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"\ntime and bus bandwidth [GB/s] by message size, mean over launches\n\n{allreduce.by_size(shown)}")
     if emulated := control.words(shown):
         print(f"\n{emulated}\nimages: {plots.images(shown)}")
+    if assumed := plots.assumed(shown):
+        print("", *assumed, sep="\n")
     if arguments.draw:
         published = tables.published()
         entries = [entry for entry in figures.load().values() if not entry.points(published, shown).own.empty]

@@ -35,6 +35,10 @@ _VARIED = {
 _VARIED_ELSE = {"nodes", "global_batch"}
 # What changes no measurement; of `measure` the steps count.
 _NOT_MEASURED = {"results", "tracking", "launcher", "measure", "assumed"}
+_OF_EPOCH = (
+    *("train_accuracy", "validation_accuracy", "train_loss", "validation_loss"),
+    "validation_mean_absolute_error",
+)
 _STEPS = ("warm_up_steps", "timed_steps", "total_steps", "epochs")
 
 
@@ -154,6 +158,7 @@ def _columns(run: RunRecord, path: str) -> dict[str, Any]:
         "parameters": config["model"].get("parameters") if trains else None,
         "cpus_per_node": cpus,
         "link_mbit_per_s": config["system"].get("link_mbit_per_s"),
+        "assumed": ", ".join(config.get("assumed", [])),
         "flat_within_fraction": config["launcher"]["flat_within_fraction"] if cpus is not None else None,
     }
 
@@ -186,7 +191,7 @@ def _training(run: RunRecord, slowest: Rank) -> Iterator[_Value]:
     yield _Value("images", done)
     for epoch in run.epochs:
         yield _Value("epoch_s", epoch.duration_s, epoch.epoch)
-        for name in ("train_accuracy", "validation_accuracy", "train_loss", "validation_loss"):
+        for name in _OF_EPOCH:
             if (value := getattr(epoch, name)) is not None:
                 yield _Value(name, value, epoch.epoch)
     if run.epochs:  # what a job of timed steps used of its cores says little about training: its record keeps it

@@ -129,4 +129,6 @@ def summary(record: RunRecord) -> dict[str, float]:
     numbers |= usage.summary(record.ranks)
     if record.epochs and record.epochs[-1].validation_accuracy is not None:
         numbers["validation_accuracy"] = record.epochs[-1].validation_accuracy
+    if record.epochs and record.epochs[-1].validation_mean_absolute_error is not None:
+        numbers["validation_mean_absolute_error"] = record.epochs[-1].validation_mean_absolute_error
     return numbers

@@ -1,8 +1,8 @@
 import pytest
 
-from analysis import summary, tables
+from analysis import plots, summary, tables
 from analysis.__main__ import main
-from train.record import Failure
+from train.record import Epoch, Failure
 
 
 def test_a_table_worked_by_hand(results):
@@ -38,6 +38,25 @@ def test_arms_and_shared_cores_are_noted(results):
     save(crowded, results.folder)
     notes = summary.rows(tables.own(results.folder).table)["note"].tolist()
     assert sorted(notes) == ["", "shared cores: no measure of scaling", "without Horovod", "without allreduce"]
+
+
+def test_the_error_of_the_age_is_that_after_the_last_epoch(results):
+    # Two repeats end at 6 and 8 years: mean 7, s / sqrt(2) = 1, t(0.975, 1) = 12.7
+    for repeat, last in enumerate((6.0, 8.0)):
+        epochs = [Epoch(n, 10, 2.0, 1.2, 0.6, 1.0, 0.1, error) for n, error in ((1, 20.0), (2, last))]
+        results.add(experiment="imdb_wiki", epochs=epochs, repeat=repeat)
+    (row,) = summary.rows(tables.own(results.folder).table).to_dict("records")
+    assert row["mean absolute\nerror [classes]"] == "7 ± 13"
+
+
+def test_what_is_assumed_stands_below_table_and_figures(results, capsys):
+    results.add(experiment="fruit", assumed=["model.name", "weights"])
+    results.add(experiment="weak_scaling")
+    line = "fruit, assumed, not stated by the report: model.name, weights"
+    assert plots.assumed(tables.own(results.folder).table) == [line]
+    assert line in plots.provenance(tables.own(results.folder).table)
+    assert main(["summary", "fruit", "--results", str(results.folder)]) == 0
+    assert line in capsys.readouterr().out.splitlines()
 
 
 @pytest.mark.slow
