@@ -122,3 +122,16 @@ def test_a_ratio_and_its_inverse_have_the_same_relative_error(a, b):
 def test_bus_bandwidth_lies_between_algorithm_bandwidth_and_twice_it(size, seconds, ranks):
     algorithm = metrics.algorithm_bandwidth(size, seconds)
     assert algorithm * (1 - 1e-9) <= metrics.bus_bandwidth(size, seconds, ranks) < 2 * algorithm
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "stable"),
+    [
+        ([0.5, 0.8, 0.895, 0.9, 0.891], 3),  # the best is 0.9, and from epoch 3 on all are within 0.01 of it
+        ([0.5, 0.9, 0.85, 0.895, 0.9], 4),  # a drop after the first maximum: not stable yet
+        ([0.5, 0.6, 0.7], 3),  # still rising
+        ([0.9, 0.9], 1),
+    ],
+)
+def test_accuracy_is_stable_from_the_epoch_after_the_last_that_is_too_low(accuracies, stable):
+    assert metrics.epochs_to_stable(range(1, len(accuracies) + 1), accuracies) == stable

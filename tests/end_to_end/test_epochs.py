@@ -54,3 +54,21 @@ def test_an_interrupted_run_goes_on_past_a_damaged_checkpoint_and_ends_with_the_
         [e.validation_loss for e in whole.epochs], rel=TOLERANCE
     )
     assert list(tmp_path.rglob("epoch-*")) == []
+
+
+def test_a_validation_part_that_does_not_divide_is_evaluated_to_the_sample(tmp_path: Path):
+    samples = 101  # a prime
+    found = {}
+    for ranks in (1, 2, 3):
+        results = tmp_path / str(ranks)
+        # At a higher rate rounding grows (docs/accuracy.md), and the ranks would not evaluate the same model.
+        small = (f"dataset.validation_samples={samples}", "global_batch=48", "optimizer.learning_rate=0.01")
+        status, output = run(*training(results, ranks, "measure.epochs=2", *small))
+        assert status == 0, output
+        (record,) = records(results)
+        (answers,) = results.rglob("confusion.csv")
+        found[ranks] = (record.epochs[-1].validation_accuracy, answers.read_text())
+        correct = record.epochs[-1].validation_accuracy * samples
+        assert correct == pytest.approx(round(correct), abs=1e-9)
+        assert 0.5 * samples < correct < samples  # it tells samples apart, and answers are not all the same
+    assert found[1] == found[2] == found[3]
