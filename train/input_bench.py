@@ -2,10 +2,10 @@
 
     python -m train.input_bench model=resnet50 dataset=fruit dataset.data_dir=/data/fruit
 
-Without a dataset it makes photographs of its own: JPEGs of 500 x 375 pixels, about the mean of ImageNet. Everything
-runs on one core, arm after arm, round after round, so that a slow drift of the machine falls on all alike. Rates are
-images per second of CPU time, which other programs on that core do not take away; beside them the whole pipeline by the
-clock on the wall, in which it may also wait for the files.
+Without a dataset it makes photographs of its own (JPEGs of 500 x 375 pixels, about the mean of ImageNet) and varies
+them as ImageNet's are: random parts and flips. Everything runs on one core, arm after arm, round after round, so that a
+slow drift of the machine falls on all alike. Rates are images per second of CPU time, which other programs on that core
+do not take away; beside them the whole pipeline by the clock on the wall, in which it may also wait for the files.
 """
 
 from __future__ import annotations
@@ -38,6 +38,12 @@ _IMAGES = 768  # of a dataset at most
 _STEPS = 1  # of the model, timed, in a round
 _MADE = (375, 500)  # height, width of the photographs that are made
 _CLASSES = ("freshapples", "freshbanana", "freshoranges", "rottenapples", "rottenbanana", "rottenoranges")
+_AS_IMAGENET = [  # the photographs lie in the fruit set's folders, and are varied as conf/dataset/imagenet.yaml says
+    "dataset.augmentation.flip=true",
+    "dataset.augmentation.crop_area_fraction=0.08",
+    "dataset.augmentation.zoom_in_fraction=0",
+    "dataset.augmentation.shift_fraction=0",
+]
 
 DECODE, RESIZE, SCALED, AUGMENT, PIPELINE, MODEL = (
     "decode, full size",
@@ -227,7 +233,7 @@ def run(overrides: list[str]) -> None:
         if not any(item.startswith("dataset=") for item in overrides):
             print(f"no dataset given: makes {_IMAGES} photographs of its own", file=sys.stderr)
             make_photographs(Path(folder), _IMAGES)
-            overrides = ["dataset=fruit", f"dataset.data_dir={folder}", *overrides]
+            overrides = ["dataset=fruit", f"dataset.data_dir={folder}", *_AS_IMAGENET, *overrides]
         samples = (
             [] if any("training_samples" in item for item in overrides) else [f"dataset.training_samples={_IMAGES}"]
         )
