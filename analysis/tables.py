@@ -166,9 +166,9 @@ def _columns(run: RunRecord, path: str) -> dict[str, Any]:
 def _quantities(run: RunRecord) -> Iterator[_Value]:
     """What follows from one complete record. Phases are those of the rank with the longest wall time: they add up."""
     sweeps = bool(run.ranks[0].allreduces)
-    wall = [
-        sum(rank.phases_s[phase] for phase in (("timed",) if sweeps else records.WALL_PHASES)) for rank in run.ranks
-    ]
+    # Training over epochs has no warm-up.
+    needed = [phase for phase in records.WALL_PHASES if phase != "warm_up" or not run.epochs]
+    wall = [sum(rank.phases_s[phase] for phase in (("timed",) if sweeps else needed)) for rank in run.ranks]
     slowest = run.ranks[wall.index(max(wall))]
     if sweeps:
         yield from _allreduces(run)

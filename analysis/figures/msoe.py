@@ -111,7 +111,7 @@ def gpu_use(points: Points) -> Figure:
     """How much of the job the GPUs can have been at work, model 2: fresh and rotten fruit, 4 T4 GPUs.
 
     The report's plot of GPU use is lost, and no number of it is stated. What is stated bounds it: ten epochs of 5 s in
-    a job of 205 s. Own bars: the timed steps in the job's time (a record holds phases, not GPU use).
+    a job of 205 s. Own bars: the timed steps in the job's time; what ranks used second by second: own-fruit-usage.
     """
     fig, (axes,) = plots.canvas(height_mm=48)
     value = points.published.set_index("quantity")["value"]

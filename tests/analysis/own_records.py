@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from train import record
-from train.record import Environment, Epoch, Host, Rank, RunRecord
+from train.record import Environment, Epoch, Host, Rank, RunRecord, Usage
 
 # Seconds; 'timed' and 'warm_up' follow from the step times.
 PHASES_S = {
@@ -62,12 +62,17 @@ def make_record(
         **config,
     }
     phases = PHASES_S | {"warm_up": warm_up_steps * step_s, "timed": steps * step_s}
-    phases = {name: phases[name] for name in record.PHASES}
+    if epochs:  # such training has no warm-up
+        del phases["warm_up"]
+    phases = {name: phases[name] for name in record.PHASES if name in phases}
     made = [
         Rank(i, i % ranks_per_node, i // ranks_per_node, "host0", [i], None, dict(phases), [step_s] * warm_up_steps,
              [step_s] * steps, 2**30)
         for i in range(ranks)
     ]  # fmt: skip
+    if epochs:
+        for rank in made:  # half of its core, and one GiB
+            rank.usage = Usage([5.5, 6.5, 7.5], [1.0, 1.5, 2.0], [2**30] * 3, [None] * 3, [None] * 3)
     host = Host("host0", CPU, 4, 8 * 2**30, "6.1", [])
     return RunRecord(
         experiment=experiment,

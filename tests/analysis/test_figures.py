@@ -51,7 +51,7 @@ def fill(results):
                 rank.allreduces = [AllreduceTimes(1 << k, [0.02 * factor]) for k in range(10, 30)]
                 rank.transfers = [Transfer("memory_copy", "", 10**9, 0.1)]
             save(run, results.folder)
-        for experiment in ("accuracy_digits", "fruit", "caltech256"):
+        for experiment in ("accuracy_digits", "fruit", "caltech256", "imdb_wiki"):
             for nodes in (2, 4):
                 results.add(experiment=experiment, model="tiny", nodes=nodes, step_s=0.1, repeat=repeat, epochs=epochs)
     return results.folder

@@ -31,6 +31,16 @@ def test_the_table_passes_its_own_check(results):
     assert table[table.quantity == "train_accuracy"]["value"].tolist() == [0.6, 0.9]
 
 
+def test_training_over_epochs_has_no_warm_up_and_says_what_it_used_each_second(results):
+    results.add(experiment="accuracy_digits", nodes=2, step_s=0.5, steps=4, epochs=[Epoch(1, 10, 2.0, 1.2, 0.6)])
+    own = tables.own(results.folder)
+    assert values(own, "wall_s") == {2: pytest.approx(0.4 + 6 + 2)}  # broadcast, first step, timed
+    used = own.table[own.table.quantity == "cpu_use_fraction"]
+    assert used["time_s"].tolist() == [6, 7]
+    assert used["value"].tolist() == [0.5, 0.5]  # half a second of CPU time a second, on one core
+    assert own.table[own.table.quantity == "memory_bytes"]["value"].tolist() == [2**30, 2**30]
+
+
 def test_the_slowest_rank_gates_the_speed(results):
     from own_records import make_record, save
 
