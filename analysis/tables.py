@@ -184,11 +184,12 @@ def _quantities(run: RunRecord) -> Iterator[_Value]:
 def _training(run: RunRecord, slowest: Rank) -> Iterator[_Value]:
     steps = len(slowest.step_times_s)
     done = run.config["global_batch"] * (1 + len(slowest.warm_up_step_times_s) + steps)
-    images_per_s = run.config["global_batch"] * steps / max(rank.phases_s["timed"] for rank in run.ranks)
-    yield _Value("images_per_s", images_per_s)
-    yield _Value("images_per_s_per_rank", images_per_s / len(run.ranks))
+    if not run.resizes:  # else the global batch changed on the way
+        images_per_s = run.config["global_batch"] * steps / max(rank.phases_s["timed"] for rank in run.ranks)
+        yield _Value("images_per_s", images_per_s)
+        yield _Value("images_per_s_per_rank", images_per_s / len(run.ranks))
+        yield _Value("images", done)
     yield _Value("steps_per_rank", steps)
-    yield _Value("images", done)
     for epoch in run.epochs:
         yield _Value("epoch_s", epoch.duration_s, epoch.epoch)
         for name in _OF_EPOCH:

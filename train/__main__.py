@@ -17,7 +17,7 @@ import sys  # noqa: E402
 import traceback  # noqa: E402
 from pathlib import Path  # noqa: E402
 
-from train import distribution, folders, parts, placement, predictions, roll_call  # noqa: E402
+from train import distribution, parts, placement, predictions, roll_call  # noqa: E402
 from train.by_hand import check_writable, write_record  # noqa: E402
 from train.config import load  # noqa: E402
 from train.limits import NO_LIMITS, Limits  # noqa: E402
@@ -46,115 +46,34 @@ def measure(
         gpu: which one of this host this rank has, if any.
         run_dir: the run's folder, where a launcher made one.
 
-    Raises ConfigError where ranks are in the wrong place, and what `train` and `allreduce_sweep.run` raise.
+    Raises ConfigError where ranks are in the wrong place, and what `training.train` and `allreduce_sweep.run` raise.
     """
     from train import environment
 
     environment.check_mpi(config.container.mpi_home)
     library = environment.mpi_library()
     here = environment.host(usable_cores)
-    present = joined.gather(
-        roll_call.Present(joined.rank, here, tuple(part.rank.cores), gpu, library.version if library else None)
-    )
-    roll_call.check(present, config)
-    hosts = list({one.host.host: one.host for one in present}.values())
-    if joined.rank == 0:
-        part.environment = environment.collect(hosts)
-        part.notes += [note for note in [roll_call.unequal(hosts)] if note]
+
+    def introduce() -> None:
+        """Tell the others where this rank is, and check where all of them are."""
+        present = joined.gather(
+            roll_call.Present(joined.rank, here, tuple(part.rank.cores), gpu, library.version if library else None)
+        )
+        roll_call.check(present, config)
+        hosts = list({one.host.host: one.host for one in present}.values())
+        if joined.rank == 0:
+            part.environment = environment.collect(hosts)
+            part.notes = [note for note in [roll_call.unequal(hosts)] if note]
+
     if config.allreduce_sweep:
         from train import allreduce_sweep
 
+        introduce()
         allreduce_sweep.run(config.allreduce_sweep, config.device, joined, clock, part)
         return None
-    return train(config, clock, part, joined, limits, run_dir)
+    from train import training
 
-
-def train(
-    config: Config,
-    clock: PhaseClock,
-    part: parts.Part,
-    joined: distribution.Distribution,
-    limits: Limits,
-    run_dir: Path | None,
-) -> predictions.Predictions | None:
-    """Build, measure and evaluate on this rank; what it measured goes into `part` as it comes.
-
-    Gives what the model answered at the end, where there is something to answer.
-    Raises ConfigError, NotFinite, or what TensorFlow and Horovod raise.
-    """
-    import tensorflow as tf
-    import tf_keras
-
-    from train import checkpoint, measure, step, weights
-    from train.datasets import DATASETS
-    from train.models import build, freeze_below_classifier
-
-    clock.enter("data")
-    data = DATASETS[config.dataset.name](config, joined.rank)
-    if data.fingerprint and len(set(joined.gather(data.fingerprint))) > 1:
-        raise ConfigError(f"dataset.data_dir={config.dataset.data_dir}: the ranks find different samples in it")
-    clock.enter("build")
-    tf_keras.utils.set_random_seed(config.seed)
-    tf_keras.mixed_precision.set_global_policy(step.POLICIES[config.precision])
-    model = build(config.model.name, config.model.image_size, config.dataset.channels, config.dataset.classes)
-    if config.model.train_layers == "classifier":
-        freeze_below_classifier(model)
-        if config.weights == weights.NONE and joined.rank == 0:
-            part.notes.append("the layers below the classifier stay random: the accuracies mean nothing")
-    model = weights.start(model, config, load=joined.rank == 0)  # the others get them by the broadcast
-    if config.weights != weights.NONE and joined.rank == 0:
-        part.notes.append(weights.describe(config))
-    optimizer = step.make_optimizer(config.optimizer, joined.size, config.precision, model, data.steps_per_epoch)
-    variables = [*model.variables, *optimizer.variables()]
-    progress = measure.Progress()
-    kept = folders.checkpoints(run_dir) if run_dir and config.measure.epochs else None
-    if kept:
-        clock.enter("checkpoint")
-        if joined.rank == 0:
-            progress, found = checkpoint.restore(kept, variables, data.fingerprint)
-            part.notes += found
-        progress = joined.gather(progress)[0]
-
-    def commit(done: measure.Progress) -> None:
-        """After the last epoch there is nothing left to go on with."""
-        if kept and len(done.epochs) < config.measure.epochs:
-            clock.enter("checkpoint")
-            if joined.rank == 0:
-                checkpoint.save(kept, done, variables, data.fingerprint)
-
-    clock.enter("broadcast")
-    joined.broadcast(variables)
-    tf.test.experimental.sync_devices()
-
-    train_step = step.make_train_step(model, optimizer, joined, config.optimizer.label_smoothing)
-    if config.measure.epochs:
-        measured = measure.train_epochs(
-            train_step,
-            step.make_evaluation_step(model),
-            model,
-            data,
-            config.measure.epochs,
-            joined,
-            clock,
-            progress=progress,
-            commit=commit,
-            ordered=config.dataset.ordered,
-        )
-    else:
-        measured = measure.time_steps(
-            train_step, data, config.measure.warm_up_steps, config.measure.timed_steps, joined, clock, limits
-        )
-    part.rank.warm_up_step_times_s = measured.warm_up_step_times_s
-    part.rank.step_times_s = measured.step_times_s
-    part.losses, part.epochs = measured.losses, measured.epochs
-    if data.dropped_samples:
-        part.notes.append(f"{data.dropped_samples} samples an epoch left out: less than one global batch")
-    part.notes += dict.fromkeys(note for notes in joined.gather(list(data.notes)) for note in notes)
-    if config.distribution.allreduce:
-        part.weights_differ = distribution.weights_differ(joined, model.trainable_variables)
-        if part.weights_differ:
-            raise RuntimeError("the ranks hold different weights after training: gradients were not averaged")
-    return measured.predictions
+    return training.train(config, clock, part, joined, limits, run_dir, introduce)
 
 
 def start_tensorflow(config: Config, local_rank: int, threads: int, meeting: Path) -> tuple[str | None, str | None]:
@@ -257,6 +176,9 @@ def main() -> int:
         answers = measure(config, clock, part, joined, usable_cores, held, gpu, arguments.run_dir)
         if answers and arguments.run_dir and joined.rank == 0:
             part.attachments = predictions.write(arguments.run_dir, answers)
+    except distribution.LeftBehind as error:
+        print(f"[rank {rank}] {error}", file=sys.stderr)
+        return 1  # without a part: another rank has this one's number now
     except Exception as error:
         kind = "" if isinstance(error, ConfigError) else f"{type(error).__name__}: "
         failure = Failure(

@@ -193,6 +193,10 @@ def resolved(config: Config) -> dict[str, Any]:
     if not config.dataset.files:
         for key in ("files", "data_dir", "on_damaged", "augmentation"):
             del values["dataset"][key]
+    # Elastic training runs with Horovod's own settings: train/distribution.py says why.
+    elastic = config.distribution.elastic
+    for key in ("cycle_time_ms", "fusion_threshold_bytes") if elastic else ("elastic", "commit_steps"):
+        del values["distribution"][key]
     return values
 
 

@@ -53,14 +53,22 @@ class Distribution(Protocol):
         """Part from the other ranks, in order."""
 
 
+class LeftBehind(Exception):
+    """The others go on without this rank: it was silent for too long."""
+
+
 def prepare(config: Config, meeting: Path) -> None:
     """Put Horovod's settings where it reads them when it starts: the configuration is what was measured.
 
     meeting: a folder that all hosts see, where ranks that srun started may leave word for each other.
     Raises ConfigError where they do not find each other.
     """
-    os.environ["HOROVOD_CYCLE_TIME"] = str(config.distribution.cycle_time_ms)
-    os.environ["HOROVOD_FUSION_THRESHOLD"] = str(config.distribution.fusion_threshold_bytes)
+    settings = {"HOROVOD_CYCLE_TIME": config.distribution.cycle_time_ms}
+    settings["HOROVOD_FUSION_THRESHOLD"] = config.distribution.fusion_threshold_bytes
+    for name, value in settings.items():
+        os.environ[name] = str(value)
+        if config.distribution.elastic:  # where these are set, Horovod 0.28.1 crashes when ranks meet a second time
+            del os.environ[name]
     # A launcher that knows the hosts says them: each of them may call the interface between them by another name.
     peers = os.environ.get(placement.PEERS)
     if config.distribution.controller == "gloo" and rendezvous.needed(os.environ):
@@ -112,8 +120,9 @@ class Horovod:
         import horovod.tensorflow as hvd
         import tensorflow as tf
 
-        hvd.init()
-        if hvd.size() != ranks:
+        self._hvd, self._tf, self._settings = hvd, tf, settings
+        self.meet()
+        if self.size != ranks and not settings.elastic:
             raise ConfigError(
                 f"nodes x ranks_per_node={ranks}: Horovod's size is {hvd.size()}. "
                 + (
@@ -123,8 +132,11 @@ class Horovod:
                     else "Start as many processes as nodes x ranks_per_node, or change those"
                 )
             )
-        self._hvd, self._tf, self._settings = hvd, tf, settings
-        self.rank, self.size, self.local_rank = hvd.rank(), hvd.size(), hvd.local_rank()
+
+    def meet(self) -> None:
+        """Wait for all ranks."""
+        self._hvd.init()
+        self.rank, self.size, self.local_rank = self._hvd.rank(), self._hvd.size(), self._hvd.local_rank()
 
     def tape(self, tape: tf.GradientTape) -> tf.GradientTape:
         """A tape that averages gradients over ranks, unless the run is a control without allreduce."""
@@ -175,7 +187,13 @@ def join(config: Config) -> Distribution:
     """The backend that the configuration names, with all ranks met. Raises ConfigError."""
     if config.distribution.backend == "none":
         return Alone()
-    joined = Horovod(config.distribution, config.ranks)
+    joined: Horovod
+    if config.distribution.elastic:
+        from train.elastic import ElasticHorovod
+
+        joined = ElasticHorovod(config.distribution, config.ranks)
+    else:
+        joined = Horovod(config.distribution, config.ranks)
     rendezvous.clear()
     return joined
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from train import usage
-from train.record import Environment, Epoch, Failure, NodeQuota, Rank, RunRecord
+from train.record import Environment, Epoch, Failure, NodeQuota, Rank, Resize, RunRecord
 
 
 @dataclass
@@ -24,6 +24,7 @@ class Part:
     environment: Environment | None = None
     losses: list[float] = field(default_factory=list)
     epochs: list[Epoch] = field(default_factory=list)
+    resizes: list[Resize] = field(default_factory=list)
     weights_differ: bool | None = None
     notes: list[str] = field(default_factory=list)
     attachments: dict[str, str] = field(default_factory=dict)
@@ -56,6 +57,11 @@ def last_phase(folder: Path, rank: int) -> str | None:
     log = log_path(folder, rank)
     found = re.findall(r"^\[rank \d+\] phase (\w+)$", log.read_text(errors="replace"), re.M) if log.exists() else []
     return found[-1] if found else None
+
+
+def ranks_at_the_end(parts: list[Part], ranks: int) -> int:
+    """How many ranks should have left a part, of a job that began with `ranks`."""
+    return parts[0].resizes[-1].ranks_after if parts and parts[0].resizes else ranks
 
 
 def first_failure(parts: list[Part]) -> Failure | None:
@@ -104,6 +110,7 @@ def assemble(
         environment=first.environment if first else None,
         losses=first.losses if first else [],
         epochs=first.epochs if first else [],
+        resizes=first.resizes if first else [],
         weights_differ=first.weights_differ if first else None,
         notes=first.notes if first else [],
         node_quotas=list(node_quotas),
@@ -125,7 +132,9 @@ def summary(record: RunRecord) -> dict[str, float]:
             "largest_message_s": max(sum(of.times_s) / len(of.times_s) for of in largest),
         }
     steps = len(record.ranks[0].step_times_s)
-    numbers = {"timed_s": timed_s, "images_per_s": record.config["global_batch"] * steps / timed_s}
+    numbers = {"timed_s": timed_s}
+    if not record.resizes:
+        numbers["images_per_s"] = record.config["global_batch"] * steps / timed_s
     numbers |= usage.summary(record.ranks)
     if record.epochs and record.epochs[-1].validation_accuracy is not None:
         numbers["validation_accuracy"] = record.epochs[-1].validation_accuracy

@@ -47,6 +47,10 @@ class PhaseClock:
     def _log(self, phase: str) -> None:
         print(f"[rank {self._rank}] phase {phase}", file=sys.stderr, flush=True)
 
+    def elapsed_s(self) -> float:
+        """Seconds since the launch of the job."""
+        return sum(self.seconds.values()) + self._now() - self._since
+
     def stop(self) -> dict[str, float]:
         """Book the time so far on the current phase, and give the seconds of all phases."""
         self.seconds[self.phase] = self.seconds.get(self.phase, 0.0) + self._now() - self._since

@@ -164,6 +164,18 @@ class Epoch:
 
 
 @dataclass
+class Resize:
+    """Elastic training went on with other ranks than before."""
+
+    at_s: float  # after the launch of the job: when training went on
+    epoch: int  # from 1
+    step: int  # of the whole run: the last one that counts, made by the ranks before
+    ranks_before: int
+    ranks_after: int
+    cause: str
+
+
+@dataclass
 class RunRecord:
     """One run: one launch of one point of an experiment."""
 
@@ -179,10 +191,11 @@ class RunRecord:
     command: list[str]
     job_s: float  # wall time of the job; by hand, without a launcher, it ends with rank 0's last line
     cores_shared: bool  # ranks compete for cores; where each node is held to its quota they do not
-    ranks: list[Rank]
+    ranks: list[Rank]  # that were there at the end
     environment: Environment | None
     losses: list[float] = field(default_factory=list)  # of the timed steps, mean over ranks
     epochs: list[Epoch] = field(default_factory=list)
+    resizes: list[Resize] = field(default_factory=list)  # of elastic training, in order
     weights_differ: bool | None = None  # trainable weights of any two ranks after training; None: not compared
     notes: list[str] = field(default_factory=list)  # what a reader of the numbers must know
     node_quotas: list[NodeQuota] = field(default_factory=list)  # where nodes are emulated

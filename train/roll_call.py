@@ -91,5 +91,8 @@ def unequal(hosts: Sequence[Host]) -> str | None:
 
 def check(present: Sequence[Present], config: Config) -> None:
     """Raise ConfigError where ranks are in the wrong place."""
-    if found := wrong(present, config, nodes_apart(config, os.environ)):
+    apart = nodes_apart(config, os.environ)
+    if config.distribution.elastic:  # goes on with fewer
+        apart = min(apart, len(present) // config.ranks_per_node)
+    if found := wrong(present, config, apart):
         raise ConfigError("; ".join(found))

@@ -155,6 +155,8 @@ class Distribution:
     grouped: bool  # all gradients of a step in one allreduce
     cycle_time_ms: float  # how often Horovod's background thread wakes
     fusion_threshold_bytes: int
+    elastic: bool = False  # training over epochs goes on with the hosts that live, and takes in those that come back
+    commit_steps: int = 10  # elastic: how many steps are lost at most when a host dies
 
     def __post_init__(self) -> None:
         """Check names and ranges."""
@@ -167,6 +169,11 @@ class Distribution:
             self.fusion_threshold_bytes,
             "must be 0 bytes or more",
         )
+        _check(self.commit_steps >= 1, "distribution.commit_steps", self.commit_steps, "must be 1 or more")
+        if self.elastic:
+            for key, allowed in (("backend", "horovod"), ("controller", "gloo"), ("allreduce", True)):
+                given = getattr(self, key)
+                _check(given == allowed, f"distribution.{key}", given, f"elastic training needs {str(allowed).lower()}")
 
 
 @dataclass
@@ -441,6 +448,18 @@ class Config:
                 f"{self.ranks} ranks need at least one step each",
             )
             self.measure.timed_steps = self.measure.total_steps // self.ranks
+        _check(
+            self.launcher.name == "ssh" or not self.distribution.elastic,
+            "distribution.elastic",
+            self.distribution.elastic,
+            "needs launcher=ssh: hosts that can be lost and come back",
+        )
+        _check(
+            self.measure.epochs > 0 or not self.distribution.elastic,
+            "distribution.elastic",
+            self.distribution.elastic,
+            "needs measure.epochs above 0: what is timed on a changing number of ranks is no measurement of scaling",
+        )
         _check(self.seed >= 0, "seed", self.seed, "must be 0 or more")
         _check(
             self.weights != "imagenet" or self.container.name == "none",

@@ -85,3 +85,34 @@ def test_a_host_that_dies_is_given_up_within_60_s(cluster, results):
         cluster.boot("n2")
     assert failed(results).host == "n2"
     wait_for(lambda: not ranks(cluster, "n1"), timeout=5)
+
+
+def test_elastic_training_goes_on_without_a_dead_host_and_takes_it_in_again(cluster, results):
+    elastic = ("distribution.elastic=true", "launcher=ssh", "launcher.hosts=[n1,n2]", "nodes=2", "measure.epochs=60")
+    child = cluster.popen(
+        "n0",
+        *(*LAUNCH, "--only", "nodes2", "experiment=accuracy_digits", *elastic, "tracking=none", f"results={results}"),
+    )
+
+    def said(words: str) -> int:
+        return "".join(path.read_text() for path in results.rglob("rank-*.log")).count(words)
+
+    wait_for(lambda: said("phase checkpoint") >= 4, timeout=120)
+    begin = time.monotonic()
+    cluster.crash("n2")
+    wait_for(lambda: said("lost n2: going on with 1 ranks"), timeout=30)
+    print(f"went on after {time.monotonic() - begin:.1f} s")
+    begin = time.monotonic()
+    cluster.boot("n2")
+    wait_for(lambda: said("n2 came: going on with 2 ranks"), timeout=150)
+    print(f"taken in after {time.monotonic() - begin:.1f} s")
+    output, _ = child.communicate(timeout=240)
+    assert child.returncode == 0, output
+    [record] = records(results)
+    assert [(resize.ranks_before, resize.ranks_after, resize.cause) for resize in record.resizes] == [
+        (2, 1, "lost n2"),
+        (1, 2, "n2 came"),
+    ]
+    assert [rank.host for rank in record.ranks] == ["n1", "n2"]
+    assert len(record.epochs) == 60
+    assert record.epochs[-1].validation_accuracy > 0.95

@@ -7,6 +7,7 @@ from train import config as configuration
 from train.config import choices, compose_config, config_hash, load, point_name
 from train.schema import ConfigError, scaled_learning_rate
 
+SSH = ["launcher=ssh", "launcher.hosts=[a,b]"]
 SWEEP = ["experiment=allreduce_bench", "nodes=2"]
 
 
@@ -70,6 +71,9 @@ def test_every_choice_of_a_group_composes_and_is_called_what_its_file_is_called(
         ([*SWEEP, "allreduce_sweep.least_timed=30"], "least_timed=30: must be 1 or more, and not above most_timed=20"),
         ([*SWEEP, "nodes=1"], "nodes=1: an allreduce needs 2 ranks or more"),
         ([*SWEEP, "distribution.allreduce=false"], "an allreduce sweep needs backend=horovod and allreduce=true"),
+        (["distribution.elastic=true"], "distribution.elastic=True: needs launcher=ssh"),
+        (["distribution.elastic=true", *SSH], "distribution.elastic=True: needs measure.epochs above 0"),
+        (["distribution.elastic=true", "distribution.controller=mpi"], "controller=mpi: elastic training needs gloo"),
         (["measure.warm_up_steps=-1"], "measure.warm_up_steps=-1: must be 0 or more"),
     ],
 )

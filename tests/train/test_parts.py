@@ -1,7 +1,7 @@
 import pytest
 
 from train import parts
-from train.record import Environment, Epoch, Failure, Rank
+from train.record import Environment, Epoch, Failure, Rank, Resize
 
 
 def make_part(rank: int, timed_s: float, failure: Failure | None = None) -> parts.Part:
@@ -65,3 +65,11 @@ def test_the_last_phase_is_read_from_the_log(tmp_path):
     parts.log_path(tmp_path, 1).write_text("[rank 1] phase import\nphase nonsense\n[rank 1] phase warm_up\nKilled\n")
     assert parts.last_phase(tmp_path, 1) == "warm_up"
     assert parts.last_phase(tmp_path, 2) is None
+
+
+def test_elastic_training_ends_with_as_many_ranks_as_it_last_went_on_with():
+    left = make_part(0, 4.0)
+    assert parts.ranks_at_the_end([left], 2) == 2
+    left.resizes = [Resize(9.0, 1, 20, 2, 1, "lost n2")]
+    assert parts.ranks_at_the_end([left], 2) == 1
+    assert "images_per_s" not in parts.summary(assemble([left]))

@@ -38,6 +38,13 @@ def gloo(job: Job) -> list[str]:
     return [*within, "--", "sh", "-c", enter, links.node(job.networks, ""), *job.argv]
 
 
+def elastic(job: Job) -> list[str]:
+    """Horovod's elastic launcher: it begins with all ranks of the job and goes on with those that live."""
+    launcher = [sys.executable, "-m", "train.launch.elastic", "--ranks", str(job.ranks), "--hosts", _host_slots(job)]
+    launcher += ["--interface", job.interface] if job.interface else []
+    return [*launcher, "--", *_rank(job)]
+
+
 def mpirun(job: Job) -> list[str]:
     """Open MPI's mpirun. The ranks bind themselves, so that a node has the same cores under every launcher."""
     command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--tag-output"]
@@ -72,7 +79,12 @@ def _rank(job: Job) -> list[str]:
     return containers.wrap(job.argv, job.container, job.shared) if job.launcher in REMOTE else list(job.argv)
 
 
-_ON_THIS_MACHINE: dict[str, Callable[[Job], list[str]]] = {"none": alone, "gloo": gloo, "mpi": mpirun}
+_ON_THIS_MACHINE: dict[str, Callable[[Job], list[str]]] = {
+    "none": alone,
+    "gloo": gloo,
+    "elastic": elastic,
+    "mpi": mpirun,
+}
 
 
 def command(job: Job) -> list[str]:

@@ -49,7 +49,8 @@ def find(job: Job, outcome: Outcome, left: list[parts.Part], timeout_s: float) -
         )
     if outcome.ended_by:
         return Failure(reason=f"interrupted by {outcome.ended_by}")
-    complete = {part.rank.rank for part in left if not part.failure} == set(range(job.ranks))
+    ranks = parts.ranks_at_the_end(left, job.ranks)
+    complete = {part.rank.rank for part in left if not part.failure} == set(range(ranks))
     if outcome.exit_code == 0 and complete:
         return None
     seen = first_to_end(outcome.output)
@@ -70,7 +71,7 @@ def find(job: Job, outcome: Outcome, left: list[parts.Part], timeout_s: float) -
             exit_code=code,
             log=str(parts.log_path(job.folder, rank)),
         )
-    silent = sorted(set(range(job.ranks)) - {part.rank.rank for part in left})
+    silent = sorted(set(range(ranks)) - {part.rank.rank for part in left})
     return Failure(
         reason=f"the launcher ended with exit status {outcome.exit_code}; ranks without a result: {silent}",
         exit_code=outcome.exit_code,

@@ -15,7 +15,7 @@ from horovod.runner.gloo_run import gloo_run
 from horovod.runner.util import network, remote
 
 from train import placement
-from train.launch.hosts import SSH_OPTIONS
+from train.launch.hosts import ssh_prefix
 
 _START_TIMEOUT_S = 300  # ranks that share cores take minutes to import TensorFlow; the default is 30
 
@@ -37,7 +37,7 @@ def main() -> None:
     )
     names, _ = hosts.parse_hosts_and_slots(arguments.hosts)
     # Horovod has no setting for these: without them a host that falls silent is noticed after minutes.
-    remote.SSH_COMMAND_PREFIX = " ".join(["ssh", *(f"-o {option}" for option in SSH_OPTIONS)])
+    remote.SSH_COMMAND_PREFIX = ssh_prefix()
     interface = arguments.interface or placement.interface_towards(names)
     # Ranks in networks of their own are called localhost too, but reach the launcher only by the interface.
     address = network.get_driver_ip([interface]) if arguments.interface else placement.address_towards(names)

@@ -48,6 +48,11 @@ class Host:
     has_image: bool
 
 
+def ssh_prefix() -> str:
+    """How Horovod's launchers are to call ssh."""
+    return " ".join(["ssh", *(f"-o {option}" for option in SSH_OPTIONS)])
+
+
 def _ssh(host: str, command: Sequence[str]) -> list[str]:
     options = [word for option in SSH_OPTIONS for word in ("-o", option)]
     return ["ssh", *options, host, f"cd {shlex.quote(str(ROOT))} && {shlex.join(command)}"]

@@ -13,7 +13,7 @@ from train import environment, placement
 from train.launch import containers
 from train.launch.points import Point
 from train.record import NodeQuota
-from train.schema import Config, Container
+from train.schema import Config, Container, Distribution
 
 ROOT = Path(__file__).resolve().parents[2]  # the kit
 
@@ -28,7 +28,7 @@ class Job:
 
     ranks: int
     ranks_per_node: int
-    controller: str  # gloo | mpi | none
+    controller: str  # gloo | elastic | mpi | none
     argv: tuple[str, ...]  # of every rank
     env: dict[str, str]
     folder: Path
@@ -56,6 +56,12 @@ class Outcome:
     ended_by: str | None = None  # "timeout", "SIGINT", "SIGTERM", or None where it ended by itself
     output: str = field(default="", repr=False)  # of the launcher, not of the ranks
     node_quotas: tuple[NodeQuota, ...] = ()
+
+
+def _controller(settings: Distribution) -> str:
+    if settings.backend == "none":
+        return "none"
+    return "elastic" if settings.elastic else settings.controller
 
 
 def make_job(
@@ -89,7 +95,7 @@ def make_job(
     return Job(
         ranks=config.ranks,
         ranks_per_node=config.ranks_per_node,
-        controller=config.distribution.controller if config.distribution.backend == "horovod" else "none",
+        controller=_controller(config.distribution),
         argv=(python, "-m", "train", "--run-dir", str(folder), *point.overrides),
         env=env,
         folder=folder,

@@ -46,3 +46,9 @@ def test_emulated_nodes_have_their_own_networks():
 def test_without_root_the_whole_job_runs_in_a_scope_of_the_user():
     scoped = replace(job("gloo"), prefix=("systemd-run", "--user", "--scope", "--"))
     assert command(scoped)[:5] == ["systemd-run", "--user", "--scope", "--", "python"]
+
+
+def test_elastic_ranks_are_started_by_their_own_launcher_on_each_host():
+    elastic = replace(job("elastic"), launcher="ssh", hosts=("a", "b"))
+    launcher = command(elastic)[1:]
+    assert launcher[: launcher.index("--")] == ["-m", "train.launch.elastic", "--ranks", "2", "--hosts", "a:1,b:1"]
