@@ -41,8 +41,6 @@ def write_record(
     folder, generation = folders.new_run(home, repeat)
     if answers:
         part.attachments = predictions.write(folder, answers)
-    if answers:
-        everyone[0].attachments = predictions.write(folder, answers)
     job_s = sum(part.rank.phases_s.values())
     record = parts.assemble(
         everyone,
