@@ -187,6 +187,7 @@ class Cluster:
             **os.environ,
             "PATH": _path(),
             "FOLDER": str(self.folder),
+            "KIT": str(ROOT),
             "SLURM_CONF": str(self.state / "slurm.conf"),
             "OMPI_ALLOW_RUN_AS_ROOT": "1",
             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",

@@ -1,5 +1,6 @@
 #!/bin/bash
-# The inner side of simcluster.py: what runs in the namespaces. FOLDER is the cluster's folder.
+# The inner side of simcluster.py: what runs in the namespaces. FOLDER is the cluster's folder, KIT
+# that of this code.
 #   switch N     the network between the hosts, and the hosts n0 to nN: runs until it is killed, and all dies with it
 #   boot HOST    start one host beside the switch
 #   host HOST    the host's first process
@@ -34,9 +35,12 @@ host)
     own=$state/own/$argument
     mkdir -p "$own"
     mount -t tmpfs tmpfs "$own"
-    mkdir -p "$own/tmp" "$own$FOLDER"
+    mkdir -p "$own/tmp"
     chmod 1777 "$own/tmp"
-    mount --rbind "$FOLDER" "$own$FOLDER" # for a shared folder below /tmp
+    for shared in "$FOLDER" "$KIT"; do # where these are below /tmp
+        mkdir -p "$own$shared"
+        mount --rbind "$shared" "$own$shared"
+    done
     mount --rbind "$own/tmp" /tmp
     mount -t tmpfs tmpfs /dev/shm
     mount -t tmpfs tmpfs /run
