@@ -87,32 +87,27 @@ def test_a_host_that_dies_is_given_up_within_60_s(cluster, results):
     wait_for(lambda: not ranks(cluster, "n1"), timeout=5)
 
 
-def test_elastic_training_goes_on_without_a_dead_host_and_takes_it_in_again(cluster, results):
-    elastic = ("distribution.elastic=true", "launcher=ssh", "launcher.hosts=[n1,n2]", "nodes=2", "measure.epochs=60")
-    child = cluster.popen(
-        "n0",
-        *(*LAUNCH, "--only", "nodes2", "experiment=accuracy_digits", *elastic, "tracking=none", f"results={results}"),
-    )
+def test_elastic_training_goes_on_without_a_host_and_takes_it_back(cluster, results):
+    hosts = ("n1", "n2", "n3")
+    overrides = ["experiment=accuracy_digits", "nodes=3", "--only=nodes3", "launcher=ssh"]
+    overrides += ["launcher.hosts=[n1,n2,n3]", "distribution.elastic=true", "global_batch=null", "batch_per_rank=16"]
+    command = [*LAUNCH, *overrides, "measure.epochs=5000", "tracking=none", f"results={results}"]
+    child = cluster.popen("n0", *command)
 
-    def said(words: str) -> int:
-        return "".join(path.read_text() for path in results.rglob("rank-*.log")).count(words)
+    def logs() -> str:
+        return "".join(path.read_text() for path in results.rglob("rank-*.log"))
 
-    wait_for(lambda: said("phase checkpoint") >= 4, timeout=120)
+    wait_for(lambda: "phase checkpoint" in logs(), timeout=90)
+    in_environment = "tr '\\0' '\\n' </proc/$(pgrep -f 'm train --run-dir' | head -1)/environ | grep -x HOROVOD_RANK=0"
+    first = next(host for host in hosts if cluster.on(host, "sh", "-c", in_environment).returncode == 0)
     begin = time.monotonic()
-    cluster.crash("n2")
-    wait_for(lambda: said("lost n2: going on with 1 ranks"), timeout=30)
-    print(f"went on after {time.monotonic() - begin:.1f} s")
+    cluster.crash(first)  # the hardest: the others must find a new rank 0
+    wait_for(lambda: f"lost {first}: going on with 2 ranks" in logs(), timeout=30)
+    print(f"training went on after {time.monotonic() - begin:.1f} s")
     begin = time.monotonic()
-    cluster.boot("n2")
-    wait_for(lambda: said("n2 came: going on with 2 ranks"), timeout=150)
-    print(f"taken in after {time.monotonic() - begin:.1f} s")
-    output, _ = child.communicate(timeout=240)
-    assert child.returncode == 0, output
-    [record] = records(results)
-    assert [(resize.ranks_before, resize.ranks_after, resize.cause) for resize in record.resizes] == [
-        (2, 1, "lost n2"),
-        (1, 2, "n2 came"),
-    ]
-    assert [rank.host for rank in record.ranks] == ["n1", "n2"]
-    assert len(record.epochs) == 60
-    assert record.epochs[-1].validation_accuracy > 0.95
+    cluster.boot(first)
+    wait_for(lambda: f"{first} came: going on with 3 ranks" in logs(), timeout=150)
+    print(f"the host was taken in after {time.monotonic() - begin:.1f} s")
+    cluster.on("n0", "pkill", "-TERM", "-f", f"train.launch .*results={results}")
+    child.communicate(timeout=60)
+    wait_for(lambda: not [rank for host in hosts for rank in ranks(cluster, host)], timeout=5)

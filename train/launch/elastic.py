@@ -25,7 +25,7 @@ _PROBE_S = 1.0
 # Horovod tells rank 0 of every change of the list, and holds all else while it tries to; rank 0 may be on that host.
 _MISSES = 12  # probes without an answer, two seconds apart
 # After a rank of it has failed a host is left out for so long, longer at each further failure up to the second.
-_COOLDOWN_S = (30, 120)
+_COOLDOWN_S = (12, 60)
 
 
 class Answering(HostDiscovery):
