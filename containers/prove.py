@@ -129,7 +129,7 @@ def two_containers(results: Path) -> Iterator[list[str]]:
         shutil.copy(keys / "id_ed25519.pub", keys / "authorized_keys")
         (keys / "config").write_text("StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\nLogLevel ERROR\n")
         serve = (
-            "install -d -m 700 /root/.ssh && cp /keys/* /root/.ssh && chmod 600 /root/.ssh/* && "
+            "install -d -m 700 ~root/.ssh && cp /keys/* ~root/.ssh && chmod 600 ~root/.ssh/* && "
             "ssh-keygen -A && exec /usr/sbin/sshd -D"
         )
         hosts = [f"--add-host=h{i}:{SUBNET}.{i + 10}" for i in range(2)]

@@ -44,9 +44,9 @@ host)
     mount --rbind "$own/tmp" /tmp
     mount -t tmpfs tmpfs /dev/shm
     mount -t tmpfs tmpfs /run
-    mkdir -p /run/sshd /run/slurmd /run/slurmctld /root/.ssh
+    mkdir -p /run/sshd /run/slurmd /run/slurmctld ~root/.ssh
     mount --bind "$state/hosts" /etc/hosts
-    mount --bind "$state/ssh" /root/.ssh
+    mount --bind "$state/ssh" ~root/.ssh
     cpus=$(cat "$state/cpus.$argument")
     taskset -pc "$cpus" $$ >/dev/null
     until ip link show eth0 >/dev/null 2>&1; do sleep 0.01; done
