@@ -38,6 +38,9 @@ ifeq ($(filter $(DEVICE),$(DEVICES)),)
 $(error DEVICE=$(DEVICE): allowed are $(DEVICES))
 endif
 PACKAGES := $(if $(filter gpu,$(DEVICE)),cuda,cpu)
+# Where ranks run in an image, this machine needs neither TensorFlow nor Horovod, and no compiler. Over ssh it does: the
+# launcher that reaches other hosts is Horovod's.
+SET := $(if $(filter-out none,$(CONTAINER)),$(if $(filter ssh,$(LAUNCHER)),$(PACKAGES),launch),$(PACKAGES))
 VENV := .venv$(if $(filter gpu,$(DEVICE)),-gpu)
 KIT := $(VENV)/bin/python
 
@@ -59,12 +62,13 @@ help: ## this page
 	@awk -f docs/help.awk $(firstword $(MAKEFILE_LIST)) $(EXPERIMENT_FILES)
 
 .PHONY: setup
-setup: ## virtual environment, Horovod compiled for it; every other target does this first
-	@$(PYTHON) requirements/install.py $(PACKAGES) $(VENV)
+setup: ## virtual environment, Horovod compiled for it (not with CONTAINER=); every other target does this first
+	@$(PYTHON) requirements/install.py $(SET) $(VENV)
 
 .PHONY: doctor
 doctor: setup ## is this machine ready? a table of checks, each with its mend
-	@$(KIT) -m train.doctor $(if $(NODES),--ranks $(NODES))
+	@$(KIT) -m train.doctor --device $(DEVICE) $(if $(NODES),--ranks $(NODES)) \
+	  $(if $(CONTAINER),--container "$(CONTAINER)") $(if $(IMAGE),--image "$(IMAGE)")
 
 .PHONY: clean-env
 clean-env: ## remove the virtual environment; results stay
@@ -87,6 +91,9 @@ wandb-sync: setup ## upload the W&B runs that were written offline
 
 ##@ Data (docs/data.md)
 
+# These load TensorFlow on this machine, whatever else runs in a container.
+data-check input-bench: SET := $(PACKAGES)
+
 .PHONY: data-fetch
 data-fetch: setup ## download, verify and unpack a dataset, where its licence allows; else where to get it
 	@$(KIT) -m train.data_fetch $(or $(DATASET),cifar10) "$(or $(DATA_DIR),data/$(or $(DATASET),cifar10))" \
@@ -106,7 +113,7 @@ input-bench: setup ## is the input the limit? images/s of a core: decoding, resi
 # The analysis needs only the light packages: they are set up where nothing else is there.
 .PHONY: setup-analysis
 setup-analysis:
-	@[ -e $(VENV)/.installed-$(PACKAGES) ] || $(PYTHON) requirements/install.py analysis $(VENV)
+	@$(PYTHON) requirements/install.py analysis $(VENV)
 
 .PHONY: figures
 figures: setup-analysis ## draw every figure: the published points, and one's own records over them
@@ -150,6 +157,7 @@ sif: ## build images/kit-cpu.sif with singularity alone (VARIANT=; FROM_OCI=1: f
 	@$(PYTHON) containers/build.py sif $(or $(VARIANT),cpu) $(if $(call on,FROM_OCI),--from-oci)
 
 .PHONY: test-images
+test-images: SET := launch
 test-images: setup ## build all images, run what they are for, and print a table of what was shown (VARIANT=: that one, as it is)
 	@$(KIT) containers/prove.py $(if $(VARIANT),--built $(VARIANT))
 

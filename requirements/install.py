@@ -2,9 +2,10 @@
 
     python3.11 requirements/install.py cpu .venv
 
-A set is analysis, cpu or cuda; `--dev` adds what the tests need, `--mpich` an MPI for Horovod to be compiled with, in
-place of the system's. Packages are installed with --require-hashes and
---no-deps: what is not in a lock is not installed. Horovod is compiled against the TensorFlow that is then there.
+A set is analysis, launch (starts experiments whose ranks run in an image), cpu or cuda; `--dev` adds what the tests
+need, `--mpich` an MPI for Horovod to be compiled with, in place of the system's. Packages are installed with
+--require-hashes and --no-deps: what is not in a lock is not installed. Horovod, for cpu and cuda alone, is compiled
+against the TensorFlow that is then there.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ sys.path.insert(0, str(HERE.parent))
 from train import doctor  # noqa: E402
 
 # Seconds that a step takes on 2 cores (AMD EPYC, 2.6 GHz) with a fast mirror: only to say how long is left.
-_EXPECTED_S = {"venv": 5, "build": 6, "analysis": 25, "cpu": 95, "cuda": 300, "mpich": 2, "horovod": 200, "dev": 25}
+_EXPECTED_S = {"venv": 5, "build": 6, "analysis": 25, "launch": 35, "cpu": 95, "cuda": 300}
+_EXPECTED_S |= {"mpich": 2, "horovod": 200, "dev": 25}
+_LARGER = {"analysis": ("launch", "cpu", "cuda"), "launch": ("cpu", "cuda")}  # the sets that hold all of a set
 
 
 class Steps:
@@ -67,6 +70,20 @@ def _minutes(seconds: float) -> str:
     return f"{int(seconds // 60)} min {int(seconds % 60):02d} s"
 
 
+def _lock(name: str) -> str:
+    return (HERE / f"{name}.txt").read_text()
+
+
+def _mark(name: str, environment: Path) -> Path:
+    return environment / f".installed-{name}"
+
+
+def installed(name: str, environment: Path) -> bool:
+    """Whether the environment has this set as it is locked now."""
+    mark = _mark(name, environment)
+    return mark.exists() and mark.read_text() == _lock(name)
+
+
 def horovod_environment(packages: str, environment: Path) -> dict[str, str]:
     """What Horovod's build is told: TensorFlow only, Gloo always, MPI where mpicc is there, NCCL in the cuda set."""
     path = f"{environment / 'bin'}{os.pathsep}{os.environ['PATH']}"
@@ -91,29 +108,26 @@ def horovod_environment(packages: str, environment: Path) -> dict[str, str]:
 def main() -> None:
     """Check, then install what is not installed yet."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("packages", choices=("analysis", "cpu", "cuda"))
+    parser.add_argument("packages", choices=("analysis", "launch", "cpu", "cuda"))
     parser.add_argument("environment", type=Path)
     parser.add_argument("--dev", action="store_true", help="what the tests and the linters need as well")
     parser.add_argument("--mpich", action="store_true", help="Horovod for MPICH, whose ABI MVAPICH2 shares")
     arguments = parser.parse_args()
     packages, environment = arguments.packages, arguments.environment.absolute()
 
+    wanted = ["build", packages, *(["mpich"] if arguments.mpich else [])]
+    wanted += [*(["horovod"] if packages in ("cpu", "cuda") else []), *(["dev"] if arguments.dev else [])]
+    todo = [name for name in wanted if not any(installed(one, environment) for one in (name, *_LARGER.get(name, ())))]
+    if "horovod" in wanted and {packages, "mpich"} & {*todo}:  # it was compiled against another TensorFlow or MPI
+        todo = [name for name in wanted if name in todo or name == "horovod"]
+    if not todo:
+        return
     checks = doctor.before_setup(packages)
     failed = [check for check in checks if check[1] == doctor.FAILURE]
     if failed:
         doctor.show(checks)
         sys.exit("error: nothing was downloaded; mend what failed above, then run the same command again")
-
-    wanted = ["build", packages, *(["mpich"] if arguments.mpich else [])]
-    wanted += [*(["horovod"] if packages != "analysis" else []), *(["dev"] if arguments.dev else [])]
-    marks = {name: environment / f".installed-{name}" for name in wanted}
-    locks = {name: (HERE / f"{name}.txt").read_text() for name in wanted}
-    todo = [name for name in wanted if not marks[name].exists() or marks[name].read_text() != locks[name]]
-    if "horovod" in wanted and {packages, "mpich"} & {*todo}:  # it was compiled against another TensorFlow or MPI
-        todo = [name for name in wanted if name in todo or name == "horovod"]
     python = environment / "bin/python"
-    if not todo:
-        return
     print(f"Setting up {environment} ({', '.join(todo)}); log: {environment / 'install.log'}", flush=True)
     environment.mkdir(exist_ok=True)
     steps = Steps(environment / "install.log", [*([] if python.exists() else ["venv"]), *todo])
@@ -122,6 +136,7 @@ def main() -> None:
     what = {
         "build": "build tools",
         "analysis": "packages for the analysis",
+        "launch": "packages to start experiments with, and for the analysis",
         "cpu": "TensorFlow and the other packages",
         "cuda": "TensorFlow with CUDA and the other packages",
         "mpich": "MPICH",
@@ -131,12 +146,12 @@ def main() -> None:
     pip = [str(python), "-m", "pip", "install", "--no-deps", "--require-hashes", "--disable-pip-version-check"]
     for name in todo:
         command = [*pip, *(["--no-build-isolation"] if name != "build" else []), "-r", str(HERE / f"{name}.txt")]
-        marks[name].unlink(missing_ok=True)
+        _mark(name, environment).unlink(missing_ok=True)
         if name == "horovod":
             # Without --no-cache-dir pip would take a wheel that was compiled with other settings.
             command += ["--no-cache-dir", "--force-reinstall"]
         steps.run(name, what[name], command, horovod_environment(packages, environment) if name == "horovod" else None)
-        marks[name].write_text(locks[name])
+        _mark(name, environment).write_text(_lock(name))
 
 
 if __name__ == "__main__":

@@ -3,5 +3,5 @@
 set -eu
 compile() { uv pip compile --python-version 3.11 --python-platform x86_64-manylinux_2_28 --generate-hashes --no-header --no-annotate --quiet "$@"; }
 compile cpu.in --override overrides-cpu.in -o cpu.txt
-for set in cuda analysis build dev; do compile $set.in -c cpu.txt -o $set.txt; done
+for set in cuda analysis launch build dev; do compile $set.in -c cpu.txt -o $set.txt; done
 for set in horovod mpich; do compile --no-deps $set.in -o $set.txt; done

@@ -11,6 +11,7 @@ import importlib.metadata
 import os
 import platform
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -21,8 +22,8 @@ ROOT = Path(__file__).resolve().parent.parent
 OK, WARNING, FAILURE = "OK", "warning", "FAILURE"
 
 # Of the environment when it is set up, in GiB, measured; with what the build needs on the way.
-_DISK_GIB = {"analysis": 0.6, "cpu": 4.0, "cuda": 10.0}
-_SETUP_MEMORY_GIB = {"analysis": 0.5, "cpu": 3.0, "cuda": 4.0}
+_DISK_GIB = {"analysis": 0.6, "launch": 0.8, "cpu": 4.0, "cuda": 10.0}
+_SETUP_MEMORY_GIB = {"analysis": 0.5, "launch": 0.5, "cpu": 3.0, "cuda": 4.0}
 _HOROVOD_CHECK = """
 import os
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
@@ -86,6 +87,31 @@ def check_mpi() -> Check:
         return "MPI", OK, _first_line("mpirun", "--version") or "mpicc", ""
     mend = "sudo apt-get install libopenmpi-dev openmpi-bin; then make clean-env and set up again"
     return "MPI", WARNING, "no mpicc: Horovod is built with Gloo alone", mend
+
+
+def check_own_name() -> Check:
+    """The host resolves its own name: Horovod's Gloo looks it up, and ends by a segmentation fault where it cannot."""
+    name = socket.gethostname()
+    try:
+        addresses = sorted({str(address[0]) for *_, address in socket.getaddrinfo(name, None)})
+    except OSError as error:
+        mend = f'echo "127.0.1.1 {name}" | sudo tee -a /etc/hosts'
+        return "own name", WARNING, f"{name} cannot be resolved ({error.strerror}): Gloo crashes there", mend
+    return "own name", OK, f"{name} is {', '.join(addresses)}", ""
+
+
+def check_container(engine: str, device: str, image: str | None) -> Check:
+    """The engine is there, and has the image."""
+    from train.launch import images
+    from train.schema import ConfigError, Container, default_image
+
+    name = image or default_image(engine, device, None)
+    try:
+        digest = images.digest(Container(engine, name))
+    except ConfigError as error:
+        found, _, mend = str(error).partition("; ")
+        return "container", FAILURE, found, mend
+    return "container", OK, f"{engine} has {name}, {str(digest)[:19]}", ""
 
 
 def check_disk(needed_gib: float) -> Check:
@@ -176,19 +202,19 @@ def _first_line(*command: str) -> str:
 
 
 def before_setup(packages: str) -> list[Check]:
-    """What setting up the set `packages` (analysis, cpu, cuda) needs."""
+    """What setting up the set `packages` (analysis, launch, cpu, cuda) needs."""
     checks = [check_platform(), check_python(), check_venv()]
     checks += [check_disk(_DISK_GIB[packages]), check_memory(_SETUP_MEMORY_GIB[packages])]
-    if packages != "analysis":
+    if packages in ("cpu", "cuda"):  # they have Horovod, which is compiled
         checks += [check_compiler(), check_mpi()]
     if packages == "cuda":
         checks.append(check_cuda_compiler())
     return checks
 
 
-def everything(ranks: int) -> list[Check]:
-    """All that a measurement of `ranks` ranks needs, in the environment that this Python belongs to."""
-    checks = [check_platform(), check_python(), check_compiler(), check_mpi(), *check_horovod()]
+def everything(ranks: int, within: list[Check]) -> list[Check]:
+    """All that a measurement of `ranks` ranks needs; `within`: what was found of that which the ranks run in."""
+    checks = [check_platform(), check_python(), *within, check_own_name()]
     return [*checks, check_cores(ranks), check_rank_memory(ranks), check_disk(1.0), check_wandb()]
 
 
@@ -206,10 +232,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--before-setup", choices=sorted(_DISK_GIB), help="only what setting up this set needs")
     parser.add_argument("--ranks", type=int, default=2, help="how many ranks are to run here")
+    parser.add_argument("--container", choices=("none", "docker", "podman", "singularity"), default="none")
+    parser.add_argument("--image", help="its image; else what make image or make sif builds for the device")
+    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu", help="whose image, where none is given")
     arguments = parser.parse_args()
     if arguments.ranks < 1:
         parser.error(f"--ranks {arguments.ranks}: must be 1 or more")
-    checks = before_setup(arguments.before_setup) if arguments.before_setup else everything(arguments.ranks)
+    if arguments.before_setup:
+        checks = before_setup(arguments.before_setup)
+    elif arguments.container != "none":
+        within = [check_container(arguments.container, arguments.device, arguments.image)]
+        checks = everything(arguments.ranks, within)
+    else:
+        checks = everything(arguments.ranks, [check_compiler(), check_mpi(), *check_horovod()])
     failed = [name for name, state, *_ in checks if state == FAILURE]
     if arguments.before_setup and not failed:
         return 0  # good news is not worth a table before each set-up

@@ -32,6 +32,34 @@ def test_horovod_for_gpus_links_the_nccl_of_the_lock(tmp_path):
     install.horovod_environment("cuda", tmp_path)  # a second time changes nothing
 
 
+def _mark(environment, *names):
+    for name in names:
+        (environment / f".installed-{name}").write_text((PATH.parent / f"{name}.txt").read_text())
+
+
+def _locked(name):
+    return {line.split()[0] for line in (PATH.parent / f"{name}.txt").read_text().splitlines() if "==" in line}
+
+
+def test_a_larger_set_holds_all_of_a_smaller_one():
+    for smaller, larger in install._LARGER.items():
+        for name in larger:
+            assert _locked(smaller) < _locked(name)
+    heavy = ("tensorflow", "tf_keras", "horovod")
+    assert not any(package.startswith(heavy) for package in _locked("launch"))
+
+
+@pytest.mark.parametrize(("there", "left_alone"), [("cpu", True), ("launch", True), ("analysis", False)])
+def test_what_a_larger_set_holds_is_not_installed_again(monkeypatch, tmp_path, there, left_alone):
+    _mark(tmp_path, "build", there)
+    asked = []
+    monkeypatch.setattr(install.doctor, "before_setup", lambda packages: asked.append(packages) or [])
+    monkeypatch.setattr(install.Steps, "run", lambda self, name, *rest: asked.append(name))
+    monkeypatch.setattr(install.sys, "argv", ["install.py", "launch", str(tmp_path)])
+    install.main()
+    assert asked == ([] if left_alone else ["launch", "venv", "launch"])
+
+
 def test_nothing_is_made_where_something_is_missing(monkeypatch, tmp_path, capsys):
     environment = tmp_path / "environment"
     failing = ("compiler", doctor.FAILURE, "no g++", "sudo apt-get install g++ make")
@@ -44,9 +72,7 @@ def test_nothing_is_made_where_something_is_missing(monkeypatch, tmp_path, capsy
 
 
 def test_an_environment_that_has_the_locks_is_left_alone(monkeypatch, tmp_path, capsys):
-    for name in ("build", "analysis"):
-        (tmp_path / f".installed-{name}").write_text((PATH.parent / f"{name}.txt").read_text())
-    (tmp_path / "bin").mkdir()
+    _mark(tmp_path, "build", "analysis")
     monkeypatch.setattr(install.sys, "argv", ["install.py", "analysis", str(tmp_path)])
     install.main()
     assert capsys.readouterr().out == ""

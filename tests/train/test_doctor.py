@@ -35,6 +35,33 @@ def test_a_missing_compiler_is_named_with_its_package(monkeypatch):
     assert doctor.check_compiler() == ("compiler", doctor.FAILURE, "no g++", "sudo apt-get install g++ make")
 
 
+@pytest.mark.parametrize(("packages", "compiled"), [("analysis", False), ("launch", False), ("cpu", True)])
+def test_only_sets_with_horovod_ask_for_a_compiler(packages, compiled):
+    assert ("compiler" in [name for name, *_ in doctor.before_setup(packages)]) == compiled
+
+
+def test_a_host_that_cannot_resolve_its_own_name_is_warned_of(monkeypatch):
+    monkeypatch.setattr(doctor.socket, "gethostname", lambda: "localhost")
+    assert doctor.check_own_name()[1] == doctor.OK
+    monkeypatch.setattr(doctor.socket, "gethostname", lambda: "no-such-host.invalid")
+    name, state, found, mend = doctor.check_own_name()
+    assert (name, state) == ("own name", doctor.WARNING)
+    assert found.startswith("no-such-host.invalid cannot be resolved")
+    assert mend == 'echo "127.0.1.1 no-such-host.invalid" | sudo tee -a /etc/hosts'
+
+
+def test_a_missing_image_fails_with_what_builds_it(monkeypatch, tmp_path):
+    (tmp_path / "singularity").touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    missing = ("container", doctor.FAILURE, "container.image=images/none.sif: no such file", "make sif builds it")
+    assert doctor.check_container("singularity", "cpu", "images/none.sif") == missing
+    image = tmp_path / "some.sif"
+    image.write_bytes(b"")
+    # The SHA-256 of nothing.
+    found = f"singularity has {image}, sha256:e3b0c44298fc"
+    assert doctor.check_container("singularity", "cpu", str(image)) == ("container", doctor.OK, found, "")
+
+
 def test_more_ranks_than_cores_is_a_warning():
     cores = len(os.sched_getaffinity(0))
     assert doctor.check_cores(cores)[1] == doctor.OK
