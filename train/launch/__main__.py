@@ -19,7 +19,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from train import environment, folders, placement, tracking
-from train.launch import hosts, images, inputs, links, preflight, quota, slurm, submission
+from train.launch import hosts, images, inputs, links, mpi, preflight, quota, slurm, submission
 from train.launch.commands import command
 from train.launch.job import make_job
 from train.launch.points import Point, expand
@@ -121,6 +121,7 @@ def _main(arguments: argparse.Namespace, console: Console) -> int:
     if not arguments.dry_run:
         for point in points:
             images.digest(point.config.container)
+            mpi.implementation(point.config)
     show_plan(points, console)
     warnings = preflight.warnings(points, environment.variables(), no_quotas)
     for warning in [*warnings, *([differ] if (differ := hosts.unequal(found)) else [])]:
@@ -153,7 +154,8 @@ def _main(arguments: argparse.Namespace, console: Console) -> int:
         run_on = slurm.allocated_hosts()
     if arguments.dry_run:
         for point in points:
-            print(shlex.join(command(make_job(point, Run(point, 0).home / "r0", hosts=run_on))))
+            home, mpirun = Run(point, 0).home, mpi.implementation(point.config)
+            print(shlex.join(command(make_job(point, home / "r0", mpirun=mpirun, hosts=run_on))))
         return 0
     interruption = None
     failed: list[str] = []

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from train.launch import containers, links
 from train.launch.hosts import SSH_OPTIONS
-from train.launch.job import Job
+from train.launch.job import MPICH, Job
 from train.schema import REMOTE
 
 
@@ -46,7 +46,16 @@ def elastic(job: Job) -> list[str]:
 
 
 def mpirun(job: Job) -> list[str]:
-    """Open MPI's mpirun. The ranks bind themselves, so that a node has the same cores under every launcher."""
+    """The mpirun that is there. The ranks bind themselves, so that a node has the same cores under every launcher."""
+    return _mpich(job) if job.mpirun == MPICH else _open_mpi(job)
+
+
+def _mpich(job: Job) -> list[str]:
+    """Hydra, which MVAPICH2 and Intel MPI have too; it hands the whole environment on."""
+    return ["mpirun", "-np", str(job.ranks), "-hosts", _host_slots(job), "-bind-to", "none", "-prepend-rank", *job.argv]
+
+
+def _open_mpi(job: Job) -> list[str]:
     command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--tag-output"]
     command += ["-np", str(job.ranks), "-H", _host_slots(job)]
     # A rank that waits for a message must not take the core from one that computes.

@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]  # the kit
 # In the environment of every process of a job: how strays are found, and when the phase `start` began.
 JOB_ID, JOB_STARTED_AT = OF_EVERY_PROCESS = ("KIT_JOB_ID", "KIT_JOB_STARTED_AT")
 PEERS = placement.PEERS
+OPEN_MPI, MPICH = "openmpi", "mpich"  # whose mpirun
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class Job:
     cores_per_rank: int = 1
     gpus_per_node: int = 0
     mpi: str = "pmix"  # what srun is told where the controller is mpi
+    mpirun: str = OPEN_MPI  # whose starts the ranks where the controller is mpi, and no srun does
     container: Container = field(default_factory=lambda: Container("none"))
     shared: containers.Shared = field(default_factory=lambda: containers.Shared(ROOT))  # by container and host
     cpus_per_node: float | None = None  # cores' worth of time that each node is held to while it measures
@@ -69,6 +71,7 @@ def make_job(
     folder: Path,
     image_digest: str | None = None,
     *,
+    mpirun: str = OPEN_MPI,
     networks: str = "kit",
     prefix: tuple[str, ...] = (),
     hosts: Sequence[str] = (),
@@ -76,6 +79,7 @@ def make_job(
     """The job that measures a point once and leaves its parts in `folder`, in the image of that digest, if any.
 
     Args:
+        mpirun: whose is there (train.launch.mpi).
         networks: what the namespaces of its nodes begin with, if it has any.
         prefix: what this machine's quotas need.
         hosts: those to run on where the nodes are hosts of their own; a point takes as many as it needs, from the
@@ -105,6 +109,7 @@ def make_job(
         cores_per_rank=config.threads_per_rank or 1,
         gpus_per_node=config.ranks_per_node if config.device == "gpu" else 0,
         mpi=config.system.mpi,
+        mpirun=mpirun,
         container=config.container,
         shared=containers.Shared(
             kit=ROOT,

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from train import folders, parts, placement
 from train.config import config_hash, resolved
-from train.launch import failure, images, links, preflight, quota
+from train.launch import failure, images, links, mpi, preflight, quota
 from train.launch.hold import Hold
 from train.launch.job import Job, Outcome, make_job
 from train.launch.points import Point
@@ -107,6 +107,7 @@ def measure(planned: Run, where: Where) -> RunRecord:
         planned.point,
         folder.resolve(),
         images.digest(config.container),
+        mpirun=mpi.implementation(config),
         networks=links.own_name(),
         prefix=where.means.prefix if where.means else (),
         hosts=where.hosts,

@@ -5,7 +5,7 @@ import pytest
 
 from train.launch.commands import command
 from train.launch.containers import Shared
-from train.launch.job import Job
+from train.launch.job import MPICH, Job
 from train.schema import Container
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -27,6 +27,11 @@ def job(controller: str, ranks: int = 2) -> Job:
 def test_the_command_is_the_golden_one(controller, ranks):
     expected = (GOLDEN / f"local-{controller}.txt").read_text().splitlines()
     assert command(job(controller, ranks)) == expected
+
+
+def test_the_mpirun_of_mpich_is_told_the_same_in_its_own_words():
+    ranks = replace(job("mpi"), mpirun=MPICH, ranks_per_node=2, hosts=("localhost",), env={})
+    assert command(ranks) == (GOLDEN / "local-mpich.txt").read_text().splitlines()
 
 
 def test_launcher_and_ranks_share_one_container():
