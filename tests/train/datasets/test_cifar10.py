@@ -1,9 +1,9 @@
-import pickle
 from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
+from small_sets import write_pickles
 
 from train.config import config_hash, load
 from train.schema import ConfigError
@@ -23,11 +23,7 @@ def pixels_and_labels(first: int) -> tuple[np.ndarray, list[int]]:
 
 
 def write_python(folder: Path) -> None:
-    folder.mkdir(parents=True)
-    for place, name in enumerate([*(f"data_batch_{n}" for n in range(1, 6)), "test_batch"]):
-        data, labels = pixels_and_labels(place * PER_FILE)
-        content = {b"batch_label": b"", b"labels": labels, b"data": data, b"filenames": [b"x.png"] * PER_FILE}
-        (folder / name).write_bytes(pickle.dumps(content, protocol=2))
+    write_pickles(folder, [pixels_and_labels(place * PER_FILE) for place in range(6)])
 
 
 def write_binary(folder: Path) -> None:

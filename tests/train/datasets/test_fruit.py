@@ -3,13 +3,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from small_sets import FRUIT as CLASSES
 
 from train.config import load
 from train.schema import ConfigError
 
 pytestmark = pytest.mark.slow
-
-CLASSES = ("freshapples", "freshbanana", "freshoranges", "rottenapples", "rottenbanana", "rottenoranges")
 
 
 def colour(part: int, label: int, number: int) -> tuple[int, int, int]:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from PIL import Image
+from small_sets import example, write_records
 
 from train.datasets import imagenet
 from train.schema import ConfigError
@@ -13,31 +14,6 @@ from train.schema import ConfigError
 pytestmark = pytest.mark.slow
 
 CLASSES = 7
-
-
-def example(colour: tuple[int, int, int], label: int) -> bytes:
-    """As the standard conversion writes it, with the fields that are not needed here too."""
-    buffer = io.BytesIO()
-    Image.new("RGB", (30, 24), colour).save(buffer, "JPEG", quality=95)
-    texts = {
-        "image/colorspace": b"RGB",
-        "image/class/synset": b"n01440764",
-        "image/format": b"JPEG",
-        "image/filename": b"n01440764_10026.JPEG",
-        "image/encoded": buffer.getvalue(),
-    }
-    numbers = {"image/height": 24, "image/width": 30, "image/channels": 3, "image/class/label": label}
-    features = {key: tf.train.Feature(bytes_list=tf.train.BytesList(value=[text])) for key, text in texts.items()}
-    features |= {key: tf.train.Feature(int64_list=tf.train.Int64List(value=[n])) for key, n in numbers.items()}
-    features["image/object/bbox/xmin"] = tf.train.Feature(float_list=tf.train.FloatList(value=[]))
-    return tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()
-
-
-def write(path: Path, records: list[bytes]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tf.io.TFRecordWriter(str(path)) as file:
-        for record in records:
-            file.write(record)
 
 
 def sample(part: int, number: int) -> tuple[tuple[int, int, int], int]:
@@ -50,10 +26,10 @@ def shards(tmp_path) -> Path:
     """20 training images in three files of unequal length, 5 validation images in two."""
     training = [example(*sample(0, number)) for number in range(20)]
     for place, (begin, end) in enumerate(((0, 3), (3, 12), (12, 20))):
-        write(tmp_path / f"train-{place:05}-of-00003", training[begin:end])
+        write_records(tmp_path / f"train-{place:05}-of-00003", training[begin:end])
     validation = [example(*sample(1, number)) for number in range(5)]
-    write(tmp_path / "validation-00000-of-00002", validation[:4])
-    write(tmp_path / "validation-00001-of-00002", validation[4:])
+    write_records(tmp_path / "validation-00000-of-00002", validation[:4])
+    write_records(tmp_path / "validation-00001-of-00002", validation[4:])
     return tmp_path
 
 
@@ -97,7 +73,7 @@ def test_files_in_folders_of_their_part_are_found(shards, small, readers):
 
 
 def test_offsets_by_hand(tmp_path):
-    write(tmp_path / "x", [b"abc", b"", b"12345678"])
+    write_records(tmp_path / "x", [b"abc", b"", b"12345678"])
     begins, rest = imagenet.offsets(tmp_path / "x")
     assert begins.tolist() == [0, 19, 35]  # each 16 bytes beside its content
     assert rest == 0
@@ -139,13 +115,15 @@ def test_a_record_that_does_not_match_its_checksum_is_named_when_it_comes(shards
 
 
 def test_a_label_out_of_range_stops_before_training_where_it_is_a_file_s_first(shards, small, readers):
-    write(shards / "train-00000-of-00003", [example((10, 50, 128), 0)])
+    write_records(shards / "train-00000-of-00003", [example((10, 50, 128), 0)])
     with pytest.raises(ConfigError, match=r"train-00000-of-00003: its first record has the label 0; expected 1 to 7"):
         readers(small(shards, "nodes=1"))
 
 
 def test_a_label_out_of_range_further_in_is_named_when_it_comes(shards, small, readers, seen):
-    write(shards / "train-00000-of-00003", [example(*sample(0, 0)), example((20, 50, 128), 8), example(*sample(0, 2))])
+    write_records(
+        shards / "train-00000-of-00003", [example(*sample(0, 0)), example((20, 50, 128), 8), example(*sample(0, 2))]
+    )
     (reader,) = readers(small(shards, "nodes=1", "batch_per_rank=4"))
     assert max(seen(reader.training(0)).labels) == 6
     (note,) = reader.notes
@@ -168,20 +146,20 @@ def test_a_label_out_of_range_further_in_is_named_when_it_comes(shards, small, r
     ],
 )
 def test_records_of_another_make_are_explained(shards, record, message, small, readers):
-    write(shards / "train-00000-of-00003", [record])
+    write_records(shards / "train-00000-of-00003", [record])
     with pytest.raises(ConfigError, match=message):
         readers(small(shards, "nodes=1"))
 
 
 def test_a_record_of_another_make_further_in_is_named_when_it_comes(shards, small, readers, seen):
-    write(shards / "train-00000-of-00003", [example(*sample(0, 0)), b"\xffhello", example(*sample(0, 2))])
+    write_records(shards / "train-00000-of-00003", [example(*sample(0, 0)), b"\xffhello", example(*sample(0, 2))])
     (reader,) = readers(small(shards, "nodes=1", "batch_per_rank=4"))
     assert {number_of(colour) for colour in seen(reader.training(0)).colours} == set(range(20)) - {1}
     assert reader.notes[0].startswith("train-00000-of-00003, record 1 cannot be decoded (not the expected content)")
 
 
 def test_files_of_two_conversions_are_refused(shards, small, readers):
-    write(shards / "train-00000-of-00008", [example(*sample(0, 0))])
+    write_records(shards / "train-00000-of-00008", [example(*sample(0, 0))])
     with pytest.raises(ConfigError, match=r"train files of more than one conversion: of \[3, 8\] files"):
         readers(small(shards, "nodes=1"))
 
@@ -200,9 +178,9 @@ def test_a_crop_of_training_is_another_each_epoch_and_validation_the_middle(shar
     record = tf.train.Example.FromString(example((0, 0, 0), 1))
     record.features.feature["image/encoded"].bytes_list.value[0] = buffer.getvalue()
     for name in ("train-00000-of-00003", "validation-00000-of-00002"):
-        write(shards / name, [record.SerializeToString()])
+        write_records(shards / name, [record.SerializeToString()])
     for name in ("train-00001-of-00003", "train-00002-of-00003", "validation-00001-of-00002"):
-        write(shards / name, [record.SerializeToString()])
+        write_records(shards / name, [record.SerializeToString()])
     (reader,) = readers(small(shards, "nodes=1", "batch_per_rank=3", augmented=True))
     whites = [float(np.mean(images)) for epoch in range(4) for images, _ in reader.training(epoch)]
     assert len(set(whites)) == 4

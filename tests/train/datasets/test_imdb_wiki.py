@@ -1,21 +1,16 @@
 from collections import Counter
-from datetime import date
 from pathlib import Path
 
 import h5py
 import numpy as np
 import pytest
 from scipy.io import savemat
+from small_sets import NAN, NONE, datenum, row, write_mat
 
 from train.datasets import imdb_wiki
 from train.schema import ConfigError
 
 pytestmark = pytest.mark.slow
-
-
-def datenum(year: int, month: int, day: int) -> int:
-    """MATLAB's: datenum(1970, 1, 1) is 719529, Python's ordinal of that day is 719163."""
-    return date(year, month, day).toordinal() + 366
 
 
 @pytest.mark.parametrize(
@@ -41,36 +36,6 @@ def test_matlab_s_own_example_of_a_datenum():
 
 def test_a_day_of_birth_that_is_no_number_or_before_the_calendar():
     assert imdb_wiki.ages(np.array([np.nan, 47.0]), np.array([2010, 2010])).tolist() == [-1, 2010]
-
-
-def row(values, dtype) -> np.ndarray:
-    return np.array(values, dtype)[None, :]
-
-
-def cells(texts: list[str]) -> np.ndarray:
-    holder = np.empty((1, len(texts)), object)
-    holder[0] = texts
-    return holder
-
-
-def write_mat(path: Path, entries: list[tuple]) -> None:
-    """As distributed: one struct of 1 x n rows. An entry: birth, year, path, face score, second face score."""
-    births, years, paths, scores, seconds = zip(*entries, strict=True)
-    struct = {
-        "dob": row([datenum(*birth) for birth in births], np.int32),
-        "photo_taken": row(years, np.uint16),
-        "full_path": cells(list(paths)),
-        "gender": row([1.0] * len(entries), np.float64),
-        "name": cells(["Somebody Known"] * len(entries)),
-        "face_location": cells([np.array([[1.0, 1.0, 20.0, 20.0]])] * len(entries)),
-        "face_score": row(scores, np.float64),
-        "second_face_score": row(seconds, np.float64),
-    }
-    path.parent.mkdir(parents=True, exist_ok=True)
-    savemat(path, {path.stem: struct}, format="5")
-
-
-NAN, NONE = float("nan"), float("-inf")
 
 
 @pytest.fixture
