@@ -18,7 +18,7 @@ def _published(model: str | tuple[str, ...]) -> dict[str, object]:
 
 
 def _own(model: str | tuple[str, ...]) -> dict[str, object]:
-    return {"experiment": "fixed_work", "model": model}
+    return {"experiment": ("fixed_work", "cifar10"), "model": model}
 
 
 def _curve(published: pd.DataFrame, quantity: str) -> pd.DataFrame:
