@@ -183,7 +183,11 @@ def unpack(archive: Path, folder: Path) -> None:
     try:
         if tarfile.is_tarfile(archive):
             with tarfile.open(archive) as tar:
-                tar.extractall(folder, filter="data")
+                for member in tar.getmembers():
+                    inside = (folder / member.name).resolve().is_relative_to(folder.resolve())
+                    if not (inside and (member.isfile() or member.isdir())):
+                        raise tarfile.TarError(f"{member.name} is no plain file or lies outside the folder")
+                tar.extractall(folder)  # filter="data" came with Python 3.11.4: Debian 12 has 3.11.2
         elif zipfile.is_zipfile(archive):
             with zipfile.ZipFile(archive) as packed:
                 packed.extractall(folder)
