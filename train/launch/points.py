@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig
 
 from train import placement
-from train.config import CONF, checked, compose_config, config_hash, parse, point_name
+from train.config import compose_config, config_hash, load, parse, point_name
 from train.launch import quota
 from train.schema import REMOTE, Config, ConfigError, DoesNotDivide
 
@@ -153,16 +152,11 @@ def expand(
     points: dict[tuple[str, str], Point] = {}  # a list that names a value twice does not measure it twice
     kept = [line for line in plain if line.partition("=")[0] not in swept]
     uneven: dict[str, DoesNotDivide] = {}
-    compose_once = functools.cache(lambda *lines: compose_config(list(lines)))
     for combination in itertools.product(*(_choices_of(key, experiment, asked) for key in swept)):
         for arm, extra in _arms(experiment, emulated, combination).items():
-            varied = [*combination, *extra]
-            # Hydra takes a fifth of a second: it is asked once for each choice of files, not for each value.
-            files = [line for line in varied if (CONF / line.partition("=")[0]).is_dir()]
-            values = {item.key_or_group: item.value() for item in parse([line for line in varied if line not in files])}
-            lines = [*kept, *varied]
+            lines = [*kept, *combination, *extra]
             try:
-                config = checked(compose_once(*kept, *files), values)
+                config = load(lines)
             except DoesNotDivide as error:
                 uneven[str(error)] = error
                 continue
