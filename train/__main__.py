@@ -17,7 +17,7 @@ import sys  # noqa: E402
 import traceback  # noqa: E402
 from pathlib import Path  # noqa: E402
 
-from train import distribution, parts, placement, predictions, roll_call  # noqa: E402
+from train import distribution, parts, placement, predictions, roll_call, tether  # noqa: E402
 from train.by_hand import check_writable, write_record  # noqa: E402
 from train.config import load  # noqa: E402
 from train.limits import NO_LIMITS, Limits  # noqa: E402
@@ -142,6 +142,7 @@ def main() -> int:
     arguments = parser.parse_intermixed_args()
     rank = placement.global_rank()
     if arguments.run_dir:
+        tether.hold(os.dup(sys.stdout.fileno()))
         log = os.open(parts.log_path(arguments.run_dir, rank), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         os.dup2(log, sys.stdout.fileno())
         os.dup2(log, sys.stderr.fileno())

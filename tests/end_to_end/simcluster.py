@@ -68,6 +68,7 @@ TaskPlugin=task/none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 ReturnToService=2
+SchedulerParameters=sched_interval=1,bf_interval=1
 SlurmdTimeout=5
 KillWait=2
 MailProg=/bin/true

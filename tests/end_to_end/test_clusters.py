@@ -13,13 +13,6 @@ pytestmark = pytest.mark.end_to_end
 LAUNCH = (sys.executable, "-m", "train.launch")
 
 
-@pytest.fixture
-def results(cluster, request):
-    folder = Path(cluster.folder) / request.node.name.split("[")[0]
-    yield folder
-    shutil.rmtree(folder, ignore_errors=True)
-
-
 def arguments(results: Path, *overrides: str) -> list[str]:
     return ["experiment=weak_scaling", "nodes=2", *QUICK, f"results={results}", *overrides]
 

@@ -1,6 +1,5 @@
 """Faults on real hosts: within how many seconds a job ends, what it says, and that nothing is left running."""
 
-import shutil
 import sys
 import time
 from pathlib import Path
@@ -13,13 +12,6 @@ pytestmark = pytest.mark.end_to_end
 LAUNCH = (sys.executable, "-m", "train.launch")
 # A run that does not end by itself, and after it one that does.
 LONG = ("nodes=2,1", "experiment=weak_scaling", "launcher=ssh", "launcher.hosts=[n1,n2]")
-
-
-@pytest.fixture
-def results(cluster, request):
-    folder = Path(cluster.folder) / request.node.name
-    yield folder
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def timed(results: Path) -> bool:
@@ -61,6 +53,16 @@ def test_a_killed_rank_on_another_host_is_named_within_30_s(cluster, results):
     assert (failure.rank, failure.host) == (1, "n2")
     assert "killed by a signal" in failure.reason
     wait_for(lambda: not ranks(cluster, "n1") + ranks(cluster, "n2"), timeout=5)
+
+
+def test_ranks_end_with_the_launcher_even_where_it_cannot_end_them(cluster, results):
+    child = launch(cluster, results)
+    begin = time.monotonic()
+    cluster.on("n0", "pkill", "-KILL", "-f", str(results))  # the launcher, Horovod's within it, and every ssh
+    child.wait()
+    wait_for(lambda: not ranks(cluster, "n1") + ranks(cluster, "n2"), timeout=10)
+    print(f"no rank was left after {time.monotonic() - begin:.1f} s")
+    assert records(results) == []
 
 
 def test_a_host_whose_link_goes_silent_is_given_up_within_60_s(cluster, results):
