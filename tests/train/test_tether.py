@@ -19,7 +19,8 @@ def test_a_process_ends_when_nobody_is_left_to_read_its_output():
     assert process.poll() is None
     os.close(reading)
     assert process.wait(timeout=5) == 1
-    assert process.stderr and process.stderr.read() == b"the launcher is gone: ending\n"
+    assert process.stderr
+    assert process.stderr.read() == b"the launcher is gone: ending\n"
 
 
 def test_a_process_that_writes_to_a_file_is_not_held(tmp_path):

@@ -150,7 +150,9 @@ def _main(arguments: argparse.Namespace, console: Console) -> int:
     if first.launcher.name == "slurm":
         planned = submission.in_order(planned, first.launcher.order)
         if not slurm.inside(os.environ):
-            return submission.submit(planned, arguments.overrides, arguments.force, arguments.dry_run, console)
+            return submission.submit(
+                planned, arguments.overrides, arguments.force, arguments.only, arguments.dry_run, console
+            )
         run_on = slurm.allocated_hosts()
     if arguments.dry_run:
         for point in points:

@@ -58,8 +58,13 @@ def _job(runs: Sequence[Run], known: dict[str, list[float]], command: Sequence[s
     return Planned(batch, tuple(runs), estimate_s)
 
 
-def jobs(todo: Sequence[Run], known: dict[str, list[float]], overrides: Sequence[str], force: bool) -> list[Planned]:
-    """The jobs that make these runs: one for all, or with launcher.split one for each point."""
+def jobs(
+    todo: Sequence[Run], known: dict[str, list[float]], overrides: Sequence[str], force: bool, only: str | None = None
+) -> list[Planned]:
+    """The jobs that make these runs: one for all, or with launcher.split one for each point.
+
+    only: the point that the user asked for alone, if any.
+    """
     if not todo:
         return []
     config = todo[0].point.config
@@ -68,7 +73,7 @@ def jobs(todo: Sequence[Run], known: dict[str, list[float]], overrides: Sequence
     cores = f"system.cores_per_node={config.system.cores_per_node}"
     command += [cores] if cores not in overrides else []
     if not config.launcher.split:
-        return [_job(todo, known, command)]
+        return [_job(todo, known, [*command, *(["--only", only] if only else [])])]
     names = dict.fromkeys(run.point.name for run in todo)
     return [_job([run for run in todo if run.point.name == name], known, [*command, "--only", name]) for name in names]
 
@@ -89,9 +94,12 @@ def cost(planned: Planned, measured: int) -> str:
     )
 
 
-def submit(planned: Sequence[Run], overrides: Sequence[str], force: bool, dry_run: bool, console: Console) -> int:
+def submit(
+    planned: Sequence[Run], overrides: Sequence[str], force: bool, only: str | None, dry_run: bool, console: Console
+) -> int:
     """Say what it will cost and submit, or print the scripts; gives the exit status.
 
+    only: as for `jobs`.
     Raises ConfigError where Slurm refuses, or has these runs in its queue already, and OSError.
     """
     config = planned[0].point.config
@@ -112,7 +120,7 @@ def submit(planned: Sequence[Run], overrides: Sequence[str], force: bool, dry_ru
     if config.system.remark:
         console.print(f"[yellow]system={config.system.name}:[/yellow] {escape(config.system.remark)}", highlight=False)
     measured = sum(map(len, known.values()))
-    wanted = jobs(todo, known, overrides, force)
+    wanted = jobs(todo, known, overrides, force, only)
     for job in wanted:
         console.print(cost(job, measured), highlight=False)
         if job.estimate_s > job.batch.limit_s - slurm.LEAVE_S:

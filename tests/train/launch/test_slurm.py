@@ -58,6 +58,11 @@ def test_one_allocation_runs_all_points_or_each_point_has_its_job():
     assert "--force" in split[1].batch.command
 
 
+def test_a_job_for_one_point_runs_that_one_alone():
+    [job] = submission.jobs(planned(*SITES["bare"])[:1], {}, WEAK, force=False, only="resnet50-nodes1")
+    assert job.batch.command[-2:] == ("--only", "resnet50-nodes1")
+
+
 def test_points_run_small_to_large_or_large_to_small():
     runs = planned(*SITES["bare"])
     assert [run.label for run in submission.in_order(runs, "large_first")] == [
