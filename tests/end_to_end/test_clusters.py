@@ -110,19 +110,3 @@ def test_ranks_in_the_wrong_place_stop_before_anything_is_timed(cluster, results
     [record] = records(results)
     assert record.status == "failed"
     assert "timed" not in json.dumps([rank.phases_s for rank in record.ranks])
-
-
-def test_a_time_limit_keeps_what_was_measured(cluster, results):
-    # Slurm counts in minutes, and tells the launcher 60 s before the end: here by hand, what it then sends.
-    asked = arguments(
-        results, "launcher=slurm", "system=slurm", "measure.timed_steps=20000", "launcher.order=large_first"
-    )
-    assert cluster.on("n0", *LAUNCH, *asked).returncode == 0
-    wait_for(lambda: "timed" in "".join(p.read_text() for p in results.rglob("rank-0.log")), timeout=60)
-    [job] = cluster.on("n0", "squeue", "-h", "-o", "%i").stdout.split()
-    cluster.on("n0", "scancel", "--signal=TERM", "--batch", job)
-    wait_for(lambda: queue_is_empty(cluster), timeout=30)
-    [record] = records(results)
-    assert record.status == "failed"
-    assert "interrupted by SIGTERM" in record.failure.reason
-    assert left(cluster, "n1") + left(cluster, "n2") == ""
