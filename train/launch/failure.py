@@ -42,6 +42,10 @@ def _in_words(code: int, over_ssh: bool) -> str:
 
 def find(job: Job, outcome: Outcome, left: list[parts.Part], timeout_s: float) -> Failure | None:
     """Why the run did not complete, or None where every rank finished its work."""
+    ranks = parts.ranks_at_the_end(left, job.ranks)
+    complete = {part.rank.rank for part in left if not part.failure} == set(range(ranks))
+    if outcome.exit_code == 0 and complete:
+        return None
     if outcome.ended_by == "timeout":
         return Failure(
             reason=f"ended after launcher.timeout_s={timeout_s:.0f} s; set a longer one",
@@ -49,10 +53,6 @@ def find(job: Job, outcome: Outcome, left: list[parts.Part], timeout_s: float) -
         )
     if outcome.ended_by:
         return Failure(reason=f"interrupted by {outcome.ended_by}")
-    ranks = parts.ranks_at_the_end(left, job.ranks)
-    complete = {part.rank.rank for part in left if not part.failure} == set(range(ranks))
-    if outcome.exit_code == 0 and complete:
-        return None
     seen = first_to_end(outcome.output)
     if job.controller == "none":
         seen = (0, outcome.exit_code if outcome.exit_code >= 0 else 128 - outcome.exit_code)

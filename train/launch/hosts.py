@@ -136,7 +136,11 @@ def end_strays(hosts: Sequence[str], job_id: str) -> list[str]:
     def end(host: str) -> bool:
         command = _ssh(host, [sys.executable, "-m", "train.launch.strays", job_id])
         try:
-            return subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=20).returncode == 0
+            # In a session of its own: a second Ctrl-C must not end what ends the ranks.
+            done = subprocess.run(
+                command, capture_output=True, stdin=subprocess.DEVNULL, timeout=20, start_new_session=True
+            )
+            return done.returncode == 0
         except subprocess.TimeoutExpired:
             return False
 

@@ -110,6 +110,6 @@ def make(name: str, nodes: int) -> None:
 def remove(name: str) -> None:
     """Remove the namespaces of that name, with all that is in them."""
     for path in _NAMED.glob(f"{name}-*"):
-        subprocess.run(["ip", "netns", "delete", path.name], capture_output=True)
+        subprocess.run(["ip", "netns", "delete", path.name], capture_output=True, start_new_session=True)
     for path in _ETC.glob(f"{name}-*"):
         shutil.rmtree(path)

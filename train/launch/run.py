@@ -52,11 +52,18 @@ def _end_with_parent() -> None:
 
 
 @contextmanager
-def interrupts_ignored() -> Iterator[None]:
-    """Within this block further signals are lost: an impatient second Ctrl-C must not leave processes behind."""
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+def interrupts_noted() -> Iterator[list[int]]:
+    """Within this block SIGINT and SIGTERM end nothing: gives the list that they are noted in.
+
+    What ends processes and writes records goes through to its end, whoever is impatient.
+    """
+    came: list[int] = []
+    before = {
+        number: signal.signal(number, lambda number, _frame: came.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
-        yield
+        yield came
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -117,10 +124,12 @@ def run(job: Job, timeout_s: float, hold: Hold | None = None) -> tuple[Outcome, 
             interruption, ended_by = caught, caught.signal.name
         finally:
             job_s = time.perf_counter() - begin
-            with interrupts_ignored():
+            with interrupts_noted() as came:
                 _end(child, job, job_id)
                 if hold:
                     hold.remove()
+    if came and not interruption:  # after the job's own end: what it measured counts, but no other one follows
+        interruption = Interrupted(came[0])
     exit_code = child.returncode if child else 1
     quotas = tuple(hold.quotas) if hold else ()
     return Outcome(started_at, job_s, exit_code, ended_by, log.read_text(errors="replace"), quotas), interruption

@@ -18,7 +18,7 @@ from train.launch import failure, images, links, mpi, preflight, quota
 from train.launch.hold import Hold
 from train.launch.job import Job, Outcome, make_job
 from train.launch.points import Point
-from train.launch.run import Interrupted, interrupts_ignored, run
+from train.launch.run import Interrupted, interrupts_noted, run
 from train.record import RECORD_NAME, RunRecord, dumps, write_atomically
 from train.schema import REMOTE
 
@@ -91,7 +91,7 @@ def launch(job: Job, timeout_s: int, means: quota.Means | None) -> tuple[Outcome
         links.make(job.networks, len(job.hosts))
         return run(job, timeout_s, hold)
     finally:
-        with interrupts_ignored():
+        with interrupts_noted():
             links.remove(job.networks)
 
 
@@ -113,8 +113,11 @@ def measure(planned: Run, where: Where) -> RunRecord:
         hosts=where.hosts,
     )
     outcome, interruption = launch(job, config.launcher.timeout_s, where.means)
-    record = make_record(planned, job, outcome, generation)
-    write_atomically(folder / RECORD_NAME, dumps(record))
+    with interrupts_noted() as came:
+        record = make_record(planned, job, outcome, generation)
+        write_atomically(folder / RECORD_NAME, dumps(record))
+    if came and not interruption:
+        interruption = Interrupted(came[0])
     if interruption:
         raise interruption
     if record.status == "complete":

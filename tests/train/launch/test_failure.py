@@ -36,6 +36,12 @@ def test_all_ranks_done_is_no_failure(tmp_path):
     assert failure.find(job(tmp_path), outcome(0), [part(0), part(1)], 60) is None
 
 
+def test_an_interruption_that_came_when_all_ranks_were_done_is_no_failure(tmp_path):
+    assert failure.find(job(tmp_path), outcome(0, ended_by="SIGTERM"), [part(0), part(1)], 60) is None
+    found = failure.find(job(tmp_path), outcome(ended_by="SIGTERM"), [part(0)], 60)
+    assert found.reason == "interrupted by SIGTERM"
+
+
 def test_a_killed_rank_is_named_with_host_and_phase_although_its_peer_complains(tmp_path):
     (tmp_path / "rank-1.log").write_text("[rank 1] phase import\n[rank 1] phase timed\n")
     found = failure.find(job(tmp_path), outcome(output=GLOO), [part(0, "HorovodInternalError: peer closed")], 60)
