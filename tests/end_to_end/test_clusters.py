@@ -53,11 +53,31 @@ def test_hosts_that_are_unfit_are_named_before_anything_starts(cluster, results)
     assert records(results) == []
 
 
-def test_a_results_folder_that_is_not_shared_is_said_before_anything_starts(cluster, results):
-    done = cluster.on("n0", *LAUNCH, *arguments(Path("/tmp/own"), "launcher=ssh", "launcher.hosts=[n1,n2]"))
+def test_what_a_host_lacks_is_said_before_anything_starts(cluster, results):
+    asked = ("launcher=ssh", "launcher.hosts=[n1,n2]")
+    done = cluster.on("n0", *LAUNCH, *arguments(Path("/tmp/own"), *asked))
     assert done.returncode == 2
     assert "n1: does not see /tmp/own of n0" in done.stdout
     assert "n2: does not see /tmp/own of n0" in done.stdout
+
+    cluster.on("n0", "touch", "/tmp/kit.sif")  # each host has a /tmp of its own
+    done = cluster.on(
+        "n0", *LAUNCH, *arguments(results, *asked, "container=singularity", "container.image=/tmp/kit.sif")
+    )
+    assert done.returncode == 2
+    assert "n1: lacks the image /tmp/kit.sif" in done.stdout
+    assert "n2: lacks the image /tmp/kit.sif" in done.stdout
+
+    environment = Path(sys.prefix).resolve()
+    assert cluster.on("n2", "mount", "-t", "tmpfs", "tmpfs", str(environment)).returncode == 0
+    try:
+        for container in ("none", "singularity"):
+            done = cluster.on("n0", *LAUNCH, *arguments(results, *asked, f"container={container}"))
+            assert done.returncode == 2
+            assert f"n2: cannot run {sys.executable}" in done.stdout
+    finally:
+        cluster.on("n2", "umount", str(environment))
+    assert records(results) == []
 
 
 def test_slurm_runs_all_points_in_one_allocation_and_again_only_the_rest(cluster, results):

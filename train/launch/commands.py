@@ -64,7 +64,7 @@ def _open_mpi(job: Job) -> list[str]:
         command += ["--mca", "plm_rsh_args", " ".join(f"-o {option}" for option in SSH_OPTIONS)]
     if job.interface:
         command += ["--mca", "oob_tcp_if_include", job.interface, "--mca", "btl_tcp_if_include", job.interface]
-    for name in sorted({*job.env, *(job.shared.variables if job.launcher == "ssh" else ())}):
+    for name in sorted({*job.env, *(("PATH", *job.shared.variables) if job.launcher == "ssh" else ())}):
         command += ["-x", name]
     return [*command, *_rank(job)]
 

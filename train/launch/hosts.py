@@ -6,6 +6,7 @@ Each host is asked by `python -m train.launch.probe`, which runs there.
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import socket
 import subprocess
@@ -46,6 +47,7 @@ class Host:
     free_bytes: int
     sees_results: bool
     has_image: bool
+    has_singularity: bool
 
 
 def ssh_prefix() -> str:
@@ -60,7 +62,9 @@ def _ssh(host: str, command: Sequence[str]) -> list[str]:
 
 def _ask(host: str, token: Path, image: str | None) -> Host:
     """Ask one host. Raises ConfigError, naming it."""
-    asked = [sys.executable, "-m", "train.launch.probe", str(token), *([image] if image else [])]
+    # The ranks get this host's PATH too.
+    asked = ["env", f"PATH={os.environ['PATH']}", sys.executable, "-m", "train.launch.probe", str(token)]
+    asked += [image] if image else []
     try:
         done = subprocess.run(
             _ssh(host, asked), capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, stdin=subprocess.DEVNULL
@@ -113,6 +117,11 @@ def unfit(found: Sequence[Host], results: Path, image: str | None) -> list[str]:
         f"launcher.hosts: {host.name}: lacks the image {image}; copy it there, under the same path"
         for host in found
         if not host.has_image
+    ]
+    problems += [
+        f"launcher.hosts: {host.name}: there is no command singularity; install it there, or take container=none"
+        for host in found
+        if not host.has_singularity
     ]
     same: dict[str, str] = {}
     for host in found:

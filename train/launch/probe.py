@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import shutil
 import socket
 from pathlib import Path
 
@@ -26,6 +27,7 @@ def main() -> None:
                 "cpu_model": environment.cpu_model(),
                 "sees_results": asked.token.exists(),
                 "has_image": asked.image is None or asked.image.is_file(),
+                "has_singularity": asked.image is None or shutil.which("singularity") is not None,
             }
         )
     )
