@@ -37,6 +37,7 @@ class Measurement:
 
     warm_up_step_times_s: list[float] = field(default_factory=list)
     step_times_s: list[float] = field(default_factory=list)
+    compute_times_s: list[float] = field(default_factory=list)  # the part of it until the own gradients were there
     losses: list[float] = field(default_factory=list)  # of the timed steps, mean over ranks
     epochs: list[Epoch] = field(default_factory=list)
     predictions: Predictions | None = None  # after the last epoch: counts of all ranks, examples of this one
@@ -55,18 +56,25 @@ Batches = Iterator[tuple[tf.Tensor, tf.Tensor]]
 
 
 def _run_steps(
-    step: TrainStep, batches: Batches, count: int, times: list[float]
+    step: TrainStep, batches: Batches, count: int, times: list[float], compute_times: list[float] | None = None
 ) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
-    """Make `count` steps. Their losses and correct answers stay on the device: reading them would be a transfer."""
-    losses, correct = [], []
+    """Make `count` steps. Their losses and correct answers stay on the device: reading them would be a transfer.
+
+    times, compute_times: of each step, and of the part of it until this rank's own gradients were there, are added.
+    """
+    losses, correct, begun_at, computed_at = [], [], [], []
     for _ in range(count):
+        begun_at.append(time.time())
         begin = time.perf_counter()
         images, labels = next(batches)
-        loss, hits = step(images, labels)
+        loss, hits, computed = step(images, labels)
         tf.test.experimental.sync_devices()
         times.append(time.perf_counter() - begin)
         losses.append(loss)
         correct.append(hits)
+        computed_at.append(computed)
+    if compute_times is not None:
+        compute_times += [float(end) - begin for begin, end in zip(begun_at, computed_at, strict=True)]
     return losses, correct
 
 
@@ -102,7 +110,7 @@ def time_steps(
     _mean_losses(first + warm_up, distribution, 0)
     distribution.barrier()
     clock.enter("timed")
-    losses, _ = _run_steps(step, batches, timed_steps, measurement.step_times_s)
+    losses, _ = _run_steps(step, batches, timed_steps, measurement.step_times_s, measurement.compute_times_s)
     distribution.barrier()
     clock.enter("evaluate")
     limits.end()

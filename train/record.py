@@ -117,6 +117,9 @@ class Rank:
     allreduces: list[AllreduceTimes] = field(default_factory=list)  # of a sweep over message sizes, ascending
     transfers: list[Transfer] = field(default_factory=list)  # what link and memory carry, measured in the same run
     usage: Usage | None = None  # None: not sampled
+    # Of each timed step until this rank's own gradients were there, input included: the rest is exchange, and waiting
+    # for the others. Empty where a GPU computes, or epochs are trained.
+    compute_times_s: list[float] = field(default_factory=list)
 
 
 @dataclass

@@ -1,8 +1,8 @@
-"""One training step, one evaluation step: no clocks, no input, no output."""
+"""One training step, one evaluation step: no input, no output."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 import tf_keras
@@ -11,7 +11,7 @@ from train.distribution import Distribution
 from train.schema import Optimizer as OptimizerSettings
 from train.schema import scaled_learning_rate
 
-TrainStep = Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
+TrainStep = Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor, tf.Tensor]]
 EvaluationStep = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor, tf.Tensor]]
 
 POLICIES = {"fp32": "float32", "bf16": "mixed_bfloat16", "fp16": "mixed_float16"}
@@ -60,13 +60,33 @@ def make_optimizer(
     return optimizer
 
 
+class StampedTape(tf.GradientTape):
+    """A tape that notes when this rank's own gradients are there, before they are exchanged with the others'.
+
+    Only the step itself can tell: to the outside all ranks are as slow as the slowest. Where a GPU computes, the time
+    is that of the last kernel's launch, which says nothing.
+    """
+
+    computed_at: tf.Tensor  # seconds since the epoch, float64
+
+    def gradient(
+        self, target: tf.Tensor, sources: Sequence[tf.Variable], output_gradients: tf.Tensor | None = None
+    ) -> list[tf.Tensor]:
+        """The gradients of this rank. Horovod's tape is made a subclass of this one, and exchanges what it gives."""
+        gradients = super().gradient(target, sources, output_gradients)
+        with tf.control_dependencies(gradients):
+            self.computed_at = tf.timestamp()
+        return gradients
+
+
 def make_train_step(
     model: tf_keras.Model,
     optimizer: tf_keras.optimizers.Optimizer,
     distribution: Distribution,
     label_smoothing: float = 0.0,
 ) -> TrainStep:
-    """A compiled step from images and labels to this rank's mean loss and its number of correct answers, both scalars.
+    """A compiled step from images and labels to this rank's mean loss, its number of correct answers, and the time
+    when its own gradients were there, in seconds since the epoch: all scalars.
 
     Applies the gradients of the whole job to `model`. With label smoothing s the target is 1 - s for the label and
     s / classes for every class (Szegedy et al. 2015, 1512.00567, section 7); the loss that is given is the one without,
@@ -77,8 +97,8 @@ def make_train_step(
 
     # AutoGraph has nothing to convert here, and spends 3 s of every first step on Horovod's and Keras' own code.
     @tf.function(autograph=False)
-    def train_step(images: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        with tf.GradientTape() as tape:
+    def train_step(images: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        with StampedTape() as tape:
             logits = model(images, training=True)  # (batch, classes), float32
             loss = cross_entropy(labels, logits)
             objective = loss
@@ -88,11 +108,12 @@ def make_train_step(
             objective = tf.add_n([objective, *model.losses]) if model.losses else objective
             if scaled:
                 objective = optimizer.get_scaled_loss(objective)
-        gradients = distribution.tape(tape).gradient(objective, model.trainable_variables)
+        joint = distribution.tape(tape)
+        gradients = joint.gradient(objective, model.trainable_variables)
         if scaled:
             gradients = optimizer.get_unscaled_gradients(gradients)
         optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
-        return loss, _correct(labels, logits, tf.ones_like(labels, tf.float32))
+        return loss, _correct(labels, logits, tf.ones_like(labels, tf.float32)), joint.computed_at
 
     return train_step
 

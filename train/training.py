@@ -58,6 +58,8 @@ def train(
         measured = _train_together(config, joined, data, model, clock, limits, run_dir, part)
     part.rank.warm_up_step_times_s = measured.warm_up_step_times_s
     part.rank.step_times_s = measured.step_times_s
+    if config.device == "cpu":  # a GPU is told its work ahead of time: when it is done, the step does not see
+        part.rank.compute_times_s = measured.compute_times_s
     part.losses, part.epochs = measured.losses, measured.epochs
     if joined.rank == 0 and config.weights != weights.NONE:
         part.notes.append(weights.describe(config))

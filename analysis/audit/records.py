@@ -13,7 +13,7 @@ from train.record import RunRecord
 DRIFT = 0.05  # of the first tenth of the timed steps over the median of the rest
 OUTLIER = 2.0  # times the median
 OUTLIERS_SHARE = 0.01  # of all timed steps
-STRAGGLER = 0.10  # of a rank's median step over that of all ranks
+STRAGGLER = 0.10  # of a rank's mean computing time a step over that of the others
 SPREAD = 0.05  # between the fastest and the slowest repeat
 LEAST_STEPS = 10  # to say anything about single steps
 
@@ -142,17 +142,23 @@ def step_outliers(run: RunRecord, path: str) -> Iterator[Finding]:
 
 @rule(RECORD_RULES)
 def straggler(run: RunRecord, path: str) -> Iterator[Finding]:
-    """A rank whose steps are slower than those of the others: all wait for it at every exchange."""
-    medians = {rank.rank: statistics.median(rank.step_times_s) for rank in run.ranks if rank.step_times_s}
-    if len(medians) > 1:
-        slowest = max(medians, key=lambda rank: medians[rank])
-        typical = statistics.median(medians.values())
-        off = medians[slowest] / typical - 1
+    """A rank that computes more slowly than the others: all wait for it at every exchange.
+
+    The mean time until a rank's own gradients are there, against the median of the other ranks; where the record has
+    none (a GPU, epochs), the mean step, which tells ranks apart only without allreduce.
+    """
+    means = {
+        rank.rank: statistics.fmean(times) for rank in run.ranks if (times := rank.compute_times_s or rank.step_times_s)
+    }
+    if len(means) > 1:
+        slowest = max(means, key=lambda rank: means[rank])
+        others = statistics.median(mean for rank, mean in means.items() if rank != slowest)
+        off = means[slowest] / others - 1
         if off > STRAGGLER:
             host = next(rank.host for rank in run.ranks if rank.rank == slowest)
             yield _finding(
-                path, "straggler", "warning", f"rank {slowest} on {host}: {medians[slowest]:.4g} s a step",
-                f"{typical:.4g} s, as the median rank", off, "Look at what else runs on that host, and at its cores.",
+                path, "straggler", "warning", f"rank {slowest} on {host}: {means[slowest]:.4g} s a step",
+                f"{others:.4g} s, as the other ranks", off, "Look at what else runs on that host, and at its cores.",
             )  # fmt: skip
 
 

@@ -70,6 +70,15 @@ def test_a_rank_whose_steps_are_slower():
     assert finding.off == pytest.approx(0.4)
 
 
+def test_a_rank_that_the_others_wait_for_although_all_steps_are_equally_long():
+    run = make_record(nodes=3)
+    for rank, computed_s in zip(run.ranks, (0.2, 0.45, 0.22), strict=True):
+        rank.compute_times_s = [computed_s] * 4
+    (finding,) = found("straggler", run)
+    assert finding.stated == "rank 1 on host0: 0.45 s a step"
+    assert finding.off == pytest.approx(0.45 / 0.21 - 1)  # the median of 0.20 and 0.22
+
+
 def test_ranks_that_did_not_train_one_model():
     (finding,) = found("weights_differ", replace(make_record(nodes=2), weights_differ=True))
     assert finding.severity == "serious"

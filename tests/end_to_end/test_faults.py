@@ -1,11 +1,16 @@
 """Faults on real hosts: within how many seconds a job ends, what it says, and that nothing is left running."""
 
+import os
 import sys
 import time
 from pathlib import Path
+from statistics import fmean
 
+import kit
 import pytest
 from kit import QUICK, records, wait_for
+
+from train.launch import quota
 
 pytestmark = pytest.mark.end_to_end
 
@@ -87,6 +92,29 @@ def test_a_host_that_dies_is_given_up_within_60_s(cluster, results):
         cluster.boot("n2")
     assert failed(results).host == "n2"
     wait_for(lambda: not ranks(cluster, "n1"), timeout=5)
+
+
+def test_a_rank_on_a_slower_host_finishes_and_the_audit_names_it(cluster, results):
+    means = quota.find()
+    if isinstance(means, str):
+        pytest.skip(f"no CPU quotas on this machine: {means}")
+    overrides = (*LONG, *QUICK, "batch_per_rank=1024", "measure.timed_steps=40", f"results={results}")
+    child = cluster.popen("n0", *LAUNCH, "--only=tiny-nodes2", *overrides)
+    slow = quota.Groups(means, f"kit{os.getpid()}-slow", 1)
+    try:
+        wait_for(lambda: len(kit.ranks(results)) == 2 and kit.in_phase(results, "warm_up"))
+        slow.limit([[kit.ranks(results)[1].pid]], child.pid, cpus=0.2)
+        output, _ = child.communicate(timeout=120)
+    finally:
+        slow.remove()
+    assert child.returncode == 0, output
+    _, audit = kit.run(sys.executable, "-m", "analysis", "audit", str(results))
+    assert "straggler" in audit
+    assert "rank 1 on n2" in audit
+    [run] = records(results)
+    fast, slow_s = (fmean(rank.compute_times_s) for rank in run.ranks)
+    print(f"the slow rank took {slow_s / fast:.1f} times as long to compute")
+    assert fmean(run.ranks[0].step_times_s) == pytest.approx(fmean(run.ranks[1].step_times_s), rel=0.1)
 
 
 def test_elastic_training_goes_on_without_a_host_and_takes_it_back(cluster, results):

@@ -23,7 +23,7 @@ def losses(*values):
     import tensorflow as tf
 
     given = iter(values)
-    return lambda images, labels: (tf.constant(next(given)), tf.constant(1.0))
+    return lambda images, labels: (tf.constant(next(given)), tf.constant(1.0), tf.timestamp())
 
 
 @pytest.fixture
@@ -40,6 +40,9 @@ def test_the_first_step_and_the_warm_up_are_not_timed(clock):
     assert measured.losses == [6.0, 5.0]
     assert len(measured.warm_up_step_times_s) == 2
     assert len(measured.step_times_s) == 2
+    # The fake step says that it has computed when it is called: between the begin and the end of its step.
+    for computed_s, step_s in zip(measured.compute_times_s, measured.step_times_s, strict=True):
+        assert 0 < computed_s < step_s
     # One tick a change of phase: each of these phases lasted one.
     assert clock.stop() == {"start": 1.0, "first_step": 1.0, "warm_up": 1.0, "timed": 1.0, "evaluate": 1.0}
 

@@ -1,4 +1,5 @@
 import math
+import time
 
 import numpy as np
 import pytest
@@ -36,7 +37,9 @@ def test_one_step_of_sgd_worked_by_hand(step):
     settings = load(["optimizer.learning_rate=0.1", "optimizer.momentum=0"]).optimizer
     train_step = step.make_train_step(model, step.make_optimizer(settings, 1, "fp32", model, None), Alone())
     images = tf.reshape(tf.constant([[1.0, 0.0], [0.0, 2.0]]), (2, 1, 1, 2))
-    loss, correct = train_step(images, tf.constant([0, 1]))
+    begun_at = time.time()
+    loss, correct, computed_at = train_step(images, tf.constant([0, 1]))
+    assert begun_at < float(computed_at) < time.time()
     assert float(loss) == pytest.approx(math.log(2))
     assert float(correct) == 1  # argmax of equal logits is class 0
     np.testing.assert_allclose(model.get_weights()[0], [[0.025, -0.025], [-0.05, 0.05]], rtol=1e-6)
@@ -89,7 +92,7 @@ def test_label_smoothing_moves_the_gradient_and_not_the_loss_that_is_given(step)
     model = linear_model()
     settings = load(["optimizer.learning_rate=0.1", "optimizer.momentum=0"]).optimizer
     train_step = step.make_train_step(model, step.make_optimizer(settings, 1, "fp32", model, None), Alone(), 0.2)
-    loss, _ = train_step(tf.reshape(tf.constant([1.0, 0.0]), (1, 1, 1, 2)), tf.constant([0]))
+    loss, *_ = train_step(tf.reshape(tf.constant([1.0, 0.0]), (1, 1, 1, 2)), tf.constant([0]))
     assert float(loss) == pytest.approx(math.log(2))
     np.testing.assert_allclose(model.get_weights()[0], [[0.04, -0.04], [0, 0]], atol=1e-7)
 
