@@ -10,8 +10,8 @@ FROM ${BASE} AS build
 ARG VARIANT
 COPY containers/install.sh /opt/kit/containers/
 RUN /opt/kit/containers/install.sh compilers ${VARIANT}
-COPY requirements /opt/kit/requirements
-COPY train/__init__.py train/doctor.py /opt/kit/train/
+COPY requirements/install.py requirements/build.txt requirements/cpu.txt requirements/cuda.txt requirements/horovod.txt \
+    requirements/mpich.txt /opt/kit/requirements/
 RUN --mount=type=bind,from=toolkit,target=/toolkit /opt/kit/containers/install.sh environment ${VARIANT}
 
 FROM ${BASE}
@@ -36,7 +36,7 @@ RUN chmod -R a+rX /opt/kit && echo "Horovod scaling kit ${VERSION}, image ${VARI
       >/opt/kit/containers/built && echo "${COMMIT}" >/opt/kit/containers/commit
 # Gloo crashes where a host does not know its own name, as in a build with the host's network. This line is not kept.
 RUN { getent hosts "$(hostname)" >/dev/null || echo "127.0.0.1 $(hostname)" >>/etc/hosts; } \
-    && /opt/kit/containers/install.sh check ${VARIANT}
+    && /opt/kit/containers/check.sh ${VARIANT}
 # PYTHONPATH: the kit in the working folder comes before the image's own. No packages of a user's home.
 ENV PATH=/opt/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     PYTHONPATH=/opt/kit PYTHONNOUSERSITE=1

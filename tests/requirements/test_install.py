@@ -53,7 +53,7 @@ def test_a_larger_set_holds_all_of_a_smaller_one():
 def test_what_a_larger_set_holds_is_not_installed_again(monkeypatch, tmp_path, there, left_alone):
     _mark(tmp_path, "build", there)
     asked = []
-    monkeypatch.setattr(install.doctor, "before_setup", lambda packages: asked.append(packages) or [])
+    monkeypatch.setattr(doctor, "before_setup", lambda packages: asked.append(packages) or [])
     monkeypatch.setattr(install.Steps, "run", lambda self, name, *rest: asked.append(name))
     monkeypatch.setattr(install.sys, "argv", ["install.py", "launch", str(tmp_path)])
     install.main()
@@ -63,7 +63,7 @@ def test_what_a_larger_set_holds_is_not_installed_again(monkeypatch, tmp_path, t
 def test_nothing_is_made_where_something_is_missing(monkeypatch, tmp_path, capsys):
     environment = tmp_path / "environment"
     failing = ("compiler", doctor.FAILURE, "no g++", "sudo apt-get install g++ make")
-    monkeypatch.setattr(install.doctor, "before_setup", lambda packages: [failing])
+    monkeypatch.setattr(doctor, "before_setup", lambda packages: [failing])
     monkeypatch.setattr(install.sys, "argv", ["install.py", "cpu", str(environment)])
     with pytest.raises(SystemExit, match="nothing was downloaded"):
         install.main()
