@@ -51,11 +51,12 @@ class Row:
     seconds: float
 
 
-def output(command: Sequence[str], status: int | None = 0) -> str:
+def output(command: Sequence[str], status: int | None = 0, **variables: str) -> str:
     """What a command prints; raises AssertionError with its end where it does not end with that status."""
     done = subprocess.run(
         command,
         cwd=ROOT,
+        env={**os.environ, **variables},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -198,11 +199,11 @@ def in_engine(variant: str) -> str:
     return experiment(engine(), f"kit:{variant}")
 
 
-def sif(variant: str, *options: str) -> str:
+def sif(variant: str, *options: str, **variables: str) -> str:
     """Builds the SIF, prints the help, trains two ranks with `singularity exec`, runs an experiment."""
     command, image = singularity(), str(build.IMAGES / f"kit-{variant}.sif")
     begin = time.monotonic()
-    output([sys.executable, str(ROOT / "containers/build.py"), "sif", variant, *options])
+    output([sys.executable, str(ROOT / "containers/build.py"), "sif", variant, *options], **variables)
     took, size = time.monotonic() - begin, Path(image).stat().st_size / 1e6
     expect(output([command, "run", image]), f"image {variant}", "make weak-scaling NODES=2")
     with tempfile.TemporaryDirectory() as folder:
@@ -213,8 +214,18 @@ def sif(variant: str, *options: str) -> str:
 
 
 def from_definition(variant: str) -> str:
-    """The SIF of singularity.def."""
-    return sif(variant)
+    """The SIF of singularity.def, on the base that the engine has, if there is an engine: no registry is asked then."""
+    singularity()  # before the base is saved in vain
+    base = os.environ.get("BASE") or build.BASE
+    if base.partition(":")[0] in build.BOOTSTRAPS:
+        return sif(variant)
+    with tempfile.TemporaryDirectory() as folder:
+        archive = f"{folder}/base.tar"
+        try:
+            output([engine(), "save", "--output", archive, base])
+        except NotShown:
+            return sif(variant)
+        return sif(variant, BASE=f"docker-archive:{archive}")
 
 
 def from_oci(variant: str) -> str:
@@ -249,7 +260,7 @@ def another_mpi(variant: str) -> str:
         else:
             raise AssertionError(f"a library of another soname in {aside} went unseen")
     before, after = (lines_with(text, "MPI library: ")[0].partition(" (")[0] for text in (own, other))
-    return f"own {before}; bound {after}, loaded in allreduce and make weak-scaling; another soname refused"
+    return f"own {before}; bound in place of MVAPICH2 {after}: loaded, by make weak-scaling too; other soname refused"
 
 
 def without_gpu(variant: str) -> str:
@@ -306,10 +317,17 @@ def prove(variant: str, what: str, proof: Callable[[str], str]) -> Row:
 
 
 def build_image(variant: str) -> str:
-    """The OCI image, and its size."""
+    """The OCI image, its size, and whether what it was built on came from a registry."""
     output([sys.executable, str(ROOT / "containers/build.py"), "image", variant])
-    command = engine()
-    return f"{int(output([command, 'image', 'inspect', '--format', '{{.Size}}', f'kit:{variant}'])) / 1e6:.0f} MB"
+    command, made = engine(), build.plan(variant, None)
+    size = int(output([command, "image", "inspect", "--format", "{{.Size}}", f"kit:{variant}"])) / 1e6
+    return f"{size:.0f} MB; on {', '.join(origin(command, image) for image in sorted({made.base, made.toolkit}))}"
+
+
+def origin(command: str, image: str) -> str:
+    """An image's name, and a word where it was made on this machine: an import keeps no more than a comment."""
+    comment = output([command, "image", "inspect", "--format", "{{.Comment}}", image])
+    return f"{image} (stood in for: imported here)" if "import" in comment.lower() else image
 
 
 def table(rows: Sequence[Row]) -> str:
