@@ -1,7 +1,6 @@
 """The kit on real hosts, over ssh and under Slurm: the commands that a user types, and the records that they leave."""
 
 import json
-import shutil
 import sys
 from pathlib import Path
 
@@ -80,8 +79,18 @@ def test_what_a_host_lacks_is_said_before_anything_starts(cluster, results):
     assert records(results) == []
 
 
-def test_slurm_runs_all_points_in_one_allocation_and_again_only_the_rest(cluster, results):
-    asked = arguments(results, "launcher=slurm", "system=slurm")
+def status_of(cluster, results: Path) -> list[str]:
+    return cluster.on("n0", sys.executable, "-m", "train.launch.status", str(results)).stdout.splitlines()
+
+
+def same(results: Path) -> list[tuple]:
+    """What records of one experiment share however its points were submitted."""
+    return [(r.point, r.config_hash, r.status, r.cores_shared, [x.node for x in r.ranks]) for r in records(results)]
+
+
+def test_slurm_runs_all_points_in_one_allocation_or_each_in_a_job_of_its_own(cluster, results):
+    together, apart = results / "together", results / "apart"
+    asked = arguments(together, "launcher=slurm", "system=slurm")
     dry = cluster.on("n0", *LAUNCH, "--dry-run", *asked)
     assert "#SBATCH --nodes=2" in dry.stdout
     assert queue_is_empty(cluster)
@@ -93,20 +102,24 @@ def test_slurm_runs_all_points_in_one_allocation_and_again_only_the_rest(cluster
     assert twice.returncode == 2
     assert "a job that will run this is in the queue" in twice.stdout
     wait_for(lambda: queue_is_empty(cluster), timeout=90)
-    log = "".join(path.read_text() for path in results.glob("*/slurm/*.log"))
-    one, two = records(results)
+    log = "".join(path.read_text() for path in together.glob("*/slurm/*.log"))
+    one, two = records(together)
     assert (one.status, two.status) == ("complete", "complete"), log
     assert [rank.host for rank in one.ranks] == ["n1"]
     assert [rank.host for rank in two.ranks] == ["n1", "n2"]
-
-    status = cluster.on("n0", sys.executable, "-m", "train.launch.status", str(results))
-    assert status.stdout.splitlines()[-1].split() == ["all", "2", "0", "0", "0", "0"]
-    shutil.rmtree(next(results.glob("weak_scaling/tiny-nodes1")))
-    again = cluster.on("n0", *LAUNCH, *asked)
-    assert "1 of 2 runs are measured already" in again.stdout
-    wait_for(lambda: queue_is_empty(cluster), timeout=90)
-    assert len(records(results)) == 2
+    assert status_of(cluster, together)[-1].split() == ["all", "2", "0", "0", "0", "0"]
     assert "nothing to submit" in cluster.on("n0", *LAUNCH, *asked).stdout
+
+    split = cluster.on("n0", *LAUNCH, *asked, "launcher.split=true", f"results={apart}")
+    assert "weak_scaling-tiny-nodes1: 1 runs on at most 1 nodes" in split.stdout
+    assert "weak_scaling-tiny-nodes2: 1 runs on at most 2 nodes" in split.stdout
+    *_, whole, first, second = status_of(cluster, apart)
+    assert whole.split()[:2] == ["all", "0"]
+    assert [first.split()[-2:], second.split()[-2:]] == [["1", "nodes"], ["2", "nodes"]]
+    wait_for(lambda: queue_is_empty(cluster), timeout=90)
+    assert same(apart) == same(together)
+    hosts = [rank.host for record in records(apart) for rank in record.ranks]
+    assert len(set(hosts)) == 3  # both jobs ran at once, on nodes of their own
 
 
 def by_hand(cluster, results: Path, *srun: str) -> tuple[int, str]:
