@@ -211,3 +211,28 @@ def epochs_to_stable(epochs: Sequence[int], accuracies: Sequence[float], toleran
     outside = np.flatnonzero(accuracy < accuracy.max() - tolerance)
     first = int(outside[-1]) + 1 if outside.size else 0
     return int(epochs[min(first, len(epochs) - 1)])
+
+
+def training(own: pd.DataFrame) -> pd.DataFrame:
+    """One row a run of one's own table that trained over epochs, with its identity and three numbers.
+
+    `epoch_s`: the median over its epochs, of which the first of a launch also traces the step. `epochs_to_stable`: as
+    the function of this name says, of the validation accuracy; `time_to_stable_s`: the sum of these epochs' times,
+    without evaluation. Both NaN where nothing was validated.
+    """
+    found = []
+    for _, run in own[own["epoch"].notna()].groupby("record", sort=False):
+        times = run[run["quantity"] == "epoch_s"]
+        accuracy = run[run["quantity"] == "validation_accuracy"].sort_values("epoch")
+        stable = epochs_to_stable(accuracy["epoch"].tolist(), accuracy["value"].tolist()) if len(accuracy) else math.nan
+        found.append(
+            times.iloc[[0]].assign(
+                epoch_s=times["value"].median(),
+                epochs_to_stable=float(stable),
+                time_to_stable_s=times[times["epoch"] <= stable]["value"].sum() if len(accuracy) else math.nan,
+            )
+        )
+    return pd.concat(found) if found else own.iloc[:0].reindex(columns=[*own.columns, *_TRAINING])
+
+
+_TRAINING = ["epoch_s", "epochs_to_stable", "time_to_stable_s"]

@@ -130,17 +130,20 @@ def repeats(counts: Iterable[int]) -> str:
     return f"n={high}" if low == high else f"n={low} to {high}"
 
 
-def provenance(own: pd.DataFrame) -> str:
-    """A note for below the figure: the machines of one's own points, and how to read them; "" without any."""
+def provenance(own: pd.DataFrame, scaling: bool = True) -> str:
+    """A note for below the figure: the machines of one's own points, and how to read them; "" without any.
+
+    scaling: the figure shows times or rates, which shared cores spoil; accuracies they leave as they are.
+    """
     if own.empty:
         return ""
     said = ["bars: 95 % interval"]
-    point = own.groupby(["series", "ranks", "batch_per_rank", "threads_per_rank"], dropna=False)["repeat"].nunique()
+    point = own.groupby(["series", "ranks", "batch_per_rank", "threads_per_rank"], dropna=False)["record"].nunique()
     if point.min() == 1:
         said.append("none where n=1")
-    if own["cores_shared"].any():
+    if scaling and own["cores_shared"].any():
         said.append("hollow, hatched: shared cores, no measure of scaling")
-    elif control.lost(own).any():
+    elif scaling and control.lost(own).any():
         said.append("hollow, hatched: no measure of scaling")
     lines = ["own (dashed): " + "; ".join(own["machine"].unique()), "; ".join(said), *assumed(own)]
     if emulated := control.words(own):
@@ -229,10 +232,22 @@ def stacked(axes: Axes, parts: pd.DataFrame, shades: Mapping[str, str], shared: 
         bottom += parts[layer].to_numpy()
 
 
-def epochs(axes: Axes, own: pd.DataFrame, quantity: str, label: str, colour: str, style: str = "--") -> None:
+def over_ranks(runs: pd.DataFrame, value: str, label: str, colour: str, nth: int, scaling: bool = True) -> Line:
+    """One's own runs over their ranks: mean of the column `value` over repeats with its interval, in the nth style.
+
+    scaling: what is drawn is spoilt where ranks share cores; such points are hollow.
+    """
+    at = {int(str(ranks)): metrics.estimate(rows[value].tolist()) for ranks, rows in runs.groupby("ranks")}
+    shared = control.lost(runs).groupby(runs["ranks"]).any().tolist() if scaling else ()
+    values, low, high = ([getattr(e, end) for e in at.values()] for end in ("value", "low", "high"))
+    words = f"{label}, {repeats(e.n for e in at.values())}"
+    return Line(words, list(at), values, colour, OWN_MARKERS[nth], OWN_STYLES[nth], low, high, shared)
+
+
+def epochs(axes: Axes, own: pd.DataFrame, quantity: str, label: str, colour: str, nth: int = 0) -> None:
     """One's own values of a quantity per epoch: mean over repeats with its interval, one line a series."""
     for _, rows in own[own["quantity"] == quantity].groupby("series", sort=False):
         at = {int(str(epoch)): metrics.estimate(group["value"].tolist()) for epoch, group in rows.groupby("epoch")}
         values, low, high = ([getattr(e, end) for e in at.values()] for end in ("value", "low", "high"))
         words = f"{label}, {repeats(e.n for e in at.values())}"
-        draw(axes, [Line(words, list(at), values, colour, OWN_MARKER, style, low, high)])
+        draw(axes, [Line(words, list(at), values, colour, OWN_MARKERS[nth], OWN_STYLES[nth], low, high)])

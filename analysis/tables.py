@@ -22,14 +22,19 @@ PUBLISHED = Path(__file__).with_name("published")
 
 _FEW = 400  # records that one process reads sooner than others start
 
-# What the points of one curve differ in. Where the batch per rank is kept, the global batch follows the ranks.
+# What the points of one curve differ in. Where the batch per rank is kept, the global batch follows the ranks. Of
+# accuracies, runs with other seeds are the repeats: with one seed all are the same.
+_TRAINING = {"nodes", "global_batch", "seed"}
 _VARIED = {
     "strong_scaling": {"nodes", "batch_per_rank"},
     "batch_sweep": {"batch_per_rank", "global_batch"},
     "ranks_threads": {"ranks_per_node", "threads_per_rank", "batch_per_rank"},
     "bnl_throughput": {"nodes", "ranks_per_node", "global_batch"},
     "tf_benchmarks": {"nodes", "ranks_per_node", "global_batch"},
-    "accuracy_digits": {"nodes", "batch_per_rank"},
+    "accuracy_digits": {"nodes", "batch_per_rank", "seed"},
+    "fruit": _TRAINING,
+    "caltech256": _TRAINING,
+    "imdb_wiki": _TRAINING,
     "equivalence": {"nodes", "batch_per_rank", "global_batch"},
 }
 _VARIED_ELSE = {"nodes", "global_batch"}

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-_MODULES = ("hacksa", "osu", "bnl", "spreadsheet", "msoe", "own", "usage", "allreduce", "equivalence", "network")
+_MODULES = ("hacksa", "osu", "bnl", "spreadsheet", "msoe", "own", "training", "allreduce", "equivalence", "network")
 _FIGURES: dict[str, "Entry"] = {}
 
 

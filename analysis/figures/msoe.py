@@ -43,7 +43,7 @@ def _accuracy(points: Points) -> Figure:
     axes.set_ylim(0, 1)
     axes.set_ylabel("accuracy")
     plots.write(axes, 0.03, 0.03, "the report's curves are lost")
-    return plots.legend(fig, plots.provenance(points.own))
+    return plots.legend(fig, plots.provenance(points.own, scaling=False))
 
 
 @figure("004-model-1", "accuracy over epochs, model 1: fruit, 2 T4", _final("model 1"), _own("fruit", 2))
@@ -145,28 +145,26 @@ def _over_gpus(axes: Axes, rows: pd.DataFrame, words: str = "", style: str = "-"
         )
 
 
-def _own_over_ranks(axes: Axes, own: pd.DataFrame) -> None:
-    """One's own values, mean and interval over repeats; `own` has one value a run."""
-    for (experiment, _), group in own.groupby(["experiment", "series"], sort=False):
-        at = {int(str(ranks)): metrics.estimate(rows["value"].tolist()) for ranks, rows in group.groupby("ranks")}
-        name = _NAMES[str(experiment)]
-        counts = plots.repeats(e.n for e in at.values())
-        low, high = [e.low for e in at.values()], [e.high for e in at.values()]
-        values = [e.value for e in at.values()]
-        line = Line(f"{name}, own, {counts}", list(at), values, plots.BLACK, plots.OWN_MARKER, "--", low, high)
-        plots.draw(axes, [line])
+# Where one's own runs of both experiments are drawn, each has a colour, a mark and a dash of its own.
+_OWN_STYLES = {"caltech256": (plots.BLACK, 0), "fruit": (plots.GREEN, 1)}
 
 
-def _times(points: Points, quantity: str, label: str) -> Figure:
+def _own_over_ranks(axes: Axes, runs: pd.DataFrame, value: str, scaling: bool = True) -> None:
+    """One's own values, mean and interval over repeats; `runs` has one row a run."""
+    for (experiment, _), group in runs.groupby(["experiment", "series"], sort=False):
+        colour, nth = _OWN_STYLES[str(experiment)]
+        words = ", ".join([f"{_NAMES[str(experiment)]}, own", *plots.told_apart(group, runs)])
+        plots.draw(axes, [plots.over_ranks(group, value, words, colour, nth, scaling)])
+
+
+def _times(points: Points, quantity: str, own: pd.DataFrame, label: str) -> Figure:
+    """`own` has one row a run, with the column `quantity`."""
     fig, (axes,) = plots.canvas(height_mm=80)
     rows = points.published[points.published["quantity"] == quantity]
     measured, predicted = rows[rows["kind"] == "measured"], rows[rows["kind"] == "predicted"]
     _over_gpus(axes, measured)
     _prediction(axes, predicted)
-    own = points.own[points.own["quantity"] == quantity]
-    key = ["experiment", "series", "ranks", "repeat", "record"]
-    own = own.groupby(key, dropna=False)["value"].mean().reset_index()
-    _own_over_ranks(axes, own)
+    _own_over_ranks(axes, own, quantity)
     plots.doubling(axes, [*rows["ranks"], *own["ranks"]], "GPUs (own: ranks)")
     plots.logarithmic(axes, label)
     return plots.legend(fig, plots.provenance(points.own))
@@ -190,9 +188,9 @@ def epoch_time(points: Points) -> Figure:
     """Time per epoch over GPUs, fruit (dotted) and Caltech256, on T4 and V100.
 
     The prediction is "slightly more" than 22 s. The times of the fruit are approximate. From 2 to 4 T4
-    Caltech256 goes from 209 s to 81 s: more than twice as fast.
+    Caltech256 goes from 209 s to 81 s: more than twice as fast. Own: the median over the epochs of a run.
     """
-    return _times(points, "epoch_s", "time per epoch [s]")
+    return _times(points, "epoch_s", metrics.training(points.own), "time per epoch [s]")
 
 
 @figure(
@@ -206,23 +204,11 @@ def job_time(points: Points) -> Figure:
 
     The prediction is "slightly more" than 11:30.
     """
-    return _times(points, "job_s", "job time [s]")
+    own = points.own[points.own["quantity"] == "job_s"]
+    return _times(points, "job_s", own.assign(job_s=own["value"]), "job time [s]")
 
 
 _STABLE = {"report": "004", "quantity": "epochs_to_stable", "kind": ("measured", "predicted", "stated")}
-
-
-def _own_stable(own: pd.DataFrame) -> pd.DataFrame:
-    """One row a run: epochs to stable validation accuracy, and the time until then."""
-    rows = []
-    key = ["experiment", "series", "ranks", "repeat", "record"]
-    for names, run in own.groupby(key, dropna=False):
-        accuracy = run[run["quantity"] == "validation_accuracy"].sort_values("epoch")
-        if len(accuracy):
-            stable = metrics.epochs_to_stable(accuracy["epoch"].tolist(), accuracy["value"].tolist())
-            epoch = run[(run["quantity"] == "epoch_s") & (run["epoch"] <= stable)]["value"].sum()
-            rows.append((*names, stable, epoch))
-    return pd.DataFrame(rows, columns=[*key, "epochs", "seconds"])
 
 
 @figure(
@@ -243,12 +229,12 @@ def epochs_to_stable(points: Points) -> Figure:
     rule = rows[rows["kind"].isin(["stated", "predicted"])].sort_values("ranks")
     axes.plot(rule["ranks"].astype(float), rule["value"], ":", color=plots.GREY, label="the report's rule")
     _prediction(axes, rows[rows["kind"] == "predicted"])
-    own = _own_stable(points.own)
-    _own_over_ranks(axes, own.assign(value=own["epochs"].astype(float)))
+    own = metrics.training(points.own)
+    _own_over_ranks(axes, own, "epochs_to_stable", scaling=False)
     plots.doubling(axes, [*rows["ranks"], *own["ranks"]], "GPUs (own: ranks)")
     axes.set_ylim(0)
     axes.set_ylabel("epochs to stable accuracy")
-    return plots.legend(fig, plots.provenance(points.own))
+    return plots.legend(fig, plots.provenance(points.own, scaling=False))
 
 
 @figure(
@@ -271,8 +257,8 @@ def time_to_stable(points: Points) -> Figure:
     wide["value"] = wide["epochs_to_stable"] / _EPOCHS["caltech256"] * wide["job_s"] / 60
     _over_gpus(axes, wide[wide["kind"] == "measured"])
     _prediction(axes, wide[wide["kind"] == "predicted"])
-    own = _own_stable(points.own)
-    _own_over_ranks(axes, own.assign(value=own["seconds"].astype(float) / 60))
+    own = metrics.training(points.own)
+    _own_over_ranks(axes, own.assign(minutes=own["time_to_stable_s"] / 60), "minutes")
     plots.doubling(axes, [*wide["ranks"], *own["ranks"]], "GPUs (own: ranks)")
     axes.set_ylim(0)
     axes.set_ylabel("time to stable accuracy [min]")

@@ -187,17 +187,3 @@ def overhead(points: Points) -> Figure:
     axes.set_ylim(len(labels) - 0.4, -0.5)
     axes.set_xlabel("ratio of throughputs")
     return plots.legend(fig, plots.provenance(points.own))
-
-
-@figure("own-accuracy-digits", "accuracy over epochs, handwritten digits", None, {"experiment": "accuracy_digits"})
-def accuracy_digits(points: Points) -> Figure:
-    """Validation (dashed) and training (dotted) accuracy per epoch, mean over repeats, one line a number of ranks."""
-    fig, (axes,) = plots.canvas(height_mm=72)
-    colours = (plots.BLUE, plots.RED, plots.GREEN, plots.PINK, plots.ORANGE, plots.SKY)
-    for (ranks, rows), colour in zip(points.own.groupby("ranks"), colours, strict=False):
-        words = f"{ranks} rank{'s' * (int(str(ranks)) > 1)}"
-        plots.epochs(axes, rows, "validation_accuracy", f"{words}, validation", colour)
-        plots.epochs(axes, rows, "train_accuracy", f"{words}, training", colour, ":")
-    axes.set_xlabel("epoch")
-    axes.set_ylabel("accuracy")
-    return plots.legend(fig, plots.provenance(points.own))

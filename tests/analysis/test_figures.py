@@ -153,6 +153,28 @@ def test_a_point_that_shared_cores_is_hollow_and_says_so(results):
     assert "shared cores" in drawn.legends[0].get_title().get_text()
 
 
+def test_own_fruit_and_own_caltech256_are_told_apart(own):
+    drawn = made("004-epoch-time", own).axes[0].get_lines()
+    of = {line.get_label().split(",")[0]: line for line in drawn if ", own" in line.get_label()}
+    for looks in ("get_color", "get_marker", "get_linestyle"):
+        assert getattr(of["fruit"], looks)() != getattr(of["Caltech256"], looks)()
+
+
+def test_shared_cores_spoil_the_time_to_accuracy_and_not_the_epochs(results):
+    from own_records import make_record, save
+
+    epochs = [Epoch(1, 10, 2.0, 1.0, 0.5, 1.0, 0.9)]
+    results.add(experiment="accuracy_digits", nodes=1, epochs=epochs)
+    crowded = make_record("accuracy_digits", nodes=2, epochs=epochs)
+    crowded.cores_shared = True
+    save(crowded, results.folder)
+    for id, hollow in (("time-to-accuracy", [[2], [], [2]]), ("curves", [[], []])):
+        drawn = made(f"own-accuracy-digits-{id}", tables.own(results.folder).table)
+        marks = [[line for line in axes.get_lines() if line.get_markerfacecolor() == "white"] for axes in drawn.axes]
+        assert [[x for line in of for x in line.get_xdata()] for of in marks] == hollow
+        assert ("shared cores" in drawn.legends[0].get_title().get_text()) == any(hollow)
+
+
 def test_lost_points_are_not_made_up(tmp_path):
     none = tables.own(tmp_path).table
     for id in ("002-throughput", "001-figure-8"):

@@ -3,9 +3,11 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from own_records import make_record, save
 
-from analysis import metrics
+from analysis import metrics, tables
 from analysis.metrics import Estimate
+from train.record import Epoch
 
 positive = st.floats(1e-3, 1e6)
 
@@ -135,3 +137,17 @@ def test_bus_bandwidth_lies_between_algorithm_bandwidth_and_twice_it(size, secon
 )
 def test_accuracy_is_stable_from_the_epoch_after_the_last_that_is_too_low(accuracies, stable):
     assert metrics.epochs_to_stable(range(1, len(accuracies) + 1), accuracies) == stable
+
+
+def test_training_of_a_run_by_hand(tmp_path):
+    # The first epoch also traces; accuracy is stable from the third epoch on, after 9 + 2 + 3 s.
+    epochs = [
+        Epoch(number, 10, time_s, 1.0, 0.5, 1.0, accuracy)
+        for number, time_s, accuracy in ((1, 9.0, 0.5), (2, 2.0, 0.8), (3, 3.0, 0.895), (4, 2.5, 0.9))
+    ]
+    save(make_record("accuracy_digits", epochs=epochs), tmp_path)
+    save(make_record("accuracy_digits", nodes=2, epochs=[Epoch(1, 10, 4.0, 1.0, 0.5)]), tmp_path)  # nothing validated
+    found = metrics.training(tables.own(tmp_path).table).set_index("ranks")
+    assert found["epoch_s"].to_dict() == {1: 2.75, 2: 4.0}
+    assert (found.loc[1, "epochs_to_stable"], found.loc[1, "time_to_stable_s"]) == (3, 14)
+    assert found.loc[2, ["epochs_to_stable", "time_to_stable_s"]].isna().all()

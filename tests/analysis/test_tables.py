@@ -41,6 +41,14 @@ def test_training_over_epochs_has_no_warm_up_and_says_what_it_used_each_second(r
     assert own.table[own.table.quantity == "memory_bytes"]["value"].tolist() == [2**30, 2**30]
 
 
+def test_of_training_to_accuracy_runs_with_other_seeds_are_repeats_of_one_series(results):
+    for seed in range(3):
+        results.add(experiment="fruit", seed=seed)
+    results.add(experiment="fruit", precision="bf16")
+    runs = tables.own(results.folder).table.drop_duplicates("record")
+    assert sorted(runs.groupby("series").size()) == [1, 3]
+
+
 def test_the_slowest_rank_gates_the_speed(results):
     from own_records import make_record, save
 
