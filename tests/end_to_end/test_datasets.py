@@ -1,5 +1,9 @@
 """Real ranks that train on real files, some of them damaged."""
 
+import ctypes
+import itertools
+import os
+import struct
 import sys
 from pathlib import Path
 
@@ -20,13 +24,13 @@ def train(ranks: int, folder: Path, results: Path, *more: str) -> tuple[int, str
 
 @pytest.fixture
 def fruit(tmp_path) -> Path:
-    """Four training and two test images a class. One is empty, and one only decoding finds damaged."""
+    """29 training images and two test images a class. One is empty, and one only decoding finds damaged."""
     root = tmp_path / "fruit"
     for folder, count in (("train", 4), ("test", 2)):
         for label, name in enumerate(CLASSES):
             (root / folder / name).mkdir(parents=True)
-            for number in range(count):
-                Image.new("RGB", (40, 30), (60 * number, 40 * label, 9)).save(root / folder / name / f"{number}.png")
+            for number in range(count + (5 if (folder, label) == ("train", 0) else 0)):
+                Image.new("RGB", (40, 30), (25 * number, 40 * label, 9)).save(root / folder / name / f"{number}.png")
     (root / "test/freshapples/0.png").write_bytes(b"")
     path = root / "test/rottenbanana/1.png"
     content = bytearray(path.read_bytes())
@@ -36,16 +40,60 @@ def fruit(tmp_path) -> Path:
     return root
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3])
-def test_damage_stands_in_the_record_and_does_not_end_the_run(fruit, tmp_path, ranks):
+class Opened:
+    """The files that anybody opens in these folders from now on, in their order: the kernel's word (inotify(7)).
+
+    It joins a file's openings where nothing comes between them.
+    """
+
+    IN_OPEN = 0x20
+
+    def __init__(self, folders: list[Path]) -> None:
+        libc = ctypes.CDLL(None)
+        self._queue = libc.inotify_init1(os.O_NONBLOCK)
+        self._folders = {libc.inotify_add_watch(self._queue, bytes(path), self.IN_OPEN): path for path in folders}
+
+    def files(self) -> list[Path]:
+        """All so far; to be asked once."""
+        found, content = [], b""
+        while part := self._more():
+            content += part
+        os.close(self._queue)
+        while content:
+            watch, _, _, length = struct.unpack_from("iIII", content)
+            if name := content[16 : 16 + length].rstrip(b"\0").decode():  # none: the folder itself
+                found.append(self._folders[watch] / name)
+            content = content[16 + length :]
+        return found
+
+    def _more(self) -> bytes:
+        try:
+            return os.read(self._queue, 1 << 16)
+        except BlockingIOError:
+            return b""
+
+
+@pytest.mark.parametrize(("ranks", "steps", "dropped"), [(1, 14, 1), (2, 7, 1), (3, 4, 5)])
+def test_an_epoch_has_no_sample_twice_and_damage_stands_in_the_record(fruit, tmp_path, ranks, steps, dropped):
+    opened = Opened(sorted(fruit.glob("*/*")))
     status, output = train(ranks, fruit, tmp_path / "results")
     assert status == 0, output
     (record,) = records(tmp_path / "results")
-    assert record.epochs[-1].steps == 24 // (2 * ranks)
+
+    # Before the first epoch each rank looks at all files, the training images first.
+    parts = [list(files) for _, files in itertools.groupby(opened.files(), lambda path: path.parent.parent)]
+    first, _, second, _ = parts[-4:]
+    for epoch in (first, second):
+        assert epoch[0].is_relative_to(fruit / "train")
+        assert len(set(epoch)) == len(epoch) == steps * 2 * ranks == 29 - dropped
+    assert set(first) != set(second)  # others are left out
+    assert [epoch.steps for epoch in record.epochs] == [steps, steps]
+
     # Of twelve test images one was left out before, and one counts 0: accuracies are tenths.
     tenths = record.epochs[-1].validation_accuracy * 10
     assert tenths == pytest.approx(round(tenths))
-    before, when_it_came = record.notes
+    left_out, before, when_it_came = record.notes
+    assert left_out == f"{dropped} samples an epoch left out: less than one global batch"
     assert before == f"{fruit}/test: 1 of 12 validation images damaged and left out: freshapples/0.png (empty)"
     assert when_it_came.startswith("rottenbanana/1.png cannot be decoded (Invalid PNG data")
     assert when_it_came.endswith("in validation another of its batch stood in for it, with weight 0")
