@@ -26,6 +26,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from containers import build  # noqa: E402
+from tests.end_to_end import simcluster  # noqa: E402
 
 ALLREDUCE = "/opt/kit/containers/allreduce.py"
 TRAIN = ["python", "-m", "train", "experiment=weak_scaling", "model=tiny", "nodes=2", "batch_per_rank=4"]
@@ -233,6 +234,33 @@ def from_oci(variant: str) -> str:
     return sif(variant, "--from-oci")
 
 
+def under_slurm(variant: str) -> str:
+    """`srun ... singularity exec` by hand, with Gloo and with MPI, and launcher=slurm, on a cluster of namespaces."""
+    command, image = singularity(), str(build.IMAGES / f"kit-{variant}.sif")
+    if why := simcluster.missing():
+        raise NotShown(why)
+    if not Path(image).exists():
+        raise NotShown(f"there is no {image}; make sif builds it")
+    with tempfile.TemporaryDirectory() as folder, simcluster.Cluster(Path(folder), hosts=2) as cluster:
+
+        def on_cluster(*words: str) -> None:
+            done = cluster.on("n0", *words, timeout=TIMEOUT_S)
+            assert done.returncode == 0, f"{' '.join(words)}: exit status {done.returncode}\n{done.stdout[-3000:]}"
+
+        srun = ["srun", "--nodes=2", "--ntasks-per-node=1", "--kill-on-bad-exit=1"]
+        contained = [command, "exec", "--bind", folder, image, *TRAIN]
+        on_cluster(*srun, *contained, f"results={folder}/gloo")
+        on_cluster(*srun, "--mpi=pmix", *contained, f"results={folder}/mpi", "distribution.controller=mpi")
+        launch = [sys.executable, "-m", "train.launch", *TRAIN[3:], "measure.repeats=1", f"results={folder}/slurm"]
+        on_cluster(*launch, "launcher=slurm", "system=slurm", "container=singularity", f"container.image={image}")
+        while cluster.on("n0", "squeue", "-h").stdout.strip():
+            time.sleep(1)
+        kept = records(Path(folder))
+    hosts = [[host["host"] for host in record["environment"]["hosts"]] for record in kept]
+    assert sorted(hosts) == [["n1"], *[["n1", "n2"]] * 3], hosts
+    return "n1 and n2: srun by hand (Gloo, MPI by PMIx) and launcher=slurm: 4 complete records"
+
+
 def another_mpi(variant: str) -> str:
     """An MPI of the same ABI, bound over the image's own, is loaded; one of another soname is refused."""
     image, mpi = f"kit:{variant}", "distribution.controller=mpi"
@@ -287,6 +315,7 @@ PROOFS: dict[str, list[tuple[str, Callable[[str], str]]]] = {
         ("make weak-scaling", in_engine),
         ("SIF from singularity.def", from_definition),
         ("SIF from the OCI image", from_oci),
+        ("SIF under Slurm", under_slurm),
     ],
     "mvapich2": [
         ("help, user, labels", carries_the_kit),
