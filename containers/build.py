@@ -109,7 +109,7 @@ def digest_of(builder: str, image: str) -> str:
 def plan(variant: str, builder: str | None) -> Build:
     """What to build, from the code as it is here."""
     base = os.environ.get("BASE") or BASE
-    toolkit = os.environ.get("TOOLKIT") or (TOOLKIT if variant == "cuda" else base)
+    toolkit = (os.environ.get("TOOLKIT") or TOOLKIT) if variant == "cuda" else base
     commit = _output("git", "rev-parse", "HEAD")
     changed = " changed" if _output("git", "status", "--porcelain", "--untracked-files=no") else ""
     version = _output("git", "describe", "--tags", "--always", "--dirty") or "unknown"

@@ -41,6 +41,14 @@ def test_the_base_of_a_sif_may_lie_in_a_file(base, bootstrap, source):
     assert (arguments["BOOTSTRAP"], arguments["BASE"], arguments["BASE_NAME"]) == (bootstrap, source, base)
 
 
+def test_only_cuda_is_compiled_with_a_toolkit(monkeypatch):
+    monkeypatch.setenv("TOOLKIT", "mirror.example/cuda:12.5.1")
+    assert build.plan("cuda", None).toolkit == "mirror.example/cuda:12.5.1"
+    assert build.plan("cpu", None).toolkit == build.plan("cpu", None).base
+    monkeypatch.delenv("TOOLKIT")
+    assert build.plan("cuda", None).toolkit == build.TOOLKIT
+
+
 def test_a_sif_of_an_oci_image_needs_no_arguments():
     command = build.sif_command("apptainer", BUILD, "docker-archive:x.tar", [])
     assert command == ["apptainer", "build", "--force", str(build.IMAGES / "kit-cpu.sif"), "docker-archive:x.tar"]
