@@ -342,7 +342,9 @@ def prove(variant: str, what: str, proof: Callable[[str], str]) -> Row:
     except (AssertionError, OSError, subprocess.SubprocessError) as error:
         print(error, file=sys.stderr)
         state, seen = "FAILED", (str(error).splitlines() or [type(error).__name__])[0][:100]
-    return Row(variant, what, state, seen, time.monotonic() - begin)
+    seconds = time.monotonic() - begin
+    print(f"{variant}: {what}: {state} after {seconds:.0f} s: {seen}", file=sys.stderr, flush=True)
+    return Row(variant, what, state, seen, seconds)
 
 
 def build_image(variant: str) -> str:
