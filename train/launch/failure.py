@@ -16,6 +16,10 @@ _SRUN = re.compile(r"srun: error: \S+: task (?P<rank>\d+): (?:Exited with exit c
 _MPI_EXIT = re.compile(r"Process name: \[\[\d+,\d+\],(?P<rank>\d+)\]\s*Exit code:\s*(?P<code>\d+)")
 
 
+_HINTS = {
+    "SIGKILL": "; the kernel kills so when memory runs out: see `dmesg`",
+    "SIGSEGV": "; Horovod's Gloo ends so where a host cannot resolve its own name: see `make doctor`",
+}
 _SIGNALS = {signal.strsignal(number): number for number in signal.valid_signals()}  # as srun says them: Killed
 
 
@@ -35,8 +39,7 @@ def _in_words(code: int, over_ssh: bool) -> str:
         return "killed by a signal, or its host or the link to it is gone: ssh ended with exit status 255"
     if code > 128 and code - 128 in signal.valid_signals():
         name = signal.Signals(code - 128).name
-        hint = "; the kernel kills so when memory runs out: see `dmesg`" if name == "SIGKILL" else ""
-        return f"killed by {name}{hint}"
+        return f"killed by {name}{_HINTS.get(name, '')}"
     return f"ended with exit status {code} before it could say why"
 
 

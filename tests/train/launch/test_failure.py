@@ -50,6 +50,11 @@ def test_a_killed_rank_is_named_with_host_and_phase_although_its_peer_complains(
     assert found.log == str(tmp_path / "rank-1.log")
 
 
+def test_a_crash_is_told_with_what_is_known_to_cause_it(tmp_path):
+    found = failure.find(job(tmp_path), outcome(output=GLOO.replace("137", "139")), [], 60)
+    assert found.reason.startswith("killed by SIGSEGV; Horovod's Gloo ends so where a host cannot resolve its own name")
+
+
 def test_a_rank_that_could_say_why_is_quoted(tmp_path):
     found = failure.find(job(tmp_path, "mpi"), outcome(output=MPI_EXIT), [part(1, "NotFinite: step 3")], 60)
     assert (found.rank, found.reason, found.exit_code) == (1, "NotFinite: step 3", 1)
