@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import psutil
+import pytest
 
 from train import record
 from train.record import RunRecord
@@ -21,11 +22,12 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PATH": path, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
-def start(*command: str) -> subprocess.Popen:
-    """Start a command in the kit's folder."""
+def start(*command: str, terminal: bool = False) -> subprocess.Popen:
+    """Start a command in the kit's folder; as a shell starts it in a terminal, whose Ctrl-C all of it gets."""
     return subprocess.Popen(
-        command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+        command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        start_new_session=terminal,
+    )  # fmt: skip
 
 
 def run(*command: str, timeout: float = 240) -> tuple[int, str]:
@@ -33,6 +35,21 @@ def run(*command: str, timeout: float = 240) -> tuple[int, str]:
     child = start(*command)
     output, _ = child.communicate(timeout=timeout)
     return child.returncode, output
+
+
+# Without it make would set the environment up, for minutes.
+needs_setup = pytest.mark.skipif(not Path(sys.prefix, ".installed-cpu").exists(), reason="not set up by make setup")
+
+
+def make_command(folder: Path, *words: str) -> list[str]:
+    """`make` of a kit in `folder` that shares all but results and figures with this one: a user's stay as they are."""
+    folder.mkdir(exist_ok=True)
+    for part in ("Makefile", "analysis", "conf", "docs", "requirements", "train"):
+        if not (folder / part).exists():
+            (folder / part).symlink_to(ROOT / part)
+    if not (folder / ".venv").exists():
+        (folder / ".venv").symlink_to(sys.prefix)
+    return ["make", "-C", str(folder), *words]
 
 
 def launch_command(results: Path, *overrides: str) -> list[str]:

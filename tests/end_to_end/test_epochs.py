@@ -1,11 +1,12 @@
 """Training over epochs, as a user starts it: what it evaluates does not depend on the ranks, nor on interruptions."""
 
+import os
 import signal
 import sys
 from pathlib import Path
 
 import pytest
-from kit import anything, records, run, start, wait_for
+from kit import anything, make_command, needs_setup, records, run, start, wait_for
 
 pytestmark = pytest.mark.end_to_end
 
@@ -19,7 +20,8 @@ def training(results: Path, nodes: int, *overrides: str) -> list[str]:
     return [sys.executable, "-m", "train.launch", "experiment=accuracy_digits", *options, *overrides]
 
 
-def test_an_interrupted_run_goes_on_past_a_damaged_checkpoint_and_ends_with_the_same_history(tmp_path: Path):
+@needs_setup
+def test_after_ctrl_c_make_goes_on_past_a_damaged_checkpoint_and_ends_with_the_same_history(tmp_path: Path):
     epochs = "measure.epochs=12"
     status, output = run(*training(tmp_path / "whole", 2, epochs))
     assert status == 0, output
@@ -27,17 +29,20 @@ def test_an_interrupted_run_goes_on_past_a_damaged_checkpoint_and_ends_with_the_
     assert list(tmp_path.rglob("epoch-*")) == []  # a complete run needs none
 
     parted = tmp_path / "parted"
-    launcher = start(*training(parted, 2, epochs))
+    given = (f"RESULTS={parted}", "MODELS=digits_plain", "NODES=2", "ONLY=nodes2", f"ARGS=tracking=none {epochs}")
+    command = make_command(tmp_path / "kit", "accuracy-digits", *given)
+    make = start(*command, terminal=True)
     wait_for(lambda: len(found := sorted(parted.rglob("epoch-*.npz"))) == 2 and found[0].name >= "epoch-00003.npz")
-    launcher.send_signal(signal.SIGINT)
-    output, _ = launcher.communicate(timeout=60)
-    assert launcher.returncode == 128 + signal.SIGINT, output
+    os.killpg(make.pid, signal.SIGINT)
+    output, _ = make.communicate(timeout=60)
+    assert make.returncode != 0, output
+    assert "the same command goes on from here" in output
     assert anything(parted) == []
     older, newest = sorted(parted.rglob("epoch-*.npz"))
     done = int(older.stem.removeprefix("epoch-"))
     newest.write_bytes(newest.read_bytes()[:5000])
 
-    status, output = run(*training(parted, 2, epochs))
+    status, output = run(*command)
     assert status == 0, output
     interrupted, rest = records(parted)
     assert (interrupted.status, rest.status, rest.generation) == ("failed", "complete", 2)

@@ -1,14 +1,11 @@
 """The reports' experiments by their make targets on two ranks, on small sets in the true layouts."""
 
-import os
 import sys
-from pathlib import Path
 
 import pytest
-from kit import ROOT, records, run
+from kit import make_command, needs_setup, records, run
 
-SET_UP = Path(sys.prefix, ".installed-cpu")  # else make would set the environment up, for minutes
-pytestmark = [pytest.mark.end_to_end, pytest.mark.skipif(not SET_UP.exists(), reason="not set up by make setup")]
+pytestmark = [pytest.mark.end_to_end, needs_setup]
 
 
 @pytest.mark.parametrize(
@@ -25,12 +22,8 @@ def test_an_experiment_runs_as_a_user_types_it(target, dataset, point, epochs, t
     data, kit = tmp_path / "data", tmp_path / "kit"
     status, output = run(sys.executable, "tests/train/datasets/small_sets.py", dataset, str(data))
     assert status == 0, output
-    kit.mkdir()  # the user's own results and figures stay as they are
-    for part in ("Makefile", "analysis", "conf", "docs", "requirements", "train"):
-        os.symlink(ROOT / part, kit / part)
-    os.symlink(sys.prefix, kit / ".venv")
     given = ("NODES=2", f"DATA_DIR={data}", "MODELS=tiny", "REPEATS=1", f"ONLY={point}", "ARGS=tracking=none")
-    status, output = run("make", "-C", str(kit), target, *given)
+    status, output = run(*make_command(kit, target, *given))
     assert status == 0, output
     (record,) = records(kit / "results")
     assert (record.status, record.config["dataset"]["name"], len(record.ranks)) == ("complete", dataset, 2)
