@@ -17,7 +17,8 @@ CLASSES = ("freshapples", "freshbanana", "freshoranges", "rottenapples", "rotten
 
 
 def train(ranks: int, folder: Path, results: Path, *more: str) -> tuple[int, str]:
-    start = ("horovodrun", "-np", str(ranks), "--gloo", sys.executable, "-m", "train", *QUICK, f"nodes={ranks}")
+    start = (sys.executable, "-m", "train.launch.gloo", "--ranks", str(ranks), "--hosts", f"localhost:{ranks}", "--")
+    start += (sys.executable, "-m", "train", *QUICK, f"nodes={ranks}")
     data = ("dataset=fruit", f"dataset.data_dir={folder}", "measure.epochs=2", "batch_per_rank=2")
     return run(*start, *data, f"results={results}", *more)
 

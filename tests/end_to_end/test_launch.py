@@ -74,8 +74,10 @@ def test_a_killed_rank_fails_its_point_alone_and_only_that_one_runs_again(tmp_pa
     ]
 
 
-@pytest.mark.parametrize("controller", ["gloo", "mpi"])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    ("number", "controller"),
+    [(signal.SIGINT, "gloo"), (signal.SIGTERM, "mpi"), (signal.SIGKILL, "gloo"), (signal.SIGKILL, "mpi")],
+)
 def test_however_the_launcher_ends_no_process_stays(tmp_path: Path, number: signal.Signals, controller: str):
     if controller == "mpi" and subprocess.run(["which", "mpirun"], capture_output=True).returncode:
         pytest.skip("no mpirun on this machine")
