@@ -9,8 +9,6 @@ The exit status is 0 where all that was found can be read, 1 where something is 
 
 from __future__ import annotations
 
-import argparse
-import os
 import sys
 import time
 from collections.abc import Iterator
@@ -18,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from train import placement
+from train import alone, placement
 from train.config import load
 from train.datasets import DATASETS
 from train.input import reader
@@ -88,23 +86,11 @@ def check(config: Config) -> int:
     return damaged
 
 
-def main() -> int:
-    """Check the dataset that the overrides name."""
-    parser = argparse.ArgumentParser(prog="python -m train.data_check", description=__doc__.splitlines()[0])
-    parser.add_argument("overrides", nargs="*", help="as dataset=cifar10 dataset.data_dir=/data/cifar10")
-    arguments = parser.parse_args()
-    os.environ["TF_USE_LEGACY_KERAS"] = "1"
-    os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    try:
-        one_rank = ["nodes=1", "ranks_per_node=1", "batch_per_rank=1", f"model.image_size={_SIZE}"]
-        return 1 if check(load([*one_rank, *arguments.overrides])) else 0
-    except ConfigError as error:
-        print(error, file=sys.stderr)
-        return 2
+def run(overrides: list[str]) -> int:
+    """Check the dataset that the overrides name: 1 where something is damaged."""
+    one_rank = ["nodes=1", "ranks_per_node=1", "batch_per_rank=1", f"model.image_size={_SIZE}"]
+    return 1 if check(load([*one_rank, *overrides])) else 0
 
 
 if __name__ == "__main__":
-    status = main()
-    sys.stdout.flush()
-    os._exit(status)  # taking TensorFlow apart costs a second
+    alone.main("train.data_check", __doc__, "as dataset=cifar10 dataset.data_dir=/data/cifar10", run)

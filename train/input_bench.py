@@ -10,10 +10,8 @@ do not take away; beside them the whole pipeline by the clock on the wall, in wh
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
-import os
 import statistics
 import sys
 import tempfile
@@ -23,7 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from train import placement
+from train import alone, placement
 from train.config import load, resolved
 from train.schema import Config, ConfigError
 
@@ -223,11 +221,16 @@ def measure(config: Config) -> Rates:
     return Rates(rates)
 
 
-def run(overrides: list[str]) -> None:
-    """Measure, print the table, and write it with how it was made."""
+def run(overrides: list[str]) -> int:
+    """Measure on one core, print the table, and write it with how it was made."""
+    placement.bind(placement.usable_cores()[-1:])
+    import tensorflow as tf
+
     from train import environment
     from train.record import write_atomically
 
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
     one_core = ["nodes=1", "ranks_per_node=1", "distribution=none", "threads_per_rank=1"]
     with tempfile.TemporaryDirectory() as folder:
         if not any(item.startswith("dataset=") for item in overrides):
@@ -250,33 +253,10 @@ def run(overrides: list[str]) -> None:
     }
     write_atomically(path, json.dumps(content, indent=1).encode())
     print(f"\n{path}")
-
-
-def main() -> int:
-    """Measure on one core of this machine."""
-    parser = argparse.ArgumentParser(prog="python -m train.input_bench", description=__doc__.splitlines()[0])
-    parser.add_argument("overrides", nargs="*", help="as model=resnet50 dataset=fruit dataset.data_dir=/data/fruit")
-    arguments = parser.parse_args()
-    os.environ["TF_USE_LEGACY_KERAS"] = "1"
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # as the ranks have it
-    if "device=gpu" not in arguments.overrides:
-        os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
-    placement.bind(placement.usable_cores()[-1:])
-    try:
-        import tensorflow as tf
-
-        tf.config.threading.set_intra_op_parallelism_threads(1)
-        tf.config.threading.set_inter_op_parallelism_threads(1)
-        run(arguments.overrides)
-    except ConfigError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
     return 0
 
 
 if __name__ == "__main__":
-    status = main()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)  # taking TensorFlow apart costs a second
+    alone.main(
+        "train.input_bench", __doc__, "as model=resnet50 dataset=fruit dataset.data_dir=/data/fruit", run, gpu=True
+    )

@@ -9,15 +9,11 @@ Prints what was found. The exit status is 0, or 2 where the ranks would fail; wh
 
 from __future__ import annotations
 
-import argparse
-import os
-import sys
-
-from train import weights
+from train import alone, weights
 from train.config import load
 from train.datasets import DATASETS
 from train.input.reader import Reader
-from train.schema import Config, ConfigError
+from train.schema import Config
 
 
 def prepare(config: Config) -> list[str]:
@@ -37,24 +33,11 @@ def prepare(config: Config) -> list[str]:
     return found
 
 
-def main() -> int:
-    """Prepare for the run that the overrides name."""
-    parser = argparse.ArgumentParser(prog="python -m train.prepare", description=__doc__.splitlines()[0])
-    parser.add_argument("overrides", nargs="*", help="Hydra overrides, as those of python -m train")
-    arguments = parser.parse_args()
-    os.environ["TF_USE_LEGACY_KERAS"] = "1"
-    os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    try:
-        print("\n".join(prepare(load(arguments.overrides))))
-    except ConfigError as error:
-        print(error, file=sys.stderr)
-        return 2
+def run(overrides: list[str]) -> int:
+    """Prepare for the run that the overrides name, and print what was found."""
+    print("\n".join(prepare(load(overrides))))
     return 0
 
 
 if __name__ == "__main__":
-    status = main()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)  # taking TensorFlow apart costs a second
+    alone.main("train.prepare", __doc__, "Hydra overrides, as those of python -m train", run)
