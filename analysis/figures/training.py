@@ -1,5 +1,6 @@
 """What training over epochs came to: accuracy, time to accuracy, and what it used; from one's own records alone."""
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -72,18 +73,26 @@ _PANELS_OVER_TIME = (
     ("memory_bytes", 2.0**-30, "memory [GiB]"),
     ("gpu_memory_bytes", 2.0**-30, "GPU memory [GiB]"),
 )
+_BEFORE_FIRST_STEP = tuple(f"phase_{name}_s" for name in ("start", "import", "init", "data", "build", "broadcast"))
 
 
 def _over_time(axes: Axes, rows: pd.DataFrame, scale: float, among: pd.DataFrame) -> None:
-    """One line a series and number of ranks, each second the mean over repeats."""
+    """One line a series and number of ranks, each second the mean over repeats; a dot where the first step begins."""
     for nth, ((ranks, series), _) in enumerate(among.groupby(["ranks", "series"])):
         of_line = rows[(rows["ranks"] == ranks) & (rows["series"] == series)]
+        if of_line.empty:  # no samples, or no GPU
+            continue
         mean = of_line.groupby("time_s")["value"].mean() * scale
         words = [_ranks(ranks), plots.repeats([of_line["record"].nunique()])]
+        colour, x = _COLOURS[nth % len(_COLOURS)], mean.index.astype(float)
         axes.plot(
-            mean.index.astype(float), mean, label=", ".join([*words, *plots.told_apart(of_line, among)]),
-            color=_COLOURS[nth % len(_COLOURS)], linestyle=_STYLES[nth % len(_STYLES)],
+            x, mean, label=", ".join([*words, *plots.told_apart(of_line, among)]),
+            color=colour, linestyle=_STYLES[nth % len(_STYLES)],
         )  # fmt: skip
+        before = among[among["record"].isin(of_line["record"]) & among["quantity"].isin(_BEFORE_FIRST_STEP)]
+        begin = max(x.min(), before.groupby("record")["value"].sum().mean())
+        axes.plot(begin, np.interp(begin, x, mean), "o", color=colour, markersize=4)
+    axes.plot([], [], "o", color=plots.GREY, markersize=4, label="dot: the first step begins")
 
 
 def _usage(points: Points) -> Figure:
@@ -91,12 +100,15 @@ def _usage(points: Points) -> Figure:
 
     Mean over the ranks and repeats, of samples taken once a second from when TensorFlow is loaded. CPU: of the cores
     that a rank is bound to. Memory: resident, of one rank. GPU: the share of the time in which any kernel ran on it,
-    as nvidia-smi tells it, not how much of the GPU was at work; without a GPU there is no such panel.
+    as nvidia-smi tells it, not how much of the GPU was at work; without a GPU there is no such panel. Before the dots
+    the job starts and builds its model; then it traces the first step, trains, evaluates and saves, epoch by epoch.
     """
     own = points.own
     panels = [panel for panel in _PANELS_OVER_TIME if (own["quantity"] == panel[0]).any()]
-    fig, drawn = plots.canvas(len(panels), 1, height_mm=30 + 32 * len(panels), sharex=True)
-    for axes, (quantity, scale, label) in zip(drawn, panels, strict=True):
+    fig, drawn = plots.canvas(max(1, len(panels)), 1, height_mm=30 + 32 * max(1, len(panels)), sharex=True)
+    if not panels:
+        plots.write(drawn[0], 0.5, 0.5, "no samples: measure.usage_period_s=null", ha="center")
+    for axes, (quantity, scale, label) in zip(drawn, panels, strict=bool(panels)):
         _over_time(axes, own[own["quantity"] == quantity], scale, own)
         axes.set_ylim(0, max(1.05, axes.get_ylim()[1]) if quantity.endswith("fraction") else 1.1 * axes.get_ylim()[1])
         axes.set_ylabel(label)
@@ -106,13 +118,14 @@ def _usage(points: Points) -> Figure:
     return plots.legend(fig, f"own: {'; '.join(own['machine'].unique())}{shared}")
 
 
+_OF_TIME = (*(panel[0] for panel in _PANELS_OVER_TIME), *_BEFORE_FIRST_STEP)
 _OF_EPOCHS = ("epoch_s", "validation_accuracy", "train_accuracy")
 
 for _experiment, _words in _EXPERIMENTS.items():
     for _kind, _shows, _quantities, _draw in (
         ("curves", "accuracy over epochs", _OF_EPOCHS, _curves),
         ("time-to-accuracy", "time per epoch, epochs and time to stable accuracy", _OF_EPOCHS, _over_ranks),
-        ("usage", "CPU, memory and GPU use over time", tuple(panel[0] for panel in _PANELS_OVER_TIME), _usage),
+        ("usage", "CPU, memory and GPU use over time", _OF_TIME, _usage),
     ):
         figure(
             f"own-{_experiment.replace('_', '-')}-{_kind}",

@@ -175,6 +175,24 @@ def test_shared_cores_spoil_the_time_to_accuracy_and_not_the_epochs(results):
         assert ("shared cores" in drawn.legends[0].get_title().get_text()) == any(hollow)
 
 
+def test_the_dot_is_where_the_first_step_begins_and_runs_without_samples_do_no_harm(results):
+    from own_records import make_record, save
+
+    epochs = [Epoch(1, 10, 2.0, 1.0, 0.5, 1.0, 0.9)]
+    bare = make_record("accuracy_digits", nodes=2, epochs=epochs)
+    for rank in bare.ranks:
+        rank.usage = None
+    save(bare, results.folder)
+    drawn = made("own-accuracy-digits-usage", tables.own(results.folder).table)
+    assert [text.get_text() for text in drawn.axes[0].texts] == ["no samples: measure.usage_period_s=null"]
+    results.add(experiment="accuracy_digits", nodes=1, epochs=epochs)
+    drawn = made("own-accuracy-digits-usage", tables.own(results.folder).table)
+    assert len(drawn.axes) == 2
+    dots = [line for line in drawn.axes[0].get_lines() if line.get_marker() == "o" and len(line.get_xdata())]
+    # The phases before it: 0.5 + 3 + 0.5 + 0.1 + 2 + 0.4 s; half of the core is in use.
+    assert [(list(dot.get_xdata()), list(dot.get_ydata())) for dot in dots] == [([pytest.approx(6.5)], [0.5])]
+
+
 def test_lost_points_are_not_made_up(tmp_path):
     none = tables.own(tmp_path).table
     for id in ("002-throughput", "001-figure-8"):
