@@ -234,6 +234,21 @@ def from_oci(variant: str) -> str:
     return sif(variant, "--from-oci")
 
 
+def on_cluster(cluster: simcluster.Cluster, *words: str) -> None:
+    """Run a command on the first host; raises AssertionError with the end of its output where it fails."""
+    done = cluster.on("n0", *words, timeout=TIMEOUT_S)
+    assert done.returncode == 0, f"{' '.join(words)}: exit status {done.returncode}\n{done.stdout[-3000:]}"
+
+
+def submit(cluster: simcluster.Cluster, image: str, results: str, *settings: str) -> None:
+    """An experiment of one and of two nodes by `launcher=slurm`, to the end of its job."""
+    launch = [sys.executable, "-m", "train.launch", *TRAIN[3:], "measure.repeats=1", f"results={results}"]
+    contained = ["launcher=slurm", "system=slurm", "container=singularity", f"container.image={image}"]
+    on_cluster(cluster, *launch, *contained, *settings)
+    while cluster.on("n0", "squeue", "-h").stdout.strip():
+        time.sleep(1)
+
+
 def under_slurm(variant: str) -> str:
     """`srun ... singularity exec` by hand, with Gloo and with MPI, and launcher=slurm, on a cluster of namespaces."""
     command, image = singularity(), str(build.IMAGES / f"kit-{variant}.sif")
@@ -242,23 +257,39 @@ def under_slurm(variant: str) -> str:
     if not Path(image).exists():
         raise NotShown(f"there is no {image}; make sif builds it")
     with tempfile.TemporaryDirectory() as folder, simcluster.Cluster(Path(folder), hosts=2) as cluster:
-
-        def on_cluster(*words: str) -> None:
-            done = cluster.on("n0", *words, timeout=TIMEOUT_S)
-            assert done.returncode == 0, f"{' '.join(words)}: exit status {done.returncode}\n{done.stdout[-3000:]}"
-
         srun = ["srun", "--nodes=2", "--ntasks-per-node=1", "--kill-on-bad-exit=1"]
         contained = [command, "exec", "--bind", folder, image, *TRAIN]
-        on_cluster(*srun, *contained, f"results={folder}/gloo")
-        on_cluster(*srun, "--mpi=pmix", *contained, f"results={folder}/mpi", "distribution.controller=mpi")
-        launch = [sys.executable, "-m", "train.launch", *TRAIN[3:], "measure.repeats=1", f"results={folder}/slurm"]
-        on_cluster(*launch, "launcher=slurm", "system=slurm", "container=singularity", f"container.image={image}")
-        while cluster.on("n0", "squeue", "-h").stdout.strip():
-            time.sleep(1)
+        on_cluster(cluster, *srun, *contained, f"results={folder}/gloo")
+        by_mpi = [*contained, f"results={folder}/mpi", "distribution.controller=mpi"]
+        on_cluster(cluster, *srun, "--mpi=pmix", *by_mpi)
+        submit(cluster, image, f"{folder}/slurm")
         kept = records(Path(folder))
     hosts = [[host["host"] for host in record["environment"]["hosts"]] for record in kept]
     assert sorted(hosts) == [["n1"], *[["n1", "n2"]] * 3], hosts
     return "n1 and n2: srun by hand (Gloo, MPI by PMIx) and launcher=slurm: 4 complete records"
+
+
+def another_mpi_under_slurm(variant: str) -> str:
+    """The SIF with another MPI bound over its own, its ranks started by `srun --mpi=pmi2` on two hosts."""
+    singularity()
+    if why := simcluster.missing():
+        raise NotShown(why)
+    output([sys.executable, str(ROOT / "containers/build.py"), "sif", variant, "--from-oci"])
+    image = str(build.IMAGES / f"kit-{variant}.sif")
+    with tempfile.TemporaryDirectory() as folder, simcluster.Cluster(Path(folder), hosts=2) as cluster:
+        install_other_mpi(f"{folder}/mpi")
+        settings = ["system.mpi=pmi2", "distribution.controller=mpi", f"container.mpi_home={folder}/mpi"]
+        submit(cluster, image, f"{folder}/results", *settings)
+        kept = records(Path(folder))
+    loaded = {record["environment"]["mpi_library"] for record in kept}
+    assert len(kept) == 2, kept
+    assert all(path.startswith(f"{folder}/mpi/lib/") for path in loaded), loaded
+    return f"SIF {Path(image).stat().st_size / 1e6:.0f} MB; {OTHER_MPI} bound; n1 and n2: 2 complete records"
+
+
+def install_other_mpi(folder: str) -> None:
+    """The MPI that stands in for a site's, below a folder."""
+    output([sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--prefix", folder, OTHER_MPI])
 
 
 def another_mpi(variant: str) -> str:
@@ -266,7 +297,7 @@ def another_mpi(variant: str) -> str:
     image, mpi = f"kit:{variant}", "distribution.controller=mpi"
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)  # else the image's user could not look into it, and the loader says nothing of that
-        output([sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--prefix", folder, OTHER_MPI])
+        install_other_mpi(folder)
         bound = ["--volume", f"{folder}:{folder}:ro", "--env", f"LD_LIBRARY_PATH={folder}/lib"]
         allreduce = ["mpirun", "-np", "2", "python", ALLREDUCE, "mpi"]
         own = output([*run_in(variant), *allreduce])
@@ -321,6 +352,7 @@ PROOFS: dict[str, list[tuple[str, Callable[[str], str]]]] = {
         ("help, user, labels", carries_the_kit),
         ("Horovod's check", built_with),
         ("another MPI bound over", another_mpi),
+        ("the same under Slurm", another_mpi_under_slurm),
     ],
     "cuda": [
         ("help, user, labels", carries_the_kit),
