@@ -178,7 +178,7 @@ format: dev ## put the code in format
 .PHONY: test
 test: dev ## all tests; UNIT=1: those that take seconds alone; PYTEST_ARGS="..."
 	@$(KIT) -m pytest -n auto -m "not end_to_end $(if $(call on,UNIT),and not slow)" $(PYTEST_ARGS)
-	@$(if $(call on,UNIT),,$(KIT) -m pytest -m end_to_end $(PYTEST_ARGS))
+	@$(if $(call on,UNIT),,$(KIT) -m pytest -n 2 --dist loadfile -m end_to_end $(PYTEST_ARGS))
 
 .PHONY: test-cluster
 test-cluster: setup ## a shell on NODES=4 hosts of their own, with ssh and Slurm, all on this machine (needs root)
