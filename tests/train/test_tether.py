@@ -15,9 +15,9 @@ def test_a_process_ends_when_nobody_is_left_to_read_its_output():
     reading, writing = os.pipe()
     process = held(writing)
     os.close(writing)
-    assert os.read(reading, 100) == b"held\n"
-    assert process.poll() is None
-    os.close(reading)
+    with os.fdopen(reading) as output:
+        assert output.readline() == "held\n"
+        assert process.poll() is None
     assert process.wait(timeout=5) == 1
     assert process.stderr
     assert process.stderr.read() == b"the launcher is gone: ending\n"
