@@ -190,5 +190,6 @@ def faster_device(table: pd.DataFrame) -> Iterator[Finding]:
                         f"{gain:.2f}x ({slow['value']:g} and {fast['value']:g} {fast['unit']})",
                         f"{expected:.1f}x or more by peak arithmetic and memory bandwidth", gain / expected - 1,
                         "The device is not what limits this training; reading and preparing the input on the host is "
-                        "the usual reason. Then speedups here are those of the input, not of the training.",
+                        "the usual reason: `make input-bench` tells how many cores of it a device needs. Then speedups "
+                        "here are those of the input, not of the training.",
                     )  # fmt: skip
