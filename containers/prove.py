@@ -328,7 +328,7 @@ def without_gpu(variant: str) -> str:
         raise NotShown("this machine has a GPU")
     text = output([*run_in(variant), *TRAIN, "device=gpu", "nodes=1", "results=/tmp/results"], status=None)
     expect(text, "TensorFlow finds no GPU")
-    return lines_with(text, "device=gpu")[0][:70]
+    return lines_with(text, "device=gpu: ")[0].partition(";")[0]
 
 
 def on_gpu(variant: str) -> str:
