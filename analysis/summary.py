@@ -111,5 +111,6 @@ def run(arguments: argparse.Namespace) -> int:
         published = tables.published()
         entries = [entry for entry in figures.load().values() if not entry.points(published, shown).own.empty]
         drawn, _ = draw.draw(entries, published, own.table, arguments.out)
-        print("\nfigures:", *(f"  {arguments.out / id}.{{pdf,png,svg}}" for id in drawn), sep="\n")
+        if drawn:
+            print("\nfigures:", *(f"  {arguments.out / id}.{{pdf,png,svg}}" for id in drawn), sep="\n")
     return 0
