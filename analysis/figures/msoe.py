@@ -115,15 +115,18 @@ def gpu_use(points: Points) -> Figure:
     """
     fig, (axes,) = plots.canvas(height_mm=48)
     value = points.published.set_index("quantity")["value"]
-    bars = [("model 2", value["job_s"], _EPOCHS["fruit"] * value["epoch_s"])]
+    bars = [("model 2", value["job_s"], _EPOCHS["fruit"] * value["epoch_s"], False)]
     for _, rows in points.own.groupby("record"):
         of = rows[rows["epoch"].isna()].set_index("quantity")["value"]
-        bars.append((f"own, repeat {rows['repeat'].iloc[0]}", of["job_s"], of["phase_timed_s"]))
-    for row, (_, whole, busy) in enumerate(bars):
+        shared = bool(rows["cores_shared"].fillna(False).any())
+        bars.append((f"own, repeat {rows['repeat'].iloc[0]}", of["job_s"], of["phase_timed_s"], shared))
+    for row, (_, whole, busy, shared) in enumerate(bars):
         axes.barh(row, whole, color="0.85", label="the rest of the job" if row == 0 else "")
-        axes.barh(row, busy, color=plots.BLUE, label="epochs (own: timed steps)" if row == 0 else "")
+        bar = axes.barh(row, busy, color=plots.BLUE, label="epochs (own: timed steps)" if row == 0 else "")
+        if shared:
+            bar[0].set(edgecolor="white", linewidth=0.3, hatch="////")
         axes.text(busy + whole * 0.02, row, f"{busy / whole:.0%} of {whole:.0f} s", va="center", fontsize=6)
-    axes.set_yticks(range(len(bars)), [label for label, _, _ in bars])
+    axes.set_yticks(range(len(bars)), [label for label, *_ in bars])
     axes.set_xlabel("time [s]")
     axes.grid(False, axis="y")
     return plots.legend(fig, plots.provenance(points.own))
