@@ -193,10 +193,9 @@ def table(rates: Rates, device: str) -> list[str]:
     verdict = "reached" if reached >= AIM else "not reached"
     lines.append(f"The whole pipeline has {reached:.2f} of {reference}; the aim of {AIM} is {verdict}.")
     cores = rates.median(MODEL) / rates.median(PIPELINE)
+    needed = f"{cores:.2f}" if cores >= 0.1 else f"{cores:.1g}"
     what = "a GPU" if device == "gpu" else "a core that trains"
-    lines.append(
-        f"The training step takes {rates.median(MODEL):.1f} images/s: {what} needs {cores:.2f} cores of input."
-    )
+    lines.append(f"The training step takes {rates.median(MODEL):.1f} images/s: {what} needs {needed} cores of input.")
     if cores >= 1:
         lines.append("With fewer, the input is the limit: a faster device would not train faster.")
     return lines

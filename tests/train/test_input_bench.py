@@ -16,3 +16,8 @@ def test_an_input_slower_than_the_device_is_called_the_limit():
     assert "has 0.50 of decode, full size + resize; the aim of 0.8 is not reached" in text
     assert "a GPU needs 4.00 cores of input" in text
     assert "the input is the limit" in text
+
+
+def test_a_slow_model_needs_little_and_not_nothing():
+    text = "\n".join(table(Rates({RESIZE: [600.0], PIPELINE: [500.0], MODEL: [1.5]}), "cpu"))
+    assert "a core that trains needs 0.003 cores of input" in text
