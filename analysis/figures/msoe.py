@@ -116,10 +116,10 @@ def gpu_use(points: Points) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=48)
     value = points.published.set_index("quantity")["value"]
     bars = [("model 2", value["job_s"], _EPOCHS["fruit"] * value["epoch_s"], False)]
-    for _, rows in points.own.groupby("record"):
+    for number, (_, rows) in enumerate(points.own.groupby("record"), start=1):
         of = rows[rows["epoch"].isna()].set_index("quantity")["value"]
         shared = bool(rows["cores_shared"].fillna(False).any())
-        bars.append((f"own, repeat {rows['repeat'].iloc[0]}", of["job_s"], of["phase_timed_s"], shared))
+        bars.append((f"own, run {number}", of["job_s"], of["phase_timed_s"], shared))
     for row, (_, whole, busy, shared) in enumerate(bars):
         axes.barh(row, whole, color="0.85", label="the rest of the job" if row == 0 else "")
         bar = axes.barh(row, busy, color=plots.BLUE, label="epochs (own: timed steps)" if row == 0 else "")
