@@ -16,6 +16,7 @@ from train.schema import Distribution as Settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import ModuleType
 
     import numpy as np
     import tensorflow as tf
@@ -112,6 +113,33 @@ class Alone:
         """Nobody to part from."""
 
 
+class FlatTape:
+    """A gradient tape that averages over ranks as Horovod's own does, but all gradients as one tensor.
+
+    Many times a second Horovod's ranks tell each other which of all tensors that they ever exchanged are there again, a
+    bit for each, in messages of 64 bits: one tensor needs one message. docs/tuning.md has what it gave.
+    """
+
+    def __init__(self, tape: tf.GradientTape, hvd: ModuleType, tensorflow: ModuleType) -> None:
+        """Average what this tape gives."""
+        self._tape, self._hvd, self._tf = tape, hvd, tensorflow
+
+    def __getattr__(self, name: str) -> Any:
+        """All else is the tape's own."""
+        return getattr(self._tape, name)
+
+    def gradient(self, target: tf.Tensor, sources: Sequence[tf.Variable]) -> list[tf.Tensor | None]:
+        """The mean over ranks of the gradient of each source; None, on all ranks, for what the target is none of."""
+        gradients = self._tape.gradient(target, sources)
+        found = [number for number, gradient in enumerate(gradients) if gradient is not None]
+        flat = self._tf.concat([self._tf.reshape(gradients[number], [-1]) for number in found], 0)
+        mean = self._hvd.allreduce(flat, op=self._hvd.Average, name="gradients")
+        parts = self._tf.split(mean, [sources[number].shape.num_elements() for number in found])
+        for number, part in zip(found, parts, strict=True):
+            gradients[number] = self._tf.reshape(part, sources[number].shape)
+        return gradients
+
+
 class Horovod:
     """Ranks joined by Horovod. Raises ConfigError where they are not as many as asked for."""
 
@@ -140,9 +168,11 @@ class Horovod:
 
     def tape(self, tape: tf.GradientTape) -> tf.GradientTape:
         """A tape that averages gradients over ranks, unless the run is a control without allreduce."""
-        if not self._settings.allreduce:
+        if not self._settings.allreduce or self.size == 1:
             return tape
-        return self._hvd.DistributedGradientTape(tape, groups=1 if self._settings.grouped else None)
+        if self._settings.gradients == "flat":
+            return FlatTape(tape, self._hvd, self._tf)
+        return self._hvd.DistributedGradientTape(tape, groups=1 if self._settings.gradients == "grouped" else None)
 
     def broadcast(self, variables: Sequence[tf.Variable]) -> None:
         """Give every rank the values of rank 0."""

@@ -152,7 +152,7 @@ class Distribution:
     backend: str  # horovod | none
     allreduce: bool  # false: the ranks run side by side without exchanging gradients, as a control
     controller: str  # gloo | mpi
-    grouped: bool  # all gradients of a step in one allreduce
+    gradients: str  # flat: as one tensor | grouped: as one group of tensors | separate: one by one
     cycle_time_ms: float  # how often Horovod's background thread wakes
     fusion_threshold_bytes: int
     elastic: bool = False  # training over epochs goes on with the hosts that live, and takes in those that come back
@@ -162,6 +162,7 @@ class Distribution:
         """Check names and ranges."""
         _check_choice("distribution.backend", self.backend, ("horovod", "none"))
         _check_choice("distribution.controller", self.controller, ("gloo", "mpi"))
+        _check_choice("distribution.gradients", self.gradients, ("flat", "grouped", "separate"))
         _check(self.cycle_time_ms > 0, "distribution.cycle_time_ms", self.cycle_time_ms, "must be above 0 ms")
         _check(
             self.fusion_threshold_bytes >= 0,

@@ -37,12 +37,18 @@ assert joined.sum(np.array([1.0, rank])).tolist() == [2.0, 1.0]
 assert joined.gather("r%d" % rank) == ["r0", "r1"]
 
 weight = tf.Variable(2.0)
-for overrides, expected in [([], 2.0), (["grouped=false"], 2.0), (["allreduce=false"], [1.0, 3.0][rank])]:
-    again = distribution.join(load(["nodes=2", *(f"distribution.{override}" for override in overrides)]))
+matrix = tf.Variable([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+unused = tf.Variable(0.0)
+settings = {"gradients=flat": 2.0, "gradients=grouped": 2.0, "gradients=separate": 2.0}
+for override, expected in [*settings.items(), ("allreduce=false", [1.0, 3.0][rank])]:
+    again = distribution.join(load(["nodes=2", f"distribution.{override}"]))
     with tf.GradientTape() as tape:
-        loss = weight * (1.0 + 2 * rank)  # gradients 1 and 3
-    gradient = float(again.tape(tape).gradient(loss, [weight])[0])
-    assert gradient == expected, (overrides, gradient)
+        loss = weight * (1.0 + 2 * rank) + tf.reduce_sum(matrix * [[1.0, 0.0, 2.0], [3.0, 0.0, 4.0 * rank]])
+    # of weight 1 and 3; of matrix its factors, the last 0 and 4
+    of_weight, of_unused, of_matrix = again.tape(tape).gradient(loss, [weight, unused, matrix])
+    assert float(of_weight) == expected, (override, of_weight)
+    assert of_unused is None
+    assert of_matrix.numpy().tolist() == [[1.0, 0.0, 2.0], [3.0, 0.0, 2.0 * expected - 2.0]], (override, of_matrix)
 joined.barrier()
 joined.leave()
 """

@@ -74,6 +74,7 @@ def test_every_choice_of_a_group_composes_and_is_called_what_its_file_is_called(
         (["distribution.elastic=true"], "distribution.elastic=True: needs launcher=ssh"),
         (["distribution.elastic=true", *SSH], "distribution.elastic=True: needs measure.epochs above 0"),
         (["distribution.elastic=true", "distribution.controller=mpi"], "controller=mpi: elastic training needs gloo"),
+        (["distribution.gradients=heap"], "distribution.gradients=heap: allowed are flat, grouped, separate"),
         (["measure.warm_up_steps=-1"], "measure.warm_up_steps=-1: must be 0 or more"),
     ],
 )
@@ -109,7 +110,7 @@ def test_the_hash_changes_with_what_is_measured_and_with_nothing_else():
     base = config_hash(load([]))
     for same in ("tracking=none", "results=/elsewhere", "measure.repeats=9", "launcher.timeout_s=5", "assumed=[model]"):
         assert config_hash(load([same])) == base, same
-    for other in ("nodes=1", "batch_per_rank=3", "system.cores_per_node=1", "seed=1", "distribution.grouped=false"):
+    for other in ("nodes=1", "batch_per_rank=3", "system.cores_per_node=1", "seed=1", "distribution.gradients=grouped"):
         assert config_hash(load([other])) != base, other
 
 
@@ -179,6 +180,12 @@ def test_the_record_says_what_is_assumed():
 )
 def test_the_image_follows_from_container_and_device_unless_it_is_named(overrides, image):
     assert load(overrides).container.image == image
+
+
+def test_a_gpu_keeps_horovod_s_own_defaults():
+    for device, expected in (("cpu", ("flat", 20)), ("gpu", ("separate", 1))):
+        tuned = load([f"device={device}"]).distribution
+        assert (tuned.gradients, tuned.cycle_time_ms) == expected
 
 
 def test_learning_rates_follow_the_rule():
