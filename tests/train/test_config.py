@@ -114,6 +114,16 @@ def test_the_hash_changes_with_what_is_measured_and_with_nothing_else():
         assert config_hash(load([other])) != base, other
 
 
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+def test_without_horovod_nothing_else_is_another(device):
+    with_it, without = (
+        configuration.resolved(load([f"device={device}", "nodes=1", f"distribution={name}"]))
+        for name in ("horovod", "none")
+    )
+    assert without["distribution"] == with_it["distribution"] | {"backend": "none", "allreduce": False}
+    assert without | {"distribution": None} == with_it | {"distribution": None}
+
+
 def test_what_is_trained_counts_where_it_is_not_all():
     classifier = load(["model.train_layers=classifier"])
     assert configuration.resolved(classifier)["model"]["train_layers"] == "classifier"
