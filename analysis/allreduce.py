@@ -70,7 +70,7 @@ def rows(own: pd.DataFrame) -> pd.DataFrame:
             "backend": operations,
             "cycle\n[ms]": f"{cycle_ms:g}",
             "ranks": ranks,
-            "series": " ".join(plots.told_apart(at, runs)),
+            "series": " ".join(plots.told_apart(at, runs, "cycle_time_ms")),
             "n": at["record"].nunique(),
             f"{size_words(min(sizes))}\n[ms]": _words(small["time_s"], 1e-3),
             f"{size_words(max(sizes))}\n[ms]": _words(large["time_s"], 1e-3),
@@ -93,7 +93,9 @@ def by_size(own: pd.DataFrame) -> str:
     runs = points(own)
     cells: dict[str, dict[int, str]] = {}
     for (operations, cycle_ms, ranks, _), at in runs.groupby(_POINT):
-        name = "\n".join([f"{operations}, {cycle_ms:g} ms,", f"{ranks} ranks", *plots.told_apart(at, runs)])
+        name = "\n".join(
+            [f"{operations}, {cycle_ms:g} ms,", f"{ranks} ranks", *plots.told_apart(at, runs, "cycle_time_ms")]
+        )
         cells[name] = {
             int(str(size)): f"{_digits(of['time_s'].mean() * 1e3)} ms {of['rate'].mean() / 1e9:.2g}"
             for size, of in at.groupby("message_bytes")

@@ -90,8 +90,13 @@ def draw(axes: Axes, lines: Iterable[Line]) -> None:
         axes.plot([], [], marker=line.marker, linestyle=line.style, color=line.colour, label=line.label)
 
 
-# What can tell two series of one model apart, and the word before it in a legend.
-_TELL = {"machine": "", "dataset": "", "device": "", "precision": "", "measure": "", "batch_per_rank": "batch "}
+# What can tell two series of one model apart, and how a legend says it.
+_TELL = {
+    **dict.fromkeys(("machine", "dataset", "device", "precision", "measure"), "{}"),
+    "batch_per_rank": "batch {}",
+    "gradients": "{} gradients",
+    "cycle_time_ms": "cycle {:g} ms",
+}
 
 
 def own_lines(own: pd.DataFrame, by: str = "throughput", value: str = "rate", over: str = "ranks") -> list[Line]:
@@ -118,10 +123,13 @@ def own_lines(own: pd.DataFrame, by: str = "throughput", value: str = "rate", ov
     return lines
 
 
-def told_apart(series: pd.DataFrame, among: pd.DataFrame) -> list[str]:
-    """What the rows of one series have in common that others `among` which they stand have not: words for a label."""
+def told_apart(series: pd.DataFrame, among: pd.DataFrame, *said: str) -> list[str]:
+    """What the rows of one series have in common that others `among` which they stand have not: words for a label.
+
+    said: the columns that the label names already.
+    """
     differ = [column for column in _TELL if among[column].nunique() > 1 and series[column].nunique() == 1]
-    return [f"{_TELL[column]}{series[column].iloc[0]}" for column in differ]
+    return [_TELL[column].format(series[column].iloc[0]) for column in differ if column not in said]
 
 
 def repeats(counts: Iterable[int]) -> str:
@@ -145,7 +153,7 @@ def provenance(own: pd.DataFrame, scaling: bool = True) -> str:
         said.append("hollow, hatched: shared cores, no measure of scaling")
     elif scaling and control.lost(own).any():
         said.append("hollow, hatched: no measure of scaling")
-    lines = ["own (dashed): " + "; ".join(own["machine"].unique()), "; ".join(said), *assumed(own)]
+    lines = ["own: " + "; ".join(own["machine"].unique()), "; ".join(said), *assumed(own)]
     if emulated := control.words(own):
         lines += [emulated, "images: " + images(own[own["cpus_per_node"].notna()])]
         lines += ["quotas begin with the warm-up: wall time counts what ran without them, too"]

@@ -55,10 +55,12 @@ COLUMNS = (
     Column("note", "text"),
 )
 
-# What only one's own records have. `series` is the same for all points and repeats of one curve.
+# What only one's own records have. `series` is the same for all points and repeats of one curve, `arms` for those that
+# differ, if at all, in whether Horovod and its allreduce are there.
 OWN_COLUMNS = (
     Column("record", "text", blank=False),
     Column("series", "text", blank=False),
+    Column("arms", "text", blank=False),
     Column("cores_shared", "flag"),
     Column("started_at", "text"),
     Column("generation", "integer", minimum=0),
@@ -69,6 +71,7 @@ OWN_COLUMNS = (
     Column("epoch", "integer", minimum=0),
     Column("operations", "text"),  # what carried the data between ranks: gloo, mpi, nccl
     Column("cycle_time_ms", "number", above=0),
+    Column("gradients", "text"),  # how they are exchanged: flat, grouped, separate
     Column("message_bytes", "integer", above=0),
     Column("step", "integer", minimum=0),  # counted from 1 over the whole run
     Column("time_s", "integer", minimum=0),  # since the launch of the job

@@ -97,6 +97,12 @@ def series(config: dict[str, Any], machine: str) -> str:
     return hashlib.sha256(json.dumps([kept, steps, machine], sort_keys=True).encode()).hexdigest()[:8]
 
 
+def arms(config: dict[str, Any], machine: str) -> str:
+    """A short digest that the arms of one comparison share: their series, were Horovod and its allreduce in all."""
+    kept = {key: value for key, value in config["distribution"].items() if key not in ("backend", "allreduce")}
+    return series(config | {"distribution": kept}, machine)
+
+
 def _machine(run: RunRecord, device: str) -> str:
     if run.environment is None or not run.environment.hosts:
         return "machine not recorded"
@@ -144,6 +150,7 @@ def _columns(run: RunRecord, path: str) -> dict[str, Any]:
         "note": "; ".join(run.notes),
         "record": path,
         "series": series(config, machine),
+        "arms": arms(config, machine),
         "cores_shared": run.cores_shared,
         "started_at": run.started_at,
         "generation": run.generation,
@@ -153,6 +160,7 @@ def _columns(run: RunRecord, path: str) -> dict[str, Any]:
         "precision": config["precision"] if trains else "",
         "operations": _operations(run),
         "cycle_time_ms": config["distribution"].get("cycle_time_ms"),
+        "gradients": config["distribution"].get("gradients", ""),
         "optimizer": config["optimizer"]["name"] if trains else "",
         "learning_rate": scaled_learning_rate(
             config["optimizer"]["learning_rate"], config["optimizer"]["learning_rate_scaling"], len(run.ranks)

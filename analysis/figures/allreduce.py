@@ -33,11 +33,12 @@ def _lines(shown: pd.DataFrame, runs: pd.DataFrame, value: str, scale: float) ->
         operations, cycle_ms = str(names[0]), names[1]
         counts = everywhere.groupby(["ranks", "message_bytes"])["record"].nunique()
         words = [f"{_NAMES[operations]}, cycle {cycle_ms:g} ms", plots.repeats(counts)]
+        words += plots.told_apart(of_line, runs, "cycle_time_ms")
         sizes = of_line.groupby("message_bytes")
         mean, low, high = ((sizes[value].agg(of) * scale).tolist() for of in ("mean", "min", "max"))
         lines.append(
             Line(
-                ", ".join([*words, *plots.told_apart(of_line, runs)]), [int(str(size)) for size in sizes.groups], mean,
+                ", ".join(words), [int(str(size)) for size in sizes.groups], mean,
                 _COLOURS[operations], _MARKERS[operations], _STYLES[cycles.index(cycle_ms) % len(_STYLES)], low, high,
                 sizes["cores_shared"].any().tolist(),
             )

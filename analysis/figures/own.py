@@ -168,22 +168,24 @@ def overhead(points: Points) -> Figure:
     The arms are measured in turn; a dot is the ratio of the two runs of one repeat, the mark their mean with its 95 %
     interval. 1 would be no cost.
     """
-    fig, (axes,) = plots.canvas(height_mm=64)
     runs = metrics.rates(points.own)
+    found = [
+        (model, [f"{plots.name(model)}, {words}", *plots.told_apart(rows, runs)], ratios)
+        for (model, _), rows in runs.groupby(["model", "arms"], sort=False)
+        for words, ranks, over, under in _ARMS
+        if not (ratios := (_arm(rows, ranks, over) / _arm(rows, ranks, under)).dropna()).empty
+    ]
+    fig, (axes,) = plots.canvas(height_mm=34 + 10 * len(found))
     labels: list[str] = []
-    for model, rows in runs.groupby("model", sort=False):
-        for words, ranks, over, under in _ARMS:
-            ratios = (_arm(rows, ranks, over) / _arm(rows, ranks, under)).dropna()
-            if ratios.empty:
-                continue
-            e, y = metrics.estimate(ratios.tolist()), len(labels)
-            axes.plot(ratios, [y - 0.22] * len(ratios), ".", color=plots.GREY, markersize=3)
-            if e.n > 1:
-                axes.plot([e.low, e.high], [y, y], color=plots.colour(model))
-            axes.plot(e.value, y, plots.OWN_MARKER, color=plots.colour(model))
-            labels.append(f"{plots.name(model)}, {words}\nmean {e.value:.3f}, median {ratios.median():.3f}, n={e.n}")
+    for y, (model, words, ratios) in enumerate(found):
+        e = metrics.estimate(ratios.tolist())
+        axes.plot(ratios, [y - 0.22] * len(ratios), ".", color=plots.GREY, markersize=3)
+        if e.n > 1:
+            axes.plot([e.low, e.high], [y, y], color=plots.colour(model))
+        axes.plot(e.value, y, plots.OWN_MARKER, color=plots.colour(model))
+        labels.append("\n".join([*words, f"mean {e.value:.3f}, median {ratios.median():.3f}, n={e.n}"]))
     axes.axvline(1, color=plots.GREY, linestyle=":")
     axes.set_yticks(range(len(labels)), labels, fontsize=5.5)
-    axes.set_ylim(len(labels) - 0.4, -0.5)
+    axes.set_ylim(max(len(labels), 1) - 0.4, -0.5)
     axes.set_xlabel("ratio of throughputs")
     return plots.legend(fig, plots.provenance(points.own))

@@ -221,6 +221,20 @@ def test_overhead_is_the_ratio_of_the_arms(results):
     assert "mean 0.933, median 1.000, n=3" in label
 
 
+def test_overhead_keeps_other_settings_apart(results):
+    steps_s = {"flat": {True: 0.5, False: 0.4}, "separate": {True: 0.8, False: 0.4}}
+    for gradients, of_arms in steps_s.items():
+        for allreduce, step in of_arms.items():
+            arm = {"backend": "horovod", "allreduce": allreduce, "controller": "gloo", "gradients": gradients}
+            results.add(experiment="overhead", nodes=2, step_s=step, distribution=arm)
+    drawn = made("own-overhead", tables.own(results.folder).table)
+    labels = [text.get_text().split("\n")[1:] for text in drawn.axes[0].get_yticklabels()]
+    assert sorted(labels) == [
+        ["flat gradients", "mean 0.800, median 0.800, n=1"],
+        ["separate gradients", "mean 0.500, median 0.500, n=1"],
+    ]
+
+
 @pytest.mark.parametrize("id", ["000-explained", "003-efficiency", "own-weak-scaling-efficiency"])
 def test_the_same_input_gives_the_same_bytes(id, own, tmp_path):
     entry = figures.load()[id]

@@ -49,6 +49,20 @@ def test_of_training_to_accuracy_runs_with_other_seeds_are_repeats_of_one_series
     assert sorted(runs.groupby("series").size()) == [1, 3]
 
 
+def test_arms_differ_in_horovod_and_allreduce_alone(results):
+    for backend, allreduce, gradients in (
+        ("none", False, "flat"),
+        ("horovod", False, "flat"),
+        ("horovod", True, "flat"),
+        ("horovod", True, "grouped"),
+    ):
+        arm = {"backend": backend, "allreduce": allreduce, "controller": "gloo", "gradients": gradients}
+        results.add(experiment="overhead", distribution=arm)
+    runs = tables.own(results.folder).table.drop_duplicates("record")
+    assert [len(of) for _, of in sorted(runs.groupby(["gradients", "arms"]))] == [3, 1]
+    assert runs["series"].nunique() == 4
+
+
 def test_the_slowest_rank_gates_the_speed(results):
     from own_records import make_record, save
 
