@@ -177,7 +177,7 @@ format: dev ## put the code in format
 
 .PHONY: test
 test: dev ## all tests; UNIT=1: those that take seconds alone; PYTEST_ARGS="..."
-	@$(KIT) -m pytest -n auto -m "not end_to_end $(if $(call on,UNIT),and not slow)" $(PYTEST_ARGS)
+	@$(KIT) -m pytest -n auto $(if $(call on,UNIT),--dist loadfile) -m "not end_to_end $(if $(call on,UNIT),and not slow)" $(PYTEST_ARGS)
 	@$(if $(call on,UNIT),,$(KIT) -m pytest -n 2 --dist loadfile -m end_to_end $(PYTEST_ARGS))
 
 .PHONY: test-cluster

@@ -198,6 +198,7 @@ def test_ideal_scaling_keeps_everything_whatever_the_unit(scale, doublings):
     assert curves.per_doubling(sizes, [scale * size for size in sizes]).value == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_the_command_in_three_formats(results, capsys):
     weak(results)
     argv = ["compare", "--results", str(results.folder)]

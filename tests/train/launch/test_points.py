@@ -102,6 +102,7 @@ def test_an_experiment_of_which_no_point_is_left_is_an_error():
 
 
 # What the reports ran: epochs, or steps of all ranks together; batch per rank; learning rate; networks; GPUs.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("experiment", "epochs", "steps", "batch", "optimizer", "models"),
     [
@@ -124,6 +125,7 @@ def test_experiments_are_as_their_reports_ran_them(experiment, epochs, steps, ba
         assert config.dataset.training_samples is None
 
 
+@pytest.mark.slow
 def test_real_against_synthetic_images_as_the_report_has_them():
     points = expand(["experiment=tf_benchmarks", "dataset.data_dir=/data", "measure=report", "nodes=8"], 8)
     cells = [(c.model.name, c.dataset.name, c.batch_per_rank, c.ranks) for c in (point.config for point in points)]
@@ -136,6 +138,7 @@ def test_real_against_synthetic_images_as_the_report_has_them():
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("experiment", ["cifar10", "fruit", "caltech256", "imdb_wiki", "tf_benchmarks"])
 def test_quick_is_small(experiment):
     for point in expand([f"experiment={experiment}", "dataset.data_dir=/data"], 2):
@@ -145,6 +148,7 @@ def test_quick_is_small(experiment):
         assert c.measure.epochs == 0 or c.dataset.validation_samples <= 64
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("experiment", choices("experiment"))
 def test_the_overrides_of_a_point_compose_it_again(experiment):
     from train.config import config_hash, load
