@@ -170,7 +170,7 @@ def overhead(points: Points) -> Figure:
     """
     runs = metrics.rates(points.own)
     found = [
-        (model, [f"{plots.name(model)}, {words}", *plots.told_apart(rows, runs)], ratios)
+        (model, [f"{plots.name(model)}, {words}", ", ".join(plots.told_apart(rows, runs))], ratios)
         for (model, _), rows in runs.groupby(["model", "arms"], sort=False)
         for words, ranks, over, under in _ARMS
         if not (ratios := (_arm(rows, ranks, over) / _arm(rows, ranks, under)).dropna()).empty
@@ -183,7 +183,8 @@ def overhead(points: Points) -> Figure:
         if e.n > 1:
             axes.plot([e.low, e.high], [y, y], color=plots.colour(model))
         axes.plot(e.value, y, plots.OWN_MARKER, color=plots.colour(model))
-        labels.append("\n".join([*words, f"mean {e.value:.3f}, median {ratios.median():.3f}, n={e.n}"]))
+        numbers = f"mean {e.value:.3f}, median {ratios.median():.3f}, n={e.n}"
+        labels.append("\n".join(line for line in (*words, numbers) if line))
     axes.axvline(1, color=plots.GREY, linestyle=":")
     axes.set_yticks(range(len(labels)), labels, fontsize=5.5)
     axes.set_ylim(max(len(labels), 1) - 0.4, -0.5)
