@@ -133,7 +133,8 @@ class FlatTape:
         gradients = self._tape.gradient(target, sources)
         found = [number for number, gradient in enumerate(gradients) if gradient is not None]
         flat = self._tf.concat([self._tf.reshape(gradients[number], [-1]) for number in found], 0)
-        mean = self._hvd.allreduce(flat, op=self._hvd.Average, name="gradients")
+        # When an exchange fails TensorFlow names it, and elastic mode must see that it is Horovod's.
+        mean = self._hvd.allreduce(flat, op=self._hvd.Average, name="HorovodAllreduce_gradients")
         parts = self._tf.split(mean, [sources[number].shape.num_elements() for number in found])
         for number, part in zip(found, parts, strict=True):
             gradients[number] = self._tf.reshape(part, sources[number].shape)

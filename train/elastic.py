@@ -34,7 +34,10 @@ LOST_AFTER_S = 10  # a rank that is silent for so long during an exchange is los
 
 @contextmanager
 def _exchange_errors() -> Iterator[None]:
-    """What TensorFlow raises where an exchange between ranks failed, in Horovod's words, which elastic mode acts on."""
+    """What TensorFlow raises where an exchange between ranks failed, in Horovod's words, which elastic mode acts on.
+
+    The message tells what has failed: by its type, or within a compiled step by its name, which so begins with Horovod.
+    """
     try:
         yield
     except tf.errors.OpError as error:

@@ -49,6 +49,19 @@ for override, expected in [*settings.items(), ("allreduce=false", [1.0, 3.0][ran
     assert float(of_weight) == expected, (override, of_weight)
     assert of_unused is None
     assert of_matrix.numpy().tolist() == [[1.0, 0.0, 2.0], [3.0, 0.0, 2.0 * expected - 2.0]], (override, of_matrix)
+
+    @tf.function
+    def gradients():
+        with tf.GradientTape() as tape:
+            loss = weight * tf.reduce_sum(matrix)
+        return again.tape(tape).gradient(loss, [weight, matrix])
+
+    # a failed one is known by its name alone: see train.elastic
+    graph = gradients.get_concrete_function().graph.as_graph_def()
+    nodes = [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
+    exchanges = [node.name for node in nodes if node.op.startswith("Horovod")]
+    assert all("Horovod" in name for name in exchanges), (override, exchanges)
+    assert bool(exchanges) == ("gradients" in override), (override, exchanges)
 joined.barrier()
 joined.leave()
 """
