@@ -1,9 +1,20 @@
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 import simcluster
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show what launchers and ranks said where a test fails: its folder will be gone."""
+    report = yield
+    folders = [item.funcargs[name] for name in ("results", "tmp_path") if name in item.funcargs]
+    for log in [log for folder in folders for log in sorted(folder.rglob("*.log"))] if report.failed else []:
+        said = log.read_text(errors="replace").splitlines()
+        report.sections.append((str(log), "\n".join(line[:300] for line in said[-30:])))
+    return report
 
 
 @pytest.fixture(scope="module")
