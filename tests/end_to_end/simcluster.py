@@ -36,7 +36,7 @@ _PACKAGES = {  # command -> Debian package
     "slurmd": "slurmd",
     "sbatch": "slurm-client",
 }
-_UP_WITHIN_S = 30
+_UP_WITHIN_S = 90
 
 _SSHD = """\
 HostKey {state}/ssh/host_key

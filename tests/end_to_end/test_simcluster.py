@@ -15,7 +15,7 @@ def words(done) -> list[str]:
 
 
 def reaches(cluster: simcluster.Cluster, host: str) -> bool:
-    return cluster.on("n0", "ssh", "-o", "ConnectTimeout=1", host, "true").returncode == 0
+    return cluster.on("n0", "ssh", "-o", "ConnectTimeout=5", host, "true").returncode == 0
 
 
 def test_hosts_share_a_folder_and_nothing_else(cluster):
@@ -24,10 +24,10 @@ def test_hosts_share_a_folder_and_nothing_else(cluster):
     assert cluster.on("n2", "ls", f"{cluster.folder}/shared").returncode == 0
     assert cluster.on("n2", "ls", "/tmp/own").returncode != 0
     sleeper = cluster.popen("n1", "sleep", "1000")
-    wait_for(lambda: cluster.on("n1", "pgrep", "-x", "sleep").returncode == 0, timeout=5)
+    wait_for(lambda: cluster.on("n1", "pgrep", "-x", "sleep").returncode == 0)
     assert cluster.on("n2", "pgrep", "-x", "sleep").returncode == 1
     sleeper.kill()
-    wait_for(lambda: cluster.on("n1", "pgrep", "-x", "sleep").returncode == 1, timeout=5)
+    wait_for(lambda: cluster.on("n1", "pgrep", "-x", "sleep").returncode == 1)
 
 
 def test_slurm_runs_one_task_on_each(cluster):
@@ -39,10 +39,10 @@ def test_a_crashed_host_and_a_cut_link_are_silent_and_come_back(cluster):
     cluster.link("n3", up=False)
     assert not reaches(cluster, "n3")
     cluster.link("n3", up=True)
-    wait_for(lambda: reaches(cluster, "n3"), timeout=10)
+    wait_for(lambda: reaches(cluster, "n3"))
 
     waits = cluster.popen("n0", "ssh", "n4", "sleep 1000")
-    wait_for(lambda: cluster.on("n4", "pgrep", "-x", "sleep").returncode == 0, timeout=5)
+    wait_for(lambda: cluster.on("n4", "pgrep", "-x", "sleep").returncode == 0)
     cluster.crash("n4")
     time.sleep(1)
     assert waits.poll() is None  # nobody told ssh: with a process that only dies it would have ended
@@ -50,7 +50,7 @@ def test_a_crashed_host_and_a_cut_link_are_silent_and_come_back(cluster):
     assert not reaches(cluster, "n4")
     cluster.boot("n4")
     assert words(cluster.on("n0", "ssh", "n4", "hostname")) == ["n4"]
-    wait_for(lambda: cluster.on("n0", "srun", "-I", "-w", "n4", "true").returncode == 0, timeout=20)
+    wait_for(lambda: cluster.on("n0", "srun", "-I", "-w", "n4", "true").returncode == 0)
 
 
 def test_a_slow_link_is_as_slow_as_asked(cluster):
@@ -60,12 +60,12 @@ def test_a_slow_link_is_as_slow_as_asked(cluster):
         assert copied.returncode == 0
         return time.monotonic() - begin
 
-    cluster.rate(20)
+    cluster.rate(10)
     try:
         slow = seconds()
     finally:
         cluster.rate(None)
-    assert slow > 5e6 * 8 / 20e6  # 2 s for 40 Mbit
+    assert slow > 5e6 * 8 / 10e6  # 4 s for 40 Mbit
     assert seconds() < slow / 2
 
 
@@ -83,4 +83,4 @@ def test_a_cluster_ends_whole(tmp_path):
     cluster.start()
     sleeper = cluster.popen("n1", "sleep", "1000")
     cluster.stop()
-    assert sleeper.wait(timeout=5) != 0
+    assert sleeper.wait(timeout=30) != 0
