@@ -34,6 +34,11 @@ def lost(own: pd.DataFrame) -> pd.Series:
     return own["cores_shared"].fillna(False).astype(bool) | disturbed
 
 
+def numbers(nodes: pd.Series) -> str:
+    """Each number of nodes once, in their order: "2, 8 nodes"."""
+    return f"{', '.join(str(number) for number in sorted(nodes.unique()))} nodes"
+
+
 def words(own: pd.DataFrame) -> str:
     """What the control says of these rows, for a figure; "" where no node was emulated."""
     rows = own[own["cpus_per_node"].notna()]
@@ -44,7 +49,7 @@ def words(own: pd.DataFrame) -> str:
     if not bad.empty:
         worst = max(bad["control_off"], key=abs)
         return (
-            f"this machine cannot emulate {bad['nodes'].min()} nodes: without allreduce they run up to "
+            f"this machine cannot emulate {numbers(bad['nodes'])}: without allreduce they run up to "
             f"{100 * worst:+.0f} % off one alone (bound: {100 * bound:.0f} %)"
         )
     if off.isna().any():

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
+from analysis import control
 from analysis.audit.finding import TABLE_RULES, Finding, rule
 from analysis.audit.points import called, measured
 
@@ -28,8 +29,8 @@ def emulated_nodes_disturbed(table: pd.DataFrame) -> Iterator[Finding]:
                 "own", f"{worst['place']}: {called(worst)}", "emulated_nodes_disturbed", "serious",
                 f"{experiment}: without allreduce, {worst['nodes']} nodes {worst['control_off']:+.1%} off one alone",
                 f"within {worst['flat_within_fraction']:.0%}", worst["control_off"],
-                f"This machine cannot emulate {beyond['nodes'].min()} nodes; figures draw those points hollow. Is it "
-                "otherwise idle? Fewer nodes, or a smaller launcher.cores_fraction, may hold.",
+                f"This machine cannot emulate {control.numbers(beyond['nodes'])}; figures draw those points hollow. Is "
+                "it otherwise idle? Fewer nodes, or a smaller launcher.cores_fraction, may hold.",
             )  # fmt: skip
         missing = rows[rows["control_off"].isna()]
         if not missing.empty:
