@@ -63,7 +63,7 @@ def test_a_killed_rank_on_another_host_is_named_within_30_s(cluster, results):
     failure = failed(results)
     assert (failure.rank, failure.host) == (1, "n2")
     assert "killed by a signal" in failure.reason
-    wait_for(lambda: not ranks(cluster, "n1") + ranks(cluster, "n2"), timeout=20)
+    wait_for(lambda: not ranks(cluster, "n1") + ranks(cluster, "n2"), timeout=5)
 
 
 def test_ranks_end_with_the_launcher_even_where_it_cannot_end_them(cluster, results):
@@ -71,7 +71,7 @@ def test_ranks_end_with_the_launcher_even_where_it_cannot_end_them(cluster, resu
     begin = time.monotonic()
     cluster.on("n0", "pkill", "-KILL", "-f", str(results))  # the launcher, Horovod's within it, and every ssh
     child.wait()
-    wait_for(lambda: not ranks(cluster, "n1") + ranks(cluster, "n2"), timeout=20)
+    wait_for(lambda: not ranks(cluster, "n1") + ranks(cluster, "n2"), timeout=10)
     print(f"no rank was left after {time.monotonic() - begin:.1f} s")
     assert records(results) == []
 
@@ -91,7 +91,7 @@ def test_a_host_that_dies_and_one_whose_link_goes_silent_are_given_up_within_60_
         cluster.boot("n4")
     assert failed(results / "silent").host == "n2"
     assert failed(results / "dead").host == "n4"
-    wait_for(lambda: not ranks(cluster, "n1") + ranks(cluster, "n3"), timeout=20)
+    wait_for(lambda: not ranks(cluster, "n1") + ranks(cluster, "n3"), timeout=5)
 
 
 def test_a_rank_on_a_slower_host_finishes_and_the_audit_names_it(cluster, results):
@@ -140,4 +140,4 @@ def test_elastic_training_goes_on_without_a_host_and_takes_it_back(cluster, resu
     print(f"the host was taken in after {time.monotonic() - begin:.1f} s")
     cluster.on("n0", "pkill", "-TERM", "-f", f"train.launch .*results={results}")
     child.communicate(timeout=60)
-    wait_for(lambda: not [rank for host in hosts for rank in ranks(cluster, host)], timeout=20)
+    wait_for(lambda: not [rank for host in hosts for rank in ranks(cluster, host)], timeout=5)

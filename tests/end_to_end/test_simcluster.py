@@ -83,4 +83,4 @@ def test_a_cluster_ends_whole(tmp_path):
     cluster.start()
     sleeper = cluster.popen("n1", "sleep", "1000")
     cluster.stop()
-    assert sleeper.wait(timeout=30) != 0
+    assert sleeper.wait(timeout=5) != 0
