@@ -1,6 +1,7 @@
 """The tidy table, one row a number, and the checks that keep wrong numbers out of it."""
 
 import difflib
+import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -200,19 +201,19 @@ def _name_columns(frame: pd.DataFrame, columns: Sequence[Column]) -> list[str]:
 
 def _limits(column: Column, cells: pd.Series, frame: pd.DataFrame) -> list[str]:
     problems = []
-    for limit, bad, words in (
-        (column.minimum, cells < (column.minimum or 0), "at least"),
-        (column.above, cells <= (column.above or 0), "more than"),
+    for limit, beyond, words in (
+        (column.minimum, operator.lt, "at least"),
+        (column.above, operator.le, "more than"),
     ):
         if limit is not None:
             problems += [
                 f"{_row(frame, i)}: {column.name}: {cells.iloc[i]:g} given, must be {words} {limit:g}"
-                for i in np.flatnonzero(bad)
+                for i in np.flatnonzero(beyond(cells, limit))
             ]
     return problems
 
 
-def _text(column: Column, cells: pd.Series, frame: pd.DataFrame) -> tuple[pd.Series, list[str]]:
+def _text(column: Column, cells: pd.Series, empty: pd.Series, frame: pd.DataFrame) -> tuple[pd.Series, list[str]]:
     cells = cells.fillna("").astype(str)
     problems = []
     if column.allowed:
@@ -228,9 +229,9 @@ def _blank(cells: pd.Series) -> pd.Series:
     return cells.isna() if pd.api.types.is_numeric_dtype(cells) else cells.isna() | cells.astype(str).str.strip().eq("")
 
 
-def _number(column: Column, cells: pd.Series, frame: pd.DataFrame) -> tuple[pd.Series, list[str]]:
-    numbers = pd.to_numeric(cells.mask(_blank(cells)), errors="coerce").astype(float)
-    wrong = ~_blank(cells) & ~np.isfinite(numbers)
+def _number(column: Column, cells: pd.Series, empty: pd.Series, frame: pd.DataFrame) -> tuple[pd.Series, list[str]]:
+    numbers = pd.to_numeric(cells.mask(empty), errors="coerce").astype(float)
+    wrong = ~empty & ~np.isfinite(numbers)
     problems = [f"{_row(frame, i)}: {column.name}: '{cells.iloc[i]}' is not a number" for i in np.flatnonzero(wrong)]
     if column.kind == "integer":
         broken = numbers.notna() & (numbers % 1 != 0) & ~wrong
@@ -242,9 +243,9 @@ def _number(column: Column, cells: pd.Series, frame: pd.DataFrame) -> tuple[pd.S
     return numbers.astype("Int64") if column.kind == "integer" else numbers, problems
 
 
-def _flag(column: Column, cells: pd.Series, frame: pd.DataFrame) -> tuple[pd.Series, list[str]]:
+def _flag(column: Column, cells: pd.Series, empty: pd.Series, frame: pd.DataFrame) -> tuple[pd.Series, list[str]]:
     flags = cells.astype(object).map({True: True, False: False, "True": True, "False": False}).astype("boolean")
-    wrong = flags.isna() & ~_blank(cells)
+    wrong = flags.isna() & ~empty
     return flags, [
         f"{_row(frame, i)}: {column.name}: '{cells.iloc[i]}' is not True or False" for i in np.flatnonzero(wrong)
     ]
@@ -272,10 +273,10 @@ def conform(frame: pd.DataFrame, columns: Sequence[Column], where: str) -> pd.Da
     for column in columns:
         if column.name not in frame.columns:
             continue
-        made[column.name], found = _CONVERT[column.kind](column, frame[column.name], frame)
+        empty = _blank(frame[column.name])
+        made[column.name], found = _CONVERT[column.kind](column, frame[column.name], empty, frame)
         problems += found
         if not column.blank:
-            empty = _blank(frame[column.name])
             problems += [f"{_row(frame, i)}: {column.name} is empty" for i in np.flatnonzero(empty)]
     _raise(where, problems)
     return pd.DataFrame(made, index=frame.index)
