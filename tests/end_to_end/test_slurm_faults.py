@@ -71,15 +71,16 @@ def test_a_time_limit_and_scancel_keep_what_was_measured(cluster, results):
 
 
 def test_a_node_set_down_and_a_requeue_start_the_job_again_with_the_rest(cluster, results):
-    submit(cluster, results, "measure.repeats=2", "measure.timed_steps=300")
-    wait_for(lambda: timed(results, "r1"), timeout=90)
+    # Steps of some ms whatever the machine, so that what follows comes within the timed window.
+    submit(cluster, results, "measure.repeats=2", "measure.timed_steps=300", "batch_per_rank=256")
+    wait_for(lambda: timed(results, "r1"), timeout=150)
     [job] = queued(cluster)
     begin = time.monotonic()
     cluster.on("n0", "scontrol", "update", "nodename=n2", "state=down", "reason=test")
-    wait_for(lambda: timed(results, "r1.2"), timeout=90)
+    wait_for(lambda: timed(results, "r1.2"), timeout=150)
     print(f"the run was timed again {time.monotonic() - begin:.1f} s after its node was set down")
     cluster.on("n0", "scontrol", "requeue", job)
-    wait_for(lambda: not queued(cluster), timeout=90)
+    wait_for(lambda: not queued(cluster), timeout=150)
     found = {(record.repeat, record.generation): record for record in records(results)}
     assert [key for key, record in found.items() if record.status == "complete"] == [(0, 1), (1, 3)]
     assert all(interrupted(record) for record in found.values() if record.status == "failed")
