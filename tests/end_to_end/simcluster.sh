@@ -47,6 +47,8 @@ host)
     mkdir -p /run/sshd /run/slurmd /run/slurmctld ~root/.ssh
     mount --bind "$state/hosts" /etc/hosts
     mount --bind "$state/ssh" ~root/.ssh
+    # bash reads it for every command over ssh: slow where somebody set much up there, and a crash may cut it short
+    [ ! -e ~root/.bashrc ] || mount --bind /dev/null ~root/.bashrc
     cpus=$(cat "$state/cpus.$argument")
     taskset -pc "$cpus" $$ >/dev/null
     until ip link show eth0 >/dev/null 2>&1; do sleep 0.01; done
