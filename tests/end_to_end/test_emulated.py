@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from kit import anything, in_phase, launch_command, records, run, start, wait_for
 
+from train import usage
 from train.launch import links, quota
 
 pytestmark = pytest.mark.end_to_end
@@ -31,7 +32,7 @@ def left_by(pid: int, means: quota.Means) -> list[Path]:
 
 
 def test_emulated_weak_scaling_is_held_to_its_quota_and_has_a_control(tmp_path: Path, means: quota.Means):
-    command = launch_command(tmp_path, "experiment=weak_scaling", "nodes=2", "measure.timed_steps=200", *HELD)
+    command = launch_command(tmp_path, "experiment=weak_scaling", "nodes=2", "measure.timed_steps=300", *HELD)
     status, output = run(*command)
     assert status == 0, output
     assert "each is held to 30 % of a core" in output
@@ -41,9 +42,12 @@ def test_emulated_weak_scaling_is_held_to_its_quota_and_has_a_control(tmp_path: 
     ]
     for r in made:
         assert [(q.node, q.cpus, q.by) for q in r.node_quotas] == [(n, 0.3, means.words) for n in range(len(r.ranks))]
-        # The control waits for nothing but its quota, and for what else runs on a busy machine.
-        if r.point.endswith("without-allreduce"):
-            assert all(q.throttled_periods > 0.2 * q.periods > 0 for q in r.node_quotas)
+        # Beside much else a node gets less than its share, and its quota seldom holds it back; more it never gets. Of
+        # the CPU times, sampled each second, the last is of the timed window.
+        for rank in r.ranks:
+            assert usage.cpu_fractions(rank.usage, cores=1)[-1] < 0.45
+        if r.point.endswith("without-allreduce"):  # it waits for nothing but its quota
+            assert all(q.throttled_periods > 0 for q in r.node_quotas)
     assert anything(tmp_path) == []
     status, output = run(command[0], "-m", "analysis", "summary", "weak_scaling", "--results", str(tmp_path))
     assert status == 0, output
