@@ -42,12 +42,13 @@ def test_emulated_weak_scaling_is_held_to_its_quota_and_has_a_control(tmp_path: 
     ]
     for r in made:
         assert [(q.node, q.cpus, q.by) for q in r.node_quotas] == [(n, 0.3, means.words) for n in range(len(r.ranks))]
-        # Beside much else a node gets less than its share, and its quota seldom holds it back; more it never gets. Of
-        # the CPU times, sampled each second, the last is of the timed window.
-        for rank in r.ranks:
-            assert usage.cpu_fractions(rank.usage, cores=1)[-1] < 0.45
-        if r.point.endswith("without-allreduce"):  # it waits for nothing but its quota
-            assert all(q.throttled_periods > 0 for q in r.node_quotas)
+        for rank, node in zip(r.ranks, r.node_quotas, strict=True):
+            used = usage.cpu_fractions(rank.usage, cores=1)[-1]  # in the last second sampled, of the timed window
+            assert used < 0.45
+            assert node.periods > 0
+            # The control waits for nothing but its quota, unless what else runs here leaves it less than that.
+            if r.point.endswith("without-allreduce") and used > 0.27:
+                assert node.throttled_periods > 0
     assert anything(tmp_path) == []
     status, output = run(command[0], "-m", "analysis", "summary", "weak_scaling", "--results", str(tmp_path))
     assert status == 0, output
