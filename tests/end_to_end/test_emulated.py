@@ -2,8 +2,8 @@
 
 import os
 import signal
-import statistics
 from pathlib import Path
+from statistics import fmean, median
 
 import pytest
 from kit import anything, in_phase, launch_command, records, run, start, wait_for
@@ -32,7 +32,8 @@ def left_by(pid: int, means: quota.Means) -> list[Path]:
 
 
 def test_emulated_weak_scaling_is_held_to_its_quota_and_has_a_control(tmp_path: Path, means: quota.Means):
-    command = launch_command(tmp_path, "experiment=weak_scaling", "nodes=2", "measure.timed_steps=300", *HELD)
+    steps = ("measure.timed_steps=300", "measure.usage_period_s=0.1")
+    command = launch_command(tmp_path, "experiment=weak_scaling", "nodes=2", *steps, *HELD)
     status, output = run(*command)
     assert status == 0, output
     assert "each is held to 30 % of a core" in output
@@ -43,12 +44,11 @@ def test_emulated_weak_scaling_is_held_to_its_quota_and_has_a_control(tmp_path: 
     for r in made:
         assert [(q.node, q.cpus, q.by) for q in r.node_quotas] == [(n, 0.3, means.words) for n in range(len(r.ranks))]
         for rank, node in zip(r.ranks, r.node_quotas, strict=True):
-            used = usage.cpu_fractions(rank.usage, cores=1)[-1]  # in the last second sampled, of the timed window
+            used = fmean(usage.cpu_fractions(rank.usage, cores=1)[-8:])  # over the last 0.8 s, which are 40 periods
             assert used < 0.45
-            assert node.periods > 0
             # The control waits for nothing but its quota, unless what else runs here leaves it less than that.
             if r.point.endswith("without-allreduce") and used > 0.27:
-                assert node.throttled_periods > 0
+                assert node.throttled_periods > 0.2 * 40
     assert anything(tmp_path) == []
     status, output = run(command[0], "-m", "analysis", "summary", "weak_scaling", "--results", str(tmp_path))
     assert status == 0, output
@@ -67,8 +67,8 @@ def test_a_slow_link_costs_what_it_must_and_ctrl_c_leaves_nothing(tmp_path: Path
     assert [len(r.ranks) for r in (alone, with_allreduce, without)] == [1, 2, 2]
     # 9,232 trainable weights in fp32 are 36,928 bytes; with two nodes all of them leave each: 0.295 s at 1 Mbit/s. The
     # filter's bucket, full at the beginning, lets the first three steps or so pass.
-    assert statistics.median(with_allreduce.ranks[0].step_times_s[-4:]) > 0.28
-    assert statistics.median(without.ranks[0].step_times_s) < 0.28
+    assert median(with_allreduce.ranks[0].step_times_s[-4:]) > 0.28
+    assert max(without.ranks[0].step_times_s) < 0.28
 
     launcher = start(*launch_command(tmp_path / "endless", "measure.timed_steps=1000000", *slow))
     wait_for(lambda: in_phase(tmp_path / "endless", "timed"))
