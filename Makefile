@@ -67,7 +67,7 @@ setup: ## virtual environment, Horovod compiled for it (not with CONTAINER=); ev
 
 .PHONY: doctor
 doctor: setup ## is this machine ready? a table of checks, each with its mend
-	@$(KIT) -m train.doctor --device $(DEVICE) $(if $(NODES),--ranks $(NODES)) \
+	@$(KIT) -m train.tools.doctor --device $(DEVICE) $(if $(NODES),--ranks $(NODES)) \
 	  $(if $(CONTAINER),--container "$(CONTAINER)") $(if $(IMAGE),--image "$(IMAGE)")
 
 .PHONY: clean-env
@@ -96,16 +96,16 @@ data-check input-bench: SET := $(PACKAGES)
 
 .PHONY: data-fetch
 data-fetch: setup ## download, verify and unpack a dataset, where its licence allows; else where to get it
-	@$(KIT) -m train.data_fetch $(or $(DATASET),cifar10) "$(or $(DATA_DIR),data/$(or $(DATASET),cifar10))" \
+	@$(KIT) -m train.tools.data_fetch $(or $(DATASET),cifar10) "$(or $(DATA_DIR),data/$(or $(DATASET),cifar10))" \
 	  $(if $(URL),--url "$(URL)") $(if $(CHECKSUM),--checksum $(CHECKSUM))
 
 .PHONY: data-check
 data-check: setup ## what a dataset's folder holds, what is missing or damaged, what differs from the published counts
-	@$(KIT) -m train.data_check dataset=$(or $(DATASET),cifar10) $(if $(DATA_DIR),"dataset.data_dir='$(DATA_DIR)'") $(ARGS)
+	@$(KIT) -m train.tools.data_check dataset=$(or $(DATASET),cifar10) $(if $(DATA_DIR),"dataset.data_dir='$(DATA_DIR)'") $(ARGS)
 
 .PHONY: input-bench
 input-bench: setup ## is the input the limit? images/s of a core: decoding, resizing, the whole pipeline, the model
-	@$(KIT) -m train.input_bench device=$(DEVICE) $(if $(MODELS),model=$(MODELS)) $(if $(DATASET),dataset=$(DATASET)) \
+	@$(KIT) -m train.tools.input_bench device=$(DEVICE) $(if $(MODELS),model=$(MODELS)) $(if $(DATASET),dataset=$(DATASET)) \
 	  $(if $(DATA_DIR),"dataset.data_dir='$(DATA_DIR)'") $(if $(RESULTS),"results='$(RESULTS)'") $(ARGS)
 
 ##@ Analyse
@@ -182,7 +182,7 @@ test: dev ## all tests; UNIT=1: those that take seconds alone; PYTEST_ARGS="..."
 
 .PHONY: test-cluster
 test-cluster: setup ## a shell on NODES=4 hosts of their own, with ssh and Slurm, all on this machine (needs root)
-	@$(KIT) tests/end_to_end/simcluster.py shell --hosts $(or $(NODES),4)
+	@$(KIT) tests/helpers/simcluster.py shell --hosts $(or $(NODES),4)
 
 .PHONY: lock
 lock: ## resolve requirements/*.in again (needs uv)

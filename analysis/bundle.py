@@ -25,8 +25,8 @@ from typing import Any
 import msgspec
 
 from analysis import TableError, report
-from train import record
-from train.record import RecordError, RunRecord
+from train.record import record
+from train.record.record import RecordError, RunRecord
 
 NAME = "bundle"
 MANIFEST = "MANIFEST"

@@ -25,7 +25,7 @@ from analysis.claims import VERDICTS, Judged
 from analysis.compare import command, published, sets, tolerances
 from analysis.figures import Entry
 from analysis.tables import Own
-from train import record
+from train.record import record
 
 TEMPLATE = Path(__file__).with_name("report.html.j2")
 MOST_RUNS = 200  # of one experiment that the page lists one by one

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from analysis import TableError, control, schema
-from train import record as records
-from train import usage
-from train.record import Rank, RunRecord
-from train.schema import scaled_learning_rate
+from train.config.schema import scaled_learning_rate
+from train.record import record as records
+from train.record import usage
+from train.record.record import Rank, RunRecord
 
 PUBLISHED = Path(__file__).with_name("published")
 

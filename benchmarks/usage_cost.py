@@ -15,9 +15,9 @@ import statistics
 import time
 
 from analysis.metrics import estimate
-from train import placement
-from train.config import load
-from train.sampler import Sampler
+from train.config.compose import load
+from train.rank import placement
+from train.rank.sampler import Sampler
 
 PERIOD_S = 1.0  # as conf/measure has it
 
@@ -32,7 +32,7 @@ def main() -> None:
     placement.bind(placement.usable_cores()[-1:])
     import tensorflow as tf
 
-    from train.input_bench import training_step
+    from train.tools.input_bench import training_step
 
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)

@@ -15,7 +15,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import horovod.tensorflow as hvd
 import tensorflow as tf
 
-from train.environment import mpi_library
+from train.rank.environment import mpi_library
 
 
 def main() -> None:

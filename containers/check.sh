@@ -14,7 +14,7 @@ for part in $expected; do
     echo "$built" | grep -q "\[X\] $part" || { echo "Horovod was built without $part" >&2; exit 1; }
 done
 
-python -m train.launch.gloo --ranks 2 --hosts localhost:2 -- python $kit/containers/allreduce.py gloo
+python -m train.launch.start.gloo --ranks 2 --hosts localhost:2 -- python $kit/containers/allreduce.py gloo
 
 oversubscribe=''
 [ "$1" = mvapich2 ] || oversubscribe=--oversubscribe

@@ -105,7 +105,7 @@ def horovod_environment(packages: str, environment: Path) -> dict[str, str]:
 def check(packages: str) -> None:
     """Exit, with what is missing and its mend, where this machine cannot be set up."""
     sys.path.insert(0, str(HERE.parent))
-    from train import doctor
+    from train.tools import doctor
 
     checks = doctor.before_setup(packages)
     if any(state == doctor.FAILURE for _, state, *_ in checks):

@@ -17,21 +17,23 @@ import sys  # noqa: E402
 import traceback  # noqa: E402
 from pathlib import Path  # noqa: E402
 
-from train import distribution, parts, placement, predictions, roll_call, tether  # noqa: E402
-from train.by_hand import check_writable, write_record  # noqa: E402
-from train.config import load  # noqa: E402
-from train.limits import NO_LIMITS, Limits  # noqa: E402
-from train.phases import PhaseClock  # noqa: E402
-from train.record import Failure, Rank  # noqa: E402
-from train.sampler import Sampler  # noqa: E402
-from train.schema import Config, ConfigError  # noqa: E402
+from train.config.compose import load  # noqa: E402
+from train.config.schema import Config, ConfigError  # noqa: E402
+from train.distribution import backends  # noqa: E402
+from train.rank import launcher_watch, placement, roll_call  # noqa: E402
+from train.rank.phases import PhaseClock  # noqa: E402
+from train.rank.quota_gate import NO_LIMITS, Limits  # noqa: E402
+from train.rank.sampler import Sampler  # noqa: E402
+from train.record import parts, predictions  # noqa: E402
+from train.record.record import Failure, Rank  # noqa: E402
+from train.standalone import check_writable, write_record  # noqa: E402
 
 
 def measure(
     config: Config,
     clock: PhaseClock,
     part: parts.Part,
-    joined: distribution.Distribution,
+    joined: backends.Distribution,
     usable_cores: int,
     limits: Limits,
     gpu: str | None,
@@ -48,7 +50,7 @@ def measure(
 
     Raises ConfigError where ranks are in the wrong place, and what `training.train` and `allreduce_sweep.run` raise.
     """
-    from train import environment
+    from train.rank import environment
 
     environment.check_mpi(config.container.mpi_home)
     library = environment.mpi_library()
@@ -66,12 +68,12 @@ def measure(
             part.notes = [note for note in [roll_call.unequal(hosts)] if note]
 
     if config.allreduce_sweep:
-        from train import allreduce_sweep
+        from train.allreduce import sweep
 
         introduce()
-        allreduce_sweep.run(config.allreduce_sweep, config.device, joined, clock, part)
+        sweep.run(config.allreduce_sweep, config.device, joined, clock, part)
         return None
-    from train import training
+    from train.loop import training
 
     return training.train(config, clock, part, joined, limits, run_dir, introduce)
 
@@ -89,7 +91,7 @@ def start_tensorflow(config: Config, local_rank: int, threads: int, meeting: Pat
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     if config.device == "cpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
-    distribution.prepare(config, meeting)
+    backends.prepare(config, meeting)
     import tensorflow as tf
 
     tf.config.threading.set_intra_op_parallelism_threads(threads)
@@ -142,7 +144,7 @@ def main() -> int:
     arguments = parser.parse_intermixed_args()
     rank = placement.global_rank()
     if arguments.run_dir:
-        tether.hold(os.dup(sys.stdout.fileno()))
+        launcher_watch.hold(os.dup(sys.stdout.fileno()))
         log = os.open(parts.log_path(arguments.run_dir, rank), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         os.dup2(log, sys.stdout.fileno())
         os.dup2(log, sys.stderr.fileno())
@@ -153,7 +155,7 @@ def main() -> int:
     local_rank = placement.local_rank()
     part = parts.Part(Rank(rank, local_rank, 0, socket.gethostname(), [], None, {}, [], [], 0))
     failure: Failure | None = None
-    joined: distribution.Distribution | None = None
+    joined: backends.Distribution | None = None
     answers: predictions.Predictions | None = None
     sampler: Sampler | None = None
     try:
@@ -170,14 +172,14 @@ def main() -> int:
         if config.measure.usage_period_s:  # before the ranks meet: some MPIs forbid new processes afterwards
             sampler = Sampler(config.measure.usage_period_s, gpu)
         clock.enter("init")
-        joined = distribution.join(config)
+        joined = backends.join(config)
         part.rank.rank, part.rank.local_rank = joined.rank, joined.local_rank
         part.rank.node = joined.rank // config.ranks_per_node
         held = limits(config, arguments.run_dir, joined.rank)
         answers = measure(config, clock, part, joined, usable_cores, held, gpu, arguments.run_dir)
         if answers and arguments.run_dir and joined.rank == 0:
             part.attachments = predictions.write(arguments.run_dir, answers)
-    except distribution.LeftBehind as error:
+    except backends.LeftBehind as error:
         print(f"[rank {rank}] {error}", file=sys.stderr)
         return 1  # without a part: another rank has this one's number now
     except Exception as error:

@@ -16,9 +16,9 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from train import predictions, usage
-from train.record import PHASES, RunRecord, find, load
-from train.schema import Tracking
+from train.config.schema import Tracking
+from train.record import predictions, usage
+from train.record.record import PHASES, RunRecord, find, load
 
 MARKER_NAME = "wandb-run-id"  # beside a record whose mirror is finished; holds the id of its W&B run
 

@@ -14,7 +14,7 @@ from analysis import TableError
 from analysis.audit import curves, emulation, measuring, records, stated  # noqa: F401 - each fills the lists of rules
 from analysis.audit.finding import SEVERITIES, TABLE_RULES, Finding, Severity
 from analysis.tables import Own
-from train import record
+from train.record import record
 
 
 def audit_table(table: pd.DataFrame) -> list[Finding]:

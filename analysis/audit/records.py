@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from analysis.audit.finding import EXPERIMENT_RULES, RECORD_RULES, SEVERITIES, Finding, graded, rule
-from train.record import RunRecord
+from train.record.record import RunRecord
 
 DRIFT = 0.05  # of the first tenth of the timed steps over the median of the rest
 OUTLIER = 2.0  # times the median

@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 from analysis import TableError, metrics, tables
 from analysis.metrics import Estimate
-from train import record
-from train.record import RunRecord
+from train.record import record
+from train.record.record import RunRecord
 
 Said = Literal["B faster", "B slower", "no difference shown", "no interval"]
 

@@ -2,7 +2,8 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from own_records import Results
+
+from tests.helpers.own_records import Results
 
 # How long an example takes says nothing about it: the first one imports what the others use, and machines are busy.
 settings.register_profile("unhurried", deadline=None)

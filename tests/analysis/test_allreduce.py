@@ -1,8 +1,8 @@
 import pytest
-from own_records import Results, make_record, save
 
 from analysis import allreduce, metrics, summary, tables
-from train.record import AllreduceTimes, Transfer
+from tests.helpers.own_records import Results, make_record, save
+from train.record.record import AllreduceTimes, Transfer
 
 MIB = 1 << 20
 

@@ -1,9 +1,9 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tidy_rows import curve, row, table
 
 from analysis.audit import curves as rules
+from tests.helpers.tidy_rows import curve, row, table
 
 
 def found(rule, *rows):

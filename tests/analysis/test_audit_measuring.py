@@ -1,7 +1,7 @@
 import pytest
-from tidy_rows import curve, row, table
 
 from analysis.audit import measuring as rules
+from tests.helpers.tidy_rows import curve, row, table
 
 
 def found(rule, *rows):

@@ -3,13 +3,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from own_records import make_record, save
 
 from analysis import __main__, tables
 from analysis.audit import audit_records, record_files
 from analysis.audit import records as rules
 from analysis.audit.finding import RECORD_RULES
-from train.record import RECORD_NAME, Host
+from tests.helpers.own_records import make_record, save
+from train.record.record import RECORD_NAME, Host
 
 
 def found(name, run):

@@ -1,10 +1,10 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tidy_rows import curve, row, table
 
 from analysis.audit import stated as rules
 from analysis.audit.points import printed_half_unit
+from tests.helpers.tidy_rows import curve, row, table
 
 
 def found(rule, *rows):

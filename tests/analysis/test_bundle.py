@@ -5,12 +5,12 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from own_records import make_record, save
 
 from analysis import bundle, tables
 from analysis.__main__ import main
-from train import record
-from train.record import Failure
+from tests.helpers.own_records import make_record, save
+from train.record import record
+from train.record.record import Failure
 
 
 def named_run(**more):

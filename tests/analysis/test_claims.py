@@ -1,10 +1,10 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tidy_rows import curve, row, table
 
 from analysis import TableError, claims, tables
 from analysis.claims import Claim, Unknown
+from tests.helpers.tidy_rows import curve, row, table
 
 NOTHING = tables.own().table  # no records of one's own
 

@@ -5,12 +5,12 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from own_records import make_record, save
 
 from analysis import tables
 from analysis.__main__ import main
 from analysis.compare import curves, published, tolerances
-from train.record import Epoch
+from tests.helpers.own_records import make_record, save
+from train.record.record import Epoch
 
 published_numbers = functools.cache(tables.published)  # reading and checking them takes a fifth of a second
 

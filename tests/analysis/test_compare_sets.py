@@ -2,10 +2,10 @@ import json
 import math
 
 import pytest
-from own_records import Results, make_record, save
 
 from analysis.__main__ import main
 from analysis.compare import sets
+from tests.helpers.own_records import Results, make_record, save
 
 
 @pytest.fixture

@@ -4,11 +4,11 @@ from functools import cache
 import matplotlib as mpl
 import numpy as np
 import pytest
-from own_records import make_record, save
 
 from analysis import TableError, draw, figures, plots, tables
 from analysis.__main__ import main
-from train.record import AllreduceTimes, Epoch, Transfer
+from tests.helpers.own_records import make_record, save
+from train.record.record import AllreduceTimes, Epoch, Transfer
 
 pytestmark = pytest.mark.slow
 
@@ -59,7 +59,7 @@ def fill(results):
 
 @pytest.fixture(scope="session")
 def own(tmp_path_factory):
-    from own_records import Results
+    from tests.helpers.own_records import Results
 
     return tables.own(fill(Results(tmp_path_factory.mktemp("records") / "results"))).table
 
@@ -139,7 +139,7 @@ def test_own_points_are_where_they_were_measured_with_their_interval(results):
 
 
 def test_a_point_that_shared_cores_is_hollow_and_says_so(results):
-    from own_records import make_record, save
+    from tests.helpers.own_records import make_record, save
 
     results.add(nodes=1)
     crowded = make_record(nodes=2)
@@ -161,7 +161,7 @@ def test_own_fruit_and_own_caltech256_are_told_apart(own):
 
 
 def test_shared_cores_spoil_the_time_to_accuracy_and_not_the_epochs(results):
-    from own_records import make_record, save
+    from tests.helpers.own_records import make_record, save
 
     epochs = [Epoch(1, 10, 2.0, 1.0, 0.5, 1.0, 0.9)]
     results.add(experiment="accuracy_digits", nodes=1, epochs=epochs)
@@ -176,7 +176,7 @@ def test_shared_cores_spoil_the_time_to_accuracy_and_not_the_epochs(results):
 
 
 def test_the_dot_is_where_the_first_step_begins_and_runs_without_samples_do_no_harm(results):
-    from own_records import make_record, save
+    from tests.helpers.own_records import make_record, save
 
     epochs = [Epoch(1, 10, 2.0, 1.0, 0.5, 1.0, 0.9)]
     bare = make_record("accuracy_digits", nodes=2, epochs=epochs)

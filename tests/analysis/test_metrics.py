@@ -3,11 +3,11 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from own_records import make_record, save
 
 from analysis import metrics, tables
 from analysis.metrics import Estimate
-from train.record import Epoch
+from tests.helpers.own_records import make_record, save
+from train.record.record import Epoch
 
 positive = st.floats(1e-3, 1e6)
 

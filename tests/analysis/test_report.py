@@ -2,11 +2,11 @@ import re
 from html.parser import HTMLParser
 
 import pytest
-from own_records import make_record, save
 
 from analysis import draw, figures, report, tables
-from train import record
-from train.record import Failure
+from tests.helpers.own_records import make_record, save
+from train.record import record
+from train.record.record import Failure
 
 pytestmark = pytest.mark.slow
 

@@ -3,12 +3,12 @@
 import shutil
 
 import pytest
-from browser import Browser
-from own_records import Results
 
 from analysis import draw, figures, report, tables
-from train import record
-from train.record import Failure
+from tests.helpers.browser import Browser
+from tests.helpers.own_records import Results
+from train.record import record
+from train.record.record import Failure
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [

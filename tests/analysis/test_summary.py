@@ -2,7 +2,7 @@ import pytest
 
 from analysis import plots, summary, tables
 from analysis.__main__ import main
-from train.record import Epoch, Failure
+from train.record.record import Epoch, Failure
 
 
 def test_a_table_worked_by_hand(results):
@@ -28,7 +28,7 @@ def test_repeats_get_their_interval(results):
 
 
 def test_arms_and_shared_cores_are_noted(results):
-    from own_records import make_record, save
+    from tests.helpers.own_records import make_record, save
 
     for backend, allreduce in (("none", False), ("horovod", True), ("horovod", False)):
         arm = {"backend": backend, "allreduce": allreduce, "controller": "gloo"}

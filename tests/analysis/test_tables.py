@@ -1,7 +1,7 @@
 import pytest
 
 from analysis import TableError, schema, tables
-from train.record import Epoch, Failure
+from train.record.record import Epoch, Failure
 
 
 def values(own, quantity):
@@ -64,7 +64,7 @@ def test_arms_differ_in_horovod_and_allreduce_alone(results):
 
 
 def test_the_slowest_rank_gates_the_speed(results):
-    from own_records import make_record, save
+    from tests.helpers.own_records import make_record, save
 
     run = make_record(nodes=2, batch_per_rank=8, step_s=0.5, steps=4)
     run.ranks[1].phases_s["timed"] = 4.0

@@ -3,7 +3,8 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
-import simcluster
+
+from tests.helpers import simcluster
 
 
 @pytest.hookimpl(wrapper=True)

@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from kit import QUICK, records, run
 from PIL import Image
+
+from tests.helpers.kit import QUICK, records, run
 
 pytestmark = pytest.mark.end_to_end
 
@@ -17,7 +18,16 @@ CLASSES = ("freshapples", "freshbanana", "freshoranges", "rottenapples", "rotten
 
 
 def train(ranks: int, folder: Path, results: Path, *more: str) -> tuple[int, str]:
-    start = (sys.executable, "-m", "train.launch.gloo", "--ranks", str(ranks), "--hosts", f"localhost:{ranks}", "--")
+    start = (
+        sys.executable,
+        "-m",
+        "train.launch.start.gloo",
+        "--ranks",
+        str(ranks),
+        "--hosts",
+        f"localhost:{ranks}",
+        "--",
+    )
     start += (sys.executable, "-m", "train", *QUICK, f"nodes={ranks}")
     data = ("dataset=fruit", f"dataset.data_dir={folder}", "measure.epochs=2", "batch_per_rank=2")
     return run(*start, *data, f"results={results}", *more)

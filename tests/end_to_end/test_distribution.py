@@ -4,7 +4,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from kit import run
+
+from tests.helpers.kit import run
 
 pytestmark = pytest.mark.end_to_end
 
@@ -56,7 +57,7 @@ for override, expected in [*settings.items(), ("allreduce=false", [1.0, 3.0][ran
             loss = weight * tf.reduce_sum(matrix)
         return again.tape(tape).gradient(loss, [weight, matrix])
 
-    # a failed one is known by its name alone: see train.elastic
+    # a failed one is known by its name alone: see train/distribution/elastic.py
     graph = gradients.get_concrete_function().graph.as_graph_def()
     nodes = [*graph.node, *(node for function in graph.library.function for node in function.node_def)]
     exchanges = [node.name for node in nodes if node.op.startswith("Horovod")]
@@ -70,6 +71,6 @@ joined.leave()
 def test_two_ranks_agree_on_what_they_exchange(tmp_path: Path):
     script = tmp_path / "rank.py"
     script.write_text(RANK)
-    launcher = (sys.executable, "-m", "train.launch.gloo", "--ranks", "2", "--hosts", "localhost:2", "--")
+    launcher = (sys.executable, "-m", "train.launch.start.gloo", "--ranks", "2", "--hosts", "localhost:2", "--")
     status, output = run(*launcher, "env", "PYTHONPATH=.", sys.executable, str(script))
     assert status == 0, output

@@ -6,10 +6,10 @@ from pathlib import Path
 from statistics import fmean, median
 
 import pytest
-from kit import anything, in_phase, launch_command, records, run, start, wait_for
 
-from train import usage
-from train.launch import links, quota
+from tests.helpers.kit import anything, in_phase, launch_command, records, run, start, wait_for
+from train.launch.emulate import cgroups, networks
+from train.record import usage
 
 pytestmark = pytest.mark.end_to_end
 
@@ -17,21 +17,21 @@ HELD = ("launcher=emulated", "system.cpus_per_node=0.3")
 
 
 @pytest.fixture
-def means() -> quota.Means:
+def means() -> cgroups.Means:
     """How quotas are had here; skips where they cannot."""
-    found = quota.find()
+    found = cgroups.find()
     if isinstance(found, str):
         pytest.skip(found)
     return found
 
 
-def left_by(pid: int, means: quota.Means) -> list[Path]:
+def left_by(pid: int, means: cgroups.Means) -> list[Path]:
     """The control groups and networks that the launcher of that process made, and that are still there."""
     groups = list(means.parent.glob(f"kit{pid}-*")) if means.parent else []
     return [*groups, *Path("/run/netns").glob(f"kit{pid}-*"), *Path("/etc/netns").glob(f"kit{pid}-*")]
 
 
-def test_emulated_weak_scaling_is_held_to_its_quota_and_has_a_control(tmp_path: Path, means: quota.Means):
+def test_emulated_weak_scaling_is_held_to_its_quota_and_has_a_control(tmp_path: Path, means: cgroups.Means):
     steps = ("measure.timed_steps=300", "measure.usage_period_s=0.1")
     command = launch_command(tmp_path, "experiment=weak_scaling", "nodes=2", *steps, *HELD)
     status, output = run(*command)
@@ -56,8 +56,8 @@ def test_emulated_weak_scaling_is_held_to_its_quota_and_has_a_control(tmp_path: 
     assert "images: tiny 32 x 32" in output
 
 
-@pytest.mark.skipif(links.missing() is not None, reason=str(links.missing()))
-def test_a_slow_link_costs_what_it_must_and_ctrl_c_leaves_nothing(tmp_path: Path, means: quota.Means):
+@pytest.mark.skipif(networks.missing() is not None, reason=str(networks.missing()))
+def test_a_slow_link_costs_what_it_must_and_ctrl_c_leaves_nothing(tmp_path: Path, means: cgroups.Means):
     slow = ("experiment=network_sweep", "nodes=2", "system.link_mbit_per_s=1", *HELD)
     status, output = run(*launch_command(tmp_path, "measure.timed_steps=8", *slow))
     assert status == 0, output

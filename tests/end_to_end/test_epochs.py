@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from kit import anything, make_command, needs_setup, records, run, start, wait_for
+
+from tests.helpers.kit import anything, make_command, needs_setup, records, run, start, wait_for
 
 pytestmark = pytest.mark.end_to_end
 

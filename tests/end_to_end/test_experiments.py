@@ -3,7 +3,8 @@
 import sys
 
 import pytest
-from kit import make_command, needs_setup, records, run
+
+from tests.helpers.kit import make_command, needs_setup, records, run
 
 pytestmark = [pytest.mark.end_to_end, needs_setup]
 

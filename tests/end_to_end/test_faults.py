@@ -7,11 +7,11 @@ import time
 from pathlib import Path
 from statistics import fmean
 
-import kit
 import pytest
-from kit import QUICK, records, wait_for
 
-from train.launch import quota
+from tests.helpers import kit
+from tests.helpers.kit import QUICK, records, wait_for
+from train.launch.emulate import cgroups
 
 pytestmark = pytest.mark.end_to_end
 
@@ -95,12 +95,12 @@ def test_a_host_that_dies_and_one_whose_link_goes_silent_are_given_up_within_60_
 
 
 def test_a_rank_on_a_slower_host_finishes_and_the_audit_names_it(cluster, results):
-    means = quota.find()
+    means = cgroups.find()
     if isinstance(means, str):
         pytest.skip(f"no CPU quotas on this machine: {means}")
     overrides = (*LONG, *QUICK, "batch_per_rank=1024", "measure.timed_steps=40", f"results={results}")
     child = cluster.popen("n0", *LAUNCH, "--only=tiny-nodes2", *overrides)
-    slow = quota.Groups(means, f"kit{os.getpid()}-slow", 1)
+    slow = cgroups.Groups(means, f"kit{os.getpid()}-slow", 1)
     try:
         wait_for(lambda: len(kit.ranks(results)) == 2 and kit.in_phase(results, "warm_up"))
         slow.limit([[kit.ranks(results)[1].pid]], child.pid, cpus=0.2)

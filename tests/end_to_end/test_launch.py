@@ -5,7 +5,8 @@ import time
 from pathlib import Path
 
 import pytest
-from kit import anything, in_phase, launch_command, ranks, records, run, start, wait_for
+
+from tests.helpers.kit import anything, in_phase, launch_command, ranks, records, run, start, wait_for
 
 pytestmark = pytest.mark.end_to_end
 

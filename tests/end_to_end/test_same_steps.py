@@ -5,7 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from kit import run
+
+from tests.helpers.kit import run
 
 pytestmark = pytest.mark.end_to_end
 

@@ -3,8 +3,9 @@
 import time
 
 import pytest
-import simcluster
-from kit import wait_for
+
+from tests.helpers import simcluster
+from tests.helpers.kit import wait_for
 
 pytestmark = pytest.mark.end_to_end
 

@@ -5,7 +5,8 @@ import time
 from pathlib import Path
 
 import pytest
-from kit import QUICK, records, wait_for
+
+from tests.helpers.kit import QUICK, records, wait_for
 
 pytestmark = pytest.mark.end_to_end
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from train import doctor
+from train.tools import doctor
 
 PATH = Path(__file__).parents[2] / "requirements/install.py"
 spec = importlib.util.spec_from_file_location("install", PATH)

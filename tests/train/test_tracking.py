@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-import wandb_log
 from wandb.proto.wandb_internal_pb2 import Record
 
-from train import predictions, tracking
-from train.predictions import Predictions
-from train.record import Epoch, Failure, Rank, RunRecord, dumps, find, load
-from train.schema import Tracking
+from tests.helpers import wandb_log
+from train import tracking
+from train.config.schema import Tracking
+from train.record import predictions
+from train.record.predictions import Predictions
+from train.record.record import Epoch, Failure, Rank, RunRecord, dumps, find, load
 
 pytestmark = pytest.mark.slow
 
@@ -306,7 +307,7 @@ def test_the_reader_refuses_a_damaged_file(mirrored: tuple[RunRecord, Path, list
 def test_tracking_none_writes_nothing_and_loads_no_wandb(tmp_path: Path) -> None:
     path = put(tmp_path, run_record())
     program = (
-        "import sys; from pathlib import Path; from train import tracking; from train.schema import Tracking;"
+        "import sys; from pathlib import Path; from train import tracking; from train.config.schema import Tracking;"
         f"print(tracking.mirror([Path({str(path)!r})], Tracking('none', 'p', None, False)), 'wandb' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

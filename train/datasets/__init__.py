@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import tensorflow as tf
 
-    from train.schema import Config
+    from train.config.schema import Config
 
 
 class Data(Protocol):

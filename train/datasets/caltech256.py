@@ -10,9 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from train import sharding
-from train.input import files, folders, reader
-from train.schema import Config
+from train.config.schema import Config
+from train.input import files, folders, reader, sharding
 
 _SPLIT_SEED = 0  # fixed: results are comparable only on the same validation samples
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from train.config.schema import Config, ConfigError
 from train.input import files, reader
-from train.schema import Config, ConfigError
 
 _NAMES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 _CLASSES = len(_NAMES)

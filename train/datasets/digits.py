@@ -6,9 +6,8 @@ test part.
 
 from __future__ import annotations
 
-from train import sharding
-from train.input import reader
-from train.schema import Config
+from train.config.schema import Config
+from train.input import reader, sharding
 
 _SPLIT_SEED = 0  # fixed: results are comparable only on the same validation samples
 

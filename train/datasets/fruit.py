@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from train.config.schema import Config, ConfigError
 from train.input import files, folders, reader
-from train.schema import Config, ConfigError
 
 _PUBLISHED = {"train": 10_901, "test": 2_698}
 _CLASSES = 6

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from train.config.schema import Config, ConfigError
 from train.input import decode, files, reader
-from train.schema import Config, ConfigError
 
 if TYPE_CHECKING:
     import tensorflow as tf

@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from train import sharding
-from train.input import files, folders, reader
-from train.schema import Config, ConfigError
+from train.config.schema import Config, ConfigError
+from train.input import files, folders, reader, sharding
 
 _PUBLISHED = {"imdb": 460_723, "wiki": 62_328}
 _OLDEST = 100

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from train.schema import Config
+from train.config.schema import Config
 
 if TYPE_CHECKING:
     import tensorflow as tf

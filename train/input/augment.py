@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from train.schema import Augmentation
+from train.config.schema import Augmentation
 
 if TYPE_CHECKING:
     import tensorflow as tf

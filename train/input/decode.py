@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from train.config.schema import Config
 from train.input import augment
-from train.schema import Config
 
 if TYPE_CHECKING:
     import tensorflow as tf

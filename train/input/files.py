@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from train.schema import Config, ConfigError
+from train.config.schema import Config, ConfigError
 
 _LEVELS = 2  # below DATA_DIR: archives often bring a folder of their own, or two
 _READERS = 16  # files looked at side by side: on a network each waits for its server

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
+from train.config.schema import Config, ConfigError
 from train.input import decode, files, reader
-from train.schema import Config, ConfigError
 
 _SUFFIXES = (".jpg", ".jpeg", ".png")
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from train import placement, sharding
-from train.input import augment
-from train.schema import Config, ConfigError
+from train.config.schema import Config, ConfigError
+from train.input import augment, sharding
+from train.rank import placement
 
 if TYPE_CHECKING:
     import tensorflow as tf

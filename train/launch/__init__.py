@@ -1,1 +1,1 @@
-"""Expand an experiment into points and run each as a job of one process per rank."""
+"""From an experiment to finished records: plan, start, supervise."""

@@ -18,14 +18,20 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from train import environment, folders, placement, tracking
-from train.launch import hosts, images, inputs, links, mpi, preflight, quota, slurm, submission
-from train.launch.commands import command
-from train.launch.job import make_job
-from train.launch.points import Point, expand
-from train.launch.run import Interrupted, interrupts_raise
-from train.launch.runs import Run, Where, records_of, run_all
-from train.schema import Config, ConfigError
+from train import tracking
+from train.config.schema import Config, ConfigError
+from train.launch.emulate import cgroups, networks
+from train.launch.plan import hosts, input_check, preflight
+from train.launch.plan.job import make_job
+from train.launch.plan.points import Point, expand
+from train.launch.slurm import batch, submission
+from train.launch.start import images
+from train.launch.start import mpirun as mpi
+from train.launch.start.commands import command
+from train.launch.supervise.execute import Interrupted, interrupts_raise
+from train.launch.supervise.runs import Run, Where, records_of, run_all
+from train.rank import environment, placement
+from train.record import paths
 
 
 def show_plan(points: Sequence[Point], console: Console) -> None:
@@ -106,10 +112,10 @@ def _main(arguments: argparse.Namespace, console: Console) -> int:
 
     def host_cores(experiment: DictConfig) -> int:
         if experiment.launcher.name == "slurm":
-            return slurm.cores_of_a_node(experiment.system)
+            return batch.cores_of_a_node(experiment.system)
         return min((host.cores for host in asked(experiment)), default=1)
 
-    means = quota.find()
+    means = cgroups.find()
     no_quotas = means if isinstance(means, str) else None
     points = expand(arguments.overrides, len(available), left_out, no_quotas, host_cores)
     points = [point for point in points if arguments.only in (None, point.name)]
@@ -117,7 +123,7 @@ def _main(arguments: argparse.Namespace, console: Console) -> int:
         raise ConfigError(f"--only {arguments.only}: no such point")
     first = points[0].config
     _check_gpus(points, asked(first))
-    preflight.check_networks(points, links.missing())
+    preflight.check_networks(points, networks.missing())
     if not arguments.dry_run:
         for point in points:
             images.digest(point.config.container)
@@ -141,19 +147,19 @@ def _main(arguments: argparse.Namespace, console: Console) -> int:
     most = max((point.config.measure.repeats for point in points), default=0)
     planned = [Run(p, repeat) for repeat in range(most) for p in points if repeat < p.config.measure.repeats]
     run_on: Sequence[str] = first.launcher.hosts
-    if not arguments.dry_run and not (first.launcher.name == "slurm" and slurm.inside(os.environ)):
+    if not arguments.dry_run and not (first.launcher.name == "slurm" and batch.inside(os.environ)):
         remaining = {
-            run.home: run.point for run in planned if arguments.force or not folders.completed(run.home, run.repeat)
+            run.home: run.point for run in planned if arguments.force or not paths.completed(run.home, run.repeat)
         }
-        for line in inputs.look(list(remaining.values())):
+        for line in input_check.look(list(remaining.values())):
             console.print(line, highlight=False, markup=False)
     if first.launcher.name == "slurm":
         planned = submission.in_order(planned, first.launcher.order)
-        if not slurm.inside(os.environ):
+        if not batch.inside(os.environ):
             return submission.submit(
                 planned, arguments.overrides, arguments.force, arguments.only, arguments.dry_run, console
             )
-        run_on = slurm.allocated_hosts()
+        run_on = batch.allocated_hosts()
     if arguments.dry_run:
         for point in points:
             home, mpirun = Run(point, 0).home, mpi.implementation(point.config)
@@ -165,7 +171,7 @@ def _main(arguments: argparse.Namespace, console: Console) -> int:
         try:
             failed = run_all(
                 planned,
-                Where(tuple(run_on), means if isinstance(means, quota.Means) else None),
+                Where(tuple(run_on), means if isinstance(means, cgroups.Means) else None),
                 arguments.force,
                 console,
             )

@@ -14,10 +14,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from train import folders, record
-from train.launch import slurm
-from train.launch.slurm import Submitted
-from train.schema import ConfigError
+from train.config.schema import ConfigError
+from train.launch.slurm import batch
+from train.launch.slurm.batch import Submitted
+from train.record import paths, record
 
 STATES = ("done", "running", "queued", "failed", "to do")
 
@@ -27,10 +27,10 @@ def state_of(home: Path, repeat: int, job: str | None) -> str:
 
     job: in which state Slurm has a job that runs this point, None where it has none.
     """
-    if folders.completed(home, repeat):
+    if paths.completed(home, repeat):
         return "done"
-    last = folders.generations(home, repeat)[-1:]
-    recorded = [(folders.run_folder(home, repeat, number) / record.RECORD_NAME).exists() for number in last]
+    last = paths.generations(home, repeat)[-1:]
+    recorded = [(paths.run_folder(home, repeat, number) / record.RECORD_NAME).exists() for number in last]
     if job == "RUNNING":
         return "running" if recorded == [False] else "queued"
     if job:
@@ -65,9 +65,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m train.launch.status", description=__doc__.splitlines()[0])
     parser.add_argument("results", type=Path, nargs="?", default=Path("results"))
     results = parser.parse_args().results
-    jobs = slurm.submitted(results)
+    jobs = batch.submitted(results)
     try:
-        in_queue = slurm.states() if jobs else {}
+        in_queue = batch.states() if jobs else {}
     except ConfigError as error:
         print(f"warning: {error}; what is in the queue is not known", file=sys.stderr)
         in_queue = {}

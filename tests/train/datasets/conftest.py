@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from train.config import load
+from train.config.compose import load
+from train.config.schema import Config
 from train.datasets import DATASETS
 from train.input.reader import Reader
-from train.schema import Config
 
 SIZE = 16
 

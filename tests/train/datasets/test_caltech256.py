@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from train.schema import ConfigError
+from train.config.schema import ConfigError
 
 pytestmark = pytest.mark.slow
 

@@ -3,10 +3,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_sets import write_pickles
 
-from train.config import config_hash, load
-from train.schema import ConfigError
+from tests.helpers.small_sets import write_pickles
+from train.config.compose import config_hash, load
+from train.config.schema import ConfigError
 
 pytestmark = pytest.mark.slow
 

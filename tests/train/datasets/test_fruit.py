@@ -3,10 +3,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from small_sets import FRUIT as CLASSES
 
-from train.config import load
-from train.schema import ConfigError
+from tests.helpers.small_sets import FRUIT as CLASSES
+from train.config.compose import load
+from train.config.schema import ConfigError
 
 pytestmark = pytest.mark.slow
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from PIL import Image
-from small_sets import example, write_records
 
+from tests.helpers.small_sets import example, write_records
+from train.config.schema import ConfigError
 from train.datasets import imagenet
-from train.schema import ConfigError
 
 pytestmark = pytest.mark.slow
 

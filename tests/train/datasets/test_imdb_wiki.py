@@ -5,10 +5,10 @@ import h5py
 import numpy as np
 import pytest
 from scipy.io import savemat
-from small_sets import NAN, NONE, datenum, row, write_mat
 
+from tests.helpers.small_sets import NAN, NONE, datenum, row, write_mat
+from train.config.schema import ConfigError
 from train.datasets import imdb_wiki
-from train.schema import ConfigError
 
 pytestmark = pytest.mark.slow
 

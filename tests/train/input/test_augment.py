@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from train.config.schema import Augmentation, ConfigError
 from train.input.augment import DRAWS, augment, crop_window, draws
-from train.schema import Augmentation, ConfigError
 
 pytestmark = pytest.mark.slow
 

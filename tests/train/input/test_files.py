@@ -2,8 +2,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from train.config.schema import ConfigError
 from train.input import files
-from train.schema import ConfigError
 
 
 def config(folder) -> SimpleNamespace:

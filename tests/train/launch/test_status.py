@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from train.launch.slurm import Submitted
+from train.launch.slurm.batch import Submitted
 from train.launch.status import of_jobs, repeats_of, state_of
 
 

@@ -1,0 +1,102 @@
+"""Runs the true commands, as a user would type them, and looks at what they leave."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from train.record import record
+from train.record.record import RunRecord
+
+ROOT = Path(__file__).parents[2]
+QUICK = ("model=tiny", "measure.repeats=1", "tracking=none", "batch_per_rank=4")
+
+
+def environment() -> dict[str, str]:
+    """The user's own, with this environment's commands first."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return {**os.environ, "PATH": path, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+def start(*command: str, terminal: bool = False) -> subprocess.Popen:
+    """Start a command in the kit's folder; as a shell starts it in a terminal, whose Ctrl-C all of it gets."""
+    return subprocess.Popen(
+        command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        start_new_session=terminal,
+    )  # fmt: skip
+
+
+def run(*command: str, timeout: float = 240) -> tuple[int, str]:
+    """The exit status and the output of a command."""
+    child = start(*command)
+    output, _ = child.communicate(timeout=timeout)
+    return child.returncode, output
+
+
+# Without it make would set the environment up, for minutes.
+needs_setup = pytest.mark.skipif(not Path(sys.prefix, ".installed-cpu").exists(), reason="not set up by make setup")
+
+
+def make_command(folder: Path, *words: str) -> list[str]:
+    """`make` of a kit in `folder` that shares all but results and figures with this one: a user's stay as they are."""
+    folder.mkdir(exist_ok=True)
+    for part in ("Makefile", "analysis", "conf", "docs", "requirements", "train"):
+        if not (folder / part).exists():
+            (folder / part).symlink_to(ROOT / part)
+    if not (folder / ".venv").exists():
+        (folder / ".venv").symlink_to(sys.prefix)
+    return ["make", "-C", str(folder), *words]
+
+
+def launch_command(results: Path, *overrides: str) -> list[str]:
+    """The launcher on the tiny model, with its records in `results`."""
+    return [sys.executable, "-m", "train.launch", *QUICK, f"results={results}", *overrides]
+
+
+def ranks(results: Path) -> list[psutil.Process]:
+    """The processes that train below `results`, by rank."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            words = process.cmdline()
+            if words[1:3] == ["-m", "train"] and any(word.startswith(str(results)) for word in words):
+                found.append(process)
+        except psutil.Error:
+            continue
+    return sorted(found, key=lambda process: process.environ().get("HOROVOD_RANK", ""))
+
+
+def anything(results: Path) -> list[str]:
+    """The command lines of all processes that know of `results`, launchers and shells too, but not of this test."""
+    lines = []
+    for process in psutil.process_iter():
+        try:
+            line = " ".join(process.cmdline())
+            if str(results) in line and process.pid != os.getpid():
+                lines.append(line)
+        except psutil.Error:
+            continue
+    return lines
+
+
+def wait_for(condition, timeout: float = 90) -> None:
+    """Return when `condition()` holds; fail after `timeout` seconds."""
+    end = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.1)
+
+
+def in_phase(results: Path, phase: str) -> bool:
+    """Whether every rank that has a log is in the phase, and there is one."""
+    logs = list(results.rglob("rank-*.log"))
+    return bool(logs) and all(f"phase {phase}" in log.read_text() for log in logs)
+
+
+def records(results: Path) -> list[RunRecord]:
+    """All records below `results`, in the order of their paths."""
+    return [record.load(path) for path in record.find(results)]

@@ -1,0 +1,95 @@
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from train.allreduce import link
+
+
+class Threads:
+    """Ranks that are threads of this process, with what probing needs of a distribution."""
+
+    def __init__(self, rank: int, size: int, table: dict, meet: threading.Barrier):
+        self.rank, self.size, self._table, self._meet = rank, size, table, meet
+
+    def gather(self, value):
+        self._table[self.rank] = value
+        self._meet.wait()
+        everyone = [self._table[rank] for rank in range(self.size)]
+        self._meet.wait()
+        return everyone
+
+    def barrier(self):
+        self._meet.wait()
+
+
+def on_all_ranks(size: int, work):
+    table: dict = {}
+    meet = threading.Barrier(size, timeout=30)
+    with ThreadPoolExecutor(size) as pool:
+        return list(pool.map(work, [Threads(rank, size, table, meet) for rank in range(size)]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [2, 3])
+def test_one_rank_sends_then_all_do_and_all_copy(size):
+    found = on_all_ranks(size, lambda rank: link.measure(rank, 0.1))
+    assert all(problems == [] for _, problems in found)
+    measured = [[transfer.what for transfer in transfers] for transfers, _ in found]
+    assert measured[1] == ["tcp_stream", "tcp_ring", "memory_copy"]  # rank 0 sends to rank 1
+    assert measured[0] == ["tcp_ring", "memory_copy"]
+    for transfer in (transfer for transfers, _ in found for transfer in transfers):
+        assert transfer.transferred_bytes >= 1 << 20
+        assert 0.03 < transfer.time_s < 10
+        assert bool(transfer.source) == (transfer.what != "memory_copy")
+
+
+@pytest.mark.slow
+def test_a_link_that_cannot_be_measured_is_a_note_on_every_rank(monkeypatch):
+    monkeypatch.setattr(link, "addresses", lambda: [])
+    monkeypatch.setattr(link, "_SILENCE_S", 0.2)
+    found = on_all_ranks(2, lambda rank: link.measure(rank, 0.05))
+    for transfers, problems in found:
+        assert [transfer.what for transfer in transfers] == ["memory_copy"]
+        assert "tcp_stream: rank 0: no TCP connection to port" in problems[0]
+    assert found[0][1] == found[1][1]
+
+
+def test_a_stranger_is_turned_away():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        stranger = link.connect(["127.0.0.1"], port, b"x" * 16)
+        known = link.connect(["127.0.0.1"], port, b"k" * 16)
+        with link.accept(listener, b"k" * 16) as accepted:
+            known.sendall(b"hello")
+            assert accepted.recv(5) == b"hello"
+        assert stranger.recv(1) == b""
+        stranger.close()
+        known.close()
+
+
+def test_bytes_are_counted_from_the_end_of_the_first_block_on():
+    left, right = socket.socketpair()
+    left.sendall(b"a" * 10)
+    thread = threading.Timer(0.05, lambda: (left.sendall(b"b" * 70), left.close()))
+    thread.start()
+    received, time_s = link.receive(right)
+    thread.join()
+    assert received == 70
+    assert 0.04 < time_s < 5
+
+
+@pytest.mark.parametrize(
+    ("hosts", "first"), [(["a", "a"], 0), (["a", "b"], 0), (["a", "a", "b", "b"], 1), (["a", "a", "a", "b"], 2)]
+)
+def test_the_stream_crosses_hosts_where_there_are_several(hosts, first):
+    assert link.first_between_hosts(hosts) == first
+
+
+def test_loopback_comes_last_and_horovods_interface_first(monkeypatch):
+    monkeypatch.delenv("HOROVOD_GLOO_IFACE", raising=False)
+    found = link.addresses()
+    assert found[-1].startswith("127.")
+    monkeypatch.setenv("HOROVOD_GLOO_IFACE", "lo")
+    assert link.addresses()[0] == "127.0.0.1"

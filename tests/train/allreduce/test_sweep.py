@@ -1,0 +1,100 @@
+import itertools
+import socket
+
+import numpy as np
+import pytest
+
+from train.config.compose import load
+from train.record.record import Rank
+
+pytestmark = pytest.mark.slow
+
+SWEEP = ["experiment=allreduce_bench", "nodes=2", "allreduce_sweep.smallest_bytes=1024"]
+
+
+@pytest.fixture(scope="module")
+def sweep():
+    small = ["allreduce_sweep.largest_bytes=4096", "allreduce_sweep.probe_s=0.01", "allreduce_sweep.most_timed=6"]
+    return load([*SWEEP, *small]).allreduce_sweep
+
+
+@pytest.fixture(scope="module")
+def allreduce():
+    from train.allreduce import sweep as allreduce_sweep
+
+    return allreduce_sweep
+
+
+def test_messages_have_their_size_and_their_sum_is_checked_to_the_last_element(allreduce):
+    messages = [allreduce.make_message(1024, rank).numpy() for rank in range(3)]
+    assert [message.nbytes for message in messages] == [1024] * 3
+    assert messages[2][:9].tolist() == [2, 3, 4, 5, 6, 7, 8, 9, 2]
+    total = sum(messages)
+    assert total[:3].tolist() == [3, 6, 9]  # 0+1+2, 1+2+3, 2+3+4
+    assert allreduce.is_sum(total, 3)
+    assert not allreduce.is_sum(total, 2)
+    total[-1] += 1
+    assert not allreduce.is_sum(total, 3)
+
+
+def test_a_message_that_memory_is_too_small_for_is_left_out(allreduce):
+    copies = allreduce.COPIES_OF_MESSAGE
+    assert allreduce.fitting([1024, 2048, 4096], copies * 2048) == [1024, 2048]
+    assert allreduce.fitting([1024], copies * 1024 - 1) == []
+
+
+def test_as_many_are_timed_as_fit_into_the_time(allreduce, sweep):
+    # 2 s for a size, at least 5, at most 6
+    assert [allreduce.timed_count(one_s, sweep) for one_s in (0.001, 0.35, 0.4, 10.0)] == [6, 5, 5, 5]
+
+
+class Pair:
+    """Rank 0 of two: sums with what rank 1 would give, or forgets to."""
+
+    rank, size, local_rank = 0, 2, 0
+
+    def __init__(self, allreduce, sums: bool = True):
+        self._other = (lambda size: allreduce.make_message(size, 1)) if sums else (lambda size: 0)
+
+    def allreduce(self, tensor, name):
+        return tensor + self._other(4 * int(tensor.shape[0]))
+
+    def gather(self, value):
+        return [value, value]
+
+    def barrier(self):
+        pass
+
+
+def measured(allreduce, sweep, distribution, monkeypatch):
+    from train.rank.phases import PhaseClock
+    from train.record.parts import Part
+
+    monkeypatch.setattr(allreduce.probes, "measure", lambda *_: ([], ["tcp_stream: no way"]))
+    part = Part(Rank(0, 0, 0, socket.gethostname(), [0], None, {}, [], [], 0))
+    ticks = itertools.count()
+    clock = PhaseClock(started_at=-1.0, rank="0", now=lambda: float(next(ticks)))
+    allreduce.run(sweep, "cpu", distribution, clock, part)
+    return part, clock
+
+
+def test_every_size_is_timed_and_what_was_not_measured_is_said(allreduce, sweep, monkeypatch):
+    part, clock = measured(allreduce, sweep, Pair(allreduce), monkeypatch)
+    assert [(of.message_bytes, len(of.times_s)) for of in part.rank.allreduces] == [(1024, 6), (2048, 6), (4096, 6)]
+    assert all(time_s > 0 for of in part.rank.allreduces for time_s in of.times_s)
+    assert part.notes == ["not measured: tcp_stream: no way"]
+    assert clock.seconds["timed"] == 3.0  # one tick a size
+
+
+def test_wrong_sums_stop_the_run(allreduce, sweep, monkeypatch):
+    with pytest.raises(RuntimeError, match="the allreduce of 1024 bytes gave wrong sums"):
+        measured(allreduce, sweep, Pair(allreduce, sums=False), monkeypatch)
+
+
+def test_sizes_beyond_the_memory_are_named(allreduce, sweep, monkeypatch):
+    free = allreduce.psutil.virtual_memory()._replace(available=2 * allreduce.COPIES_OF_MESSAGE * 1024)
+    monkeypatch.setattr(allreduce.psutil, "virtual_memory", lambda: free)
+    part, _ = measured(allreduce, sweep, Pair(allreduce), monkeypatch)
+    assert [of.message_bytes for of in part.rank.allreduces] == [1024, 2048]
+    assert part.notes[-1].startswith("messages of 4096 bytes and more left out")
+    assert np.isfinite(part.rank.allreduces[0].times_s).all()

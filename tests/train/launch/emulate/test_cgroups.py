@@ -1,0 +1,110 @@
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from train.launch.emulate import cgroups
+
+
+@pytest.mark.parametrize(
+    ("cores", "largest", "expected"),
+    [
+        (2, 8, 0.2),  # 0.8 x 2 / 8
+        (2, 3, 0.4),  # two nodes on one of the cores
+        (2, 2, 0.8),
+        (4, 2, 1.6),
+        (8, 3, 1.6),  # two whole cores each
+        (1, 64, 0.0125),
+    ],
+)
+def test_the_share_of_a_node(cores, largest, expected):
+    assert cgroups.per_node(cores, largest, 0.8) == expected
+
+
+@pytest.mark.parametrize(
+    ("cpus", "expected"),
+    [(0.2, 20_000), (1.6, 20_000), (0.1, 40_000), (0.001, 1_000_000)],  # 4 ms in each, and no longer than a second
+)
+def test_a_period_leaves_time_to_work(cpus, expected):
+    assert cgroups.period_us(cpus) == expected
+
+
+def test_what_stands_in_the_files_of_a_group():
+    assert cgroups.settings(1, 0.2) == {"cpu.cfs_period_us": "20000", "cpu.cfs_quota_us": "4000"}
+    assert cgroups.settings(2, 0.2) == {"cpu.max": "4000 20000"}
+    assert cgroups.settings(1, None) == {"cpu.cfs_quota_us": "-1"}
+    assert cgroups.settings(2, None) == {"cpu.max": "max"}
+
+
+def test_statistics_of_either_version():
+    first = "nr_periods 50\nnr_throttled 20\nthrottled_time 1500000000\nnr_bursts 0\nburst_time 0\n"
+    second = "usage_usec 9\nuser_usec 5\nsystem_usec 4\nnr_periods 50\nnr_throttled 20\nthrottled_usec 1500000\n"
+    assert cgroups.statistics(first) == cgroups.statistics(second) == (50, 20, 1.5)
+
+
+V1 = "31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw\n32 31 0:29 {root} {at} rw,relatime - cgroup cgroup rw,{of}"
+V2 = "41 31 0:38 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate"
+
+
+@pytest.mark.parametrize(
+    ("mountinfo", "own", "expected"),
+    [
+        (V1.format(root="/", at="/sys/fs/cgroup/cpu", of="cpu"), "1:cpu:/", [(1, "/sys/fs/cgroup/cpu")]),
+        (
+            V1.format(root="/", at="/sys/fs/cgroup/cpu,cpuacct", of="cpu,cpuacct"),
+            "4:memory:/x\n3:cpu,cpuacct:/jobs/7\n0::/x",
+            [(1, "/sys/fs/cgroup/cpu,cpuacct/jobs/7")],
+        ),
+        # in a container: what is mounted is this process's own group
+        (V1.format(root="/docker/ab", at="/sys/cgroup/cpu", of="cpu"), "1:cpu:/docker/ab", [(1, "/sys/cgroup/cpu")]),
+        (V1.format(root="/", at="/sys/fs/cgroup/cpuset", of="cpuset"), "3:cpuset:/", []),
+        (V2, "0::/user.slice/session-1.scope", [(2, "/sys/fs/cgroup")]),
+    ],
+)  # fmt: skip
+def test_where_groups_can_be_made(mountinfo, own, expected):
+    assert cgroups.hierarchies(mountinfo, own) == [(version, Path(path)) for version, path in expected]
+
+
+def test_what_a_killed_launcher_left_is_removed():
+    means = cgroups.find()
+    if isinstance(means, str) or means.parent is None:
+        pytest.skip("no groups of root's own here")
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    left, in_use = means.parent / f"kit{dead.pid}-r0", means.parent / f"kit{os.getpid()}-r0"
+    try:
+        for group in (left, left / "node0", in_use):
+            group.mkdir()
+        cgroups.find()
+        assert not left.exists()
+        assert in_use.exists()
+    finally:
+        in_use.rmdir()
+
+
+@pytest.mark.slow
+def test_a_group_holds_a_process_to_its_quota():
+    means = cgroups.find()
+    if isinstance(means, str):
+        pytest.skip(means)
+    loop = "import time; end = time.monotonic() + 1.5\nwhile time.monotonic() < end: pass\nprint(time.process_time())"
+    child = subprocess.Popen([*means.prefix, sys.executable, "-c", loop], stdout=subprocess.PIPE, text=True)
+    time.sleep(0.3)
+    groups = cgroups.Groups(means, f"kit{child.pid}-test", 1)
+    try:
+        groups.limit([[child.pid]], child.pid, 0.2)
+        time.sleep(1)
+        (held,) = groups.lift()
+        used_s = float(child.communicate(timeout=10)[0])
+    finally:
+        child.kill()
+        child.wait()
+        groups.remove()
+    # A second of it at a fifth of a core: at most 0.7 s of 1.5, where without a quota it would be 1.5.
+    assert used_s < 0.9
+    assert held.cpus == 0.2
+    assert held.throttled_periods > 0.5 * held.periods > 10
+    assert not list((means.parent or Path("/nowhere")).glob(f"kit{child.pid}-*"))

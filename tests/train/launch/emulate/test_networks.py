@@ -1,0 +1,33 @@
+from train.launch.emulate import networks
+
+
+def test_the_commands_for_one_node():
+    made = [" ".join(command) for command in networks.commands("kit7", 1)]
+    assert made == [
+        "ip netns add kit7-switch",
+        "ip -n kit7-switch link set lo up",
+        "ip -n kit7-switch link add kit0 type bridge",
+        "ip -n kit7-switch addr add 198.18.255.254/16 dev kit0",
+        "ip -n kit7-switch link set kit0 up",
+        "ip netns add kit7-n0",
+        "ip -n kit7-n0 link set lo up",
+        "ip -n kit7-switch link add port0 type veth peer name kit0 netns kit7-n0",
+        "ip -n kit7-switch link set port0 master kit0 up",
+        "ip -n kit7-n0 addr add 198.18.0.1/16 dev kit0",
+        "ip -n kit7-n0 link set kit0 up",
+    ]
+
+
+def test_a_limit_holds_at_both_ends_of_each_link():
+    assert [" ".join(command) for command in networks.limits("kit7", 1, 100)] == [
+        "tc -n kit7-switch qdisc add dev port0 root tbf rate 100mbit burst 128kb latency 50ms",
+        "tc -n kit7-n0 qdisc add dev kit0 root tbf rate 100mbit burst 128kb latency 50ms",
+    ]
+
+
+def test_every_node_has_its_address():
+    made = networks.commands("kit7", 300)
+    addresses = [command[5] for command in made if command[3:5] == ["addr", "add"]]
+    assert addresses[1] == "198.18.0.1/16"
+    assert addresses[251] == "198.18.1.1/16"
+    assert len(set(addresses)) == 301

@@ -1,0 +1,59 @@
+import sys
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from train.config.schema import ConfigError
+from train.launch.plan import input_check
+from train.launch.plan.points import Point, expand
+
+CLASSES = ("freshapples", "freshbanana", "freshoranges", "rottenapples", "rottenbanana", "rottenoranges")
+
+
+def fruit(root: Path) -> Path:
+    """Two training and one test image a class."""
+    for folder, count in (("train", 2), ("test", 1)):
+        for name in CLASSES:
+            (root / folder / name).mkdir(parents=True)
+            for number in range(count):
+                Image.new("RGB", (20, 20)).save(root / folder / name / f"{number}.png")
+    return root
+
+
+def points(folder: Path, *more: str) -> list[Point]:
+    given = ["experiment=fruit", f"dataset.data_dir={folder}", "model=tiny", "nodes=2", "batch_per_rank=3", *more]
+    return expand([*given, "dataset.training_samples=null"], machine_cores=2)
+
+
+def test_points_that_read_the_same_are_looked_at_once_at_the_largest_global_batch(tmp_path):
+    chosen = input_check.to_look_at(points(tmp_path, "dataset.on_damaged=skip,error"))
+    assert [(p.config.dataset.on_damaged, p.config.global_batch) for p in chosen] == [("skip", 6), ("error", 6)]
+
+
+def test_synthetic_data_and_fresh_weights_need_no_look():
+    assert input_check.to_look_at(expand(["experiment=weak_scaling", "nodes=2"], machine_cores=2)) == []
+
+
+def test_data_on_other_hosts_is_left_to_the_ranks(tmp_path):
+    (point, *_) = points(tmp_path / "far", "launcher=ssh", "launcher.hosts=[a,b]", "nodes=2")
+    assert input_check.look([point]) == [
+        f"{point.name}: data and weights are looked for by the ranks: "
+        f"dataset.data_dir={tmp_path}/far is not on this machine"
+    ]
+
+
+@pytest.mark.slow
+def test_what_is_there_is_said_and_what_would_fail_ends_it(tmp_path):
+    (there, *_) = [p for p in points(fruit(tmp_path / "fruit/unpacked").parent) if p.config.nodes == 2]
+    assert input_check.look([there]) == [f"fruit in {tmp_path}/fruit: 12 training and 6 validation samples"]
+    few = points(tmp_path / "fruit", "batch_per_rank=7")
+    with pytest.raises(ConfigError, match=r"global_batch=14: fruit has 12 training samples in .*allowed is up to that"):
+        input_check.look(few)
+
+
+@pytest.mark.slow
+def test_a_program_that_breaks_shows_its_last_lines(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    with pytest.raises(ConfigError, match="exit status 1"):
+        input_check.look(points(tmp_path))

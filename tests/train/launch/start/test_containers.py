@@ -1,0 +1,60 @@
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import GOLDEN
+from train.config.schema import ConfigError, Container
+from train.launch.start.containers import Shared, wrap
+
+ARGV = ("python", "-m", "train", "nodes=2")
+KIT = Path("/home/ada/kit")
+RUN = KIT / "results/r0"  # within the kit, which is mounted to be read only: its mount must come later
+
+
+def golden(name: str) -> list[str]:
+    return (GOLDEN / f"container-{name}.txt").read_text().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("engine", "image"), [("docker", "kit:cuda"), ("podman", "kit:cuda"), ("singularity", "images/kit-cuda.sif")]
+)
+def test_a_rank_with_gpus_data_and_a_user_of_its_own(engine, image):
+    shared = Shared(
+        KIT,
+        reads=(Path("/data/fruit"),),
+        writes=(RUN,),
+        variables=("NCCL_DEBUG", "KIT_JOB_ID"),
+        cores=(2, 3),
+        gpu=True,
+        uid=1000,
+        gid=100,
+    )
+    assert wrap(ARGV, Container(engine, image), shared) == golden(f"{engine}-gpu")
+
+
+def test_another_mpi_is_bound_over_the_one_of_the_image():
+    container = Container("singularity", "images/kit-mvapich2.sif", mpi_home="/opt/mvapich2")
+    assert wrap(ARGV, container, Shared(KIT, writes=(RUN,))) == golden("singularity-mpi_home")
+
+
+def test_an_oci_engine_is_told_the_library_path_too():
+    argv = wrap(ARGV, Container("docker", "kit:mvapich2", mpi_home="/opt/mvapich2"), Shared(KIT))
+    assert "LD_LIBRARY_PATH=/opt/mvapich2/lib" in argv
+    assert "/opt/mvapich2:/opt/mvapich2:ro" in argv
+
+
+def test_without_a_container_nothing_changes():
+    assert wrap(ARGV, Container("none"), Shared(KIT)) == list(ARGV)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"name": "lxc"}, "container.name=lxc: allowed are none, docker, podman, singularity"),
+        ({"name": "none", "image": "kit:cpu"}, "container.image=kit:cpu: there is no container; choose"),
+        ({"name": "docker", "mpi_home": "mpi"}, "container.mpi_home=mpi: must be an absolute path"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(values, message):
+    with pytest.raises(ConfigError, match=message):
+        Container(**values)

@@ -1,0 +1,151 @@
+import math
+import time
+
+import numpy as np
+import pytest
+
+from train.config.compose import load
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def step():
+    from train.loop import step
+
+    return step
+
+
+def linear_model():
+    """One weight a class, no bias: two inputs, two classes, all weights 0 at first."""
+    import tf_keras
+
+    images = tf_keras.layers.Input((1, 1, 2))
+    logits = tf_keras.layers.Dense(2, use_bias=False, kernel_initializer="zeros")(tf_keras.layers.Flatten()(images))
+    return tf_keras.Model(images, logits)
+
+
+def test_one_step_of_sgd_worked_by_hand(step):
+    # Logits 0, 0: probabilities 1/2 each, loss ln 2. The gradient of the loss is (p - onehot) x the input, mean over
+    # the batch. Inputs (1, 0) of class 0 and (0, 2) of class 1:
+    #   for input 1: (1/2 - 1, 1/2) x 1 / 2 images = (-1/4, 1/4);  for input 2: (1/2, 1/2 - 1) x 2 / 2 = (1/2, -1/2)
+    import tensorflow as tf
+
+    from train.distribution.backends import Alone
+
+    model = linear_model()
+    settings = load(["optimizer.learning_rate=0.1", "optimizer.momentum=0"]).optimizer
+    train_step = step.make_train_step(model, step.make_optimizer(settings, 1, "fp32", model, None), Alone())
+    images = tf.reshape(tf.constant([[1.0, 0.0], [0.0, 2.0]]), (2, 1, 1, 2))
+    begun_at = time.time()
+    loss, correct, computed_at = train_step(images, tf.constant([0, 1]))
+    assert begun_at < float(computed_at) < time.time()
+    assert float(loss) == pytest.approx(math.log(2))
+    assert float(correct) == 1  # argmax of equal logits is class 0
+    np.testing.assert_allclose(model.get_weights()[0], [[0.025, -0.025], [-0.05, 0.05]], rtol=1e-6)
+
+
+def test_the_warm_up_rises_evenly_from_one_rank_s_rate_to_that_of_all(step):
+    # 4 ranks, 0.1 x 4 = 0.4 after 8 steps (2 epochs of 4): each step adds (0.4 - 0.1) / 8 = 0.0375.
+    warm_up = step.WarmUp(0.4, 4, 8)
+    rates = [float(warm_up(number)) for number in (0, 1, 4, 8, 100)]
+    assert rates == pytest.approx([0.1, 0.1375, 0.25, 0.4, 0.4])
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+def test_the_compiled_step_warms_up_by_itself(step, precision):
+    # The first update of SGD without momentum is rate x gradient: at 2 ranks' rate 0.2, begun at 0.1, the weights are
+    # those of the test above. The gradient of the second is a little smaller; its rate is (0.1 + 0.2) / 2.
+    import tensorflow as tf
+
+    from train.distribution.backends import Alone
+
+    model = linear_model()
+    settings = load(
+        [
+            "optimizer.learning_rate=0.1",
+            "optimizer.momentum=0",
+            "dataset=digits",
+            "optimizer.warm_up_epochs=0.5",
+            "optimizer.learning_rate_scaling=linear",
+        ]
+    ).optimizer
+    optimizer = step.make_optimizer(settings, 2, precision, model, 4)
+    train_step = step.make_train_step(model, optimizer, Alone())
+    images = tf.reshape(tf.constant([[1.0, 0.0], [0.0, 2.0]]), (2, 1, 1, 2))
+    train_step(images, tf.constant([0, 1]))
+    first = model.get_weights()[0]
+    np.testing.assert_allclose(first, [[0.025, -0.025], [-0.05, 0.05]], rtol=1e-3)
+    train_step(images, tf.constant([0, 1]))
+    # Input 1: p = 1 / (1 + e^0.05), gradient -p / 2; the first weight grows by 0.15 x p / 2.
+    grown = 0.15 / 2 / (1 + math.exp(2 * 0.025))
+    assert model.get_weights()[0][0, 0] - first[0, 0] == pytest.approx(grown, rel=1e-3)
+
+
+def test_label_smoothing_moves_the_gradient_and_not_the_loss_that_is_given(step):
+    # Two classes, s = 0.2: the target is (0.9, 0.1). Input (1, 0) of class 0 alone, p = (1/2, 1/2): the gradient is
+    # (1/2 - 0.9, 1/2 - 0.1) = (-0.4, 0.4), the loss without smoothing ln 2.
+    import tensorflow as tf
+
+    from train.distribution.backends import Alone
+
+    model = linear_model()
+    settings = load(["optimizer.learning_rate=0.1", "optimizer.momentum=0"]).optimizer
+    train_step = step.make_train_step(model, step.make_optimizer(settings, 1, "fp32", model, None), Alone(), 0.2)
+    loss, *_ = train_step(tf.reshape(tf.constant([1.0, 0.0]), (1, 1, 1, 2)), tf.constant([0]))
+    assert float(loss) == pytest.approx(math.log(2))
+    np.testing.assert_allclose(model.get_weights()[0], [[0.04, -0.04], [0, 0]], atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["sgd", "adam"])
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+def test_weight_decay_spares_biases_and_normalisation(step, name, precision):
+    # With gradients of 0 only the decay is left: a weight shrinks by 0.5 x 0.1, to 0.95 of itself.
+    import tensorflow as tf
+    import tf_keras
+
+    layers = tf_keras.layers
+    model = tf_keras.Sequential([layers.Input((2,)), layers.Dense(2), layers.BatchNormalization()])
+    for variable in model.trainable_variables:
+        variable.assign(tf.ones_like(variable))
+    choice = [f"optimizer={name}", "optimizer.learning_rate=0.5", "optimizer.weight_decay=0.1"]
+    optimizer = step.make_optimizer(load(choice).optimizer, 1, precision, model, None)
+    optimizer.apply_gradients([(tf.zeros_like(variable), variable) for variable in model.trainable_variables])
+    kernel, *spared = (variable.numpy() for variable in model.trainable_variables)
+    np.testing.assert_allclose(kernel, 0.95, rtol=1e-6)
+    for values in spared:  # bias, scale, shift
+        np.testing.assert_array_equal(values, 1.0)
+
+
+def test_evaluation_leaves_padding_out(step):
+    import tensorflow as tf
+
+    evaluation_step = step.make_evaluation_step(linear_model())
+    images = tf.ones((3, 1, 1, 2))
+    sums, answers, probabilities = evaluation_step(images, tf.constant([0, 1, 0]), tf.constant([1.0, 1.0, 0.0]))
+    # Both classes at one half: the expected class is 0.5, half a class from either label.
+    np.testing.assert_allclose(sums, [2 * math.log(2), 1, 2, 2 * 0.5], rtol=1e-6)
+    np.testing.assert_array_equal(answers, [0, 0, 0])
+    np.testing.assert_allclose(probabilities, 0.5, rtol=1e-6)
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
+def test_training_lowers_the_loss_in_every_precision(step, precision):
+    import tensorflow as tf
+    import tf_keras
+
+    from train.distribution.backends import Alone
+    from train.models import build
+
+    tf_keras.utils.set_random_seed(0)
+    tf_keras.mixed_precision.set_global_policy(step.POLICIES[precision])
+    try:
+        model = build("tiny", 16, 1, 4)
+        optimizer = step.make_optimizer(load(["optimizer.learning_rate=0.05"]).optimizer, 1, precision, model, None)
+        train_step = step.make_train_step(model, optimizer, Alone())
+        images, labels = tf.random.normal((8, 16, 16, 1), seed=1), tf.constant([0, 1, 2, 3] * 2)
+        losses = [float(train_step(images, labels)[0]) for _ in range(100)]
+    finally:
+        tf_keras.mixed_precision.set_global_policy("float32")
+    assert losses[-1] < 0.5 * losses[0]
+    assert all(variable.dtype == tf.float32 for variable in model.trainable_variables)

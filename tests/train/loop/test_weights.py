@@ -1,0 +1,129 @@
+"""Starting weights: of a file, and as tf_keras fetches and verifies them, here from a server on this machine."""
+
+import functools
+import hashlib
+import os
+import threading
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+os.environ["TF_USE_LEGACY_KERAS"] = "1"
+os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+
+import numpy as np
+import pytest
+
+from train.config.compose import config_hash, load, resolved
+from train.config.schema import ConfigError
+from train.loop import weights
+from train.models import build
+
+TINY = ("model=tiny", "model.image_size=16", "dataset.classes=3", "batch_per_rank=1")
+RESNET = ("model=resnet50", "model.image_size=32", "dataset.classes=3", "batch_per_rank=1", "weights=imagenet")
+
+
+def tiny():
+    return build("tiny", 16, 3, 3)
+
+
+def test_without_weights_a_run_counts_as_it_did_before_there_were_any():
+    assert "weights" not in resolved(load([*TINY]))
+    assert len({config_hash(load([*TINY, *more])) for more in ((), ("weights=a.h5",), ("weights=b.h5",))}) == 3
+
+
+def test_weights_that_are_not_published_are_refused():
+    with pytest.raises(ConfigError, match="weights=imagenet: there are some of three channels, for inceptionv3, res"):
+        load([*TINY, "weights=imagenet"])
+    with pytest.raises(ConfigError, match="not for resnet50 with 1"):
+        load([*RESNET, "dataset=digits"])
+
+
+@pytest.mark.slow
+def test_a_file_brings_its_values_and_is_told_by_its_digest(tmp_path):
+    saved, path = tiny(), tmp_path / "tiny.h5"
+    for variable in saved.variables:
+        variable.assign(np.full(variable.shape, 0.25))
+    saved.save_weights(path)
+    config = load([*TINY, f"weights={path}"])
+    model = weights.start(tiny(), config, load=True)
+    assert all((variable.numpy() == 0.25).all() for variable in model.variables)
+    assert weights.find(config) == (
+        f"starts from the weights in {path}, sha256 {hashlib.sha256(path.read_bytes()).hexdigest()}"
+    )
+
+
+@pytest.mark.slow
+def test_a_file_that_is_missing_damaged_or_of_another_model_is_named(tmp_path):
+    with pytest.raises(ConfigError, match=r"none\.h5: no such file; allowed are none, imagenet"):
+        weights.find(load([*TINY, f"weights={tmp_path}/none.h5"]))
+    damaged = tmp_path / "damaged.h5"
+    damaged.write_bytes(b"no HDF5")
+    with pytest.raises(ConfigError, match=r"damaged\.h5: not the weights of model=tiny"):
+        weights.find(load([*TINY, f"weights={damaged}"]))
+    other = tmp_path / "other.h5"
+    tiny().save_weights(other)
+    with pytest.raises(ConfigError, match=r"other\.h5: not the weights of model=tiny"):
+        weights.find(load([*TINY, f"weights={other}", "dataset.classes=4"]))
+
+
+@pytest.fixture
+def published(tmp_path, monkeypatch):
+    """A server with ResNet50's file, whose values are made here, and a home folder without it; gives its values."""
+    from tf_keras.applications import ResNet50
+    from tf_keras.src.applications import resnet
+
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    served = tmp_path / "served"
+    served.mkdir()
+    source = ResNet50(weights=None, include_top=False, input_shape=(32, 32, 3))
+    name = "resnet50_weights_tf_dim_ordering_tf_kernels_notop.h5"
+    source.save_weights(served / name)
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+    http = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(served)))
+    threading.Thread(target=http.serve_forever, args=(0.01,), daemon=True).start()
+    digest = hashlib.md5((served / name).read_bytes()).hexdigest()
+    monkeypatch.setattr(resnet, "BASE_WEIGHTS_PATH", f"http://127.0.0.1:{http.server_port}/")
+    monkeypatch.setitem(resnet.WEIGHTS_HASHES, "resnet50", ("unused", digest))
+    yield source
+    http.shutdown()
+    http.server_close()
+
+
+@pytest.mark.slow
+def test_published_weights_are_fetched_and_all_but_the_classifier_is_theirs(published, tmp_path):
+    config = load([*RESNET])
+    plain = build("resnet50", 32, 3, 3)
+    fresh = plain.weights[-2].numpy().copy()
+    model = weights.start(plain, config, load=True)
+    assert (tmp_path / "home/.keras/models/resnet50_weights_tf_dim_ordering_tf_kernels_notop.h5").is_file()
+    for ours, theirs in zip(plain.weights, published.weights, strict=False):
+        np.testing.assert_array_equal(ours, theirs)
+    assert len(plain.weights) == len(published.weights) + 2
+    np.testing.assert_array_equal(plain.weights[-2], fresh)
+    # ResNet50's authors fed blue, green, red, less the means of ImageNet: 255 - 103.939, - 116.779, - 123.68.
+    white_red = np.zeros((1, 32, 32, 3), np.float32)
+    white_red[..., 0] = 1.0
+    seen = model.get_layer("preprocess")(white_red).numpy()[0, 0, 0]
+    np.testing.assert_allclose(seen, [-103.939, -116.779, 255 - 123.68], rtol=1e-5)
+    assert model.output_shape == (None, 3)
+
+
+@pytest.mark.slow
+def test_other_ranks_read_nothing_and_have_the_same_variables(published, tmp_path):
+    model = weights.start(build("resnet50", 32, 3, 3), load([*RESNET]), load=False)
+    assert not (tmp_path / "home/.keras").exists()
+    assert len(model.variables) == len(published.variables) + 2
+
+
+@pytest.mark.slow
+def test_without_a_network_the_error_says_which_file_goes_where(tmp_path, monkeypatch):
+    from tf_keras.src.applications import resnet
+
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(resnet, "BASE_WEIGHTS_PATH", "http://127.0.0.1:9/")  # nobody listens on the discard port
+    file = "resnet50_weights_tf_dim_ordering_tf_kernels_notop.h5"
+    with pytest.raises(ConfigError, match=f"/{file} cannot be fetched .*put it at {tmp_path}/.keras/models/{file}"):
+        weights.find(load([*RESNET]))

@@ -1,0 +1,60 @@
+"""The process beside a rank: what its lines say, that it samples, and that it never outlives the rank."""
+
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from train.rank import sampler
+from train.record import usage
+
+
+def test_lines_become_columns_that_count_from_the_launch():
+    used = sampler.collected(["[1005.25, 3.5, 4096, null, null]\n", "[1006.25, 4.5, 8192, 0.87, 1048576]\n"], 1000.0)
+    assert (used.at_s, used.cpu_s, used.memory_bytes) == ([5.25, 6.25], [3.5, 4.5], [4096, 8192])
+    assert (used.gpu_fraction, used.gpu_memory_bytes) == ([None, 0.87], [None, 1048576])
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [("87, 1024\n", (0.87, 2**30)), ("[N/A], 3\n", (None, 3 * 2**20)), ("No devices were found\n", (None, None))],
+)
+def test_nvidia_smi_tells_percent_and_mebibytes(line, expected):
+    assert sampler.gpu_values(line) == expected
+
+
+@pytest.mark.slow
+def test_it_sees_a_busy_rank_and_its_memory():
+    started_at = time.time()
+    beside = sampler.Sampler(0.2, None)
+    held = bytearray(200 * 2**20)
+    held[::4096] = b"x" * len(held[::4096])
+    busy = time.process_time()
+    while time.process_time() - busy < 1.2:
+        pass
+    used = beside.stop(started_at)
+    assert len(used.at_s) >= 4
+    assert used.cpu_s[-1] - used.cpu_s[0] > 0.5
+    assert used.memory_bytes[-1] > 200 * 2**20
+    assert max(usage.cpu_fractions(used, 1)) <= 1.5  # one thread; a clock tick is 0.01 s of 0.2
+    assert not psutil.pid_exists(beside._process.pid)
+
+
+_KILLED = """
+import os, signal
+from train.sampler import Sampler
+print(Sampler(0.2, None)._process.pid, flush=True)
+__import__("time").sleep(1)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.slow
+def test_it_dies_with_the_rank():
+    rank = subprocess.run([sys.executable, "-c", _KILLED], stdout=subprocess.PIPE, text=True, timeout=20)
+    deadline = time.time() + 5
+    while psutil.pid_exists(int(rank.stdout)) and time.time() < deadline:
+        time.sleep(0.05)
+    assert not psutil.pid_exists(int(rank.stdout))

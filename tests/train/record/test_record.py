@@ -1,0 +1,79 @@
+import errno
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests.helpers.bare_record import bare_record
+from train.record import record as records
+from train.record.record import Failure, RecordError
+
+
+def test_a_record_comes_back_as_it_was(tmp_path: Path):
+    path = tmp_path / "record.json"
+    record = bare_record(failure=Failure("killed", rank=1, host="n2"), status="failed")
+    records.write_atomically(path, records.dumps(record))
+    loaded = records.load(path)
+    assert loaded.ranks == record.ranks
+    assert loaded.failure == record.failure
+    assert loaded.sha256 != "0" * 64
+
+
+def test_the_file_follows_the_committed_json_schema():
+    schema = json.loads((Path(records.__file__).parent / "record.schema.json").read_text())
+    assert schema == records.json_schema(), "run: python -m train.record.record > train/record/record.schema.json"
+    jsonschema.validate(json.loads(records.dumps(bare_record())), schema)
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (lambda text: text[:80], "not a whole run record"),
+        (lambda text: text.replace(b'"job_s": 5.0', b'"job_s": 4.0'), "edited after it was written"),
+        (lambda text: text.replace(b'"job_s": 5.0', b'"job_s": "5"'), r"\$\.job_s"),
+        (lambda text: text.replace(b'"job_s": 5.0, ', b""), "job_s"),
+        (lambda text: text.replace(b'"schema_version": 1', b'"schema_version": 2'), "schema version 2"),
+        (lambda text: b"", "not a whole run record"),
+        (lambda text: b"[]", "not a whole run record"),
+    ],
+)
+def test_what_is_not_a_trustworthy_record_is_named(tmp_path: Path, damage, reason):
+    path = tmp_path / "record.json"
+    path.write_bytes(damage(records.dumps(bare_record())))
+    with pytest.raises(RecordError, match=reason) as raised:
+        records.load(path)
+    assert str(path) in str(raised.value)
+
+
+def test_numbers_that_are_none_are_not_written():
+    with pytest.raises(ValueError, match="JSON compliant"):
+        records.dumps(bare_record(job_s=float("nan")))
+
+
+def test_writing_never_replaces(tmp_path: Path):
+    path = tmp_path / "record.json"
+    records.write_atomically(path, b"first")
+    with pytest.raises(OSError, match="ever replaced") as raised:
+        records.write_atomically(path, b"second")
+    assert raised.value.filename == str(path)
+    assert path.read_bytes() == b"first"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_full_disk_leaves_no_half_record(tmp_path: Path, monkeypatch):
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(records.os, "fsync", full)
+    with pytest.raises(OSError, match="No space left on device; the record was not written"):
+        records.write_atomically(tmp_path / "record.json", b"text")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_find_lists_records_only(tmp_path: Path):
+    wanted = tmp_path / "weak_scaling/tiny-nodes1/abababab/r0/record.json"
+    for path in (wanted, wanted.with_name("rank-0.part.json"), tmp_path / "weak_scaling/wandb/run/x.json"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("{}")
+    assert records.find(tmp_path) == [wanted]

@@ -1,0 +1,91 @@
+import os
+import subprocess
+import sys
+from collections import namedtuple
+
+import pytest
+
+from train.launch.emulate import cgroups
+from train.tools import doctor
+
+Version = namedtuple("Version", "major minor micro")
+
+
+@pytest.mark.parametrize(
+    ("version", "state"),
+    [((3, 11, 2), doctor.OK), ((3, 12, 1), doctor.WARNING), ((3, 13, 0), doctor.FAILURE), ((3, 10, 9), doctor.FAILURE)],
+)
+def test_which_python_will_do(monkeypatch, version, state):
+    monkeypatch.setattr(doctor.sys, "version_info", Version(*version))
+    _, found, _, mend = doctor.check_python()
+    assert found == state
+    assert bool(mend) == (state != doctor.OK)
+
+
+def test_what_is_short_fails_with_its_mend():
+    for check in (doctor.check_disk, doctor.check_memory):
+        assert check(0.0)[1::2] == (doctor.OK, "")
+        name, state, found, mend = check(1e9)
+        assert (state, bool(mend)) == (doctor.FAILURE, True), name
+        assert "1000000000.0 GiB needed" in found
+
+
+def test_a_missing_compiler_is_named_with_its_package(monkeypatch):
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: None if name == "g++" else f"/usr/bin/{name}")
+    assert doctor.check_compiler() == ("compiler", doctor.FAILURE, "no g++", "sudo apt-get install g++ make")
+
+
+@pytest.mark.parametrize(("packages", "compiled"), [("analysis", False), ("launch", False), ("cpu", True)])
+def test_only_sets_with_horovod_ask_for_a_compiler(packages, compiled):
+    assert ("compiler" in [name for name, *_ in doctor.before_setup(packages)]) == compiled
+
+
+def test_a_host_that_cannot_resolve_its_own_name_is_warned_of(monkeypatch):
+    monkeypatch.setattr(doctor.socket, "gethostname", lambda: "localhost")
+    assert doctor.check_own_name()[1] == doctor.OK
+    monkeypatch.setattr(doctor.socket, "gethostname", lambda: "no-such-host.invalid")
+    name, state, found, mend = doctor.check_own_name()
+    assert (name, state) == ("own name", doctor.WARNING)
+    assert found.startswith("no-such-host.invalid cannot be resolved")
+    assert mend == 'echo "127.0.1.1 no-such-host.invalid" | sudo tee -a /etc/hosts'
+
+
+def test_a_missing_image_fails_with_what_builds_it(monkeypatch, tmp_path):
+    (tmp_path / "singularity").touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    missing = ("container", doctor.FAILURE, "container.image=images/none.sif: no such file", "make sif builds it")
+    assert doctor.check_container("singularity", "cpu", "images/none.sif") == missing
+    image = tmp_path / "some.sif"
+    image.write_bytes(b"")
+    # The SHA-256 of nothing.
+    found = f"singularity has {image}, sha256:e3b0c44298fc"
+    assert doctor.check_container("singularity", "cpu", str(image)) == ("container", doctor.OK, found, "")
+
+
+def test_more_ranks_than_cores_is_a_warning():
+    cores = len(os.sched_getaffinity(0))
+    assert doctor.check_cores(cores)[1] == doctor.OK
+    found, quotas = doctor.check_cores(cores + 1), cgroups.find()
+    assert found[1] == (doctor.WARNING if isinstance(quotas, str) else doctor.OK)
+    assert (quotas if isinstance(quotas, str) else "nodes are emulated by cgroup") in found[2]
+
+
+def test_ranks_that_do_not_fit_are_a_warning_with_the_estimate():
+    # A thousand ranks of ResNet50 need more than a terabyte.
+    name, state, found, mend = doctor.check_rank_memory(1000)
+    assert (name, state) == ("memory", doctor.WARNING)
+    assert "GiB a rank of resnet50" in found
+    assert mend.startswith("1000 ranks of about ")
+
+
+def test_the_checks_before_set_up_need_nothing_but_the_standard_library():
+    # -I -S: no site-packages, no path of this project.
+    command = [sys.executable, "-I", "-S", doctor.__file__, "--before-setup", "analysis"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_number_of_ranks_that_cannot_be_is_refused():
+    done = subprocess.run([sys.executable, doctor.__file__, "--ranks", "-1"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "--ranks -1: must be 1 or more" in done.stderr

@@ -1,0 +1,1 @@
+"""Allreduces and links, measured without a model."""

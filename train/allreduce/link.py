@@ -1,0 +1,149 @@
+"""What the link and the memory carry without Horovod: the limits that an allreduce stands beside.
+
+Plain TCP: an allreduce in a ring sends from every rank to the next, so that is what is measured, with one sender at
+work and with all of them. Memory: a copy, on all ranks at once.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import threading
+import time
+from typing import Literal
+
+import numpy as np
+import psutil
+
+from train.distribution.backends import Distribution
+from train.record.record import Transfer
+
+_BLOCK_BYTES = 1 << 20
+_COPY_BYTES = 1 << 27  # beyond the caches
+_CONNECT_S = 3.0  # for one address of a host that may have several
+_SILENCE_S = 20.0
+
+
+def addresses() -> list[str]:
+    """The IPv4 addresses of this machine: those of the interface that Horovod chose first, those of loopback last."""
+    chosen = os.environ.get("HOROVOD_GLOO_IFACE", "")
+    found = [
+        (card not in chosen.split(","), entry.address.startswith("127."), entry.address)
+        for card, entries in psutil.net_if_addrs().items()
+        for entry in entries
+        if entry.family == socket.AF_INET
+    ]
+    return [address for *_, address in sorted(found)]
+
+
+def memory_copy(seconds: float) -> Transfer:
+    """Copy from one buffer to another, again and again, for `seconds`, on one core."""
+    source, target = np.ones(_COPY_BYTES, np.uint8), np.ones(_COPY_BYTES, np.uint8)  # ones: the pages are there
+    copied, begin = 0, time.perf_counter()
+    while (passed := time.perf_counter() - begin) < seconds:
+        np.copyto(target, source)
+        copied += _COPY_BYTES
+    return Transfer("memory_copy", "", copied, passed)
+
+
+def connect(places: list[str], port: int, token: bytes) -> socket.socket:
+    """A connection to the listener on `port` at the first of `places` that answers. Raises ConnectionError."""
+    for place in places:
+        try:
+            connection = socket.create_connection((place, port), _CONNECT_S)
+        except OSError:
+            continue
+        connection.settimeout(_SILENCE_S)
+        connection.sendall(token)
+        return connection
+    raise ConnectionError(f"no TCP connection to port {port} at {' or '.join(places) or 'a host without address'}")
+
+
+def accept(listener: socket.socket, token: bytes) -> socket.socket:
+    """The connection that begins with `token`; others are turned away. Raises TimeoutError where it does not come."""
+    listener.settimeout(_SILENCE_S)
+    while True:
+        connection, _ = listener.accept()
+        connection.settimeout(_SILENCE_S)
+        if connection.recv(len(token), socket.MSG_WAITALL) == token:
+            return connection
+        connection.close()
+
+
+def send(connection: socket.socket, seconds: float) -> None:
+    """Send for `seconds`, then end the stream. Where it breaks, the receiver tells."""
+    block, begin = bytes(_BLOCK_BYTES), time.perf_counter()
+    with connection:
+        try:
+            while time.perf_counter() - begin < seconds:
+                connection.sendall(block)
+        except OSError:
+            return
+
+
+def receive(connection: socket.socket) -> tuple[int, float]:
+    """The bytes that came after the first block, until the end of the stream, and their time in s. Raises OSError."""
+    block = bytearray(_BLOCK_BYTES)
+    with connection:
+        connection.recv_into(block)
+        received, begin = 0, time.perf_counter()
+        while count := connection.recv_into(block):
+            received += count
+        return received, time.perf_counter() - begin
+
+
+def _stream(
+    what: Literal["tcp_stream", "tcp_ring"], distribution: Distribution, senders: list[int], seconds: float
+) -> tuple[list[Transfer], list[str]]:
+    """Every rank of `senders` streams to the next one, all at once.
+
+    Gives what this rank received, if it did, and what went wrong anywhere: the same list on every rank.
+    """
+    rank, size = distribution.rank, distribution.size
+    with socket.create_server(("", 0)) as listener:
+        own = (addresses(), listener.getsockname()[1], secrets.token_bytes(16))
+        everyone = distribution.gather(own)
+        outgoing = incoming = None
+        problem = ""
+        try:
+            outgoing = connect(*everyone[(rank + 1) % size]) if rank in senders else None
+            incoming = accept(listener, own[2]) if (rank - 1) % size in senders else None
+        except OSError as error:
+            problem = f"{what}: rank {rank}: {error}"
+        found = [text for text in distribution.gather(problem) if text]
+        if found:
+            for connection in (outgoing, incoming):
+                if connection:
+                    connection.close()
+            return [], found
+    sender = threading.Thread(target=send, args=(outgoing, seconds))
+    if outgoing:
+        sender.start()
+    received: list[Transfer] = []
+    if incoming:
+        source = incoming.getpeername()[0]
+        try:
+            received = [Transfer(what, source, *receive(incoming))]
+        except OSError as error:
+            problem = f"{what}: rank {rank}, from {source}: {error}"
+    if outgoing:
+        sender.join()
+    return received, [text for text in distribution.gather(problem) if text]
+
+
+def first_between_hosts(hosts: list[str]) -> int:
+    """The first rank whose next one is on another host, 0 where all share one; `hosts` by rank."""
+    return next((rank for rank, host in enumerate(hosts) if host != hosts[(rank + 1) % len(hosts)]), 0)
+
+
+def measure(distribution: Distribution, seconds: float) -> tuple[list[Transfer], list[str]]:
+    """Measure the link, then the memory, each for `seconds`: what this rank received and copied, and what went wrong.
+
+    Every rank calls it. A link that cannot be measured (a firewall) costs its number, not the run.
+    """
+    first = first_between_hosts(distribution.gather(socket.gethostname()))
+    one, wrong = _stream("tcp_stream", distribution, [first], seconds)
+    ring, also_wrong = _stream("tcp_ring", distribution, list(range(distribution.size)), seconds)
+    distribution.barrier()
+    return [*one, *ring, memory_copy(seconds)], wrong + also_wrong

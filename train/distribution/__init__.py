@@ -1,0 +1,1 @@
+"""How ranks meet and exchange gradients. Nothing here knows of models."""

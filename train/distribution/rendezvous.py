@@ -1,0 +1,99 @@
+"""How ranks that Slurm's srun started find each other for Gloo, without an MPI plugin of Slurm's.
+
+Rank 0 runs Horovod's rendezvous server, as horovodrun does on the host where it is called, and writes where it listens
+into a file in a folder that all hosts see. What Horovod wants to be told of a rank's place, Slurm knows.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from train.config.schema import ConfigError
+from train.rank import placement
+
+_WAIT_S = 120.0
+_servers: list[Any] = []  # a server lives as long as its process
+_written: list[Path] = []
+
+
+def tasks_per_node(text: str) -> list[int]:
+    """SLURM_STEP_TASKS_PER_NODE as one number a node: "2(x3),1" -> 2, 2, 2, 1."""
+    found = re.findall(r"(\d+)(?:\(x(\d+)\))?", text)
+    return [int(tasks) for tasks, times in found for _ in range(int(times or 1))]
+
+
+def needed(variables: Mapping[str, str]) -> bool:
+    """Whether srun started this process, and nothing else told it how to meet the other ranks."""
+    told = ("HOROVOD_RANK", "OMPI_COMM_WORLD_RANK")
+    return "SLURM_STEP_NUM_TASKS" in variables and not any(name in variables for name in told)
+
+
+def place(variables: Mapping[str, str]) -> dict[str, str]:
+    """The variables that tell Horovod's Gloo which rank this is, from those of a Slurm step."""
+    nodes = tasks_per_node(variables["SLURM_STEP_TASKS_PER_NODE"])
+    node, local = int(variables["SLURM_NODEID"]), int(variables["SLURM_LOCALID"])
+    across = [number for number, tasks in enumerate(nodes) if tasks > local]  # nodes that have such a local rank
+    return {
+        "HOROVOD_RANK": variables["SLURM_PROCID"],
+        "HOROVOD_SIZE": variables["SLURM_STEP_NUM_TASKS"],
+        "HOROVOD_LOCAL_RANK": str(local),
+        "HOROVOD_LOCAL_SIZE": str(nodes[node]),
+        "HOROVOD_CROSS_RANK": str(across.index(node)),
+        "HOROVOD_CROSS_SIZE": str(len(across)),
+        "HOROVOD_HOSTNAME": variables["SLURMD_NODENAME"],
+        "HOROVOD_CONTROLLER": "gloo",
+        "HOROVOD_CPU_OPERATIONS": "gloo",
+    }
+
+
+def meet(folder: Path) -> None:
+    """Put all that Horovod's Gloo needs into this process's environment; call it before Horovod is imported.
+
+    folder: one that all hosts see. Raises ConfigError where what rank 0 leaves there does not come to be seen.
+    """
+    variables = os.environ
+    variables.update(place(variables))
+    step = [variables.get(f"SLURM_{name}", "0") for name in ("JOB_ID", "RESTART_COUNT", "STEP_ID")]
+    path = folder.resolve() / f".rendezvous-{'.'.join(step)}"
+    if variables["HOROVOD_RANK"] == "0":
+        peers = variables.get(placement.PEERS, variables.get("SLURM_SRUN_COMM_HOST", "")).split(",")
+        folder.mkdir(parents=True, exist_ok=True)
+        writing = path.with_suffix(".writing")
+        writing.write_text(f"{placement.address_towards(peers)} {_serve(variables)}")
+        writing.rename(path)
+        _written.append(path)
+    end = time.monotonic() + _WAIT_S
+    while not path.exists():
+        if time.monotonic() > end:
+            raise ConfigError(
+                f"{path}: rank 0 did not write this within {_WAIT_S:.0f} s: it died, or the folder is not one that all "
+                "hosts share; see rank 0's output, or give another folder: results=..."
+            )
+        time.sleep(0.1)
+    address, port = path.read_text().split()
+    variables["HOROVOD_GLOO_RENDEZVOUS_ADDR"], variables["HOROVOD_GLOO_RENDEZVOUS_PORT"] = address, port
+
+
+def clear() -> None:
+    """Remove what this process left for the others, once all have met."""
+    while _written:
+        _written.pop().unlink(missing_ok=True)
+
+
+def _serve(variables: Mapping[str, str]) -> int:
+    """Start Horovod's rendezvous server in a thread of this process; gives its port."""
+    from horovod.runner.common.util.hosts import HostInfo, get_host_assignments
+    from horovod.runner.http.http_server import RendezvousServer
+
+    nodes = tasks_per_node(variables["SLURM_STEP_TASKS_PER_NODE"])
+    plan = get_host_assignments([HostInfo(f"node{number}", tasks) for number, tasks in enumerate(nodes)], sum(nodes))
+    server = RendezvousServer()
+    port = server.start()
+    server.init(plan)
+    _servers.append(server)
+    return port

@@ -1,0 +1,219 @@
+"""Fixed CPU quotas for the nodes of a job, by Linux control groups: how they can be had here, and making them.
+
+As root in the kernel's own hierarchy, version 1 or 2; without root in a scope that systemd-run makes for the user and
+hands over to him (version 2 alone). The processes are moved from outside, so that it works through containers too.
+Kernel documentation: admin-guide/cgroup-v2.rst, scheduler/sched-bwc.rst.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from train.record.record import NodeQuota
+
+_LEAST_QUOTA_US = 4_000  # the kernel takes no less than 1,000; shorter slices would be mostly switching
+_LEAST_PERIOD_US = 20_000  # the kernel's 100,000 would make a short step wait for long
+_MOST_PERIOD_US = 1_000_000
+_SCOPE = ("systemd-run", "--user", "--scope", "--quiet", "--collect", "--property=Delegate=yes", "--")
+
+
+@dataclass(frozen=True)
+class Means:
+    """How quotas can be had here."""
+
+    version: int  # of the control groups
+    parent: Path | None  # the folder to make groups in; None: the scope that `prefix` starts the job in
+    prefix: tuple[str, ...] = ()  # of the command of every job
+
+    @property
+    def words(self) -> str:
+        """For records."""
+        return f"cgroup v{self.version}" + ("" if self.parent else ", systemd scope")
+
+
+def per_node(cores: int, largest_nodes: int, fraction: float) -> float:
+    """Cores' worth of time that each node gets: `fraction` of its share of the machine, the same at every point.
+
+    Where nodes outnumber cores and do not divide by them, the share is that of the most crowded core. 2 cores, 8
+    nodes, 0.8: 0.2.
+    """
+    share = cores // largest_nodes or 1 / math.ceil(largest_nodes / cores)
+    return round(fraction * share, 4)
+
+
+def period_us(cpus: float) -> int:
+    """The period of a quota in microseconds: short, but with time to work in it."""
+    return min(_MOST_PERIOD_US, max(_LEAST_PERIOD_US, math.ceil(_LEAST_QUOTA_US / cpus)))
+
+
+def settings(version: int, cpus: float | None) -> dict[str, str]:
+    """What to write into the files of a group, in this order; None: no limit."""
+    if cpus is None:
+        return {"cpu.max": "max"} if version == 2 else {"cpu.cfs_quota_us": "-1"}
+    period = period_us(cpus)
+    quota = round(cpus * period)
+    if version == 2:
+        return {"cpu.max": f"{quota} {period}"}
+    return {"cpu.cfs_period_us": str(period), "cpu.cfs_quota_us": str(quota)}
+
+
+def statistics(text: str) -> tuple[int, int, float]:
+    """Periods, throttled periods and seconds throttled, from the text of a group's cpu.stat of either version."""
+    values = {key: int(value) for key, value in (line.split() for line in text.splitlines())}
+    throttled_s = values["throttled_usec"] / 1e6 if "throttled_usec" in values else values["throttled_time"] / 1e9
+    return values["nr_periods"], values["nr_throttled"], throttled_s
+
+
+def hierarchies(mountinfo: str, own: str) -> list[tuple[int, Path]]:
+    """The folders in which root may make groups with CPU quotas, with the version: from two files of /proc/self.
+
+    Of version 1 this process's own group, of version 2 the top: a group with processes can have no limited children.
+    """
+    paths = {name: path for _, names, path in (line.split(":", 2) for line in own.splitlines()) for name in [names]}
+    found = []
+    for line in mountinfo.splitlines():
+        before, _, after = line.partition(" - ")
+        root, mount = before.split()[3:5]
+        kind, _, options = after.split()[:3]
+        if kind == "cgroup" and "cpu" in options.split(","):
+            mine = next((path for names, path in paths.items() if "cpu" in names.split(",")), "/")
+            inside = mine.removeprefix(root.rstrip("/")) if mine.startswith(root) else ""
+            found.append((1, Path(mount, inside.strip("/"))))
+        elif kind == "cgroup2":
+            found.append((2, Path(mount)))
+    return found
+
+
+def find() -> Means | str:
+    """How quotas can be had here, tried out; or why they cannot. Removes what launchers that were killed have left."""
+    if os.geteuid() == 0:
+        reasons = []
+        own = Path("/proc/self/cgroup"), Path("/proc/self/mountinfo")
+        if not all(path.exists() for path in own):
+            return "this system has no control groups (/proc/self/cgroup)"
+        for version, parent in hierarchies(own[1].read_text(), own[0].read_text()):
+            means = Means(version, parent)
+            try:
+                _try(means)
+                _sweep(means)
+                return means
+            except OSError as error:
+                reasons.append(f"{error.filename or parent}: {error.strerror}")
+        return "; ".join(reasons) or "no control groups with the cpu controller are mounted"
+    if not shutil.which("systemd-run"):
+        return "without root it takes systemd-run, which is not here"
+    means = Means(2, None, _SCOPE)
+    try:
+        _try(means)
+    except subprocess.CalledProcessError as error:
+        return f"systemd-run --user: {(error.stderr or b'').decode().strip() or 'failed'}"
+    except OSError as error:
+        return f"{error.filename}: {error.strerror}"
+    return means
+
+
+def _try(means: Means) -> None:
+    """Limit a process that sleeps. Raises OSError or CalledProcessError where that is not possible."""
+    if means.prefix:
+        subprocess.run([*means.prefix, "true"], check=True, capture_output=True, timeout=10)
+    sleeper = subprocess.Popen([*means.prefix, "sleep", "10"], stderr=subprocess.DEVNULL)
+    groups = Groups(means, f"kit{os.getpid()}-trial", 1)
+    try:
+        own, end = Path("/proc/self/cgroup").read_text(), time.monotonic() + 5
+        while means.prefix and Path(f"/proc/{sleeper.pid}/cgroup").read_text() == own and time.monotonic() < end:
+            time.sleep(0.01)  # until systemd-run has made its scope
+        groups.limit([[sleeper.pid]], sleeper.pid, 0.5)
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+        groups.remove()
+
+
+class Groups:
+    """One control group a node of one job. `limit` and `lift` raise OSError naming the file that refuses."""
+
+    def __init__(self, means: Means, name: str, nodes: int) -> None:
+        """Nothing is made before `limit`."""
+        self._means, self._nodes = means, nodes
+        self._base = means.parent / name if means.parent else None
+        self._cpus = 0.0
+
+    def _group(self, node: int) -> Path:
+        assert self._base is not None
+        return self._base / f"node{node}"
+
+    def _set(self, cpus: float | None) -> None:
+        for node in range(self._nodes):
+            for file, text in settings(self._means.version, cpus).items():
+                (self._group(node) / file).write_text(text)
+
+    def limit(self, pids_of_nodes: Sequence[Sequence[int]], job_pid: int, cpus: float) -> None:
+        """Put the processes of each node into a group of its own, then limit each to `cpus` cores' worth of time.
+
+        job_pid: the first process of the job.
+        """
+        self._cpus = cpus
+        if self._base is None:
+            own = Path(f"/proc/{job_pid}/cgroup").read_text().strip().rpartition(":")[2]
+            self._base = Path("/sys/fs/cgroup") / own.strip("/")
+        elif self._means.version == 2:
+            (self._base.parent / "cgroup.subtree_control").write_text("+cpu")
+        self._base.mkdir(exist_ok=True)
+        for node in range(self._nodes):
+            self._group(node).mkdir()
+        for node, pids in enumerate(pids_of_nodes):
+            for pid in pids:
+                (self._group(node) / "cgroup.procs").write_text(str(pid))
+        if self._means.version == 2:
+            # A group with processes of its own hands no controller down: the job's other processes go aside.
+            aside = self._base / "aside"
+            aside.mkdir(exist_ok=True)
+            for other in (self._base / "cgroup.procs").read_text().split():
+                (aside / "cgroup.procs").write_text(other)
+            (self._base / "cgroup.subtree_control").write_text("+cpu")
+        self._set(cpus)
+
+    def lift(self) -> list[NodeQuota]:
+        """End the limits; how often each node met its own."""
+        found = []
+        for node in range(self._nodes):
+            periods, throttled, seconds = statistics((self._group(node) / "cpu.stat").read_text())
+            found.append(
+                NodeQuota(node, self._cpus, period_us(self._cpus) / 1e6, periods, throttled, seconds, self._means.words)
+            )
+        self._set(None)
+        return found
+
+    def remove(self) -> None:
+        """Remove the groups, once their processes are gone: the kernel takes a moment to let go of the last."""
+        if self._base is None or not self._base.exists():
+            return
+        folders = [*(self._group(node) for node in range(self._nodes)), self._base / "aside"]
+        folders += [self._base] if self._means.parent else []  # a scope is removed by who made it
+        end = time.monotonic() + 5
+        for folder in folders:
+            while folder.exists():
+                try:
+                    folder.rmdir()
+                except OSError:
+                    if time.monotonic() > end:
+                        return  # what was measured counts; `find` of the next launcher removes it
+                    time.sleep(0.02)
+
+
+def _sweep(means: Means) -> None:
+    for base in means.parent.glob("kit[0-9]*-*") if means.parent else ():
+        pid = base.name.removeprefix("kit").partition("-")[0]
+        if not Path("/proc", pid).exists():
+            for folder in [*base.glob("*/"), base]:
+                try:
+                    folder.rmdir()
+                except OSError:
+                    continue

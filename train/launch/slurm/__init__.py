@@ -1,0 +1,1 @@
+"""Slurm: batch scripts, submission, what became of them."""

@@ -1,0 +1,1 @@
+"""From a job to the command that starts its processes."""

@@ -1,0 +1,1 @@
+"""Learning and measuring: steps, epochs, evaluation, checkpoints."""

@@ -1,0 +1,110 @@
+"""Checkpoints: after an epoch, all that training needs to go on from there.
+
+They stand beside the run's folder (`folders.checkpoints`), because the next launch of the same run has a new one, and
+the launcher removes them when the run is complete. Rank 0 writes and reads them; the others get all by broadcast.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import tensorflow as tf
+
+from train.loop.measure import Progress
+
+_KEPT = 2
+_HEAD = "head"
+_UNREADABLE = (
+    OSError,
+    EOFError,
+    KeyError,
+    ValueError,
+    RuntimeError,
+    zlib.error,
+    zipfile.BadZipFile,
+    msgspec.MsgspecError,
+)
+
+
+@dataclass(frozen=True)
+class _Head:
+    progress: Progress
+    fingerprint: str  # of the samples it was trained on
+
+
+_decoder = msgspec.json.Decoder(_Head)
+
+
+def save(folder: Path, progress: Progress, variables: Sequence[tf.Variable], fingerprint: str) -> None:
+    """Write the checkpoint of the last epoch that is done, whole or not at all; of those before, keep the newest.
+
+    Args:
+        folder: of this run's checkpoints; made where it is missing.
+        progress: at the end of an epoch.
+        variables: of model and optimizer, in an order that is the same in every launch.
+        fingerprint: of the samples (`Data.fingerprint`).
+
+    Raises OSError naming the file.
+    """
+    path = folder / f"epoch-{len(progress.epochs):05d}.npz"
+    temporary = path.with_suffix(".writing")
+    head = np.frombuffer(msgspec.json.encode(_Head(progress, fingerprint)), np.uint8)
+    try:
+        folder.mkdir(exist_ok=True)
+        with temporary.open("wb") as file:
+            np.savez(file, **{_HEAD: head}, **{str(n): variable.numpy() for n, variable in enumerate(variables)})
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        for older in _newest_first(folder)[_KEPT:]:
+            older.unlink()
+    except OSError as error:
+        raise OSError(error.errno, f"{error.strerror}; the checkpoint was not written", str(path)) from error
+
+
+def restore(folder: Path, variables: Sequence[tf.Variable], fingerprint: str) -> tuple[Progress, list[str]]:
+    """Set `variables` to the newest checkpoint that is whole: gives the progress, and what a reader must know.
+
+    From the beginning, with `variables` as they are, where there is none.
+    Raises OSError where the folder cannot be read.
+    """
+    notes = []
+    for path in _newest_first(folder):
+        try:
+            head, values = _read(path, len(variables))
+        except _UNREADABLE as error:
+            notes.append(f"{path}: damaged, not used: {error}")
+            continue
+        if head.fingerprint != fingerprint:
+            notes.append(f"{path}: of a run on other samples, not used")
+            continue
+        shapes = [value.shape for value in values]
+        if shapes != [tuple(variable.shape) for variable in variables]:
+            notes.append(f"{path}: of another model or optimizer, not used")
+            continue
+        for variable, value in zip(variables, values, strict=True):
+            variable.assign(value)
+        notes.append(
+            f"an earlier launch was interrupted: this one went on after its epoch {len(head.progress.epochs)}; "
+            "the phases, the times of steps and of the job are this launch's alone"
+        )
+        return head.progress, notes
+    return Progress(), notes
+
+
+def _newest_first(folder: Path) -> list[Path]:
+    return sorted(folder.glob("epoch-*.npz"), reverse=True)
+
+
+def _read(path: Path, count: int) -> tuple[_Head, list[np.ndarray]]:
+    """Everything in a checkpoint. Raises one of _UNREADABLE where it is not whole: the archive has checksums."""
+    with np.load(path, allow_pickle=False) as archive:
+        head = _decoder.decode(archive[_HEAD].tobytes())
+        return head, [archive[str(n)] for n in range(count)]

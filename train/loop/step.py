@@ -1,0 +1,147 @@
+"""One training step, one evaluation step: no input, no output."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import tensorflow as tf
+import tf_keras
+
+from train.config.schema import Optimizer as OptimizerSettings
+from train.config.schema import scaled_learning_rate
+from train.distribution.backends import Distribution
+
+TrainStep = Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor, tf.Tensor]]
+EvaluationStep = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor, tf.Tensor]]
+
+POLICIES = {"fp32": "float32", "bf16": "mixed_bfloat16", "fp16": "mixed_float16"}
+
+
+class WarmUp(tf_keras.optimizers.schedules.LearningRateSchedule):
+    """A learning rate that rises by the same amount at each of the first `steps` steps, and then stays.
+
+    It begins at rate / ranks, one rank's where it is scaled linearly: Goyal et al. 2017 (1706.02677), section 2.2.
+    Part of the compiled step: nothing is handed from the host.
+    """
+
+    def __init__(self, rate: float, ranks: int, steps: int) -> None:
+        """Keep the rate to reach, the ranks, and the number of steps to reach it in."""
+        self.rate, self.ranks, self.steps = rate, ranks, steps
+
+    def __call__(self, step: tf.Tensor) -> tf.Tensor:
+        """The learning rate of the step that follows `step` others."""
+        progress = tf.minimum(tf.cast(step, tf.float32) / self.steps, 1.0)
+        return self.rate / self.ranks * (1.0 + (self.ranks - 1) * progress)
+
+
+def make_optimizer(
+    settings: OptimizerSettings, ranks: int, precision: str, model: tf_keras.Model, steps_per_epoch: int | None
+) -> tf_keras.optimizers.Optimizer:
+    """The optimizer with its state for `model`; fp16 gradients would underflow: there the loss is scaled dynamically.
+
+    Weight decay is apart from the gradient (Loshchilov and Hutter 2019, 1711.05101), and spares what has one
+    dimension: biases, and the scales and shifts of normalisation (He et al. 2018, 1812.01187, section 3.1).
+    """
+    rate: float | WarmUp = scaled_learning_rate(settings.learning_rate, settings.learning_rate_scaling, ranks)
+    if settings.warm_up_epochs and ranks > 1:
+        assert steps_per_epoch is not None
+        rate = WarmUp(rate, ranks, max(1, round(settings.warm_up_epochs * steps_per_epoch)))
+    decay = settings.weight_decay or None
+    if settings.name == "sgd":
+        optimizer = tf_keras.optimizers.SGD(rate, momentum=settings.momentum, weight_decay=decay)
+    elif settings.name == "adadelta":
+        optimizer = tf_keras.optimizers.Adadelta(rate, rho=settings.momentum, weight_decay=decay)
+    else:
+        optimizer = tf_keras.optimizers.Adam(rate, beta_1=settings.momentum, weight_decay=decay)
+    optimizer.exclude_from_weight_decay([variable for variable in model.trainable_variables if len(variable.shape) < 2])
+    if precision == "fp16":
+        optimizer = tf_keras.mixed_precision.LossScaleOptimizer(optimizer)
+    optimizer.build(model.trainable_variables)
+    return optimizer
+
+
+class StampedTape(tf.GradientTape):
+    """A tape that notes when this rank's own gradients are there, before they are exchanged with the others'.
+
+    Only the step itself can tell: to the outside all ranks are as slow as the slowest. Where a GPU computes, the time
+    is that of the last kernel's launch, which says nothing.
+    """
+
+    computed_at: tf.Tensor  # seconds since the epoch, float64
+
+    def gradient(
+        self, target: tf.Tensor, sources: Sequence[tf.Variable], output_gradients: tf.Tensor | None = None
+    ) -> list[tf.Tensor]:
+        """The gradients of this rank. Horovod's tape is made a subclass of this one, and exchanges what it gives."""
+        gradients = super().gradient(target, sources, output_gradients)
+        with tf.control_dependencies(gradients):
+            self.computed_at = tf.timestamp()
+        return gradients
+
+
+def make_train_step(
+    model: tf_keras.Model,
+    optimizer: tf_keras.optimizers.Optimizer,
+    distribution: Distribution,
+    label_smoothing: float = 0.0,
+) -> TrainStep:
+    """A compiled step from images and labels to this rank's mean loss, its number of correct answers, and the time
+    when its own gradients were there, in seconds since the epoch: all scalars.
+
+    Applies the gradients of the whole job to `model`. With label smoothing s the target is 1 - s for the label and
+    s / classes for every class (Szegedy et al. 2015, 1512.00567, section 7); the loss that is given is the one without,
+    so that runs with and without can be compared.
+    """
+    cross_entropy = tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    scaled = isinstance(optimizer, tf_keras.mixed_precision.LossScaleOptimizer)
+
+    # AutoGraph has nothing to convert here, and spends 3 s of every first step on Horovod's and Keras' own code.
+    @tf.function(autograph=False)
+    def train_step(images: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        with StampedTape() as tape:
+            logits = model(images, training=True)  # (batch, classes), float32
+            loss = cross_entropy(labels, logits)
+            objective = loss
+            if label_smoothing:
+                to_all_classes = -tf.reduce_mean(tf.nn.log_softmax(logits))
+                objective = (1.0 - label_smoothing) * loss + label_smoothing * to_all_classes
+            objective = tf.add_n([objective, *model.losses]) if model.losses else objective
+            if scaled:
+                objective = optimizer.get_scaled_loss(objective)
+        joint = distribution.tape(tape)
+        gradients = joint.gradient(objective, model.trainable_variables)
+        if scaled:
+            gradients = optimizer.get_unscaled_gradients(gradients)
+        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
+        return loss, _correct(labels, logits, tf.ones_like(labels, tf.float32)), joint.computed_at
+
+    return train_step
+
+
+def make_evaluation_step(model: tf_keras.Model) -> EvaluationStep:
+    """A compiled step from images, labels and weights to sums, the answers, and the probabilities of these, (batch,).
+
+    The sums over the batch, shape (4,): loss, correct, weight, and the absolute error of the expected class: the mean
+    of the class numbers, weighted with the probabilities of the classes (Rothe et al. 2018, section 3.3).
+    """
+    cross_entropy = tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="none")
+
+    @tf.function(autograph=False)
+    def evaluation_step(
+        images: tf.Tensor, labels: tf.Tensor, weights: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        logits = model(images, training=False)  # (batch, classes), float32
+        losses = cross_entropy(labels, logits) * weights  # (batch,)
+        probabilities = tf.nn.softmax(logits)
+        expected = tf.linalg.matvec(probabilities, tf.range(logits.shape[-1], dtype=tf.float32))  # (batch,)
+        errors = tf.abs(expected - tf.cast(labels, tf.float32)) * weights
+        correct = _correct(labels, logits, weights)
+        sums = tf.stack([tf.reduce_sum(losses), correct, tf.reduce_sum(weights), tf.reduce_sum(errors)])
+        return sums, tf.argmax(logits, axis=-1, output_type=tf.int32), tf.reduce_max(probabilities, axis=-1)
+
+    return evaluation_step
+
+
+def _correct(labels: tf.Tensor, logits: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+    hits = tf.equal(tf.argmax(logits, axis=-1, output_type=tf.int32), tf.cast(labels, tf.int32))
+    return tf.reduce_sum(tf.cast(hits, tf.float32) * weights)

@@ -1,0 +1,113 @@
+"""Weights to start from: of ImageNet, as tf_keras.applications fetches and verifies them, or of a file."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from train.config.schema import PRETRAINED, Config, ConfigError
+from train.models import build
+
+if TYPE_CHECKING:
+    import tf_keras
+
+NONE, IMAGENET = "none", "imagenet"
+
+
+def _folder() -> Path:
+    """Where tf_keras keeps what it has fetched, and looks first."""
+    return Path("~/.keras/models").expanduser()
+
+
+def _imagenet(config: Config) -> tf_keras.Model:
+    """The network without its classifier, with the published weights. Raises ConfigError where they cannot be had."""
+    module, name = PRETRAINED[config.model.name]
+    application = getattr(importlib.import_module(f"tf_keras.applications.{module}"), name)
+    size = config.model.image_size
+    _folder().mkdir(parents=True, exist_ok=True)  # else tf_keras would take /tmp, which other hosts do not share
+    try:
+        return application(weights=IMAGENET, include_top=False, input_shape=(size, size, config.dataset.channels))
+    except Exception as error:  # tf_keras raises a bare Exception where it cannot fetch
+        url = re.search(r"https?://\S+[^\s:]", str(error))
+        if url is None:
+            raise ConfigError(
+                f"weights=imagenet: {error}. Remove what is damaged in {_folder()}, and try again"
+            ) from error
+        file = url[0].rpartition("/")[2]
+        raise ConfigError(
+            f"weights=imagenet: {url[0]} cannot be fetched ({str(error).rpartition('--')[2].strip()}). "
+            f"Fetch it elsewhere and put it at {_folder() / file}"
+        ) from error
+
+
+def _copy(source: tf_keras.Model, target: tf_keras.Model, what: str) -> None:
+    """Give `target` the weights of `source`, which has the same layers up to the classifier. Raises ConfigError."""
+    pairs = list(zip(source.weights, target.weights, strict=False))
+    if len(source.weights) > len(target.weights) or any(a.shape != b.shape for a, b in pairs):
+        raise ConfigError(f"weights={what}: its layers are not those of model={target.name}")
+    for a, b in pairs:
+        b.assign(a)
+
+
+def _file(config: Config) -> Path:
+    path = Path(config.weights).expanduser()
+    if not path.is_file():
+        raise ConfigError(
+            f"weights={config.weights}: no such file; allowed are none, imagenet ({', '.join(sorted(PRETRAINED))}), "
+            "and an HDF5 file of weights, as tf_keras' save_weights leaves it (.h5)"
+        )
+    return path
+
+
+def _read(path: Path, model: tf_keras.Model) -> None:
+    """Load a file of weights: of all of the model. Raises ConfigError where it is none, or of another model."""
+    try:
+        model.load_weights(path)
+    except Exception as error:  # h5py and tf_keras raise whatever the file leads them to
+        raise ConfigError(f"weights={path}: not the weights of model={model.name}: {error}") from error
+
+
+def start(model: tf_keras.Model, config: Config, *, load: bool) -> tf_keras.Model:
+    """The model that training starts from; the classifier of ImageNet is left out, its own one is fresh.
+
+    ImageNet's weights expect what their authors fed them: the images, 0 to 1, are brought to that range and order of
+    colours by tf_keras' preprocess_input, as part of the model. A file's weights are taken as this kit trained them.
+
+    load: False where the values come from another rank.
+    Raises ConfigError where the weights cannot be had, or belong to another model.
+    """
+    import tf_keras
+
+    if config.weights == NONE:
+        return model
+    if config.weights != IMAGENET:
+        if load:
+            _read(_file(config), model)
+        return model
+    if load:
+        _copy(_imagenet(config), model, IMAGENET)
+    module = importlib.import_module(f"tf_keras.applications.{PRETRAINED[config.model.name][0]}")
+    images = tf_keras.layers.Input(model.input.shape[1:])
+    prepared = tf_keras.layers.Lambda(
+        lambda pixels: module.preprocess_input(255.0 * pixels), name="preprocess", dtype="float32"
+    )(images)
+    return tf_keras.Model(images, model(prepared), name=config.model.name)
+
+
+def describe(config: Config) -> str:
+    """What the weights are, for the record."""
+    if config.weights == IMAGENET:
+        return "starts from the weights of ImageNet that tf_keras.applications verified; the classifier is fresh"
+    path = _file(config)
+    with path.open("rb") as file:
+        return f"starts from the weights in {path}, sha256 {hashlib.file_digest(file, 'sha256').hexdigest()}"
+
+
+def find(config: Config) -> str:
+    """Fetch the weights, once for all ranks, and see that they fit; what they are. Raises ConfigError."""
+    dataset, model = config.dataset, config.model
+    start(build(model.name, model.image_size, dataset.channels, dataset.classes), config, load=True)
+    return describe(config)

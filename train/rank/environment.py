@@ -1,0 +1,157 @@
+"""What a run was made with: the machine, the versions, the variables. Read once per job, outside every timed phase."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.metadata
+import os
+import platform
+import re
+import shutil
+import socket
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from train.config.schema import ConfigError
+from train.record.record import Environment, Host
+
+_PREFIXES = ("HOROVOD_", "TF_", "OMP_", "OMPI_", "MV2_", "NCCL_", "SLURM_", "CUDA_", "KMP_", "MALLOC_")
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
+_PACKAGES = ("tensorflow", "tensorflow-cpu", "tf_keras", "horovod", "numpy", "hydra-core", "wandb", "nvidia-nccl-cu12")
+
+_BUILT_FROM = Path(__file__).resolve().parents[2] / "containers/commit"  # "<commit>" or "<commit> changed"
+
+
+def _output(*command: str) -> str | None:
+    """What a command prints, or None where it is not there or fails."""
+    if not shutil.which(command[0]):
+        return None
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, cwd=Path(__file__).parent)
+    except (OSError, subprocess.TimeoutExpired):
+        return None  # a measurement must not fail because a tool that describes the machine hangs
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def cpu_model() -> str:
+    """The processor's name as Linux gives it."""
+    cpuinfo = Path("/proc/cpuinfo")
+    found = re.search(r"model name\s*:\s*(.+)", cpuinfo.read_text()) if cpuinfo.exists() else None
+    return found[1].strip() if found else platform.machine()
+
+
+def memory_bytes() -> int:
+    """The memory of this machine."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def gpus() -> list[str]:
+    """The NVIDIA GPUs of this machine, by name."""
+    return (_output("nvidia-smi", "--query-gpu=name", "--format=csv,noheader") or "").splitlines()
+
+
+def host(usable_cores: int) -> Host:
+    """This machine, with the number of its cores that the job may use."""
+    return Host(
+        host=socket.gethostname(),
+        cpu_model=cpu_model(),
+        cores=usable_cores,
+        memory_bytes=memory_bytes(),
+        kernel=platform.release(),
+        gpus=gpus(),
+    )
+
+
+def versions() -> dict[str, str]:
+    """The versions of Python and of the packages that can change a measurement, where installed."""
+    found = {"python": platform.python_version()}
+    for package in _PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def horovod_built_with() -> list[str]:
+    """The controllers and operations that Horovod was compiled with."""
+    import horovod.tensorflow as hvd
+
+    built = {"mpi": hvd.mpi_built(), "gloo": hvd.gloo_built(), "nccl": bool(hvd.nccl_built()), "cuda": hvd.cuda_built()}
+    return sorted(name for name, there in built.items() if there)
+
+
+@dataclass(frozen=True)
+class MpiLibrary:
+    """An MPI library in this process."""
+
+    path: Path  # with links followed
+    version: str  # by its own words
+
+
+def mpi_library() -> MpiLibrary | None:
+    """The MPI library that this process has loaded, whichever Horovod was built with; None where there is none."""
+    found = re.search(r"(/\S*/libmpi(?:ch)?\.so\S*)", Path("/proc/self/maps").read_text())
+    if not found:
+        return None
+    text, length = ctypes.create_string_buffer(8192), ctypes.c_int()  # MPICH's limit; Open MPI's is 256
+    ctypes.CDLL(found[1]).MPI_Get_library_version(text, ctypes.byref(length))  # may be called before MPI_Init
+    first = text.value.decode(errors="replace").splitlines()[0]
+    return MpiLibrary(Path(found[1]).resolve(), " ".join(first.partition(",")[0].split()))
+
+
+def check_mpi(mpi_home: str | None) -> None:
+    """Raise ConfigError where a host's MPI was to be used, and this process has loaded another."""
+    library = mpi_library()
+    if mpi_home and not (library and library.path.is_relative_to(Path(mpi_home).resolve())):
+        loaded = f"{library.version} in {library.path}" if library else "none"
+        raise ConfigError(
+            f"container.mpi_home={mpi_home}: the MPI library that was loaded is {loaded}. Give the folder above the "
+            "lib/ that holds a libmpi.so of the soname that Horovod in the image was built with (mvapich2: "
+            "libmpi.so.12, cpu and cuda: libmpi.so.40); one of another soname is silently left aside"
+        )
+
+
+def git_state() -> tuple[str | None, bool | None]:
+    """The commit of the kit's code, and whether the tree differs from it; None, None outside a checkout.
+
+    An image has no git: there a launcher tells it, or the file that the image's build left beside the code.
+    """
+    if told := os.environ.get("KIT_GIT_COMMIT"):
+        return told, {"0": False, "1": True}.get(os.environ.get("KIT_GIT_DIRTY", ""))
+    commit = _output("git", "rev-parse", "HEAD")
+    if commit is None and _BUILT_FROM.exists():
+        commit, _, changed = _BUILT_FROM.read_text().strip().partition(" ")
+        return commit, changed != ""
+    if commit is None:
+        return None, None
+    return commit, bool(_output("git", "status", "--porcelain"))
+
+
+def variables() -> dict[str, str]:
+    """The environment variables that can change a measurement; those that look like secrets are left out."""
+    return {
+        name: value
+        for name, value in sorted(os.environ.items())
+        if name.startswith(_PREFIXES) and not _SECRET.search(name)
+    }
+
+
+def collect(hosts: list[Host]) -> Environment:
+    """Everything of the above, for the hosts of the job."""
+    commit, dirty = git_state()
+    library = mpi_library()
+    return Environment(
+        hosts=hosts,
+        versions=versions(),
+        horovod_built_with=horovod_built_with(),
+        mpi=library.version if library else None,
+        mpi_library=str(library.path) if library else None,
+        nccl=versions().get("nvidia-nccl-cu12"),
+        image=os.environ.get("KIT_IMAGE") or os.environ.get("SINGULARITY_CONTAINER"),
+        image_digest=os.environ.get("KIT_IMAGE_DIGEST") or None,
+        git_commit=commit,
+        git_dirty=dirty,
+        variables=variables(),
+    )

@@ -1,0 +1,97 @@
+"""What a dataset's folder holds: what is there, missing or damaged, and what differs from the published counts.
+
+Decodes every sample once, which training leaves to its first epoch:
+
+    python -m train.tools.data_check dataset=cifar10 dataset.data_dir=/data/cifar10
+
+The exit status is 0 where all that was found can be read, 1 where something is damaged, 2 where it cannot be used.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from train.config.compose import load
+from train.config.schema import Config, ConfigError
+from train.datasets import DATASETS
+from train.input import reader
+from train.rank import placement
+from train.tools import command
+
+_SIZE = 32  # pixels: decoding reads a file to its end whatever the size, and a small one costs less
+_CHUNK = 4096  # samples between two messages at most
+_MESSAGE_EVERY_S = 5.0
+
+
+def facts(found: list[reader.Fact]) -> list[str]:
+    """A table: what was counted, and what is published."""
+    rows = [("", "found", "published", "")]
+    for fact in found:
+        published = f"{fact.published:,}" if fact.published is not None else ""
+        differs = "" if fact.published in (None, fact.found) else "differs"
+        rows.append((fact.name, f"{fact.found:,}", published, differs))
+    width = max(len(row[0]) for row in rows)
+    return [f"{name:<{width}}  {count:>10}  {published:>10}  {rest}".rstrip() for name, count, published, rest in rows]
+
+
+def unreadable(part: reader.Part) -> Iterator[str]:
+    """Decode every sample of a part on all cores; the name of each one that fails, and why, in their order."""
+    import tensorflow as tf
+
+    from train.input import augment
+
+    tf.get_logger().setLevel("ERROR")  # it warns that samples of many sizes are traced anew, which is so
+    numbers = np.full(len(augment.DRAWS), 0.5, np.float32)
+    decode = tf.function(part.load, autograph=False)
+
+    def failure(position: int) -> str | None:
+        try:
+            decode(tf.constant(position, tf.int64), tf.constant(numbers))
+            return None
+        except (tf.errors.OpError, UnicodeDecodeError):  # the whole graph's: once more, for the image's own message
+            return f"{part.name(position)}: {reader.failure(part, position, numbers)}"
+
+    said = time.monotonic()
+    with ThreadPoolExecutor(len(placement.usable_cores())) as pool:
+        for begin in range(0, part.samples, _CHUNK):
+            end = min(begin + _CHUNK, part.samples)
+            yield from (found for found in pool.map(failure, range(begin, end)) if found)
+            if time.monotonic() - said > _MESSAGE_EVERY_S:
+                said = time.monotonic()
+                print(f"decoded {end:,} of {part.samples:,}", file=sys.stderr)
+
+
+def check(config: Config) -> int:
+    """Print what the folder holds; how many samples are damaged. Raises ConfigError where it cannot be used."""
+    if not config.dataset.files:
+        raise ConfigError(f"dataset={config.dataset.name}: it is read from no folder, so there is nothing to check")
+    opened = DATASETS[config.dataset.name](config, 0)
+    assert isinstance(opened, reader.Reader)
+    parts = opened.parts
+    print(f"{config.dataset.name} in {config.dataset.data_dir}")
+    print("\n".join(["", *facts(parts.facts), ""]))
+    for note in parts.notes:
+        print(note)
+    damaged = parts.damaged
+    for name, part in (("training", parts.training), ("validation", parts.validation)):
+        for failure in unreadable(part):
+            damaged += 1
+            print(f"cannot be decoded: {name} sample {failure}")
+    total = parts.training.samples + parts.validation.samples
+    print(f"{total:,} samples looked at, {damaged:,} missing or damaged")
+    return damaged
+
+
+def run(overrides: list[str]) -> int:
+    """Check the dataset that the overrides name: 1 where something is damaged."""
+    one_rank = ["nodes=1", "ranks_per_node=1", "batch_per_rank=1", f"model.image_size={_SIZE}"]
+    return 1 if check(load([*one_rank, *overrides])) else 0
+
+
+if __name__ == "__main__":
+    command.main("train.tools.data_check", __doc__, "as dataset=cifar10 dataset.data_dir=/data/cifar10", run)

@@ -1,0 +1,267 @@
+"""Is the input the limit? Images/s of one core: decoding alone, with resizing, the whole pipeline, and the model's.
+
+    python -m train.tools.input_bench model=resnet50 dataset=fruit dataset.data_dir=/data/fruit
+
+Without a dataset it makes photographs of its own (JPEGs of 500 x 375 pixels, about the mean of ImageNet) and varies
+them as ImageNet's are: random parts and flips. Everything runs on one core, arm after arm, round after round, so that a
+slow drift of the machine falls on all alike. Rates are images per second of CPU time, which other programs on that core
+do not take away; beside them the whole pipeline by the clock on the wall, in which it may also wait for the files.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from train.config.compose import load, resolved
+from train.config.schema import Config, ConfigError
+from train.rank import placement
+from train.tools import command
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from train.input.reader import Reader
+
+ROUNDS = 5
+AIM = 0.8  # of decoding and resizing alone, what the whole pipeline should reach on one core
+_IMAGES = 768  # of a dataset at most
+_STEPS = 1  # of the model, timed, in a round
+_MADE = (375, 500)  # height, width of the photographs that are made
+_CLASSES = ("freshapples", "freshbanana", "freshoranges", "rottenapples", "rottenbanana", "rottenoranges")
+_AS_IMAGENET = [  # the photographs lie in the fruit set's folders, and are varied as conf/dataset/imagenet.yaml says
+    "dataset.augmentation.flip=true",
+    "dataset.augmentation.crop_area_fraction=0.08",
+    "dataset.augmentation.zoom_in_fraction=0",
+    "dataset.augmentation.shift_fraction=0",
+]
+
+DECODE, RESIZE, SCALED, AUGMENT, PIPELINE, MODEL = (
+    "decode, full size",
+    "decode, full size + resize",
+    "decode to size + resize",
+    "decode to size + resize + augment",
+    "whole pipeline, from files",
+    "training step",
+)
+WALL = "whole pipeline, by the wall clock"
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Images/s of one core, or of the GPU for the training step: one number a round."""
+
+    images_per_s: dict[str, list[float]]
+
+    def median(self, arm: str) -> float:
+        """The middle of the rounds."""
+        return statistics.median(self.images_per_s[arm])
+
+    def ratio(self, arm: str, to: str) -> float:
+        """The middle of the ratios of each round's neighbours."""
+        pairs = zip(self.images_per_s[arm], self.images_per_s[to], strict=True)
+        return statistics.median(one / other for one, other in pairs)
+
+
+def make_photographs(folder: Path, count: int) -> None:
+    """`count` JPEGs in the fruit set's layout: colours and grain of several sizes, from a fixed seed."""
+    import numpy as np
+    import tensorflow as tf
+
+    random = np.random.default_rng(0)
+    height, width = _MADE
+    for number in range(count):
+        layers = [
+            amplitude * tf.image.resize(random.uniform(-1, 1, (height // grain + 1, width // grain + 1, 3)), _MADE)
+            for grain, amplitude in ((128, 90.0), (32, 45.0), (8, 25.0), (2, 12.0))
+        ]
+        pixels = tf.cast(tf.clip_by_value(128.0 + tf.add_n(layers), 0, 255), tf.uint8)
+        for part in ("train", "test") if number < len(_CLASSES) else ("train",):
+            path = folder / part / _CLASSES[number % len(_CLASSES)] / f"{number}.jpg"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(tf.io.encode_jpeg(pixels, quality=92).numpy())
+
+
+def _rate(batches: Iterable[object], images: int, clock: Callable[[], float] = time.process_time) -> float:
+    begin = clock()
+    for _ in batches:
+        pass
+    return images / (clock() - begin)
+
+
+def _mapped(values: tuple[object, ...], each: Callable[..., tf.Tensor]) -> tf.data.Dataset:
+    """`each` over the values, on one thread: the least that a pipeline can be."""
+    import tensorflow as tf
+
+    options = tf.data.Options()
+    options.threading.private_threadpool_size = 1
+    return tf.data.Dataset.from_tensor_slices(values).map(each).with_options(options)
+
+
+def arms(config: Config, data: Reader) -> dict[str, Callable[[], float]]:
+    """What is measured of the input, by name; each gives its images/s once."""
+    import numpy as np
+    import tensorflow as tf
+
+    from train.input import augment, decode
+
+    size, channels, batch = config.model.image_size, config.dataset.channels, data.batch_per_rank
+    images = data.steps_per_epoch * batch
+    epochs = itertools.count()
+    found: dict[str, Callable[[], float]] = {}
+    part = data.parts.training
+    if part.encoded is not None:
+        held = tf.constant([part.encoded(tf.constant(position)).numpy() for position in range(images)])
+        drawn = augment.draws(images, config.seed, 0)
+        make = decode.decoder(config, training=True)
+        settings = config.dataset.augmentation
+
+        def plain(encoded: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
+            return tf.io.decode_image(encoded, channels=channels, expand_animations=False)
+
+        def resized(encoded: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
+            return tf.image.resize(plain(encoded, numbers), (size, size))
+
+        def augmented(encoded: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
+            pixels = make(encoded, numbers)
+            return augment.augment(pixels, numbers, settings) if settings else pixels
+
+        values = (held, drawn)
+        for name, dataset in (
+            (DECODE, _mapped(values, plain)),
+            (RESIZE, _mapped(values, resized).batch(batch)),
+            (SCALED, _mapped(values, make).batch(batch)),
+            (AUGMENT, _mapped(values, augmented).batch(batch)),
+        ):
+            found[name] = lambda dataset=dataset: _rate(dataset, images)  # type: ignore[misc]
+    else:
+        in_memory = np.arange(images)
+        zeros = tf.zeros(len(augment.DRAWS))
+        resize = _mapped(
+            (in_memory,), lambda position: tf.image.resize(part.load(position, zeros)[0], (size, size))
+        ).batch(batch)
+        found[RESIZE] = lambda: _rate(resize, images)
+    found[PIPELINE] = lambda: _rate(data.training(next(epochs)), images)
+    found[WALL] = lambda: _rate(data.training(next(epochs)), images, time.perf_counter)
+    return found
+
+
+def training_step(config: Config) -> Callable[[], float]:
+    """The model's training step on images that lie ready; gives its images/s once."""
+    import tensorflow as tf
+
+    from train.datasets.synthetic import Synthetic
+    from train.distribution import backends
+    from train.loop import step
+    from train.models import build
+
+    model = build(config.model.name, config.model.image_size, config.dataset.channels, config.dataset.classes)
+    optimizer = step.make_optimizer(config.optimizer, 1, config.precision, model, 1)
+    train_step = step.make_train_step(model, optimizer, backends.join(config), config.optimizer.label_smoothing)
+    ready = next(Synthetic(config, 0).training(0))
+    train_step(*ready)
+    batch = config.batch_per_rank or 0
+    clock = time.perf_counter if config.device == "gpu" else time.process_time
+
+    def once() -> float:
+        tf.test.experimental.sync_devices()
+        begin = clock()
+        for _ in range(_STEPS):
+            train_step(*ready)
+        tf.test.experimental.sync_devices()
+        return _STEPS * batch / (clock() - begin)
+
+    return once
+
+
+def table(rates: Rates, device: str) -> list[str]:
+    """What was measured, in lines for people."""
+    reference = SCALED if SCALED in rates.images_per_s else RESIZE
+    lines = [f"{'':36}{'images/s':>10}{'least':>10}{'most':>10}{'of ' + reference:>30}"]
+    for arm, values in rates.images_per_s.items():
+        share = f"{rates.ratio(arm, reference):.2f}" if arm != MODEL else ""
+        row = f"{arm:36}{statistics.median(values):10.1f}{min(values):10.1f}{max(values):10.1f}{share:>30}"
+        lines.append(row.rstrip())
+    reached = rates.ratio(PIPELINE, reference)
+    lines.append("")
+    verdict = "reached" if reached >= AIM else "not reached"
+    lines.append(f"The whole pipeline has {reached:.2f} of {reference}; the aim of {AIM} is {verdict}.")
+    cores = rates.median(MODEL) / rates.median(PIPELINE)
+    needed = f"{cores:.2f}" if cores >= 0.1 else f"{cores:.1g}"
+    what = "a GPU" if device == "gpu" else "a core that trains"
+    lines.append(f"The training step takes {rates.median(MODEL):.1f} images/s: {what} needs {needed} cores of input.")
+    if cores >= 1:
+        lines.append("With fewer, the input is the limit: a faster device would not train faster.")
+    return lines
+
+
+def measure(config: Config) -> Rates:
+    """All arms, interleaved over the rounds, after one round that does not count."""
+    from train.datasets import DATASETS
+    from train.input.reader import Reader
+
+    data = DATASETS[config.dataset.name](config, 0)
+    if not isinstance(data, Reader):
+        raise ConfigError(f"dataset={config.dataset.name}: it has no input to measure; give one that is read")
+    found = {**arms(config, data), MODEL: training_step(config)}
+    rates: dict[str, list[float]] = {name: [] for name in found}
+    for round_ in range(1 + ROUNDS):
+        for name, once in found.items():
+            rate = once()
+            if round_:
+                rates[name].append(rate)
+        print(f"round {round_} of {ROUNDS}", file=sys.stderr)
+    return Rates(rates)
+
+
+def run(overrides: list[str]) -> int:
+    """Measure on one core, print the table, and write it with how it was made."""
+    placement.bind(placement.usable_cores()[-1:])
+    import tensorflow as tf
+
+    from train.rank import environment
+    from train.record.record import write_atomically
+
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    one_core = ["nodes=1", "ranks_per_node=1", "distribution=none", "threads_per_rank=1"]
+    with tempfile.TemporaryDirectory() as folder:
+        if not any(item.startswith("dataset=") for item in overrides):
+            print(f"no dataset given: makes {_IMAGES} photographs of its own", file=sys.stderr)
+            make_photographs(Path(folder), _IMAGES)
+            overrides = ["dataset=fruit", f"dataset.data_dir={folder}", *_AS_IMAGENET, *overrides]
+        samples = (
+            [] if any("training_samples" in item for item in overrides) else [f"dataset.training_samples={_IMAGES}"]
+        )
+        config = load([*one_core, *overrides, *samples])
+        rates = measure(config)
+    print("\n".join(table(rates, config.device)))
+    path = Path(config.results) / "input_bench" / f"{config.dataset.name}-{config.model.name}-{config.device}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    content = {
+        "images_per_s": rates.images_per_s,
+        "config": resolved(config),
+        "host": asdict(environment.host(1)),
+        "measured_at": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+    }
+    write_atomically(path, json.dumps(content, indent=1).encode())
+    print(f"\n{path}")
+    return 0
+
+
+if __name__ == "__main__":
+    command.main(
+        "train.tools.input_bench",
+        __doc__,
+        "as model=resnet50 dataset=fruit dataset.data_dir=/data/fruit",
+        run,
+        gpu=True,
+    )

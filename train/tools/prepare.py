@@ -1,0 +1,44 @@
+"""What must be there before ranks start: a dataset that can be read and is large enough, and pretrained weights.
+
+`python -m train.launch` runs it once for an experiment, in a process of its own because it loads TensorFlow:
+
+    python -m train.tools.prepare dataset=fruit dataset.data_dir=/data/fruit nodes=2 weights=imagenet
+
+Prints what was found. The exit status is 0, or 2 where the ranks would fail; why stands on standard error.
+"""
+
+from __future__ import annotations
+
+from train.config.compose import load
+from train.config.schema import Config
+from train.datasets import DATASETS
+from train.input.reader import Reader
+from train.loop import weights
+from train.tools import command
+
+
+def prepare(config: Config) -> list[str]:
+    """Look for all that the ranks of a run read; what was found, in words. Raises ConfigError where they would fail."""
+    found = []
+    if config.dataset.files:
+        opened = DATASETS[config.dataset.name](config, 0)
+        assert isinstance(opened, Reader)
+        parts = opened.parts
+        found = [
+            f"{config.dataset.name} in {config.dataset.data_dir}: {parts.training.samples:,} training and "
+            f"{parts.validation.samples:,} validation samples",
+            *parts.notes,
+        ]
+    if config.weights != weights.NONE:
+        found.append(weights.find(config))
+    return found
+
+
+def run(overrides: list[str]) -> int:
+    """Prepare for the run that the overrides name, and print what was found."""
+    print("\n".join(prepare(load(overrides))))
+    return 0
+
+
+if __name__ == "__main__":
+    command.main("train.tools.prepare", __doc__, "Hydra overrides, as those of python -m train", run)
