@@ -159,7 +159,7 @@ sif: ## build images/kit-cpu.sif with singularity only (VARIANT=; FROM_OCI=1: fr
 .PHONY: test-images
 test-images: SET := launch
 test-images: setup ## build all images, test what each is for, and print a table of results (VARIANT=: only that one, without building)
-	@$(KIT) containers/prove.py $(if $(VARIANT),--built $(VARIANT))
+	@$(KIT) containers/verify.py $(if $(VARIANT),--built $(VARIANT))
 
 ##@ Check
 
