@@ -168,8 +168,8 @@ dev:
 	@$(PYTHON) requirements/install.py $(PACKAGES) $(VENV) --dev
 
 .PHONY: lint
-lint: dev ## check format, style and types
-	@$(VENV)/bin/ruff format --check . && $(VENV)/bin/ruff check . && $(VENV)/bin/mypy
+lint: dev ## check format, style, types, and which package imports which
+	@$(VENV)/bin/ruff format --check . && $(VENV)/bin/ruff check . && $(VENV)/bin/mypy && $(VENV)/bin/lint-imports
 
 .PHONY: format
 format: dev ## format the code
