@@ -21,7 +21,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from train.config.compose import load, resolved
+from train.config.compose import load
+from train.config.identity import resolved
 from train.config.schema import Config, ConfigError
 from train.rank import placement
 from train.tools import command
