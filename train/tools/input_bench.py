@@ -25,7 +25,7 @@ from train.config.compose import load
 from train.config.identity import resolved
 from train.config.schema import Config, ConfigError
 from train.rank import placement
-from train.tools import command
+from train.tools import tensorflow_command
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -259,7 +259,7 @@ def run(overrides: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    command.main(
+    tensorflow_command.main(
         "train.tools.input_bench",
         __doc__,
         "as model=resnet50 dataset=fruit dataset.data_dir=/data/fruit",
