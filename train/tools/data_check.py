@@ -78,7 +78,7 @@ def check(config: Config) -> int:
     print("\n".join(["", *facts(parts.facts), ""]))
     for note in parts.notes:
         print(note)
-    damaged = parts.damaged
+    damaged = parts.training.damaged + parts.validation.damaged
     for name, part in (("training", parts.training), ("validation", parts.validation)):
         for failure in unreadable(part):
             damaged += 1
