@@ -180,11 +180,10 @@ class Reader:
 
     def training(self, epoch: int, used: int = 0) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
         """This rank's augmented batches of an epoch, after the first `used` samples of all ranks together."""
-        config, samples, ranks = self._config, self.parts.training.samples, self._ranks
-        chosen = sharding.training_indices(
-            samples, self.batch_per_rank * ranks, ranks, self._rank, config.seed, epoch, used
-        )
-        drawn = augment.draws(samples, config.seed, epoch)[chosen]
+        seed, samples = self._config.seed, self.parts.training.samples
+        left = sharding.epoch_order(samples, seed, epoch)[used:]
+        chosen = sharding.training_indices(left, self.batch_per_rank, self._ranks, self._rank)
+        drawn = augment.draws(samples, seed, epoch)[chosen]
         for images, labels, _ in self._batches("training", chosen, drawn, np.ones(len(chosen), np.float32)):
             yield images, labels
 
