@@ -5,7 +5,7 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
-from train.config.compose import config_hash, point_name, resolved
+from train.config.identity import config_hash, point_name, resolved
 from train.config.schema import Config, ConfigError
 from train.rank import placement
 from train.record import parts, paths, predictions

@@ -35,7 +35,7 @@ def fitting(sizes_bytes: Sequence[int], free_bytes: int) -> list[int]:
 
 def timed_count(one_s: float, sweep: AllreduceSweep) -> int:
     """How many allreduces to time where one takes `one_s`: what fits into the time, within the sweep's bounds."""
-    return max(sweep.least_timed, min(sweep.most_timed, int(sweep.time_per_size_s / one_s)))
+    return max(sweep.min_timed, min(sweep.max_timed, int(sweep.time_per_size_s / one_s)))
 
 
 def make_message(size_bytes: int, rank: int) -> tf.Tensor:

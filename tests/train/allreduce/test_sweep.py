@@ -14,7 +14,7 @@ SWEEP = ["experiment=allreduce_bench", "nodes=2", "allreduce_sweep.smallest_byte
 
 @pytest.fixture(scope="module")
 def sweep():
-    small = ["allreduce_sweep.largest_bytes=4096", "allreduce_sweep.probe_s=0.01", "allreduce_sweep.most_timed=6"]
+    small = ["allreduce_sweep.largest_bytes=4096", "allreduce_sweep.probe_s=0.01", "allreduce_sweep.max_timed=6"]
     return load([*SWEEP, *small]).allreduce_sweep
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig
 
-from train.config.compose import compose_config, config_hash, load, parse, point_name
+from train.config.compose import compose_config, load, parse
+from train.config.identity import config_hash, point_name
 from train.config.schema import REMOTE, Config, ConfigError, DoesNotDivide
 from train.launch.emulate import cgroups
 from train.rank import placement

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from train.config.compose import config_hash, resolved
+from train.config.identity import config_hash, resolved
 from train.config.schema import REMOTE
 from train.launch.emulate import cgroups, networks
 from train.launch.emulate.enforcement import Hold

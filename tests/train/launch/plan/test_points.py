@@ -151,7 +151,8 @@ def test_quick_is_small(experiment):
 @pytest.mark.slow
 @pytest.mark.parametrize("experiment", choices("experiment"))
 def test_the_overrides_of_a_point_compose_it_again(experiment):
-    from train.config.compose import config_hash, load
+    from train.config.compose import load
+    from train.config.identity import config_hash
 
     for point in expand([f"experiment={experiment}", "dataset.data_dir=/data"], 2, no_quotas=None)[-2:]:
         assert config_hash(load(list(point.overrides))) == config_hash(point.config)
