@@ -16,6 +16,7 @@ from train.distribution import rendezvous
 from train.distribution.protocol import Distribution
 from train.distribution.single import Single
 from train.rank import placement
+from train.record import protocol
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -34,7 +35,7 @@ def prepare(config: Config, meeting: Path) -> None:
         if config.distribution.elastic:  # where these are set, Horovod 0.28.1 crashes when ranks meet a second time
             del os.environ[name]
     # A launcher that knows the hosts names them: each of them may call the interface between them by another name.
-    peers = os.environ.get(placement.PEERS)
+    peers = os.environ.get(protocol.PEERS)
     if config.distribution.controller == "gloo" and rendezvous.needed(os.environ):
         rendezvous.meet(meeting)
         peers = peers or os.environ.get("SLURM_SRUN_COMM_HOST")

@@ -15,6 +15,7 @@ from typing import Any
 
 from train.config.schema import ConfigError
 from train.rank import placement
+from train.record import protocol
 
 _WAIT_S = 120.0
 _servers: list[Any] = []  # a server lives as long as its process
@@ -61,7 +62,7 @@ def meet(folder: Path) -> None:
     step = [variables.get(f"SLURM_{name}", "0") for name in ("JOB_ID", "RESTART_COUNT", "STEP_ID")]
     path = folder.resolve() / f".rendezvous-{'.'.join(step)}"
     if variables["HOROVOD_RANK"] == "0":
-        peers = variables.get(placement.PEERS, variables.get("SLURM_SRUN_COMM_HOST", "")).split(",")
+        peers = variables.get(protocol.PEERS, variables.get("SLURM_SRUN_COMM_HOST", "")).split(",")
         folder.mkdir(parents=True, exist_ok=True)
         writing = path.with_suffix(".writing")
         writing.write_text(f"{placement.address_towards(peers)} {_serve(variables)}")
