@@ -18,6 +18,7 @@ MEET_WITHIN_S = 120  # ranks that come late are still importing TensorFlow
 LOST_AFTER_S = 10  # a rank that is silent for so long during an exchange is lost
 
 State = ObjectState  # what is committed: it must be able to save, restore and sync itself
+S = TypeVar("S")  # a State
 Result = TypeVar("Result")
 
 
@@ -48,14 +49,14 @@ class ElasticHorovod(Horovod):
         with self.exchanges():
             return broadcast_object(value)
 
-    def run(self, train: Callable[[State], Result], state: State, meet_again: Callable[[], None]) -> Result:
+    def run(self, train: Callable[[S], Result], state: S, meet_again: Callable[[], None]) -> Result:
         """The result of `train(state)`, which is called again whenever the ranks have changed.
 
         Where a rank is lost `state` is restored to what was committed last; where one came it stays. Then `meet_again`
         is called, and `state` is synchronized with rank 0.
         """
 
-        def watched(state: State) -> Result:
+        def watched(state: S) -> Result:
             with self.exchanges():
                 return train(state)
 

@@ -29,6 +29,7 @@ class PhaseClock:
             listener: is told each phase that is entered, with the seconds of the phases so far.
             now: the time, seconds since the epoch.
         """
+        self.started_at = started_at
         self.seconds: dict[str, float] = {}
         self.phase = "start"
         self._listener = listener
