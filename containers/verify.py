@@ -1,9 +1,9 @@
-"""Show that the images do what docs/images.md says, by running them; prints a table and fails where a proof failed.
+"""Test that the images do what docs/images.md says, by running them; print a table, and fail if a test failed.
 
-    python containers/prove.py                 builds all images first
-    python containers/prove.py --built cpu     takes these variants as they are here
+    python containers/verify.py                 builds all images first
+    python containers/verify.py --built cpu     tests these variants without building them
 
-What cannot be had on this machine (a GPU, singularity, an engine) makes a row "not shown", with the reason.
+A test that needs something that this machine lacks (a GPU, singularity, an engine) is skipped, with the reason.
 """
 
 from __future__ import annotations
@@ -31,29 +31,29 @@ from tests.helpers import simcluster  # noqa: E402
 ALLREDUCE = "/opt/kit/containers/allreduce.py"
 TRAIN = ["python", "-m", "train", "experiment=weak_scaling", "model=tiny", "nodes=2", "batch_per_rank=4"]
 TRAIN += ["measure.timed_steps=2", "tracking=none", "threads_per_rank=1"]
-# Another release of MPICH than the images have: it stands in for a site's MVAPICH2, which is in no package registry.
+# Not the MPICH release of the images: it replaces a site's MVAPICH2, which is in no package registry.
 OTHER_MPI = "mpich==4.2.3"
 SUBNET = "10.213.77"
 TIMEOUT_S = 900
 
 
-class NotShown(Exception):
-    """What a proof needs is not on this machine."""
+class Skipped(Exception):
+    """This machine lacks something that a check needs."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A line of the table."""
+    """One row of the table."""
 
     image: str
     what: str
-    state: str  # shown | FAILED | not shown
+    state: str  # passed | FAILED | skipped
     seen: str
     seconds: float
 
 
 def output(command: Sequence[str], status: int | None = 0, **variables: str) -> str:
-    """What a command prints; raises AssertionError with its end where it does not end with that status."""
+    """The output of a command. Raises AssertionError with the end of the output if the exit status is another one."""
     done = subprocess.run(
         command,
         cwd=ROOT,
@@ -69,40 +69,40 @@ def output(command: Sequence[str], status: int | None = 0, **variables: str) -> 
 
 
 def expect(text: str, *parts: str) -> None:
-    """Raise AssertionError where a part is not in the text."""
+    """Raise AssertionError if a part is not in the text."""
     for part in parts:
         if part not in text:
             raise AssertionError(f"'{part}' is not in:\n{text[-3000:]}")
 
 
 def lines_with(text: str, part: str) -> list[str]:
-    """The lines that hold the part, without what a launcher puts before them."""
+    """The lines that contain the part, without the prefix that a launcher adds."""
     return [line[line.index(part) :].strip() for line in text.splitlines() if part in line]
 
 
 def engine() -> str:
-    """docker or podman, whichever works."""
+    """docker or podman, whichever works. Raises Skipped."""
     try:
-        return build.first_that_works(("docker", "podman"), "this proof")
+        return build.first_that_works(("docker", "podman"), "this check")
     except SystemExit as error:
-        raise NotShown(str(error).removeprefix("error: ")) from None
+        raise Skipped(str(error).removeprefix("error: ")) from None
 
 
 def singularity() -> str:
-    """singularity or apptainer."""
+    """singularity or apptainer, whichever works. Raises Skipped."""
     try:
-        return build.first_that_works(("singularity", "apptainer"), "this proof")
+        return build.first_that_works(("singularity", "apptainer"), "this check")
     except SystemExit as error:
-        raise NotShown(str(error).removeprefix("error: ")) from None
+        raise Skipped(str(error).removeprefix("error: ")) from None
 
 
 def run_in(variant: str, *options: str) -> list[str]:
-    """The beginning of a command that runs in a container of this image."""
+    """The first words of a command that runs in a container of this image."""
     return [engine(), "run", "--rm", *options, f"kit:{variant}"]
 
 
 def carries_the_kit(variant: str) -> str:
-    """Prints the help; not root; no compiler; labelled."""
+    """The image prints its help, has a user that is not root, no compiler, and labels."""
     expect(output(run_in(variant)), f"image {variant}", "make weak-scaling NODES=2")
     user = output([*run_in(variant), "id", "-un"]).strip()
     compilers = output([*run_in(variant), "sh", "-c", "command -v g++ gcc cc nvcc make || true"]).strip()
@@ -114,7 +114,7 @@ def carries_the_kit(variant: str) -> str:
 
 
 def built_with(variant: str) -> str:
-    """What Horovod says it was compiled with."""
+    """What Horovod was compiled with, by its own report."""
     text = output([*run_in(variant), "horovodrun", "--check-build"])
     parts = ["TensorFlow", "MPI", "Gloo", *(["NCCL"] if variant == "cuda" else [])]
     expect(text, *(f"[X] {part}" for part in parts))
@@ -123,8 +123,8 @@ def built_with(variant: str) -> str:
 
 @contextmanager
 def two_containers(results: Path) -> Iterator[list[str]]:
-    """Two containers with addresses of their own and sshd, h0 and h1; the command that runs something in h0."""
-    command, name = engine(), f"kit-proof-{uuid.uuid4().hex[:8]}"
+    """Start containers h0 and h1 with separate addresses and sshd; yields the command that runs something in h0."""
+    command, name = engine(), f"kit-verify-{uuid.uuid4().hex[:8]}"
     with tempfile.TemporaryDirectory() as folder:
         keys = Path(folder)
         output(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(keys / "id_ed25519")])
@@ -151,23 +151,23 @@ def two_containers(results: Path) -> Iterator[list[str]]:
 
 
 def across_two_containers(variant: str) -> str:
-    """Allreduce with horovodrun and mpirun, then two training steps with each, over the containers' own network."""
+    """Allreduce with horovodrun and mpirun, then two training steps with each, over the containers' network."""
     with tempfile.TemporaryDirectory() as folder, two_containers(Path(folder)) as inside:
         mpirun = ["mpirun", "--allow-run-as-root", "-np", "2", "-H", "h0:1,h1:1", "-x", "PATH", "-x", "PYTHONPATH"]
         starters = {"gloo": ["horovodrun", "--gloo", "-np", "2", "-H", "h0:1,h1:1"], "mpi": mpirun}
         for controller, starter in starters.items():
             text = output([*inside, *starter, "python", ALLREDUCE, controller])
-            expect(text, "rank 0 of 2 on h0", "rank 1 of 2 on h1", "allreduce of 2 ranks: 3, as it must be")
+            expect(text, "rank 0 of 2 on h0", "rank 1 of 2 on h1", "allreduce of 2 ranks: 3, as expected")
             results = f"results=/results/{controller}"
             output([*inside, *starter, *TRAIN, results, f"distribution.controller={controller}"])
         kept = records(Path(folder))
         assert len(kept) == 2, kept
         assert all([h["host"] for h in record["environment"]["hosts"]] == ["h0", "h1"] for record in kept), kept
-    return "h0 and h1: horovodrun (Gloo) and mpirun (MPI): sum right, 2 steps trained"
+    return "h0 and h1: horovodrun (Gloo) and mpirun (MPI): correct sum, 2 steps trained"
 
 
 def records(folder: Path) -> list[dict]:
-    """The records below a folder; raises AssertionError where one is not complete or is not the user's."""
+    """The records below a folder. Raises AssertionError if one is not complete or does not belong to the user."""
     found = []
     for path in sorted(folder.rglob("record.json")):
         record = json.loads(path.read_text())
@@ -178,7 +178,7 @@ def records(folder: Path) -> list[dict]:
 
 
 def measure(container: str, image: str, *settings: str) -> list[dict]:
-    """The records of `make weak-scaling NODES=2 CONTAINER=...`: on the host, complete, the user's own."""
+    """The records of `make weak-scaling NODES=2 CONTAINER=...`: on the host, complete, owned by the user."""
     with tempfile.TemporaryDirectory() as folder:
         command = ["make", "weak-scaling", "NODES=2", f"CONTAINER={container}", f"IMAGE={image}", "MODELS=tiny"]
         output([*command, "REPEATS=1", f"RESULTS={folder}/results", f"ARGS=tracking=none {' '.join(settings)}"])
@@ -188,7 +188,7 @@ def measure(container: str, image: str, *settings: str) -> list[dict]:
 
 
 def experiment(container: str, image: str) -> str:
-    """What an experiment in a container leaves."""
+    """An experiment in a container: number of records, user and image digest."""
     kept = measure(container, image)
     digests = {record["environment"]["image_digest"] for record in kept}
     assert len(digests - {None}) == 1, digests
@@ -201,7 +201,7 @@ def in_engine(variant: str) -> str:
 
 
 def sif(variant: str, *options: str, **variables: str) -> str:
-    """Builds the SIF, prints the help, trains two ranks with `singularity exec`, runs an experiment."""
+    """Build the SIF, print its help, train two ranks with `singularity exec`, run an experiment."""
     command, image = singularity(), str(build.IMAGES / f"kit-{variant}.sif")
     begin = time.monotonic()
     output([sys.executable, str(ROOT / "containers/build.py"), "sif", variant, *options], **variables)
@@ -215,8 +215,8 @@ def sif(variant: str, *options: str, **variables: str) -> str:
 
 
 def from_definition(variant: str) -> str:
-    """The SIF of singularity.def, on the base that the engine has, if there is an engine: no registry is asked then."""
-    singularity()  # before the base is saved in vain
+    """The SIF from singularity.def, based on the engine's copy of the base if there is an engine: needs no registry."""
+    singularity()  # fail early, before the base is saved
     base = os.environ.get("BASE") or build.BASE
     if base.partition(":")[0] in build.BOOTSTRAPS:
         return sif(variant)
@@ -224,24 +224,24 @@ def from_definition(variant: str) -> str:
         archive = f"{folder}/base.tar"
         try:
             output([engine(), "save", "--output", archive, base])
-        except NotShown:
+        except Skipped:
             return sif(variant)
         return sif(variant, BASE=f"docker-archive:{archive}")
 
 
 def from_oci(variant: str) -> str:
-    """The SIF of the OCI image."""
+    """The SIF from the OCI image."""
     return sif(variant, "--from-oci")
 
 
 def on_cluster(cluster: simcluster.Cluster, *words: str) -> None:
-    """Run a command on the first host; raises AssertionError with the end of its output where it fails."""
+    """Run a command on the first host. Raises AssertionError with the end of its output if it fails."""
     done = cluster.on("n0", *words, timeout=TIMEOUT_S)
     assert done.returncode == 0, f"{' '.join(words)}: exit status {done.returncode}\n{done.stdout[-3000:]}"
 
 
 def submit(cluster: simcluster.Cluster, image: str, results: str, *settings: str) -> None:
-    """An experiment of one and of two nodes by `launcher=slurm`, to the end of its job."""
+    """Submit an experiment on one and on two nodes with `launcher=slurm`, and wait for the end of its job."""
     launch = [sys.executable, "-m", "train.launch", *TRAIN[3:], "measure.repeats=1", f"results={results}"]
     contained = ["launcher=slurm", "system=slurm", "container=singularity", f"container.image={image}"]
     on_cluster(cluster, *launch, *contained, *settings)
@@ -250,12 +250,12 @@ def submit(cluster: simcluster.Cluster, image: str, results: str, *settings: str
 
 
 def under_slurm(variant: str) -> str:
-    """`srun ... singularity exec` by hand, with Gloo and with MPI, and launcher=slurm, on a cluster of namespaces."""
+    """`srun ... singularity exec` by hand, with Gloo and with MPI, and launcher=slurm, on a simulated cluster."""
     command, image = singularity(), str(build.IMAGES / f"kit-{variant}.sif")
     if why := simcluster.missing():
-        raise NotShown(why)
+        raise Skipped(why)
     if not Path(image).exists():
-        raise NotShown(f"there is no {image}; make sif builds it")
+        raise Skipped(f"there is no {image}; make sif builds it")
     with tempfile.TemporaryDirectory() as folder, simcluster.Cluster(Path(folder), hosts=2) as cluster:
         srun = ["srun", "--nodes=2", "--ntasks-per-node=1", "--kill-on-bad-exit=1"]
         contained = [command, "exec", "--bind", folder, image, *TRAIN]
@@ -270,10 +270,10 @@ def under_slurm(variant: str) -> str:
 
 
 def another_mpi_under_slurm(variant: str) -> str:
-    """The SIF with another MPI bound over its own, its ranks started by `srun --mpi=pmi2` on two hosts."""
+    """The SIF with another MPI bound over its own; `srun --mpi=pmi2` starts its ranks on two hosts."""
     singularity()
     if why := simcluster.missing():
-        raise NotShown(why)
+        raise Skipped(why)
     output([sys.executable, str(ROOT / "containers/build.py"), "sif", variant, "--from-oci"])
     image = str(build.IMAGES / f"kit-{variant}.sif")
     with tempfile.TemporaryDirectory() as folder, simcluster.Cluster(Path(folder), hosts=2) as cluster:
@@ -288,27 +288,27 @@ def another_mpi_under_slurm(variant: str) -> str:
 
 
 def install_other_mpi(folder: str) -> None:
-    """The MPI that stands in for a site's, below a folder."""
+    """Install the MPI that replaces a site's, below a folder."""
     output([sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--prefix", folder, OTHER_MPI])
 
 
 def another_mpi(variant: str) -> str:
-    """An MPI of the same ABI, bound over the image's own, is loaded; one of another soname is refused."""
+    """An MPI with the same ABI, bound over the image's own, is loaded; one with another soname is refused."""
     image, mpi = f"kit:{variant}", "distribution.controller=mpi"
     with tempfile.TemporaryDirectory() as folder:
-        os.chmod(folder, 0o755)  # else the image's user could not look into it, and the loader says nothing of that
+        os.chmod(folder, 0o755)  # else the image's user could not read it, and the loader would ignore it silently
         install_other_mpi(folder)
         bound = ["--volume", f"{folder}:{folder}:ro", "--env", f"LD_LIBRARY_PATH={folder}/lib"]
         allreduce = ["mpirun", "-np", "2", "python", ALLREDUCE, "mpi"]
         own = output([*run_in(variant), *allreduce])
         other = output([*run_in(variant, *bound), *allreduce])
         for text, place in ((own, "(/opt/venv/"), (other, f"({folder}/")):
-            expect(text, place, "allreduce of 2 ranks: 3, as it must be")
+            expect(text, place, "allreduce of 2 ranks: 3, as expected")
         loaded = {
             r["environment"]["mpi_library"] for r in measure(engine(), image, mpi, f"container.mpi_home={folder}")
         }
         assert all(path.startswith(f"{folder}/lib/") for path in loaded), loaded
-        # An MPI of another soname is bound, and silently left aside by the loader: the fault that would go unseen.
+        # The loader silently ignores an MPI with another soname: the mistake that must be detected.
         aside = Path(folder) / "aside"
         (aside / "lib").mkdir(parents=True)
         shutil.copy(next(Path(folder).glob("lib/libmpi.so.12*")), aside / "lib/libmpi.so.40")
@@ -317,28 +317,28 @@ def another_mpi(variant: str) -> str:
         except AssertionError as error:
             expect(str(error), f"container.mpi_home={aside}: the MPI library that was loaded is")
         else:
-            raise AssertionError(f"a library of another soname in {aside} went unseen")
+            raise AssertionError(f"a library with another soname in {aside} was not detected")
     before, after = (lines_with(text, "MPI library: ")[0].partition(" (")[0] for text in (own, other))
-    return f"own {before}; bound in place of MVAPICH2 {after}: loaded, by make weak-scaling too; other soname refused"
+    return f"own {before}; bound in place of MVAPICH2 {after}: loaded, also by make weak-scaling; other soname refused"
 
 
 def without_gpu(variant: str) -> str:
-    """A clear error where there is no GPU."""
+    """A clear error if there is no GPU."""
     if Path("/dev/nvidia0").exists():
-        raise NotShown("this machine has a GPU")
+        raise Skipped("this machine has a GPU")
     text = output([*run_in(variant), *TRAIN, "device=gpu", "nodes=1", "results=/tmp/results"], status=None)
     expect(text, "TensorFlow finds no GPU")
     return lines_with(text, "device=gpu: ")[0].partition(";")[0]
 
 
 def on_gpu(variant: str) -> str:
-    """What only a machine with a GPU can show."""
+    """An experiment on a GPU."""
     if not Path("/dev/nvidia0").exists():
-        raise NotShown("no GPU on this machine: NCCL was compiled in, and has not run")
+        raise Skipped("no GPU on this machine: NCCL was compiled in, and has not run")
     return experiment(engine(), f"kit:{variant}")
 
 
-PROOFS: dict[str, list[tuple[str, Callable[[str], str]]]] = {
+CHECKS: dict[str, list[tuple[str, Callable[[str], str]]]] = {
     "cpu": [
         ("help, user, labels", carries_the_kit),
         ("Horovod's check", built_with),
@@ -363,14 +363,14 @@ PROOFS: dict[str, list[tuple[str, Callable[[str], str]]]] = {
 }
 
 
-def prove(variant: str, what: str, proof: Callable[[str], str]) -> Row:
-    """One row; a proof that fails shows why at once."""
+def verify(variant: str, what: str, check: Callable[[str], str]) -> Row:
+    """The result of one check; prints the reason of a failure."""
     print(f"{variant}: {what} ...", file=sys.stderr, flush=True)
     begin = time.monotonic()
     try:
-        state, seen = "shown", proof(variant)
-    except NotShown as error:
-        state, seen = "not shown", str(error)
+        state, seen = "passed", check(variant)
+    except Skipped as error:
+        state, seen = "skipped", str(error)
     except (AssertionError, OSError, subprocess.SubprocessError) as error:
         print(error, file=sys.stderr)
         state, seen = "FAILED", (str(error).splitlines() or [type(error).__name__])[0][:100]
@@ -380,7 +380,7 @@ def prove(variant: str, what: str, proof: Callable[[str], str]) -> Row:
 
 
 def build_image(variant: str) -> str:
-    """The OCI image, its size, and whether what it was built on came from a registry."""
+    """Build the OCI image; returns its size, and whether its base came from a registry."""
     output([sys.executable, str(ROOT / "containers/build.py"), "image", variant])
     command, made = engine(), build.plan(variant, None)
     size = int(output([command, "image", "inspect", "--format", "{{.Size}}", f"kit:{variant}"])) / 1e6
@@ -388,13 +388,13 @@ def build_image(variant: str) -> str:
 
 
 def origin(command: str, image: str) -> str:
-    """An image's name, and a word where it was made on this machine: an import keeps no more than a comment."""
+    """An image's name, marked if the image was imported on this machine, which only its comment tells."""
     comment = output([command, "image", "inspect", "--format", "{{.Comment}}", image])
-    return f"{image} (stood in for: imported here)" if "import" in comment.lower() else image
+    return f"{image} (a substitute, imported here)" if "import" in comment.lower() else image
 
 
 def table(rows: Sequence[Row]) -> str:
-    """The rows as a table of text."""
+    """The rows as a text table."""
     lines = [("image", "what", "", "s", "seen")]
     lines += [(row.image, row.what, row.state, f"{row.seconds:.0f}", row.seen) for row in rows]
     widths = [max(len(line[i]) for line in lines) for i in range(4)]
@@ -402,17 +402,17 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def main() -> int:
-    """Build, prove, print the table."""
+    """Build the images, test them, print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--built", nargs="+", choices=build.VARIANTS, help="take these as they are, look at no others")
+    parser.add_argument("--built", nargs="+", choices=build.VARIANTS, help="test only these, without building them")
     asked = parser.parse_args()
     rows = []
     for variant in asked.built or build.VARIANTS:
         if not asked.built:
-            rows.append(prove(variant, "build", build_image))
+            rows.append(verify(variant, "build", build_image))
             if rows[-1].state == "FAILED":
                 continue
-        rows += [prove(variant, what, proof) for what, proof in PROOFS[variant]]
+        rows += [verify(variant, what, check) for what, check in CHECKS[variant]]
     print(table(rows))
     return int(any(row.state == "FAILED" for row in rows))
 
