@@ -6,7 +6,8 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from train.config.compose import config_hash, load, point_name
+from train.config.compose import load
+from train.config.identity import config_hash, point_name
 from train.config.schema import Config, ConfigError, DoesNotDivide
 from train.launch.plan import experiment as experiments
 from train.launch.plan.experiment import Experiment, nodes_in

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from train.config.compose import config_hash
+from train.config.identity import config_hash
 from train.launch.plan.launcher import Launcher
 from train.launch.plan.point import Point
 from train.record import paths
