@@ -22,7 +22,6 @@ PRETRAINED = {
     "vgg16": ("vgg16", "VGG16"),
     "vgg19": ("vgg19", "VGG19"),
 }
-REMOTE = ("ssh", "slurm")  # launchers whose nodes are separate hosts; with the others all nodes share this machine
 
 
 @dataclass
@@ -217,6 +216,7 @@ class Launcher:
     timeout_s: int = field(
         metadata=limits(above=0, unit="seconds") | NOT_MEASURED
     )  # a job that takes longer has failed
+    by_hand: bool = field(default=True, metadata=NOT_MEASURED)  # a rank that is started by hand can do without it
     # emulated: the fraction of the machine's cores that all nodes together get at the largest point
     cores_fraction: float = field(default=1.0, metadata=limits(above=0, maximum=1) | NOT_MEASURED)
     # emulated: how far runs without allreduce may differ from the run on the fewest nodes

@@ -172,14 +172,14 @@ def training_step(config: Config) -> Callable[[], float]:
     """A function that measures images/s of the model's training step once, on images in memory."""
     import tensorflow as tf
 
+    from train import distribution
     from train.datasets.synthetic import Synthetic
-    from train.distribution import backends
     from train.loop import step
     from train.models import build
 
     model = build(config.model.name, config.model.image_size, config.dataset.channels, config.dataset.classes)
     optimizer = step.make_optimizer(config.optimizer, 1, config.precision, model, 1)
-    train_step = step.make_train_step(model, optimizer, backends.join(config), config.optimizer.label_smoothing)
+    train_step = step.make_train_step(model, optimizer, distribution.join(config), config.optimizer.label_smoothing)
     ready = next(Synthetic(config, 0).training(0))
     train_step(*ready)
     batch = config.batch_per_rank or 0

@@ -126,5 +126,5 @@ def test_without_a_network_the_error_says_which_file_goes_where(tmp_path, monkey
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr(resnet, "BASE_WEIGHTS_PATH", "http://127.0.0.1:9/")  # nobody listens on the discard port
     file = "resnet50_weights_tf_dim_ordering_tf_kernels_notop.h5"
-    with pytest.raises(ConfigError, match=f"/{file} cannot be fetched .*put it at {tmp_path}/.keras/models/{file}"):
+    with pytest.raises(ConfigError, match=f"/{file} cannot be downloaded .*put it at {tmp_path}/.keras/models/{file}"):
         weights.find(load([*RESNET]))
