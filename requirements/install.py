@@ -103,14 +103,14 @@ def horovod_environment(packages: str, environment: Path) -> dict[str, str]:
 
 
 def check(packages: str) -> None:
-    """Exit, with what is missing and its mend, where this machine cannot be set up."""
+    """Exit, with what is missing and how to fix it, where this machine cannot be set up."""
     sys.path.insert(0, str(HERE.parent))
     from train.tools import doctor
 
     checks = doctor.before_setup(packages)
-    if any(state == doctor.FAILURE for _, state, *_ in checks):
+    if any(check.state == doctor.FAILURE for check in checks):
         doctor.show(checks)
-        sys.exit("error: nothing was downloaded; mend what failed above, then run the same command again")
+        sys.exit("error: nothing was downloaded; fix what failed above, then run the same command again")
 
 
 def main() -> None:

@@ -1,8 +1,8 @@
 """The record of a job that was started by hand, without a launcher: the ranks write it themselves.
 
-Once the ranks have met, rank 0 makes the run folder and every rank appends its part there. After a success rank 0 writes
-the record. After a failure the rank that fails first does so, from all parts that are there: horovodrun, mpirun and srun
-then end the other ranks. Rank 0 also does so when it is ended itself.
+Once the ranks have met, rank 0 makes the run folder and every rank appends its part there. After a success rank 0
+writes the record. After a failure the rank that fails first does so, from all parts that are there: horovodrun,
+mpirun and srun then end the other ranks. Rank 0 also does so when it is ended itself.
 """
 
 from __future__ import annotations

@@ -42,9 +42,9 @@ def assigned(folder: Path) -> Task:
 def composed(overrides: Sequence[str]) -> Task:
     """The task that these overrides describe. Raises ConfigError."""
     config = load(list(overrides))
-    if config.launcher.name == "emulated":
+    if not config.launcher.by_hand:
         raise ConfigError(
-            "launcher=emulated: only `python -m train.launch` limits nodes to quotas; by hand use launcher=local"
+            f"launcher={config.launcher.name}: it needs `python -m train.launch`; by hand use launcher=local"
         )
     _check_writable(Path(config.results))
     return Task(config, roll_call.Expected(hosts=roll_call.hosts_of_step(config, os.environ)))

@@ -32,7 +32,9 @@ def another_file(cluster) -> str:
     ],
     ids=["by_hand", "launcher"],
 )
-def test_a_host_with_another_copy_of_the_kit_is_named_with_the_file(cluster, results: Path, another_file, command, than):
+def test_a_host_with_another_copy_of_the_kit_is_named_with_the_file(
+    cluster, results: Path, another_file, command, than
+):
     done = cluster.on("n0", sys.executable, "-m", *command, *ARGUMENTS, f"results={results}")
     assert done.returncode != 0, done.stdout
     (record,) = records(results)

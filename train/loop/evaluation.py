@@ -29,9 +29,7 @@ def moving_statistics(model: tf_keras.Model) -> list[tf.Variable]:
     return [variable for layer in single for variable in layer.non_trainable_variables if variable.dtype.is_floating]
 
 
-def evaluate(
-    learner: Learner, distribution: Distribution, predictions: Predictions | None = None
-) -> Validation | None:
+def evaluate(learner: Learner, distribution: Distribution, predictions: Predictions | None = None) -> Validation | None:
     """Means over the whole validation part, exact: every sample counts once. None where there is none.
 
     Moving statistics (batch normalisation) differ between ranks after training steps; they are averaged first, so that

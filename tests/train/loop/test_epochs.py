@@ -29,7 +29,10 @@ def test_training_resumes_from_any_commit_as_if_nothing_had_happened(epochs):
     whole = make_context(committing(load(TWO_EPOCHS)))
     epochs.train_epochs(whole, Learner(losses(*VALUES)), epochs.Progress(), commits.append)
     part = whole.part.part
-    assert [(epoch.steps, epoch.train_loss, epoch.train_accuracy) for epoch in part.epochs] == [(5, 3, 0.5), (5, 8, 0.5)]
+    assert [(epoch.steps, epoch.train_loss, epoch.train_accuracy) for epoch in part.epochs] == [
+        (5, 3, 0.5),
+        (5, 8, 0.5),
+    ]
     assert part.losses == [2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0]  # the first step is not timed
     assert [(len(p.epochs), p.steps, p.samples, p.steps_before) for p in commits] == [
         (0, 2, 4, 2), (0, 4, 8, 4), (1, 0, 0, 5), (1, 2, 4, 7), (1, 4, 8, 9), (2, 0, 0, 10)

@@ -68,7 +68,11 @@ NAN = float("nan")
 
 @pytest.mark.parametrize(
     ("values", "step", "kept"),
-    [((NAN, 1.0, 1.0, 1.0, 1.0), 1, []), ((1.0, NAN, 1.0, 1.0, 1.0), 2, []), ((1.0, 1.0, 3.0, 2.0, NAN), 5, [3.0, 2.0])],
+    [
+        ((NAN, 1.0, 1.0, 1.0, 1.0), 1, []),
+        ((1.0, NAN, 1.0, 1.0, 1.0), 2, []),
+        ((1.0, 1.0, 3.0, 2.0, NAN), 5, [3.0, 2.0]),
+    ],
 )
 def test_a_loss_that_is_no_number_is_named_with_its_step_and_those_before_are_kept(timed_steps, values, step, kept):
     made = context(1, 3)

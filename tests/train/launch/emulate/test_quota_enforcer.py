@@ -1,10 +1,9 @@
 from dataclasses import dataclass
-from pathlib import Path
 
 import psutil
 
-from train.launch.emulate.enforcement import pids_of_nodes
-from train.launch.plan.job import Job
+from train.launch.emulate.quota_enforcer import pids_of_nodes
+from train.launch.plan.job import Nodes
 
 
 @dataclass
@@ -21,8 +20,8 @@ class Process:
         return self.variables
 
 
-def job(ranks: int, ranks_per_node: int = 1) -> Job:
-    return Job(ranks, ranks_per_node, "gloo", (), {}, Path("/r"), ("localhost",) * (ranks // ranks_per_node))
+def nodes(count: int, ranks_per_node: int = 1) -> Nodes:
+    return Nodes(("localhost",) * count, ranks_per_node)
 
 
 def test_processes_are_those_of_the_node_of_their_rank():
@@ -35,9 +34,9 @@ def test_processes_are_those_of_the_node_of_their_rank():
         Process(15, None),
         Process(16, {"HOROVOD_RANK": "3"}),  # a child of it
     ]
-    assert pids_of_nodes(job(4), processes) == [[11], [12], [13], [14, 16]]
-    assert pids_of_nodes(job(4, 2), processes) == [[11, 12], [13, 14, 16]]
+    assert pids_of_nodes(nodes(4), processes) == [[11], [12], [13], [14, 16]]
+    assert pids_of_nodes(nodes(2, 2), processes) == [[11, 12], [13, 14, 16]]
 
 
 def test_one_rank_without_a_launcher_is_the_node():
-    assert pids_of_nodes(job(1), [Process(10, {}), Process(11, {"HOROVOD_RANK": "0"})]) == [[10, 11]]
+    assert pids_of_nodes(nodes(1), [Process(10, {}), Process(11, {"HOROVOD_RANK": "0"})]) == [[10, 11]]
