@@ -19,7 +19,7 @@ import traceback  # noqa: E402
 from pathlib import Path  # noqa: E402
 
 from train import task  # noqa: E402
-from train.config.schema import ConfigError  # noqa: E402
+from train.config.checks import ConfigError  # noqa: E402
 from train.distribution.protocol import LeftBehind, PeerLost  # noqa: E402
 from train.rank import launcher_watch, placement  # noqa: E402
 from train.rank.phases import PhaseClock  # noqa: E402

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from train import distribution
-from train.config.schema import Config, ConfigError
+from train.config.checks import ConfigError
+from train.config.schema import Config
 from train.rank import placement
 
 

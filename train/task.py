@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from train.config.checks import ConfigError
 from train.config.compose import load, rebuild
-from train.config.schema import Config, ConfigError
+from train.config.schema import Config
 from train.rank import roll_call
 from train.record import protocol
 

@@ -3,8 +3,8 @@ from dataclasses import asdict, replace
 import pytest
 
 from train import task
+from train.config.checks import ConfigError
 from train.config.compose import load
-from train.config.schema import ConfigError
 from train.record import protocol
 from train.record.protocol import Assignment
 

@@ -7,7 +7,6 @@ A field's metadata states its limits (train/config/checks.py) and whether it cha
 import math
 from dataclasses import dataclass, field
 
-from train.config.checks import ConfigError as ConfigError
 from train.config.checks import DoesNotDivide, check, check_fields, limits
 from train.models import MODELS
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 from horovod.common.exceptions import HorovodInternalError
 from horovod.tensorflow.functions import allgather_object
 
-from train.config.schema import ConfigError
+from train.config.checks import ConfigError
 from train.config.schema import Distribution as Settings
 from train.distribution.protocol import PeerLost
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from train.config.schema import ConfigError
+from train.config.checks import ConfigError
 from train.rank import placement
 from train.record import protocol
 

@@ -6,7 +6,7 @@ import tensorflow as tf
 import tf_keras
 
 from train import distribution
-from train.config.schema import ConfigError
+from train.config.checks import ConfigError
 from train.context import Context
 from train.datasets import DATASETS, Data
 from train.loop import checkpoint, step, weights

@@ -8,7 +8,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from train.config.schema import PRETRAINED, Config, ConfigError
+from train.config.checks import ConfigError
+from train.config.schema import PRETRAINED, Config
 from train.models import build
 
 if TYPE_CHECKING:

@@ -1,8 +1,8 @@
 import pytest
 
 from tests.helpers.context import make_context
+from train.config.checks import ConfigError
 from train.config.compose import load
-from train.config.schema import ConfigError
 from train.distribution.single import Single
 
 pytestmark = pytest.mark.slow

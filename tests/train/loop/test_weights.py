@@ -12,9 +12,9 @@ os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 import numpy as np
 import pytest
 
+from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.identity import config_hash, resolved
-from train.config.schema import ConfigError
 from train.loop import weights
 from train.models import build
 

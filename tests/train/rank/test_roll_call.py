@@ -3,8 +3,8 @@ from dataclasses import replace
 
 import pytest
 
+from train.config.checks import ConfigError
 from train.config.compose import load
-from train.config.schema import ConfigError
 from train.rank import roll_call
 from train.rank.roll_call import Details, Expected, Present, heterogeneous, hosts_of_step, misplaced
 from train.record import source

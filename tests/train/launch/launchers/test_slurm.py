@@ -6,7 +6,8 @@ import pytest
 
 from tests.helpers import GOLDEN
 from tests.helpers.launches import planned
-from train.config.schema import ConfigError, System
+from train.config.checks import ConfigError
+from train.config.schema import System
 from train.launch.batch.jobs import jobs
 from train.launch.launchers import LAUNCHERS
 from train.launch.plan.job import Setting, make_job

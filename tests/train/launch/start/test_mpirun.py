@@ -2,7 +2,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from train.config.schema import ConfigError, Container
+from train.config.checks import ConfigError
+from train.config.schema import Container
 from train.launch.launchers import LAUNCHERS
 from train.launch.plan.job import MPICH, OPEN_MPI
 from train.launch.start import mpirun
