@@ -14,7 +14,6 @@ from analysis.figures import Points
 from analysis.plots import Look
 from analysis.table.identity import SCALING, phrase
 
-
 _LINE_MM = 3.4  # of a legend
 
 
