@@ -58,5 +58,5 @@ def _times_to_stable(table: pd.DataFrame) -> Iterator[dict]:
     jobs, planned = lookup(measured(table, "job_s")), lookup(table[table["quantity"].eq("epochs_planned")])
     for row in measured(table, "epochs_to_stable").to_dict("records"):
         if jobs(row) and planned(row):
-            value = jobs(row)[0]["value"] * row["value"] / planned(row)[0]["value"]
+            value = metrics.time_to_stable_s(jobs(row)[0]["value"], row["value"], planned(row)[0]["value"])
             yield {**row, "quantity": "time_to_stable_s", "value": value, "unit": "s"}

@@ -263,6 +263,11 @@ def epochs_to_stable(epochs: Sequence[int], accuracies: Sequence[float], toleran
     return int(epochs[min(first, len(epochs) - 1)])
 
 
+def time_to_stable_s(job_s: Number, epochs: Number, planned_epochs: Number | float) -> Number:
+    """Seconds until the accuracy is stable, as report 004 computes it: epochs until then / all epochs x job time."""
+    return epochs / planned_epochs * job_s
+
+
 def training(local: pd.DataFrame) -> pd.DataFrame:
     """One row a run of the local table that trained over epochs, with its identity and three numbers.
 

@@ -276,7 +276,7 @@ def primary_source(table: pd.DataFrame) -> Iterator[Finding]:
             ("Two digits were swapped in copying." if swapped else "It was not copied correctly.") + speedup,
         )
     for report, rows in rounded.groupby("report"):
-        off = (rows["value"] / rows["value_source"] - 1).abs()
+        off = metrics.change_fraction(rows["value_source"], rows["value"]).abs()
         worst = rows.loc[[off.idxmax()]].to_dict("records")[0]
         yield Finding(
             str(report),

@@ -143,7 +143,7 @@ def epochs(table: pd.DataFrame) -> Iterator[Derived]:
     models = measured(table[table["experiment"] == "caltech256"], "epochs_to_stable", "job_s", "epoch_s")
     wide = models.pivot_table("value", ["run", "ranks"], "quantity").reset_index()
     planned = table[(table["quantity"] == "epochs_planned") & (table["experiment"] == "caltech256")]["value"].max()
-    wide["until"] = wide["epochs_to_stable"] / planned * wide["job_s"]
+    wide["until"] = metrics.time_to_stable_s(wide["job_s"], wide["epochs_to_stable"], planned)
     mean = wide.groupby("ranks")["epochs_to_stable"].mean()
     for row in said:
         at, name = row["ranks"], row["quantity"]

@@ -260,7 +260,8 @@ def time_to_stable(points: Points) -> Figure:
     wide = points.published.pivot_table(
         "value", ["experiment", "run", "gpu", "ranks", "kind"], "quantity"
     ).reset_index()
-    wide["value"] = wide["epochs_to_stable"] / _EPOCHS["caltech256"] * wide["job_s"] / 60
+    until_s = metrics.time_to_stable_s(wide["job_s"], wide["epochs_to_stable"], _EPOCHS["caltech256"])
+    wide["value"] = until_s / 60
     _over_gpus(axes, wide[wide["kind"] == "measured"])
     _prediction(axes, wide[wide["kind"] == "predicted"])
     local = metrics.training(points.local)

@@ -69,7 +69,7 @@ def read(path: Path) -> Run | Notice:
         values = list(_values(run))
         machine = _machine(run)
         made = Run(_key(run), run.generation, _facts(run, machine), _columns(run, str(path), machine), values)
-    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+    except (LookupError, TypeError, ValueError, ZeroDivisionError) as error:
         return Notice(False, str(path), f"a complete run must have it: {type(error).__name__} {error}")
     if wrong := [f"{v.quantity} = {v.value:g}" for v in values if _impossible(v)]:
         return Notice(False, str(path), f"impossible: {', '.join(wrong)}")

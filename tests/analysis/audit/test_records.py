@@ -1,16 +1,11 @@
-import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from analysis import __main__
 from analysis.audit import records as rules
 from analysis.audit.finding import RECORD_RULES
-from analysis.audit.findings import of_records, record_files
-from analysis.table import loading
-from tests.helpers.own_records import make_record, save
-from train.record.record import RECORD_NAME, Host
+from tests.helpers.own_records import make_record
+from train.record.record import Host
 
 
 def found(name, run):
@@ -128,72 +123,3 @@ def test_a_rule_that_fires_for_many_runs_is_one_finding():
     runs = [(f"r{i}", steps(*[slow] * 3, *[1.0] * 27)) for i, slow in enumerate((1.1, 1.2, 1.3))]
     drift = [finding for finding in rules.audit(runs) if finding.rule == "warm_up_drift"]
     assert [finding.place for finding in drift] == ["r2, and 2 more runs"]
-
-
-def test_own_records_go_through_the_rules_for_tables_too(results):
-    for nodes, step_s in ((1, 0.5), (2, 0.4)):  # 2.5x on 2 nodes
-        results.add(nodes=nodes, step_s=step_s)
-    findings = of_records(loading.local(*results.paths))
-    assert {finding.report for finding in findings} == {"local"}
-    (finding,) = [finding for finding in findings if finding.rule == "beyond_ideal"]
-    assert finding.off == pytest.approx(0.25)
-
-
-def test_an_unreadable_record_is_named_and_left_out(results):
-    good, bad = results.add(), results.add(nodes=2)
-    bad.write_bytes(bad.read_bytes()[:-100])
-    (finding,) = [finding for finding in of_records(loading.local(good, bad)) if finding.rule == "unreadable_record"]
-    assert finding.place == str(bad)
-    assert finding.severity == "serious"
-
-
-def test_records_below_any_folder_and_none_elsewhere(results, tmp_path):
-    path = results.add()
-    assert record_files([results.folder / "weak_scaling"]) == [path]
-    assert record_files([path]) == [path]
-    with pytest.raises(Exception, match=f"does not exist; give a results folder, .* or {RECORD_NAME} files"):
-        record_files([tmp_path / "missing"])
-
-
-def test_the_newest_generation_counts(results):
-    old = make_record()
-    old.environment.git_dirty = True
-    save(old, results.folder)
-    results.add(generation=1)
-    assert "dirty_tree" not in {finding.rule for finding in of_records(loading.local(*record_files([results.folder])))}
-
-
-@pytest.mark.slow
-class TestCommand:
-    @pytest.fixture(autouse=True)
-    def _elsewhere(self, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
-
-    def test_json_of_the_published_numbers(self, capsys):
-        assert __main__.main(["audit", "--format", "json"]) == 0
-        told = json.loads(capsys.readouterr().out)
-        findings = told["findings"]
-        slip = [f for f in findings if f["rule"] == "primary_source" and f["severity"] == "serious"]
-        assert [(f["stated"], f["follows"]) for f in slip] == [("596 images/s", "569 in the source")]
-        assert {f["report"] for f in findings} == {"000", "001", "003", "004"}
-        assert {c["report"] for c in told["claims"]} == {"000", "001", "002", "003", "004"}
-
-    def test_markdown_has_both_tables(self, capsys):
-        assert __main__.main(["audit", "--format", "markdown"]) == 0
-        shown = capsys.readouterr().out
-        assert "## Findings" in shown
-        assert "| 003-batch-64-or-32 " in shown.partition("## Claims")[2]
-
-    def test_strict_fails_on_a_serious_finding(self, capsys):
-        assert __main__.main(["audit", "--strict"]) == 1
-
-    def test_text_fits_a_hundred_columns(self, capsys, results):
-        results.add()
-        assert __main__.main(["audit", str(results.folder)]) == 0
-        shown = capsys.readouterr().out
-        assert max(map(len, shown.splitlines())) <= 100
-        assert "== local records" in shown
-
-    def test_a_place_that_is_not_there(self, capsys):
-        assert __main__.main(["audit", str(Path("nowhere"))]) == 2
-        assert "nowhere: does not exist" in capsys.readouterr().err

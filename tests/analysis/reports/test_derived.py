@@ -91,13 +91,3 @@ def test_what_cannot_be_recomputed_is_said(found):
 def test_a_number_agrees_in_its_printed_digits_or_within_its_bound(note, value, computed, agrees):
     row = {"note": note, "value": value, "place": "text", "unit": "x"}
     assert derived.agrees(row, computed) is agrees
-
-
-@pytest.mark.slow
-def test_the_command_writes_both_formats(tmp_path, capsys):
-    from analysis.__main__ import main
-
-    assert main(["tables", "--out", str(tmp_path)]) == 0
-    assert len(pd.read_csv(tmp_path / "003.csv")) == 279
-    assert (tmp_path / "004.md").read_text().startswith("# Report 004")
-    assert "report 003: 279 of 279 stated numbers" in capsys.readouterr().out
