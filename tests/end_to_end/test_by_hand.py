@@ -69,7 +69,7 @@ def test_bad_values_are_one_line(tmp_path: Path):
 
 def test_ranks_with_different_configurations_stop_before_anything_is_timed(tmp_path: Path):
     words = " ".join([*SHORT, "nodes=2", f"results={tmp_path}"])
-    status, output = run(*GLOO, "sh", "-c", f"exec {words} optimizer.momentum=0.$((5 + HOROVOD_RANK))")
+    status, _ = run(*GLOO, "sh", "-c", f"exec {words} optimizer.momentum=0.$((5 + HOROVOD_RANK))")
     assert status != 0
     (record,) = records(tmp_path)
     assert "another configuration than rank 0" in record.failure.reason
@@ -98,7 +98,7 @@ def test_a_rank_that_is_killed_in_the_second_epoch_leaves_the_first_one(tmp_path
     child = start(*GLOO, *TRAIN, *DIGITS, "measure.epochs=100000", f"results={tmp_path}")
     wait_for(lambda: any(part.epochs for path in tmp_path.rglob("rank-0.*") if (part := parts.read_part(path))))
     process(tmp_path, rank=1).kill()
-    output, _ = child.communicate(timeout=60)
+    child.communicate(timeout=60)
     assert child.returncode != 0
     (record,) = records(tmp_path)
     assert record.status == "failed"
@@ -110,7 +110,7 @@ def test_a_rank_that_is_killed_in_the_second_epoch_leaves_the_first_one(tmp_path
 def test_a_loss_that_is_not_finite_fails_the_run_with_all_losses_before_it(tmp_path: Path):
     # The logits grow at every step until float32 cannot hold them: some losses are finite, then one is not.
     given = (*DIGITS, "measure.epochs=2", "optimizer.learning_rate=1e6", "optimizer.warm_up_epochs=0")
-    status, output = run(*GLOO, *TRAIN, *given, f"results={tmp_path}")
+    status, _ = run(*GLOO, *TRAIN, *given, f"results={tmp_path}")
     assert status != 0
     (record,) = records(tmp_path)
     step = record.failure.step

@@ -48,7 +48,7 @@ def test_by_hand_the_overrides_are_composed_and_nothing_is_expected(tmp_path, mo
 
 
 def test_by_hand_there_is_nobody_to_limit_nodes(tmp_path):
-    with pytest.raises(ConfigError, match="launcher=emulated: it needs `python -m train.launch`"):
+    with pytest.raises(ConfigError, match=r"launcher=emulated: it needs `python -m train\.launch`"):
         task.composed(["launcher=emulated", "distribution.controller=gloo", f"results={tmp_path}"])
 
 

@@ -1,4 +1,4 @@
-"""Ranks that Horovod joins. Import this after `train.distribution.prepare`: Horovod reads its settings when it loads."""
+"""Ranks joined by Horovod. Import it after `train.distribution.prepare`: Horovod reads its settings when it loads."""
 
 from __future__ import annotations
 

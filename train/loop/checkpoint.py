@@ -1,7 +1,7 @@
 """Checkpoints: after an epoch, all that training needs to resume from there.
 
-They are kept beside the run folder (`train.record.paths.checkpoints`), because the next launch of the same run has a new
-one; the launcher removes them when the run is complete. Rank 0 writes and reads them; the others get all by broadcast.
+They are kept beside the run folder (`train.record.paths.checkpoints`), because the next launch of the same run has its
+own; the launcher removes them when the run is complete. Rank 0 writes and reads them; the others get all by broadcast.
 """
 
 from __future__ import annotations

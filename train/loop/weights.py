@@ -23,7 +23,7 @@ def _folder() -> Path:
 
 
 def _imagenet(config: Config) -> tf_keras.Model:
-    """The network without its classifier, with the published weights. Raises ConfigError where they are not available."""
+    """The network without its classifier, with the published weights. Raises ConfigError where they are missing."""
     module, name = PRETRAINED[config.model.name]
     application = getattr(importlib.import_module(f"tf_keras.applications.{module}"), name)
     size = config.model.image_size

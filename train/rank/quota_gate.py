@@ -1,7 +1,7 @@
 """How a rank gets the CPU quota that its steps are measured under, and gives it back.
 
-Import, building and tracing run without a quota: only warm-up and timed steps are measured. Rank and launcher leave each
-other marker files in the run folder (train/record/protocol.py), which every launcher and container shares.
+Import, building and tracing run without a quota: only warm-up and timed steps are measured. Rank and launcher exchange
+marker files in the run folder (train/record/protocol.py), which every launcher and container shares.
 """
 
 from __future__ import annotations

@@ -124,13 +124,18 @@ def read_part(path: Path) -> Part:
 
 
 def read(folder: Path) -> list[Part]:
-    """The newest part of each rank in the run folder, by rank; one that finished comes before one that did not."""
-    newest: dict[int, Part] = {}
-    for part in map(read_part, protocol.part_paths(folder)):
-        other = newest.get(part.rank)
-        if other is None or (other.finished, other.began_at) < (part.finished, part.began_at):
-            newest[part.rank] = part
-    return [newest[rank] for rank in sorted(newest)]
+    """The part of each rank in the run folder, by rank.
+
+    Where several processes had the number of a rank, as in elastic training, that of one that finished, else of the one
+    that wrote last: the others are gone, also where they began later.
+    """
+    found: dict[int, tuple[bool, int, Part]] = {}
+    for path in protocol.part_paths(folder):
+        part = read_part(path)
+        candidate = (part.finished, path.stat().st_mtime_ns, part)
+        if part.rank not in found or found[part.rank][:2] < candidate[:2]:
+            found[part.rank] = candidate
+    return [found[rank][-1] for rank in sorted(found)]
 
 
 def first_failure(parts: list[Part]) -> Failure | None:

@@ -74,7 +74,7 @@ def test_ranks_that_find_different_samples_stop_before_training(train):
     distribution = Two(lambda fingerprint: "other")
     config = load([*DIGITS, "dataset.data_dir=/data/set", "measure.epochs=1"])
     context = make_context(config, distribution)
-    with pytest.raises(ConfigError, match="dataset.data_dir=/data/set: the ranks find different samples in it"):
+    with pytest.raises(ConfigError, match=r"dataset\.data_dir=/data/set: the ranks find different samples in it"):
         train(context)
     assert context.clock.phase == "data"
 

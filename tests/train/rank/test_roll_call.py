@@ -29,6 +29,7 @@ def present(rank: int, name: str, cores: tuple[int, ...]) -> Present:
 
 
 GOOD = [present(0, "a", (0, 1)), present(1, "a", (2, 3)), present(2, "b", (0, 1)), present(3, "b", (2, 3))]
+NO_LAUNCHER = Expected()
 DETAILS = [Details({"nodes": 2, "model": {"name": "tiny"}}, FILES, PACKAGES)] * 4
 
 
@@ -77,7 +78,7 @@ def test_heterogeneous_hardware_is_noted():
     assert "b: 8 cores" in (heterogeneous([host("a"), host("b", cores=8)]) or "")
 
 
-def hold(config, everyone, details=DETAILS, expected=Expected()):
+def hold(config, everyone, details=DETAILS, expected=NO_LAUNCHER):
     """The roll call as rank 0 of these ranks holds it; also how often it gathered."""
     answers = iter([list(everyone), list(details)])
     gathered = []

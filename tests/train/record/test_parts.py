@@ -1,3 +1,5 @@
+import os
+
 import pytest
 
 from train.record import parts, protocol
@@ -41,13 +43,18 @@ def test_parts_come_back_in_the_order_of_ranks(tmp_path):
     assert [part.rank for part in parts.read(tmp_path)] == [0, 2, 10]
 
 
-def test_a_rank_that_was_started_again_counts_once(tmp_path):
-    writer(tmp_path, rank=1, pid=1, began_at=10.0, gpu="lost")
-    writer(tmp_path, rank=1, pid=2, began_at=20.0, gpu="newcomer")
+def test_of_several_processes_of_a_rank_the_one_that_wrote_last_counts(tmp_path):
     survivor = writer(tmp_path, rank=2, pid=3, began_at=5.0, gpu="survivor")
     survivor.add(rank=1)
-    assert [part.gpu for part in parts.read(tmp_path)] == ["newcomer"]
+    writer(tmp_path, rank=1, pid=1, began_at=10.0, gpu="lost")
+    paths = sorted(tmp_path.glob("rank-*"))  # rank-1 and rank-2, as they were when they began
+    for path, written_at in zip(paths, (100.0, 200.0), strict=True):
+        os.utime(path, (written_at, written_at))
+    assert [part.gpu for part in parts.read(tmp_path)] == ["survivor"]
+    os.utime(paths[0], (300.0, 300.0))
+    assert [part.gpu for part in parts.read(tmp_path)] == ["lost"]
     survivor.add(finished=True)
+    os.utime(paths[1], (200.0, 200.0))
     assert [part.gpu for part in parts.read(tmp_path)] == ["survivor"]
 
 
