@@ -1,4 +1,4 @@
-"""Nodes emulated on this machine: each gets a fixed share of the cores, and on request a network of its own."""
+"""Nodes emulated on this machine: each gets a fixed share of the cores, and on request a separate network."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from train.launch.plan.machine import Machine
 from train.launch.start import commands, mpirun
 from train.launch.supervise import orphans
 
-_SSH_FAILED = 255  # ssh's own exit status, for everything but the exit of the command
+_SSH_FAILED = 255  # ssh exits so when it fails itself; else with the exit status of the command
 
 
 def _ask(config: Config | DictConfig) -> tuple[hosts.Host, ...]:

@@ -85,8 +85,8 @@ def _node_overrides(experiment: Experiment, launcher: Launcher, machine: Machine
 def _arms(experiment: Experiment, launcher: Launcher, combination: Sequence[str]) -> dict[str | None, list[str]]:
     """The arms of a combination of swept values: the experiment's own, else, on emulated nodes, the controls.
 
-    In strong scaling the batch of a rank shrinks with the nodes, so each number of nodes needs a control of its own
-    with one node.
+    In strong scaling the batch of a rank shrinks with the nodes, so each number of nodes needs a separate
+    control with one node.
     """
     composed = experiment.composed
     if experiment.arms:

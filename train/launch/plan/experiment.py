@@ -1,4 +1,4 @@
-"""An experiment as the user asks for it: its file, and the overrides that change or sweep its values."""
+"""An experiment as the user requests it: its file, and the overrides that change or sweep its values."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def nodes_in(overrides: Sequence[str]) -> list[int]:
 
 
 def _choices(key: str, values: str) -> list[str]:
-    """The overrides that a sweep of `key` over Hydra's comma-separated `values` stands for."""
+    """The overrides of a sweep of `key` over Hydra's comma-separated `values`."""
     override = parse([f"{key}={values}"])[0]
     if not override.is_sweep_override():
         return [f"{key}={values}"]
@@ -53,7 +53,7 @@ class Experiment:
         return {str(name): list(extra) for name, extra in dict(self.composed.arms).items()}
 
     def choices(self, key: str) -> list[str]:
-        """The overrides that the sweep over a key stands for: the command line's, else the experiment's.
+        """The overrides of the sweep over a key: the command line's, else the experiment's.
 
         A single value on the command line replaces the sweep; only `nodes=N` means up to N.
         """

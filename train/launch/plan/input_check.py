@@ -43,7 +43,7 @@ def cannot_check(config: Config, hosts_apart: bool) -> str | None:
 def check(points: Sequence[Point], hosts_apart: bool) -> list[str]:
     """A line for each thing that was found. Raises ConfigError where the ranks of a point would fail to read it.
 
-    hosts_apart: each node is a host of its own, which may have files that this machine lacks.
+    hosts_apart: each node is a separate host, which may have files that this machine lacks.
     """
     found = []
     for point in to_check(points):

@@ -55,7 +55,7 @@ class NodeLimits:
     """What emulated nodes are limited to while they measure."""
 
     cpus_per_node: float | None = None  # cores' worth of time; None: no limit
-    separate_networks: bool = False  # each node has a network of its own
+    separate_networks: bool = False  # each node has its own network
     link_mbit_per_s: float | None = None  # of each node's link, in each direction; None: no limit
 
 

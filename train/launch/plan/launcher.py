@@ -1,7 +1,7 @@
 """What a launcher is. train/launch/launchers/ has one module for each; docs/adding.md shows how to add one.
 
 A launcher says what it can do, where the cores of its nodes come from, what it refuses, and how a job becomes a
-command. What is the same for all of them (points, checks, watching, records) asks the launcher and never its name.
+command. All other code (points, checks, watching, records) asks the launcher object and never compares names.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from train.record.record import NodeQuota
 
 @dataclass(frozen=True)
 class Gpus:
-    """How many GPUs a point needs in one place, and how many are there."""
+    """How many GPUs a point needs on this machine, or on one host, and how many are available."""
 
     needed: int
     available: int
@@ -53,11 +53,11 @@ class Launcher(ABC):
     """One way to start the ranks of an experiment; by default on this machine. Only `name` and `command` are needed."""
 
     name: ClassVar[str]  # as launcher.name in conf/launcher/*.yaml
-    hosts_apart: ClassVar[bool] = False  # each node is a host of its own; else all nodes share this machine
+    hosts_apart: ClassVar[bool] = False  # each node is a separate host; else all nodes share this machine
     takes_hosts: ClassVar[bool] = False  # launcher.hosts names the nodes
     quotas: ClassVar[bool] = False  # nodes are limited to CPU quotas while they measure
     elastic: ClassVar[bool] = False  # training can continue when a host is lost, and with hosts that come back
-    random_order: ClassVar[bool] = True  # runs are made in a random order; else by the number of nodes
+    random_order: ClassVar[bool] = True  # runs are made in a random order; else by number of nodes
 
     # ---- plan: what a configuration may ask for, and what its nodes are ----
 
@@ -84,9 +84,9 @@ class Launcher(ABC):
         check(not (self.hosts_apart and on_one_machine), "container", config.container.name, why)
 
     def replacement(self, experiment: Experiment, machine: Machine) -> str:
-        """The name of the launcher that runs this experiment here: this one, unless it says better. Raises ConfigError.
+        """The name of the launcher that runs this experiment here: this one, unless another suits it better.
 
-        The configuration was not checked yet.
+        The configuration was not checked yet. Raises ConfigError.
         """
         return self.name
 
@@ -116,7 +116,7 @@ class Launcher(ABC):
         return
 
     def notes(self, config: Config) -> list[str]:
-        """What the user should know of this launcher before anything starts."""
+        """What the user should know about this launcher before anything starts."""
         return []
 
     def warnings(self, config: Config) -> list[str]:
@@ -149,7 +149,7 @@ class Launcher(ABC):
         return []
 
     def explain_exit(self, code: int) -> str | None:
-        """What an exit status means that this launcher gives a rank; None where it is the rank's own."""
+        """What an exit status means that comes from this launcher; None where it is the exit status of the rank."""
         return None
 
 

@@ -41,7 +41,7 @@ def _value(config: Config, key: str) -> Any:
 def differing_keys(arms: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """The keys that the arms do not all give the same value, in the order in which they are named.
 
-    A key below another one that differs is not named again: `distribution` stands for `distribution.allreduce` too.
+    A key below another one that differs is left out: `distribution` covers `distribution.allreduce`.
     """
     values = [dict(line.split("=", 1) for line in extra) for extra in arms.values()]
     keys = dict.fromkeys(key for of_arm in values for key in of_arm)

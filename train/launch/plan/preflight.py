@@ -17,9 +17,9 @@ from train.rank import placement
 # A process with TensorFlow and Horovod loaded: its peak resident memory before a model is built.
 PROCESS_BYTES = 580_000_000
 # Weights, gradients, momentum, allreduce buffers, and temporaries of the update and of TensorFlow's allocator.
-# Chosen to lie just above the peaks of two ranks: VGG16 4.2 to 4.6 GB (estimate 4.7), ResNet50 1.4 GB (1.5).
+# Chosen to be just above the peaks of two ranks: VGG16 4.2 to 4.6 GB (estimate 4.7), ResNet50 1.4 GB (1.5).
 COPIES_OF_WEIGHTS = 7
-# Variables that a key of the configuration stands for: the ranks set them (train/distribution/backends.py).
+# Variables that a key of the configuration replaces: the ranks set them (train/distribution/backends.py).
 FROM_CONFIGURATION = {
     "HOROVOD_CYCLE_TIME": "distribution.cycle_time_ms",
     "HOROVOD_FUSION_THRESHOLD": "distribution.fusion_threshold_bytes",
@@ -66,7 +66,7 @@ def too_large(points: Sequence[Point], launcher: Launcher) -> dict[str, str]:
 
 
 def check(points: Sequence[Point], launcher: Launcher) -> None:
-    """Raise ConfigError where a point needs more GPUs than there are, or a machine that can do what this one cannot."""
+    """Raise ConfigError where a point needs more GPUs than there are, or something that this machine lacks."""
     for point in points:
         for gpus in launcher.gpus(point.config) if point.config.device == "gpu" else []:
             if gpus.needed > gpus.available:
@@ -126,7 +126,7 @@ def tuned(variables: Mapping[str, str]) -> list[str]:
     if others := [f"{name}={value}" for name, value in variables.items() if _tunes(name)]:
         found.append(
             f"{', '.join(others)}: set in your environment. The records keep it, but a run counts as measured "
-            "whatever it was: FORCE=1 measures again, RESULTS=folder keeps the two apart"
+            "whatever the value was: FORCE=1 measures again, RESULTS=folder keeps the two apart"
         )
     return found
 

@@ -1,7 +1,7 @@
 """From a job to the command that starts its ranks: pure functions.
 
-`on_this_machine` and `across_hosts` choose by the job's controller. The ranks bind themselves to cores, so that a node
-has the same cores whatever starts them.
+`on_this_machine` and `across_hosts` choose by the job's controller. The ranks bind themselves to cores, so that a
+node has the same cores under every launcher.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def across_hosts(job: Job) -> list[str]:
 
 
 def rank(job: Job) -> list[str]:
-    """What each rank runs where the nodes are hosts of their own: in a container of its own, if any."""
+    """What each rank runs where the nodes are separate hosts: in its own container, if any."""
     return containers.wrap(job.argv, job.container, job.shared)
 
 

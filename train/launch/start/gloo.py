@@ -1,6 +1,6 @@
 """`horovodrun --gloo` without two of its checks: what Horovod was built with, and which interface all hosts share.
 
-For the first, horovodrun imports TensorFlow in a process of its own at every launch, which adds five seconds to the
+For the first, horovodrun imports TensorFlow in a separate process at every launch, which adds five seconds to the
 start phase of every point. For the second it starts a service on every host; here each rank finds which of its
 interfaces leads to the others. All else is Horovod's launcher: rendezvous, ssh, ending all ranks when one dies.
 """

@@ -1,7 +1,7 @@
-"""Why a run failed, and where: from the parts of its ranks, and from what their launcher said.
+"""Why a run failed, and where: from the parts of its ranks, and from the output of their launcher.
 
-A rank that could still say why it failed did so in its part, with phase and step. Only the launchers' output tells
-which rank ended first, and how one that was killed ended.
+A rank that raised an error reported it in its part, with phase and step. Only the output of the launcher tells which
+rank ended first, and the exit status of a rank that was killed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from train.record.assembly import ranks_at_the_end
 from train.record.parts import Part, first_failure
 from train.record.record import Failure
 
-# What Horovod's Gloo launcher, Open MPI's mpirun and Slurm's srun say of the rank that ended first.
+# How Horovod's Gloo launcher, Open MPI's mpirun and Slurm's srun report the rank that ended first.
 _GLOO = re.compile(r"first process to do so was:\s*Process name: (?P<rank>\d+)\s*Exit code: (?P<code>\d+)")
 _MPI_SIGNAL = re.compile(r"mpirun noticed that process rank (?P<rank>\d+) .* exited on signal (?P<signal>\d+)")
 _SRUN = re.compile(r"srun: error: \S+: task (?P<rank>\d+): (?:Exited with exit code (?P<code>\d+)|(?P<words>[A-Z].*))")
@@ -28,7 +28,7 @@ _HINTS = {
     "SIGKILL": "; the kernel does so when memory runs out: see `dmesg`",
     "SIGSEGV": "; Horovod's Gloo crashes so where a host cannot resolve its own name: see `make doctor`",
 }
-_SIGNALS = {signal.strsignal(number): number for number in signal.valid_signals()}  # in srun's words: Killed
+_SIGNALS = {signal.strsignal(number): number for number in signal.valid_signals()}  # as srun names them: Killed
 
 
 def first_to_end(output: str) -> tuple[int, int] | None:
@@ -58,11 +58,11 @@ def find(job: Job, launcher: Launcher, outcome: Outcome, parts: Sequence[Part], 
     if outcome.ended_by:
         return _ended_from_outside(job, outcome, parts, timeout_s)
     first = _first_to_end(job, outcome)
-    if said := _said_by_a_rank(parts, first):
-        code = first[1] if first and first[0] == said.rank else None
-        return replace(said, exit_code=code, log=str(protocol.rank_log(job.folder, said.rank or 0)))
+    if reported := _reported(parts, first):
+        code = first[1] if first and first[0] == reported.rank else None
+        return replace(reported, exit_code=code, log=str(protocol.rank_log(job.folder, reported.rank or 0)))
     if first:
-        return _ended_without_a_word(job, launcher, parts, first)
+        return _unreported(job, launcher, parts, first)
     return Failure(
         reason=f"the launcher ended with exit status {outcome.exit_code}; ranks that did not finish: {unfinished}",
         exit_code=outcome.exit_code,
@@ -86,7 +86,7 @@ def _first_to_end(job: Job, outcome: Outcome) -> tuple[int, int] | None:
     return 0, outcome.exit_code if outcome.exit_code > 0 else 128 - outcome.exit_code  # one rank without a launcher
 
 
-def _said_by_a_rank(parts: Sequence[Part], first: tuple[int, int] | None) -> Failure | None:
+def _reported(parts: Sequence[Part], first: tuple[int, int] | None) -> Failure | None:
     """The failure that a rank reported. None where the first to end reported none: it was killed."""
     reported = first_failure(list(parts))
     if first is None:
@@ -95,7 +95,7 @@ def _said_by_a_rank(parts: Sequence[Part], first: tuple[int, int] | None) -> Fai
     return reported if of_first and of_first.consequence else of_first
 
 
-def _ended_without_a_word(job: Job, launcher: Launcher, parts: Sequence[Part], first: tuple[int, int]) -> Failure:
+def _unreported(job: Job, launcher: Launcher, parts: Sequence[Part], first: tuple[int, int]) -> Failure:
     rank, code = first
     part = next((part for part in parts if part.rank == rank), None)
     return Failure(

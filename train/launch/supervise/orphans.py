@@ -49,7 +49,7 @@ def kill_on(hosts: Sequence[str], job_id: str) -> list[str]:
     def kill_there(host: str) -> bool:
         command = ssh_command(host, [sys.executable, "-m", "train.launch.supervise.orphans", job_id])
         try:
-            # In a session of its own: a second Ctrl-C must not end the command that ends the ranks.
+            # In a new session: a second Ctrl-C must not interrupt the command that ends the ranks.
             done = subprocess.run(
                 command, capture_output=True, stdin=subprocess.DEVNULL, timeout=_ANSWER_WITHIN_S, start_new_session=True
             )
