@@ -127,9 +127,8 @@ class Distribution:
     controller: str = field(metadata=limits(allowed=("gloo", "mpi")))
     # flat: as one tensor; grouped: as one group of tensors; separate: one by one
     gradients: str = field(metadata=limits(allowed=("flat", "grouped", "separate")))
-    cycle_time_ms: float = field(
-        metadata=limits(above=0, unit="ms")
-    )  # between two cycles of Horovod's background thread
+    # Between two cycles of Horovod's background thread.
+    cycle_time_ms: float = field(metadata=limits(above=0, unit="ms"))
     fusion_threshold_bytes: int = field(metadata=limits(minimum=0, unit="bytes"))
     elastic: bool = False  # training over epochs continues on the hosts that are left, and takes in those that return
     commit_steps: int = field(default=10, metadata=limits(minimum=1))  # elastic: steps lost at most when a host fails
@@ -213,10 +212,9 @@ class Launcher:
     """What starts the ranks. What a launcher needs of the other values, train/launch checks."""
 
     name: str
-    timeout_s: int = field(
-        metadata=limits(above=0, unit="seconds") | NOT_MEASURED
-    )  # a job that takes longer has failed
-    by_hand: bool = field(default=True, metadata=NOT_MEASURED)  # a rank that is started by hand can do without it
+    # A job that takes longer has failed.
+    timeout_s: int = field(metadata=limits(above=0, unit="seconds") | NOT_MEASURED)
+    by_hand: bool = field(default=True, metadata=NOT_MEASURED)  # ranks can also be started by hand, without it
     # emulated: the fraction of the machine's cores that all nodes together get at the largest point
     cores_fraction: float = field(default=1.0, metadata=limits(above=0, maximum=1) | NOT_MEASURED)
     # emulated: how far runs without allreduce may differ from the run on the fewest nodes
@@ -319,8 +317,9 @@ class Config:
     nodes: int = field(metadata=limits(minimum=1))
     ranks_per_node: int = field(metadata=limits(minimum=1))
     threads_per_rank: int | None = field(metadata=limits(minimum=1, null="the node's cores // its ranks"))
-    batch_per_rank: int | None = field(metadata=limits(minimum=1) | TRAINING_ONLY)  # this or global_batch: the other
-    global_batch: int | None = field(metadata=limits(minimum=1) | TRAINING_ONLY)  # is derived
+    # One of these two is given, the other derived.
+    batch_per_rank: int | None = field(metadata=limits(minimum=1) | TRAINING_ONLY)
+    global_batch: int | None = field(metadata=limits(minimum=1) | TRAINING_ONLY)
     seed: int = field(metadata=limits(minimum=0) | TRAINING_ONLY)
     results: str = field(metadata=NOT_MEASURED)
     # Initial weights: none (random, from the seed) | imagenet | path of an HDF5 file

@@ -16,7 +16,7 @@ from pathlib import Path
 from rich.console import Console
 
 from train import tracking
-from train.config.schema import ConfigError
+from train.config.checks import ConfigError
 from train.launch.batch import submission
 from train.launch.batch.launcher import BatchLauncher
 from train.launch.launchers import LAUNCHERS

@@ -15,7 +15,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from train.config.schema import ConfigError
+from train.config.checks import ConfigError
 from train.launch.batch import submitted
 from train.launch.batch.launcher import BatchLauncher
 from train.launch.batch.submitted import RUNNING, Submitted

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from train.config.schema import ConfigError
+from train.config.checks import ConfigError
 
 pytestmark = pytest.mark.slow
 

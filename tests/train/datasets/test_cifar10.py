@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from tests.helpers.small_sets import write_pickles
+from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.identity import config_hash
-from train.config.schema import ConfigError
 
 pytestmark = pytest.mark.slow
 

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from tests.helpers.small_sets import FRUIT as CLASSES
+from train.config.checks import ConfigError
 from train.config.compose import load
-from train.config.schema import ConfigError
 
 pytestmark = pytest.mark.slow
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.io import savemat
 
 from tests.helpers.small_sets import NAN, NONE, datenum, row, write_mat
-from train.config.schema import ConfigError
+from train.config.checks import ConfigError
 from train.datasets import imdb_wiki
 
 pytestmark = pytest.mark.slow

@@ -4,7 +4,7 @@ import pytest
 from rich.console import Console
 
 from tests.helpers.launches import planned
-from train.config.schema import ConfigError
+from train.config.checks import ConfigError
 from train.launch import __main__ as launcher
 from train.launch.plan.options import Options
 

@@ -11,7 +11,8 @@ from typing import ClassVar
 
 from omegaconf import DictConfig
 
-from train.config.schema import Config, ConfigError, System
+from train.config.checks import ConfigError
+from train.config.schema import Config, System
 from train.launch.batch.job import BatchJob
 from train.launch.plan.launcher import Gpus, Launcher
 from train.launch.plan.machine import Machine

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.markup import escape
 
-from train.config.schema import ConfigError
+from train.config.checks import ConfigError
 from train.launch.batch import submitted
 from train.launch.batch.jobs import Planned, cost, jobs
 from train.launch.batch.launcher import BatchLauncher

@@ -8,13 +8,14 @@ from contextlib import contextmanager
 
 from omegaconf import DictConfig
 
-from train.config.schema import Config, ConfigError
+from train.config.checks import ConfigError, check
+from train.config.schema import Config
 from train.launch.emulate import cgroups, networks
 from train.launch.emulate.quota_enforcer import QuotaEnforcer
 from train.launch.launchers.local import Local
 from train.launch.plan.experiment import Experiment
 from train.launch.plan.job import Job
-from train.launch.plan.launcher import Watcher, require
+from train.launch.plan.launcher import Watcher
 from train.launch.plan.machine import Machine
 from train.launch.start import commands
 
@@ -34,16 +35,14 @@ class Emulated(Local):
     def check(self, config: Config) -> None:
         """Raise ConfigError where a quota means nothing, or separate networks cannot be used."""
         super().check(config)
-        require(
-            config.device == "cpu", "device", config.device, "launcher=emulated shares out CPU time; take device=cpu"
-        )
+        check(config.device == "cpu", "device", config.device, "launcher=emulated shares out CPU time; take device=cpu")
         timed = config.measure.epochs == 0 and config.allreduce_sweep is None
         why = "its quotas hold for timed training steps; for epochs and allreduces alone take launcher=local"
-        require(timed, "launcher", self.name, why)
+        check(timed, "launcher", self.name, why)
         separate = config.launcher.separate_networks
         possible = config.distribution.controller == "gloo" and config.container.name == "none"
         why = "works with distribution.controller=gloo and container=none"
-        require(possible or not separate, "launcher.separate_networks", separate, why)
+        check(possible or not separate, "launcher.separate_networks", separate, why)
 
     def replacement(self, experiment: Experiment, machine: Machine) -> str:
         """Local, where quotas are not available. Raises ConfigError where separate networks need them."""
@@ -60,7 +59,7 @@ class Emulated(Local):
     def check_machine(self, config: Config) -> None:
         """Raise ConfigError where separate networks cannot be made."""
         missing = networks.missing() if config.launcher.separate_networks else None
-        require(missing is None, "launcher.separate_networks", True, str(missing))
+        check(missing is None, "launcher.separate_networks", True, str(missing))
 
     def notes(self, config: Config) -> list[str]:
         """How the nodes are emulated."""

@@ -6,7 +6,8 @@ import os
 import re
 from pathlib import Path
 
-from train.config.schema import ConfigError, System
+from train.config.checks import ConfigError
+from train.config.schema import System
 from train.launch.batch.job import BatchJob, clock
 from train.launch.batch.launcher import BatchLauncher
 from train.launch.plan.job import Job

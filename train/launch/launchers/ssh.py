@@ -6,7 +6,8 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from train.config.schema import Config, ConfigError
+from train.config.checks import ConfigError
+from train.config.schema import Config
 from train.launch.plan import hosts, preflight
 from train.launch.plan.job import OPEN_MPI, Job
 from train.launch.plan.launcher import Gpus, Launcher

@@ -6,12 +6,13 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from train.config.checks import ConfigError, DoesNotDivide, check
 from train.config.compose import load
 from train.config.identity import config_hash, point_name
-from train.config.schema import Config, ConfigError, DoesNotDivide
+from train.config.schema import Config
 from train.launch.plan import experiment as experiments
 from train.launch.plan.experiment import Experiment, nodes_in
-from train.launch.plan.launcher import Launcher, named, require
+from train.launch.plan.launcher import Launcher, named
 from train.launch.plan.machine import Machine
 from train.launch.plan.point import Point, differing_keys, swept_values
 from train.rank import placement
@@ -104,7 +105,7 @@ def _point(experiment: Experiment, launcher: Launcher, arm: str | None, override
     """The point that these overrides compose. Raises ConfigError, or DoesNotDivide where its ranks cannot share."""
     config = load(overrides)
     why = f"all points of an experiment run under one launcher, here {launcher.name}"
-    require(config.launcher.name == launcher.name, "launcher", config.launcher.name, why)
+    check(config.launcher.name == launcher.name, "launcher", config.launcher.name, why)
     launcher.check(config)
     overrides = [*overrides, *_complete_threads(config)]
     return Point(
@@ -122,4 +123,5 @@ def _complete_threads(config: Config) -> list[str]:
     if config.threads_per_rank is not None:
         return []
     config.threads_per_rank = placement.threads_per_rank(config.system.cores_per_node or 1, config.ranks_per_node)
+    config.derived.append("threads_per_rank")
     return [f"threads_per_rank={config.threads_per_rank}"]

@@ -10,8 +10,8 @@ from functools import cached_property
 from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig
 
+from train.config.checks import ConfigError
 from train.config.compose import compose_config, parse
-from train.config.schema import ConfigError
 
 
 def nodes_in(overrides: Sequence[str]) -> list[int]:

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from train.config.schema import ConfigError
+from train.config.checks import ConfigError
 from train.launch.plan.ssh import ssh_command
 from train.record.source import ROOT
 

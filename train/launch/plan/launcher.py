@@ -15,7 +15,8 @@ from typing import ClassVar, Protocol
 import psutil
 from omegaconf import DictConfig
 
-from train.config.schema import Config, ConfigError
+from train.config.checks import check
+from train.config.schema import Config
 from train.launch.plan.experiment import Experiment
 from train.launch.plan.job import OPEN_MPI, Job
 from train.launch.plan.machine import Machine
@@ -48,12 +49,6 @@ class Watcher(Protocol):
         """
 
 
-def require(condition: bool, key: str, given: object, allowed: str) -> None:
-    """Raise ConfigError with the key, what was given and what is allowed, unless the condition holds."""
-    if not condition:
-        raise ConfigError(f"{key}={given}: {allowed}")
-
-
 class Launcher(ABC):
     """One way to start the ranks of an experiment; by default on this machine. Only `name` and `command` are needed."""
 
@@ -72,21 +67,21 @@ class Launcher(ABC):
         hosts = ",".join(settings.hosts) or "none"
         if self.takes_hosts:
             why = f"{config.nodes} nodes need as many hosts: make ... LAUNCHER={self.name} HOSTS=a,b,c"
-            require(len(settings.hosts) >= config.nodes, "launcher.hosts", hosts, why)
+            check(len(settings.hosts) >= config.nodes, "launcher.hosts", hosts, why)
         else:
             why = f"launcher={self.name} takes none; choose launcher=ssh"
-            require(not settings.hosts, "launcher.hosts", hosts, why)
+            check(not settings.hosts, "launcher.hosts", hosts, why)
         if not self.quotas:
             given = settings.separate_networks
-            require(not given, "launcher.separate_networks", given, "needs launcher=emulated")
+            check(not given, "launcher.separate_networks", given, "needs launcher=emulated")
             cpus = config.system.cpus_per_node
-            require(cpus is None, "system.cpus_per_node", cpus, "needs launcher=emulated")
+            check(cpus is None, "system.cpus_per_node", cpus, "needs launcher=emulated")
         elastic = config.distribution.elastic
         why = "needs launcher=ssh: hosts that can be lost and come back"
-        require(self.elastic or not elastic, "distribution.elastic", elastic, why)
+        check(self.elastic or not elastic, "distribution.elastic", elastic, why)
         on_one_machine = config.container.name in ("docker", "podman")
         why = f"works on one machine; with launcher={self.name} allowed are none, singularity"
-        require(not (self.hosts_apart and on_one_machine), "container", config.container.name, why)
+        check(not (self.hosts_apart and on_one_machine), "container", config.container.name, why)
 
     def replacement(self, experiment: Experiment, machine: Machine) -> str:
         """The name of the launcher that runs this experiment here: this one, unless it says better. Raises ConfigError.
@@ -160,5 +155,5 @@ class Launcher(ABC):
 
 def named(launchers: Mapping[str, Launcher], name: str) -> Launcher:
     """The launcher of that name. Raises ConfigError naming those that there are."""
-    require(name in launchers, "launcher.name", name, f"allowed are {', '.join(sorted(launchers))}")
+    check(name in launchers, "launcher.name", name, f"allowed are {', '.join(sorted(launchers))}")
     return launchers[name]

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from train.config.schema import Config, ConfigError, default_image
+from train.config.checks import ConfigError
+from train.config.schema import Config, default_image
 from train.launch.plan.launcher import Launcher
 from train.launch.plan.machine import Machine
 from train.launch.plan.point import Point

@@ -8,7 +8,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from train.config.schema import ConfigError, Container
+from train.config.checks import ConfigError
+from train.config.schema import Container
 
 
 def digest(container: Container) -> str | None:

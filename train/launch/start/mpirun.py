@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import subprocess
 
-from train.config.schema import Config, ConfigError, Container
+from train.config.checks import ConfigError
+from train.config.schema import Config, Container
 from train.launch.plan.job import MPICH, OPEN_MPI, Shared
 from train.launch.start import containers
 from train.record.source import ROOT

@@ -4,7 +4,7 @@ import pytest
 from rich.console import Console
 
 from tests.helpers.launches import planned
-from train.config.schema import ConfigError
+from train.config.checks import ConfigError
 from train.launch.batch import submission, submitted
 from train.launch.launchers.slurm import Slurm
 from train.launch.plan.options import Options

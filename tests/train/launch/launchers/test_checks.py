@@ -5,8 +5,8 @@ import re
 import pytest
 
 from tests.helpers.launches import planned
+from train.config.checks import ConfigError
 from train.config.compose import load
-from train.config.schema import ConfigError
 from train.launch.launchers import LAUNCHERS
 from train.launch.plan.launcher import named
 

@@ -1,7 +1,7 @@
 import pytest
 
 from tests.helpers.launches import planned
-from train.config.schema import ConfigError
+from train.config.checks import ConfigError
 from train.launch.emulate import networks
 
 

@@ -1,8 +1,8 @@
 import pytest
 
 from tests.helpers.launches import planned, points_of
+from train.config.checks import ConfigError
 from train.config.compose import choices
-from train.config.schema import ConfigError
 
 
 def names(*overrides: str, cores: int = 2) -> list[str]:

@@ -1,6 +1,6 @@
 import pytest
 
-from train.config.schema import ConfigError
+from train.config.checks import ConfigError
 from train.launch.plan import experiment
 
 

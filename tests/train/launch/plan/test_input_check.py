@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from tests.helpers.launches import points_of
-from train.config.schema import ConfigError
+from train.config.checks import ConfigError
 from train.launch.plan import input_check
 from train.launch.plan.point import Point
 

@@ -3,8 +3,8 @@ import re
 import pytest
 
 from tests.helpers.launches import planned, points_of
+from train.config.checks import ConfigError
 from train.config.compose import load
-from train.config.schema import ConfigError
 from train.launch.plan import preflight
 from train.launch.plan.launcher import Gpus
 from train.launch.plan.machine import Machine

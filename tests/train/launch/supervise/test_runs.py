@@ -62,6 +62,7 @@ def test_each_run_leaves_a_record_that_says_what_was_asked_for(planned_runs, tmp
     assert [len(record.ranks) for record in (one, two)] == [1, 2]
     assert two.swept == {"model": "tiny", "nodes": 2}
     assert (two.arm, two.arm_keys) == (None, [])
+    assert two.config["derived"] == ["global_batch", "threads_per_rank"]
     assert two.learning_rate == two.config["optimizer"]["learning_rate"] * 2  # scaled linearly with two ranks
     assert two.source_digest == source.digest(source.files())
     assert {record.order.position for record in (one, two)} == {0, 1}

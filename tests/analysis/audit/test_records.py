@@ -1,0 +1,199 @@
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from analysis import __main__
+from analysis.audit import records as rules
+from analysis.audit.finding import RECORD_RULES
+from analysis.audit.findings import of_records, record_files
+from analysis.table import loading
+from tests.helpers.own_records import make_record, save
+from train.record.record import RECORD_NAME, Host
+
+
+def found(name, run):
+    return list(RECORD_RULES[name](run, "the/record.json"))
+
+
+def steps(*times):
+    run = make_record(steps=len(times))
+    run.ranks[0].step_times_s = list(times)
+    return run
+
+
+@pytest.mark.parametrize("name", sorted(RECORD_RULES))
+def test_a_clean_record_gives_no_finding(name):
+    assert not found(name, make_record(nodes=2, ranks_per_node=2, steps=100))
+
+
+def test_shared_cores():
+    (finding,) = found("cores_shared", replace(make_record(nodes=2), cores_shared=True))
+    assert finding.severity == "serious"
+
+
+def test_a_dirty_tree():
+    run = make_record()
+    run.environment.git_dirty = True
+    (finding,) = found("dirty_tree", run)
+    assert finding.stated == "commit 0000000000"
+
+
+def test_unequal_hosts():
+    run = make_record(nodes=2)
+    run.environment.hosts.append(Host("host1", "another CPU", 4, 8 * 2**30, "6.1", []))
+    (finding,) = found("unequal_hosts", run)
+    assert finding.stated == "2 hosts of 2 kinds"
+    run.environment.hosts[1].cpu_model = run.environment.hosts[0].cpu_model
+    assert not found("unequal_hosts", run)
+
+
+def test_first_steps_slower_than_the_rest():
+    (finding,) = found("warm_up_drift", steps(*[1.2] * 3, *[1.0] * 27))
+    assert finding.off == pytest.approx(0.2)
+    assert not found("warm_up_drift", steps(*[1.04] * 3, *[1.0] * 27))
+    assert not found("warm_up_drift", steps(*[1.2] * 3, *[1.0] * 6))  # too few to tell
+
+
+def test_steps_far_above_the_median():
+    # 2 of 20 steps take 6 s, 5 s more than the median: 10 of 30 s
+    (finding,) = found("step_outliers", steps(*[1.0] * 18, 6.0, 6.0))
+    assert finding.off == pytest.approx(10 / 30)
+    assert not found("step_outliers", steps(*[1.0] * 18, 1.9, 1.9))
+
+
+def test_a_rank_whose_steps_are_slower():
+    run = make_record(nodes=4)
+    run.ranks[2].step_times_s = [0.7] * 4
+    (finding,) = found("straggler", run)
+    assert finding.stated.startswith("rank 2 on host0")
+    assert finding.off == pytest.approx(0.4)
+
+
+def test_a_rank_that_the_others_wait_for_although_all_steps_are_equally_long():
+    run = make_record(nodes=3)
+    for rank, computed_s in zip(run.ranks, (0.2, 0.45, 0.22), strict=True):
+        rank.compute_times_s = [computed_s] * 4
+    (finding,) = found("straggler", run)
+    assert finding.stated == "rank 1 on host0: 0.45 s a step"
+    assert finding.off == pytest.approx(0.45 / 0.21 - 1)  # the median of 0.20 and 0.22
+
+
+def test_ranks_that_did_not_train_one_model():
+    (finding,) = found("weights_differ", replace(make_record(nodes=2), weights_differ=True))
+    assert finding.severity == "serious"
+    alone = make_record(nodes=2, distribution={"backend": "horovod", "allreduce": False})
+    assert not found("weights_differ", replace(alone, weights_differ=True))
+
+
+def made(**run):
+    return rules.made(make_record(**run), "p")
+
+
+def test_a_point_measured_once():
+    (finding,) = rules.one_repeat([made(), made(nodes=2), made(nodes=2, repeat=1)])
+    assert finding.stated == "weak_scaling: 1 repeat"
+    assert not list(rules.one_repeat([made(), made(repeat=1)]))
+
+
+def test_repeats_far_apart():
+    (finding,) = rules.repeats_apart([made(step_s=0.5), made(step_s=0.55, repeat=1)])
+    assert finding.off == pytest.approx(0.1)
+    assert not list(rules.repeats_apart([made(step_s=0.5), made(step_s=0.51, repeat=1)]))
+
+
+def test_points_made_with_different_software():
+    newer = make_record(nodes=2)
+    newer.environment.versions["tensorflow"] = "2.19.0"
+    (finding,) = rules.unequal_software([made(), rules.made(newer, "p")])
+    assert finding.stated == "tensorflow: 2.18.1, 2.19.0"
+    assert finding.severity == "serious"
+    assert not list(rules.unequal_software([made(), made(nodes=2)]))
+
+
+def test_a_node_that_is_not_the_same_machine_at_every_point():
+    whole = make_record()
+    whole.ranks[0].cores = [0, 1, 2, 3]
+    (finding,) = rules.unequal_cores([rules.made(whole, "p"), made(nodes=4)])
+    assert finding.stated == "1, 4 cores a rank"
+    assert not list(rules.unequal_cores([made(), made(nodes=4)]))
+    swept = {"model": "resnet50", "ranks_per_node": 1}
+    divided = [make_record(ranks_per_node=ranks, swept=swept | {"ranks_per_node": ranks}) for ranks in (1, 4)]
+    divided[0].ranks[0].cores = [0, 1, 2, 3]
+    assert not list(rules.unequal_cores([rules.made(run, "p") for run in divided]))
+
+
+def test_a_rule_that_fires_for_many_runs_is_one_finding():
+    runs = [(f"r{i}", steps(*[slow] * 3, *[1.0] * 27)) for i, slow in enumerate((1.1, 1.2, 1.3))]
+    drift = [finding for finding in rules.audit(runs) if finding.rule == "warm_up_drift"]
+    assert [finding.place for finding in drift] == ["r2, and 2 more runs"]
+
+
+def test_own_records_go_through_the_rules_for_tables_too(results):
+    for nodes, step_s in ((1, 0.5), (2, 0.4)):  # 2.5x on 2 nodes
+        results.add(nodes=nodes, step_s=step_s)
+    findings = of_records(loading.local(*results.paths))
+    assert {finding.report for finding in findings} == {"local"}
+    (finding,) = [finding for finding in findings if finding.rule == "beyond_ideal"]
+    assert finding.off == pytest.approx(0.25)
+
+
+def test_an_unreadable_record_is_named_and_left_out(results):
+    good, bad = results.add(), results.add(nodes=2)
+    bad.write_bytes(bad.read_bytes()[:-100])
+    (finding,) = [finding for finding in of_records(loading.local(good, bad)) if finding.rule == "unreadable_record"]
+    assert finding.place == str(bad)
+    assert finding.severity == "serious"
+
+
+def test_records_below_any_folder_and_none_elsewhere(results, tmp_path):
+    path = results.add()
+    assert record_files([results.folder / "weak_scaling"]) == [path]
+    assert record_files([path]) == [path]
+    with pytest.raises(Exception, match=f"does not exist; give a results folder, .* or {RECORD_NAME} files"):
+        record_files([tmp_path / "missing"])
+
+
+def test_the_newest_generation_counts(results):
+    old = make_record()
+    old.environment.git_dirty = True
+    save(old, results.folder)
+    results.add(generation=1)
+    assert "dirty_tree" not in {finding.rule for finding in of_records(loading.local(*record_files([results.folder])))}
+
+
+@pytest.mark.slow
+class TestCommand:
+    @pytest.fixture(autouse=True)
+    def _elsewhere(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+
+    def test_json_of_the_published_numbers(self, capsys):
+        assert __main__.main(["audit", "--format", "json"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        findings = told["findings"]
+        slip = [f for f in findings if f["rule"] == "primary_source" and f["severity"] == "serious"]
+        assert [(f["stated"], f["follows"]) for f in slip] == [("596 images/s", "569 in the source")]
+        assert {f["report"] for f in findings} == {"000", "001", "003", "004"}
+        assert {c["report"] for c in told["claims"]} == {"000", "001", "002", "003", "004"}
+
+    def test_markdown_has_both_tables(self, capsys):
+        assert __main__.main(["audit", "--format", "markdown"]) == 0
+        shown = capsys.readouterr().out
+        assert "## Findings" in shown
+        assert "| 003-batch-64-or-32 " in shown.partition("## Claims")[2]
+
+    def test_strict_fails_on_a_serious_finding(self, capsys):
+        assert __main__.main(["audit", "--strict"]) == 1
+
+    def test_text_fits_a_hundred_columns(self, capsys, results):
+        results.add()
+        assert __main__.main(["audit", str(results.folder)]) == 0
+        shown = capsys.readouterr().out
+        assert max(map(len, shown.splitlines())) <= 100
+        assert "== local records" in shown
+
+    def test_a_place_that_is_not_there(self, capsys):
+        assert __main__.main(["audit", str(Path("nowhere"))]) == 2
+        assert "nowhere: does not exist" in capsys.readouterr().err
