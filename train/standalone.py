@@ -12,12 +12,11 @@ import signal
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from train.config.identity import config_hash, point_name, resolved
-from train.config.schema import Config, scaled_learning_rate
+from train.config.identity import config_hash, learning_rate, point_name, resolved, swept_values
+from train.config.schema import Config
 from train.distribution.protocol import Distribution
 from train.rank import placement
 from train.rank.phases import PhaseClock
@@ -53,29 +52,10 @@ def new_run(config: Config, overrides: Sequence[str]) -> Run:
             config_hash=digest,
             source_digest=source.digest(source.files()),
             command=["python", "-m", "train", *overrides],
-            learning_rate=_learning_rate(config),
-            swept=swept(config, overrides),
+            learning_rate=learning_rate(config),
+            swept=swept_values(config, config.sweep, overrides),
         ),
     )
-
-
-def _learning_rate(config: Config) -> float | None:
-    if config.allreduce_sweep:
-        return None
-    settings = config.optimizer
-    return scaled_learning_rate(settings.learning_rate, settings.learning_rate_scaling, config.ranks)
-
-
-def swept(config: Config, overrides: Sequence[str]) -> dict[str, Any]:
-    """The value of each key that the experiment's file sweeps; of a config group the name of the file."""
-    chosen = dict(override.split("=", 1) for override in overrides if "=" in override)
-    values: dict[str, Any] = {}
-    for key in config.sweep:
-        value: Any = config
-        for name in key.split("."):
-            value = getattr(value, name)
-        values[key] = chosen.get(key, getattr(value, "name", key)) if is_dataclass(value) else value
-    return values
 
 
 class Standalone:

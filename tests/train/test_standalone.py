@@ -8,12 +8,13 @@ import pytest
 
 from tests.helpers import ROOT
 from train.config.compose import load
+from train.config.identity import swept_values
 from train.distribution.single import Single
 from train.rank.phases import PhaseClock
 from train.record import record
 from train.record.parts import PartWriter
 from train.record.record import Failure
-from train.standalone import Standalone, swept
+from train.standalone import Standalone
 
 OVERRIDES = ["experiment=weak_scaling", "model=tiny", "nodes=2", "batch_per_rank=4"]
 
@@ -115,7 +116,7 @@ def test_a_failed_run_is_followed_by_another_generation_and_a_complete_one_by_a_
 
 def test_the_record_says_what_was_swept_and_the_learning_rate_in_force(config):
     scaled = load([*OVERRIDES, "optimizer.learning_rate=0.1", "optimizer.learning_rate_scaling=linear"])
-    assert swept(scaled, OVERRIDES) == {"model": "tiny", "nodes": 2}
+    assert swept_values(scaled, scaled.sweep, OVERRIDES) == {"model": "tiny", "nodes": 2}
     config.optimizer = scaled.optimizer
     (first, _), _ = two_that_met(config)
     first.failed(Failure("x"))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, fields, is_dataclass
 from typing import Any
 
-from train.config.schema import Config
+from train.config.schema import Config, scaled_learning_rate
 
 
 def resolved(config: Config) -> dict[str, Any]:
@@ -40,6 +40,29 @@ def point_name(config: Config, arm: str | None = None, swept: Iterable[str] | No
         shown = "null" if value is None else f"{value:g}" if isinstance(value, float) else value
         parts.append(value["name"] if isinstance(value, dict) else f"{key.split('.')[-1]}{shown}")
     return "-".join([*parts, *([arm] if arm else [])]) or config.model.name
+
+
+def swept_values(config: Config, keys: Iterable[str], overrides: Iterable[str]) -> dict[str, Any]:
+    """The value of each swept key in this configuration; of a config group the name of its file.
+
+    overrides: that composed the configuration; the last one of a group chose its file.
+    """
+    chosen = dict(line.split("=", 1) for line in overrides if "=" in line)
+    found: dict[str, Any] = {}
+    for key in keys:
+        value: Any = config
+        for name in key.split("."):
+            value = getattr(value, name)
+        found[key] = chosen.get(key, getattr(value, "name", key)) if is_dataclass(value) else value
+    return found
+
+
+def learning_rate(config: Config) -> float | None:
+    """The learning rate in force, scaled with the ranks; None where nothing is trained."""
+    settings = config.optimizer
+    if config.allreduce_sweep:
+        return None
+    return scaled_learning_rate(settings.learning_rate, settings.learning_rate_scaling, config.ranks)
 
 
 def config_hash(config: Config) -> str:

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from train.config.checks import ConfigError, DoesNotDivide, check
 from train.config.compose import load
-from train.config.identity import config_hash, point_name
+from train.config.identity import config_hash, point_name, swept_values
 from train.config.schema import Config
 from train.launch.plan import experiment as experiments
 from train.launch.plan.experiment import Experiment, nodes_in
 from train.launch.plan.launcher import Launcher, named
 from train.launch.plan.machine import Machine
-from train.launch.plan.point import Point, differing_keys, swept_values
+from train.launch.plan.point import Point, differing_keys
 from train.rank import placement
 
 # What every experiment on emulated nodes measures beside its points: whether nodes disturb each other.

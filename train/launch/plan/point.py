@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from train.config.compose import CONF
 from train.config.schema import Config
 
 
@@ -20,22 +19,6 @@ class Point:
     swept: dict[str, Any] = field(default_factory=dict)  # key that the experiment sweeps -> this point's value
     arm: str | None = None  # its name, where the experiment has arms, or the control's on emulated nodes
     arm_keys: tuple[str, ...] = ()  # dotted keys in which the arms of the experiment differ
-
-
-def swept_values(config: Config, keys: Sequence[str], overrides: Sequence[str]) -> dict[str, Any]:
-    """The value of each swept key in this configuration; of a config group the name of its file.
-
-    overrides: that composed the configuration; the last one of a group chose its file.
-    """
-    chosen = dict(line.split("=", 1) for line in overrides if "=" in line)
-    return {key: chosen[key] if (CONF / key).is_dir() else _value(config, key) for key in keys}
-
-
-def _value(config: Config, key: str) -> Any:
-    value: Any = config
-    for name in key.split("."):
-        value = getattr(value, name)
-    return value
 
 
 def differing_keys(arms: Mapping[str, Sequence[str]]) -> tuple[str, ...]:

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from train.config.identity import config_hash, resolved
-from train.config.schema import Config, scaled_learning_rate
+from train.config.identity import config_hash, learning_rate, resolved
+from train.config.schema import Config
 from train.launch.plan import preflight
 from train.launch.plan.job import Job, Outcome, Setting, make_job
 from train.launch.plan.launcher import Launcher
@@ -53,19 +53,12 @@ def identity(run: Run, generation: int) -> Identity:
         config_hash=config_hash(config),
         source_digest=source.digest(source.files()),
         command=["python", "-m", "train", *point.overrides],
-        learning_rate=_learning_rate(config),
+        learning_rate=learning_rate(config),
         swept=point.swept,
         arm=point.arm,
         arm_keys=point.arm_keys,
         order=run.order,
     )
-
-
-def _learning_rate(config: Config) -> float | None:
-    if config.allreduce_sweep:
-        return None
-    of = config.optimizer
-    return scaled_learning_rate(of.learning_rate, of.learning_rate_scaling, config.ranks)
 
 
 def ending(config: Config, launcher: Launcher, job: Job, outcome: Outcome, left: Sequence[parts.Part]) -> Ending:
