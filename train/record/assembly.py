@@ -51,6 +51,8 @@ def ranks_at_the_end(parts: Sequence[Part], ranks: int) -> int:
 
 def assemble(parts: Sequence[Part], identity: Identity, ending: Ending) -> RunRecord:
     """The record of a run. It is complete where neither the launcher nor a rank knows of a failure."""
+    if any(part.resizes for part in parts):  # a rank that was lost has no place among those at the end
+        parts = [part for part in parts if part.rank < ranks_at_the_end(parts, len(parts))]
     failure = ending.failure or first_failure(list(parts))
     first = parts[0] if parts else Part()
     record = RunRecord(

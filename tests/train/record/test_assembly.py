@@ -75,4 +75,6 @@ def test_elastic_training_ends_with_as_many_ranks_as_it_last_continued_with():
     assert ranks_at_the_end([left], 2) == 2
     left.resizes = [Resize(9.0, 1, 20, 2, 1, "lost n2")]
     assert ranks_at_the_end([left, Part(rank=1)], 2) == 1
-    assert "images_per_s" not in assemble([left], IDENTITY, ENDING).summary
+    record = assemble([left, part(1, 2.0)], IDENTITY, ENDING)
+    assert [rank.rank for rank in record.ranks] == [0]  # the other one was lost
+    assert "images_per_s" not in record.summary
