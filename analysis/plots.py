@@ -275,7 +275,7 @@ def legend(figure: Figure, note: str = "", columns: int = 3) -> Figure:
     for axes in figure.axes:
         handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
     longest = max(map(len, handles), default=0)
-    fit = 1 if longest > 30 else 2 if longest > 18 else 3
+    fit = 1 if longest > 32 else 2 if longest > 18 else 3
     if handles or note:
         drawn = figure.legend(
             handles.values(), handles.keys(), loc="outside lower center", ncols=min(fit, columns, len(handles) or 1),

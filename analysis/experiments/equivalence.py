@@ -186,9 +186,9 @@ def figure(points: Points) -> Figure:
         for pair in group:
             differs = pair.off[pair.off > 0]
             off.plot(differs.index, differs, marker=".", markersize=2, linewidth=0.6, **_look(pair.ranks))
-        if group:
-            highest = max(pair.off.max() for pair in group)
-            off.text(2, 3 * highest, title, fontsize=5.5, color=plots.GREY)
+        highest = max((pair.off.max() for pair in group), default=0.0)
+        if highest > 0:  # else nothing of the group is drawn
+            off.text(0.03, 3 * highest, title, transform=off.get_yaxis_transform(), fontsize=5.5, color=plots.GREY)
     if scaled := [p for p in found if not p.same_rate]:
         title = f"{scaled[0].optimizer.capitalize()}, rate {scaled[0].one_learning_rate:g} x ranks"
         _losses(as_report, scaled, title, over_images=True)

@@ -111,7 +111,7 @@ def test_the_figures_show_times_bandwidths_and_limits(results):
     two, four = drawn.axes
     assert [axes.get_title("left") for axes in (two, four)] == ["2 ranks", "4 ranks"]
     flat = [line for line in four.get_lines() if list(line.get_ydata()) == [1.0, 1.0]]
-    assert [line.get_label() for line in flat] == ["plain TCP, all ranks to their next one"]
+    assert [line.get_label() for line in flat] == ["plain TCP, all ranks to the next one"]
     curves = [line for line in four.get_lines() if list(line.get_xdata()) == [1024, 4096]]
     # 1024 bytes in 0.02 s x 1.5
     assert any(line.get_ydata() == pytest.approx([1024 / 0.02 * 1.5 / 1e9] * 2) for line in curves)
