@@ -1,7 +1,7 @@
 """Time and memory of reading, checking and tabulating many run records: `python benchmarks/read_records.py`.
 
 The aim: 10,000 records of 100 steps x 8 ranks in under 30 s and 1 GiB on 2 cores, and linear in the number of records.
-Every record is a file of its own, with step times that differ, signed and checked as one that was measured.
+Every record is a file of its own, with step times that differ, with a checksum, and checked as one that was measured.
 """
 
 import argparse
