@@ -32,4 +32,4 @@ def test_an_experiment_runs_as_a_user_types_it(target, dataset, point, epochs, t
     assert len(record.epochs) == epochs
     last = record.epochs[-1] if epochs else None
     assert (last is not None and last.validation_mean_absolute_error is not None) == (dataset == "imdb_wiki")
-    assert bool(list((kit / "figures").glob("*.png"))) == (target != "cifar10")  # its figures are of three networks
+    assert list((kit / "figures").glob("*.png"))
