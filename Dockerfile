@@ -1,7 +1,7 @@
-# All variants: docker build --build-arg VARIANT=cpu . (make image VARIANT=cpu does it, with labels; docs/images.md).
-# What is installed stands in containers/install.sh and requirements/, which singularity.def uses too.
+# One file for all variants: docker build --build-arg VARIANT=cpu . (make image VARIANT=cpu adds labels; docs/images.md).
+# containers/install.sh and requirements/ define what is installed; singularity.def uses them too.
 ARG BASE=debian:bookworm-slim
-# An image that has the CUDA toolkit; only cuda needs one, nvidia/cuda:12.5.1-devel-ubuntu22.04.
+# An image with the CUDA toolkit; only VARIANT=cuda needs one: nvidia/cuda:12.5.1-devel-ubuntu22.04.
 ARG TOOLKIT=debian:bookworm-slim
 
 FROM ${TOOLKIT} AS toolkit
@@ -21,7 +21,7 @@ COPY --from=build /opt/venv /opt/venv
 RUN /opt/kit/containers/install.sh runtime ${VARIANT}
 RUN useradd --create-home kit && install -d -m 1777 /work
 COPY . /opt/kit
-# The base as it really was, and the code: containers/build.py finds them out.
+# The base image that was really used, and the version of the code: containers/build.py determines them.
 ARG VERSION=unknown
 ARG COMMIT=
 ARG BASE_NAME=unknown
@@ -34,14 +34,14 @@ LABEL org.opencontainers.image.title="Horovod scaling kit, ${VARIANT}" \
       org.opencontainers.image.base.digest="${BASE_DIGEST}"
 RUN chmod -R a+rX /opt/kit && echo "Horovod scaling kit ${VERSION}, image ${VARIANT}, commit ${COMMIT}, on ${BASE_NAME} (${BASE_DIGEST})" \
       >/opt/kit/containers/built && echo "${COMMIT}" >/opt/kit/containers/commit
-# Gloo crashes where a host does not know its own name, as in a build with the host's network. This line is not kept.
+# Gloo crashes if a host cannot resolve its own name, as in a build with the host's network. The entry is not kept.
 RUN { getent hosts "$(hostname)" >/dev/null || echo "127.0.0.1 $(hostname)" >>/etc/hosts; } \
     && /opt/kit/containers/check.sh ${VARIANT}
-# PYTHONPATH: the kit in the working folder comes before the image's own. No packages of a user's home.
+# The kit in the working folder takes precedence over the one in PYTHONPATH. Packages in a user's home are ignored.
 ENV PATH=/opt/venv/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
     PYTHONPATH=/opt/kit PYTHONNOUSERSITE=1
 USER kit
 WORKDIR /work
-# tini as the first process: signals reach the ranks, and none of them becomes a zombie.
+# tini as the first process forwards signals to the ranks and reaps zombies.
 ENTRYPOINT ["tini", "-s", "--"]
 CMD ["/opt/kit/containers/help.sh"]

@@ -1,36 +1,36 @@
-# Every target is a line that calls Python; what an experiment is stands in conf/experiment/.
+# Every target is one line that calls Python. The experiments are defined in conf/experiment/.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
-# What a user may set on the command line, as make weak-scaling NODES=4 MODELS=resnet50,vgg16
+# What a user may set on the command line, for example: make weak-scaling NODES=4 MODELS=resnet50,vgg16
 DEVICE ?= cpu
 PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
 
-##? NODES=N           the largest number of nodes: measures the powers of two below it, and it
+##? NODES=N           the largest number of nodes: measures N and the powers of two below it
 ##? MODELS=a,b        files of conf/model
-##? DEVICE=cpu|gpu    gpu: one rank a GPU, in an environment of its own
-##? DATASET=NAME      a file of conf/dataset; DATA_DIR=FOLDER where it lies, or goes; URL=, CHECKSUM= of data-fetch
+##? DEVICE=cpu|gpu    gpu: one rank per GPU, in a separate environment
+##? DATASET=NAME      a file of conf/dataset; DATA_DIR=FOLDER its folder; URL=, CHECKSUM= for data-fetch
 ##? MEASURE=NAME      quick: minutes; report: 10 warm-up and 100 timed steps, 5 repeats
 ##? REPEATS=N         launches of each point
 ##? LAUNCHER=NAME, CONTAINER=NAME   files of conf/launcher (HOSTS=a,b,c for ssh), conf/container
-##? SYSTEM=NAME       a file of conf/system: what a node has, what its Slurm wants to know; SPLIT=1: a job a point
-##? IMAGE=NAME        what CONTAINER= runs, where it is not the image that make image or make sif built
-##? ONLY=POINT        one point of the experiment, by the name that DRY_RUN=1 shows
-##? FORCE=1           measure again what is measured: adds, replaces nothing
+##? SYSTEM=NAME       a file of conf/system: describes the nodes and their Slurm; SPLIT=1: one job per point
+##? IMAGE=NAME        image for CONTAINER=, if not the one built by make image or make sif
+##? ONLY=POINT        one point of the experiment, by its name as shown with DRY_RUN=1
+##? FORCE=1           repeat measurements that are complete: adds, replaces nothing
 ##? DRY_RUN=1         print the plan and the commands, start nothing
-##? RESULTS=FOLDER    where the records go, and where the analysis reads them; results, unless given
-##? ARGS="key=value"  anything else in conf/
-##? PYTHON=COMMAND    which Python sets the environment up
+##? RESULTS=FOLDER    where records are written, and where the analysis reads them (default: results)
+##? ARGS="key=value"  any other key of conf/
+##? PYTHON=COMMAND    the Python that creates the environment
 
 # FORCE=0 means no.
 on = $(filter-out 0 no false,$($(1)))
 
-# A variable that no help line names is a typing mistake: it would change nothing, silently.
+# A variable that no help line names is a typing error: it would silently have no effect.
 KNOWN := $(subst =,,$(shell grep -oh '##.*' $(firstword $(MAKEFILE_LIST)) | grep -oE '[A-Z][A-Z_]*='))
 GIVEN := $(foreach name,$(.VARIABLES),$(if $(findstring command line,$(origin $(name))),$(name)))
 ifneq ($(filter-out $(KNOWN),$(GIVEN)),)
-$(error $(filter-out $(KNOWN),$(GIVEN)): no such variable; there are $(sort $(KNOWN)))
+$(error $(filter-out $(KNOWN),$(GIVEN)): no such variable; allowed are $(sort $(KNOWN)))
 endif
 
 DEVICES := cpu gpu
@@ -38,8 +38,8 @@ ifeq ($(filter $(DEVICE),$(DEVICES)),)
 $(error DEVICE=$(DEVICE): allowed are $(DEVICES))
 endif
 PACKAGES := $(if $(filter gpu,$(DEVICE)),cuda,cpu)
-# Where ranks run in an image, this machine needs neither TensorFlow nor Horovod, and no compiler. Over ssh it does: the
-# launcher that reaches other hosts is Horovod's.
+# If ranks run in a container, this machine needs neither TensorFlow nor Horovod, and no compiler. LAUNCHER=ssh is the
+# exception, because it uses Horovod's launcher to reach other hosts.
 SET := $(if $(filter-out none,$(CONTAINER)),$(if $(filter ssh,$(LAUNCHER)),$(PACKAGES),launch),$(PACKAGES))
 VENV := .venv$(if $(filter gpu,$(DEVICE)),-gpu)
 KIT := $(VENV)/bin/python
@@ -58,20 +58,20 @@ OVERRIDES := device=$(DEVICE) $(if $(NODES),nodes=$(NODES)) $(if $(MODELS),model
 ##@ Set up
 
 .PHONY: help
-help: ## this page
+help: ## show this page
 	@awk -f docs/help.awk $(firstword $(MAKEFILE_LIST)) $(EXPERIMENT_FILES)
 
 .PHONY: setup
-setup: ## virtual environment, Horovod compiled for it (not with CONTAINER=); every other target does this first
+setup: ## create the virtual environment and compile Horovod for it (not with CONTAINER=); other targets do it first
 	@$(PYTHON) requirements/install.py $(SET) $(VENV)
 
 .PHONY: doctor
-doctor: setup ## is this machine ready? a table of checks, each with its mend
+doctor: setup ## is this machine ready? a table of checks, each with its fix
 	@$(KIT) -m train.tools.doctor --device $(DEVICE) $(if $(NODES),--ranks $(NODES)) \
 	  $(if $(CONTAINER),--container "$(CONTAINER)") $(if $(IMAGE),--image "$(IMAGE)")
 
 .PHONY: clean-env
-clean-env: ## remove the virtual environment; results stay
+clean-env: ## remove the virtual environment; results are kept
 	@rm -rf $(VENV)
 
 ##@ Run
@@ -91,75 +91,75 @@ wandb-sync: setup ## upload the W&B runs that were written offline
 
 ##@ Data (docs/data.md)
 
-# These load TensorFlow on this machine, whatever else runs in a container.
+# These load TensorFlow on this machine, even if CONTAINER= is set.
 data-check input-bench: SET := $(PACKAGES)
 
 .PHONY: data-fetch
-data-fetch: setup ## download, verify and unpack a dataset, where its licence allows; else where to get it
+data-fetch: setup ## download, verify and unpack a dataset if its licence allows; otherwise say where to get it
 	@$(KIT) -m train.tools.data_fetch $(or $(DATASET),cifar10) "$(or $(DATA_DIR),data/$(or $(DATASET),cifar10))" \
 	  $(if $(URL),--url "$(URL)") $(if $(CHECKSUM),--checksum $(CHECKSUM))
 
 .PHONY: data-check
-data-check: setup ## what a dataset's folder holds, what is missing or damaged, what differs from the published counts
+data-check: setup ## list what a dataset's folder contains, what is missing or damaged, and differences from published counts
 	@$(KIT) -m train.tools.data_check dataset=$(or $(DATASET),cifar10) $(if $(DATA_DIR),"dataset.data_dir='$(DATA_DIR)'") $(ARGS)
 
 .PHONY: input-bench
-input-bench: setup ## is the input the limit? images/s of a core: decoding, resizing, the whole pipeline, the model
+input-bench: setup ## is the input the limit? images/s of one core: decoding, resizing, the whole pipeline, the model
 	@$(KIT) -m train.tools.input_bench device=$(DEVICE) $(if $(MODELS),model=$(MODELS)) $(if $(DATASET),dataset=$(DATASET)) \
 	  $(if $(DATA_DIR),"dataset.data_dir='$(DATA_DIR)'") $(if $(RESULTS),"results='$(RESULTS)'") $(ARGS)
 
 ##@ Analyse
 
-# The analysis needs only the light packages: they are set up where nothing else is there.
+# The analysis needs only a few packages: they are installed if there is no environment yet.
 .PHONY: setup-analysis
 setup-analysis:
 	@$(PYTHON) requirements/install.py analysis $(VENV)
 
 .PHONY: figures
-figures: setup-analysis ## draw every figure: the published points, and one's own records over them
+figures: setup-analysis ## draw every figure: the published points, with your records on top
 	@$(KIT) -m analysis draw $(RECORDS)
 
 .PHONY: tables
-tables: setup-analysis ## recompute every derived number of the reports; stated and computed side by side
+tables: setup-analysis ## recompute every derived number of the reports; show stated and computed side by side
 	@$(KIT) -m analysis tables
 
 .PHONY: audit
-audit: setup-analysis ## what does not add up, in the reports and in one's own records; the reports' claims, judged (STRICT=1: a finding is an error)
+audit: setup-analysis ## find inconsistencies in the reports and in your records; judge the reports' claims (STRICT=1: a finding is an error)
 	@$(KIT) -m analysis audit $(RESULTS) $(if $(call on,STRICT),--strict)
 
 .PHONY: explain
-explain: setup-analysis ## why speedup by throughput and by wall time disagree: FILE=table.csv or EXPERIMENT=fixed_work
+explain: setup-analysis ## explain why speedup by throughput and by wall time disagree: FILE=table.csv or EXPERIMENT=fixed_work
 	@$(KIT) -m analysis explain $(if $(EXPERIMENT),--experiment $(EXPERIMENT),$(or $(FILE),analysis/published/000_hacksa.csv)) $(RECORDS)
 
 .PHONY: compare
-compare: setup-analysis ## one's records beside the published numbers, or two folders of records: A=results-a B=results-b
+compare: setup-analysis ## compare your records with the published numbers, or two folders of records: A=results-a B=results-b
 	@$(KIT) -m analysis compare $(if $(A),A=$(A)) $(if $(B),B=$(B)) $(RECORDS)
 
 .PHONY: report
-report: setup-analysis ## one HTML page with everything, to read without a network
+report: setup-analysis ## write one HTML page with everything, readable offline
 	@$(KIT) -m analysis report $(RECORDS)
 
 .PHONY: bundle
-bundle: setup-analysis ## records, figures and page in one archive for a reviewer (SCRUB=1: without host and user names)
+bundle: setup-analysis ## pack records, figures and page into one archive for a reviewer (SCRUB=1: without host and user names)
 	@$(KIT) -m analysis bundle $(if $(call on,SCRUB),--scrub) $(RECORDS)
 
 ##@ Images (docs/images.md)
 
-##? VARIANT=NAME      of an image: cpu, mvapich2 or cuda; BASE=, TOOLKIT= the images it is built on
-##? BUILD_OPTIONS="...", SIF_OPTIONS="..."   further options of `docker build`, `singularity build`
+##? VARIANT=NAME      of an image: cpu, mvapich2 or cuda; BASE=, TOOLKIT= the images that it is built on
+##? BUILD_OPTIONS="...", SIF_OPTIONS="..."   more options for `docker build`, `singularity build`
 
 .PHONY: image
-image: ## build the image kit:cpu, with docker, podman or buildah (VARIANT=mvapich2, VARIANT=cuda)
+image: ## build the image kit:cpu with docker, podman or buildah (VARIANT=mvapich2, VARIANT=cuda)
 	@$(PYTHON) containers/build.py image $(or $(VARIANT),cpu)
 
 .PHONY: sif
-sif: ## build images/kit-cpu.sif with singularity alone (VARIANT=; FROM_OCI=1: from what make image built)
+sif: ## build images/kit-cpu.sif with singularity only (VARIANT=; FROM_OCI=1: from the image that make image built)
 	@$(PYTHON) containers/build.py sif $(or $(VARIANT),cpu) $(if $(call on,FROM_OCI),--from-oci)
 
 .PHONY: test-images
 test-images: SET := launch
-test-images: setup ## build all images, run what they are for, and print a table of what was shown (VARIANT=: that one, as it is)
-	@$(KIT) containers/prove.py $(if $(VARIANT),--built $(VARIANT))
+test-images: setup ## build all images, test what each is for, and print a table of results (VARIANT=: only that one, without building)
+	@$(KIT) containers/verify.py $(if $(VARIANT),--built $(VARIANT))
 
 ##@ Check
 
@@ -168,20 +168,20 @@ dev:
 	@$(PYTHON) requirements/install.py $(PACKAGES) $(VENV) --dev
 
 .PHONY: lint
-lint: dev ## format, style and types
-	@$(VENV)/bin/ruff format --check . && $(VENV)/bin/ruff check . && $(VENV)/bin/mypy
+lint: dev ## check format, style, types, and which package imports which
+	@$(VENV)/bin/ruff format --check . && $(VENV)/bin/ruff check . && $(VENV)/bin/mypy && $(VENV)/bin/lint-imports
 
 .PHONY: format
-format: dev ## put the code in format
+format: dev ## format the code
 	@$(VENV)/bin/ruff format . && $(VENV)/bin/ruff check --fix .
 
 .PHONY: test
-test: dev ## all tests; UNIT=1: those that take seconds alone; PYTEST_ARGS="..."
+test: dev ## run all tests; UNIT=1: only the fast ones; PYTEST_ARGS="..."
 	@$(KIT) -m pytest -n auto $(if $(call on,UNIT),--dist loadfile) -m "not end_to_end $(if $(call on,UNIT),and not slow)" $(PYTEST_ARGS)
 	@$(if $(call on,UNIT),,$(KIT) -m pytest -n 2 --dist loadfile -m end_to_end $(PYTEST_ARGS))
 
 .PHONY: test-cluster
-test-cluster: setup ## a shell on NODES=4 hosts of their own, with ssh and Slurm, all on this machine (needs root)
+test-cluster: setup ## open a shell on NODES=4 simulated hosts with ssh and Slurm, all on this machine (needs root)
 	@$(KIT) tests/helpers/simcluster.py shell --hosts $(or $(NODES),4)
 
 .PHONY: lock

@@ -8,20 +8,26 @@ from analysis import TableError
 
 # A module is imported when its command is called: a command starts in well under a second.
 COMMANDS = {
-    "list": ("analysis.listing", "the figures: id, report, what it shows, published and own points"),
-    "draw": ("analysis.draw", "draw the figures: PDF, PNG, SVG and captions"),
-    "summary": ("analysis.summary", "what one experiment of one's own measured, as a table"),
-    "tables": ("analysis.derived", "recompute every derived number that the reports print, beside the stated one"),
-    "audit": ("analysis.audit.command", "what does not add up in the reports and in one's own records"),
-    "compare": ("analysis.compare.command", "one's own records beside the published numbers, or two sets of one's own"),
-    "report": ("analysis.report", "one HTML page with everything; it needs no network"),
-    "bundle": ("analysis.bundle", "records, figures and page in one archive, for an artifact reviewer"),
-    "explain": ("analysis.explain", "split wall times into a fixed cost and a cost per step"),
+    "list": ("analysis.commands.listing", "the figures: id, report, what it shows, published and local points"),
+    "draw": ("analysis.commands.draw", "draw the figures: PDF, PNG, SVG and captions"),
+    "summary": ("analysis.commands.summary", "what one local experiment measured, as a table"),
+    "tables": (
+        "analysis.commands.tables",
+        "every derived number that the reports print, recomputed",
+    ),
+    "audit": ("analysis.commands.audit", "inconsistencies in the reports and in local records; the claims, judged"),
+    "compare": (
+        "analysis.commands.compare",
+        "local records beside the published numbers, or two sets of local records",
+    ),
+    "report": ("analysis.commands.report", "one HTML page with everything; it needs no network"),
+    "bundle": ("analysis.commands.bundle", "records, figures and page in one archive, for an artifact reviewer"),
+    "explain": ("analysis.commands.explain", "split wall times into a fixed cost and a cost per step"),
 }
 
 
 def main(argv: list[str]) -> int:
-    """Run the command that `argv` names; the exit status. Exits with status 2 and the usage where there is none."""
+    """Run the command that `argv` names; returns the exit status. Exits with status 2 where there is none such."""
     parser = argparse.ArgumentParser(prog="python -m analysis", description="What the measurements showed.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
     chosen = next((word for word in argv if not word.startswith("-")), None)

@@ -1,21 +1,25 @@
-"""Every formula from measured numbers to what is said of them. Pure: numbers and tables in, numbers and tables out."""
+"""Every formula, from measured numbers to rates, ratios and their intervals. Pure: numbers and tables in and out."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 import pandas as pd
 
+from train.record.summary import throughput as throughput  # the only definition
+
 LEVEL = 0.95
+
+Number = TypeVar("Number", float, pd.Series)
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean of `n` independent repeats, with what is known of its error.
+    """A mean of `n` independent repeats, with its error as far as it is known.
 
     `standard_error` is in the unit of `value`, NaN where it is not known (one repeat, a printed number);
     `degrees` are those of Student's t.
@@ -97,115 +101,161 @@ def scaled(a: Estimate, factor: float) -> Estimate:
     return Estimate(a.value * factor, a.standard_error * abs(factor), a.degrees, a.n)
 
 
-def speedup(rate: float, base_rate: float) -> float:
-    """How many times as fast: rate / base_rate, both in the same unit of work per second. Raises ValueError below 0."""
-    return ratio(Estimate(rate), Estimate(base_rate)).value
+def speedup(rate: Number, base_rate: Number) -> Number:
+    """How many times as fast: rate / base_rate, both in the same unit of work per second."""
+    return rate / base_rate
 
 
-def speedup_of_times(base_s: float, time_s: float) -> float:
-    """How many times as fast the same work was done: base_s / time_s, in seconds. Raises ValueError below 0."""
-    return ratio(Estimate(base_s), Estimate(time_s)).value
-
-
-def efficiency(speedup: float, ranks: float, base_ranks: float = 1) -> float:
-    """The share of the ideal: speedup / (ranks / base_ranks), a fraction."""
+def efficiency(speedup: Number, ranks: Number, base_ranks: Number | float = 1) -> Number:
+    """The share of the ideal, a fraction: speedup / (ranks / base_ranks)."""
     return speedup / (ranks / base_ranks)
 
 
-def algorithm_bandwidth(message_bytes: float, time_s: float) -> float:
-    """Bytes/s that an allreduce of one message per rank comes to: its size over its time. Raises ValueError below 0.
+def per_rank(images_per_s: Number, ranks: Number | int) -> Number:
+    """Images/s of one rank, of a whole job's."""
+    return images_per_s / ranks
 
-    `algbw` of nccl-tests (https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md).
+
+def whole_job(images_per_s_per_rank: Number, ranks: Number | int) -> Number:
+    """Images/s of a whole job, of what each of its ranks processes."""
+    return images_per_s_per_rank * ranks
+
+
+def rate(work: Number | float, time_s: Number) -> Number:
+    """Work per second, in the unit of `work`: the throughput of wall times, and of times of equal work (work = 1)."""
+    return work / time_s
+
+
+def step_s(batch: Number | float, images_per_s: Number) -> Number:
+    """Seconds of one step: a batch over the throughput; of the whole job, or of one rank."""
+    return batch / images_per_s
+
+
+def bandwidth(transferred_bytes: float, time_s: float) -> float:
+    """Bytes/s that were transferred. Of an allreduce of one message per rank, `algbw` of nccl-tests.
+
+    https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md
     """
-    return ratio(Estimate(message_bytes), Estimate(time_s)).value
+    return transferred_bytes / time_s
 
 
 def bus_bandwidth(message_bytes: float, time_s: float, ranks: int) -> float:
-    """Bytes/s that each link must carry for it: algorithm bandwidth x 2 (ranks - 1) / ranks.
+    """Bytes/s that each link must carry for an allreduce: bandwidth x 2 (ranks - 1) / ranks.
 
     An allreduce over n links needs n - 1 sums and n copies of every element, whatever its algorithm, so this can be
     compared with the bandwidth of a link, for any number of ranks: `busbw` of nccl-tests, same page.
     """
-    return algorithm_bandwidth(message_bytes, time_s) * 2 * (ranks - 1) / ranks
+    return bandwidth(message_bytes, time_s) * 2 * (ranks - 1) / ranks
 
 
-def change_fraction(old: float, new: float) -> float:
+def ring_allreduce_min_s(parameters: int, nodes: int, mbit_per_s: float) -> float:
+    """The shortest time [s] in which links carry a ring allreduce of fp32 gradients; 0 without a limit (NaN).
+
+    2 (n - 1) / n x 4 bytes x parameters leave each node, and as many reach it (Patarasuk and Yuan 2009, theorem 1).
+    """
+    if math.isnan(mbit_per_s):
+        return 0.0
+    return 2 * (nodes - 1) / nodes * 4 * parameters * 8 / (mbit_per_s * 1e6)
+
+
+def change_fraction(old: Number, new: Number) -> Number:
     """(new - old) / old: the relative change, on the base of the old value; negative for a decrease."""
     return (new - old) / old
 
 
 def faster_fraction(old_s: float, new_s: float) -> float:
     """old_s / new_s - 1: how much more work is done per second when the time for it falls from old_s to new_s."""
-    return old_s / new_s - 1
+    return change_fraction(rate(1, old_s), rate(1, new_s))
 
 
-Work = Literal["weak scaling", "strong scaling", "unequal work", "one point"]
+Kept = Literal["batch_per_rank", "global_batch"]
 
 
-def work_kept(ranks: Sequence[int], batch_per_rank: Sequence[int]) -> Work:
-    """What a curve keeps: weak scaling keeps the batch per rank, strong scaling the global batch, else neither."""
-    if len(set(ranks)) < 2:
-        return "one point"
-    if len(set(batch_per_rank)) == 1:
-        return "weak scaling"
-    if len({r * b for r, b in zip(ranks, batch_per_rank, strict=True)}) == 1:
-        return "strong scaling"
-    return "unequal work"
+def kept(ranks: Sequence[float], global_batch: Sequence[float]) -> Kept:
+    """The batch that the points of a curve share: the global batch (strong scaling) where it is one on other ranks."""
+    strong = len(set(ranks)) > 1 and len(set(global_batch)) == 1
+    return "global_batch" if strong else "batch_per_rank"
 
 
-def curve(ranks: Sequence[int], rates: Sequence[float]) -> pd.DataFrame:
-    """Speedup and efficiency of a scaling curve, one row a number of ranks, against its smallest point.
+def curve(sizes: Sequence[float], rates: Sequence[float]) -> pd.DataFrame:
+    """Speedup and efficiency of a scaling curve, one row a size, against its smallest size.
 
-    `ranks` and `rates` (any unit of work per second) have one entry a repeat. Columns: ranks, n, and rate, speedup,
-    efficiency with the ends of their 95 % intervals (`_low`, `_high`, NaN where n is 1). Speedup and efficiency of
-    the smallest point are 1 by definition and have no error; its error is in those of the others.
+    `sizes` (numbers of ranks, of nodes, or of what else varies) and `rates` (any unit of work per second) have one
+    entry a repeat. Columns: size, n, and rate, speedup, efficiency with the ends of their 95 % intervals (`_low`,
+    `_high`, NaN where n is 1). Speedup and efficiency of the smallest size are 1 by definition and have no error; its
+    error is in those of the others. Efficiency is meaningful where the size is a number of ranks or nodes.
     Raises ValueError where a rate is not positive.
     """
-    repeats = pd.DataFrame({"ranks": list(ranks), "rate": list(rates)}).groupby("ranks")["rate"]
-    points = {int(str(r)): estimate(group.tolist()) for r, group in repeats}
+    repeats = pd.DataFrame({"size": list(sizes), "rate": list(rates)}).groupby("size")["rate"]
+    points = {float(str(size)): estimate(group.tolist()) for size, group in repeats}
     if not points:
         return pd.DataFrame(columns=_CURVE)
     first = min(points)
     rows = []
-    for r, rate in points.items():
-        faster = Estimate(1.0, n=rate.n) if r == first else ratio(rate, points[first])
-        share = scaled(faster, first / r)
-        ends = [x for e in (rate, faster, share) for x in (e.value, e.low, e.high)]
-        rows.append([r, rate.n, *ends])
+    for size, mean in points.items():
+        faster = Estimate(1.0, n=mean.n) if size == first else ratio(mean, points[first])
+        share = scaled(faster, efficiency(1.0, size, first)) if first > 0 else Estimate(math.nan)
+        ends = [x for e in (mean, faster, share) for x in (e.value, e.low, e.high)]
+        rows.append([size, mean.n, *ends])
     if not all(row[2] > 0 for row in rows):
         raise ValueError(f"a curve needs positive rates; given: {list(rates)}")
     return pd.DataFrame(rows, columns=_CURVE)
 
 
-_CURVE = ["ranks", "n"] + [name + end for name in ("rate", "speedup", "efficiency") for end in ("", "_low", "_high")]
+_CURVE = ["size", "n"] + [name + end for name in ("rate", "speedup", "efficiency") for end in ("", "_low", "_high")]
+
+
+def per_doubling(sizes: Sequence[float], rates: Sequence[float]) -> Estimate:
+    """The share of its efficiency that a curve keeps each time its size doubles: 1 is ideal scaling.
+
+    From the least-squares line of ln(rate) over log2(size) through all runs: exp(slope) / 2. The standard error is that
+    of the slope, propagated to first order (JCGM 100:2008, 5.1.2), with runs - 2 degrees of freedom; two runs have
+    none. Raises ValueError for a single size.
+    """
+    from scipy.stats import linregress  # it takes longer to import than most commands to run
+
+    if len(set(sizes)) < 2:
+        raise ValueError(f"a slope needs two sizes; given: {list(sizes)}")
+    line = linregress(np.log2(np.asarray(sizes, float)), np.log(np.asarray(rates, float)))
+    value, n = math.exp(line.slope) / 2, min(list(sizes).count(size) for size in set(sizes))
+    if len(sizes) == 2:
+        return Estimate(value, n=n)
+    return Estimate(value, value * float(line.stderr), len(sizes) - 2, n)
 
 
 _TIME = {"wall time": "wall_s", "job time": "job_s"}
+BY = ("throughput", *_TIME)
 
 
-def rates(own: pd.DataFrame, by: str = "throughput") -> pd.DataFrame:
-    """One row a run of one's own table, with its identity and `rate` in images/s.
+def rates(local: pd.DataFrame, by: str = "throughput") -> pd.DataFrame:
+    """One row a run of the local table, with its identity and `rate` in images/s.
 
     `by` is "throughput" (of the timed steps), "wall time" (all images from the first step on / wall_s) or "job time"
     (the same images / job_s).
     """
     if by == "throughput":
-        rows = own[own["quantity"] == "images_per_s"]
+        rows = local[local["quantity"] == "images_per_s"]
         return rows.assign(rate=rows["value"])
-    images = own[own["quantity"] == "images"].set_index("record")["value"]
-    rows = own[own["quantity"] == _TIME[by]]
-    return rows.assign(rate=rows["record"].map(images) / rows["value"])
+    images = local[local["quantity"] == "images"].set_index("record")["value"]
+    rows = local[local["quantity"] == _TIME[by]]
+    return rows.assign(rate=rate(rows["record"].map(images), rows["value"]))
+
+
+def final(local: pd.DataFrame, quantity: str) -> pd.Series:
+    """The value of a quantity after the last epoch of each run, by its record."""
+    rows = local[local["quantity"] == quantity]
+    return rows.sort_values("epoch", kind="stable").groupby("record")["value"].last()
 
 
 def epochs_to_stable(epochs: Sequence[int], accuracies: Sequence[float], tolerance: float = 0.01) -> int:
-    """The first epoch from which on the accuracy (a fraction) stays within `tolerance` of the best one.
+    """The first epoch from which the accuracy (a fraction) stays within `tolerance` of its best.
 
-    Report 004 read it off a plot by eye, at a "relative maximum" that is stable; this is a rule for it. The window is
-    all epochs to the end, so one late drop counts, and no smoothing is needed that would shift the epoch. The tolerance
-    covers what an accuracy over p = 0.9, n = 1,000 samples differs by from chance alone: sqrt(p (1 - p) / n) = 0.0095.
-    Of one run it is a whole number without an uncertainty: that comes from repeats (`estimate`), and the time until
-    then is the sum of these epochs' times. Where only the last epoch qualifies, it is the last one: the accuracy may
-    still be rising.
+    Report 004 read it off a plot by eye, at a "relative maximum" that is stable; this is a rule for it. The window
+    includes all epochs to the end, so one late drop counts, and no smoothing is needed that would shift the epoch. The
+    tolerance covers what an accuracy over p = 0.9, n = 1,000 samples differs by from chance alone:
+    sqrt(p (1 - p) / n) = 0.0095. For one run it is a whole number without an uncertainty: that comes from repeats
+    (`estimate`), and the time until then is the sum of these epochs' times. Where only the last epoch qualifies, it is
+    the last one: the accuracy may still be rising.
     """
     accuracy = np.asarray(accuracies, dtype=float)
     outside = np.flatnonzero(accuracy < accuracy.max() - tolerance)
@@ -213,15 +263,20 @@ def epochs_to_stable(epochs: Sequence[int], accuracies: Sequence[float], toleran
     return int(epochs[min(first, len(epochs) - 1)])
 
 
-def training(own: pd.DataFrame) -> pd.DataFrame:
-    """One row a run of one's own table that trained over epochs, with its identity and three numbers.
+def time_to_stable_s(job_s: Number, epochs: Number, planned_epochs: Number | float) -> Number:
+    """Seconds until the accuracy is stable, as report 004 computes it: epochs until then / all epochs x job time."""
+    return epochs / planned_epochs * job_s
 
-    `epoch_s`: the median over its epochs, of which the first of a launch also traces the step. `epochs_to_stable`: as
-    the function of this name says, of the validation accuracy; `time_to_stable_s`: the sum of these epochs' times,
-    without evaluation. Both NaN where nothing was validated.
+
+def training(local: pd.DataFrame) -> pd.DataFrame:
+    """One row a run of the local table that trained over epochs, with its identity and three numbers.
+
+    `epoch_s`: the median over its epochs, of which the first of a launch also traces the step. `epochs_to_stable`: see
+    the function of this name, of the validation accuracy; `time_to_stable_s`: the sum of these epochs' times, without
+    evaluation. Both NaN where nothing was validated.
     """
     found = []
-    for _, run in own[own["epoch"].notna()].groupby("record", sort=False):
+    for _, run in local[local["epoch"].notna()].groupby("record", sort=False):
         times = run[run["quantity"] == "epoch_s"]
         accuracy = run[run["quantity"] == "validation_accuracy"].sort_values("epoch")
         stable = epochs_to_stable(accuracy["epoch"].tolist(), accuracy["value"].tolist()) if len(accuracy) else math.nan
@@ -232,7 +287,7 @@ def training(own: pd.DataFrame) -> pd.DataFrame:
                 time_to_stable_s=times[times["epoch"] <= stable]["value"].sum() if len(accuracy) else math.nan,
             )
         )
-    return pd.concat(found) if found else own.iloc[:0].reindex(columns=[*own.columns, *_TRAINING])
+    return pd.concat(found) if found else local.iloc[:0].reindex(columns=[*local.columns, *_TRAINING])
 
 
 _TRAINING = ["epoch_s", "epochs_to_stable", "time_to_stable_s"]

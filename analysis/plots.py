@@ -1,5 +1,6 @@
-"""The chart kinds that the figures share: marks, axes and legends at one column width."""
+"""The chart kinds that the figures share: markers, axes and legends at the width of one column."""
 
+import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,13 +13,15 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, LogLocator, NullLocator
 
-from analysis import control, metrics
+from analysis import metrics
+from analysis.table import controls
+from analysis.table.identity import PHRASES
 
 STYLE = Path(__file__).with_name("style.mplstyle")
 WIDTH_MM = 85
 MM = 1 / 25.4  # inches
 
-# Okabe and Ito's colours. One a family of models, so that a model has the same colour in every figure.
+# The colours of Okabe and Ito. One for each family of models, so that a model has the same colour in every figure.
 BLUE, RED, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 ORANGE, SKY, BLACK = "#E69F00", "#56B4E9", "#000000"
 GREY = "0.45"
@@ -33,10 +36,10 @@ _NAMES = {
     "vgg16": "VGG16", "vgg19": "VGG19", "resnet50": "ResNet50", "resnet101v2": "ResNet101 v2", "resnet152": "ResNet152",
     "inceptionv3": "Inception v3", "inceptionv4": "Inception v4", "alexnet": "AlexNet", "googlenet": "GoogLeNet",
 }  # fmt: skip
-# One's own points: the first series of a model, and those after it. No report's point has one of these marks.
-OWN_MARKERS = ("D", "p", "h", ">", "<")
-OWN_STYLES = ("--", "-.", (0, (1, 1)), (0, (5, 1)), (0, (3, 1, 1, 1)))
-OWN_MARKER = OWN_MARKERS[0]
+COLOURS = (BLUE, RED, GREEN, PINK, ORANGE, SKY)
+# Local points: the first series of a model, and those after it. No point of a report has one of these markers.
+MARKERS = ("D", "p", "h", ">", "<")
+STYLES = ("--", "-.", (0, (1, 1)), (0, (5, 1)), (0, (3, 1, 1, 1)))
 
 
 def name(model: object) -> str:
@@ -50,7 +53,7 @@ def colour(model: object) -> str:
 
 
 def marker(model: object) -> str:
-    """The mark of a model's family, for published points."""
+    """The marker of a model's family, for published points."""
     return next((m for family, (_, m) in _FAMILIES.items() if str(model).startswith(family)), "X")
 
 
@@ -77,7 +80,7 @@ def canvas(rows: int = 1, columns: int = 1, height_mm: float = 70, **share: bool
 
 
 def draw(axes: Axes, lines: Iterable[Line]) -> None:
-    """The lines, with intervals where they are known; points that shared cores are hollow."""
+    """Draws the lines, with intervals where they are known; points that shared cores are hollow."""
     for line in lines:
         x, y = np.asarray(line.x, float), np.asarray(line.y, float)
         if len(line.low):
@@ -90,46 +93,61 @@ def draw(axes: Axes, lines: Iterable[Line]) -> None:
         axes.plot([], [], marker=line.marker, linestyle=line.style, color=line.colour, label=line.label)
 
 
-# What can tell two series of one model apart, and how a legend says it.
-_TELL = {
-    **dict.fromkeys(("machine", "dataset", "device", "precision", "measure"), "{}"),
-    "batch_per_rank": "batch {}",
-    "gradients": "{} gradients",
-    "cycle_time_ms": "cycle {:g} ms",
-}
+# Columns that can tell two series of one model apart.
+_TELL = ("swept", "arm", "machine", "dataset", "device", "precision", "measure", "batch_per_rank", "gradients",
+         "cycle_time_ms")  # fmt: skip
 
 
-def own_lines(own: pd.DataFrame, by: str = "throughput", value: str = "rate", over: str = "ranks") -> list[Line]:
-    """One line a series of one's own records, repeats joined to a mean with its interval.
+def local_lines(local: pd.DataFrame, by: str = "throughput", value: str = "rate", over: str = "ranks") -> list[Line]:
+    """One line for each series of local records, repeats joined to a mean with its interval.
 
     `by` names the rate (`metrics.rates`), `value` what is drawn of it: "rate" (images/s), "speedup", "efficiency";
-    `over` is the column on the x axis. The label says the model, n, and what else tells the series apart.
+    `over` is the column on the x axis. The label names the model, n, and what else tells the series apart.
     """
-    runs = metrics.rates(own, by)
+    runs = metrics.rates(local, by)
     lines = []
     for (_, series), points in runs.groupby(["model", "series"], sort=False):
         points = points.sort_values(over)
         curve = metrics.curve(points[over].tolist(), points["rate"].tolist())
-        shared = control.lost(points).groupby(points[over]).any()
+        shared = controls.lost(points).groupby(points[over]).any()
         model = points["model"].iloc[0]
-        nth = runs[runs["model"] == model]["series"].unique().tolist().index(series) % len(OWN_MARKERS)
+        nth = runs[runs["model"] == model]["series"].unique().tolist().index(series)
         lines.append(
             Line(
-                ", ".join([f"{name(model)}, own", repeats(curve["n"]), *told_apart(points, runs)]),
-                curve["ranks"].tolist(), curve[value].tolist(), colour(model), OWN_MARKERS[nth], OWN_STYLES[nth],
+                ", ".join([f"{name(model)}, local", repeats(curve["n"]), *told_apart(points, runs)]),
+                curve["size"].tolist(), curve[value].tolist(), colour(model), nth_marker(nth), nth_style(nth),
                 curve[f"{value}_low"].tolist(), curve[f"{value}_high"].tolist(), shared.tolist(),
             )
         )  # fmt: skip
     return lines
 
 
+def nth_marker(nth: int) -> str:
+    """The marker of the nth series of local points."""
+    return MARKERS[nth % len(MARKERS)]
+
+
+def nth_style(nth: int) -> str | tuple[int, tuple[int, ...]]:
+    """The line style of the nth series of local points."""
+    return STYLES[nth % len(STYLES)]
+
+
+def nth_colour(nth: int) -> str:
+    """The colour of the nth series, where colours do not stand for models."""
+    return COLOURS[nth % len(COLOURS)]
+
+
 def told_apart(series: pd.DataFrame, among: pd.DataFrame, *said: str) -> list[str]:
-    """What the rows of one series have in common that others `among` which they stand have not: words for a label.
+    """What the rows of one series have in common that others `among` them have not: phrases for a label.
 
     said: the columns that the label names already.
     """
-    differ = [column for column in _TELL if among[column].nunique() > 1 and series[column].nunique() == 1]
-    return [_TELL[column].format(series[column].iloc[0]) for column in differ if column not in said]
+    words: dict[str, None] = {}
+    for column in _TELL:
+        if column not in said and among[column].nunique() > 1 and series[column].nunique() == 1:
+            phrase = PHRASES[column].format(series[column].iloc[0])
+            words |= dict.fromkeys(part for part in phrase.split(", ") if part)
+    return list(words)
 
 
 def repeats(counts: Iterable[int]) -> str:
@@ -138,41 +156,78 @@ def repeats(counts: Iterable[int]) -> str:
     return f"n={high}" if low == high else f"n={low} to {high}"
 
 
-def provenance(own: pd.DataFrame, scaling: bool = True) -> str:
-    """A note for below the figure: the machines of one's own points, and how to read them; "" without any.
+def provenance(local: pd.DataFrame, scaling: bool = True) -> str:
+    """A note for below the figure: the machines of the local points, and how to read them; "" without any.
 
-    scaling: the figure shows times or rates, which shared cores spoil; accuracies they leave as they are.
+    scaling: the figure shows times or rates, which shared cores distort; they leave accuracies as they are.
     """
-    if own.empty:
+    if local.empty:
         return ""
     said = ["bars: 95 % interval"]
-    point = own.groupby(["series", "ranks", "batch_per_rank", "threads_per_rank"], dropna=False)["record"].nunique()
+    point = local.groupby(
+        ["series", "axis_value", "ranks", "batch_per_rank", "threads_per_rank"], dropna=False
+    )["record"].nunique()  # fmt: skip
     if point.min() == 1:
         said.append("none where n=1")
-    if scaling and own["cores_shared"].any():
+    if scaling and local["cores_shared"].any():
         said.append("hollow, hatched: shared cores, no measure of scaling")
-    elif scaling and control.lost(own).any():
+    elif scaling and controls.lost(local).any():
         said.append("hollow, hatched: no measure of scaling")
-    lines = ["own: " + "; ".join(own["machine"].unique()), "; ".join(said), *assumed(own)]
-    if emulated := control.words(own):
-        lines += [emulated, "images: " + images(own[own["cpus_per_node"].notna()])]
-        lines += ["quotas begin with the warm-up: wall time counts what ran without them, too"]
+    lines = ["local: " + "; ".join(local["machine"].unique()), "; ".join(said), *assumed(local)]
+    if emulated := controls.words(local):
+        lines += [emulated, "images: " + images(local[local["cpus_per_node"].notna()])]
+        lines += ["quotas apply from the warm-up on: wall time also counts what ran without them"]
     return "\n".join("\n".join(textwrap.wrap(line, 78)) for line in lines)
 
 
-def assumed(own: pd.DataFrame) -> list[str]:
+def assumed(local: pd.DataFrame) -> list[str]:
     """A line an experiment: the keys of its configuration that its report does not state; none where it states all."""
-    keys = own.loc[own["assumed"].ne(""), ["experiment", "assumed"]].drop_duplicates()
+    keys = local.loc[local["assumed"].ne(""), ["experiment", "assumed"]].drop_duplicates()
     return [
         f"{experiment}, assumed, not stated by the report: {words}"
         for experiment, words in keys.itertuples(index=False)
     ]
 
 
-def images(own: pd.DataFrame) -> str:
+def images(local: pd.DataFrame) -> str:
     """The size of the images of each model, in words."""
-    sizes = own[["model", "image_size"]].dropna().drop_duplicates()
+    sizes = local[["model", "image_size"]].dropna().drop_duplicates()
     return ", ".join(f"{name(model)} {size} x {size}" for model, size in sizes.itertuples(index=False))
+
+
+# Ticks that are closer than this share of the axis would overlap.
+_TICKS_APART = 0.08
+
+
+def ordered_values(values: Iterable[float]) -> list[float]:
+    """Each value of an axis once, ascending; NaN (no limit, say) comes last."""
+    given = [float(value) for value in values]
+    return sorted({value for value in given if not math.isnan(value)}) + [math.nan] * any(map(math.isnan, given))
+
+
+def positions(values: Sequence[float]) -> tuple[list[float], str]:
+    """Where ordered values of any setting stand on an axis, and how it is spaced: "", "logarithmic", "evenly spaced".
+
+    In proportion where their ticks do not overlap, else by their logarithms, else one after the other; the last is
+    also for values that are no number.
+    """
+    x = np.asarray(values, float)
+    if len(x) < 3 and np.isfinite(x).all():
+        return x.tolist(), ""
+    if np.isfinite(x).all() and np.diff(x).min() >= _TICKS_APART * np.ptp(x):
+        return x.tolist(), ""
+    if np.isfinite(x).all() and x.min() > 0 and np.diff(np.log2(x)).min() >= _TICKS_APART * np.ptp(np.log2(x)):
+        return np.log2(x).tolist(), "logarithmic"
+    return [float(i) for i in range(len(x))], "evenly spaced"
+
+
+def setting(axes: Axes, values: Sequence[float], label: str) -> None:
+    """An x axis of the ordered values of any setting, at their `positions`."""
+    places, spaced = positions(values)
+    axes.set_xticks(places, ["none" if math.isnan(value) else f"{value:g}" for value in values])
+    margin = 0.08 * (max(places) - min(places)) or 0.5
+    axes.set_xlim(min(places) - margin, max(places) + margin)
+    axes.set_xlabel(f"{label} ({spaced})" if spaced and label else label)
 
 
 def doubling(axes: Axes, ticks: Iterable[float], label: str) -> None:
@@ -210,17 +265,17 @@ def ideal(axes: Axes, x: Iterable[float], start: float = 1, label: str = "ideal"
 
 
 def write(axes: Axes, x: float, y: float, text: str, **how: str | float) -> None:
-    """A remark within the axes, at fractions of their width and height."""
+    """A remark inside the axes, at fractions of their width and height."""
     axes.text(x, y, text, transform=axes.transAxes, fontsize=6, color=GREY, **how)  # type: ignore[arg-type]
 
 
 def legend(figure: Figure, note: str = "", columns: int = 3) -> Figure:
-    """The figure, with one legend below for all its axes, and `note` over it."""
+    """Returns the figure with one legend below all its axes, and `note` above it."""
     handles: dict[str, Artist] = {}
     for axes in figure.axes:
         handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
     longest = max(map(len, handles), default=0)
-    fit = 1 if longest > 30 else 2 if longest > 18 else 3
+    fit = 1 if longest > 32 else 2 if longest > 18 else 3
     if handles or note:
         drawn = figure.legend(
             handles.values(), handles.keys(), loc="outside lower center", ncols=min(fit, columns, len(handles) or 1),
@@ -240,22 +295,29 @@ def stacked(axes: Axes, parts: pd.DataFrame, shades: Mapping[str, str], shared: 
         bottom += parts[layer].to_numpy()
 
 
-def over_ranks(runs: pd.DataFrame, value: str, label: str, colour: str, nth: int, scaling: bool = True) -> Line:
-    """One's own runs over their ranks: mean of the column `value` over repeats with its interval, in the nth style.
+@dataclass(frozen=True)
+class Look:
+    """How the line of one series looks, and its name."""
 
-    scaling: what is drawn is spoilt where ranks share cores; such points are hollow.
+    label: str
+    colour: str
+    nth: int = 0
+
+
+def means(runs: pd.DataFrame, value: str, over: str, look: Look, scaling: bool = True) -> Line:
+    """Local runs over a column: the mean of the column `value` over repeats, with its interval.
+
+    scaling: what is drawn is distorted where ranks share cores; such points are hollow.
     """
-    at = {int(str(ranks)): metrics.estimate(rows[value].tolist()) for ranks, rows in runs.groupby("ranks")}
-    shared = control.lost(runs).groupby(runs["ranks"]).any().tolist() if scaling else ()
+    at = {float(str(x)): metrics.estimate(rows[value].tolist()) for x, rows in runs.groupby(over)}
+    shared = controls.lost(runs).groupby(runs[over]).any().tolist() if scaling else ()
     values, low, high = ([getattr(e, end) for e in at.values()] for end in ("value", "low", "high"))
-    words = f"{label}, {repeats(e.n for e in at.values())}"
-    return Line(words, list(at), values, colour, OWN_MARKERS[nth], OWN_STYLES[nth], low, high, shared)
+    words = f"{look.label}, {repeats(e.n for e in at.values())}"
+    marker, style = nth_marker(look.nth), nth_style(look.nth)
+    return Line(words, list(at), values, look.colour, marker, style, low, high, shared)
 
 
-def epochs(axes: Axes, own: pd.DataFrame, quantity: str, label: str, colour: str, nth: int = 0) -> None:
-    """One's own values of a quantity per epoch: mean over repeats with its interval, one line a series."""
-    for _, rows in own[own["quantity"] == quantity].groupby("series", sort=False):
-        at = {int(str(epoch)): metrics.estimate(group["value"].tolist()) for epoch, group in rows.groupby("epoch")}
-        values, low, high = ([getattr(e, end) for e in at.values()] for end in ("value", "low", "high"))
-        words = f"{label}, {repeats(e.n for e in at.values())}"
-        draw(axes, [Line(words, list(at), values, colour, OWN_MARKERS[nth], OWN_STYLES[nth], low, high)])
+def epochs(axes: Axes, local: pd.DataFrame, quantity: str, look: Look) -> None:
+    """Local values of a quantity per epoch: mean over repeats with its interval, one line a series."""
+    for _, rows in local[local["quantity"] == quantity].groupby("series", sort=False):
+        draw(axes, [means(rows, "value", "epoch", look, scaling=False)])

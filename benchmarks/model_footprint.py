@@ -1,12 +1,12 @@
-"""What a model costs on one core: parameters, memory an image, time a training step. Gives the numbers of conf/model.
+"""The cost of a model on one core: parameters, memory per image, time per training step: the numbers of conf/model.
 
     python -m benchmarks.model_footprint resnet50 --image-size 224
     python -m benchmarks.model_footprint mymodel --image-size 64 --channels 3 --batches 8 16 32
 
-A step is float32: forward, gradient, SGD with momentum. The peak memory of a process never falls again, so every batch
-is a process of its own. When TensorFlow frees a large gradient differs from run to run, which moves the peak of VGG by
-a gigabyte, so the largest peak of some repeats counts. `activation_bytes_per_image` is the slope of a line through
-these peaks (least squares).
+A step is float32: forward, gradient, SGD with momentum. The peak memory of a process never falls, so every batch is
+measured in a process of its own. When TensorFlow frees a large gradient varies between runs, which moves the peak of
+VGG by a gigabyte, so the largest peak of several repeats counts. `activation_bytes_per_image` is the slope of a line
+through these peaks (least squares).
 """
 
 import argparse
@@ -17,12 +17,14 @@ import subprocess
 import sys
 import time
 
+from scipy.stats import linregress
+
 CLASSES = 1000
 
 
 def train(name: str, image_size: int, channels: int, batch: int, steps: int) -> dict[str, float]:
-    """Train `name` for one step, then `steps` timed ones, in this process; batch 0 only imports. Bytes, seconds."""
-    import horovod.tensorflow  # noqa: F401  it is in every rank, so its memory is part of the base
+    """Peak memory in bytes, parameters, median time in s of `steps` steps after a first one; batch 0 only imports."""
+    import horovod.tensorflow  # noqa: F401  every rank loads it: its memory is part of the base
     import tensorflow as tf
     import tf_keras
 
@@ -31,7 +33,7 @@ def train(name: str, image_size: int, channels: int, batch: int, steps: int) -> 
     result: dict[str, float] = {"batch": batch}
     if batch:
         model = build(name, image_size, channels, CLASSES)
-        # One fused kernel a variable; the newer SGD copies all variables at every step, which VGG16 feels.
+        # One fused kernel per variable; the newer SGD copies all variables at every step, which slows VGG16 down.
         optimizer = tf_keras.optimizers.legacy.SGD(0.01, momentum=0.9)
         loss_of = tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         images = tf.random.uniform((batch, image_size, image_size, channels), seed=0)
@@ -58,22 +60,28 @@ def train(name: str, image_size: int, channels: int, batch: int, steps: int) -> 
 
 def slope(points: list[dict[str, float]]) -> float:
     """The peak bytes that one more image in the batch costs, by least squares."""
-    batches = [point["batch"] for point in points]
-    peaks = [point["peak_bytes"] for point in points]
-    middle, level = sum(batches) / len(points), sum(peaks) / len(points)
-    above = sum((x - middle) * (y - level) for x, y in zip(batches, peaks, strict=True))
-    return above / sum((x - middle) ** 2 for x in batches)
+    return linregress([point["batch"] for point in points], [point["peak_bytes"] for point in points]).slope
+
+
+def peak_of(repeats: int, batch: int) -> dict[str, float]:
+    """The result with the largest peak of some processes that train with this batch."""
+    command = [sys.executable, "-m", "benchmarks.model_footprint", *sys.argv[1:], "--child", str(batch)]
+    runs = []
+    for _ in range(repeats):
+        child = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+        runs.append(json.loads(child.stdout.splitlines()[-1]))
+    return max(runs, key=lambda run: run["peak_bytes"])
 
 
 def main() -> None:
-    """Measure every batch in a process on one core, then print the table and the numbers for the YAML file."""
+    """Measure every batch in processes on one core; print the table and the numbers for the YAML file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("model", help="a model of train/models")
     parser.add_argument("--image-size", type=int, required=True, help="pixels of one side")
     parser.add_argument("--channels", type=int, default=3)
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 2, 4, 8], help="at least two, images a step")
     parser.add_argument(
-        "--repeats", type=int, default=1, help="processes a batch; the one with the largest peak counts"
+        "--repeats", type=int, default=1, help="processes per batch; the one with the largest peak counts"
     )
     parser.add_argument("--steps", type=int, default=3, help="timed steps; the median is shown")
     parser.add_argument("--child", type=int, help=argparse.SUPPRESS)
@@ -83,17 +91,12 @@ def main() -> None:
         return
     if len(set(chosen.batches)) < 2 or min(chosen.batches) < 1:
         parser.error(f"--batches {chosen.batches}: a slope needs at least two different batches of 1 image or more")
-    # TensorFlow leaves oneDNN off on CPUs without AVX-512, where it is still up to three times faster.
+    # TensorFlow leaves oneDNN off on CPUs without AVX-512, where it is up to three times faster.
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     points = []
     for batch in [0, *chosen.batches]:
-        command = [sys.executable, "-m", "benchmarks.model_footprint", *sys.argv[1:], "--child", str(batch)]
-        runs = []
-        for _ in range(chosen.repeats):
-            child = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-            runs.append(json.loads(child.stdout.splitlines()[-1]))
-        points.append(max(runs, key=lambda run: run["peak_bytes"]))
+        points.append(peak_of(chosen.repeats, batch))
         text = f"batch {batch:3}  peak {points[-1]['peak_bytes'] / 1e6:8.0f} MB"
         print(text + (f"  step {points[-1]['step_s']:.3f} s" if batch else "  (only the imports)"), flush=True)
     print(f"parameters: {points[-1]['parameters']}  # at {CLASSES} classes and {chosen.channels} channels")

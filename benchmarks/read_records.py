@@ -1,7 +1,7 @@
 """Time and memory of reading, checking and tabulating many run records: `python benchmarks/read_records.py`.
 
 The aim: 10,000 records of 100 steps x 8 ranks in under 30 s and 1 GiB on 2 cores, and linear in the number of records.
-Every record is a file of its own, with step times that differ, signed and checked as one that was measured.
+Every record is a file of its own, with step times that differ, with a checksum, and checked as one that was measured.
 """
 
 import argparse
@@ -14,11 +14,10 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests/analysis")]
+sys.path[:0] = [str(ROOT)]
 
-from own_records import make_record, save  # noqa: E402
-
-from analysis import tables  # noqa: E402
+from analysis.table import loading  # noqa: E402
+from tests.helpers.own_records import make_record, save  # noqa: E402
 
 
 def write(folder: Path, count: int, steps: int, ranks: int) -> None:
@@ -43,15 +42,15 @@ def main() -> None:
             write(Path(folder), count, options.steps, options.ranks)
             size = sum(path.stat().st_size for path in Path(folder).rglob("record.json"))
             start = time.perf_counter()
-            own = tables.own(Path(folder))
+            local = loading.local(Path(folder))
             seconds = time.perf_counter() - start
-            runs = own.table["record"].nunique()
+            runs = local.table["record"].nunique()
         own_kib, worker_kib = (
             resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
         )
         peak = own_kib + options.cores * worker_kib
         print(
-            f"{count} records, {size / 1e6:.0f} MB: {runs} tabulated ({len(own.table)} rows) in {seconds:.1f} s, "
+            f"{count} records, {size / 1e6:.0f} MB: {runs} tabulated ({len(local.table)} rows) in {seconds:.1f} s, "
             f"{1e3 * seconds / count:.2f} ms a record, at most {peak / 2**20:.2f} GiB with {options.cores} workers"
         )
 

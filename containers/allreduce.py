@@ -1,8 +1,8 @@
-"""A rank that sums its number with those of all others, and says where it ran and which MPI it had loaded.
+"""Sum the numbers of all ranks, and print where this rank ran and which MPI library it loaded.
 
     mpirun -np 2 python containers/allreduce.py mpi
 
-Fails where it is alone, where the sum is wrong, or where another controller than the one named was used.
+Fails if the rank is alone, if the sum is wrong, or if the controller is not the one named.
 """
 
 import os
@@ -19,7 +19,7 @@ from train.rank.environment import mpi_library
 
 
 def main() -> None:
-    """Join, sum, tell."""
+    """Join the other ranks, sum, print; exit with an error if something is wrong."""
     hvd.init()
     controller = "mpi" if hvd.mpi_enabled() else "gloo"
     numbers = tf.fill([1000], float(hvd.rank() + 1))
@@ -33,11 +33,11 @@ def main() -> None:
     if hvd.size() < 2:
         sys.exit("this rank is alone: the ranks did not find each other")
     if controller not in sys.argv[1:]:
-        sys.exit(f"the controller is {controller}; asked for: {sys.argv[1:]}")
+        sys.exit(f"the controller is {controller}; expected: {sys.argv[1:]}")
     if not (total == expected).all():
         sys.exit(f"the sum over {hvd.size()} ranks is {total[0]}, not {expected}")
     if hvd.rank() == 0:
-        print(f"allreduce of {hvd.size()} ranks: {total[0]:.0f}, as it must be", flush=True)
+        print(f"allreduce of {hvd.size()} ranks: {total[0]:.0f}, as expected", flush=True)
 
 
 if __name__ == "__main__":

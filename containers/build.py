@@ -1,11 +1,11 @@
 """Build an image of the kit: OCI from the Dockerfile, SIF from singularity.def or from an OCI image.
 
-    python containers/build.py image cpu            with docker, podman or buildah, whichever is there
-    python containers/build.py sif cpu              with singularity or apptainer, without any of those
-    python containers/build.py sif cpu --from-oci   from the image that `image` made
+    python containers/build.py image cpu            with docker, podman or buildah, whichever works
+    python containers/build.py sif cpu              with singularity or apptainer only
+    python containers/build.py sif cpu --from-oci   from the image that `image` built
 
-What a site needs beside (a proxy, a mirror, a certificate) goes into BUILD_OPTIONS, for a SIF into SIF_OPTIONS, which
-the builder gets as they are.
+Site-specific options (a proxy, a mirror, a certificate) go into BUILD_OPTIONS, for a SIF into SIF_OPTIONS; they are
+passed to the builder unchanged.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ ROOT = Path(__file__).resolve().parent.parent
 VARIANTS = ("cpu", "mvapich2", "cuda")
 BUILDERS = ("docker", "podman", "buildah")
 BASE = "docker.io/library/debian:bookworm-slim"
-TOOLKIT = "docker.io/nvidia/cuda:12.5.1-devel-ubuntu22.04"  # only cuda is compiled with it; nothing of it is kept
-BOOTSTRAPS = ("docker-archive", "oci-archive", "localimage")  # what BASE may begin with, for a SIF
+TOOLKIT = "docker.io/nvidia/cuda:12.5.1-devel-ubuntu22.04"  # only used to compile cuda; nothing of it is kept
+BOOTSTRAPS = ("docker-archive", "oci-archive", "localimage")  # prefixes of BASE allowed for a SIF
 IMAGES = ROOT / "images"
 
 
 @dataclass(frozen=True)
 class Build:
-    """What goes into an image beside the code."""
+    """The inputs of an image other than the code."""
 
     variant: str
     base: str
     toolkit: str
     version: str
-    commit: str  # "<commit>", or "<commit> changed" where the tree differs from it
+    commit: str  # "<commit>", or "<commit> changed" if the tree differs from it
     base_digest: str
 
     def arguments(self) -> dict[str, str]:
-        """The build arguments of the Dockerfile."""
+        """The build arguments for the Dockerfile."""
         return {
             "VARIANT": self.variant,
             "BASE": self.base,
@@ -55,7 +55,7 @@ class Build:
         }
 
     def definition_arguments(self) -> dict[str, str]:
-        """The same for singularity.def, whose base may also be a file, as docker-archive:FILE."""
+        """The build arguments for singularity.def, whose base may also be a file, such as docker-archive:FILE."""
         bootstrap, _, source = self.base.partition(":")
         if bootstrap not in BOOTSTRAPS:
             bootstrap, source = "docker", self.base
@@ -88,7 +88,7 @@ def _output(*command: str) -> str:
 
 
 def digest_of(builder: str, image: str) -> str:
-    """The digest of a base image as it is here, pulled where it is not; "unknown" where the builder cannot tell."""
+    """The digest of a base image, which is pulled if it is not here; "unknown" if the builder does not report one."""
     if builder == "buildah":
         inspect = ["buildah", "inspect", "--type", "image", image]
     else:
@@ -101,13 +101,13 @@ def digest_of(builder: str, image: str) -> str:
         return "unknown"
     found = json.loads(text)
     found = found[0] if isinstance(found, list) else found
-    # An image that was never in a registry has no digest there: then the ID says which one it was.
+    # An image that was never in a registry has no digest; its ID identifies it.
     repositories = found.get("RepoDigests") or []
     return found.get("FromImageDigest") or next(iter(repositories), "").rpartition("@")[2] or found.get("Id", "unknown")
 
 
 def plan(variant: str, builder: str | None) -> Build:
-    """What to build, from the code as it is here."""
+    """The inputs of an image of this code. `builder` reports the digest of the base; None: it stays unknown."""
     base = os.environ.get("BASE") or BASE
     toolkit = (os.environ.get("TOOLKIT") or TOOLKIT) if variant == "cuda" else base
     commit = _output("git", "rev-parse", "HEAD")
@@ -118,53 +118,67 @@ def plan(variant: str, builder: str | None) -> Build:
 
 
 def first_that_works(commands: Sequence[str], what: str) -> str:
-    """The first of the commands that works here. Exits with what to install where none does."""
+    """The first of the commands that works on this machine. Exits with an error if none does."""
     for command in commands:
-        # A docker without its daemon is there, and of no use.
+        # The docker command is of no use without its daemon.
         asked = [command, "info"] if command in BUILDERS else [command, "--version"]
         if shutil.which(command) and subprocess.run(asked, capture_output=True).returncode == 0:
             return command
-    sys.exit(f"error: {what} needs one of {', '.join(commands)}, and none works on this machine; install one")
+    sys.exit(f"error: {what} needs one of {', '.join(commands)}, and none of them works on this machine; install one")
+
+
+def build_image(variant: str, options: Sequence[str]) -> tuple[int, str]:
+    """Build the OCI image; returns the builder's exit status and the name of the image."""
+    builder = first_that_works(BUILDERS, "make image")
+    done = subprocess.run(image_command(builder, plan(variant, builder), options), cwd=ROOT)
+    return done.returncode, f"kit:{variant}"
+
+
+def build_sif(variant: str, options: Sequence[str], from_oci: bool) -> tuple[int, str]:
+    """Build the SIF; returns the builder's exit status and the path of the SIF."""
+    if variant == "cuda" and not from_oci:
+        sys.exit(
+            "error: VARIANT=cuda: singularity.def has no CUDA toolkit to compile with; on a machine with Docker "
+            "run make image VARIANT=cuda, then make sif VARIANT=cuda FROM_OCI=1"
+        )
+    IMAGES.mkdir(exist_ok=True)
+    engine = first_that_works(("apptainer", "singularity"), "make sif")
+    archive = save_image(variant) if from_oci else None
+    source = f"docker-archive:{archive}" if archive else None
+    done = subprocess.run(sif_command(engine, plan(variant, None), source, options), cwd=ROOT)
+    if archive:
+        archive.unlink()
+    return done.returncode, str(IMAGES / f"kit-{variant}.sif")
+
+
+def save_image(variant: str) -> Path:
+    """Save the image kit:VARIANT as an archive; returns its path."""
+    builder = first_that_works(BUILDERS, "make sif FROM_OCI=1")
+    archive = IMAGES / f"kit-{variant}.tar"
+    archive.unlink(missing_ok=True)
+    if builder == "buildah":
+        save = [builder, "push", f"kit:{variant}", f"docker-archive:{archive}"]
+    else:
+        save = [builder, "save", f"kit:{variant}", "--output", str(archive)]
+    subprocess.run(save, check=True)
+    return archive
 
 
 def main() -> int:
-    """Build, and say how long it took and how large the image is."""
+    """Build, and print how long it took."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("image", "sif"))
     parser.add_argument("variant", choices=VARIANTS)
-    parser.add_argument("--from-oci", action="store_true", help="sif: from the image that `image` made")
+    parser.add_argument("--from-oci", action="store_true", help="sif: from the image that `image` built")
     asked = parser.parse_args()
     options = shlex.split(os.environ.get("BUILD_OPTIONS" if asked.what == "image" else "SIF_OPTIONS", ""))
     begin = time.monotonic()
     if asked.what == "image":
-        builder = first_that_works(BUILDERS, "make image")
-        command = image_command(builder, plan(asked.variant, builder), options)
-        status = subprocess.run(command, cwd=ROOT).returncode
-        made = f"kit:{asked.variant}"
+        status, built = build_image(asked.variant, options)
     else:
-        if asked.variant == "cuda" and not asked.from_oci:
-            sys.exit(
-                "error: VARIANT=cuda: singularity.def has no CUDA toolkit to compile with; where there is a Docker: "
-                "make image VARIANT=cuda, then make sif VARIANT=cuda FROM_OCI=1"
-            )
-        IMAGES.mkdir(exist_ok=True)
-        engine = first_that_works(("apptainer", "singularity"), "make sif")
-        source = None
-        if asked.from_oci:
-            builder = first_that_works(BUILDERS, "make sif FROM_OCI=1")
-            archive = IMAGES / f"kit-{asked.variant}.tar"
-            archive.unlink(missing_ok=True)
-            save = [builder, "push" if builder == "buildah" else "save", f"kit:{asked.variant}"]
-            save += [f"docker-archive:{archive}"] if builder == "buildah" else ["--output", str(archive)]
-            subprocess.run(save, check=True)
-            source = f"docker-archive:{archive}"
-        command = sif_command(engine, plan(asked.variant, None), source, options)
-        status = subprocess.run(command, cwd=ROOT).returncode
-        made = str(IMAGES / f"kit-{asked.variant}.sif")
-        if source:
-            archive.unlink()
+        status, built = build_sif(asked.variant, options, asked.from_oci)
     if status == 0:
-        print(f"{made}: built in {time.monotonic() - begin:.0f} s")
+        print(f"{built}: built in {time.monotonic() - begin:.0f} s")
     return status
 
 

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Is the image whole? check.sh VARIANT: Horovod's own check, and an allreduce of two ranks over each controller.
+# Checks the image. check.sh VARIANT: Horovod's own check, and an allreduce of two ranks with each controller.
 set -eu
 
 kit=/opt/kit
 export PATH=/opt/venv/bin:$PATH PYTHONPATH=$kit PYTHONDONTWRITEBYTECODE=1
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 # only here: a build has no other user
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 # only here: a build runs as root
 
 built=$(horovodrun --check-build)
 echo "$built"

@@ -1,19 +1,19 @@
 #!/bin/sh
-# What `docker run IMAGE` and `singularity run IMAGE` print; with words behind it, run them instead.
+# Printed by `docker run IMAGE` and `singularity run IMAGE`; a command after the image's name is run instead.
 [ $# = 0 ] || exec "$@"
 cat /opt/kit/containers/built
 cat <<'END'
 
-It holds TensorFlow, Horovod, MPI and the kit: what ranks run in.
+This image contains TensorFlow, Horovod, MPI and the kit. Ranks run in it.
 
-From a checkout of the kit, which runs an experiment and keeps its records:
+To run an experiment from a checkout of the kit, which keeps the records:
   make weak-scaling NODES=2 CONTAINER=docker|podman|singularity [IMAGE=this image]
 
-By hand; Horovod's launchers are inside, the results go to ./results:
+To start a run by hand (Horovod's launchers are in the image, results are written to ./results):
   docker run --rm --user $(id -u):$(id -g) -v $PWD:/work IMAGE \
       horovodrun -np 2 python -m train experiment=weak_scaling model=resnet50 nodes=2
   singularity exec kit.sif horovodrun -np 2 python -m train experiment=weak_scaling model=resnet50 nodes=2
   srun --mpi=pmix -K1 -N 2 singularity exec kit.sif python -m train experiment=weak_scaling model=resnet50 nodes=2
 
-Everything that can be set: python -m train --help, and conf/ of the kit (here /opt/kit/conf).
+All settings: python -m train --help, and conf/ of the kit (in this image /opt/kit/conf).
 END

@@ -1,11 +1,11 @@
 #!/bin/sh
-# The steps that Dockerfile and singularity.def share: install.sh STEP VARIANT, as root, in the image that is being built.
-# Python packages and their versions stand in requirements/; the system's packages stand here.
+# The steps shared by Dockerfile and singularity.def: install.sh STEP VARIANT, as root, in the image being built.
+# Python packages and their versions are listed in requirements/, system packages here.
 set -eu
 
-kit=/opt/kit       # this code
+kit=/opt/kit       # this repository
 venv=/opt/venv     # its environment
-toolkit=/toolkit   # the root of an image that has the CUDA toolkit: for the step `environment` of cuda
+toolkit=/toolkit   # the root of an image with the CUDA toolkit: for the step `environment` of cuda
 
 step=$1 variant=$2
 case $variant in
@@ -23,38 +23,38 @@ apt_install() {
 }
 
 case $step in
-compilers) # what builds; it stays out of the final image
-    # shellcheck disable=SC2086 # a variant may have none
+compilers) # build tools; they stay out of the final image
+    # shellcheck disable=SC2086 # the list may be empty
     apt_install g++ make python3.11-dev python3.11-venv $mpi_headers
     ;;
 
-environment) # TensorFlow, Horovod compiled for it, and the rest, from the locks
+environment) # TensorFlow, Horovod compiled for it, and the other packages, from the lock files
     if [ "$variant" = cuda ]; then
         cuda=$(echo $toolkit/usr/local/cuda-12*)
-        [ -x "$cuda/bin/nvcc" ] || { echo "no nvcc in $cuda: give an image that has the CUDA toolkit as TOOLKIT" >&2; exit 1; }
+        [ -x "$cuda/bin/nvcc" ] || { echo "no nvcc in $cuda: set TOOLKIT to an image with the CUDA toolkit" >&2; exit 1; }
         export PATH="$cuda/bin:$PATH" CUDAToolkit_ROOT="$cuda"
     fi
     mpich=''
     [ "$variant" = mvapich2 ] && mpich=--mpich
     # shellcheck disable=SC2086
     python3.11 $kit/requirements/install.py $packages $venv --unchecked $mpich
-    # What TensorFlow brings and no rank loads: Clang for its code generators, Google's cloud storage, the web server of
-    # TensorBoard. Then what only builds need: headers, tests of packages, build tools, symbols for debuggers.
+    # Remove dependencies of TensorFlow that no rank loads: Clang for its code generators, Google's cloud storage, the web
+    # server of TensorBoard. Then what only builds need: headers, tests of packages, build tools, debug symbols.
     $venv/bin/python -m pip uninstall -q -y --root-user-action=ignore \
         libclang tensorflow-io-gcs-filesystem tensorboard-data-server cmake wheel pip
     cd $venv
     rm -rf install.log include share/man lib/python3.11/site-packages/tensorflow/include
-    # Not tensorflow/_api/*/test: that is no test.
+    # tensorflow/_api/*/test is not a test.
     find lib -depth -type d -name tests -path '*/site-packages/*' -not -path '*/tensorflow/*' -exec rm -rf {} +
     find lib -name 'mpi_lib*.so' -exec strip --strip-unneeded {} +
     ;;
 
-runtime) # what the final image has beside the base
+runtime) # what the final image adds to the base
     # shellcheck disable=SC2086
     apt_install python3.11 tini openssh-client openssh-server $mpi
-    rm -f /etc/ssh/ssh_host_*  # keys in an image would be everybody's
+    rm -f /etc/ssh/ssh_host_*  # keys in an image would be public
     mkdir -p /run/sshd
-    # The loader finds the CUDA libraries that Horovod needs, whoever starts it, in a SIF too.
+    # Let the loader find the CUDA libraries that Horovod needs, also in a SIF.
     if [ "$variant" = cuda ]; then
         ls -d $venv/lib/python3.11/site-packages/nvidia/nccl/lib $venv/lib/python3.11/site-packages/nvidia/cuda_runtime/lib \
             >/etc/ld.so.conf.d/kit.conf

@@ -1,4 +1,5 @@
-# Prints the targets of a Makefile (`##@ section`, `target: ## text`, `##? variable`), with the experiments (`## text` in their YAML) under Run.
+# Prints the targets of a Makefile (`##@ section`, `target: ## text`, `##? variable`). The experiments (`## text` in their
+# YAML files) are listed in the section Run.
 function entry(name, text) { printf "  \033[36m%-18s\033[0m %s\n", name, text }
 FNR == 1 && FILENAME ~ /conf\/experiment\// { name = FILENAME; sub(/.*\//, "", name); sub(/\.yaml$/, "", name); gsub(/_/, "-", name) }
 FILENAME ~ /conf\/experiment\// && /^## / { experiments[++count] = name "\t" substr($0, 4); next }
@@ -12,5 +13,5 @@ END {
     rows = split(lines[s], row, "\n")
     for (r = 1; r < rows; r++) { split(row[r], pair, "\t"); entry(pair[1], pair[2]) }
   }
-  printf "\n\033[1mVariables\033[0m, as make weak-scaling NODES=4 MODELS=resnet50\n%s", variables
+  printf "\n\033[1mVariables\033[0m, for example: make weak-scaling NODES=4 MODELS=resnet50\n%s", variables
 }

@@ -1,11 +1,11 @@
-"""Set up a virtual environment from the locks in this folder; needs nothing but Python's standard library.
+"""Set up a virtual environment from the locks in this folder; needs only Python's standard library.
 
     python3.11 requirements/install.py cpu .venv
 
-A set is analysis, launch (starts experiments whose ranks run in an image), cpu or cuda; `--dev` adds what the tests
-need, `--mpich` an MPI for Horovod to be compiled with, in place of the system's. Packages are installed with
---require-hashes and --no-deps: what is not in a lock is not installed. Horovod, for cpu and cuda alone, is compiled
-against the TensorFlow that is then there.
+A set is analysis, launch (starts experiments whose ranks run in an image), cpu or cuda; `--dev` adds the packages of
+the tests and linters, `--mpich` an MPI to compile Horovod with, in place of the system's. Packages are installed with
+--require-hashes and --no-deps: only what is in a lock is installed. Horovod, only in cpu and cuda, is compiled against
+the TensorFlow of the environment.
 """
 
 from __future__ import annotations
@@ -20,25 +20,37 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 
-# Seconds that a step takes on 2 cores (AMD EPYC, 2.6 GHz) with a fast mirror: only to say how long is left.
+# Seconds that a step takes on 2 cores (AMD EPYC, 2.6 GHz) with a fast mirror: only for the estimate of the time left.
 _EXPECTED_S = {"venv": 5, "build": 6, "analysis": 25, "launch": 35, "cpu": 95, "cuda": 300}
 _EXPECTED_S |= {"mpich": 2, "horovod": 200, "dev": 25}
-_LARGER = {"analysis": ("launch", "cpu", "cuda"), "launch": ("cpu", "cuda")}  # the sets that hold all of a set
+_LARGER = {"analysis": ("launch", "cpu", "cuda"), "launch": ("cpu", "cuda")}  # the sets that include a set
+
+_WHAT = {
+    "venv": "virtual environment",
+    "build": "build tools",
+    "analysis": "packages for the analysis",
+    "launch": "packages to start experiments with, and for the analysis",
+    "cpu": "TensorFlow and the other packages",
+    "cuda": "TensorFlow with CUDA and the other packages",
+    "mpich": "MPICH",
+    "horovod": "Horovod, compiled for this TensorFlow",
+    "dev": "packages for tests",
+}
 
 
 class Steps:
-    """Runs commands one after the other, and shows which, for how long, and how long is left."""
+    """Runs commands one after the other, and shows the current one, its time, and an estimate of the time left."""
 
     def __init__(self, log: Path, planned: list[str]) -> None:
-        """Nothing runs yet."""
+        """Set up for the planned steps, by name; nothing runs yet."""
         self._log, self._planned, self._done = log, planned, 0
         self._terminal = sys.stdout.isatty()
 
-    def run(self, name: str, what: str, command: list[str], env: dict[str, str] | None = None) -> None:
-        """Run a command to its end. Exits, with the last lines of the log, where it fails."""
+    def run(self, name: str, command: list[str], env: dict[str, str] | None = None) -> None:
+        """Run a command to its end. Exits, with the last lines of the log, if it fails."""
         self._done += 1
         after = sum(_EXPECTED_S[later] for later in self._planned[self._done :])
-        label = f"[{self._done}/{len(self._planned)}] {what}"
+        label = f"[{self._done}/{len(self._planned)}] {_WHAT[name]}"
         begin = time.monotonic()
         if not self._terminal:
             print(f"{label} ... about {_minutes(after + _EXPECTED_S[name])} left", flush=True)
@@ -54,11 +66,11 @@ class Steps:
             except KeyboardInterrupt:
                 child.terminate()
                 child.wait()
-                sys.exit("\ninterrupted: nothing is lost, the same command goes on")
+                sys.exit("\ninterrupted: nothing is lost, the same command resumes")
         if child.returncode:
             tail = self._log.read_text(errors="replace").splitlines()[-25:]
             print("\n" + "\n".join(f"  | {line}" for line in tail))
-            sys.exit(f"error: {what} failed; the whole log is in {self._log}")
+            sys.exit(f"error: {_WHAT[name]} failed; the whole log is in {self._log}")
         erase = "\r\033[K" if self._terminal else ""
         print(f"{erase}{label}: {time.monotonic() - begin:.0f} s", flush=True)
 
@@ -82,7 +94,7 @@ def installed(name: str, environment: Path) -> bool:
 
 
 def horovod_environment(packages: str, environment: Path) -> dict[str, str]:
-    """What Horovod's build is told: TensorFlow only, Gloo always, MPI where mpicc is there, NCCL in the cuda set."""
+    """The variables for Horovod's build: TensorFlow only, Gloo always, MPI if there is mpicc, NCCL in the cuda set."""
     path = f"{environment / 'bin'}{os.pathsep}{os.environ['PATH']}"
     settings = {
         "HOROVOD_WITH_TENSORFLOW": "1",
@@ -95,7 +107,7 @@ def horovod_environment(packages: str, environment: Path) -> dict[str, str]:
     }
     if packages == "cuda":
         nccl = next(environment.glob("lib/python3*/site-packages/nvidia/nccl"))
-        linked = nccl / "lib/libnccl.so"  # the wheel has only libnccl.so.2, which a linker does not look for
+        linked = nccl / "lib/libnccl.so"  # the wheel has only libnccl.so.2, which linkers do not search for
         if not linked.exists():
             linked.symlink_to("libnccl.so.2")
         settings |= {"HOROVOD_GPU_OPERATIONS": "NCCL", "HOROVOD_NCCL_HOME": str(nccl), "HOROVOD_NCCL_LINK": "SHARED"}
@@ -103,61 +115,71 @@ def horovod_environment(packages: str, environment: Path) -> dict[str, str]:
 
 
 def check(packages: str) -> None:
-    """Exit, with what is missing and its mend, where this machine cannot be set up."""
+    """Exit, with what is missing and how to fix it, if this machine cannot be set up."""
     sys.path.insert(0, str(HERE.parent))
     from train.tools import doctor
 
     checks = doctor.before_setup(packages)
-    if any(state == doctor.FAILURE for _, state, *_ in checks):
+    if any(check.state == doctor.FAILURE for check in checks):
         doctor.show(checks)
-        sys.exit("error: nothing was downloaded; mend what failed above, then run the same command again")
+        sys.exit("error: nothing was downloaded; fix what failed above, then run the same command again")
 
 
-def main() -> None:
-    """Check, then install what is not installed yet."""
+def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("packages", choices=("analysis", "launch", "cpu", "cuda"))
     parser.add_argument("environment", type=Path)
-    parser.add_argument("--dev", action="store_true", help="what the tests and the linters need as well")
+    parser.add_argument("--dev", action="store_true", help="also what the tests and the linters need")
     parser.add_argument("--mpich", action="store_true", help="Horovod for MPICH, whose ABI MVAPICH2 shares")
-    parser.add_argument("--unchecked", action="store_true", help="do not look whether this machine is fit: in an image")
-    arguments = parser.parse_args()
-    packages, environment = arguments.packages, arguments.environment.absolute()
+    parser.add_argument("--unchecked", action="store_true", help="do not check this machine first: in an image")
+    return parser.parse_args()
 
+
+def _missing(arguments: argparse.Namespace, environment: Path) -> list[str]:
+    """The sets that are asked for and not installed as they are locked now, in the order to install them."""
+    packages = arguments.packages
     wanted = ["build", packages, *(["mpich"] if arguments.mpich else [])]
     wanted += [*(["horovod"] if packages in ("cpu", "cuda") else []), *(["dev"] if arguments.dev else [])]
-    todo = [name for name in wanted if not any(installed(one, environment) for one in (name, *_LARGER.get(name, ())))]
-    if "horovod" in wanted and {packages, "mpich"} & {*todo}:  # it was compiled against another TensorFlow or MPI
-        todo = [name for name in wanted if name in todo or name == "horovod"]
-    if not todo:
+    missing = [
+        name for name in wanted if not any(installed(one, environment) for one in (name, *_LARGER.get(name, ())))
+    ]
+    if "horovod" in wanted and {packages, "mpich"} & {*missing}:  # it was compiled against another TensorFlow or MPI
+        return [name for name in wanted if name in missing or name == "horovod"]
+    return missing
+
+
+def _install(name: str, packages: str, environment: Path, steps: Steps) -> None:
+    """Install one set, and mark it as installed."""
+    command = [str(environment / "bin/python"), "-m", "pip", "install", "--no-deps", "--require-hashes"]
+    command += ["--disable-pip-version-check", *(["--no-build-isolation"] if name != "build" else [])]
+    command += ["-r", str(HERE / f"{name}.txt")]
+    _mark(name, environment).unlink(missing_ok=True)
+    if name == "horovod":
+        # Without --no-cache-dir pip would use a wheel that was compiled with other settings.
+        command += ["--no-cache-dir", "--force-reinstall"]
+        steps.run(name, command, horovod_environment(packages, environment))
+    else:
+        steps.run(name, command)
+    _mark(name, environment).write_text(_lock(name))
+
+
+def main() -> None:
+    """Check the machine, then install what is not installed yet."""
+    arguments = _arguments()
+    environment = arguments.environment.absolute()
+    missing = _missing(arguments, environment)
+    if not missing:
         return
     if not arguments.unchecked:
-        check(packages)
-    python = environment / "bin/python"
-    print(f"Setting up {environment} ({', '.join(todo)}); log: {environment / 'install.log'}", flush=True)
+        check(arguments.packages)
+    print(f"Setting up {environment} ({', '.join(missing)}); log: {environment / 'install.log'}", flush=True)
     environment.mkdir(exist_ok=True)
-    steps = Steps(environment / "install.log", [*([] if python.exists() else ["venv"]), *todo])
-    if not python.exists():
-        steps.run("venv", "virtual environment", [sys.executable, "-m", "venv", str(environment)])
-    what = {
-        "build": "build tools",
-        "analysis": "packages for the analysis",
-        "launch": "packages to start experiments with, and for the analysis",
-        "cpu": "TensorFlow and the other packages",
-        "cuda": "TensorFlow with CUDA and the other packages",
-        "mpich": "MPICH",
-        "horovod": "Horovod, compiled for this TensorFlow",
-        "dev": "packages for tests",
-    }
-    pip = [str(python), "-m", "pip", "install", "--no-deps", "--require-hashes", "--disable-pip-version-check"]
-    for name in todo:
-        command = [*pip, *(["--no-build-isolation"] if name != "build" else []), "-r", str(HERE / f"{name}.txt")]
-        _mark(name, environment).unlink(missing_ok=True)
-        if name == "horovod":
-            # Without --no-cache-dir pip would take a wheel that was compiled with other settings.
-            command += ["--no-cache-dir", "--force-reinstall"]
-        steps.run(name, what[name], command, horovod_environment(packages, environment) if name == "horovod" else None)
-        _mark(name, environment).write_text(_lock(name))
+    new = not (environment / "bin/python").exists()
+    steps = Steps(environment / "install.log", [*(["venv"] if new else []), *missing])
+    if new:
+        steps.run("venv", [sys.executable, "-m", "venv", str(environment)])
+    for name in missing:
+        _install(name, arguments.packages, environment, steps)
 
 
 if __name__ == "__main__":

@@ -1,64 +1,148 @@
-"""The record of a run that no launcher started: rank 0 writes it, without the phase `exit`."""
+"""The record of a job that was started by hand, without a launcher: the ranks write it themselves.
 
-import sys
-import tempfile
-from datetime import UTC, datetime
+Once the ranks have met, rank 0 makes the run folder and every rank appends its part there. After a success rank 0
+writes the record. After a failure the rank that fails first does so, from all parts that are there: horovodrun,
+mpirun and srun then end the other ranks. Rank 0 also does so when it is ended itself.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
-from train.config.compose import config_hash, point_name, resolved
-from train.config.schema import Config, ConfigError
+from train.config.identity import config_hash, learning_rate, point_name, resolved, swept_values
+from train.config.schema import Config
+from train.distribution.protocol import Distribution
 from train.rank import placement
-from train.record import parts, paths, predictions
-from train.record.record import RECORD_NAME, dumps, write_atomically
+from train.rank.phases import PhaseClock
+from train.record import assembly, parts, paths, protocol, source
+from train.record.parts import Part, PartWriter
+from train.record.record import RECORD_NAME, Failure, dumps, write_atomically
 
 
-def check_writable(results: Path) -> None:
-    """Raise ConfigError where no record could be written below `results`: better now than after an hour."""
-    try:
-        results.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=results):
-            pass
-    except OSError as error:
-        raise ConfigError(f"results={results}: cannot be written ({error.strerror}); give another folder") from error
+@dataclass(frozen=True)
+class Run:
+    """What rank 0 tells the others when all have met."""
+
+    folder: Path
+    identity: assembly.Identity
 
 
-def write_record(
-    config: Config, everyone: list[parts.Part], first_line_at: float, answers: predictions.Predictions | None
-) -> None:
-    """Write it as the next repeat of its point, and say where.
-
-    Args:
-        config: of the run.
-        everyone: the parts of all ranks, or rank 0's alone where it failed.
-        first_line_at: when rank 0's program began, seconds since the epoch.
-        answers: what the model answered at the end, if anything.
-    """
-    part = everyone[0]
+def new_run(config: Config, overrides: Sequence[str]) -> Run:
+    """The next repeat of the point of this configuration, with its folder. Raises OSError."""
     digest, point = config_hash(config), point_name(config)
     home = paths.point_folder(Path(config.results), config.experiment, point, digest)
     repeat = 0
     while paths.completed(home, repeat):
         repeat += 1
     folder, generation = paths.new_run(home, repeat)
-    if answers:
-        part.attachments = predictions.write(folder, answers)
-    job_s = sum(part.rank.phases_s.values())
-    record = parts.assemble(
-        everyone,
-        failure=None,
-        identity={
-            "experiment": config.experiment,
-            "point": point,
-            "repeat": repeat,
-            "generation": generation,
-            "config_hash": digest,
-            "config": resolved(config),
-            "command": ["python", "-m", "train", *sys.argv[1:]],
-        },
-        started_at=datetime.fromtimestamp(first_line_at, UTC).isoformat(timespec="seconds"),
-        job_s=job_s,
-        ended_at=0.0,
-        cores_shared=placement.shared_on_a_host((other.rank.host, other.rank.cores) for other in everyone),
+    return Run(
+        folder.resolve(),
+        assembly.Identity(
+            experiment=config.experiment,
+            point=point,
+            repeat=repeat,
+            generation=generation,
+            config=resolved(config),
+            config_hash=digest,
+            source_digest=source.digest(source.files()),
+            command=["python", "-m", "train", *overrides],
+            learning_rate=learning_rate(config),
+            swept=swept_values(config, config.sweep, overrides),
+        ),
     )
-    write_atomically(folder / RECORD_NAME, dumps(record))
-    print(f"{folder / RECORD_NAME}: {record.summary or record.status}")
+
+
+class Standalone:
+    """One rank's hold on the record of such a job."""
+
+    def __init__(self, part: PartWriter, clock: PhaseClock, overrides: Sequence[str]) -> None:
+        """Before the ranks have met there is no folder, and nothing is written."""
+        self._part, self._clock, self._overrides = part, clock, overrides
+        self._run: Run | None = None
+
+    @property
+    def folder(self) -> Path | None:
+        """The run folder; None before the ranks have met."""
+        return self._run.folder if self._run else None
+
+    def meet(self, config: Config, distribution: Distribution) -> None:
+        """Agree on the run folder, and append this rank's part there. Every rank calls this when ranks have met."""
+        told = [run for run in distribution.gather(self._run) if run]
+        if not told:
+            made = new_run(config, self._overrides) if distribution.rank == 0 else None
+            told = [run for run in distribution.gather(made) if run]
+        if self._run is None:
+            self._begin(told[0], distribution.rank)
+
+    def _begin(self, run: Run, rank: int) -> None:
+        run.folder.mkdir(parents=True, exist_ok=True)  # it is there, unless the hosts do not share it
+        self._run = run
+        self._part.keep_in(protocol.part_path(run.folder, rank, self._part.part.host, os.getpid()))
+        if rank == 0:
+            when_ended(self._interrupted)
+
+    def complete(self, distribution: Distribution) -> None:
+        """Write the record of a run that is complete, on rank 0. Every rank calls this."""
+        everyone = distribution.gather(self._part.part)
+        if distribution.rank == 0:
+            self._write(everyone, sum(everyone[0].phases_s.values()))
+
+    def failed(self, failure: Failure | None = None) -> None:
+        """Write the record of a run that has failed, unless another rank has done so, or the ranks have never met.
+
+        failure: why, where no rank knows.
+        """
+        if self._run:
+            everyone = parts.read(self._run.folder)
+            known = parts.first_failure(everyone)
+            with suppress(FileExistsError):
+                self._write(everyone, self._clock.elapsed_s(), known or failure)
+
+    def _interrupted(self, by: signal.Signals) -> None:
+        """End this process, with a record. The main thread may be in the middle of anything: it is left alone."""
+        part = self._part.part
+        reason = f"ended by {by.name}"
+        if by == signal.SIGTERM:
+            reason += ": another rank failed, or the job was cancelled"
+        try:
+            self.failed(Failure(reason=reason, rank=part.rank, host=part.host, phase=self._clock.phase))
+        finally:
+            os._exit(128 + by)
+
+    def _write(self, everyone: Sequence[Part], job_s: float, failure: Failure | None = None) -> None:
+        """Write the record of these parts and say where it is. Raises OSError, also where there is one."""
+        assert self._run
+        ending = assembly.Ending(
+            started_at=self._part.part.began_at,
+            job_s=job_s,
+            cores_shared=placement.shared_on_a_host((part.host, part.cores) for part in everyone),
+            seen_to_end=False,
+            failure=failure,
+        )
+        record = assembly.assemble(everyone, self._run.identity, ending)
+        path = self._run.folder / RECORD_NAME
+        write_atomically(path, dumps(record))
+        print(f"{path}: {record.summary or record.status}", flush=True)
+
+
+def when_ended(handle: Callable[[signal.Signals], None]) -> None:
+    """Call `handle`, in a thread, when SIGINT or SIGTERM comes: the main thread may be inside TensorFlow for long.
+
+    Python's handlers wait for the main thread; the byte that its C handler writes to the wakeup descriptor does not.
+    """
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    signal.set_wakeup_fd(writing)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
+
+    def wait() -> None:
+        handle(signal.Signals(os.read(reading, 1)[0]))
+
+    threading.Thread(target=wait, daemon=True).start()

@@ -1,7 +1,7 @@
-"""Tracking: mirrors of finished run records. The JSON record is the truth; nothing reads a mirror back.
+"""Mirror finished run records to Weights & Biases. The JSON record is the source; nothing reads a mirror back.
 
-Mirrors are made after all points of an experiment have been measured, never inside a job's time.
-`python -m train.tracking sync` uploads them afterwards.
+Records are mirrored after all points of an experiment have been measured, never while a job runs.
+`python -m train.tracking sync` uploads the mirrors afterwards.
 """
 
 import argparse
@@ -20,9 +20,9 @@ from train.config.schema import Tracking
 from train.record import predictions, usage
 from train.record.record import PHASES, RunRecord, find, load
 
-MARKER_NAME = "wandb-run-id"  # beside a record whose mirror is finished; holds the id of its W&B run
+MARKER_NAME = "wandb-run-id"  # file beside a mirrored record; holds the id of its W&B run
 
-# wandb takes minutes to give up on a network that is not there. What the user set in the environment comes first.
+# Without a network wandb would retry for minutes. The user's environment overrides these.
 _UPLOAD_LIMITS = {
     "WANDB_X_GRAPHQL_RETRY_MAX": "3",
     "WANDB_X_GRAPHQL_RETRY_WAIT_MAX_SECONDS": "4",
@@ -32,14 +32,14 @@ _UPLOAD_LIMITS = {
 
 
 class SyncError(Exception):
-    """Runs that were not uploaded: says how many, where they still are and what to do."""
+    """Some runs were not uploaded: says how many, where they are and what to do."""
 
 
 def mirror(record_paths: Sequence[Path], tracking: Tracking) -> list[str]:
-    """Mirror each record file that has no mirror yet; returns what failed, a line for each record.
+    """Mirror each record that has no mirror yet; returns a line for each that failed.
 
-    A mirror that fails is no failed measurement: the others go on, no record is changed, the next call tries again.
-    Call it once all points are measured, from one process.
+    A mirror that fails is not a failed measurement: the others are still made, no record is changed, and the next call
+    tries again. To be called after all points are measured, from one process.
     """
     return TRACKERS[tracking.name](record_paths, tracking)
 
@@ -54,13 +54,13 @@ def mirror_to_wandb(record_paths: Sequence[Path], tracking: Tracking) -> list[st
         for path in waiting:
             try:
                 _write_run(wandb, load(path), path, tracking)
-            except Exception as error:  # whatever W&B raises must not cost the records after this one
+            except Exception as error:  # whatever W&B raises, the other records are mirrored
                 failures.append(f"{path}: not mirrored to W&B: {error}")
     return failures
 
 
 def mirror_nowhere(record_paths: Sequence[Path], tracking: Tracking) -> list[str]:
-    """Do nothing: the records are all there is."""
+    """Do nothing."""
     return []
 
 
@@ -71,29 +71,29 @@ TRACKERS: dict[str, Callable[[Sequence[Path], Tracking], list[str]]] = {
 
 
 def sync(results: Path) -> int:
-    """Upload every finished mirror below the folder `results` that is not uploaded yet; returns how many there were.
+    """Upload every mirror below the folder `results` that is not uploaded yet; returns how many.
 
-    This is the only part of the kit that talks to a W&B server. Raises SyncError where any of them was not uploaded.
+    Only this part of the kit connects to a W&B server. Raises SyncError if a mirror was not uploaded.
     """
     waiting = [file for path in find(results) if (file := _run_file(path)) and not _is_synced(file)]
     if not waiting:
         return 0
     command = [sys.executable, "-m", "wandb", "sync", "-n", "16", *map(str, waiting)]
     environment = {"WANDB_ERROR_REPORTING": "false", **_UPLOAD_LIMITS, **os.environ}
-    # Without a terminal wandb says that an API key is missing; with one it would wait for somebody to type it.
+    # Without a terminal wandb reports a missing API key; with one it would wait for input.
     subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, check=False)
     left = [file for file in waiting if not _is_synced(file)]  # wandb's exit status is 0 also without a network
     if left:
         raise SyncError(
             f"{len(left)} of {len(waiting)} W&B runs were not uploaded (wandb says why above); nothing is lost, "
-            f"the first lies in {left[0].parent}. Log in with `wandb login` or set WANDB_API_KEY, check that this "
+            f"the first is in {left[0].parent}. Log in with `wandb login` or set WANDB_API_KEY, check that this "
             f"machine reaches {environment.get('WANDB_BASE_URL', 'the W&B server')}, and run `make wandb-sync` again"
         )
     return len(waiting)
 
 
 def history(record: RunRecord) -> list[dict[str, float]]:
-    """The rows that W&B plots: one per timed step (time in s, of the slowest rank), per epoch, per second."""
+    """The rows that W&B plots: one per timed step (s, of the slowest rank), per epoch, per usage sample."""
     step_times_s = [max(times) for times in zip(*(rank.step_times_s for rank in record.ranks), strict=False)]
     steps = [
         {"timed/step": step, "timed/step_time_s": time_s, "timed/loss": loss}
@@ -105,7 +105,7 @@ def history(record: RunRecord) -> list[dict[str, float]]:
 
 
 def summary(record: RunRecord) -> dict[str, Any]:
-    """The values that W&B lists: how the run ended, its phases (s, of the slowest rank), and the record's summary."""
+    """The values that W&B lists: status, phases (s, of the slowest rank), and the record's summary."""
     phases_s = {
         f"phases_s/{phase}": max(times)
         for phase in PHASES
@@ -118,12 +118,12 @@ def summary(record: RunRecord) -> dict[str, Any]:
 
 
 def run_id(record: RunRecord) -> str:
-    """The id of the record's W&B run: the same at each try, so that no record becomes two runs."""
+    """The id of the record's W&B run: the same at each attempt, so that a record never has two runs."""
     return record.sha256[:16]
 
 
 def _log_predictions(wandb: Any, run: Any, folder: Path, record: RunRecord) -> None:
-    """The confusion of classes as W&B's own chart, and a few images with what the model called them."""
+    """Log the confusion matrix as W&B's chart, and a few images with their predicted classes."""
     if predictions.CONFUSION_NAME in record.attachments:
         rows = [list(row.values()) for row in predictions.read(folder / predictions.CONFUSION_NAME)]
         table = wandb.Table(
@@ -135,7 +135,7 @@ def _log_predictions(wandb: Any, run: Any, folder: Path, record: RunRecord) -> N
         examples = [
             wandb.Image(
                 str(folder / row["image"]),
-                caption=f"{row['label']}: called {row['predicted']} ({float(row['probability']):.2f})",
+                caption=f"{row['label']}: predicted {row['predicted']} ({float(row['probability']):.2f})",
             )
             for row in predictions.read(folder / predictions.EXAMPLES_NAME)
         ]
@@ -143,9 +143,10 @@ def _log_predictions(wandb: Any, run: Any, folder: Path, record: RunRecord) -> N
 
 
 def _write_run(wandb: Any, record: RunRecord, path: Path, tracking: Tracking) -> None:
+    """Write the offline run of one record, and then its marker."""
     folder = _mirror_folder(path)
     folder.mkdir(parents=True, exist_ok=True)
-    if not os.access(folder, os.W_OK):  # wandb would turn to /tmp instead
+    if not os.access(folder, os.W_OK):  # wandb would write to /tmp instead
         raise PermissionError(f"{folder} is not writable")
     for unfinished in folder.glob(f"*-{run_id(record)}*"):
         shutil.rmtree(unfinished)
@@ -154,41 +155,15 @@ def _write_run(wandb: Any, record: RunRecord, path: Path, tracking: Tracking) ->
         project=tracking.project,
         entity=tracking.entity,
         group=record.experiment,
-        job_type=record.point,  # so that W&B gathers the repeats of a point
+        job_type=record.point,  # W&B then groups the repeats of a point
         name=f"{record.point} r{record.repeat}" + (f" generation {record.generation}" if record.generation > 1 else ""),
         tags=[record.status, *(["cores_shared"] if record.cores_shared else [])],
         notes="\n".join(record.notes),
         config=record.config,
-        settings=wandb.Settings(
-            mode="offline",
-            root_dir=str(folder.parent),
-            use_dot_wandb=False,
-            reinit="create_new",
-            host=record.ranks[0].host if record.ranks else None,
-            # What describes the machine and the code is in the record; here is only where the mirror is made.
-            disable_git=True,
-            save_code=False,
-            disable_code=True,
-            console="off",
-            symlink=False,
-            x_disable_stats=True,
-            x_disable_meta=True,
-            x_disable_machine_info=True,
-            x_save_requirements=False,
-        ),
+        settings=_settings(wandb, record, folder),
     )
     try:
-        for axis in ("timed/step", "epochs/epoch", "usage/time_s"):
-            run.define_metric(f"{axis.partition('/')[0]}/*", step_metric=axis)
-        for row in history(record):
-            run.log(row)
-        run.summary.update(summary(record))
-        _log_predictions(wandb, run, path.parent, record)
-        artifact = wandb.Artifact(f"run-record-{run_id(record)}", type="run-record", metadata={"sha256": record.sha256})
-        artifact.add_file(str(path), policy="immutable")  # records never change: no copy of it is needed
-        for name in record.attachments:
-            artifact.add_file(str(path.with_name(name)), policy="immutable")
-        run.log_artifact(artifact)
+        _log(wandb, run, record, path)
     finally:
         run.finish(exit_code=0 if record.status == "complete" else 1)
     temporary = path.with_name(f".{MARKER_NAME}")
@@ -196,9 +171,43 @@ def _write_run(wandb: Any, record: RunRecord, path: Path, tracking: Tracking) ->
     temporary.replace(path.with_name(MARKER_NAME))
 
 
+def _settings(wandb: Any, record: RunRecord, folder: Path) -> Any:
+    """Offline, and without anything about this machine or code: the record describes those of the measurement."""
+    return wandb.Settings(
+        mode="offline",
+        root_dir=str(folder.parent),
+        use_dot_wandb=False,
+        reinit="create_new",
+        host=record.ranks[0].host if record.ranks else None,
+        disable_git=True,
+        save_code=False,
+        disable_code=True,
+        console="off",
+        symlink=False,
+        x_disable_stats=True,
+        x_disable_meta=True,
+        x_disable_machine_info=True,
+        x_save_requirements=False,
+    )
+
+
+def _log(wandb: Any, run: Any, record: RunRecord, path: Path) -> None:
+    """Log the rows, the summary, the predictions, and the record file with its attachments as an artifact."""
+    for axis in ("timed/step", "epochs/epoch", "usage/time_s"):
+        run.define_metric(f"{axis.partition('/')[0]}/*", step_metric=axis)
+    for row in history(record):
+        run.log(row)
+    run.summary.update(summary(record))
+    _log_predictions(wandb, run, path.parent, record)
+    artifact = wandb.Artifact(f"run-record-{run_id(record)}", type="run-record", metadata={"sha256": record.sha256})
+    for file in (path, *map(path.with_name, record.attachments)):
+        artifact.add_file(str(file), policy="immutable")  # records never change: they need not be copied
+    run.log_artifact(artifact)
+
+
 @contextmanager
 def _wandb(folder: Path) -> Iterator[Any]:
-    """The wandb module with one service process for all runs, which is gone afterwards, and its caches in `folder`."""
+    """The wandb module, with one service process for all runs, which ends afterwards, and its caches in `folder`."""
     ours = {
         "WANDB_ERROR_REPORTING": "false",
         "WANDB_SILENT": "true",
@@ -208,7 +217,7 @@ def _wandb(folder: Path) -> Iterator[Any]:
     before = {key: os.environ.get(key) for key in ours}
     os.environ.update(ours)
     try:
-        import wandb  # here, because it takes half a second and only this tracker needs it
+        import wandb  # takes half a second, and only this tracker needs it
 
         try:
             yield wandb

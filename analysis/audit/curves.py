@@ -1,4 +1,4 @@
-"""Rules over scaling curves: speedups that cannot be, points that did other work, times that do not fit."""
+"""Rules over scaling curves: impossible speedups, points that did other work, times that do not fit."""
 
 import math
 from collections.abc import Iterator
@@ -6,95 +6,68 @@ from itertools import pairwise
 
 import pandas as pd
 
-from analysis import TableError, explain
+from analysis import TableError, metrics
 from analysis.audit.finding import TABLE_RULES, Finding, graded, rule
-from analysis.audit.points import SETTING, SIZE, Row, at, curves, lookup, measured, ranks, report_of
+from analysis.audit.words import at, ranks
+from analysis.curves import (
+    RATES,
+    TIMES,
+    Row,
+    bases,
+    curves,
+    efficiencies,
+    keeps_global_batch,
+    lookup,
+    measured,
+    rate_curves,
+    report_of,
+    scatter,
+)  # fmt: skip
+from analysis.explain import fit, tidy, words
 
-# Work done per second is 1 / value for a time (of equal work), value itself for a rate.
-_RATES = ("images_per_s",)
-_PER_RANK = ("images_per_s_per_rank",)
-_TIMES = ("epoch_s", "job_s")
-
-
-def _rates(curve: pd.DataFrame) -> pd.Series:
-    """Work per second of all ranks at each point of a curve, in any unit."""
-    quantity = curve["quantity"].iloc[0]
-    if quantity in _TIMES:
-        return 1 / curve["value"]
-    return curve["value"] * (curve["ranks"].astype(float) if quantity in _PER_RANK else 1.0)
-
-
-def _efficiencies(curve: pd.DataFrame) -> pd.Series:
-    rate, ranks = _rates(curve), curve["ranks"].astype(float)
-    return (rate / rate.iloc[0]) / (ranks / ranks.iloc[0])
+_STEPS = ("steps_per_rank_planned", "steps_per_rank")
+# Points whose images in all differ by no more divide one work: steps are rounded down to whole numbers.
+_SAME_WORK = 0.05
 
 
 def _scaling(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """Curves of rates, and of times where the points say that they ran the same epochs."""
-    yield from _rate_curves(table)
+    yield from rate_curves(table)
     stated = table[table["quantity"].eq("epochs_planned")]
     if stated.empty:
         return
     planned = lookup(stated)
-    for curve in curves(table, *_TIMES):
+    for curve in curves(table, *TIMES):
         epochs = [{found["value"] for found in planned(point)} for point in curve.to_dict("records")]
         if len(epochs[0]) == 1 and all(found == epochs[0] for found in epochs):
             yield curve
-
-
-def _rate_curves(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """Curves of throughput; of throughput per rank where that is all that is known."""
-    yield from curves(table, *_RATES)
-    whole = lookup(measured(table, *_RATES))
-    yield from (curve for curve in curves(table, *_PER_RANK) if not whole(curve.to_dict("records")[0]))
-
-
-def scatter(table: pd.DataFrame) -> dict[str, float]:
-    """For each report, how far two measurements that should agree lie apart, as a fraction; absent where none can tell.
-
-    Either one configuration measured twice, or an efficiency that rises with the ranks (no machine does that, below
-    1): the largest of them.
-    """
-    seen: dict[str, float] = {}
-    key = [*SETTING, *SIZE, *(["series"] if "series" in table else [])]
-    rates = measured(table, *_RATES).groupby(key, dropna=False)["value"].agg(["min", "max"]).reset_index("report")
-    for report, ratio in rates["max"].div(rates["min"]).groupby(rates["report"]).max().items():
-        if ratio > 1:
-            seen[report_of({"report": report})] = float(ratio) - 1
-    for curve in _rate_curves(table):
-        share = _efficiencies(curve)
-        rises = [after / before - 1 for before, after in pairwise(share) if after <= 1]
-        name = report_of(curve.to_dict("records")[0])
-        if rises and max(rises) > 0:
-            seen[name] = max(seen.get(name, 0.0), max(rises))
-    return seen
 
 
 @rule(TABLE_RULES)
 def beyond_ideal(table: pd.DataFrame) -> Iterator[Finding]:
     """A speedup above the number of ranks, or an efficiency above 1: N workers do not do more than N times the work.
 
-    The base is too slow, or the point too fast, or they did other work. Held against the scatter that the same report
+    The base is too slow, or the point too fast, or they did other work. Compared with the scatter that the same report
     shows elsewhere; one finding a curve, on its worst point.
     """
     noise = scatter(table)
     for curve in _scaling(table):
-        share = _efficiencies(curve)
+        share = efficiencies(curve)
         worst = curve.to_dict("records")[int(share.argmax())]
         excess = float(share.max()) - 1
         if excess > 1e-9:
             first = curve.to_dict("records")[0]
-            yield _beyond(worst, excess, noise, worst["ranks"] / first["ranks"], worst["quantity"])
+            yield _beyond(worst, excess, noise, worst["ranks"] / first["ranks"])
     rates = lookup(measured(table, "images_per_s"))
-    counted = {at(row) for curve in curves(table, *_RATES) for row in curve.to_dict("records")}
+    counted = {at(row) for curve in curves(table, *RATES) for row in curve.to_dict("records")}
     stated = table[table["kind"].eq("stated") & table["quantity"].str.startswith("speedup_") & table["ranks"].notna()]
     for row in stated.to_dict("records"):
         ideal = row["nodes"] if not pd.isna(row["nodes"]) and row["nodes"] > 1 else row["ranks"]
         if row["value"] > ideal and not any(at(found) in counted for found in rates(row)):
-            yield _beyond(row, row["value"] / ideal - 1, noise, ideal, row["quantity"])
+            yield _beyond(row, metrics.change_fraction(ideal, row["value"]), noise, ideal)
 
 
-def _beyond(row: Row, excess: float, noise: dict[str, float], ideal: float, quantity: str) -> Finding:
+def _beyond(row: Row, excess: float, noise: dict[str, float], ideal: float) -> Finding:
     seen = noise.get(report_of(row))
     if seen is None:
         explains, severity = "no repeat tells how large the noise is", graded(excess)
@@ -107,28 +80,24 @@ def _beyond(row: Row, excess: float, noise: dict[str, float], ideal: float, quan
         at(row),
         "beyond_ideal",
         severity,
-        f"{(1 + excess) * ideal:.3g}x by {quantity}",
+        f"{(1 + excess) * ideal:.3g}x by {row['quantity']}",
         f"at most {ideal:g}x",
         excess,
-        f"Efficiency {1 + excess:.1%}: {explains}. Look at the smallest point first: it is the base of all others.",
+        f"Efficiency {1 + excess:.1%}: {explains}. Check the smallest point first: it is the base of all others.",
     )
 
 
 @rule(TABLE_RULES)
 def unequal_work(table: pd.DataFrame) -> Iterator[Finding]:
-    """Points of one curve that did unequal work: images in all where a fixed work is divided, else images a rank.
+    """Points of one curve that did unequal work: images in all where a fixed work is divided, else images per rank.
 
-    A ratio of times is a speedup for equal work only. Steps divided by the ranks and rounded down lose some.
+    A ratio of times is a speedup for equal work only. Steps divided by the ranks and rounded down lose some. Which of
+    the two a curve keeps is seen in its points: the one that varies less.
     """
-    steps = table.assign(kind=table["kind"].replace("planned", "measured"))
-    for curve in curves(steps, "steps_per_rank_planned", "steps_per_rank"):
-        divided = curve["experiment"].isin(["fixed_work", "strong_scaling"]).all()
-        batch = curve["global_batch" if divided else "batch_per_rank"].astype(float)
-        images = (curve["value"] * batch).tolist()
-        off = min(images) / max(images) - 1
+    for curve in _curves_of_steps(table):
+        (off, images), per = max(((_shortfall(images), images), per) for per, images in _work(curve).items())
         if off < 0:
             least = curve.to_dict("records")[images.index(min(images))]
-            per = "in all" if divided else "a rank"
             yield Finding(
                 report_of(least),
                 at(least),
@@ -141,13 +110,29 @@ def unequal_work(table: pd.DataFrame) -> Iterator[Finding]:
             )
 
 
+def _curves_of_steps(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """The steps per rank along each curve, as planned or as done."""
+    return curves(table.assign(kind=table["kind"].replace("planned", "measured")), *_STEPS)
+
+
+def _work(curve: pd.DataFrame) -> dict[str, list[float]]:
+    """The images at each point of a curve of steps: in all, and per rank."""
+    batches = {"in all": "global_batch", "per rank": "batch_per_rank"}
+    return {per: (curve["value"] * curve[batch].astype(float)).tolist() for per, batch in batches.items()}
+
+
+def _shortfall(images: list[float]) -> float:
+    """How much less the point with the fewest images did than that with the most: 0 or negative."""
+    return metrics.change_fraction(max(images), min(images))
+
+
 @rule(TABLE_RULES)
 def more_ranks_no_faster(table: pd.DataFrame) -> Iterator[Finding]:
     """More ranks that take longer for the same work, or do less work per second, than fewer did."""
     for curve in [*curves(table, "images_per_s"), *_equal_work(table)]:
         for before, after in pairwise(curve.to_dict("records")):
-            change = after["value"] / before["value"]
-            slower = (change if after["unit"] == "s" else 1 / change) - 1
+            old, new = (after, before) if after["unit"] != "s" else (before, after)
+            slower = metrics.change_fraction(old["value"], new["value"])
             if slower > 0:
                 yield Finding(
                     report_of(after),
@@ -158,27 +143,34 @@ def more_ranks_no_faster(table: pd.DataFrame) -> Iterator[Finding]:
                     f"better than {before['value']:g} {before['unit']} on {ranks(before['ranks'])}",
                     slower,
                     f"{after['ranks'] / before['ranks']:g} times the ranks gain nothing here: a cost that does not "
-                    "shrink with the ranks, or grows with them, has taken over.",
+                    "shrink with the ranks, or grows with them, dominates.",
                 )
 
 
 def _equal_work(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """Curves of times whose points divide the same work; of training time where it is known, else of the whole job."""
+    points = [row for curve in _curves_of_steps(table) if _divides(curve) for row in curve.to_dict("records")]
+    divided = lookup(pd.DataFrame(points, columns=table.columns))
     for quantity in ("wall_s", "job_s"):
-        yield from curves(table[table["experiment"].eq("fixed_work")], quantity)
-    yield from (curve for curve in _scaling(table) if curve["quantity"].iloc[0] in _TIMES)
+        yield from (c for c in curves(table, quantity) if all(divided(row) for row in c.to_dict("records")))
+    yield from (curve for curve in _scaling(table) if curve["quantity"].iloc[0] in TIMES)
+
+
+def _divides(curve: pd.DataFrame) -> bool:
+    """Whether the points of a curve of steps share out one number of images."""
+    return _shortfall(_work(curve)["in all"]) >= -_SAME_WORK
 
 
 @rule(TABLE_RULES)
 def wall_time_misfit(table: pd.DataFrame) -> Iterator[Finding]:
     """A wall time that the other points of its curve do not predict: something else took time (or less) in that run.
 
-    The prediction is the regression of `analysis.explain`.
+    The prediction is the regression of `analysis.explain.fit`.
     """
     for explained, rows in _explained(table):
         for point in explained.misfits.to_dict("records"):
             row = rows[rows["ranks"].eq(point["ranks"])].to_dict("records")[0]
-            off = point["wall_s"] / point["fitted_s"] - 1
+            off = metrics.change_fraction(point["fitted_s"], point["wall_s"])
             yield Finding(
                 report_of(row),
                 at(row),
@@ -197,34 +189,34 @@ def fixed_cost(table: pd.DataFrame) -> Iterator[Finding]:
     """Speedup by speed and by wall time that disagree because a cost paid once weighs more the shorter the run."""
     for explained, rows in _explained(table):
         cost, last = explained.fit.fixed_s, explained.points.dropna(subset=["speedup_throughput"]).iloc[-1]
-        off = last["speedup_wall_time"] / last["speedup_throughput"] - 1
+        off = metrics.change_fraction(last["speedup_throughput"], last["speedup_wall_time"])
         if cost.low > 0 and off < -0.1:
             row = rows[rows["ranks"].eq(last["ranks"])].to_dict("records")[0]
             yield Finding(
                 report_of(row),
                 at(row),
                 "fixed_cost",
-                "note" if row["source"] == "own" else "serious" if off < -0.25 else "warning",
+                "note" if row["source"] == "local" else "serious" if off < -0.25 else "warning",
                 f"{last['speedup_throughput']:.3g}x by speed",
                 f"{last['speedup_wall_time']:.3g}x by wall time",
                 off,
-                " ".join(explain.sentences(explained)[:1]),
+                " ".join(words.sentences(explained)[:1]),
             )
 
 
-def _explained(table: pd.DataFrame) -> Iterator[tuple[explain.Explanation, pd.DataFrame]]:
+def _explained(table: pd.DataFrame) -> Iterator[tuple[fit.Explanation, pd.DataFrame]]:
     """Each curve of wall times that can be split into a fixed cost and a cost per step, and its rows."""
     for _, rows in table[table["quantity"].ne("")].groupby(["source", "report"], sort=False):
         try:
-            points, _ = explain.from_tidy(rows, "table")
+            points, _ = tidy.points(rows, "table")
         except TableError:
             continue
-        for name, curve in explain.curves(points):
+        for name, curve in tidy.curves(points):
             its = rows[rows["quantity"].eq("wall_s") & rows["model"].isin(curve["model"])]
             if "series" in curve:
                 its = its[its["series"].isin(curve["series"])]
             try:
-                yield explain.explain(curve, name), its
+                yield fit.explain(curve, name), its
             except TableError:
                 continue
 
@@ -236,15 +228,18 @@ def strong_beats_weak(table: pd.DataFrame) -> Iterator[Finding]:
     With the global batch kept, each rank computes less between two exchanges of the same gradients: it should lose.
     """
     rows = table[table["kind"].isin(["stated", "measured"]) & table["quantity"].eq("speedup_throughput")]
-    strong, weak = (rows[rows["experiment"].eq(name)] for name in ("strong_scaling", "weak_scaling"))
+    based = bases(table)
+    strong = pd.Series([keeps_global_batch(row, based(row)) for row in rows.to_dict("records")], rows.index, dtype=bool)
     key = ["source", "report", "model", "dataset", "device", "gpu", "machine", "ranks"]
-    both = strong.merge(weak, on=key, suffixes=("", "_weak"))
+    both = rows[strong].merge(rows[~strong], on=key, suffixes=("", "_weak"))
     noise = {} if both.empty else scatter(table)
     for row in both.to_dict("records"):
-        off = row["value"] / row["value_weak"] - 1
+        off = metrics.change_fraction(row["value_weak"], row["value"])
         if off > 0:
             seen = noise.get(report_of(row))
-            known = f"the report's own noise is {seen:.1%}" if seen else "the report has no repeat to tell its noise"
+            known = (
+                f"the noise of the report is {seen:.1%}" if seen else "the report has no repeat to estimate its noise"
+            )
             yield Finding(
                 report_of(row),
                 at(row),

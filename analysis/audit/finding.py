@@ -1,4 +1,4 @@
-"""What a rule of the audit says, and the lists of rules."""
+"""A finding of the audit, and the lists of rules."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ SEVERITIES: tuple[Severity, ...] = ("serious", "warning", "note")
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that does not add up. Texts carry their units; `off` is stated / follows - 1, where it is a number."""
+    """One inconsistency. Texts carry their units; `off` is stated / follows - 1, where it is a number."""
 
-    report: str  # "000" to "004", "own" for one's own records
+    report: str  # "000" to "004", "local" for local records
     place: str
     rule: str
     severity: Severity
@@ -27,14 +27,14 @@ class Finding:
 TableRule = Callable[[pd.DataFrame], Iterator[Finding]]
 Rule = TypeVar("Rule", bound=Callable[..., Any])
 
-# By name, in the order in which they stand in their modules.
+# By name, in the order of their modules.
 TABLE_RULES: dict[str, TableRule] = {}
 RECORD_RULES: dict[str, Callable[..., Iterator[Finding]]] = {}
 EXPERIMENT_RULES: dict[str, Callable[..., Iterator[Finding]]] = {}
 
 
 def rule(rules: dict[str, Any]) -> Callable[[Rule], Rule]:
-    """Put a function into `rules` under its own name; its docstring is the reason for it."""
+    """Returns a decorator that adds a function to `rules` by its name; the docstring is the reason for the rule."""
 
     def add(function: Rule) -> Rule:
         rules[function.__name__] = function
@@ -44,5 +44,5 @@ def rule(rules: dict[str, Any]) -> Callable[[Rule], Rule]:
 
 
 def graded(off: float, warning: float = 0.02, serious: float = 0.10) -> Severity:
-    """How bad a relative difference is: below `warning` no more than a note, from `serious` on serious."""
+    """The severity of a relative difference: a note below `warning`, serious from `serious` on."""
     return "serious" if abs(off) >= serious else "warning" if abs(off) >= warning else "note"

@@ -7,18 +7,20 @@ from pathlib import Path
 
 import pandas as pd
 
+from analysis import metrics
 from analysis.audit.finding import TABLE_RULES, Finding, graded, rule
-from analysis.audit.points import SETTING, SIZE, Row, at, called, configurations, lookup, measured, report_of
+from analysis.audit.words import at, called
+from analysis.curves import SETTING, SIZE, Row, configurations, lookup, measured, report_of
 
 DEVICES = Path(__file__).with_name("devices.csv")
 
-LEAST_STEPS = 30  # a mean over fewer steps still carries the first, slower ones
+MIN_STEPS = 30  # a mean over fewer steps still includes the first, slower ones
 COARSE = 0.03  # half a tick of the clock, as a share of the value
 
 
 @rule(TABLE_RULES)
 def measured_twice(table: pd.DataFrame) -> Iterator[Finding]:
-    """One configuration measured twice in a report with different results: that difference is its noise floor.
+    """One configuration measured twice in a report with different results: the difference is its noise floor.
 
     No smaller difference in the report means anything. One finding a report, on the widest pair.
     """
@@ -26,7 +28,7 @@ def measured_twice(table: pd.DataFrame) -> Iterator[Finding]:
     for rows in configurations(measured(table[table["source"].eq("published")], "images_per_s")):
         if len(rows) > 1:
             report = rows["report"].iloc[0]
-            off = float(rows["value"].max() / rows["value"].min() - 1)
+            off = float(metrics.change_fraction(rows["value"].min(), rows["value"].max()))
             before = widest.get(report, (-1.0, rows, 0))
             widest[report] = (max(before[0], off), rows if off > before[0] else before[1], before[2] + 1)
     for report, (off, rows, count) in widest.items():
@@ -46,14 +48,14 @@ def measured_twice(table: pd.DataFrame) -> Iterator[Finding]:
 
 @rule(TABLE_RULES)
 def zero_speed(table: pd.DataFrame) -> Iterator[Finding]:
-    """A speed of 0 for a run that took time: the meter never reported, which is no measurement of the speed."""
+    """A speed of 0 for a run that took time: the meter never reported, so nothing was measured."""
     walls, steps = lookup(measured(table, "wall_s")), lookup(table[table["quantity"].eq("steps_per_rank_planned")])
     speeds = measured(table, "images_per_s", "images_per_s_per_rank")
     for row in speeds[speeds["value"].eq(0)].to_dict("records"):
         follows, why = "more than 0", ""
         if walls(row) and steps(row):
             seconds, count = walls(row)[0]["value"], steps(row)[0]["value"]
-            follows = f"{count * row['batch_per_rank'] / seconds:.3g} {row['unit']} or more"
+            follows = f"{metrics.throughput(row['batch_per_rank'], count, seconds):.3g} {row['unit']} or more"
             why = f" {count:g} steps in {seconds:g} s: too few for the meter to report once."
         yield Finding(
             report_of(row),
@@ -69,11 +71,10 @@ def zero_speed(table: pd.DataFrame) -> Iterator[Finding]:
 
 @rule(TABLE_RULES)
 def few_steps(table: pd.DataFrame) -> Iterator[Finding]:
-    """A speed over too few steps: the window is too short for a mean, and a single hiccup moves it."""
+    """A speed over too few steps: the window is too short for a mean, and a single slow step changes it."""
     steps = table[table["quantity"].isin(["steps_per_rank", "steps_per_rank_planned"])]
-    for report, rows in steps[steps["value"].lt(LEAST_STEPS)].groupby("report", sort=False):
-        own = report == ""
-        if own and rows["measure"].eq("quick").all():
+    for report, rows in steps[steps["value"].lt(MIN_STEPS)].groupby("report", sort=False):
+        if report == "" and rows["measure"].eq("quick").all():
             continue
         least = rows.sort_values("value").to_dict("records")[0]
         yield Finding(
@@ -82,15 +83,15 @@ def few_steps(table: pd.DataFrame) -> Iterator[Finding]:
             "few_steps",
             "warning",
             f"{least['value']:g} steps",
-            f"{LEAST_STEPS} or more",
+            f"{MIN_STEPS} or more",
             None,
-            "The measured window is a few seconds long; its mean still carries the first steps.",
+            "The measured window is a few seconds long; its mean still includes the first, slower steps.",
         )
 
 
 @rule(TABLE_RULES)
 def coarse_clock(table: pd.DataFrame) -> Iterator[Finding]:
-    """A time read from a clock whose tick is a good part of it: half a tick is an error that no repeat shows.
+    """A time read from a clock whose tick is a large part of it: half a tick is an error that no repeat shows.
 
     Where every value of a quantity is a whole number, the tick is one second. One finding a curve, on the worst.
     """
@@ -123,7 +124,7 @@ def parts_and_total(table: pd.DataFrame) -> Iterator[Finding]:
             continue
         follows = sum(float(part(row)[0]["value"]) for part in parts)
         if abs(follows - row["value"]) > 0.011:
-            off = row["value"] / follows - 1
+            off = metrics.change_fraction(follows, row["value"])
             yield Finding(
                 report_of(row), at(row), "parts_and_total", graded(off), f"{row['value']:g} s", f"{follows:g} s", off,
                 "The total was not computed from these parts, or one of the three is wrong.",
@@ -132,9 +133,9 @@ def parts_and_total(table: pd.DataFrame) -> Iterator[Finding]:
 
 @rule(TABLE_RULES)
 def epochs_and_job(table: pd.DataFrame) -> Iterator[Finding]:
-    """Epochs times the time of one epoch against the time of the job: they cannot exceed it, nor be a small part.
+    """Epochs x time of an epoch against the time of the job: it cannot exceed that, nor be a small part of it.
 
-    More than the job: the time of an epoch is not a typical one. Far less: the job did something else most of the time.
+    More than the job: the time of the epoch is not typical. Far less: the job did something else most of the time.
     """
     jobs, planned = lookup(measured(table, "job_s")), lookup(table[table["quantity"].eq("epochs_planned")])
     for row in measured(table, "epoch_s").to_dict("records"):
@@ -142,15 +143,15 @@ def epochs_and_job(table: pd.DataFrame) -> Iterator[Finding]:
             continue
         total, count = float(jobs(row)[0]["value"]), float(planned(row)[0]["value"])
         follows = count * row["value"]
-        off = follows / total - 1
+        off = metrics.change_fraction(total, follows)
         # An epoch's time is printed in whole seconds.
         slack = count * 0.5 / total
         if off > slack:
             yield Finding(
                 report_of(row), at(row), "epochs_and_job", graded(off, serious=0.05),
                 f"{count:g} epochs of {row['value']:g} s = {follows:g} s", f"at most the job's {total:g} s", off,
-                "The epochs alone take longer than the whole job: the printed epoch time is no mean, but that of a "
-                "slow one (often the first, which reads the data).",
+                "The epochs alone take longer than the whole job: the printed epoch time is not a mean, but that of a "
+                "slow epoch (often the first, which reads the data).",
             )  # fmt: skip
         elif off < -0.4:
             yield Finding(
@@ -165,8 +166,8 @@ def epochs_and_job(table: pd.DataFrame) -> Iterator[Finding]:
 def faster_device(table: pd.DataFrame) -> Iterator[Finding]:
     """A faster device that is not faster: something else limits both (input, host, network), and was measured instead.
 
-    The least to expect is the smaller of the ratios of peak arithmetic and of memory bandwidth (devices.csv); the rule
-    fires where not even half of that gain is seen.
+    The minimum to expect is the smaller of the ratios of peak arithmetic and of memory bandwidth (devices.csv); the
+    rule fires where not even half of that gain is seen.
     """
     with DEVICES.open() as file:
         devices = {
@@ -178,18 +179,19 @@ def faster_device(table: pd.DataFrame) -> Iterator[Finding]:
     rows = rows[rows["gpu"].ne("")]
     key = [name for name in [*SETTING, *SIZE] if name not in ("gpu", "machine")] + ["experiment", "quantity"]
     for _, same in rows.groupby(key, dropna=False, sort=False):
-        rates = same.assign(speed=same["value"].where(same["quantity"].ne("epoch_s"), 1 / same["value"]))
+        rates = same.assign(speed=same["value"].where(same["quantity"].ne("epoch_s"), metrics.rate(1.0, same["value"])))
         best: Sequence[Row] = rates.sort_values("speed").drop_duplicates("gpu", keep="last").to_dict("records")
         for slow in best:
             for fast in best:
                 expected = min(b / a for a, b in zip(devices[slow["gpu"]], devices[fast["gpu"]], strict=True))
-                gain = fast["speed"] / slow["speed"]
+                gain = metrics.speedup(fast["speed"], slow["speed"])
                 if expected > 1.2 and gain - 1 < 0.5 * (expected - 1):
                     yield Finding(
                         report_of(fast), f"{at(fast)}, against {slow['gpu']}", "faster_device", "serious",
                         f"{gain:.2f}x ({slow['value']:g} and {fast['value']:g} {fast['unit']})",
-                        f"{expected:.1f}x or more by peak arithmetic and memory bandwidth", gain / expected - 1,
+                        f"{expected:.1f}x or more by peak arithmetic and memory bandwidth",
+                        metrics.change_fraction(expected, gain),
                         "The device is not what limits this training; reading and preparing the input on the host is "
-                        "the usual reason: `make input-bench` tells how many cores of it a device needs. Then speedups "
-                        "here are those of the input, not of the training.",
+                        "the usual reason: `make input-bench` shows how many cores a device needs for it. Then "
+                        "speedups here are those of the input, not of the training.",
                     )  # fmt: skip

@@ -1,101 +1,72 @@
-"""Rules over derived numbers as reports print them: do they follow from the primary numbers, and say what they say?"""
+"""Rules over derived numbers as reports print them: do they follow from the primary numbers, and mean what is said?"""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
 
+from analysis import metrics
 from analysis.audit.finding import TABLE_RULES, Finding, graded, rule
-from analysis.audit.points import (
-    SETTING,
-    SIZE,
-    SOURCE_RUN,
-    Row,
-    at,
-    called,
-    lookup,
-    measured,
-    printed_half_unit,
-    ranks,
-    report_of,
-)
-from analysis.metrics import change_fraction, faster_fraction
-
-# What the two sides of a printed ratio differ in: column, upper side, lower side.
-RATIOS = {
-    "ratio_synthetic_to_real": ("dataset", "synthetic", "imagenet"),
-    "ratio_batch_64_to_32": ("batch_per_rank", 64, 32),
-    "ratio_p100_to_k80": ("gpu", "P100", "K80"),
-    "ratio_resnet50_to_inceptionv3": ("model", "resnet50", "inceptionv3"),
-}
-# What else changes with it: one machine has one GPU type, the global batch follows from the batch per rank.
-_WITH = {"gpu": ("machine",), "batch_per_rank": ("global_batch",)}
+from analysis.audit.words import at, called, ranks
+from analysis.curves import SETTING, SIZE, SOURCE_RUN, Row, bases, lookup, measured, report_of
+from analysis.ratios import RATIOS, pairs
 
 
-def bases(table: pd.DataFrame) -> Callable[[Row], list[Row]]:
-    """A function from a row to the throughputs that its speedup may stand on: its setting and batch, on fewest ranks.
-
-    Those of the same experiment, where there are any.
-    """
-    rates = measured(table, "images_per_s")
-    weak, strong = (lookup(rates, [*SETTING, kept]) for kept in ("batch_per_rank", "global_batch"))
-
-    def find(row: Row) -> list[Row]:
-        rows = (strong if row["experiment"] == "strong_scaling" else weak)(row)
-        rows = [found for found in rows if found["ranks"] < row["ranks"]]
-        rows = [found for found in rows if found["experiment"] == row["experiment"]] or rows
-        return [found for found in rows if found["ranks"] == min(other["ranks"] for other in rows)]
-
-    return find
+def printed_half_unit(value: float) -> float:
+    """Half a unit of the last digit that `value` is printed with: 0.05 for 7.2, 0.5 for 7."""
+    text = repr(float(value))
+    digits = 0 if text.endswith(".0") else len(text.partition(".")[2])
+    return 0.5 * 10.0**-digits
 
 
 @rule(TABLE_RULES)
 def stated_speedup(table: pd.DataFrame) -> Iterator[Finding]:
-    """A stated speedup that its own throughputs do not give, beyond the digits that are printed.
+    """A stated speedup that does not follow from its throughputs, within the digits that are printed.
 
-    The base that it implies (throughput / speedup) is held against the base that the report states.
+    The base that it implies (throughput / speedup) is compared with the base that the report states.
     """
     rates, base = lookup(measured(table, "images_per_s")), bases(table)
     for row in _stated(table, "speedup_throughput"):
         if not rates(row) or not base(row):
             continue
         rate = rates(row)[0]["value"]
-        stands = min(base(row), key=lambda found: abs(rate / found["value"] - row["value"]))
-        computed = rate / stands["value"]
+        nearest = min(base(row), key=lambda found: abs(metrics.speedup(rate, found["value"]) - row["value"]))
+        computed = metrics.speedup(rate, nearest["value"])
         if abs(computed - row["value"]) > printed_half_unit(row["value"]) + 1e-9:
-            off = row["value"] / computed - 1
+            off = metrics.change_fraction(computed, row["value"])
             yield Finding(
                 report_of(row),
                 at(row),
                 "stated_speedup",
                 graded(off),
                 f"{row['value']:g}x",
-                f"{computed:.4g}x = {rate:g} / {stands['value']:g} images/s",
+                f"{computed:.4g}x = {rate:g} / {nearest['value']:g} images/s",
                 off,
-                f"It stands on a base of {rate / row['value']:.4g} images/s; {stands['place']} states "
-                f"{stands['value']:g} for this configuration, which makes it {computed:.2f}x.",
+                f"It implies a base of {rate / row['value']:.4g} images/s; {nearest['place']} states "
+                f"{nearest['value']:g} for this configuration, which gives {computed:.2f}x.",
             )
 
 
 @rule(TABLE_RULES)
 def stated_efficiency(table: pd.DataFrame) -> Iterator[Finding]:
-    """A stated efficiency that is not the throughput's share of the ideal, beyond the digits that are printed."""
+    """A stated efficiency that is not the share of the ideal throughput, within the digits that are printed."""
     rates, base = lookup(measured(table, "images_per_s")), bases(table)
     for row in _stated(table, "efficiency_throughput"):
         if not rates(row) or not base(row):
             continue
         first = base(row)[0]
-        computed = rates(row)[0]["value"] / first["value"] / (row["ranks"] / first["ranks"])
+        speedup = metrics.speedup(rates(row)[0]["value"], first["value"])
+        computed = metrics.efficiency(speedup, row["ranks"], first["ranks"])
         if abs(computed - row["value"]) > max(printed_half_unit(row["value"]), 0.5e-4) + 1e-9:
             yield Finding(
                 report_of(row),
                 at(row),
                 "stated_efficiency",
-                graded(row["value"] / computed - 1),
+                graded(metrics.change_fraction(computed, row["value"])),
                 f"{row['value']:.2%}",
                 f"{computed:.2%}",
-                row["value"] / computed - 1,
+                metrics.change_fraction(computed, row["value"]),
                 "The efficiency does not follow from the throughputs beside it.",
             )
 
@@ -105,33 +76,12 @@ def _stated(table: pd.DataFrame, quantity: str) -> Sequence[Row]:
     return rows.to_dict("records")
 
 
-def pairs(table: pd.DataFrame, ratio: str, normalised: bool = False) -> pd.DataFrame:
-    """Both sides of every cell of a printed ratio, over the throughputs of the same table.
-
-    Columns: those of the tidy table (of the upper side), `upper`, `lower` [images/s, or x where `normalised`, each
-    over its own fewest ranks], `follows` = upper / lower.
-    """
-    column, over, under = RATIOS[ratio]
-    rows = measured(table, "images_per_s")
-    rows = rows[rows["report"].isin(table.loc[table["quantity"].eq(ratio), "report"])]
-    if normalised:
-        first = (
-            rows.sort_values("ranks").groupby([*SETTING, "batch_per_rank"], dropna=False)["value"].transform("first")
-        )
-        rows = rows.assign(value=rows["value"] / first)
-    key = [name for name in [*SETTING, *SIZE] if name != column and name not in _WITH.get(column, ())]
-    upper, lower = rows[rows[column] == over], rows[rows[column] == under][[*key, "value"]]
-    found = upper.merge(lower, on=key, suffixes=("", "_lower"))
-    found["upper"], found["lower"] = found["value"], found["value_lower"]
-    return found.assign(follows=found["upper"] / found["lower"])
-
-
 @rule(TABLE_RULES)
 def normalised_ratio(table: pd.DataFrame) -> Iterator[Finding]:
-    """A printed ratio that is one of speedups, not of throughputs: each side was first divided by its own base.
+    """A printed ratio of speedups, not of throughputs: each side was first divided by its base.
 
     Such a ratio is 1 at the smallest point whatever was measured, and hides any effect that all points share. A
-    conclusion of "no effect" drawn from it says nothing of speed. Ratios that follow from neither are named as such.
+    conclusion of "no effect" drawn from it says nothing about speed. Ratios that follow from neither are named as such.
     """
     for ratio in RATIOS:
         for report, printed in table[table["quantity"].eq(ratio) & table["kind"].eq("stated")].groupby("report"):
@@ -141,11 +91,11 @@ def normalised_ratio(table: pd.DataFrame) -> Iterator[Finding]:
                 continue
             worst = raw.loc[[raw["follows"].sub(raw["value"]).abs().idxmax()]].to_dict("records")[0]
             base = {"report": str(report), "rule": "normalised_ratio", "place": f"{printed['place'].iloc[0]} and below"}
-            off = worst["value"] / worst["follows"] - 1
+            off = metrics.change_fraction(worst["follows"], worst["value"])
             count = f"{(~raw['fits']).sum()} of {len(raw)} cells do not follow from the throughputs"
             meaning = (
-                f"{count}; all follow from speedups, each over its own 1-rank throughput. The block shows how the two "
-                f"sides scale, not which is faster: raw, the ratio is {raw['follows'].min():.2f} to "
+                f"{count}; all follow from speedups, each over its throughput on 1 rank. The block shows how the two "
+                f"sides scale, not which is faster: of throughputs, the ratio is {raw['follows'].min():.2f} to "
                 f"{raw['follows'].max():.2f}, median {raw['follows'].median():.2f}."
                 if not scaled.empty and scaled["fits"].all()
                 else f"{count}, nor from speedups."
@@ -171,7 +121,7 @@ def _agreement(printed: pd.DataFrame, computed: pd.DataFrame) -> pd.DataFrame:
 
 @rule(TABLE_RULES)
 def median_of_two_groups(table: pd.DataFrame) -> Iterator[Finding]:
-    """A median that stands for no value: the values fall into two groups, and it lies in the gap between them.
+    """A median that represents no value: the values fall into two groups, and it is in the gap between them.
 
     Fires where the gap around the median is the widest between any two neighbours, and wider than half of either group;
     once, however often the median is printed.
@@ -203,7 +153,7 @@ def median_of_two_groups(table: pd.DataFrame) -> Iterator[Finding]:
                     f"{name} {row['value']:g}",
                     f"{low.mean():.2f} and {high.mean():.2f}",
                     None,
-                    f"No cell lies between {low.max():.2f} and {high.min():.2f}, where the median does. "
+                    f"No cell is between {low.max():.2f} and {high.min():.2f}, where the median is. "
                     + (f"The groups are {splits[0]}: quote both." if splits else "Quote both groups."),
                 )
 
@@ -217,7 +167,7 @@ _CHANGES = {
 
 @rule(TABLE_RULES)
 def percentage_base(table: pd.DataFrame) -> Iterator[Finding]:
-    """A percentage that its own two numbers do not give on any base, or only on another base than the one named.
+    """A percentage that does not follow from its two numbers on any base, or only on another base than the one named.
 
     From old to new a time falls by (old - new) / old, and the speed rises by old / new - 1; both are tried over each
     smaller point of the same curve. The point named is the next smaller one.
@@ -237,8 +187,8 @@ def percentage_base(table: pd.DataFrame) -> Iterator[Finding]:
             )
             for old in before
             for words, value in (
-                ("the time falls from", -change_fraction(old["value"], new[0]["value"])),
-                ("the speed rises, with times from", faster_fraction(old["value"], new[0]["value"])),
+                ("the time falls from", -metrics.change_fraction(old["value"], new[0]["value"])),
+                ("the speed rises, with times from", metrics.faster_fraction(old["value"], new[0]["value"])),
             )
         ]
         # Times are printed in whole seconds, percentages in whole per cent.
@@ -254,7 +204,7 @@ def percentage_base(table: pd.DataFrame) -> Iterator[Finding]:
             "serious",
             f"{row['quantity']} {row['value']:.0%}",
             f"{follows:.1%} less time, {readings[1][1]:.1%} more speed",
-            row["value"] / follows - 1,
+            metrics.change_fraction(follows, row["value"]),
             f"Its base is another point: {other[0]}."
             if other
             else "No base gives it: " + "; ".join(f"{value:.1%} ({text})" for text, value, _ in readings) + ".",
@@ -263,7 +213,7 @@ def percentage_base(table: pd.DataFrame) -> Iterator[Finding]:
 
 @rule(TABLE_RULES)
 def label(table: pd.DataFrame) -> Iterator[Finding]:
-    """A number of ranks printed beside values that cannot be of so many: their speedup would be beyond it.
+    """A number of ranks printed beside values that cannot be of so many: their speedup would exceed it.
 
     One finding for all cells of a place that carry the same label.
     """
@@ -272,7 +222,7 @@ def label(table: pd.DataFrame) -> Iterator[Finding]:
     for row in rows[rows["value"].ne(rows["ranks"].astype(float))].to_dict("records"):
         same = rates[rates["report"].eq(row["report"]) & rates["ranks"].eq(row["ranks"])]
         shares = [
-            rate["value"] / first["value"] / row["value"]
+            metrics.efficiency(metrics.speedup(rate["value"], first["value"]), row["value"])
             for rate in same.to_dict("records")
             for first in base(rate)[:1]
         ]
@@ -284,19 +234,19 @@ def label(table: pd.DataFrame) -> Iterator[Finding]:
             "warning",
             f"{row['value']:g} GPUs",
             f"{row['ranks']} GPUs",
-            row["value"] / row["ranks"] - 1,
+            metrics.change_fraction(row["ranks"], row["value"]),
             f"Read as labelled, {beyond} of {len(shares)} cells would be beyond ideal, by "
             f"{min(shares, default=math.nan) - 1:.0%} to {max(shares, default=math.nan) - 1:.0%}; the blocks that are "
-            f"computed from this row call it {row['ranks']}.",
+            f"computed from this row label it {row['ranks']}.",
         )
 
 
 @rule(TABLE_RULES)
 def primary_source(table: pd.DataFrame) -> Iterator[Finding]:
-    """A number that differs from the one in the source that it was copied from.
+    """A number that differs from the source that it was copied from.
 
-    A slip is one finding a cell, and says what the source's number changes; cells that were only rounded are one
-    finding together, for a rounded base moves every speedup over it.
+    A copying error is one finding a cell, with the effect of the correct number; cells that were only rounded are one
+    finding together, since a rounded base changes every speedup over it.
     """
     key = [name for name in [*SETTING, *SIZE] if name not in ("nodes", "ranks_per_node", "threads_per_rank")] + [
         "quantity"
@@ -308,10 +258,11 @@ def primary_source(table: pd.DataFrame) -> Iterator[Finding]:
     base = bases(table)
     rounded = both[(both["value"] - both["value_source"]).abs() <= both["value"].map(printed_half_unit) + 1e-9]
     for row in both.drop(rounded.index).to_dict("records"):
-        off = row["value"] / row["value_source"] - 1
+        off = metrics.change_fraction(row["value_source"], row["value"])
         swapped = sorted(f"{row['value']:g}") == sorted(f"{row['value_source']:g}")
         speedup = "".join(
-            f" Its speedup is {row['value_source'] / first['value']:.2f}x, not {row['value'] / first['value']:.2f}x."
+            f" Its speedup is {metrics.speedup(row['value_source'], first['value']):.2f}x, not "
+            f"{metrics.speedup(row['value'], first['value']):.2f}x."
             for first in base(row)[:1]
         )
         yield Finding(
@@ -322,10 +273,10 @@ def primary_source(table: pd.DataFrame) -> Iterator[Finding]:
             f"{row['value']:g} {row['unit']}",
             f"{row['value_source']:g} in the source",
             off,
-            ("Two digits changed places in copying." if swapped else "It was not copied as it stands.") + speedup,
+            ("Two digits were swapped in copying." if swapped else "It was not copied correctly.") + speedup,
         )
     for report, rows in rounded.groupby("report"):
-        off = (rows["value"] / rows["value_source"] - 1).abs()
+        off = metrics.change_fraction(rows["value_source"], rows["value"]).abs()
         worst = rows.loc[[off.idxmax()]].to_dict("records")[0]
         yield Finding(
             str(report),
@@ -334,9 +285,9 @@ def primary_source(table: pd.DataFrame) -> Iterator[Finding]:
             "warning" if worst["ranks"] == rows["ranks"].min() and off.max() > 0.01 else "note",
             f"{worst['value']:g} {worst['unit']}",
             f"{worst['value_source']:g} in the source",
-            worst["value"] / worst["value_source"] - 1,
+            metrics.change_fraction(worst["value_source"], worst["value"]),
             f"{len(rows)} cells were rounded to fewer digits. This one is the base of its column: every speedup over "
-            f"it is off by {worst['value_source'] / worst['value'] - 1:+.1%}.",
+            f"it is off by {metrics.change_fraction(worst['value'], worst['value_source']):+.1%}.",
         )
 
 
@@ -349,7 +300,7 @@ def size_in_bytes(table: pd.DataFrame) -> Iterator[Finding]:
         table[table["quantity"].eq("model_bytes")].merge(parameters, on=key, suffixes=("", "_n")).to_dict("records")
     ):
         follows = 4 * row["value_n"]
-        off = row["value"] / follows - 1
+        off = metrics.change_fraction(follows, row["value"])
         if abs(off) > 0.01:
             binary = abs(row["value"] * 1.048576 / follows - 1) < 0.005
             yield Finding(

@@ -1,1 +1,1 @@
-"""The comparison: one's own records beside the published numbers of the same experiment, or two sets of one's own."""
+"""Comparisons: local records with the published numbers of the same experiment, or two sets of local records."""

@@ -1,4 +1,4 @@
-"""Two sets of one's own records: what one did against the other, point by point, and what differs in their making."""
+"""Two sets of local records: their throughputs, point by point, and how their runs differ."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from analysis import TableError, metrics, tables
+from analysis import TableError, metrics
 from analysis.metrics import Estimate
+from analysis.table import loading
 from train.record import record
 from train.record.record import RunRecord
 
@@ -44,7 +45,7 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Difference:
-    """Something that the records of A and those of B were not made alike in."""
+    """Something in which the runs of A and those of B differ."""
 
     experiments: str
     what: str
@@ -54,7 +55,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Sets:
-    """The comparison of two sets; `alone` names points without a counterpart, and those that cannot be paired."""
+    """The comparison of two sets; `alone`: points without a counterpart, and those that cannot be paired."""
 
     ratios: list[Ratio]
     differences: list[Difference]
@@ -100,13 +101,10 @@ def making(run: RunRecord) -> dict[str, str]:
 
 
 def _runs(place: Path) -> tuple[list[_Run], list[str]]:
-    own = tables.own(*([place] if place.is_file() else sorted(place.rglob(record.RECORD_NAME))))
-    rates = {
-        by: metrics.rates(own.table, by).set_index("record")["rate"].to_dict()
-        for by in ("throughput", "wall time", "job time")
-    }
+    local = loading.local(*([place] if place.is_file() else sorted(place.rglob(record.RECORD_NAME))))
+    rates = {by: metrics.rates(local.table, by).set_index("record")["rate"].to_dict() for by in metrics.BY}
     runs = []
-    for path in own.table["record"].unique():
+    for path in local.table["record"].unique():
         run = record.load(Path(path))
         runs.append(
             _Run(run.experiment, run.point, run.config_hash, run.cores_shared,
@@ -114,12 +112,12 @@ def _runs(place: Path) -> tuple[list[_Run], list[str]]:
         )  # fmt: skip
     if not runs:
         reason = (
-            f"no complete run ({len(own.left_out)} left out, {len(own.failed)} failed)"
+            f"no complete run ({len(local.left_out)} left out, {len(local.failed)} failed)"
             if place.exists()
-            else "not there"
+            else "does not exist"
         )
         raise TableError(f"{place}: {reason}; give a folder of records, as A=results")
-    return runs, own.left_out + own.failed
+    return runs, [str(notice) for notice in (*local.left_out, *local.failed)]
 
 
 def _configurations(runs: Sequence[_Run]) -> dict[tuple[str, str], dict[str, list[_Run]]]:
@@ -147,21 +145,21 @@ def _pairs(a: Sequence[_Run], b: Sequence[_Run]) -> tuple[list[tuple[list[_Run],
         elif rest[0] and rest[1]:
             alone.append(
                 f"{name}: {len(rest[0])} other configurations in A, {len(rest[1])} in B: which belong together is not "
-                "known; give a folder of one configuration each"
+                "known; give folders of one configuration each"
             )
         elif rest[0] or rest[1]:
             side = "A" if rest[0] else "B"
-            alone.append(f"{name}: in {side} alone" + (", in this configuration" if same else ""))
+            alone.append(f"{name}: in {side} only" + (", in this configuration" if same else ""))
     return pairs, alone
 
 
 def ratio(a: Sequence[float], b: Sequence[float]) -> tuple[Estimate, float, float]:
     """mean(b) / mean(a) of two sets of rates, and the ends of Welch's 95 % interval (NaN: a side has one rate).
 
-    Unpaired: repeat 3 of A has nothing in common with repeat 3 of B, they are launches of their own. Welch, not
-    Student's pooled error: two machines or settings need not scatter alike. Student's t, with the degrees of freedom of
-    Welch and Satterthwaite (`metrics.ratio`), is taken on the logarithm of the ratio: few repeats that scatter much
-    else give a ratio below 0.
+    Unpaired: repeat 3 of A has nothing in common with repeat 3 of B, they are independent launches. Welch, not
+    Student's pooled error: two machines or settings need not have the same variance. Student's t, with the degrees of
+    freedom of Welch and Satterthwaite (`metrics.ratio`), is taken on the logarithm of the ratio: otherwise few repeats
+    with a large variance give a ratio below 0.
     """
     e = metrics.ratio(metrics.estimate(b), metrics.estimate(a))
     apart = math.exp(e.half_width / e.value) if math.isfinite(e.half_width) else math.nan
@@ -188,21 +186,21 @@ def _ratios(a: list[_Run], b: list[_Run]) -> Iterator[Ratio]:
 
 
 def values(runs: Iterable[Mapping[str, str]], name: str) -> str:
-    """What runs, as `making` tells of them, have under one name: each value once, or how many there are."""
-    found = {run.get(name, "not there") for run in runs}
+    """The values that runs have under one name of `making`: each once, or how many there are."""
+    found = {run.get(name, "none") for run in runs}
     if len(found) > _MOST_SHOWN:
         return f"{len(found)} values"
     return " | ".join(sorted(found, key=lambda value: (not value.isdigit(), int(value) if value.isdigit() else value)))
 
 
 def differences(a: Sequence[_Run], b: Sequence[_Run]) -> list[Difference]:
-    """What the runs of two sets were not made alike in, each once, with the experiments that it is true of."""
+    """In what the runs of two sets differ, each once, with the experiments that it holds for."""
     found: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     for experiment in dict.fromkeys(run.experiment for run in a):
         sides = [[run for run in runs if run.experiment == experiment] for runs in (a, b)]
         names = dict.fromkeys(name for runs in sides for run in runs for name in run.making)
         for name in names:
-            left, right = ({run.making.get(name, "not there") for run in runs} for runs in sides)
+            left, right = ({run.making.get(name, "none") for run in runs} for runs in sides)
             if left != right:
                 a_values, b_values = (values([run.making for run in runs], name) for runs in sides)
                 found[name, a_values, b_values].append(experiment)

@@ -1,4 +1,4 @@
-"""Tolerances: how far a number may lie from its reference. Written as ReFrame does: (value, lower, upper, unit)."""
+"""Tolerances: how far a number may be from its reference. Written as in ReFrame: (value, lower, upper, unit)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from analysis import TableError, schema
+from analysis import TableError
+from analysis.table import schema
 
 TOLERANCES = Path(__file__).with_name("tolerances.toml")
 
@@ -100,10 +101,10 @@ def find(tolerances: Sequence[Tolerance], quantity: str, **point: Any) -> Tolera
 
 
 def judge(value: float, low: float, high: float, bounds: tuple[float, float]) -> Verdict:
-    """Whether a number lies within `bounds`: its whole 95 % interval from `low` to `high` does, or none of it.
+    """Whether a number is within `bounds`: its whole 95 % interval from `low` to `high` is, or none of it.
 
-    Where the interval lies across a bound the measurement does not decide it. Without an interval (NaN) the number
-    itself decides.
+    Where the interval crosses a bound the measurement does not decide it. Without an interval (NaN) the number itself
+    decides.
     """
     ends = (value, value) if math.isnan(low) else (low, high)
     small = 1e-9 * max(1.0, abs(value))

@@ -29,7 +29,7 @@ def test_help_loads_no_library_and_names_every_command(capsys):
 def test_no_command_needs_what_only_training_needs():
     modules = ", ".join(module for module, _ in COMMANDS.values())
     heavy = {"tensorflow", "tf_keras", "keras", "horovod", "hydra", "omegaconf", "wandb", "sklearn"}
-    assert not heavy & loaded(f"import {modules}; from analysis import figures; figures.load()")
+    assert not heavy & loaded(f"import {modules}; from analysis import registry")
 
 
 @pytest.mark.parametrize("argv", [[], ["drawn"]])

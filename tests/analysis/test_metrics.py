@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis import metrics, tables
+from analysis import metrics
 from analysis.metrics import Estimate
+from analysis.table import loading
 from tests.helpers.own_records import make_record, save
 from train.record.record import Epoch
 
@@ -51,14 +52,14 @@ def test_a_ratio_with_an_unknown_error_has_none():
 @pytest.mark.parametrize("bad", [0.0, -1.0])
 def test_a_speedup_over_nothing_is_refused(bad):
     with pytest.raises(ValueError, match="positive"):
-        metrics.speedup(1.0, bad)
+        metrics.ratio(Estimate(1.0), Estimate(bad))
     with pytest.raises(ValueError, match="positive"):
         metrics.curve([1, 2], [1.0, bad])
 
 
 def test_speedups_and_changes_worked_by_hand():
     assert metrics.speedup(66.25, 8.82) == pytest.approx(7.51, abs=0.005)
-    assert metrics.speedup_of_times(193.45, 101.92) == pytest.approx(1.898, abs=0.0005)
+    assert metrics.speedup(metrics.rate(1, 101.92), metrics.rate(1, 193.45)) == pytest.approx(1.898, abs=0.0005)
     assert metrics.efficiency(7.0, 8) == 0.875
     assert metrics.efficiency(3.5, 8, base_ranks=2) == 0.875
     assert metrics.change_fraction(20, 5) == -0.75
@@ -68,18 +69,26 @@ def test_speedups_and_changes_worked_by_hand():
 @pytest.mark.parametrize(
     ("ranks", "batch", "kept"),
     [
-        ([1, 2, 4], [32, 32, 32], "weak scaling"),
-        ([1, 2, 4], [128, 64, 32], "strong scaling"),
-        ([1, 2, 4], [128, 64, 64], "unequal work"),
-        ([2, 2], [64, 64], "one point"),
+        ([1, 2, 4], [32, 64, 128], "batch_per_rank"),
+        ([1, 2, 4], [128, 128, 128], "global_batch"),
+        ([1, 2, 4], [128, 128, 256], "batch_per_rank"),
+        ([2, 2], [64, 64], "batch_per_rank"),
     ],
 )
 def test_what_a_curve_keeps(ranks, batch, kept):
-    assert metrics.work_kept(ranks, batch) == kept
+    assert metrics.kept(ranks, batch) == kept
+
+
+def test_rates_of_ranks_steps_and_links():
+    assert metrics.throughput(64, 10, 4.0) == 160
+    assert metrics.per_rank(160.0, 4) == 40
+    assert metrics.whole_job(40.0, 4) == 160
+    assert metrics.step_s(64, 160.0) == 0.4
+    assert metrics.bandwidth(1e9, 0.5) == 2e9
 
 
 def test_a_curve_worked_by_hand():
-    c = metrics.curve([1, 1, 2, 2, 4], [10, 10, 18, 18, 36]).set_index("ranks")
+    c = metrics.curve([1, 1, 2, 2, 4], [10, 10, 18, 18, 36]).set_index("size")
     assert c["n"].tolist() == [2, 2, 1]
     assert c["speedup"].tolist() == [1, 1.8, 3.6]
     assert c["efficiency"].tolist() == pytest.approx([1, 0.9, 0.9])
@@ -122,7 +131,7 @@ def test_a_ratio_and_its_inverse_have_the_same_relative_error(a, b):
 
 @given(positive, positive, st.integers(2, 4096))
 def test_bus_bandwidth_lies_between_algorithm_bandwidth_and_twice_it(size, seconds, ranks):
-    algorithm = metrics.algorithm_bandwidth(size, seconds)
+    algorithm = metrics.bandwidth(size, seconds)
     assert algorithm * (1 - 1e-9) <= metrics.bus_bandwidth(size, seconds, ranks) < 2 * algorithm
 
 
@@ -147,7 +156,23 @@ def test_training_of_a_run_by_hand(tmp_path):
     ]
     save(make_record("accuracy_digits", epochs=epochs), tmp_path)
     save(make_record("accuracy_digits", nodes=2, epochs=[Epoch(1, 10, 4.0, 1.0, 0.5)]), tmp_path)  # nothing validated
-    found = metrics.training(tables.own(tmp_path).table).set_index("ranks")
+    found = metrics.training(loading.local(tmp_path).table).set_index("ranks")
     assert found["epoch_s"].to_dict() == {1: 2.75, 2: 4.0}
     assert (found.loc[1, "epochs_to_stable"], found.loc[1, "time_to_stable_s"]) == (3, 14)
     assert found.loc[2, ["epochs_to_stable", "time_to_stable_s"]].isna().all()
+
+
+def test_the_slope_of_repeats_worked_by_hand():
+    # ln: 0 and 0.2 at 1, 0.7 and 0.9 at 2: slope 0.7; residuals 0.1, so s^2 = 0.04 / 2 and Sxx = 1
+    e = metrics.per_doubling([1, 1, 2, 2], [1, math.exp(0.2), math.exp(0.7), math.exp(0.9)])
+    assert e.value == pytest.approx(math.exp(0.7) / 2)
+    assert e.standard_error == pytest.approx(e.value * math.sqrt(0.02))
+    assert (e.degrees, e.n) == (2, 2)
+    with pytest.raises(ValueError, match="two sizes"):
+        metrics.per_doubling([2, 2], [1, 1])
+
+
+@given(st.floats(0.01, 1e4), st.lists(st.integers(0, 10), min_size=2, max_size=5, unique=True))
+def test_ideal_scaling_keeps_everything_whatever_the_unit(scale, doublings):
+    sizes = [2**k for k in sorted(doublings)]
+    assert metrics.per_doubling(sizes, [scale * size for size in sizes]).value == pytest.approx(1)

@@ -1,4 +1,4 @@
-"""What the builders are told, and that Dockerfile, singularity.def and .dockerignore agree."""
+"""The commands of the builders, and that Dockerfile, singularity.def and .dockerignore agree."""
 
 import re
 
@@ -10,7 +10,7 @@ BUILD = build.Build("cpu", "debian:bookworm-slim", "debian:bookworm-slim", "v1",
 
 
 @pytest.mark.parametrize("builder", build.BUILDERS)
-def test_an_image_is_named_and_told_everything_that_the_dockerfile_asks(builder):
+def test_an_image_is_named_and_gets_every_argument_of_the_dockerfile(builder):
     command = build.image_command(builder, BUILD, ["--network=host"])
     asked = set(re.findall(r"^ARG (\w+)", (build.ROOT / "Dockerfile").read_text(), re.MULTILINE))
     told = {command[i + 1].partition("=")[0] for i, word in enumerate(command) if word == "--build-arg"}
@@ -20,7 +20,7 @@ def test_an_image_is_named_and_told_everything_that_the_dockerfile_asks(builder)
     assert "COMMIT=abc changed" in command
 
 
-def test_a_sif_is_told_everything_that_its_definition_asks():
+def test_a_sif_gets_every_argument_of_its_definition():
     text = (build.ROOT / "singularity.def").read_text()
     asked = set(re.findall(r"\{\{ (\w+) \}\}", text))
     assert asked == set(BUILD.definition_arguments())
@@ -36,7 +36,7 @@ def test_a_sif_is_told_everything_that_its_definition_asks():
         ("localimage:base.sif", "localimage", "base.sif"),
     ],
 )
-def test_the_base_of_a_sif_may_lie_in_a_file(base, bootstrap, source):
+def test_the_base_of_a_sif_may_be_a_file(base, bootstrap, source):
     arguments = build.Build("cpu", base, "", "v1", "abc", "unknown").definition_arguments()
     assert (arguments["BOOTSTRAP"], arguments["BASE"], arguments["BASE_NAME"]) == (bootstrap, source, base)
 
@@ -49,12 +49,12 @@ def test_only_cuda_is_compiled_with_a_toolkit(monkeypatch):
     assert build.plan("cuda", None).toolkit == build.TOOLKIT
 
 
-def test_a_sif_of_an_oci_image_needs_no_arguments():
+def test_a_sif_from_an_oci_image_needs_no_arguments():
     command = build.sif_command("apptainer", BUILD, "docker-archive:x.tar", [])
     assert command == ["apptainer", "build", "--force", str(build.IMAGES / "kit-cpu.sif"), "docker-archive:x.tar"]
 
 
-def test_both_kinds_of_image_carry_the_same_of_the_kit():
+def test_both_kinds_of_image_contain_the_same_files_of_the_kit():
     ignored = (build.ROOT / ".dockerignore").read_text()
     text = (build.ROOT / "singularity.def").read_text()
     final = text[text.index("Stage: final") :]

@@ -9,7 +9,7 @@ from tests.helpers import simcluster
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show what launchers and ranks said where a test fails: its folder will be gone."""
+    """Add the logs of launchers and ranks to the report of a failed test: its folder will be removed."""
     report = yield
     folders = [item.funcargs[name] for name in ("results", "tmp_path") if name in item.funcargs]
     for log in [log for folder in folders for log in sorted(folder.rglob("*.log"))] if report.failed else []:
@@ -20,7 +20,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[simcluster.Cluster]:
-    """Four hosts of one core each, with ssh and Slurm; skips where this machine cannot make them."""
+    """Four simulated hosts with one core each, ssh and Slurm; skips if this machine cannot run them."""
     if reason := simcluster.missing():
         pytest.skip(reason)
     with simcluster.Cluster(tmp_path_factory.mktemp("shared"), hosts=4) as made:

@@ -1,4 +1,4 @@
-"""The kit on real hosts, over ssh and under Slurm: the commands that a user types, and the records that they leave."""
+"""The kit on simulated hosts, over ssh and under Slurm: the commands that a user types, and the records they write."""
 
 import json
 import sys
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers import mpi
 from tests.helpers.kit import QUICK, records, wait_for
 
 pytestmark = pytest.mark.end_to_end
@@ -17,17 +18,14 @@ def arguments(results: Path, *overrides: str) -> list[str]:
     return ["experiment=weak_scaling", "nodes=2", *QUICK, f"results={results}", *overrides]
 
 
-def left(cluster, host: str) -> str:
-    """The ranks that a host still runs."""
-    return cluster.on(host, "pgrep", "-af", "python.* -m train ").stdout
-
-
 def queue_is_empty(cluster) -> bool:
     return not cluster.on("n0", "squeue", "-h").stdout.strip()
 
 
 @pytest.mark.parametrize("controller", ["gloo", "mpi"])
 def test_over_ssh_each_node_is_a_host(cluster, results, controller):
+    if controller == "mpi" and (reason := mpi.missing()):
+        pytest.skip(reason)
     overrides = ["launcher=ssh", "launcher.hosts=[n1,n2]", f"distribution.controller={controller}"]
     done = cluster.on("n0", *LAUNCH, *arguments(results, *overrides, "nodes=2", "experiment=weak_scaling"))
     assert done.returncode == 0, done.stdout
@@ -39,7 +37,7 @@ def test_over_ssh_each_node_is_a_host(cluster, results, controller):
     assert [host.host for host in two.environment.hosts] == ["n1", "n2"]
 
 
-def test_hosts_that_are_unfit_are_named_before_anything_starts(cluster, results):
+def test_hosts_that_cannot_be_used_are_named_before_anything_starts(cluster, results):
     cluster.on("n2", "mv", f"{cluster.state}/ssh/authorized_keys", f"{cluster.state}/ssh/aside")
     try:
         done = cluster.on("n0", *LAUNCH, *arguments(results, "launcher=ssh", "launcher.hosts=[n1,n9]"))
@@ -53,14 +51,14 @@ def test_hosts_that_are_unfit_are_named_before_anything_starts(cluster, results)
     assert records(results) == []
 
 
-def test_what_a_host_lacks_is_said_before_anything_starts(cluster, results):
+def test_what_a_host_lacks_is_reported_before_anything_starts(cluster, results):
     asked = ("launcher=ssh", "launcher.hosts=[n1,n2]")
     done = cluster.on("n0", *LAUNCH, *arguments(Path("/tmp/own"), *asked))
     assert done.returncode == 2
     assert "n1: does not see /tmp/own of n0" in done.stdout
     assert "n2: does not see /tmp/own of n0" in done.stdout
 
-    cluster.on("n0", "touch", "/tmp/kit.sif")  # each host has a /tmp of its own
+    cluster.on("n0", "touch", "/tmp/kit.sif")  # each host has its own /tmp
     done = cluster.on(
         "n0", *LAUNCH, *arguments(results, *asked, "container=singularity", "container.image=/tmp/kit.sif")
     )
@@ -85,11 +83,11 @@ def status_of(cluster, results: Path) -> list[str]:
 
 
 def same(results: Path) -> list[tuple]:
-    """What records of one experiment share however its points were submitted."""
+    """What the records of an experiment have in common, however its points were submitted."""
     return [(r.point, r.config_hash, r.status, r.cores_shared, [x.node for x in r.ranks]) for r in records(results)]
 
 
-def test_slurm_runs_all_points_in_one_allocation_or_each_in_a_job_of_its_own(cluster, results):
+def test_slurm_runs_all_points_in_one_allocation_or_each_in_its_own_job(cluster, results):
     together, apart = results / "together", results / "apart"
     asked = arguments(together, "launcher=slurm", "system=slurm")
     dry = cluster.on("n0", *LAUNCH, "--dry-run", *asked)
@@ -120,7 +118,7 @@ def test_slurm_runs_all_points_in_one_allocation_or_each_in_a_job_of_its_own(clu
     wait_for(lambda: queue_is_empty(cluster), timeout=90)
     assert same(apart) == same(together)
     hosts = [rank.host for record in records(apart) for rank in record.ranks]
-    assert len(set(hosts)) == 3  # both jobs ran at once, on nodes of their own
+    assert len(set(hosts)) == 3  # both jobs ran at the same time, on separate nodes
 
 
 def by_hand(cluster, results: Path, *srun: str) -> tuple[int, str]:

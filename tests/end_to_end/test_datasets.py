@@ -52,9 +52,9 @@ def fruit(tmp_path) -> Path:
 
 
 class Opened:
-    """The files that anybody opens in these folders from now on, in their order: the kernel's word (inotify(7)).
+    """The files that any process opens in these folders from now on, in order, as the kernel reports (inotify(7)).
 
-    It joins a file's openings where nothing comes between them.
+    It merges consecutive openings of one file.
     """
 
     IN_OPEN = 0x20
@@ -65,7 +65,7 @@ class Opened:
         self._folders = {libc.inotify_add_watch(self._queue, bytes(path), self.IN_OPEN): path for path in folders}
 
     def files(self) -> list[Path]:
-        """All so far; to be asked once."""
+        """All so far; call it once."""
         found, content = [], b""
         while part := self._more():
             content += part
@@ -85,7 +85,7 @@ class Opened:
 
 
 @pytest.mark.parametrize(("ranks", "steps", "dropped"), [(1, 14, 1), (2, 7, 1), (3, 4, 5)])
-def test_an_epoch_has_no_sample_twice_and_damage_stands_in_the_record(fruit, tmp_path, ranks, steps, dropped):
+def test_an_epoch_has_no_sample_twice_and_damage_is_in_the_record(fruit, tmp_path, ranks, steps, dropped):
     opened = Opened(sorted(fruit.glob("*/*")))
     status, output = train(ranks, fruit, tmp_path / "results")
     assert status == 0, output
@@ -107,14 +107,16 @@ def test_an_epoch_has_no_sample_twice_and_damage_stands_in_the_record(fruit, tmp
     assert left_out == f"{dropped} samples an epoch left out: less than one global batch"
     assert before == f"{fruit}/test: 1 of 12 validation images damaged and left out: freshapples/0.png (empty)"
     assert when_it_came.startswith("rottenbanana/1.png cannot be decoded (Invalid PNG data")
-    assert when_it_came.endswith("in validation another of its batch stood in for it, with weight 0")
+    assert when_it_came.endswith("in validation another sample of its batch replaced it, with weight 0")
 
 
 def test_damage_ends_the_run_where_that_is_asked_for(fruit, tmp_path):
     status, output = train(2, fruit, tmp_path / "results", "dataset.on_damaged=error")
     assert status != 0
-    assert "1 of 12 validation images damaged and left out: freshapples/0.png (empty). Mend it, or" in output
-    assert [record.status for record in records(tmp_path / "results")] == ["failed"]
+    assert "1 of 12 validation images damaged and left out: freshapples/0.png (empty). Fix it, or" in output
+    (record,) = records(tmp_path / "results")
+    assert (record.status, record.failure.phase, record.failure.consequence) == ("failed", "data", False)
+    assert "freshapples/0.png (empty)" in record.failure.reason
 
 
 def test_ranks_that_find_different_files_stop(fruit, tmp_path):

@@ -16,7 +16,7 @@ os.environ["TF_USE_LEGACY_KERAS"] = "1"
 import numpy as np
 import tensorflow as tf
 from train import distribution
-from train.config import load
+from train.config.compose import load
 
 config = load(["nodes=2"])
 distribution.prepare(config, Path("."))

@@ -36,7 +36,7 @@ def test_emulated_weak_scaling_is_held_to_its_quota_and_has_a_control(tmp_path: 
     command = launch_command(tmp_path, "experiment=weak_scaling", "nodes=2", *steps, *HELD)
     status, output = run(*command)
     assert status == 0, output
-    assert "each is held to 30 % of a core" in output
+    assert "each is limited to 30 % of a core" in output
     made = records(tmp_path)
     assert [(r.point, r.status, r.cores_shared) for r in made] == [
         (f"tiny-nodes{nodes}{arm}", "complete", False) for nodes in (1, 2) for arm in ("", "-without-allreduce")

@@ -22,7 +22,7 @@ def training(results: Path, nodes: int, *overrides: str) -> list[str]:
 
 
 @needs_setup
-def test_after_ctrl_c_make_goes_on_past_a_damaged_checkpoint_and_ends_with_the_same_history(tmp_path: Path):
+def test_after_ctrl_c_make_resumes_past_a_damaged_checkpoint_and_ends_with_the_same_history(tmp_path: Path):
     epochs = "measure.epochs=12"
     status, output = run(*training(tmp_path / "whole", 2, epochs))
     assert status == 0, output
@@ -37,7 +37,7 @@ def test_after_ctrl_c_make_goes_on_past_a_damaged_checkpoint_and_ends_with_the_s
     os.killpg(make.pid, signal.SIGINT)
     output, _ = make.communicate(timeout=60)
     assert make.returncode != 0, output
-    assert "the same command goes on from here" in output
+    assert "the same command resumes from here" in output
     assert anything(parted) == []
     *_, older, newest = sorted(parted.rglob("epoch-*.npz"))
     done = int(older.stem.removeprefix("epoch-"))
@@ -48,7 +48,7 @@ def test_after_ctrl_c_make_goes_on_past_a_damaged_checkpoint_and_ends_with_the_s
     interrupted, rest = records(parted)
     assert (interrupted.status, rest.status, rest.generation) == ("failed", "complete", 2)
     assert f"{newest}: damaged" in rest.notes[0]
-    assert f"went on after its epoch {done};" in rest.notes[1]
+    assert f"resumed after its epoch {done};" in rest.notes[1]
     steps = 22 * (12 - done)  # 1438 samples // 64 in each epoch
     assert len(rest.ranks[0].step_times_s) == steps - 1  # the first step of a launch is not timed
     assert len(rest.losses) == len(whole.losses) == 22 * 12 - 1

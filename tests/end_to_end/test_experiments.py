@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.end_to_end, needs_setup]
 )
 def test_an_experiment_runs_as_a_user_types_it(target, dataset, point, epochs, tmp_path):
     data, kit = tmp_path / "data", tmp_path / "kit"
-    status, output = run(sys.executable, "tests/train/datasets/small_sets.py", dataset, str(data))
+    status, output = run(sys.executable, "tests/helpers/small_sets.py", dataset, str(data))
     assert status == 0, output
     given = ("NODES=2", f"DATA_DIR={data}", "MODELS=tiny", "REPEATS=1", f"ONLY={point}", "ARGS=tracking=none")
     status, output = run(*make_command(kit, target, *given))
@@ -32,4 +32,4 @@ def test_an_experiment_runs_as_a_user_types_it(target, dataset, point, epochs, t
     assert len(record.epochs) == epochs
     last = record.epochs[-1] if epochs else None
     assert (last is not None and last.validation_mean_absolute_error is not None) == (dataset == "imdb_wiki")
-    assert bool(list((kit / "figures").glob("*.png"))) == (target != "cifar10")  # its figures are of three networks
+    assert list((kit / "figures").glob("*.png"))

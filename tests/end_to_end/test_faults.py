@@ -12,6 +12,7 @@ import pytest
 from tests.helpers import kit
 from tests.helpers.kit import QUICK, records, wait_for
 from train.launch.emulate import cgroups
+from train.record.parts import read_part
 
 pytestmark = pytest.mark.end_to_end
 
@@ -21,7 +22,7 @@ LONG = ("nodes=2,1", "experiment=weak_scaling", "launcher=ssh", "launcher.hosts=
 
 
 def timed(results: Path) -> bool:
-    return "phase timed" in "".join(path.read_text() for path in results.rglob("rank-1.log"))
+    return kit.in_phase(results, "timed", "rank-1.*.jsonl")
 
 
 def ranks(cluster, host: str) -> list[str]:
@@ -124,20 +125,31 @@ def test_elastic_training_goes_on_without_a_host_and_takes_it_back(cluster, resu
     command = [*LAUNCH, *overrides, "measure.epochs=5000", "tracking=none", f"results={results}"]
     child = cluster.popen("n0", *command)
 
-    def logs() -> str:
-        return "".join(path.read_text() for path in results.rglob("rank-*.log"))
+    def resizes() -> list[tuple[str, int, int]]:
+        """What any rank that is still there knows of: cause, ranks before and after."""
+        known = max(
+            (part.resizes for path in results.rglob("rank-*.jsonl") if (part := read_part(path))), key=len, default=[]
+        )
+        return [(resize.cause, resize.ranks_before, resize.ranks_after) for resize in known]
 
-    wait_for(lambda: "phase checkpoint" in logs(), timeout=90)
+    wait_for(lambda: kit.in_phase(results, "checkpoint"), timeout=90)
     in_environment = "tr '\\0' '\\n' </proc/$(pgrep -f 'm train --run-dir' | head -1)/environ | grep -x HOROVOD_RANK=0"
     first = next(host for host in hosts if cluster.on(host, "sh", "-c", in_environment).returncode == 0)
     begin = time.monotonic()
     cluster.crash(first)  # the hardest: the others must find a new rank 0
-    wait_for(lambda: f"lost {first}: going on with 2 ranks" in logs(), timeout=30)
+    wait_for(lambda: resizes() == [(f"lost {first}", 3, 2)], timeout=30)
     print(f"training went on after {time.monotonic() - begin:.1f} s")
     begin = time.monotonic()
     cluster.boot(first)
-    wait_for(lambda: f"{first} came: going on with 3 ranks" in logs(), timeout=150)
+    wait_for(lambda: resizes()[1:] == [(f"{first} came", 2, 3)], timeout=150)
     print(f"the host was taken in after {time.monotonic() - begin:.1f} s")
     cluster.on("n0", "pkill", "-TERM", "-f", f"train.launch .*results={results}")
     child.communicate(timeout=60)
     wait_for(lambda: not [rank for host in hosts for rank in ranks(cluster, host)], timeout=5)
+    [record] = records(results)
+    assert [(resize.cause, resize.ranks_after) for resize in record.resizes] == [
+        (f"lost {first}", 2),
+        (f"{first} came", 3),
+    ]
+    assert (record.status, record.failure.reason) == ("failed", "interrupted by SIGTERM")
+    assert record.epochs

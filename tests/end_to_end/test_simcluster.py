@@ -1,4 +1,4 @@
-"""The hosts that other tests run on are what they claim to be: apart, and joined by ssh, Slurm and one folder."""
+"""The simulated hosts of other tests are what they claim to be: separate, and joined by ssh, Slurm and one folder."""
 
 import time
 
@@ -46,7 +46,7 @@ def test_a_crashed_host_and_a_cut_link_are_silent_and_come_back(cluster):
     wait_for(lambda: cluster.on("n4", "pgrep", "-x", "sleep").returncode == 0)
     cluster.crash("n4")
     time.sleep(1)
-    assert waits.poll() is None  # nobody told ssh: with a process that only dies it would have ended
+    assert waits.poll() is None  # no packet told ssh; if only the process had died, ssh would have ended
     waits.kill()
     assert not reaches(cluster, "n4")
     cluster.boot("n4")
@@ -54,7 +54,10 @@ def test_a_crashed_host_and_a_cut_link_are_silent_and_come_back(cluster):
     wait_for(lambda: cluster.on("n0", "srun", "-I", "-w", "n4", "true").returncode == 0)
 
 
-def test_a_slow_link_is_as_slow_as_asked(cluster):
+def test_a_slow_link_is_as_slow_as_requested(cluster):
+    if reason := simcluster.rate_missing():
+        pytest.skip(reason)
+
     def seconds() -> float:
         begin = time.monotonic()
         copied = cluster.on("n1", "sh", "-c", "head -c 5000000 /dev/zero | ssh n2 'cat >/dev/null'")
@@ -77,7 +80,7 @@ def test_two_clusters_do_not_see_each_other(cluster, tmp_path):
         assert reaches(cluster, "n1")
 
 
-def test_a_cluster_ends_whole(tmp_path):
+def test_a_cluster_ends_with_all_its_processes(tmp_path):
     if reason := simcluster.missing():
         pytest.skip(reason)
     cluster = simcluster.Cluster(tmp_path, hosts=1)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.kit import QUICK, records, wait_for
+from tests.helpers.kit import QUICK, in_phase, records, wait_for
 
 pytestmark = pytest.mark.end_to_end
 
@@ -27,7 +27,7 @@ def queued(cluster) -> list[str]:
 
 def timed(results: Path, run: str) -> bool:
     """Whether a run, as r0 or r0.2, is in its timed steps."""
-    return "phase timed" in "".join(path.read_text() for path in results.rglob(f"{run}/rank-0.log"))
+    return in_phase(results, "timed", f"{run}/rank-0.*.jsonl")
 
 
 def interrupted(record) -> bool:

@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from train.record import record
+from train.record.parts import read_part
 from train.record.record import RunRecord
 
 ROOT = Path(__file__).parents[2]
@@ -91,10 +92,10 @@ def wait_for(condition, timeout: float = 90) -> None:
         time.sleep(0.1)
 
 
-def in_phase(results: Path, phase: str) -> bool:
-    """Whether every rank that has a log is in the phase, and there is one."""
-    logs = list(results.rglob("rank-*.log"))
-    return bool(logs) and all(f"phase {phase}" in log.read_text() for log in logs)
+def in_phase(results: Path, phase: str, files: str = "rank-*.jsonl") -> bool:
+    """Whether every rank whose part is among these files has come to the phase, and there is one."""
+    parts = [read_part(path) for path in results.rglob(files)]
+    return bool(parts) and all(phase in (part.phase, *part.phases_s) for part in parts)
 
 
 def records(results: Path) -> list[RunRecord]:

@@ -2,9 +2,13 @@
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pandas as pd
+
+from analysis.table import loading
 from train.record import record
 from train.record.record import Environment, Epoch, Host, Rank, RunRecord, Usage
 
@@ -39,9 +43,17 @@ def make_record(
     epochs: list[Epoch] | None = None,
     losses: list[float] | None = None,
     of_model: dict[str, object] | None = None,
+    swept: dict[str, object] | None = None,
+    arm: str | None = None,
+    arm_keys: Sequence[str] = (),
+    derived: Sequence[str] = ("global_batch", "threads_per_rank"),
     **config: object,
 ) -> RunRecord:
-    """A run whose steps all took `step_s`, so that images_per_s is global_batch / step_s."""
+    """A run whose steps all took `step_s`, so that images_per_s is global_batch / step_s.
+
+    Unless `swept` says otherwise, its experiment sweeps the model and the nodes. `config` replaces values of the
+    configuration by their top-level keys, and keys within a group by their dotted names.
+    """
     ranks = nodes * ranks_per_node
     values = {
         "experiment": experiment,
@@ -59,8 +71,13 @@ def make_record(
         "distribution": {"backend": "horovod", "allreduce": True, "controller": "gloo"},
         "measure": {"name": "quick", "warm_up_steps": warm_up_steps, "timed_steps": steps, "repeats": 3},
         "seed": 0,
-        **config,
+        "derived": [*derived],
+        **{key: value for key, value in config.items() if "." not in key},
     }
+    for key, value in config.items():
+        group, _, name = key.rpartition(".")
+        if group:
+            values[group] = {**values[group], name: value}
     phases = PHASES_S | {"warm_up": warm_up_steps * step_s, "timed": steps * step_s}
     if epochs:  # such training has no warm-up
         del phases["warm_up"]
@@ -73,6 +90,9 @@ def make_record(
     if epochs:
         for rank in made:  # half of its core, and one GiB
             rank.usage = Usage([5.5, 6.5, 7.5], [1.0, 1.5, 2.0], [2**30] * 3, [None] * 3, [None] * 3)
+    if values["measure"].get("total_steps"):
+        values["derived"].append("measure.timed_steps")
+    rate = values["optimizer"]["learning_rate"]
     host = Host("host0", CPU, 4, 8 * 2**30, "6.1", [])
     return RunRecord(
         experiment=experiment,
@@ -87,6 +107,11 @@ def make_record(
         command=["python", "-m", "train"],
         job_s=sum(phases.values()),
         cores_shared=False,
+        source_digest="1" * 64,
+        swept={"model": model, "nodes": nodes} if swept is None else swept,
+        arm=arm,
+        arm_keys=list(arm_keys),
+        learning_rate=rate * (ranks if values["optimizer"]["learning_rate_scaling"] == "linear" else 1),
         ranks=made,
         environment=Environment(
             [host], {"tensorflow": "2.18.1"}, ["gloo"], None, None, None, None, "0" * 40, False, {}
@@ -94,6 +119,28 @@ def make_record(
         losses=losses or [],
         epochs=epochs or [],
     )
+
+
+def named_run(**more: object) -> RunRecord:
+    """A run with the names of its hosts and of its user wherever a record can have them."""
+    run = make_record(nodes=2, **more)
+    run.ranks[0].host, run.ranks[1].host = "owens-ib.osc.edu", "owens-ib2"
+    run.environment.hosts[0].host = "owens-ib.osc.edu"
+    run.environment.variables = {
+        "SLURM_JOB_USER": "jdoe42",
+        "SLURM_NODELIST": "owens-ib[01-02]",
+        "SLURM_NNODES": "2",
+        "OMPI_MCA_orte_hnp_uri": "1;tcp://10.3.0.7:4000",
+        "HOROVOD_GLOO_RENDEZVOUS_ADDR": "127.0.0.1",
+        "HOROVOD_CYCLE_TIME": "20",
+        "TF_CONFIG": "owens-ib2:2222, /home/jdoe42/tf.json, 10.3.0.8",
+    }
+    run.environment.image = "/scratch/jdoe42/kit.sif"
+    run.config["results"] = "/home/jdoe42/kit/results"
+    run.config["tracking"] = {"name": "wandb", "project": "scaling", "entity": "the-lab", "sync": False}
+    run.command = ["/home/jdoe42/kit/.venv/bin/python", "-m", "train", "results=/scratch/jdoe42", "hosts=owens-ib:1"]
+    run.notes = ["rank 1 on owens-ib2 was slow; see /home/jdoe42/kit/rank-1.log"]
+    return run
 
 
 def save(run: RunRecord, results: Path) -> Path:
@@ -115,3 +162,96 @@ class Results:
         """Save the record that `make_record` makes of the arguments."""
         self.paths.append(save(make_record(**run), self.folder))  # type: ignore[arg-type]
         return self.paths[-1]
+
+    def table(self) -> pd.DataFrame:
+        """The local table of what is in the folder."""
+        return loading.local(self.folder).table
+
+
+STEP_S = {"vgg16": 1.6, "resnet50": 0.5, "inceptionv3": 0.7, "vgg19": 1.9, "resnet101v2": 0.9, "inceptionv4": 1.1}
+EPOCHS = [Epoch(i, 10, 2.0, 1 / i, 1 - 0.5 / i, 1 / i, 1 - 0.6 / i) for i in range(1, 6)]
+ARMS = ("nodes", "distribution", "distribution.allreduce")
+
+
+def fill(results: Results) -> Results:
+    """Records of the experiments in conf/experiment, two repeats of each, as the launcher would leave them."""
+    for repeat in range(2):
+        _throughputs(results, repeat)
+        _arms(results, repeat)
+        _allreduces(results, repeat)
+        for experiment in ("accuracy_digits", "fruit", "caltech256", "imdb_wiki"):
+            for nodes in (2, 4):
+                results.add(experiment=experiment, model="tiny", nodes=nodes, step_s=0.1, repeat=repeat, epochs=EPOCHS)
+    return results
+
+
+def _throughputs(results: Results, repeat: int) -> None:
+    for model in ("vgg16", "resnet50", "inceptionv3"):
+        run = {"model": model, "step_s": STEP_S[model] * (1 + 0.01 * repeat), "repeat": repeat}
+        strong = run | {"derived": ["batch_per_rank", "threads_per_rank"]}
+        for n in (1, 2):
+            results.add(nodes=n, **run)
+            results.add(experiment="bnl_throughput", nodes=n, **run)
+            results.add(experiment="strong_scaling", nodes=n, batch_per_rank=8 // n, **strong)
+            swept = {"model": model, "dataset": "synthetic", "batch_per_rank": 32, "nodes": n}
+            results.add(experiment="tf_benchmarks", nodes=n, batch_per_rank=32, swept=swept, **run)
+            swept = {"model": model, "batch_per_rank": n}
+            results.add(experiment="batch_sweep", batch_per_rank=n, swept=swept, **run)
+            swept, threads = {"model": model, "ranks_per_node": n}, 4 // n
+            results.add(
+                experiment="ranks_threads", ranks_per_node=n, threads_per_rank=threads, batch_per_rank=8 // n,
+                swept=swept, **strong,
+            )  # fmt: skip
+    for model in ("vgg19", "resnet101v2", "inceptionv4"):
+        for nodes in (1, 2, 4):
+            measure = {"name": "quick", "warm_up_steps": 2, "timed_steps": 16 // nodes, "total_steps": 16}
+            run = {"model": model, "nodes": nodes, "step_s": STEP_S[model], "steps": 16 // nodes, "repeat": repeat}
+            results.add(experiment="fixed_work", measure=measure, **run)
+
+
+def _arms(results: Results, repeat: int) -> None:
+    for nodes, backend, allreduce in (
+        (1, "none", False),
+        (1, "horovod", True),
+        (2, "horovod", True),
+        (2, "horovod", False),
+    ):
+        distribution = {"backend": backend, "allreduce": allreduce, "controller": "gloo"}
+        results.add(
+            experiment="overhead", nodes=nodes, step_s=0.5 * (1 + 0.01 * repeat), repeat=repeat,
+            distribution=distribution, swept={"model": "resnet50"}, arm=f"{nodes}-{backend}-{allreduce}", arm_keys=ARMS,
+        )  # fmt: skip
+    for arm, batches, derived in (
+        ("same-steps", {1: 64, 2: 32}, "batch_per_rank"),
+        ("batch-per-rank-kept", {2: 64}, "global_batch"),
+    ):
+        for nodes, batch in batches.items():
+            results.add(
+                experiment="equivalence", model="digits_plain", nodes=nodes, batch_per_rank=batch,
+                dataset={"name": "digits"}, losses=[2.0, 1.0 + 0.1 * (arm != "same-steps"), 0.5], warm_up_steps=0,
+                repeat=repeat, swept={"nodes": nodes}, arm=arm, derived=[derived],
+                arm_keys=["global_batch", "batch_per_rank"],
+            )  # fmt: skip
+    system, launcher = {"name": "laptop", "cpus_per_node": 0.4}, {"name": "emulated", "flat_within_fraction": 0.1}
+    for link, allreduce, step_s in ((100, True, 0.9), (1000, True, 0.5), (None, True, 0.4), (None, False, 0.3)):
+        results.add(
+            experiment="network_sweep", model="alexnet", nodes=4, step_s=step_s, repeat=repeat, launcher=launcher,
+            of_model={"name": "alexnet", "image_size": 67, "parameters": 1_000_000},
+            system=system | {"link_mbit_per_s": link}, arm=f"allreduce-{allreduce}", arm_keys=[*ARMS, LINK],
+            swept={"model": "alexnet", LINK: link}, **{"distribution.allreduce": allreduce},
+        )  # fmt: skip
+
+
+LINK = "system.link_mbit_per_s"
+
+
+def _allreduces(results: Results, repeat: int) -> None:
+    for nodes in (2, 4):
+        swept = {"distribution.controller": "gloo", "distribution.cycle_time_ms": 20, "nodes": nodes}
+        run = make_record("allreduce_bench", nodes=nodes, repeat=repeat, allreduce_sweep={}, swept=swept)
+        run.config["distribution"]["cycle_time_ms"] = 20
+        run.learning_rate = None
+        for rank in run.ranks:
+            rank.allreduces = [record.AllreduceTimes(1 << k, [0.02 * (1 + 0.01 * repeat)]) for k in range(10, 30)]
+            rank.transfers = [record.Transfer("memory_copy", "", 10**9, 0.1)]
+        save(run, results.folder)

@@ -1,14 +1,14 @@
-"""A real cluster on one machine, as root: hosts in namespaces, each with its own network, name, processes and /tmp.
+"""A simulated cluster on one machine, as root: hosts in namespaces, each with its own network, name, processes, /tmp.
 
-n0 is where one logs in, n1 to nN compute; each runs a real sshd, the computing ones Slurm. They share one folder, as a
-parallel file system does, and the programs of this machine. Faults are injected from outside: a host crashes, its link
-goes silent, all links become slow. Any number of clusters can be up at once: each has a folder and a network of its
-own. A cluster dies with the program that made it.
+n0 is the login host, n1 to nN are compute hosts. Each runs a real sshd; n0 runs slurmctld, the others slurmd. They
+share one folder, like a parallel file system, and the programs of this machine. Faults are injected from outside: a
+host crashes, its link goes silent, all links become slow. Several clusters can run at the same time, each with its own
+folder and network. A cluster ends with the program that started it.
 
-    python tests/helpers/simcluster.py shell --hosts 4       a shell on n0; its end ends the cluster
-    python tests/helpers/simcluster.py crash n2              from another terminal; boot n2 brings it back
-    python tests/helpers/simcluster.py link n2 down          no packet passes; link n2 up mends it
-    python tests/helpers/simcluster.py rate 100              every link carries 100 Mbit/s; rate none: as it was
+    python tests/helpers/simcluster.py shell --hosts 4       opens a shell on n0; leaving it ends the cluster
+    python tests/helpers/simcluster.py crash n2              from another terminal; boot n2 restarts the host
+    python tests/helpers/simcluster.py link n2 down          packets vanish; link n2 up restores the link
+    python tests/helpers/simcluster.py rate 100              limits every link to 100 Mbit/s; rate none: no limit
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = Path(__file__).with_suffix(".sh")
-# Where a user's cluster stands, unless told otherwise. Not below /tmp: there each host has its own.
+# The shared folder of a user's cluster by default. Not below /tmp, because each host has its own /tmp.
 DEFAULT_FOLDER = Path("/var/tmp/simcluster")
 
 _PACKAGES = {  # command -> Debian package
@@ -35,6 +35,7 @@ _PACKAGES = {  # command -> Debian package
     "slurmctld": "slurmctld",
     "slurmd": "slurmd",
     "sbatch": "slurm-client",
+    "pgrep": "procps",  # tests look for processes with it
 }
 _UP_WITHIN_S = 90
 
@@ -49,7 +50,7 @@ PidFile none
 MaxStartups 100
 """
 
-# Passwords and keys are not what is tested here, nor cgroups, which a host in a namespace does not own.
+# Neither munge nor cgroups: authentication is not tested here, and a host in a namespace has no cgroups of its own.
 _SLURM = """\
 ClusterName=sim
 SlurmctldHost=n0
@@ -79,75 +80,84 @@ PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE
 
 
 def missing() -> str | None:
-    """Why this machine cannot make a cluster, and what would mend it; None where it can."""
+    """Why this machine cannot run a cluster, and the fix; None if it can."""
     if os.geteuid() != 0:
-        return "hosts in namespaces need root"
+        return "simulated hosts need root"
     absent = sorted({package for command, package in _PACKAGES.items() if not shutil.which(command, path=_path())})
     if absent:
-        return f"hosts in namespaces need Debian packages: apt install --no-install-recommends {' '.join(absent)}"
-    probe = "ip link add br0 type bridge && ip link add v0 type veth peer name v1"
-    tried = subprocess.run(
-        ["unshare", "-n", "-u", "-i", "-m", "-p", "-f", "--mount-proc", "sh", "-c", probe],
-        capture_output=True,
-        text=True,
-    )
-    if tried.returncode:
-        return f"this machine cannot make hosts in namespaces: {tried.stderr.strip()}"
+        return f"simulated hosts need Debian packages: apt-get install --no-install-recommends {' '.join(absent)}"
+    if problem := _tried("ip link add br0 type bridge && ip link add v0 type veth peer name v1"):
+        return f"this machine cannot create the namespaces of simulated hosts: {problem}"
     return None
 
 
+def rate_missing() -> str | None:
+    """Why `Cluster.rate` does not work on this machine, although clusters do; None if it does."""
+    problem = _tried("ip link add br0 type bridge && tc qdisc add dev br0 root tbf rate 1mbit burst 32kb latency 50ms")
+    return f"this machine cannot limit the rate of a link: {problem}" if problem else None
+
+
+def _tried(script: str) -> str | None:
+    """The error of shell commands in namespaces like those of a host; None if they succeed."""
+    namespaces = ["unshare", "-n", "-u", "-i", "-m", "-p", "-f", "--mount-proc"]
+    environment = {**os.environ, "PATH": _path()}
+    done = subprocess.run([*namespaces, "sh", "-c", script], env=environment, capture_output=True, text=True)
+    return (done.stderr.strip() or f"exit status {done.returncode}") if done.returncode else None
+
+
 def _path() -> str:
-    """The commands of this environment and of the system's administrator."""
+    """PATH with the commands of this environment and those for administrators."""
     return os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"], "/usr/sbin", "/sbin"])
 
 
 class Cluster:
-    """Hosts n0 to nN around one folder, which all of them see; it must exist. Use it in a `with` statement.
+    """Hosts n0 to nN with a shared folder. Use it in a `with` statement.
 
     Args:
-        folder: shared by all hosts, at the same path. Its .cluster/ holds the cluster's own files and logs.
-        hosts: how many compute.
-        cpus: of each host. Hosts take this machine's cores in turn; where there are too few, they share them.
+        folder: shared by all hosts, at the same path; must exist. Its .cluster/ has the cluster's files and logs.
+        hosts: number of compute hosts.
+        cpus: of each host. Hosts get this machine's cores in turn, and share them if there are too few.
     """
 
     def __init__(self, folder: Path, hosts: int = 4, cpus: int = 1) -> None:
-        """Only keep what is asked for: `start` makes it."""
+        """Keep the settings; `start` starts the hosts."""
         self.folder, self.cpus = folder.resolve(), cpus
         self.hosts = tuple(f"n{number}" for number in range(1, hosts + 1))
         self.state = self.folder / ".cluster"
-        self._outer: subprocess.Popen | None = None
+        self._switch: subprocess.Popen | None = None
 
     def __enter__(self) -> Cluster:
-        """Start it."""
+        """Start the cluster."""
         self.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop it."""
+        """Stop the cluster."""
         self.stop()
 
     def start(self) -> None:
-        """Bring all hosts up; return when Slurm calls them idle. Raises RuntimeError where that takes too long."""
+        """Start all hosts; return when Slurm reports them idle. Raises RuntimeError if that takes too long."""
         shutil.rmtree(self.state, ignore_errors=True)
         (self.state / "log").mkdir(parents=True)
         self._write_files()
-        # --pdeathsig and --kill-child: however this program ends, the switch ends, and with it everything inside.
+        # --pdeathsig and --kill-child: however this program ends, the switch ends, and with it all hosts.
         command = ["setpriv", "--pdeathsig", "KILL", "unshare", "-n", "-m", "-p", "-f", "--kill-child", "--mount-proc"]
         command += ["--propagation", "private", str(SCRIPT), "switch", str(len(self.hosts))]
         with (self.state / "log" / "switch.log").open("wb") as log:
-            self._outer = subprocess.Popen(
+            self._switch = subprocess.Popen(
                 command, env=self._environment(), stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
-        children = Path(f"/proc/{self._outer.pid}/task/{self._outer.pid}/children")
+        children = Path(f"/proc/{self._switch.pid}/task/{self._switch.pid}/children")
         end = time.monotonic() + _UP_WITHIN_S
         while not children.exists() or not (first := children.read_text().strip()):
-            self._still_coming(end)
+            self._check_progress(end)
         (self.state / "switch.pid").write_text(first)
         while not self._idle():
-            self._still_coming(end)
+            self._check_progress(end)
 
-    def _still_coming(self, end: float) -> None:
-        if (self._outer and self._outer.poll() is not None) or time.monotonic() > end:
+    def _check_progress(self, end: float) -> None:
+        """Wait a moment. Raises RuntimeError if the cluster has ended, or the time is over."""
+        if (self._switch and self._switch.poll() is not None) or time.monotonic() > end:
             self.stop()
             raise RuntimeError(f"a host did not come up within {_UP_WITHIN_S} s: see {self.state / 'log'}")
         time.sleep(0.05)
@@ -159,11 +169,11 @@ class Cluster:
         return sorted(seen.stdout.split()) == sorted(self.hosts)
 
     def stop(self) -> None:
-        """End every process of every host."""
-        if self._outer:
-            self._outer.kill()
-            self._outer.wait()
-            self._outer = None
+        """Kill every process of every host."""
+        if self._switch:
+            self._switch.kill()
+            self._switch.wait()
+            self._switch = None
 
     def _write_files(self) -> None:
         state, ssh = self.state, self.state / "ssh"
@@ -180,8 +190,8 @@ class Cluster:
         cores = sorted(os.sched_getaffinity(0))
         (state / "cpus.n0").write_text(",".join(map(str, cores)))
         for number, host in enumerate(self.hosts):
-            own = {cores[(number * self.cpus + k) % len(cores)] for k in range(self.cpus)}
-            (state / f"cpus.{host}").write_text(",".join(map(str, sorted(own))))
+            cpus = {cores[(number * self.cpus + k) % len(cores)] for k in range(self.cpus)}
+            (state / f"cpus.{host}").write_text(",".join(map(str, sorted(cpus))))
 
     def _environment(self) -> dict[str, str]:
         return {
@@ -195,19 +205,19 @@ class Cluster:
         }
 
     def _enter(self, host: str | None, command: Sequence[str]) -> list[str]:
-        """The command line that runs `command` on a host, or on the switch."""
-        dies_with_parent = ["setpriv", "--pdeathsig", "KILL"]  # nsenter forks, and passes no signal on
+        """The command line that runs `command` on a host; None: on the switch."""
+        dies_with_parent = ["setpriv", "--pdeathsig", "KILL"]  # nsenter forks, and forwards no signals
         entered = ["nsenter", "-t", (self.state / "switch.pid").read_text(), "-a", "-w", *dies_with_parent]
         if host:
-            # The host's process number is the switch's: the switch's own /proc must be asked.
+            # The PID of a host is valid in the switch's PID namespace, so nsenter must run there.
             entered += ["nsenter", "-t", (self.state / f"{host}.pid").read_text().strip(), "-a", "-w"]
             entered += dies_with_parent
-            # nsenter as root sees every core: the host has its own.
+            # nsenter as root may use every core; restrict it to the host's cores.
             entered += ["taskset", "-c", (self.state / f"cpus.{host}").read_text()]
         return [*entered, "env", "-C", str(ROOT), *command]
 
     def popen(self, host: str, *command: str) -> subprocess.Popen:
-        """Start a command on a host, in the kit's folder. Killing it from here kills it there."""
+        """Start a command on a host, in the kit's folder. Killing the returned process kills the command."""
         return subprocess.Popen(
             self._enter(host, command),
             env=self._environment(),
@@ -218,7 +228,7 @@ class Cluster:
         )
 
     def on(self, host: str, *command: str, timeout: float = 240) -> subprocess.CompletedProcess:
-        """Run a command on a host, in the kit's folder, to its end; stdout holds what it prints, errors too."""
+        """Run a command on a host, in the kit's folder, to its end; stdout includes stderr."""
         return subprocess.run(
             self._enter(host, command),
             env=self._environment(),
@@ -230,37 +240,37 @@ class Cluster:
         )
 
     def shell(self) -> int:
-        """A shell for a person on n0."""
+        """Open an interactive shell on n0; returns its exit status."""
         return subprocess.run(self._enter("n0", ["bash", "--norc"]), env=self._environment()).returncode
 
     def _on_switch(self, *command: str) -> None:
         subprocess.run(self._enter(None, command), env=self._environment(), check=True, stdin=subprocess.DEVNULL)
 
     def crash(self, host: str) -> None:
-        """Pull a host's plug: it falls silent, then all its processes are gone."""
-        # The cable first: a dying process would say goodbye to its peers, a dead host does not, and goodbyes that
-        # wait to be sent would keep the cable for minutes. Without them it goes with the host, at any moment.
+        """Crash a host: its link goes silent, then all its processes are killed."""
+        # The link first: the kernel of a dying process would close its connections, a dead host does not. Packets
+        # that wait to be sent would also keep the link alive for minutes.
         self._on_switch("ip", "link", "del", f"v{host[1:]}")
         pid = self.state / f"{host}.pid"
         self._on_switch("kill", "-9", pid.read_text().strip())
         pid.unlink()
 
     def boot(self, host: str) -> None:
-        """Bring a crashed host back, empty; return when its sshd can be reached."""
+        """Restart a crashed host, without its old processes; return when its sshd answers."""
         self._on_switch("setsid", "-f", str(SCRIPT), "boot", host)
         end = time.monotonic() + _UP_WITHIN_S
         while (
             not (self.state / f"{host}.pid").exists()
             or self.on("n0", "timeout", "1", "bash", "-c", f": </dev/tcp/{host}/22").returncode
         ):
-            self._still_coming(end)
+            self._check_progress(end)
 
     def link(self, host: str, up: bool) -> None:
-        """Cut a host's cable, or mend it. Nobody is told: packets vanish."""
+        """Take a host's link down or up. No peer is notified: packets vanish."""
         self._on_switch("ip", "link", "set", f"v{host[1:]}", "up" if up else "down")
 
     def rate(self, mbit_per_s: float | None) -> None:
-        """Limit what every host's link carries, in each direction; None: no limit."""
+        """Limit the rate of every host's link, in each direction; None: no limit."""
         if mbit_per_s is None:
             rule = ["del", "dev", "{}", "root"]
         else:
@@ -274,11 +284,11 @@ class Cluster:
 
 
 def main() -> int:
-    """A cluster for a person: a shell on it, and its faults from another terminal."""
+    """An interactive cluster: a shell on it, and its faults from another terminal."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=Path, default=DEFAULT_FOLDER, help="what the hosts share")
+    parser.add_argument("--folder", type=Path, default=DEFAULT_FOLDER, help="shared by all hosts")
     actions = parser.add_subparsers(dest="action", required=True)
-    shell = actions.add_parser("shell", help="make a cluster, open a shell on its login host n0")
+    shell = actions.add_parser("shell", help="start a cluster, open a shell on its login host n0")
     shell.add_argument("--hosts", type=int, default=4)
     shell.add_argument("--cpus", type=int, default=1, help="of each host")
     for name in ("crash", "boot"):
@@ -294,7 +304,7 @@ def main() -> int:
     if asked.action == "shell":
         asked.folder.mkdir(parents=True, exist_ok=True)
         with Cluster(asked.folder, asked.hosts, asked.cpus) as cluster:
-            print(f"hosts: {' '.join(cluster.hosts)}; all of them see {asked.folder}; `sinfo` shows Slurm's view")
+            print(f"hosts: {' '.join(cluster.hosts)}; shared folder: {asked.folder}; `sinfo` shows the state of Slurm")
             return cluster.shell()
     hosts = sum(1 for _ in (asked.folder / ".cluster").glob("cpus.*")) - 1
     cluster = Cluster(asked.folder, hosts)

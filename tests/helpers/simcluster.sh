@@ -1,13 +1,12 @@
 #!/bin/bash
-# The inner side of simcluster.py: what runs in the namespaces. FOLDER is the cluster's folder, KIT
-# that of this code.
-#   switch N     the network between the hosts, and the hosts n0 to nN: runs until it is killed, and all dies with it
-#   boot HOST    start one host beside the switch
-#   host HOST    the host's first process
+# The part of simcluster.py that runs inside the namespaces. FOLDER is the cluster's folder, KIT the repository.
+#   switch N     the network between the hosts, and the hosts n0 to nN; killing it ends all hosts
+#   boot HOST    start one host and connect it to the switch
+#   host HOST    the first process of a host
 set -eu
 action=$1 argument=$2 state=$FOLDER/.cluster self=$(readlink -f "$0")
 
-reap() { while :; do wait -n 2>/dev/null || sleep 0.2; done; } # the first process of a namespace inherits its orphans
+reap() { while :; do wait -n 2>/dev/null || sleep 0.2; done; } # the first process of a PID namespace adopts orphans
 
 case $action in
 switch)
@@ -31,13 +30,13 @@ boot)
 host)
     hostname "$argument"
     ip link set lo up
-    # A disk of its own: /tmp, /run, /dev/shm; all else, with the shared folder, is the same on every host.
+    # Each host has its own /tmp, /run and /dev/shm; everything else is the same on every host.
     own=$state/own/$argument
     mkdir -p "$own"
     mount -t tmpfs tmpfs "$own"
     mkdir -p "$own/tmp"
     chmod 1777 "$own/tmp"
-    for shared in "$FOLDER" "$KIT"; do # where these are below /tmp
+    for shared in "$FOLDER" "$KIT"; do # in case these are below /tmp
         mkdir -p "$own$shared"
         mount --rbind "$shared" "$own$shared"
     done
@@ -47,7 +46,7 @@ host)
     mkdir -p /run/sshd /run/slurmd /run/slurmctld ~root/.ssh
     mount --bind "$state/hosts" /etc/hosts
     mount --bind "$state/ssh" ~root/.ssh
-    # bash reads it for every command over ssh: slow where somebody set much up there, and a crash may cut it short
+    # bash would read .bashrc for every command over ssh: it may be slow, or be cut short by a simulated crash
     [ ! -e ~root/.bashrc ] || mount --bind /dev/null ~root/.bashrc
     cpus=$(cat "$state/cpus.$argument")
     taskset -pc "$cpus" $$ >/dev/null

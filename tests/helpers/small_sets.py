@@ -1,6 +1,6 @@
 """Small sets in the true layouts: real JPEGs, pickles, .mat tables and TFRecord files, of made-up pictures.
 
-    python tests/train/datasets/small_sets.py fruit /tmp/fruit
+    python tests/helpers/small_sets.py fruit /tmp/fruit
 
 They show that an experiment runs, and what its readers do; there is nothing to learn in them but colours.
 """

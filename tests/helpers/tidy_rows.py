@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from analysis import schema
+from analysis.table import schema
 
 UNITS = {"images_per_s": "images/s", "images_per_s_per_rank": "images/s", "speedup_throughput": "x"}
 

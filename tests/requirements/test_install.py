@@ -62,12 +62,12 @@ def test_what_a_larger_set_holds_is_not_installed_again(monkeypatch, tmp_path, t
 
 def test_nothing_is_made_where_something_is_missing(monkeypatch, tmp_path, capsys):
     environment = tmp_path / "environment"
-    failing = ("compiler", doctor.FAILURE, "no g++", "sudo apt-get install g++ make")
+    failing = doctor.Check("compiler", doctor.FAILURE, "no g++", "sudo apt-get install g++ make")
     monkeypatch.setattr(doctor, "before_setup", lambda packages: [failing])
     monkeypatch.setattr(install.sys, "argv", ["install.py", "cpu", str(environment)])
     with pytest.raises(SystemExit, match="nothing was downloaded"):
         install.main()
-    assert "mend: sudo apt-get install g++ make" in capsys.readouterr().out
+    assert "fix: sudo apt-get install g++ make" in capsys.readouterr().out
     assert not environment.exists()
 
 

@@ -185,7 +185,7 @@ def test_what_the_model_answered_is_a_chart_and_images(tmp_path: Path) -> None:
     (captions,) = [
         row["validation/examples/captions"] for row in history(messages) if "validation/examples/captions" in row
     ]
-    assert captions == ["cat: called cat (0.75)"]
+    assert captions == ["cat: predicted cat (0.75)"]
     (table,) = file.parent.rglob("*.table.json")
     assert json.loads(table.read_text())["data"] == [["cat", "cat", 1], ["cat", "dog", 1], ["dog", "dog", 1]]
     # The record's own artifact holds what it names.

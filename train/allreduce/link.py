@@ -1,7 +1,7 @@
-"""What the link and the memory carry without Horovod: the limits that an allreduce stands beside.
+"""The throughput of link and memory without Horovod: upper limits for an allreduce.
 
-Plain TCP: an allreduce in a ring sends from every rank to the next, so that is what is measured, with one sender at
-work and with all of them. Memory: a copy, on all ranks at once.
+Plain TCP: a ring allreduce sends from every rank to the next, so that is what is measured, with one sender and with all
+ranks sending at once. Memory: a copy, on all ranks at once.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import secrets
 import socket
 import threading
 import time
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import psutil
 
-from train.distribution.backends import Distribution
+from train.distribution.protocol import Distribution
 from train.record.record import Transfer
 
 _BLOCK_BYTES = 1 << 20
@@ -38,8 +39,8 @@ def addresses() -> list[str]:
 
 
 def memory_copy(seconds: float) -> Transfer:
-    """Copy from one buffer to another, again and again, for `seconds`, on one core."""
-    source, target = np.ones(_COPY_BYTES, np.uint8), np.ones(_COPY_BYTES, np.uint8)  # ones: the pages are there
+    """Copies from one buffer to another for `seconds`, on one core."""
+    source, target = np.ones(_COPY_BYTES, np.uint8), np.ones(_COPY_BYTES, np.uint8)  # ones: all pages are allocated
     copied, begin = 0, time.perf_counter()
     while (passed := time.perf_counter() - begin) < seconds:
         np.copyto(target, source)
@@ -61,7 +62,7 @@ def connect(places: list[str], port: int, token: bytes) -> socket.socket:
 
 
 def accept(listener: socket.socket, token: bytes) -> socket.socket:
-    """The connection that begins with `token`; others are turned away. Raises TimeoutError where it does not come."""
+    """The connection that begins with `token`; others are closed. Raises TimeoutError where it does not come."""
     listener.settimeout(_SILENCE_S)
     while True:
         connection, _ = listener.accept()
@@ -72,7 +73,7 @@ def accept(listener: socket.socket, token: bytes) -> socket.socket:
 
 
 def send(connection: socket.socket, seconds: float) -> None:
-    """Send for `seconds`, then end the stream. Where it breaks, the receiver tells."""
+    """Send for `seconds`, then close the stream. The receiver reports an error of the stream."""
     block, begin = bytes(_BLOCK_BYTES), time.perf_counter()
     with connection:
         try:
@@ -83,7 +84,7 @@ def send(connection: socket.socket, seconds: float) -> None:
 
 
 def receive(connection: socket.socket) -> tuple[int, float]:
-    """The bytes that came after the first block, until the end of the stream, and their time in s. Raises OSError."""
+    """The bytes received after the first block until the end of the stream, and their time in s. Raises OSError."""
     block = bytearray(_BLOCK_BYTES)
     with connection:
         connection.recv_into(block)
@@ -93,57 +94,70 @@ def receive(connection: socket.socket) -> tuple[int, float]:
         return received, time.perf_counter() - begin
 
 
+@dataclass(frozen=True)
+class _Streams:
+    """This rank's connections: to the next rank, and from the previous one; None where it has none."""
+
+    outgoing: socket.socket | None
+    incoming: socket.socket | None
+
+
 def _stream(
     what: Literal["tcp_stream", "tcp_ring"], distribution: Distribution, senders: list[int], seconds: float
 ) -> tuple[list[Transfer], list[str]]:
-    """Every rank of `senders` streams to the next one, all at once.
+    """What this rank received when every rank of `senders` streamed to the next one, all at once.
 
-    Gives what this rank received, if it did, and what went wrong anywhere: the same list on every rank.
+    Also returns what failed on any rank: the same list on every rank.
     """
-    rank, size = distribution.rank, distribution.size
-    with socket.create_server(("", 0)) as listener:
-        own = (addresses(), listener.getsockname()[1], secrets.token_bytes(16))
-        everyone = distribution.gather(own)
-        outgoing = incoming = None
-        problem = ""
-        try:
-            outgoing = connect(*everyone[(rank + 1) % size]) if rank in senders else None
-            incoming = accept(listener, own[2]) if (rank - 1) % size in senders else None
-        except OSError as error:
-            problem = f"{what}: rank {rank}: {error}"
-        found = [text for text in distribution.gather(problem) if text]
-        if found:
-            for connection in (outgoing, incoming):
-                if connection:
-                    connection.close()
-            return [], found
-    sender = threading.Thread(target=send, args=(outgoing, seconds))
-    if outgoing:
+    streams, problem = _connect(distribution, senders)
+    failed = [f"{what}: {text}" for text in distribution.gather(problem) if text]
+    if failed:
+        for connection in (streams.outgoing, streams.incoming):
+            if connection:
+                connection.close()
+        return [], failed
+    sender = threading.Thread(target=send, args=(streams.outgoing, seconds))
+    if streams.outgoing:
         sender.start()
     received: list[Transfer] = []
-    if incoming:
-        source = incoming.getpeername()[0]
+    if streams.incoming:
+        source = streams.incoming.getpeername()[0]
         try:
-            received = [Transfer(what, source, *receive(incoming))]
+            received = [Transfer(what, source, *receive(streams.incoming))]
         except OSError as error:
-            problem = f"{what}: rank {rank}, from {source}: {error}"
-    if outgoing:
+            problem = f"rank {distribution.rank}, from {source}: {error}"
+    if streams.outgoing:
         sender.join()
-    return received, [text for text in distribution.gather(problem) if text]
+    return received, [f"{what}: {text}" for text in distribution.gather(problem) if text]
+
+
+def _connect(distribution: Distribution, senders: list[int]) -> tuple[_Streams, str]:
+    """The connections of this rank where each of `senders` connects to the next rank, and why one failed, else ""."""
+    rank, size = distribution.rank, distribution.size
+    outgoing = incoming = None
+    with socket.create_server(("", 0)) as listener:
+        local = (addresses(), listener.getsockname()[1], secrets.token_bytes(16))
+        everyone = distribution.gather(local)
+        try:
+            outgoing = connect(*everyone[(rank + 1) % size]) if rank in senders else None
+            incoming = accept(listener, local[2]) if (rank - 1) % size in senders else None
+        except OSError as error:
+            return _Streams(outgoing, incoming), f"rank {rank}: {error}"
+    return _Streams(outgoing, incoming), ""
 
 
 def first_between_hosts(hosts: list[str]) -> int:
-    """The first rank whose next one is on another host, 0 where all share one; `hosts` by rank."""
+    """The first rank whose next one is on another host, 0 where all are on one; `hosts` by rank."""
     return next((rank for rank, host in enumerate(hosts) if host != hosts[(rank + 1) % len(hosts)]), 0)
 
 
 def measure(distribution: Distribution, seconds: float) -> tuple[list[Transfer], list[str]]:
-    """Measure the link, then the memory, each for `seconds`: what this rank received and copied, and what went wrong.
+    """What this rank received and copied, link and memory measured for `seconds` each, and what failed on any rank.
 
-    Every rank calls it. A link that cannot be measured (a firewall) costs its number, not the run.
+    Every rank calls it. Where a link cannot be measured (a firewall) only its number is missing.
     """
     first = first_between_hosts(distribution.gather(socket.gethostname()))
-    one, wrong = _stream("tcp_stream", distribution, [first], seconds)
-    ring, also_wrong = _stream("tcp_ring", distribution, list(range(distribution.size)), seconds)
+    one, failed = _stream("tcp_stream", distribution, [first], seconds)
+    ring, also_failed = _stream("tcp_ring", distribution, list(range(distribution.size)), seconds)
     distribution.barrier()
-    return [*one, *ring, memory_copy(seconds)], wrong + also_wrong
+    return [*one, *ring, memory_copy(seconds)], failed + also_failed

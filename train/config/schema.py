@@ -1,9 +1,17 @@
-"""The schema of conf/: every value that a run can be given, its type, its unit, and what may stand together."""
+"""The schema of conf/: every value of a run with its type, unit and limits, and which values go together.
+
+A field's metadata states its limits (train/config/checks.py) and whether it changes what is measured
+(train/config/identity.py). Checks of several fields at once are in the methods `_check_...` of their class.
+"""
 
 import math
 from dataclasses import dataclass, field
 
+from train.config.checks import DoesNotDivide, check, check_fields, limits
 from train.models import MODELS
+
+NOT_MEASURED = {"measured": False}  # names, paths, estimates, repeats: changing them does not change what is measured
+TRAINING_ONLY = {"training_only": True}  # not used by a run that only sweeps allreduces
 
 # Models whose ImageNet weights tf_keras.applications has: its module, and the name there.
 PRETRAINED = {
@@ -13,66 +21,41 @@ PRETRAINED = {
     "vgg16": ("vgg16", "VGG16"),
     "vgg19": ("vgg19", "VGG19"),
 }
-REMOTE = ("ssh", "slurm")  # launchers whose nodes are hosts of their own; else all nodes share this machine
-
-
-class ConfigError(Exception):
-    """A wrong name, type, unit or combination: says which key, what was given, what is allowed."""
-
-
-class DoesNotDivide(ConfigError):
-    """The ranks cannot share the global batch equally; an experiment goes on with its other points."""
-
-
-def _check(condition: bool, key: str, given: object, allowed: str) -> None:
-    if not condition:
-        raise ConfigError(f"{key}={given}: {allowed}")
-
-
-def _check_choice(key: str, given: str, allowed: tuple[str, ...]) -> None:
-    _check(given in allowed, key, given, f"allowed are {', '.join(allowed)}")
 
 
 @dataclass
 class Model:
     """A network, and the sizes that estimates of memory and traffic need."""
 
-    name: str
-    image_size: int  # pixels, height and width
-    parameters: int  # trainable and not, at 1000 classes and 3 channels
-    activation_bytes_per_image: int  # of one training step in fp32
-    train_layers: str = "all"  # all | classifier: the dense layers alone; those below stay as they start
+    name: str = field(metadata=limits(allowed=tuple(sorted(MODELS))))
+    image_size: int = field(metadata=limits(minimum=8, unit="pixels"))  # height and width
+    parameters: int = field(metadata=NOT_MEASURED)  # trainable and not, at 1000 classes and 3 channels
+    activation_bytes_per_image: int = field(metadata=NOT_MEASURED)  # of one training step in fp32
+    # classifier: the dense layers only; the layers below keep their initial weights
+    train_layers: str = field(default="all", metadata=limits(allowed=("all", "classifier")))
 
     def __post_init__(self) -> None:
-        """Check the name, the input size and what is trained."""
-        _check_choice("model.name", self.name, tuple(sorted(MODELS)))
-        _check_choice("model.train_layers", self.train_layers, ("all", "classifier"))
-        _check(self.image_size >= 8, "model.image_size", self.image_size, "at least 8 pixels")
+        """Check each value."""
+        check_fields(self, "model.")
 
 
 @dataclass
 class Augmentation:
-    """How training images are varied. Each amount is the largest; every sample draws its own below it, uniformly."""
+    """How training images are varied. Each amount is a maximum; each sample draws uniformly up to it."""
 
-    flip: bool = False  # left to right, every second image
-    shift_fraction: float = 0.0  # of the height up or down and of the width to either side, in whole pixels
-    zoom_in_fraction: float = 0.0  # 0.2: up to 1.2 times larger
-    rotation_degrees: float = 0.0  # to either side
-    fill: str = "nearest"  # what comes in from outside: nearest (the pixel at the edge) | zero
-    crop_area_fraction: float = 1.0  # below 1: a random part of the image, at least as much of its area, is stretched
+    flip: bool = False  # left to right, with probability 1/2
+    # Up to this fraction of the height up or down and of the width left or right, in whole pixels.
+    shift_fraction: float = field(default=0.0, metadata=limits(minimum=0, maximum=1))
+    zoom_in_fraction: float = field(default=0.0, metadata=limits(minimum=0, maximum=1))  # 0.2: up to 1.2 times larger
+    rotation_degrees: float = field(default=0.0, metadata=limits(minimum=0, maximum=180, unit="degrees"))  # either way
+    # Pixels from outside the image: nearest (the pixel at the edge) or zero.
+    fill: str = field(default="nearest", metadata=limits(allowed=("nearest", "zero")))
+    # Below 1: a random crop of at least this fraction of the area, stretched to the full size.
+    crop_area_fraction: float = field(default=1.0, metadata=limits(above=0, maximum=1))
 
     def __post_init__(self) -> None:
-        """Check names and ranges."""
-        _check_choice("dataset.augmentation.fill", self.fill, ("nearest", "zero"))
-        for key in ("shift_fraction", "zoom_in_fraction", "crop_area_fraction"):
-            _check(0 <= getattr(self, key) <= 1, f"dataset.augmentation.{key}", getattr(self, key), "must be 0 to 1")
-        _check(self.crop_area_fraction > 0, "dataset.augmentation.crop_area_fraction", 0, "must be above 0")
-        _check(
-            0 <= self.rotation_degrees <= 180,
-            "dataset.augmentation.rotation_degrees",
-            self.rotation_degrees,
-            "must be 0 to 180 degrees",
-        )
+        """Check each value."""
+        check_fields(self, "dataset.augmentation.")
 
 
 @dataclass
@@ -80,30 +63,25 @@ class Dataset:
     """What the ranks read."""
 
     name: str
-    classes: int
-    channels: int
-    ordered: bool = False  # the classes are the whole numbers from 0, as ages: their expectation has an error
-    validation_fraction: float = 0.0  # of the samples, split off by a fixed seed where the data comes unsplit
-    training_samples: int | None = None  # at most so many, chosen by a fixed seed; null: all
-    validation_samples: int | None = None
-    files: bool = False  # it is read from files that the user has, below data_dir
-    data_dir: str | None = None
-    on_damaged: str = "skip"  # skip (counted and named in the record) | error
-    augmentation: Augmentation | None = None  # of the training images; null: as they are
+    classes: int = field(metadata=limits(minimum=1))
+    channels: int = field(metadata=limits(minimum=1))
+    # The classes are the integers from 0, as ages: then the expected class has an error in these units.
+    ordered: bool = field(default=False, metadata=NOT_MEASURED)
+    # Of the samples, split off with a fixed seed where the data comes without a split.
+    validation_fraction: float = field(default=0.0, metadata=limits(minimum=0, below=1))
+    # At most this many, chosen with a fixed seed.
+    training_samples: int | None = field(default=None, metadata=limits(minimum=1, null="all"))
+    validation_samples: int | None = field(default=None, metadata=limits(minimum=1, null="all"))
+    files: bool = False  # read from files below data_dir, which the user provides
+    data_dir: str | None = field(default=None, metadata=NOT_MEASURED)
+    # skip: damaged samples are counted and named in the record
+    on_damaged: str = field(default="skip", metadata=limits(allowed=("skip", "error")))
+    augmentation: Augmentation | None = None  # of the training images; null: none
 
     def __post_init__(self) -> None:
-        """Check names and ranges."""
-        _check_choice("dataset.on_damaged", self.on_damaged, ("skip", "error"))
-        _check(
-            0 <= self.validation_fraction < 1,
-            "dataset.validation_fraction",
-            self.validation_fraction,
-            "must be 0 or more and below 1",
-        )
-        for key in ("training_samples", "validation_samples"):
-            given = getattr(self, key)
-            _check(given is None or given >= 1, f"dataset.{key}", given, "must be 1 or more, or null for all")
-        _check(
+        """Check each value, and that the data has a folder."""
+        check_fields(self, "dataset.")
+        check(
             bool(self.data_dir) or not self.files,
             "dataset.data_dir",
             self.data_dir,
@@ -112,98 +90,77 @@ class Dataset:
 
 
 def scaled_learning_rate(learning_rate: float, scaling: str, ranks: int) -> float:
-    """The learning rate of a run: the configured one, times what the rule makes of the number of ranks."""
+    """The learning rate of a job: the configured one, scaled with the number of ranks (none, linear, sqrt)."""
     return learning_rate * {"none": 1.0, "linear": float(ranks), "sqrt": math.sqrt(ranks)}[scaling]
 
 
 @dataclass
 class Optimizer:
-    """The objective and the update rule, with the usual remedies for large batches.
+    """The loss and the update rule, with the usual measures against the effects of large batches.
 
-    A run's learning rate is learning_rate times what learning_rate_scaling makes of the ranks.
+    The learning rate of a job is learning_rate, scaled with its ranks by learning_rate_scaling.
     """
 
-    name: str  # sgd | adam | adadelta
-    learning_rate: float
-    momentum: float  # sgd's; of adam beta_1, of adadelta rho
-    learning_rate_scaling: str  # none | linear (x ranks) | sqrt (x square root of ranks)
-    warm_up_epochs: float = 0.0  # the learning rate rises from 1/ranks of its value to it, step by step
-    label_smoothing: float = 0.0  # the share of the target that goes to all classes alike
-    weight_decay: float = 0.0  # weights shrink by learning rate x this each step; biases and normalisation do not
+    name: str = field(metadata=limits(allowed=("sgd", "adam", "adadelta")))
+    learning_rate: float = field(metadata=limits(above=0))
+    momentum: float = field(metadata=limits(minimum=0, below=1))  # of SGD; Adam's beta_1, Adadelta's rho
+    # none | linear (times ranks) | sqrt (times the square root of ranks)
+    learning_rate_scaling: str = field(metadata=limits(allowed=("none", "linear", "sqrt")))
+    # The learning rate rises linearly, step by step, from 1/ranks of its value.
+    warm_up_epochs: float = field(default=0.0, metadata=limits(minimum=0, unit="epochs"))
+    label_smoothing: float = field(default=0.0, metadata=limits(minimum=0, below=1))  # spread over all classes
+    # Decoupled: each step shrinks the weights by learning rate x this; not biases and normalisation.
+    weight_decay: float = field(default=0.0, metadata=limits(minimum=0))
 
     def __post_init__(self) -> None:
-        """Check names and ranges."""
-        _check_choice("optimizer.name", self.name, ("sgd", "adam", "adadelta"))
-        _check_choice("optimizer.learning_rate_scaling", self.learning_rate_scaling, ("none", "linear", "sqrt"))
-        for key, allowed, words in (
-            ("learning_rate", 0 < self.learning_rate < math.inf, "must be above 0 and finite"),
-            ("momentum", 0 <= self.momentum < 1, "must be 0 or more and below 1"),
-            ("warm_up_epochs", 0 <= self.warm_up_epochs < math.inf, "must be 0 or more epochs"),
-            ("label_smoothing", 0 <= self.label_smoothing < 1, "must be 0 or more and below 1"),
-            ("weight_decay", 0 <= self.weight_decay < math.inf, "must be 0 or more"),
-        ):
-            _check(allowed, f"optimizer.{key}", getattr(self, key), words)
+        """Check each value."""
+        check_fields(self, "optimizer.")
 
 
 @dataclass
 class Distribution:
     """How the ranks exchange gradients, and Horovod's settings."""
 
-    backend: str  # horovod | none
+    backend: str = field(metadata=limits(allowed=("horovod", "none")))
     allreduce: bool  # false: the ranks run side by side without exchanging gradients, as a control
-    controller: str  # gloo | mpi
-    gradients: str  # flat: as one tensor | grouped: as one group of tensors | separate: one by one
-    cycle_time_ms: float  # how often Horovod's background thread wakes
-    fusion_threshold_bytes: int
-    elastic: bool = False  # training over epochs goes on with the hosts that live, and takes in those that come back
-    commit_steps: int = 10  # elastic: how many steps are lost at most when a host dies
+    controller: str = field(metadata=limits(allowed=("gloo", "mpi")))
+    # flat: as one tensor; grouped: as one group of tensors; separate: one by one
+    gradients: str = field(metadata=limits(allowed=("flat", "grouped", "separate")))
+    # Between two cycles of Horovod's background thread.
+    cycle_time_ms: float = field(metadata=limits(above=0, unit="ms"))
+    fusion_threshold_bytes: int = field(metadata=limits(minimum=0, unit="bytes"))
+    elastic: bool = False  # training over epochs continues on the hosts that are left, and takes in those that return
+    commit_steps: int = field(default=10, metadata=limits(minimum=1))  # elastic: steps lost at most when a host fails
 
     def __post_init__(self) -> None:
-        """Check names and ranges."""
-        _check_choice("distribution.backend", self.backend, ("horovod", "none"))
-        _check_choice("distribution.controller", self.controller, ("gloo", "mpi"))
-        _check_choice("distribution.gradients", self.gradients, ("flat", "grouped", "separate"))
-        _check(self.cycle_time_ms > 0, "distribution.cycle_time_ms", self.cycle_time_ms, "must be above 0 ms")
-        _check(
-            self.fusion_threshold_bytes >= 0,
-            "distribution.fusion_threshold_bytes",
-            self.fusion_threshold_bytes,
-            "must be 0 bytes or more",
-        )
-        _check(self.commit_steps >= 1, "distribution.commit_steps", self.commit_steps, "must be 1 or more")
+        """Check each value, and what elastic training needs."""
+        check_fields(self, "distribution.")
         if self.elastic:
-            for key, allowed in (("backend", "horovod"), ("controller", "gloo"), ("allreduce", True)):
+            for key, needed in (("backend", "horovod"), ("controller", "gloo"), ("allreduce", True)):
                 given = getattr(self, key)
-                _check(given == allowed, f"distribution.{key}", given, f"elastic training needs {str(allowed).lower()}")
+                check(given == needed, f"distribution.{key}", given, f"elastic training needs {str(needed).lower()}")
 
 
 @dataclass
 class Measure:
-    """The measurement protocol: steps of one launch, and launches."""
+    """The measurement protocol: the steps of a launch, and the number of launches."""
 
-    name: str
-    warm_up_steps: int  # after the first step, before the timed ones
-    timed_steps: int
-    repeats: int  # independent launches of each point
-    batch_per_rank: int  # what experiments that keep the batch per rank take, unless they say otherwise
-    global_batch: int  # what experiments that keep the global batch take
-    total_steps: int | None = None  # shared out: timed_steps = total_steps // ranks
-    epochs: int = 0  # above 0: train that many passes over the data instead of timed_steps
-    usage_period_s: float | None = 1.0  # between two samples of a rank's CPU, memory and GPU use; null: none
+    name: str = field(metadata=NOT_MEASURED)
+    warm_up_steps: int = field(metadata=limits(minimum=0))  # after the first step, before the timed ones
+    timed_steps: int = field(metadata=limits(minimum=1))
+    repeats: int = field(metadata=limits(minimum=1) | NOT_MEASURED)  # independent launches of each point
+    batch_per_rank: int = field(metadata=NOT_MEASURED)  # default of experiments that keep the batch per rank
+    global_batch: int = field(metadata=NOT_MEASURED)  # default of experiments that keep the global batch
+    total_steps: int | None = field(default=None, metadata=NOT_MEASURED)  # shared out: timed_steps = this // ranks
+    epochs: int = field(default=0, metadata=limits(minimum=0))  # above 0: train for this many instead of timed_steps
+    # Between two samples of a rank's CPU, memory and GPU use.
+    usage_period_s: float | None = field(
+        default=1.0, metadata=limits(minimum=0.1, unit="s", null="no samples") | NOT_MEASURED
+    )
 
     def __post_init__(self) -> None:
-        """Check ranges."""
-        _check(self.warm_up_steps >= 0, "measure.warm_up_steps", self.warm_up_steps, "must be 0 or more")
-        _check(self.timed_steps >= 1, "measure.timed_steps", self.timed_steps, "must be 1 or more")
-        _check(self.repeats >= 1, "measure.repeats", self.repeats, "must be 1 or more")
-        _check(self.epochs >= 0, "measure.epochs", self.epochs, "must be 0 or more")
-        period_s = self.usage_period_s
-        _check(
-            period_s is None or 0.1 <= period_s < math.inf,
-            "measure.usage_period_s",
-            period_s,
-            "must be 0.1 s or more, or null for no samples",
-        )
+        """Check each value."""
+        check_fields(self, "measure.")
 
 
 @dataclass
@@ -212,33 +169,22 @@ class AllreduceSweep:
 
     smallest_bytes: int
     largest_bytes: int
-    warm_up: int  # allreduces of each size before the timed ones
-    most_timed: int  # timed allreduces of each size
-    least_timed: int  # as few as this, where more would take longer than time_per_size_s
-    time_per_size_s: float
-    probe_s: float  # how long each of the link's and the memory's limits is measured
+    warm_up: int = field(metadata=limits(minimum=1))  # allreduces of each size before the timed ones
+    max_timed: int  # timed allreduces of each size
+    min_timed: int = field(metadata=limits(minimum=1))  # so few where more would take longer than time_per_size_s
+    time_per_size_s: float = field(metadata=limits(above=0, unit="s"))
+    probe_s: float = field(metadata=limits(above=0, unit="s"))  # to measure each limit of the link and of the memory
 
     def __post_init__(self) -> None:
-        """Check ranges."""
+        """Check each value, and the order of each pair."""
+        check_fields(self, "allreduce_sweep.")
         for key in ("smallest_bytes", "largest_bytes"):
             given = getattr(self, key)
-            power = given >= 32 and given.bit_count() == 1
-            _check(power, f"allreduce_sweep.{key}", given, "must be a power of two, 32 bytes or more")
-        _check(
-            self.smallest_bytes <= self.largest_bytes,
-            "allreduce_sweep.smallest_bytes",
-            self.smallest_bytes,
-            f"must not be above largest_bytes={self.largest_bytes}",
-        )
-        _check(self.warm_up >= 1, "allreduce_sweep.warm_up", self.warm_up, "must be 1 or more")
-        _check(
-            1 <= self.least_timed <= self.most_timed,
-            "allreduce_sweep.least_timed",
-            self.least_timed,
-            f"must be 1 or more, and not above most_timed={self.most_timed}",
-        )
-        for key in ("time_per_size_s", "probe_s"):
-            _check(getattr(self, key) > 0, f"allreduce_sweep.{key}", getattr(self, key), "must be above 0 s")
+            power_of_two = given >= 32 and given.bit_count() == 1
+            check(power_of_two, f"allreduce_sweep.{key}", given, "must be a power of two, 32 bytes or more")
+        for smaller, larger in (("smallest_bytes", "largest_bytes"), ("min_timed", "max_timed")):
+            given, limit = getattr(self, smaller), getattr(self, larger)
+            check(given <= limit, f"allreduce_sweep.{smaller}", given, f"must not be above {larger}={limit}")
 
     @property
     def sizes_bytes(self) -> list[int]:
@@ -250,156 +196,144 @@ class AllreduceSweep:
 class Tracking:
     """Where records are mirrored to."""
 
-    name: str  # wandb | none
+    name: str = field(metadata=limits(allowed=("wandb", "none")))
     project: str
     entity: str | None
-    sync: bool  # upload at the end of an experiment; while it runs nothing touches the network
+    sync: bool  # upload at the end of an experiment; the network is not used while it runs
 
     def __post_init__(self) -> None:
-        """Check names."""
-        _check_choice("tracking.name", self.name, ("wandb", "none"))
+        """Check each value."""
+        check_fields(self, "tracking.")
 
 
 @dataclass
 class Launcher:
-    """What starts the ranks."""
+    """What starts the ranks. What a launcher needs of the other values, train/launch checks."""
 
-    name: str  # local | emulated | ssh | slurm
-    timeout_s: int  # a job that takes longer has failed
-    cores_fraction: float = 1.0  # emulated: of the machine's cores, what all nodes get together at the largest point
-    flat_within_fraction: float = 0.10  # emulated: how far the runs without allreduce may lie from that on fewest nodes
-    separate_networks: bool = False  # emulated: each node in a network of its own, linked at system.link_mbit_per_s
-    hosts: list[str] = field(default_factory=list)  # ssh: one per node; a point of n nodes takes the first n
-    interface: str | None = None  # of the network that carries the allreduce, as ib0; null: that towards the peers
-    order: str = "small_first"  # slurm: small_first | large_first, of the points that one allocation runs
-    split: bool = False  # slurm: one job a point instead of one allocation for all
-    assumed_run_s: int = 300  # slurm: what a run is taken to last where nothing like it was measured yet
-    time_limit_s: int | None = None  # slurm: of a job; null: twice the estimate, and ten minutes
+    name: str
+    # A job that takes longer has failed.
+    timeout_s: int = field(metadata=limits(above=0, unit="seconds") | NOT_MEASURED)
+    by_hand: bool = field(default=True, metadata=NOT_MEASURED)  # ranks can also be started by hand, without it
+    # emulated: the fraction of the machine's cores that all nodes together get at the largest point
+    cores_fraction: float = field(default=1.0, metadata=limits(above=0, maximum=1) | NOT_MEASURED)
+    # emulated: how far runs without allreduce may differ from the run on the fewest nodes
+    flat_within_fraction: float = field(default=0.10, metadata=limits(above=0, maximum=1) | NOT_MEASURED)
+    separate_networks: bool = False  # emulated: each node in its own network, linked at system.link_mbit_per_s
+    hosts: list[str] = field(default_factory=list, metadata=NOT_MEASURED)  # ssh: one per node; n nodes take the first n
+    interface: str | None = None  # network interface of the allreduce, as ib0; null: the one towards the peers
+    # slurm: the order of the points in one allocation
+    order: str = field(default="small_first", metadata=limits(allowed=("small_first", "large_first")) | NOT_MEASURED)
+    split: bool = field(default=False, metadata=NOT_MEASURED)  # slurm: one job per point, not one allocation for all
+    # slurm: the estimate for a run where nothing similar has been measured yet
+    assumed_run_s: int = field(default=300, metadata=limits(above=0, unit="seconds") | NOT_MEASURED)
+    # slurm: of a job
+    time_limit_s: int | None = field(
+        default=None,
+        metadata=limits(minimum=60, unit="seconds", null="twice the estimate and ten minutes") | NOT_MEASURED,
+    )
 
     def __post_init__(self) -> None:
-        """Check names and ranges."""
-        _check_choice("launcher.name", self.name, ("local", "emulated", "ssh", "slurm"))
-        _check_choice("launcher.order", self.order, ("small_first", "large_first"))
-        for key in ("timeout_s", "assumed_run_s"):
-            _check(getattr(self, key) > 0, f"launcher.{key}", getattr(self, key), "must be above 0 seconds")
-        for key in ("cores_fraction", "flat_within_fraction"):
-            given = getattr(self, key)
-            _check(0 < given <= 1, f"launcher.{key}", given, "must be above 0 and at most 1")
-        _check(
-            self.name == "emulated" or not self.separate_networks,
-            "launcher.separate_networks",
-            self.separate_networks,
-            "needs launcher=emulated",
-        )
-        _check(
-            self.time_limit_s is None or self.time_limit_s >= 60,
-            "launcher.time_limit_s",
-            self.time_limit_s,
-            "must be 60 seconds or more, or null",
-        )
-        twice = {host for host in self.hosts if self.hosts.count(host) > 1}
-        _check(not twice, "launcher.hosts", ",".join(self.hosts), f"named twice: {', '.join(sorted(twice))}")
-        _check(
-            self.name == "ssh" or not self.hosts,
-            "launcher.hosts",
-            ",".join(self.hosts),
-            f"launcher={self.name} takes none; choose launcher=ssh",
-        )
+        """Check each value, and that no host is given twice."""
+        check_fields(self, "launcher.")
+        duplicates = sorted({host for host in self.hosts if self.hosts.count(host) > 1})
+        check(not duplicates, "launcher.hosts", ",".join(self.hosts), f"duplicate: {', '.join(duplicates)}")
 
 
 @dataclass
 class Container:
     """What the ranks run in: on one machine one container for the whole job, across hosts one for each rank."""
 
-    name: str  # none | docker | podman | singularity
-    image: str | None = None  # its name, or the path of the SIF; null: what make image, make sif make for the device
-    mpi_home: str | None = None  # folder of a host's MPI, of the image's ABI, in place of the image's own
+    name: str = field(metadata=limits(allowed=("none", "docker", "podman", "singularity")))
+    # Its name, or the path of the SIF; null: what `make image` or `make sif` builds for the device.
+    image: str | None = field(default=None, metadata=NOT_MEASURED)
+    # Folder of the host's MPI, ABI-compatible with the image's, to use in its place.
+    mpi_home: str | None = field(default=None, metadata=NOT_MEASURED)
 
     def __post_init__(self) -> None:
-        """Check names."""
-        _check_choice("container.name", self.name, ("none", "docker", "podman", "singularity"))
+        """Check each value, and that image and MPI have a container."""
+        check_fields(self, "container.")
         for key in ("image", "mpi_home"):
-            _check(
-                self.name != "none" or getattr(self, key) is None,
+            given = getattr(self, key)
+            check(
+                self.name != "none" or given is None,
                 f"container.{key}",
-                getattr(self, key),
+                given,
                 "there is no container; choose container=docker, podman or singularity",
             )
-        _check(
-            self.mpi_home is None or self.mpi_home.startswith("/"),
-            "container.mpi_home",
-            self.mpi_home,
-            "must be an absolute path",
-        )
+        absolute = self.mpi_home is None or self.mpi_home.startswith("/")
+        check(absolute, "container.mpi_home", self.mpi_home, "must be an absolute path")
 
 
 def default_image(engine: str, device: str, mpi_home: str | None) -> str:
-    """What `make image` and `make sif` call the image of this engine for that device and MPI."""
+    """The name that `make image` and `make sif` give the image of this engine, device and MPI."""
     variant = "cuda" if device == "gpu" else "mvapich2" if mpi_home else "cpu"
     return f"images/kit-{variant}.sif" if engine == "singularity" else f"kit:{variant}"
 
 
 @dataclass
 class System:
-    """The machine: what one node gives to a job, and what its Slurm wants to know."""
+    """The machine: what one node offers a job, and what its Slurm requires."""
 
-    name: str
-    cores_per_node: int | None  # null: all that a host has; where nodes share this machine, its cores // largest number
-    cpus_per_node: float | None = None  # cores' worth of time that a node is held to; null: no quota
-    link_mbit_per_s: float | None = None  # what a node's link carries in each direction; null: no limit
-    emulate: bool = False  # hold nodes to a quota, where it can be had, once they need more cores than there are
-    gpus_per_node: int = 0
+    name: str = field(metadata=NOT_MEASURED)
+    # null: all cores of a host; where nodes share this machine, its cores // the largest number of nodes
+    cores_per_node: int | None = field(metadata=limits(minimum=1, null="all cores of the node"))
+    # CPU quota of a node, in cores.
+    cpus_per_node: float | None = field(default=None, metadata=limits(above=0, null="no limit"))
+    # Bandwidth of a node's link in each direction.
+    link_mbit_per_s: float | None = field(default=None, metadata=limits(above=0, unit="Mbit/s", null="no limit"))
+    # Emulate nodes with CPU quotas, where possible, when they need more cores than this machine has.
+    emulate: bool = field(default=False, metadata=NOT_MEASURED)
+    gpus_per_node: int = field(default=0, metadata=limits(minimum=0))
     partition: str | None = None
-    account: str | None = None
-    mpi: str = "pmix"  # what srun's --mpi takes for distribution.controller=mpi: see `srun --mpi=list`
+    account: str | None = field(default=None, metadata=NOT_MEASURED)
+    mpi: str = "pmix"  # srun's --mpi with distribution.controller=mpi: see `srun --mpi=list`
     sbatch: list[str] = field(default_factory=list)  # further options of the batch script, as --constraint=haswell
     setup: list[str] = field(default_factory=list)  # shell lines before the run, as module load cuda
-    longest_s: int | None = None  # the longest job that the site allows
-    remark: str | None = None  # shown before a job is submitted
+    longest_s: int | None = field(default=None, metadata=NOT_MEASURED)  # the site's limit on a job's time
+    remark: str | None = field(default=None, metadata=NOT_MEASURED)  # shown before a job is submitted
 
     def __post_init__(self) -> None:
-        """Check ranges."""
-        for key in ("cpus_per_node", "link_mbit_per_s"):
-            given = getattr(self, key)
-            _check(given is None or given > 0, f"system.{key}", given, "must be above 0, or null for no limit")
-        _check(
-            self.cores_per_node is None or self.cores_per_node >= 1,
-            "system.cores_per_node",
-            self.cores_per_node,
-            "must be 1 or more, or null",
-        )
-        _check(self.gpus_per_node >= 0, "system.gpus_per_node", self.gpus_per_node, "must be 0 or more")
+        """Check each value."""
+        check_fields(self, "system.")
 
 
 @dataclass
 class Config:
-    """One run of one point of an experiment, or, with `sweep` and `arms`, the experiment that spans the points."""
+    """One run of one point of an experiment; with `sweep` and `arms`, the experiment and all its points."""
 
-    experiment: str
-    model: Model
-    dataset: Dataset
-    optimizer: Optimizer
+    experiment: str = field(metadata=NOT_MEASURED)
+    model: Model = field(metadata=TRAINING_ONLY)
+    dataset: Dataset = field(metadata=TRAINING_ONLY)
+    optimizer: Optimizer = field(metadata=TRAINING_ONLY)
     distribution: Distribution
-    measure: Measure
-    tracking: Tracking
+    measure: Measure = field(metadata=TRAINING_ONLY)
+    tracking: Tracking = field(metadata=NOT_MEASURED)
     launcher: Launcher
     container: Container
     system: System
-    device: str  # cpu | gpu
-    precision: str  # fp32 | bf16 | fp16
-    nodes: int
-    ranks_per_node: int
-    threads_per_rank: int | None  # null: the node's cores shared out among its ranks
-    batch_per_rank: int | None  # this or global_batch; the other one follows
-    global_batch: int | None
-    seed: int
-    results: str
-    weights: str = "none"  # to start from: none (random, from the seed) | imagenet | path of an HDF5 file
-    assumed: list[str] = field(default_factory=list)  # keys that the report behind an experiment does not state
+    device: str = field(metadata=limits(allowed=("cpu", "gpu")))
+    precision: str = field(metadata=limits(allowed=("fp32", "bf16", "fp16")) | TRAINING_ONLY)
+    nodes: int = field(metadata=limits(minimum=1))
+    ranks_per_node: int = field(metadata=limits(minimum=1))
+    threads_per_rank: int | None = field(metadata=limits(minimum=1, null="the node's cores // its ranks"))
+    # One of these two is given, the other derived.
+    batch_per_rank: int | None = field(metadata=limits(minimum=1) | TRAINING_ONLY)
+    global_batch: int | None = field(metadata=limits(minimum=1) | TRAINING_ONLY)
+    seed: int = field(metadata=limits(minimum=0) | TRAINING_ONLY)
+    results: str = field(metadata=NOT_MEASURED)
+    # Initial weights: none (random, from the seed) | imagenet | path of an HDF5 file
+    weights: str = field(default="none", metadata=TRAINING_ONLY)
+    # Keys whose value the report behind an experiment does not state.
+    assumed: list[str] = field(default_factory=list, metadata=NOT_MEASURED)
+    # Keys that the kit worked out from others.
+    derived: list[str] = field(default_factory=list, metadata=NOT_MEASURED)
     allreduce_sweep: AllreduceSweep | None = None  # null: the run trains
-    when_emulated: list[str] = field(default_factory=list)  # overrides that the experiment takes on fractions of a core
-    sweep: dict[str, str] = field(default_factory=dict)  # key -> Hydra's comma-separated choices, or a ${rule}
-    arms: dict[str, list[str]] = field(default_factory=dict)  # name of an arm -> its overrides
+    # Overrides that the experiment applies when nodes are emulated.
+    when_emulated: list[str] = field(default_factory=list, metadata=NOT_MEASURED)
+    # Key -> Hydra's comma-separated choices, or a ${rule}.
+    sweep: dict[str, str] = field(default_factory=dict, metadata=NOT_MEASURED)
+    # Name of an arm -> its overrides.
+    arms: dict[str, list[str]] = field(default_factory=dict, metadata=NOT_MEASURED)
 
     @property
     def ranks(self) -> int:
@@ -407,160 +341,121 @@ class Config:
         return self.nodes * self.ranks_per_node
 
     def __post_init__(self) -> None:
-        """Check what may stand together, and work out what follows."""
-        _check_choice("device", self.device, ("cpu", "gpu"))
-        _check_choice("precision", self.precision, ("fp32", "bf16", "fp16"))
-        _check(
+        """Check each value and each combination, and derive the values that follow from others."""
+        check_fields(self)
+        self._check_precision()
+        self._check_link()
+        self._check_distribution()
+        self._check_weights()
+        self._check_synthetic()
+        self._check_assumed()
+        self._derive_batch()
+        self._derive_timed_steps()
+        if self.container.name != "none" and self.container.image is None:
+            self.container.image = default_image(self.container.name, self.device, self.container.mpi_home)
+
+    def _check_precision(self) -> None:
+        check(
             not (self.device == "cpu" and self.precision == "fp16"),
             "precision",
             self.precision,
             "fp16 has no fast path on a CPU; with device=cpu allowed are fp32, bf16",
         )
-        _check(self.nodes >= 1, "nodes", self.nodes, "must be 1 or more")
-        _check(self.ranks_per_node >= 1, "ranks_per_node", self.ranks_per_node, "must be 1 or more")
-        _check(
-            self.threads_per_rank is None or self.threads_per_rank >= 1,
-            "threads_per_rank",
-            self.threads_per_rank,
-            "must be 1 or more, or null",
-        )
-        _check(
-            self.distribution.backend == "horovod" or self.ranks == 1,
-            "distribution.backend",
-            self.distribution.backend,
-            f"{self.ranks} ranks need a backend that joins them: horovod",
-        )
-        _check(
-            self.launcher.name != "ssh" or len(self.launcher.hosts) >= self.nodes,
-            "launcher.hosts",
-            ",".join(self.launcher.hosts) or "none",
-            f"{self.nodes} nodes need as many hosts: make ... LAUNCHER=ssh HOSTS=a,b,c",
-        )
-        self._check_assumed()
-        self._check_sweep()
-        self._check_emulated()
-        self._complete_batch()
-        self._complete_image()
-        if self.measure.total_steps is not None:
-            _check(
-                self.measure.total_steps >= self.ranks,
-                "measure.total_steps",
-                self.measure.total_steps,
-                f"{self.ranks} ranks need at least one step each",
-            )
-            self.measure.timed_steps = self.measure.total_steps // self.ranks
-        _check(
-            self.launcher.name == "ssh" or not self.distribution.elastic,
-            "distribution.elastic",
-            self.distribution.elastic,
-            "needs launcher=ssh: hosts that can be lost and come back",
-        )
-        _check(
-            self.measure.epochs > 0 or not self.distribution.elastic,
-            "distribution.elastic",
-            self.distribution.elastic,
-            "needs measure.epochs above 0: what is timed on a changing number of ranks is no measurement of scaling",
-        )
-        _check(self.seed >= 0, "seed", self.seed, "must be 0 or more")
-        _check(
-            self.weights != "imagenet" or self.container.name == "none",
-            "weights",
-            self.weights,
-            "a container has no folder for them; give the path of a file, or container=none",
-        )
-        _check(
-            self.weights != "imagenet" or (self.model.name in PRETRAINED and self.dataset.channels == 3),
-            "weights",
-            self.weights,
-            f"there are some of three channels, for {', '.join(sorted(PRETRAINED))}; not for {self.model.name} with "
-            f"{self.dataset.channels}. Allowed are none, the path of a file of weights",
-        )
-        if self.dataset.name == "synthetic":
-            for key, epochs in (
-                ("measure.epochs", self.measure.epochs),
-                ("optimizer.warm_up_epochs", self.optimizer.warm_up_epochs),
-            ):
-                _check(epochs == 0, key, epochs, "synthetic data has no epochs")
-            for key in ("training_samples", "validation_samples"):
-                _check(getattr(self.dataset, key) is None, f"dataset.{key}", "", "synthetic data has no samples; null")
 
-    def _check_assumed(self) -> None:
-        for key in self.assumed:
-            value: object = self
-            for name in key.split("."):
-                _check(value is None or hasattr(value, name), "assumed", key, "no such key of the configuration")
-                value = getattr(value, name, None)
-
-    def _complete_image(self) -> None:
-        engine = self.container.name
-        _check(
-            engine not in ("docker", "podman") or self.launcher.name not in REMOTE,
-            "container",
-            engine,
-            f"works on one machine; with launcher={self.launcher.name} allowed are none, singularity",
-        )
-        if engine != "none" and self.container.image is None:
-            self.container.image = default_image(engine, self.device, self.container.mpi_home)
-
-    def _check_sweep(self) -> None:
-        if self.allreduce_sweep is None:
-            return
-        _check(self.ranks >= 2, "nodes", self.nodes, "an allreduce needs 2 ranks or more")
-        _check(
-            self.distribution.backend == "horovod" and self.distribution.allreduce,
-            "distribution",
-            f"{self.distribution.backend}, allreduce={self.distribution.allreduce}",
-            "an allreduce sweep needs backend=horovod and allreduce=true",
-        )
-
-    def _check_emulated(self) -> None:
-        _check(
+    def _check_link(self) -> None:
+        check(
             self.system.link_mbit_per_s is None or self.launcher.separate_networks,
             "system.link_mbit_per_s",
             self.system.link_mbit_per_s,
             "needs launcher=emulated launcher.separate_networks=true",
         )
-        if self.launcher.name != "emulated":
-            _check(
-                self.system.cpus_per_node is None,
-                "system.cpus_per_node",
-                self.system.cpus_per_node,
-                "needs launcher=emulated",
-            )
-            return
-        _check(self.device == "cpu", "device", self.device, "launcher=emulated shares out CPU time; take device=cpu")
-        _check(
-            self.measure.epochs == 0 and self.allreduce_sweep is None,
-            "launcher",
-            self.launcher.name,
-            "its quotas hold for timed training steps; for epochs and allreduces alone take launcher=local",
+
+    def _check_distribution(self) -> None:
+        settings = self.distribution
+        check(
+            settings.backend == "horovod" or self.ranks == 1,
+            "distribution.backend",
+            settings.backend,
+            f"{self.ranks} ranks need a backend that joins them: horovod",
         )
-        _check(
-            not self.launcher.separate_networks
-            or (self.distribution.controller == "gloo" and self.container.name == "none"),
-            "launcher.separate_networks",
-            True,
-            "works with distribution.controller=gloo and container=none",
+        check(
+            self.measure.epochs > 0 or not settings.elastic,
+            "distribution.elastic",
+            settings.elastic,
+            "needs measure.epochs above 0: timed steps on a changing number of ranks do not measure scaling",
+        )
+        if self.allreduce_sweep:
+            check(self.ranks >= 2, "nodes", self.nodes, "an allreduce needs 2 ranks or more")
+            check(
+                settings.backend == "horovod" and settings.allreduce,
+                "distribution",
+                f"{settings.backend}, allreduce={settings.allreduce}",
+                "an allreduce sweep needs backend=horovod and allreduce=true",
+            )
+
+    def _check_weights(self) -> None:
+        if self.weights != "imagenet":
+            return
+        check(
+            self.container.name == "none",
+            "weights",
+            self.weights,
+            "a container has no folder for them; give the path of a file, or container=none",
+        )
+        check(
+            self.model.name in PRETRAINED and self.dataset.channels == 3,
+            "weights",
+            self.weights,
+            f"there are some of three channels, for {', '.join(sorted(PRETRAINED))}; not for {self.model.name} with "
+            f"{self.dataset.channels}. Allowed are none, the path of a file of weights",
         )
 
-    def _complete_batch(self) -> None:
-        batch, total = self.batch_per_rank, self.global_batch
-        if batch is None:
-            _check(total is not None, "batch_per_rank", batch, "give batch_per_rank or global_batch")
-            assert total is not None
-            _check(total >= 1, "global_batch", total, "must be 1 or more")
-            if total % self.ranks:
+    def _check_synthetic(self) -> None:
+        if self.dataset.name != "synthetic":
+            return
+        epochs = {"measure.epochs": self.measure.epochs, "optimizer.warm_up_epochs": self.optimizer.warm_up_epochs}
+        for key, given in epochs.items():
+            check(given == 0, key, given, "synthetic data has no epochs")
+        for key in ("training_samples", "validation_samples"):
+            given_samples = getattr(self.dataset, key)
+            check(
+                given_samples is None, f"dataset.{key}", given_samples, "synthetic data has no samples; allowed is null"
+            )
+
+    def _check_assumed(self) -> None:
+        for key in self.assumed:
+            value: object = self
+            for name in key.split("."):
+                check(value is None or hasattr(value, name), "assumed", key, "no such key of the configuration")
+                value = getattr(value, name, None)
+
+    def _derive_batch(self) -> None:
+        if self.batch_per_rank is None:
+            check(self.global_batch is not None, "batch_per_rank", None, "give batch_per_rank or global_batch")
+            assert self.global_batch is not None
+            if self.global_batch % self.ranks:
                 raise DoesNotDivide(
-                    f"global_batch={total}: must be a multiple of {self.ranks} ranks "
+                    f"global_batch={self.global_batch}: must be a multiple of {self.ranks} ranks "
                     f"(nodes={self.nodes}, ranks_per_node={self.ranks_per_node})"
                 )
-            self.batch_per_rank = total // self.ranks
-        else:
-            _check(batch >= 1, "batch_per_rank", batch, "must be 1 or more")
-            _check(
-                total in (None, batch * self.ranks),
-                "global_batch",
-                total,
-                f"contradicts batch_per_rank={batch} on {self.ranks} ranks; set one of the two to null",
-            )
-            self.global_batch = batch * self.ranks
+            self.batch_per_rank = self.global_batch // self.ranks
+            self.derived.append("batch_per_rank")
+        elif self.global_batch is None:
+            self.global_batch = self.batch_per_rank * self.ranks
+            self.derived.append("global_batch")
+        check(
+            self.global_batch == self.batch_per_rank * self.ranks,
+            "global_batch",
+            self.global_batch,
+            f"contradicts batch_per_rank={self.batch_per_rank} on {self.ranks} ranks; set one of the two to null",
+        )
+
+    def _derive_timed_steps(self) -> None:
+        total = self.measure.total_steps
+        if total is None:
+            return
+        enough = total >= self.ranks
+        check(enough, "measure.total_steps", total, f"{self.ranks} ranks need at least one step each")
+        self.measure.timed_steps = total // self.ranks
+        if "measure.timed_steps" not in self.derived:
+            self.derived.append("measure.timed_steps")

@@ -1,4 +1,4 @@
-"""The datasets, by name. Every file here offers some, in a mapping `DATASETS`: docs/adding.md says how to add one."""
+"""The datasets, by name. Every file here defines some in a mapping `DATASETS`; docs/adding.md: how to add one."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ class Data(Protocol):
 
     batch_per_rank: int
     steps_per_epoch: int | None  # the same on every rank; None: there are no epochs
-    dropped_samples: int  # of all ranks together, per epoch: less than one global batch
-    fingerprint: str  # of the samples that were found: the ranks must agree; empty where each makes its own
-    class_names: Sequence[str]  # by label; empty where a class has no other name than its number
+    dropped_samples: int  # per epoch, of all ranks together: less than one global batch
+    fingerprint: str  # of the samples that were found: the ranks must agree; empty if each generates its own
+    class_names: Sequence[str]  # by label; empty if classes have no names but their numbers
     notes: Sequence[str]  # what a reader of the results must know: what was left out, or damaged
 
     def training(self, epoch: int, used: int = 0) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
-        """The batches of this rank in this epoch, after the first `used` samples, of all ranks together.
+        """This rank's batches of an epoch, after the first `used` samples of all ranks together.
 
-        The order depends on the seed and the epoch alone.
+        The order depends only on the seed and the epoch.
         """
 
     def validation(self) -> Iterator[tuple[tf.Tensor, tf.Tensor, tf.Tensor]]:
-        """Batches with a weight per sample, 0 for padding: as many on every rank; together each sample once."""
+        """Batches with a weight per sample, 0 for padding: as many on every rank; in total each sample once."""
 
     def steps_left(self, used: int) -> int:
-        """How many steps the epoch still has after its first `used` samples: the same on every rank."""
+        """How many steps of the epoch are left after its first `used` samples: the same on every rank."""
 
     def share_out(self, rank: int, ranks: int) -> None:
-        """From now on read what rank `rank` of `ranks` reads."""
+        """From now on read the share of rank `rank` of `ranks`."""
 
 
 class Builder(Protocol):
     """Opens one dataset for one rank; TensorFlow is imported when it is called, not before."""
 
     def __call__(self, config: Config, rank: int) -> Data:
-        """What this rank reads. Raises ConfigError where the data cannot serve that many ranks."""
+        """The data of this rank. Raises ConfigError if there is not enough of it for that many ranks."""
 
 
 def find(folders: Iterable[str]) -> dict[str, Builder]:
-    """All datasets that the files in `folders`, the path of this package, offer."""
+    """All datasets of the files in `folders`, the path of this package."""
     found: dict[str, Builder] = {}
     for file in pkgutil.iter_modules(folders):
         found |= importlib.import_module(f"{__name__}.{file.name}").DATASETS

@@ -1,4 +1,4 @@
-"""Caltech-256: 30,607 photographs in 256 classes of objects and one of clutter. It comes unsplit.
+"""Caltech-256: 30,607 photographs in 256 classes of objects and one of clutter. It comes without a split.
 
 Source: G. Griffin, A. Holub, P. Perona, Caltech-256 Object Category Dataset, Caltech, 2007.
 """
@@ -21,7 +21,7 @@ def _is_class(name: str) -> bool:
 
 
 def find(config: Config) -> reader.Parts:
-    """What the folder has. Raises ConfigError."""
+    """The dataset in the folder. Raises ConfigError."""
 
     def is_root(folder: Path) -> bool:
         return any(_is_class(entry.name) and entry.is_dir() for entry in folder.iterdir())
@@ -29,12 +29,11 @@ def find(config: Config) -> reader.Parts:
     root = files.root(config, is_root, "one folder a class, 001.ak47 to 257.clutter")
     classes = folders.class_names(root, _is_class)
     folders.check_classes(config, root, classes)
-    notes: list[str] = []
-    images = folders.list_images(config, root, classes, notes)
-    # Damaged images are left out after the split, so that they do not change which samples validate.
+    images = folders.list_images(config, root, classes)
+    # Damaged images are left out after the split, so that they do not change the validation samples.
     chosen, held_out = sharding.split(len(images.names), config.dataset.validation_fraction, _SPLIT_SEED)
-    training, damaged = folders.part(config, images[np.sort(chosen)], notes, training=True)
-    validation, also_damaged = folders.part(config, images[np.sort(held_out)], notes, training=False)
+    training = folders.part(config, images[np.sort(chosen)], training=True)
+    validation = folders.part(config, images[np.sort(held_out)], training=False)
     per_class = np.bincount(images.labels, minlength=len(classes))
     facts = [
         reader.Fact("images", len(images.names), 30_607),
@@ -42,11 +41,11 @@ def find(config: Config) -> reader.Parts:
         reader.Fact("images of the smallest class", int(per_class.min()), 80),
         reader.Fact("images of the largest class", int(per_class.max()), 827),
     ]
-    return reader.Parts(training, validation, facts, notes, damaged + also_damaged, classes)
+    return reader.Parts(training, validation, facts, images.notes, classes)
 
 
 def open_caltech256(config: Config, rank: int) -> reader.Reader:
-    """What one rank reads. Raises ConfigError."""
+    """The reader of one rank. Raises ConfigError."""
     return reader.Reader(config, rank, find(config))
 
 

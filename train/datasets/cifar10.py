@@ -6,12 +6,14 @@ Source: A. Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 20
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from train.config.schema import Config, ConfigError
+from train.config.checks import ConfigError
+from train.config.schema import Config
 from train.input import files, reader
 
 _NAMES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
@@ -21,7 +23,7 @@ _TRAINING = tuple(f"data_batch_{number}" for number in range(1, 6))
 _VALIDATION = ("test_batch",)
 _BINARY = ".bin"
 
-# What a pickled array is made of, under the names of old and new NumPy. A pickle may name any function to be called.
+# What a pickled array consists of, as old and new NumPy name it. A pickle can call any function that it names.
 _ALLOWED = {
     ("numpy", "dtype"),
     ("numpy", "ndarray"),
@@ -48,13 +50,13 @@ def _read_python(path: Path) -> tuple[np.ndarray, np.ndarray]:
 def _read_binary(path: Path) -> tuple[np.ndarray, np.ndarray]:
     content = np.fromfile(path, np.uint8)
     if content.size % (1 + _PIXELS):
-        raise ValueError(f"its {content.size} bytes are no whole number of records of {1 + _PIXELS} bytes")
+        raise ValueError(f"its {content.size} bytes are not a multiple of the record size, {1 + _PIXELS} bytes")
     records = content.reshape(-1, 1 + _PIXELS)
     return records[:, 1:], records[:, 0].astype(np.int64)
 
 
 def _read(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """Pixels (images, 32, 32, 3) and labels (images,) of one file. Raises ValueError where it is not as distributed."""
+    """Pixels (images, 32, 32, 3) and labels (images,) of one file. Raises ValueError if it is not as distributed."""
     try:
         pixels, labels = (_read_binary if path.suffix == _BINARY else _read_python)(path)
     except OSError as error:
@@ -66,9 +68,8 @@ def _read(path: Path) -> tuple[np.ndarray, np.ndarray]:
     return pixels.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), labels  # stored plane by plane
 
 
-def _part(
-    config: Config, folder: Path, names: tuple[str, ...], notes: list[str]
-) -> tuple[reader.Part, np.ndarray, int]:
+def _part(config: Config, folder: Path, names: tuple[str, ...]) -> tuple[reader.Part, np.ndarray]:
+    """The samples of these files, with a note on damaged files, and their labels. Raises ConfigError."""
     suffix = _BINARY if (folder / (_TRAINING[0] + _BINARY)).exists() else ""
     pixels, labels, origin = [np.zeros((0, 32, 32, 3), np.uint8)], [np.zeros(0, np.int64)], []
     damaged = []
@@ -79,23 +80,29 @@ def _part(
         except ValueError as error:
             damaged.append(f"{path} ({error})")
             continue
-        if wrong := np.flatnonzero((classes < 0) | (classes >= _CLASSES)).tolist():
-            raise ConfigError(
-                f"{path}: image {wrong[0]} has the label {classes[wrong[0]]}; CIFAR-10 has 0 to {_CLASSES - 1}"
-            )
+        _check_labels(path, classes)
         pixels.append(images)
         labels.append(classes)
         origin += [f"{path.name}, image {number}" for number in range(len(classes))]
+    notes = []
     if damaged:
-        reader.refuse_or_note(
-            config, notes, f"{len(damaged)} of {len(names)} files left out: {reader.name_some(damaged)}"
+        left_out = f"{len(damaged)} of {len(names)} files left out: {reader.name_some(damaged)}"
+        notes.append(reader.damage_note(config, left_out))
+    all_labels = np.concatenate(labels)
+    part = reader.in_memory(np.concatenate(pixels), all_labels, origin)
+    return replace(part, notes=notes, damaged=len(damaged)), all_labels
+
+
+def _check_labels(path: Path, labels: np.ndarray) -> None:
+    wrong = np.flatnonzero((labels < 0) | (labels >= _CLASSES))
+    if wrong.size:
+        raise ConfigError(
+            f"{path}: image {wrong[0]} has the label {labels[wrong[0]]}; CIFAR-10 has 0 to {_CLASSES - 1}"
         )
-    all_pixels, all_labels = np.concatenate(pixels), np.concatenate(labels)
-    return reader.in_memory(all_pixels, all_labels, origin), all_labels, len(damaged)
 
 
 def find(config: Config) -> reader.Parts:
-    """What the folder has. Raises ConfigError."""
+    """The dataset in the folder. Raises ConfigError."""
 
     def is_root(folder: Path) -> bool:
         return any((folder / (name + suffix)).is_file() for name in _TRAINING for suffix in ("", _BINARY))
@@ -103,19 +110,18 @@ def find(config: Config) -> reader.Parts:
     folder = files.root(config, is_root, "data_batch_1 to data_batch_5 and test_batch, or the same with .bin")
     if config.dataset.classes != _CLASSES:
         raise ConfigError(f"dataset.classes={config.dataset.classes}: CIFAR-10 has {_CLASSES}")
-    notes: list[str] = []
-    training, training_labels, damaged = _part(config, folder, _TRAINING, notes)
-    validation, validation_labels, also_damaged = _part(config, folder, _VALIDATION, notes)
+    training, training_labels = _part(config, folder, _TRAINING)
+    validation, validation_labels = _part(config, folder, _VALIDATION)
     facts = [
         reader.Fact("training images", training.samples, 50_000),
         reader.Fact("validation images", validation.samples, 10_000),
         reader.Fact("classes", len(np.unique(np.concatenate([training_labels, validation_labels]))), _CLASSES),
     ]
-    return reader.Parts(training, validation, facts, notes, damaged + also_damaged, _NAMES)
+    return reader.Parts(training, validation, facts, class_names=_NAMES)
 
 
 def open_cifar10(config: Config, rank: int) -> reader.Reader:
-    """What one rank reads. Raises ConfigError."""
+    """The reader of one rank. Raises ConfigError."""
     return reader.Reader(config, rank, find(config))
 
 

@@ -13,7 +13,7 @@ _SPLIT_SEED = 0  # fixed: results are comparable only on the same validation sam
 
 
 def open_digits(config: Config, rank: int) -> reader.Reader:
-    """What one rank reads. Raises ConfigError where a global batch is larger than the training part."""
+    """The reader of one rank. Raises ConfigError if a global batch is larger than the training part."""
     from sklearn.datasets import load_digits
 
     pixels, labels = load_digits(return_X_y=True)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from train.config.schema import Config, ConfigError
+from train.config.checks import ConfigError
+from train.config.schema import Config
 from train.input import files, folders, reader
 
 _PUBLISHED = {"train": 10_901, "test": 2_698}
@@ -15,7 +16,7 @@ _CLASSES = 6
 
 
 def find(config: Config) -> reader.Parts:
-    """What the folder has. Raises ConfigError."""
+    """The dataset in the folder. Raises ConfigError."""
 
     def is_root(folder: Path) -> bool:
         return all((folder / name).is_dir() for name in _PUBLISHED)
@@ -27,20 +28,20 @@ def find(config: Config) -> reader.Parts:
             f"{root}: train and test must have the same class folders; only one has {', '.join(sorted(unpaired))}"
         )
     folders.check_classes(config, root / "train", classes)
-    notes: list[str] = []
-    listed = {name: folders.list_images(config, root / name, classes, notes) for name in _PUBLISHED}
-    training, damaged = folders.part(config, listed["train"], notes, training=True)
-    validation, also_damaged = folders.part(config, listed["test"], notes, training=False)
+    listed = {name: folders.list_images(config, root / name, classes) for name in _PUBLISHED}
+    training = folders.part(config, listed["train"], training=True)
+    validation = folders.part(config, listed["test"], training=False)
     facts = [
         reader.Fact("training images", len(listed["train"].names), _PUBLISHED["train"]),
         reader.Fact("test images", len(listed["test"].names), _PUBLISHED["test"]),
         reader.Fact("classes", len(classes), _CLASSES),
     ]
-    return reader.Parts(training, validation, facts, notes, damaged + also_damaged, classes)
+    notes = [note for images in listed.values() for note in images.notes]
+    return reader.Parts(training, validation, facts, notes, classes)
 
 
 def open_fruit(config: Config, rank: int) -> reader.Reader:
-    """What one rank reads. Raises ConfigError."""
+    """The reader of one rank. Raises ConfigError."""
     return reader.Reader(config, rank, find(config))
 
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from train.config.schema import Config, ConfigError
+from train.config.checks import ConfigError
+from train.config.schema import Config
 from train.input import decode, files, reader
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ _PUBLISHED = {"train": (1_281_167, 1024), "validation": (50_000, 128)}  # images
 _FIRST_LABEL = 1
 _IMAGE, _LABEL = "image/encoded", "image/class/label"
 _NAME = re.compile(r"(train|validation)-(\d{5})-of-(\d{5})")
-_READERS = 16  # files looked through side by side
+_READERS = 16  # files scanned concurrently
 
 # A record: its length (8 bytes), a checksum of that (4), the content, a checksum of that (4).
 _HEADER_BYTES, _FRAME_BYTES = 12, 16
@@ -33,28 +34,30 @@ _HEADER_BYTES, _FRAME_BYTES = 12, 16
 
 @dataclass(frozen=True)
 class Records:
-    """Where the records of some TFRecord files lie."""
+    """Where the records of some TFRecord files are."""
 
     paths: list[Path]
-    counts: np.ndarray  # (files,) whole records
+    counts: np.ndarray  # (files,) complete records
     offsets: np.ndarray  # (records,) bytes, file after file
+    notes: list[str]  # on missing and truncated files
+    damaged: int  # files that are missing or truncated
 
     def name(self, position: int) -> str:
-        """The file of a record, and its place there, from 0."""
+        """The file of a record, and its index there, from 0."""
         ends = np.cumsum(self.counts)
         file = int(np.searchsorted(ends, position, side="right"))
         return f"{self.paths[file].name}, record {position - (ends[file] - self.counts[file])}"
 
 
 def offsets(path: Path) -> tuple[np.ndarray, int]:
-    """Where each whole record of a file begins, in bytes, and how many bytes at its end belong to none.
+    """The offset of each complete record of a file, in bytes, and how many bytes at its end belong to none.
 
-    Reads the lengths alone, not the images. Raises OSError.
+    Reads only the lengths, not the images. Raises OSError.
     """
     found = []
     file = os.open(path, os.O_RDONLY)
     try:
-        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)  # else each length would bring the images after it
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)  # else reading a length would read ahead into the images
         size, begin = os.fstat(file).st_size, 0
         while begin + _FRAME_BYTES <= size:
             end = begin + _FRAME_BYTES + int.from_bytes(os.pread(file, 8, begin), "little")
@@ -68,7 +71,7 @@ def offsets(path: Path) -> tuple[np.ndarray, int]:
 
 
 def _shards(root: Path, part: str) -> dict[int, Path]:
-    """The files of a part by their number, in the folder or in one of the part's own name. Raises ConfigError."""
+    """The files of a part by number, in the folder or in its subfolder named as the part. Raises ConfigError."""
     found, totals = {}, set()
     for folder in (root, root / part):
         for path in sorted(folder.glob(f"{part}-*")) if folder.is_dir() else []:
@@ -85,41 +88,46 @@ def _missing(part: str, shards: dict[int, Path]) -> list[str]:
     return [f"{part}-{number:05}-of-{total:05}" for number in range(total) if number not in shards]
 
 
-def _find_records(config: Config, root: Path, part: str, notes: list[str]) -> tuple[Records, int]:
-    """All whole records of a part; missing and cut off files are noted, and counted. Raises ConfigError."""
+def _find_records(config: Config, root: Path, part: str) -> Records:
+    """All complete records of a part, with notes on missing and truncated files. Raises ConfigError."""
     shards = _shards(root, part)
     if not shards:
-        reader.refuse_or_note(config, notes, f"{root}: no {part} files")
-        return Records([], np.zeros(0, np.int64), np.zeros(0, np.int64)), 1
+        note = reader.damage_note(config, f"{root}: no {part} files")
+        return Records([], np.zeros(0, np.int64), np.zeros(0, np.int64), [note], damaged=1)
+    notes = []
     missing = _missing(part, shards)
     if missing:
-        reader.refuse_or_note(
-            config,
-            notes,
-            f"{len(missing)} of {len(missing) + len(shards)} {part} files missing: {reader.name_some(missing)}",
-        )
+        total = len(missing) + len(shards)
+        damage = f"{len(missing)} of {total} {part} files missing: {reader.name_some(missing)}"
+        notes.append(reader.damage_note(config, damage))
     paths = [shards[number] for number in sorted(shards)]
-    try:
-        with ThreadPoolExecutor(_READERS) as pool:
-            found = list(pool.map(offsets, paths))
-    except OSError as error:
-        raise ConfigError(f"{error.filename}: {error.strerror}") from error
+    found = _all_offsets(paths)
     cut = [
         f"{path.name} (after {len(begins)} records, {rest} bytes)"
         for path, (begins, rest) in zip(paths, found, strict=True)
         if rest or not len(begins)
     ]
     if cut:
-        reader.refuse_or_note(config, notes, f"{len(cut)} {part} files cut short: {reader.name_some(cut)}")
+        damage = f"{len(cut)} {part} files cut short: {reader.name_some(cut)}"
+        notes.append(reader.damage_note(config, damage))
     counts = np.array([len(begins) for begins, _ in found], np.int64)
-    return Records(paths, counts, np.concatenate([begins for begins, _ in found])), len(missing) + len(cut)
+    return Records(paths, counts, np.concatenate([begins for begins, _ in found]), notes, len(missing) + len(cut))
+
+
+def _all_offsets(paths: list[Path]) -> list[tuple[np.ndarray, int]]:
+    """What `offsets` returns for each file. Raises ConfigError."""
+    try:
+        with ThreadPoolExecutor(_READERS) as pool:
+            return list(pool.map(offsets, paths))
+    except OSError as error:
+        raise ConfigError(f"{error.filename}: {error.strerror}") from error
 
 
 def _read(path: tf.Tensor, offset: tf.Tensor) -> tf.Tensor:
-    """The one record at `offset`. Raises DataLossError where it does not match its checksum."""
+    """The record at `offset`. Raises DataLossError if it does not match its checksum."""
     import tensorflow as tf
 
-    # tf.data.TFRecordDataset has no argument for the offset, which its operation has.
+    # The operation takes an offset; tf.data.TFRecordDataset has no argument for it.
     records = tf.raw_ops.TFRecordDatasetV2(
         filenames=[path], compression_type="", buffer_size=tf.constant(0, tf.int64), byte_offsets=[offset]
     )
@@ -129,7 +137,7 @@ def _read(path: tf.Tensor, offset: tf.Tensor) -> tf.Tensor:
 
 
 def _parse(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """The encoded image and the label as it stands there."""
+    """The encoded image and the label, as stored."""
     import tensorflow as tf
 
     fields = {_IMAGE: tf.io.FixedLenFeature([], tf.string), _LABEL: tf.io.FixedLenFeature([], tf.int64)}
@@ -138,9 +146,8 @@ def _parse(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def _check_first_records(config: Config, records: Records) -> None:
-    """Look at the first record of every file: a set of another make shows there. Raises ConfigError."""
+    """Raise ConfigError if the first record of a file shows that this is another kind of dataset."""
     import tensorflow as tf
-    from google.protobuf.message import DecodeError
 
     starts = np.cumsum(records.counts) - records.counts
     for path, start, count in zip(records.paths, starts, records.counts, strict=True):
@@ -149,23 +156,28 @@ def _check_first_records(config: Config, records: Records) -> None:
         try:
             record = _read(tf.constant(str(path)), tf.constant(records.offsets[start])).numpy()
         except tf.errors.DataLossError:
-            continue  # one damaged record, which is named when its turn comes
-        try:
-            fields = tf.train.Example.FromString(record).features.feature
-            there = ", ".join(sorted(fields)) or "no fields"
-        except DecodeError:
-            fields, there = {}, "no tf.train.Example"
-        labels = fields[_LABEL].int64_list.value if _LABEL in fields else []
-        if _IMAGE not in fields or len(labels) != 1:
-            raise ConfigError(
-                f"{path}: its first record has {there}; expected {_IMAGE} (bytes) and {_LABEL} (one integer)"
-            )
-        label = labels[0]
-        if not _FIRST_LABEL <= label < _FIRST_LABEL + config.dataset.classes:
-            raise ConfigError(
-                f"{path}: its first record has the label {label}; expected {_FIRST_LABEL} to "
-                f"{config.dataset.classes + _FIRST_LABEL - 1} (dataset.classes={config.dataset.classes})"
-            )
+            continue  # one damaged record, which is named when it is read
+        _check_record(config, path, record)
+
+
+def _check_record(config: Config, path: Path, record: bytes) -> None:
+    import tensorflow as tf
+    from google.protobuf.message import DecodeError
+
+    try:
+        fields = tf.train.Example.FromString(record).features.feature
+        there = ", ".join(sorted(fields)) or "no fields"
+    except DecodeError:
+        fields, there = {}, "no tf.train.Example"
+    labels = fields[_LABEL].int64_list.value if _LABEL in fields else []
+    if _IMAGE not in fields or len(labels) != 1:
+        raise ConfigError(f"{path}: its first record has {there}; expected {_IMAGE} (bytes) and {_LABEL} (one integer)")
+    label = labels[0]
+    if not _FIRST_LABEL <= label < _FIRST_LABEL + config.dataset.classes:
+        raise ConfigError(
+            f"{path}: its first record has the label {label}; expected {_FIRST_LABEL} to "
+            f"{config.dataset.classes + _FIRST_LABEL - 1} (dataset.classes={config.dataset.classes})"
+        )
 
 
 def _part(config: Config, records: Records, *, training: bool) -> reader.Part:
@@ -191,11 +203,13 @@ def _part(config: Config, records: Records, *, training: bool) -> reader.Part:
         records.name,
         reader.fingerprint(names or [""], records.counts, records.offsets),
         lambda position: _parse(_read(paths[file_of[position]], begins[position]))[0],
+        records.notes,
+        records.damaged,
     )
 
 
 def find(config: Config) -> reader.Parts:
-    """What the folder has. Raises ConfigError."""
+    """The dataset in the folder. Raises ConfigError."""
 
     def is_root(folder: Path) -> bool:
         return bool(_shards(folder, "train"))
@@ -203,20 +217,18 @@ def find(config: Config) -> reader.Parts:
     root = files.root(
         config, is_root, "TFRecord files train-00000-of-01024 and so on, validation-00000-of-00128 and so on"
     )
-    notes: list[str] = []
-    facts, parts, damaged = [], {}, 0
+    facts, parts = [], {}
     for name, (images, shards) in _PUBLISHED.items():
-        records, amiss = _find_records(config, root, name, notes)
+        records = _find_records(config, root, name)
         _check_first_records(config, records)
         parts[name] = _part(config, records, training=name == "train")
-        damaged += amiss
         facts.append(reader.Fact(f"{name} images", len(records.offsets), images))
         facts.append(reader.Fact(f"{name} files", len(records.paths), shards))
-    return reader.Parts(parts["train"], parts["validation"], facts, notes, damaged)
+    return reader.Parts(parts["train"], parts["validation"], facts)
 
 
 def open_imagenet(config: Config, rank: int) -> reader.Reader:
-    """What one rank reads. Raises ConfigError."""
+    """The reader of one rank. Raises ConfigError."""
     return reader.Reader(config, rank, find(config))
 
 

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from train.config.schema import Config, ConfigError
+from train.config.checks import ConfigError
+from train.config.schema import Config
 from train.input import files, folders, reader, sharding
 
 _PUBLISHED = {"imdb": 460_723, "wiki": 62_328}
@@ -23,17 +24,17 @@ _DATENUM_OF_1970 = 719_529  # MATLAB counts days from year 0
 
 
 class Table(NamedTuple):
-    """The columns of one .mat file, one entry an image."""
+    """The columns of one .mat file, one entry per image."""
 
     dob: np.ndarray  # day of birth, MATLAB datenum
     photo_taken: np.ndarray  # year
     full_path: np.ndarray  # relative to the file's folder
-    face_score: np.ndarray  # infinite where no face was found
-    second_face_score: np.ndarray  # not a number where no second face was found
+    face_score: np.ndarray  # infinite if no face was found
+    second_face_score: np.ndarray  # NaN if no second face was found
 
 
 def ages(dob: np.ndarray, photo_taken: np.ndarray) -> np.ndarray:
-    """The whole years lived on 1 July of the year `photo_taken`: int64; -1 where the day of birth is no number.
+    """The age in whole years on 1 July of the year `photo_taken`: int64; -1 if the day of birth is not a number.
 
     Args:
         dob: MATLAB datenum: days, of which 719529 is 1 January 1970.
@@ -50,7 +51,7 @@ def ages(dob: np.ndarray, photo_taken: np.ndarray) -> np.ndarray:
 
 
 def read_table(path: Path) -> Table:
-    """One imdb.mat or wiki.mat. Raises ConfigError where it cannot be read, or has another content or version."""
+    """The columns of imdb.mat or wiki.mat. Raises ConfigError if unreadable or of another kind."""
     from scipy.io import loadmat
 
     name = path.stem
@@ -61,8 +62,8 @@ def read_table(path: Path) -> Table:
             f"{path}: MATLAB's version 7.3, which is HDF5; expected is version 5, as distributed. "
             f"In MATLAB: save('{path.name}', '{name}', '-v7')"
         ) from error
-    except Exception as error:  # SciPy raises whatever a damaged file leads it to
-        raise ConfigError(f"{path}: no whole MATLAB file of version 5: {error}") from error
+    except Exception as error:  # SciPy can raise anything on a damaged file
+        raise ConfigError(f"{path}: not a complete MATLAB file of version 5: {error}") from error
     fields = content[name].dtype.names if name in content else None
     if missing := [field for field in _FIELDS if field not in (fields or ())]:
         raise ConfigError(f"{path}: expected the struct {name} with {', '.join(_FIELDS)}; missing {', '.join(missing)}")
@@ -73,58 +74,65 @@ def read_table(path: Path) -> Table:
     return Table(*columns)
 
 
-def _images(config: Config, path: Path, table: Table, notes: list[str]) -> folders.Images:
-    """The images with one face and a possible age; what is left out is noted."""
+def _images(config: Config, path: Path, table: Table) -> folders.Images:
+    """The images with one face and a possible age, with a note on those that are left out."""
     age = ages(table.dob, table.photo_taken)
     no_face = ~np.isfinite(table.face_score.astype(np.float64))
     two_faces = ~no_face & ~np.isnan(table.second_face_score.astype(np.float64))
     impossible = ~no_face & ~two_faces & ((age < 0) | (age > _OLDEST))
     kept = ~(no_face | two_faces | impossible)
-    notes.append(
+    note = (
         f"{path.name}: {len(age)} images listed; left out {no_face.sum()} without a face, {two_faces.sum()} with a "
         f"second face, {impossible.sum()} with an age outside 0 to {_OLDEST}; {kept.sum()} kept"
     )
     home = Path(config.dataset.data_dir or "").expanduser()
     inside = os.path.relpath(path.parent, home)
     names = [os.path.normpath(f"{inside}/{name}") for name in table.full_path[kept]]
-    return folders.Images(home, names, age[kept])
+    return folders.Images(home, names, age[kept], (note,))
 
 
-def find(config: Config) -> reader.Parts:
-    """What the folder has: both sets, or one of them. Raises ConfigError."""
-    if config.dataset.classes != _OLDEST + 1:
-        raise ConfigError(f"dataset.classes={config.dataset.classes}: IMDB-WIKI has {_OLDEST + 1}, the ages from 0")
+def _table_paths(config: Config) -> dict[str, Path | None]:
+    """The path of each set's table, None without one; at least one is there. Raises ConfigError."""
 
     def is_root(folder: Path) -> bool:
         return any((folder / f"{name}.mat").is_file() for name in _PUBLISHED)
 
     homes = files.roots(config, is_root, "imdb_crop with imdb.mat, or wiki_crop with wiki.mat, or both")
-    homes.sort(key=lambda home: not home.name.endswith("_crop"))  # the same table lies beside the uncropped images too
+    homes.sort(key=lambda home: not home.name.endswith("_crop"))  # the uncropped images come with the same table
+    return {
+        name: next((home / f"{name}.mat" for home in homes if (home / f"{name}.mat").is_file()), None)
+        for name in _PUBLISHED
+    }
+
+
+def find(config: Config) -> reader.Parts:
+    """The dataset in the folder: both sets, or one of them. Raises ConfigError."""
+    if config.dataset.classes != _OLDEST + 1:
+        raise ConfigError(f"dataset.classes={config.dataset.classes}: IMDB-WIKI has {_OLDEST + 1}, the ages from 0")
     notes: list[str] = []
-    facts, listed = [], []
-    for name, published in _PUBLISHED.items():
-        path = next((home / f"{name}.mat" for home in homes if (home / f"{name}.mat").is_file()), None)
-        if path is None:
+    facts, sets = [], []
+    for name, path in _table_paths(config).items():
+        table = read_table(path) if path else None
+        facts.append(reader.Fact(f"{name} images listed", len(table.dob) if table else 0, _PUBLISHED[name]))
+        if path and table:
+            sets.append(_images(config, path, table))
+            notes += sets[-1].notes
+        else:
             notes.append(f"{name}.mat is not there: without its images")
-            facts.append(reader.Fact(f"{name} images listed", 0, published))
-            continue
-        table = read_table(path)
-        listed.append(_images(config, path, table, notes))
-        facts.append(reader.Fact(f"{name} images listed", len(table.dob), published))
     images = folders.Images(
-        listed[0].folder,
-        [name for part in listed for name in part.names],
-        np.concatenate([part.labels for part in listed]),
+        sets[0].folder,
+        [name for images in sets for name in images.names],
+        np.concatenate([images.labels for images in sets]),
     )
     facts.append(reader.Fact("images kept", len(images.names)))
     chosen, held_out = sharding.split(len(images.names), config.dataset.validation_fraction, _SPLIT_SEED)
-    training, damaged = folders.part(config, images[np.sort(chosen)], notes, training=True)
-    validation, also_damaged = folders.part(config, images[np.sort(held_out)], notes, training=False)
-    return reader.Parts(training, validation, facts, notes, damaged + also_damaged)
+    training = folders.part(config, images[np.sort(chosen)], training=True)
+    validation = folders.part(config, images[np.sort(held_out)], training=False)
+    return reader.Parts(training, validation, facts, notes)
 
 
 def open_imdb_wiki(config: Config, rank: int) -> reader.Reader:
-    """What one rank reads. Raises ConfigError."""
+    """The reader of one rank. Raises ConfigError."""
     return reader.Reader(config, rank, find(config))
 
 

@@ -1,4 +1,4 @@
-"""Random images that are made once, on the device: the training step without its input."""
+"""Random images, generated once on the device: the training step without input."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Synthetic:
-    """One batch, again and again."""
+    """One batch, repeated."""
 
     steps_per_epoch = None
     dropped_samples = 0
@@ -32,7 +32,7 @@ class Synthetic:
         self._labels = random.uniform((batch,), 0, config.dataset.classes, dtype=tf.int32)
 
     def training(self, epoch: int, used: int = 0) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
-        """The same batch without end."""
+        """The same batch, endlessly."""
         return itertools.repeat((self._images, self._labels))
 
     def validation(self) -> Iterator[tuple[tf.Tensor, tf.Tensor, tf.Tensor]]:
@@ -40,11 +40,11 @@ class Synthetic:
         return iter(())
 
     def steps_left(self, used: int) -> int:
-        """Synthetic data has no epochs: the configuration refuses to train any."""
+        """Not defined: synthetic data has no epochs, which the configuration checks."""
         raise NotImplementedError
 
     def share_out(self, rank: int, ranks: int) -> None:
-        """Every rank makes its own images, whatever the others do."""
+        """Nothing to do: every rank generates its own images."""
 
 
 DATASETS = {"synthetic": Synthetic}

@@ -1,7 +1,7 @@
-"""How ranks that Slurm's srun started find each other for Gloo, without an MPI plugin of Slurm's.
+"""How ranks that Slurm's srun started find each other for Gloo, without a Slurm plugin for MPI.
 
-Rank 0 runs Horovod's rendezvous server, as horovodrun does on the host where it is called, and writes where it listens
-into a file in a folder that all hosts see. What Horovod wants to be told of a rank's place, Slurm knows.
+Rank 0 runs Horovod's rendezvous server, as horovodrun does on the host where it is called, and writes its address into
+a file in a folder that all hosts see. Slurm's environment variables tell each rank its place.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from train.config.schema import ConfigError
+from train.config.checks import ConfigError
 from train.rank import placement
+from train.record import protocol
 
 _WAIT_S = 120.0
 _servers: list[Any] = []  # a server lives as long as its process
@@ -22,13 +23,13 @@ _written: list[Path] = []
 
 
 def tasks_per_node(text: str) -> list[int]:
-    """SLURM_STEP_TASKS_PER_NODE as one number a node: "2(x3),1" -> 2, 2, 2, 1."""
+    """SLURM_STEP_TASKS_PER_NODE as one number per node: "2(x3),1" -> 2, 2, 2, 1."""
     found = re.findall(r"(\d+)(?:\(x(\d+)\))?", text)
     return [int(tasks) for tasks, times in found for _ in range(int(times or 1))]
 
 
 def needed(variables: Mapping[str, str]) -> bool:
-    """Whether srun started this process, and nothing else told it how to meet the other ranks."""
+    """Whether srun started this process, and no other launcher told it how to meet the other ranks."""
     told = ("HOROVOD_RANK", "OMPI_COMM_WORLD_RANK")
     return "SLURM_STEP_NUM_TASKS" in variables and not any(name in variables for name in told)
 
@@ -52,16 +53,16 @@ def place(variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def meet(folder: Path) -> None:
-    """Put all that Horovod's Gloo needs into this process's environment; call it before Horovod is imported.
+    """Set all environment variables that Horovod's Gloo needs; call it before Horovod is imported.
 
-    folder: one that all hosts see. Raises ConfigError where what rank 0 leaves there does not come to be seen.
+    folder: one that all hosts see. Raises ConfigError where the file that rank 0 writes there does not appear.
     """
     variables = os.environ
     variables.update(place(variables))
     step = [variables.get(f"SLURM_{name}", "0") for name in ("JOB_ID", "RESTART_COUNT", "STEP_ID")]
     path = folder.resolve() / f".rendezvous-{'.'.join(step)}"
     if variables["HOROVOD_RANK"] == "0":
-        peers = variables.get(placement.PEERS, variables.get("SLURM_SRUN_COMM_HOST", "")).split(",")
+        peers = variables.get(protocol.PEERS, variables.get("SLURM_SRUN_COMM_HOST", "")).split(",")
         folder.mkdir(parents=True, exist_ok=True)
         writing = path.with_suffix(".writing")
         writing.write_text(f"{placement.address_towards(peers)} {_serve(variables)}")
@@ -71,8 +72,8 @@ def meet(folder: Path) -> None:
     while not path.exists():
         if time.monotonic() > end:
             raise ConfigError(
-                f"{path}: rank 0 did not write this within {_WAIT_S:.0f} s: it died, or the folder is not one that all "
-                "hosts share; see rank 0's output, or give another folder: results=..."
+                f"{path}: rank 0 did not write this within {_WAIT_S:.0f} s: it died, or the hosts do "
+                "not share the folder; see rank 0's output, or give another folder: results=..."
             )
         time.sleep(0.1)
     address, port = path.read_text().split()
@@ -80,13 +81,13 @@ def meet(folder: Path) -> None:
 
 
 def clear() -> None:
-    """Remove what this process left for the others, once all have met."""
+    """Remove the file that this process wrote for the others, once all have met."""
     while _written:
         _written.pop().unlink(missing_ok=True)
 
 
 def _serve(variables: Mapping[str, str]) -> int:
-    """Start Horovod's rendezvous server in a thread of this process; gives its port."""
+    """The port of Horovod's rendezvous server, started in a thread of this process."""
     from horovod.runner.common.util.hosts import HostInfo, get_host_assignments
     from horovod.runner.http.http_server import RendezvousServer
 

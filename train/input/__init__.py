@@ -1,1 +1,1 @@
-"""From files to batches: what the datasets that are read from files have in common."""
+"""From files to batches: the common parts of datasets that are read from files."""

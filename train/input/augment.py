@@ -1,6 +1,6 @@
-"""How training images are varied: pure functions of the images, the settings, and random numbers drawn beforehand.
+"""Augmentation of training images: pure functions of an image, the settings, and random numbers drawn beforehand.
 
-The numbers belong to a sample in an epoch, not to a rank: whatever the ranks, a sample looks the same.
+The numbers belong to a sample in an epoch, not to a rank: a sample looks the same on any number of ranks.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 # The columns of the draws, each uniform in [0, 1).
 DRAWS = ("flip", "shift_x", "shift_y", "zoom", "rotation", "crop_area", "crop_aspect", "crop_x", "crop_y")
-_AUGMENTATION_STREAM = 1  # beside the stream that shuffles, which has the seed and the epoch alone
+_AUGMENTATION_STREAM = 1  # a stream of its own: that of shuffling has only seed and epoch
 
 
 def draws(samples: int, seed: int, epoch: int) -> np.ndarray:
-    """The random numbers of every sample in one epoch: shape (samples, len(DRAWS)), float32."""
+    """The random numbers of all samples in one epoch: shape (samples, len(DRAWS)), float32."""
     return np.random.default_rng([seed, epoch, _AUGMENTATION_STREAM]).random((samples, len(DRAWS)), np.float32)
 
 
@@ -30,10 +30,10 @@ def _column(numbers: tf.Tensor, name: str) -> tf.Tensor:
 
 
 def flip(image: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
-    """Mirror the image (height, width, channels) where its draw is below one half.
+    """The image (height, width, channels), mirrored left to right if its draw is below one half.
 
-    Alone, not in a batch: TensorFlow reverses the columns of one image with three channels twice as fast as those of a
-    batch, and choosing between two batches by `where` costs another fifteen times as much.
+    One image, not a batch: TensorFlow reverses the columns of one image with three channels twice as fast as those of a
+    batch, and `where` between two batches costs fifteen times as much again.
     """
     import tensorflow as tf
 
@@ -41,16 +41,16 @@ def flip(image: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
 
 
 def transforms(numbers: tf.Tensor, settings: Augmentation, height: int, width: int) -> tf.Tensor:
-    """Where each output pixel (x, y) is taken from, about the middle: shape (..., 8), as ImageProjectiveTransformV3.
+    """Affine maps from output to source pixels about the centre: shape (..., 8), as for ImageProjectiveTransformV3.
 
-    The source is (a0 x + a1 y + a2, b0 x + b1 y + b2). Zoomed in by z, neighbours lie 1/z source pixels apart. Shifts
-    are whole pixels from -m to m, all equally likely, where m is the fraction of the size, rounded.
+    The source of (x, y) is (a0 x + a1 y + a2, b0 x + b1 y + b2). Zoomed in by z, neighbours are 1/z source pixels
+    apart. Shifts are whole pixels from -m to m, all equally likely, where m is the fraction of the size, rounded.
     """
     import tensorflow as tf
 
     def shift(name: str, size: int) -> tf.Tensor:
-        most = round(settings.shift_fraction * size)
-        return tf.floor(_column(numbers, name) * (2 * most + 1)) - most
+        maximum = round(settings.shift_fraction * size)
+        return tf.floor(_column(numbers, name) * (2 * maximum + 1)) - maximum
 
     step = 1.0 / (1.0 + settings.zoom_in_fraction * _column(numbers, "zoom"))
     angle = math.radians(settings.rotation_degrees) * (2.0 * _column(numbers, "rotation") - 1.0)
@@ -63,7 +63,7 @@ def transforms(numbers: tf.Tensor, settings: Augmentation, height: int, width: i
 
 
 def augment(image: tf.Tensor, numbers: tf.Tensor, settings: Augmentation) -> tf.Tensor:
-    """The image (height, width, channels), float32, flipped, shifted, zoomed and rotated; the same shape."""
+    """The image (height, width, channels), float32, flipped, shifted, zoomed and rotated, in the same shape."""
     import tensorflow as tf
 
     if settings.flip:
@@ -82,10 +82,10 @@ def augment(image: tf.Tensor, numbers: tf.Tensor, settings: Augmentation) -> tf.
 
 
 def crop_window(numbers: tf.Tensor, smallest_area: float, height: tf.Tensor, width: tf.Tensor) -> tf.Tensor:
-    """A random part of an image: (top, left, height, width), int32, in pixels.
+    """A random window of an image: (top, left, height, width), int32, in pixels.
 
-    Its area is `smallest_area` to all of the image's, its aspect ratio 3/4 to 4/3 (logarithmically uniform), as
-    Szegedy et al. 2015 (1409.4842), section 6; what would stick out is cut to the image.
+    Its area is the fraction `smallest_area` to 1 of the image's, its aspect ratio 3/4 to 4/3 (uniform in the
+    logarithm), as in Szegedy et al. 2015 (1409.4842), section 6; it is clipped to the image.
     """
     import tensorflow as tf
 

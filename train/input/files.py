@@ -1,4 +1,4 @@
-"""Finding a dataset's files, and telling whole images from damaged ones, before anything is decoded."""
+"""Find a dataset's files, and damaged images among them, before anything is decoded."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from train.config.schema import Config, ConfigError
+from train.config.checks import ConfigError
+from train.config.schema import Config
 
-_LEVELS = 2  # below DATA_DIR: archives often bring a folder of their own, or two
-_READERS = 16  # files looked at side by side: on a network each waits for its server
+_LEVELS = 2  # below data_dir: archives often contain a top folder, or two
+_READERS = 16  # files read concurrently: on a network file system each waits for the server
 _CHUNK = 256
 _TAIL_BYTES = 4096
 _ARCHIVES = (".tar", ".tar.gz", ".tgz", ".zip")
@@ -22,9 +23,9 @@ def _listing(folder: Path) -> str:
 
 
 def roots(config: Config, is_root: Callable[[Path], bool], expected: str) -> list[Path]:
-    """The folders that hold the dataset: data_dir, or those nearest below it, at most two levels down; sorted.
+    """The folders that hold the dataset, sorted: data_dir, or the nearest below it, at most two levels down.
 
-    Raises ConfigError, with what is there and what is `expected`, where data_dir is no folder or holds nothing of it.
+    Raises ConfigError, with what is there and what is `expected`, if data_dir is not a folder or does not hold it.
     """
     given = Path(config.dataset.data_dir or "").expanduser()
     key = f"dataset.data_dir={given}"
@@ -47,7 +48,7 @@ def roots(config: Config, is_root: Callable[[Path], bool], expected: str) -> lis
 
 
 def root(config: Config, is_root: Callable[[Path], bool], expected: str) -> Path:
-    """The folder that holds the dataset, as `roots`; of several equally near ones the first by name."""
+    """The first of the folders of `roots`. Raises ConfigError."""
     return roots(config, is_root, expected)[0]
 
 
@@ -75,7 +76,7 @@ def _damage(path: str) -> str | None:
 
 
 def damages(paths: Sequence[str]) -> list[str | None]:
-    """What is wrong with each image file, or None: missing, unreadable, empty, no JPEG or PNG, or without its end."""
+    """What is wrong with each image file, None if nothing: missing, unreadable, empty, not JPEG or PNG, truncated."""
     chunks = [paths[begin : begin + _CHUNK] for begin in range(0, len(paths), _CHUNK)]
     with ThreadPoolExecutor(_READERS) as pool:
         return [damage for part in pool.map(lambda chunk: [_damage(path) for path in chunk], chunks) for damage in part]

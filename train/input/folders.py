@@ -1,14 +1,15 @@
-"""Images in files, one folder a class."""
+"""Datasets of image files with one folder per class."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from train.config.schema import Config, ConfigError
+from train.config.checks import ConfigError
+from train.config.schema import Config
 from train.input import decode, files, reader
 
 _SUFFIXES = (".jpg", ".jpeg", ".png")
@@ -16,19 +17,20 @@ _SUFFIXES = (".jpg", ".jpeg", ".png")
 
 @dataclass(frozen=True)
 class Images:
-    """Image files below a folder, damaged ones too, in the order of their names."""
+    """Image files below a folder, including damaged ones, in the order of their names."""
 
     folder: Path
     names: list[str]  # relative to the folder
     labels: np.ndarray  # (files,), from 0
+    notes: tuple[str, ...] = ()  # what else is in the folder, or missing
 
     def __getitem__(self, chosen: np.ndarray) -> Images:
-        """Some of them, in the order of their indices."""
+        """The images at these indices, in the order of the indices, without the notes."""
         return Images(self.folder, [self.names[index] for index in chosen], self.labels[chosen])
 
 
 def class_names(folder: Path, is_class: Callable[[str], bool] = lambda name: True) -> list[str]:
-    """The folders in `folder` that are not hidden, sorted: their place is their label."""
+    """The class folders in `folder`, without hidden ones, sorted: the index of a name is its label."""
     return sorted(
         entry.name
         for entry in folder.iterdir()
@@ -37,7 +39,7 @@ def class_names(folder: Path, is_class: Callable[[str], bool] = lambda name: Tru
 
 
 def check_classes(config: Config, folder: Path, names: Sequence[str]) -> None:
-    """Raise ConfigError where there are not as many classes as the configuration, and so the model, has."""
+    """Raise ConfigError if there are not as many classes as in the configuration, and so in the model."""
     if len(names) != config.dataset.classes:
         raise ConfigError(
             f"{folder}: found {len(names)} class folders ({reader.name_some(names)}); dataset.classes is "
@@ -45,10 +47,10 @@ def check_classes(config: Config, folder: Path, names: Sequence[str]) -> None:
         )
 
 
-def list_images(config: Config, folder: Path, classes: Sequence[str], notes: list[str]) -> Images:
-    """The image files in the class folders. What else lies there is noted; a class without an image is damage.
+def list_images(config: Config, folder: Path, classes: Sequence[str]) -> Images:
+    """The image files in the class folders, with a note on other files; a class without an image is damage.
 
-    Raises ConfigError where the configuration does not want to go on with that.
+    Raises ConfigError for damage if dataset.on_damaged=error.
     """
     names, labels, others, empty = [], [], [], []
     for label, name in enumerate(classes):
@@ -59,33 +61,34 @@ def list_images(config: Config, folder: Path, classes: Sequence[str], notes: lis
         labels += [label] * len(images)
         if not images:
             empty.append(name)
+    notes = []
     if empty:
-        reader.refuse_or_note(
-            config, notes, f"{folder}: {len(empty)} class folders without an image: {reader.name_some(empty)}"
-        )
+        without = f"{folder}: {len(empty)} class folders without an image: {reader.name_some(empty)}"
+        notes.append(reader.damage_note(config, without))
     if others:
-        notes.append(f"{folder}: {len(others)} entries that are no images, ignored: {reader.name_some(others)}")
-    return Images(folder, names, np.array(labels, np.int64))
+        notes.append(f"{folder}: {len(others)} entries that are not images, ignored: {reader.name_some(others)}")
+    return Images(folder, names, np.array(labels, np.int64), tuple(notes))
 
 
-def part(config: Config, images: Images, notes: list[str], *, training: bool) -> tuple[reader.Part, int]:
-    """The images that are not damaged, as training or as validation samples; and how many are damaged.
+def part(config: Config, images: Images, *, training: bool) -> reader.Part:
+    """The images that are not damaged, as training or as validation samples, with a note on those that are.
 
-    Raises ConfigError where there are some and the configuration wants an error.
+    Raises ConfigError for damage if dataset.on_damaged=error.
     """
-    import tensorflow as tf
-
     found = files.damages([f"{images.folder}/{name}" for name in images.names])
     damaged = [f"{name} ({damage})" for name, damage in zip(images.names, found, strict=True) if damage]
+    notes = []
     if damaged:
         which = "training" if training else "validation"
-        reader.refuse_or_note(
-            config,
-            notes,
-            f"{images.folder}: {len(damaged)} of {len(found)} {which} images damaged and left out: "
-            + reader.name_some(damaged),
-        )
+        left_out = f"{images.folder}: {len(damaged)} of {len(found)} {which} images damaged and left out: "
+        notes.append(reader.damage_note(config, left_out + reader.name_some(damaged)))
     whole = images[np.flatnonzero([damage is None for damage in found])]
+    return replace(_undamaged(config, whole, training), notes=notes, damaged=len(damaged))
+
+
+def _undamaged(config: Config, whole: Images, training: bool) -> reader.Part:
+    import tensorflow as tf
+
     make = decode.decoder(config, training=training)
     with tf.device("CPU"):
         paths = tf.constant([f"{whole.folder}/{name}" for name in whole.names], tf.string)
@@ -97,13 +100,5 @@ def part(config: Config, images: Images, notes: list[str], *, training: bool) ->
     def load(position: tf.Tensor, numbers: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         return make(encoded(position), numbers), labels[position]
 
-    return (
-        reader.Part(
-            len(whole.names),
-            load,
-            whole.names.__getitem__,
-            reader.fingerprint(whole.names or [""], whole.labels),
-            encoded,
-        ),
-        len(damaged),
-    )
+    digest = reader.fingerprint(whole.names or [""], whole.labels)
+    return reader.Part(len(whole.names), load, whole.names.__getitem__, digest, encoded)

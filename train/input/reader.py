@@ -1,4 +1,4 @@
-"""What one rank reads of a dataset: its share of each epoch, as batches ready for the model."""
+"""What one rank reads of a dataset: its share of each epoch, as batches for the model."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from train.config.schema import Config, ConfigError
+from train.config.checks import ConfigError
+from train.config.schema import Config
 from train.input import augment, sharding
 from train.rank import placement
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
-_NAMED = 10  # of the damaged ones, in a note
-_SUBSET_SEED = 0  # fixed: every run takes the same samples
+_NAMED = 10  # at most, in a note
+_SUBSET_SEED = 0  # fixed: every run uses the same samples
 
 Function = Callable[..., tuple["tf.Tensor", ...]]
 
@@ -30,14 +31,16 @@ class Part:
     # (position, draws (len(DRAWS),)) -> (image (height, width, channels), 0 to 255; label, from 0), in a tf.data map
     load: Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]]
     name: Callable[[int], str]  # of the sample at a position, for people
-    fingerprint: str  # the same where two ranks found the same samples
-    # position -> the encoded image, in a tf.data map; None: the samples lie in memory as pixels
+    fingerprint: str  # equal if two ranks found the same samples
+    # position -> the encoded image, in a tf.data map; None: the samples are in memory as pixels
     encoded: Callable[[tf.Tensor], tf.Tensor] | None = None
+    notes: Sequence[str] = ()  # what was left out, and why
+    damaged: int = 0  # samples that should be there and cannot be read
 
 
 @dataclass(frozen=True)
 class Fact:
-    """Something countable that was found, and what the dataset's authors publish; None: they say nothing."""
+    """A count that was found, and the one that the dataset's authors publish, if any."""
 
     name: str
     found: int
@@ -46,18 +49,22 @@ class Fact:
 
 @dataclass(frozen=True)
 class Parts:
-    """A dataset as it was found in its folder."""
+    """A dataset as it was found."""
 
     training: Part
     validation: Part
     facts: list[Fact] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)  # what was left out, and why
-    damaged: int = 0  # samples that should be there and cannot be read
-    class_names: Sequence[str] = ()  # by label; empty where a class has no other name than its number
+    general_notes: Sequence[str] = ()  # on the dataset as a whole
+    class_names: Sequence[str] = ()  # by label; empty if classes have no names but their numbers
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the results must know: what was left out, or damaged."""
+        return [*self.general_notes, *self.training.notes, *self.validation.notes]
 
 
 def failure(part: Part, position: int, numbers: np.ndarray) -> str | None:
-    """Why the sample cannot be decoded, in TensorFlow's words; None where it can."""
+    """Why the sample cannot be decoded, as TensorFlow says it; None if it can."""
     import tensorflow as tf
 
     try:
@@ -65,7 +72,7 @@ def failure(part: Part, position: int, numbers: np.ndarray) -> str | None:
         return None
     except tf.errors.OpError as error:
         return str(error.message).splitlines()[0].split("}} ")[-1].split(" [Op:")[0]
-    except UnicodeDecodeError:  # TensorFlow's message quotes the content, which is no text
+    except UnicodeDecodeError:  # TensorFlow's message quotes the content, which is not text
         return "not the expected content"
 
 
@@ -77,7 +84,7 @@ def name_some(names: Iterable[str]) -> str:
 
 
 def fingerprint(*values: object) -> str:
-    """A digest of arrays and texts."""
+    """A SHA-256 over arrays and texts."""
     digest = hashlib.sha256()
     for value in values:
         content = np.asarray(value)
@@ -86,7 +93,7 @@ def fingerprint(*values: object) -> str:
 
 
 def in_memory(images: np.ndarray, labels: np.ndarray, names: Sequence[str]) -> Part:
-    """Samples that fit into memory: images (samples, height, width, channels), 0 to 255, labels (samples,)."""
+    """A part that is held in memory: images (samples, height, width, channels), 0 to 255, and labels (samples,)."""
     import tensorflow as tf
 
     with tf.device("CPU"):
@@ -96,14 +103,13 @@ def in_memory(images: np.ndarray, labels: np.ndarray, names: Sequence[str]) -> P
     )
 
 
-def subset(part: Part, samples: int | None, notes: list[str], which: str) -> Part:
-    """At most `samples` of a part, chosen by a fixed seed, in their order; the part itself where it has no more."""
+def subset(part: Part, samples: int | None, which: str) -> Part:
+    """At most `samples` of a part, chosen with a fixed seed, in their order; the part itself if it has no more."""
     import tensorflow as tf
 
     if samples is None or samples >= part.samples:
         return part
     chosen = np.sort(np.random.default_rng(_SUBSET_SEED).permutation(part.samples)[:samples])
-    notes.append(f"{samples} of {part.samples} {which} samples, as dataset.{which}_samples says")
     with tf.device("CPU"):
         places = tf.constant(chosen, tf.int64)
 
@@ -111,49 +117,53 @@ def subset(part: Part, samples: int | None, notes: list[str], which: str) -> Par
         assert part.encoded is not None
         return part.encoded(places[position])
 
-    return Part(
-        samples,
-        lambda position, numbers: part.load(places[position], numbers),
-        lambda position: part.name(int(chosen[position])),
-        fingerprint(part.fingerprint, chosen),
-        read if part.encoded else None,
+    return replace(
+        part,
+        samples=samples,
+        load=lambda position, numbers: part.load(places[position], numbers),
+        name=lambda position: part.name(int(chosen[position])),
+        fingerprint=fingerprint(part.fingerprint, chosen),
+        encoded=read if part.encoded else None,
+        notes=[*part.notes, f"{samples} of {part.samples} {which} samples, as dataset.{which}_samples says"],
     )
 
 
-def refuse_or_note(config: Config, notes: list[str], damage: str) -> None:
-    """Keep what is damaged for the record. Raises ConfigError where the configuration does not want to go on."""
+def damage_note(config: Config, damage: str) -> str:
+    """The note on damage for the record. Raises ConfigError if dataset.on_damaged=error."""
     if config.dataset.on_damaged == "error":
-        raise ConfigError(f"{damage}. Mend it, or leave it out with dataset.on_damaged=skip")
-    notes.append(damage)
+        raise ConfigError(f"{damage}. Fix it, or leave it out with dataset.on_damaged=skip")
+    return damage
+
+
+def _steps_per_epoch(config: Config, parts: Parts) -> int:
+    """How many global batches the training part fills. Raises ConfigError if none."""
+    global_batch, samples = config.global_batch or 0, parts.training.samples
+    if global_batch > samples:
+        raise ConfigError(
+            f"global_batch={global_batch}: {config.dataset.name} has {samples} training samples"
+            + (f" in {config.dataset.data_dir}" if config.dataset.files else "")
+            + "; ".join(["; allowed is up to that", *parts.notes])
+        )
+    return samples // global_batch
 
 
 class Reader:
-    """One rank's samples; order and augmentation depend on the seed and the epoch alone."""
+    """One rank's samples; order and augmentation depend only on the seed and the epoch."""
 
     def __init__(self, config: Config, rank: int, parts: Parts) -> None:
-        """Share the samples out. Raises ConfigError where the ranks cannot make one step."""
-        notes = list(parts.notes)
+        """Limit the parts to the configured numbers of samples. Raises ConfigError if they are too few for a step."""
         parts = replace(
             parts,
-            training=subset(parts.training, config.dataset.training_samples, notes, "training"),
-            validation=subset(parts.validation, config.dataset.validation_samples, notes, "validation"),
-            notes=notes,
+            training=subset(parts.training, config.dataset.training_samples, "training"),
+            validation=subset(parts.validation, config.dataset.validation_samples, "validation"),
         )
         self._config, self._rank, self._ranks, self.parts = config, rank, config.ranks, parts
         self.batch_per_rank = config.batch_per_rank or 0
-        global_batch = config.global_batch or 0
-        samples = parts.training.samples
-        if global_batch > samples:
-            raise ConfigError(
-                f"global_batch={global_batch}: {config.dataset.name} has {samples} training samples"
-                + (f" in {config.dataset.data_dir}" if config.dataset.files else "")
-                + "; ".join(["; allowed is up to that", *parts.notes])
-            )
-        self.steps_per_epoch = samples // global_batch
-        self.dropped_samples = samples - self.steps_per_epoch * global_batch
+        self.steps_per_epoch = _steps_per_epoch(config, parts)
+        self.dropped_samples = parts.training.samples - self.steps_per_epoch * (config.global_batch or 0)
         self.fingerprint = fingerprint(parts.training.fingerprint, parts.validation.fingerprint)
         self.class_names = parts.class_names
-        self.notes = list(parts.notes)
+        self.notes = parts.notes
         self._unreadable: dict[str, set[int]] = {"training": set(), "validation": set()}
         self._traced = {
             "training": self._functions(parts.training, augmented=True),
@@ -161,25 +171,24 @@ class Reader:
         }
 
     def share_out(self, rank: int, ranks: int) -> None:
-        """From now on read what rank `rank` of `ranks` reads: the batch of a rank stays as it is."""
+        """From now on read the share of rank `rank` of `ranks`; the batch per rank stays the same."""
         self._rank, self._ranks = rank, ranks
 
     def steps_left(self, used: int) -> int:
-        """How many steps the epoch still has after its first `used` samples."""
+        """How many steps of the epoch are left after its first `used` samples."""
         return (self.parts.training.samples - used) // (self.batch_per_rank * self._ranks)
 
     def training(self, epoch: int, used: int = 0) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
-        """The batches of this rank in this epoch, augmented, after the first `used` samples of all ranks together."""
-        config, samples, ranks = self._config, self.parts.training.samples, self._ranks
-        chosen = sharding.training_indices(
-            samples, self.batch_per_rank * ranks, ranks, self._rank, config.seed, epoch, used
-        )
-        drawn = augment.draws(samples, config.seed, epoch)[chosen]
+        """This rank's augmented batches of an epoch, after the first `used` samples of all ranks together."""
+        seed, samples = self._config.seed, self.parts.training.samples
+        left = sharding.epoch_order(samples, seed, epoch)[used:]
+        chosen = sharding.training_indices(left, self.batch_per_rank, self._ranks, self._rank)
+        drawn = augment.draws(samples, seed, epoch)[chosen]
         for images, labels, _ in self._batches("training", chosen, drawn, np.ones(len(chosen), np.float32)):
             yield images, labels
 
     def validation(self) -> Iterator[tuple[tf.Tensor, tf.Tensor, tf.Tensor]]:
-        """The batches of this rank over the validation part, each with the weight of its samples."""
+        """This rank's batches of the validation part, with a weight per sample."""
         samples = self.parts.validation.samples
         if not samples:
             return
@@ -190,13 +199,13 @@ class Reader:
     def _batches(
         self, which: str, chosen: np.ndarray, drawn: np.ndarray, weights: np.ndarray
     ) -> Iterator[tuple[tf.Tensor, tf.Tensor, tf.Tensor]]:
-        """Batch after batch; at one that cannot be decoded, find out why, and go on from there."""
+        """Batches; where one cannot be decoded, its unreadable samples are replaced, and reading resumes there."""
         import tensorflow as tf
 
         part = self.parts.training if which == "training" else self.parts.validation
         batch = self.batch_per_rank
         chosen, drawn, weights = chosen.copy(), drawn.copy(), weights.copy()
-        self._stand_in(which, chosen, drawn, weights)  # what an earlier epoch could not decode
+        self._replace_unreadable(which, chosen, drawn, weights)  # known from an earlier epoch
         begin, end = 0, len(chosen)
         while begin < end:
             try:
@@ -207,24 +216,23 @@ class Reader:
                 here = slice(begin, begin + batch)
                 if not self._find_unreadable(which, part, chosen[here], drawn[here]):
                     raise
-                self._stand_in(which, chosen, drawn, weights)
+                self._replace_unreadable(which, chosen, drawn, weights)
 
     def _find_unreadable(self, which: str, part: Part, chosen: np.ndarray, drawn: np.ndarray) -> list[int]:
+        """The positions of a batch that cannot be decoded, which are noted."""
         found = []
+        weight = "" if which == "training" else ", with weight 0"
         for position, numbers in zip(chosen.tolist(), drawn, strict=True):
             if position not in found and (why := failure(part, position, numbers)):
                 found.append(position)
-                stood_in = "stood in for it" + ("" if which == "training" else ", with weight 0")
-                refuse_or_note(
-                    self._config,
-                    self.notes,
-                    f"{part.name(position)} cannot be decoded ({why}): in {which} another of its batch {stood_in}",
-                )
+                replaced = f"in {which} another sample of its batch replaced it{weight}"
+                note = f"{part.name(position)} cannot be decoded ({why}): {replaced}"
+                self.notes.append(damage_note(self._config, note))
         self._unreadable[which].update(found)
         return found
 
-    def _stand_in(self, which: str, chosen: np.ndarray, drawn: np.ndarray, weights: np.ndarray) -> None:
-        """Put a readable sample of the same batch where one is known to be unreadable; in validation it counts 0."""
+    def _replace_unreadable(self, which: str, chosen: np.ndarray, drawn: np.ndarray, weights: np.ndarray) -> None:
+        """Replace unreadable samples, in place, by readable ones of their batch; validation weighs them 0."""
         bad = np.isin(chosen, list(self._unreadable[which]))
         for place in np.flatnonzero(bad):
             batch = np.arange(len(chosen)).reshape(-1, self.batch_per_rank)[place // self.batch_per_rank]
@@ -239,7 +247,7 @@ class Reader:
                 weights[place] = 0.0
 
     def _functions(self, part: Part, *, augmented: bool) -> tuple[Function, Function]:
-        """What is done to a sample, and to a batch. Traced once: anew for each epoch that takes 0.3 s of a core."""
+        """The functions applied to a sample and to a batch; traced once, which takes 0.3 s of a core."""
         import tensorflow as tf
 
         size, channels = self._config.model.image_size, self._config.dataset.channels
@@ -267,7 +275,7 @@ class Reader:
         load, finish = self._traced[which]
         threads = len(placement.usable_cores())
         options = tf.data.Options()
-        # TensorFlow's own pool has one thread (it would disturb the training step), which would decode one by one.
+        # TensorFlow's own pool has one thread, so that it does not disturb the training step; that decodes one by one.
         options.threading.private_threadpool_size = threads
         return (
             tf.data.Dataset.from_tensor_slices((chosen, drawn, weights))

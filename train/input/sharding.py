@@ -1,23 +1,27 @@
-"""Which samples a rank reads: pure functions of the counts, the seed and the epoch."""
+"""Which samples a rank reads: pure functions of counts, seed and epoch."""
 
 import numpy as np
 
 
-def training_indices(
-    samples: int, global_batch: int, ranks: int, rank: int, seed: int, epoch: int, used: int = 0
-) -> np.ndarray:
-    """The samples of one rank in one epoch, in order: shape (steps * global_batch // ranks,).
+def epoch_order(samples: int, seed: int, epoch: int) -> np.ndarray:
+    """The order of all samples in one epoch, whatever the number of ranks: a permutation of shape (samples,)."""
+    return np.random.default_rng([seed, epoch]).permutation(samples)
 
-    No two ranks share a sample, every rank makes the same number of steps, and the samples that would not fill a
-    global batch are left out (others in each epoch). The order depends on the seed and the epoch alone: after its first
-    `used` samples any number of ranks can go on with the rest.
+
+def training_indices(order: np.ndarray, batch_per_rank: int, ranks: int, rank: int) -> np.ndarray:
+    """The samples of one rank, in order: shape (steps * batch_per_rank,).
+
+    No two ranks share a sample, every rank makes the same number of steps, and the samples at the end that do not fill
+    a global batch are left out (others in each epoch).
+
+    order: the samples of `epoch_order` that are not used yet.
     """
-    left = np.random.default_rng([seed, epoch]).permutation(samples)[used:]
-    return left[: len(left) // global_batch * global_batch][rank::ranks]
+    global_batch = batch_per_rank * ranks
+    return order[: len(order) // global_batch * global_batch][rank::ranks]
 
 
 def validation_indices(samples: int, batch_per_rank: int, ranks: int, rank: int) -> tuple[np.ndarray, np.ndarray]:
-    """The samples of one rank, and a weight each: 1, or 0 for the padding that gives all ranks whole batches.
+    """The samples of one rank, and a weight for each: 1, or 0 for padding to complete batches on all ranks.
 
     Both of shape (steps * batch_per_rank,). Over all ranks each sample has the weight 1 exactly once.
     """

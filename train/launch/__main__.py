@@ -1,4 +1,4 @@
-"""Run an experiment: expand it into points, launch each, go on after a failed one, resume what was interrupted.
+"""Run an experiment: expand it into points, launch each, continue after a failed one, resume what was interrupted.
 
 python -m train.launch experiment=weak_scaling nodes=2 model=resnet50,vgg16
 """
@@ -10,89 +10,36 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-import psutil
-from omegaconf import DictConfig
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
 from train import tracking
-from train.config.schema import Config, ConfigError
-from train.launch.emulate import cgroups, networks
-from train.launch.plan import hosts, input_check, preflight
-from train.launch.plan.job import make_job
-from train.launch.plan.points import Point, expand
-from train.launch.slurm import batch, submission
+from train.config.checks import ConfigError
+from train.launch.batch import submission
+from train.launch.batch.launcher import BatchLauncher
+from train.launch.launchers import LAUNCHERS
+from train.launch.launchers.emulated import quota_means
+from train.launch.plan import input_check, preflight
+from train.launch.plan.display import show_lines, show_points
+from train.launch.plan.expand import Expansion, expand
+from train.launch.plan.job import Setting, make_job
+from train.launch.plan.machine import Machine
+from train.launch.plan.options import Options
+from train.launch.plan.runs import Run, remaining, runs_of
 from train.launch.start import images
-from train.launch.start import mpirun as mpi
-from train.launch.start.commands import command
-from train.launch.supervise.execute import Interrupted, interrupts_raise
-from train.launch.supervise.runs import Run, Where, records_of, run_all
+from train.launch.supervise.runs import records_of, run_all
+from train.launch.supervise.signals import Interrupted, interrupts_raised
 from train.rank import environment, placement
-from train.record import paths
 
-
-def show_plan(points: Sequence[Point], console: Console) -> None:
-    """What will be run, as a table."""
-    table = Table(box=None, header_style="bold")
-    table.add_column("point", no_wrap=True)
-    for head in ("ranks", "cores a node", "threads a rank", "batch a rank", "global batch", "steps"):
-        table.add_column(head, justify="right")
-    for point in points:
-        config = point.config
-        steps = f"{config.measure.epochs} epochs" if config.measure.epochs else str(config.measure.timed_steps)
-        batches = (str(config.batch_per_rank), str(config.global_batch))
-        if config.allreduce_sweep:
-            steps, batches = f"{len(config.allreduce_sweep.sizes_bytes)} sizes", ("", "")
-        numbers = (config.ranks, config.system.cpus_per_node or config.system.cores_per_node, config.threads_per_rank)
-        table.add_row(point.name, *map(str, numbers), *batches, steps)
-    console.print(table)
-    launches = sum(point.config.measure.repeats for point in points)
-    console.print(f"{len(points)} points, {launches} launches: every repeat is a launch of its own")
-
-
-def mirror(planned: Sequence[Run], console: Console) -> None:
-    """Mirror the records to tracking, after all measuring."""
-    settings = planned[0].point.config.tracking
-    for problem in tracking.mirror(records_of(planned), settings):
-        console.print(f"[yellow]warning:[/yellow] {escape(problem)}", highlight=False)
-    if settings.sync:
-        try:
-            tracking.sync(Path(planned[0].point.config.results))
-        except tracking.SyncError as error:
-            console.print(f"[yellow]warning:[/yellow] {escape(str(error))}", highlight=False)
-
-
-def _check_gpus(points: Sequence[Point], found: Sequence[hosts.Host]) -> None:
-    """Raise ConfigError where a point wants more GPUs than there are."""
-    for point in points:
-        config = point.config
-        if config.launcher.name == "local":
-            preflight.check_gpus(config, point.name, config.ranks, len(environment.gpus()), "nvidia-smi shows")
-        elif config.launcher.name == "slurm":
-            there = config.system.gpus_per_node
-            preflight.check_gpus(config, point.name, config.ranks_per_node, there, "system.gpus_per_node says")
-        for host in found:
-            preflight.check_gpus(config, point.name, config.ranks_per_node, len(host.gpus), f"{host.name} shows")
-
-
-def _free_bytes(found: Sequence[hosts.Host]) -> int:
-    return min((host.free_bytes for host in found), default=psutil.virtual_memory().available)
+WARNING, LEFT_OUT, ERROR = "[yellow]warning:[/yellow]", "[yellow]left out:[/yellow]", "[red]error:[/red]"
 
 
 def main() -> int:
-    """Expand, check, run or submit, mirror. The exit status is 0 only where every run of the experiment is complete."""
-    parser = argparse.ArgumentParser(prog="python -m train.launch", description=__doc__.splitlines()[0])
-    parser.add_argument("--dry-run", action="store_true", help="print the plan and the commands, start nothing")
-    parser.add_argument("--force", action="store_true", help="measure again what is measured: adds, replaces nothing")
-    parser.add_argument("--only", metavar="POINT", help="this point alone, by its name")
-    parser.add_argument("overrides", nargs="*", help="experiment=weak_scaling nodes=2 model=vgg16,resnet50 ...")
-    arguments = parser.parse_intermixed_args()
-    console = Console(soft_wrap=True)
+    """Run the launcher; the exit status is 0 only where every run of the experiment is complete, or submitted."""
     try:
-        return _main(arguments, console)
+        return launch(read_options(), Console(soft_wrap=True))
     except ConfigError as error:
         print(f"error: {error}", file=sys.stderr)
     except OSError as error:
@@ -100,92 +47,125 @@ def main() -> int:
     return 2
 
 
-def _main(arguments: argparse.Namespace, console: Console) -> int:
-    available = placement.usable_cores()
-    left_out: list[str] = []
-    found: list[hosts.Host] = []
+def read_options() -> Options:
+    """The options of the command line."""
+    parser = argparse.ArgumentParser(prog="python -m train.launch", description=__doc__.splitlines()[0])
+    parser.add_argument("--dry-run", action="store_true", help="print the plan and the commands, start nothing")
+    parser.add_argument("--force", action="store_true", help="measure again what is measured: adds, replaces nothing")
+    parser.add_argument("--only", metavar="POINT", help="this point alone, by its name")
+    parser.add_argument("overrides", nargs="*", help="experiment=weak_scaling nodes=2 model=vgg16,resnet50 ...")
+    given = parser.parse_intermixed_args()
+    return Options(tuple(given.overrides), given.dry_run, given.force, given.only)
 
-    def asked(config: Config | DictConfig) -> list[hosts.Host]:
-        if config.launcher.hosts and not found:
-            found.extend(hosts.ask(config.launcher.hosts, Path(config.results), preflight.sif(config)))
-        return found
 
-    def host_cores(experiment: DictConfig) -> int:
-        if experiment.launcher.name == "slurm":
-            return batch.cores_of_a_node(experiment.system)
-        return min((host.cores for host in asked(experiment)), default=1)
-
-    means = cgroups.find()
-    no_quotas = means if isinstance(means, str) else None
-    points = expand(arguments.overrides, len(available), left_out, no_quotas, host_cores)
-    points = [point for point in points if arguments.only in (None, point.name)]
-    if not points:
-        raise ConfigError(f"--only {arguments.only}: no such point")
-    first = points[0].config
-    _check_gpus(points, asked(first))
-    preflight.check_networks(points, networks.missing())
-    if not arguments.dry_run:
-        for point in points:
-            images.digest(point.config.container)
-            mpi.implementation(point.config)
-    show_plan(points, console)
-    warnings = preflight.warnings(points, environment.variables(), no_quotas)
-    for warning in [*warnings, *([differ] if (differ := hosts.unequal(found)) else [])]:
-        console.print(f"[yellow]warning:[/yellow] {escape(warning)}", highlight=False)
-    for reason in left_out:
-        console.print(f"[yellow]left out:[/yellow] {escape(reason)}", highlight=False)
-    if told := preflight.emulation(first):
-        console.print(told, highlight=False)
-    too_large: dict[str, str] = {}
-    if first.launcher.name != "slurm":  # what its nodes have free, Slurm knows
-        free_bytes = _free_bytes(found)
-        too_large = {p.name: why for p in points if (why := preflight.memory_shortage(p.config, free_bytes))}
-    for name, why in too_large.items():
-        console.print(f"[red]error:[/red] {name} is left out: {escape(why)}", highlight=False)
-    points = [point for point in points if point.name not in too_large]
-    # Repeats are the outer loop: arms and points interleave, so that a slow drift of the machine falls on all alike.
-    most = max((point.config.measure.repeats for point in points), default=0)
-    planned = [Run(p, repeat) for repeat in range(most) for p in points if repeat < p.config.measure.repeats]
-    run_on: Sequence[str] = first.launcher.hosts
-    if not arguments.dry_run and not (first.launcher.name == "slurm" and batch.inside(os.environ)):
-        remaining = {
-            run.home: run.point for run in planned if arguments.force or not paths.completed(run.home, run.repeat)
-        }
-        for line in input_check.look(list(remaining.values())):
-            console.print(line, highlight=False, markup=False)
-    if first.launcher.name == "slurm":
-        planned = submission.in_order(planned, first.launcher.order)
-        if not batch.inside(os.environ):
-            return submission.submit(
-                planned, arguments.overrides, arguments.force, arguments.only, arguments.dry_run, console
-            )
-        run_on = batch.allocated_hosts()
-    if arguments.dry_run:
-        for point in points:
-            home, mpirun = Run(point, 0).home, mpi.implementation(point.config)
-            print(shlex.join(command(make_job(point, home / "r0", mpirun=mpirun, hosts=run_on))))
+def launch(options: Options, console: Console) -> int:
+    """Expand, check, show, then submit or run; returns the exit status."""
+    machine = this_machine()
+    plan = chosen_points(expand(options.overrides, machine, LAUNCHERS), options.only)
+    check(plan, options)
+    show(plan, machine, console)
+    fitting = without_too_large(plan, console)
+    runs = runs_of(fitting.points, plan.launcher)
+    batch = plan.launcher if isinstance(plan.launcher, BatchLauncher) else None
+    in_allocation = batch is not None and batch.inside(os.environ)
+    if not (options.dry_run or in_allocation):
+        check_input(runs, plan, options, console)
+    if batch and not in_allocation:
+        submission.submit(runs, batch, options, console)
         return 0
+    if options.dry_run:
+        print_commands(fitting)
+        return 0
+    status = measure(runs, plan, options, console) if runs else 0
+    return status or (0 if fitting is plan else 1)
+
+
+def this_machine() -> Machine:
+    """This machine, with its usable cores, and whether quotas are available."""
+    means = quota_means()
+    return Machine(len(placement.usable_cores()), means if isinstance(means, str) else None)
+
+
+def chosen_points(plan: Expansion, only: str | None) -> Expansion:
+    """The plan with the points that the user wants. Raises ConfigError where there is none."""
+    points = tuple(point for point in plan.points if only in (None, point.name))
+    if not points:
+        names = ", ".join(point.name for point in plan.points)
+        raise ConfigError(f"--only {only}: no such point; allowed are {names}")
+    return replace(plan, points=points)
+
+
+def check(plan: Expansion, options: Options) -> None:
+    """Raise ConfigError where a point needs a GPU, a host, an image or a program that is missing."""
+    preflight.check(plan.points, plan.launcher)
+    for point in plan.points if not options.dry_run else ():
+        images.digest(point.config.container)
+        plan.launcher.mpirun(point.config)
+
+
+def show(plan: Expansion, machine: Machine, console: Console) -> None:
+    """Show the points, and what the user should know before they are measured."""
+    launcher, config = plan.launcher, plan.points[0].config
+    show_points(plan.points, console)
+    crowded = preflight.crowded(plan.points, machine) if not launcher.hosts_apart else []
+    tuned = preflight.tuned(environment.variables())
+    show_lines(WARNING, [*crowded, *tuned, *launcher.warnings(config)], console)
+    show_lines(LEFT_OUT, plan.left_out, console)
+    show_lines("", launcher.notes(config), console)
+
+
+def without_too_large(plan: Expansion, console: Console) -> Expansion:
+    """The plan without the points that do not fit into memory; the same plan where all fit."""
+    large = preflight.too_large(plan.points, plan.launcher)
+    show_lines(ERROR, [f"{name} is left out: {why}" for name, why in large.items()], console)
+    if not large:
+        return plan
+    return replace(plan, points=tuple(point for point in plan.points if point.name not in large))
+
+
+def check_input(runs: Sequence[Run], plan: Expansion, options: Options, console: Console) -> None:
+    """Show what the runs that are still to be made will read. Raises ConfigError where they would fail."""
+    to_do, _ = remaining(runs, options.force)
+    points = {run.home: run.point for run in to_do}
+    show_lines("", input_check.check(list(points.values()), plan.launcher.hosts_apart), console)
+
+
+def print_commands(plan: Expansion) -> None:
+    """Print the command of each point."""
+    for point in plan.points:
+        setting = Setting(plan.launcher.hosts(point.config), plan.launcher.mpirun(point.config))
+        job = make_job(point, Run(point, 0).home / "r0", setting)
+        print(shlex.join(plan.launcher.command(job)))
+
+
+def measure(runs: Sequence[Run], plan: Expansion, options: Options, console: Console) -> int:
+    """Make the runs and mirror their records; returns the exit status."""
     interruption = None
     failed: list[str] = []
-    with interrupts_raise():
+    with interrupts_raised():
         try:
-            failed = run_all(
-                planned,
-                Where(tuple(run_on), means if isinstance(means, cgroups.Means) else None),
-                arguments.force,
-                console,
-            )
+            failed = run_all(runs, plan.launcher, options.force, console)
         except Interrupted as caught:
             interruption = caught
-            console.print(f"interrupted by {caught}: what was measured is kept, the same command goes on from here")
-    if planned:
-        mirror(planned, console)
+            console.print(f"interrupted by {caught}: what was measured is kept, the same command resumes from here")
+    mirror(runs, console)
     if interruption:
         return 128 + interruption.signal
     if failed:
-        console.print(f"[red]{len(failed)} of {len(planned)} runs failed:[/red] {', '.join(failed)}", highlight=False)
+        show_lines(f"[red]{len(failed)} of {len(runs)} runs failed:[/red]", [", ".join(failed)], console)
         console.print("The same command runs only these again.")
-    return 1 if failed or too_large else 0
+    return 1 if failed else 0
+
+
+def mirror(runs: Sequence[Run], console: Console) -> None:
+    """Mirror the records to tracking, after all measuring."""
+    config = runs[0].point.config
+    show_lines(WARNING, tracking.mirror(records_of(runs), config.tracking), console)
+    if config.tracking.sync:
+        try:
+            tracking.sync(Path(config.results))
+        except tracking.SyncError as error:
+            show_lines(WARNING, [str(error)], console)
 
 
 if __name__ == "__main__":

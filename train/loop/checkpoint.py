@@ -1,7 +1,7 @@
-"""Checkpoints: after an epoch, all that training needs to go on from there.
+"""Checkpoints: after an epoch, all that training needs to resume from there.
 
-They stand beside the run's folder (`folders.checkpoints`), because the next launch of the same run has a new one, and
-the launcher removes them when the run is complete. Rank 0 writes and reads them; the others get all by broadcast.
+They are kept beside the run folder (`train.record.paths.checkpoints`), because the next launch of the same run has its
+own; the launcher removes them when the run is complete. Rank 0 writes and reads them; the others get all by broadcast.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 import tensorflow as tf
 
-from train.loop.measure import Progress
+from train.loop.epochs import Progress
 
 _KEPT = 2
 _HEAD = "head"
@@ -43,10 +43,10 @@ _decoder = msgspec.json.Decoder(_Head)
 
 
 def save(folder: Path, progress: Progress, variables: Sequence[tf.Variable], fingerprint: str) -> None:
-    """Write the checkpoint of the last epoch that is done, whole or not at all; of those before, keep the newest.
+    """Write the checkpoint of the last epoch that is done, whole or not at all, and remove all but the newest two.
 
     Args:
-        folder: of this run's checkpoints; made where it is missing.
+        folder: of this run's checkpoints; created where it is missing.
         progress: at the end of an epoch.
         variables: of model and optimizer, in an order that is the same in every launch.
         fingerprint: of the samples (`Data.fingerprint`).
@@ -70,10 +70,9 @@ def save(folder: Path, progress: Progress, variables: Sequence[tf.Variable], fin
 
 
 def restore(folder: Path, variables: Sequence[tf.Variable], fingerprint: str) -> tuple[Progress, list[str]]:
-    """Set `variables` to the newest checkpoint that is whole: gives the progress, and what a reader must know.
+    """The progress of the newest valid checkpoint, to which `variables` are set, and notes for the record.
 
-    From the beginning, with `variables` as they are, where there is none.
-    Raises OSError where the folder cannot be read.
+    Without a checkpoint no progress, and `variables` stay as they are. Raises OSError where the folder cannot be read.
     """
     notes = []
     for path in _newest_first(folder):
@@ -92,8 +91,8 @@ def restore(folder: Path, variables: Sequence[tf.Variable], fingerprint: str) ->
         for variable, value in zip(variables, values, strict=True):
             variable.assign(value)
         notes.append(
-            f"an earlier launch was interrupted: this one went on after its epoch {len(head.progress.epochs)}; "
-            "the phases, the times of steps and of the job are this launch's alone"
+            f"an earlier launch was interrupted: this one resumed after its epoch {len(head.progress.epochs)}; "
+            "phases, step times and job time are of this launch only"
         )
         return head.progress, notes
     return Progress(), notes
@@ -104,7 +103,7 @@ def _newest_first(folder: Path) -> list[Path]:
 
 
 def _read(path: Path, count: int) -> tuple[_Head, list[np.ndarray]]:
-    """Everything in a checkpoint. Raises one of _UNREADABLE where it is not whole: the archive has checksums."""
+    """Everything in a checkpoint. Raises one of _UNREADABLE where it is damaged: the archive has checksums."""
     with np.load(path, allow_pickle=False) as archive:
         head = _decoder.decode(archive[_HEAD].tobytes())
         return head, [archive[str(n)] for n in range(count)]

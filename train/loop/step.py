@@ -9,7 +9,7 @@ import tf_keras
 
 from train.config.schema import Optimizer as OptimizerSettings
 from train.config.schema import scaled_learning_rate
-from train.distribution.backends import Distribution
+from train.distribution.protocol import Distribution
 
 TrainStep = Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor, tf.Tensor]]
 EvaluationStep = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor, tf.Tensor]]
@@ -20,16 +20,16 @@ POLICIES = {"fp32": "float32", "bf16": "mixed_bfloat16", "fp16": "mixed_float16"
 class WarmUp(tf_keras.optimizers.schedules.LearningRateSchedule):
     """A learning rate that rises by the same amount at each of the first `steps` steps, and then stays.
 
-    It begins at rate / ranks, one rank's where it is scaled linearly: Goyal et al. 2017 (1706.02677), section 2.2.
-    Part of the compiled step: nothing is handed from the host.
+    It begins at rate / ranks, that of one rank with linear scaling: Goyal et al. 2017 (1706.02677), section 2.2.
+    It is part of the compiled step: nothing is transferred from the host.
     """
 
     def __init__(self, rate: float, ranks: int, steps: int) -> None:
-        """Keep the rate to reach, the ranks, and the number of steps to reach it in."""
+        """rate: to reach. ranks: of the job. steps: in which it is reached."""
         self.rate, self.ranks, self.steps = rate, ranks, steps
 
     def __call__(self, step: tf.Tensor) -> tf.Tensor:
-        """The learning rate of the step that follows `step` others."""
+        """The learning rate of the step after `step` steps."""
         progress = tf.minimum(tf.cast(step, tf.float32) / self.steps, 1.0)
         return self.rate / self.ranks * (1.0 + (self.ranks - 1) * progress)
 
@@ -37,10 +37,10 @@ class WarmUp(tf_keras.optimizers.schedules.LearningRateSchedule):
 def make_optimizer(
     settings: OptimizerSettings, ranks: int, precision: str, model: tf_keras.Model, steps_per_epoch: int | None
 ) -> tf_keras.optimizers.Optimizer:
-    """The optimizer with its state for `model`; fp16 gradients would underflow: there the loss is scaled dynamically.
+    """The optimizer with its state for `model`. With fp16 the loss is scaled dynamically: gradients would underflow.
 
-    Weight decay is apart from the gradient (Loshchilov and Hutter 2019, 1711.05101), and spares what has one
-    dimension: biases, and the scales and shifts of normalisation (He et al. 2018, 1812.01187, section 3.1).
+    Weight decay is decoupled from the gradient (Loshchilov and Hutter 2019, 1711.05101), and not applied to variables
+    of one dimension: biases, scales and shifts of normalisation (He et al. 2018, 1812.01187, section 3.1).
     """
     rate: float | WarmUp = scaled_learning_rate(settings.learning_rate, settings.learning_rate_scaling, ranks)
     if settings.warm_up_epochs and ranks > 1:
@@ -61,10 +61,10 @@ def make_optimizer(
 
 
 class StampedTape(tf.GradientTape):
-    """A tape that notes when this rank's own gradients are there, before they are exchanged with the others'.
+    """A tape that records when the local gradients are ready, before they are exchanged.
 
-    Only the step itself can tell: to the outside all ranks are as slow as the slowest. Where a GPU computes, the time
-    is that of the last kernel's launch, which says nothing.
+    Only the step itself can tell: from outside all ranks are as slow as the slowest. On a GPU the time is that of the
+    last kernel's launch, which means nothing.
     """
 
     computed_at: tf.Tensor  # seconds since the epoch, float64
@@ -72,7 +72,7 @@ class StampedTape(tf.GradientTape):
     def gradient(
         self, target: tf.Tensor, sources: Sequence[tf.Variable], output_gradients: tf.Tensor | None = None
     ) -> list[tf.Tensor]:
-        """The gradients of this rank. Horovod's tape is made a subclass of this one, and exchanges what it gives."""
+        """The local gradients. Horovod's tape is created as a subclass of this one, and exchanges what it returns."""
         gradients = super().gradient(target, sources, output_gradients)
         with tf.control_dependencies(gradients):
             self.computed_at = tf.timestamp()
@@ -85,17 +85,17 @@ def make_train_step(
     distribution: Distribution,
     label_smoothing: float = 0.0,
 ) -> TrainStep:
-    """A compiled step from images and labels to this rank's mean loss, its number of correct answers, and the time
-    when its own gradients were there, in seconds since the epoch: all scalars.
+    """A compiled step: images, labels -> local mean loss, number of correct answers, time when the local gradients
+    were ready in seconds since the epoch; all scalars.
 
-    Applies the gradients of the whole job to `model`. With label smoothing s the target is 1 - s for the label and
-    s / classes for every class (Szegedy et al. 2015, 1512.00567, section 7); the loss that is given is the one without,
-    so that runs with and without can be compared.
+    It applies the gradients of the whole job to `model`. With label smoothing s the target is 1 - s for the label plus
+    s / classes for every class (Szegedy et al. 2015, 1512.00567, section 7); the loss that is returned is the one
+    without smoothing, so that runs with and without can be compared.
     """
     cross_entropy = tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     scaled = isinstance(optimizer, tf_keras.mixed_precision.LossScaleOptimizer)
 
-    # AutoGraph has nothing to convert here, and spends 3 s of every first step on Horovod's and Keras' own code.
+    # AutoGraph has nothing to convert here, and would spend 3 s of every first step on the code of Horovod and Keras.
     @tf.function(autograph=False)
     def train_step(images: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         with StampedTape() as tape:
@@ -119,10 +119,10 @@ def make_train_step(
 
 
 def make_evaluation_step(model: tf_keras.Model) -> EvaluationStep:
-    """A compiled step from images, labels and weights to sums, the answers, and the probabilities of these, (batch,).
+    """A compiled step: images, labels, weights -> sums (4,), answers (batch,), probabilities of the answers (batch,).
 
-    The sums over the batch, shape (4,): loss, correct, weight, and the absolute error of the expected class: the mean
-    of the class numbers, weighted with the probabilities of the classes (Rothe et al. 2018, section 3.3).
+    The sums over the batch: loss, correct, weight, and the absolute error of the expected class, which is the mean of
+    the class numbers weighted with the probabilities of the classes (Rothe et al. 2018, section 3.3).
     """
     cross_entropy = tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="none")
 

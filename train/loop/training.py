@@ -2,127 +2,123 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
-
 import tensorflow as tf
 import tf_keras
 
-from train.config.schema import Config, ConfigError
+from train import distribution
+from train.config.checks import ConfigError
+from train.context import Context
 from train.datasets import DATASETS, Data
-from train.distribution import backends
-from train.distribution.backends import Distribution
-from train.loop import checkpoint, elastic_epochs, measure, step, weights
+from train.loop import checkpoint, step, weights
+from train.loop.epochs import Progress, train_epochs
+from train.loop.learner import Learner
+from train.loop.timed_steps import time_steps
 from train.models import build, freeze_below_classifier
-from train.rank.phases import PhaseClock
-from train.rank.quota_gate import Limits
-from train.record import parts, paths
 from train.record.predictions import Predictions
 
 
-def train(
-    config: Config,
-    clock: PhaseClock,
-    part: parts.Part,
-    joined: Distribution,
-    limits: Limits,
-    run_dir: Path | None,
-    introduce: Callable[[], None],
-) -> Predictions | None:
-    """Build, measure and evaluate on this rank; what it measured goes into `part` as it comes.
+def train(context: Context) -> Predictions | None:
+    """Build, train and evaluate on this rank; what it measures is recorded as it comes.
 
-    run_dir: the run's folder, where a launcher made one.
-    introduce: tells the other ranks where this one is; of elastic training again whenever the ranks have changed.
-    Gives what the model answered at the end, where there is something to answer.
-    Raises ConfigError, NotFinite, or what TensorFlow and Horovod raise.
+    Returns the model's answers at the end, where there are any.
+    Raises ConfigError, NotFinite, PeerLost, LeftBehind, or what TensorFlow and Horovod raise.
     """
+    context.clock.enter("data")
+    data = DATASETS[context.config.dataset.name](context.config, context.distribution.rank)
+    if not context.config.distribution.elastic:
+        _check_samples(context, data)
+    context.clock.enter("build")
+    learner = Learner(context.config, context.distribution, data, _model(context))
+    predictions = _train(context, learner)
+    _add_notes(context, data)
+    _check_weights(context, learner.model)
+    return predictions
 
-    def meet() -> None:
-        introduce()
-        if data.fingerprint and len(set(joined.gather(data.fingerprint))) > 1:
-            raise ConfigError(f"dataset.data_dir={config.dataset.data_dir}: the ranks find different samples in it")
 
-    clock.enter("data")
-    data = DATASETS[config.dataset.name](config, joined.rank)
-    if not config.distribution.elastic:  # there those that are training already must hear of it too
-        meet()
-    clock.enter("build")
+def _check_samples(context: Context, data: Data) -> None:
+    """Raise ConfigError, on every rank, where the ranks have found different samples."""
+    if data.fingerprint and len(set(context.distribution.gather(data.fingerprint))) > 1:
+        data_dir = context.config.dataset.data_dir
+        raise ConfigError(f"dataset.data_dir={data_dir}: the ranks find different samples in it")
+
+
+def _model(context: Context) -> tf_keras.Model:
+    """The model with the weights that training starts from; on other ranks than 0 the broadcast sets them."""
+    config = context.config
     tf_keras.utils.set_random_seed(config.seed)
     tf_keras.mixed_precision.set_global_policy(step.POLICIES[config.precision])
     model = build(config.model.name, config.model.image_size, config.dataset.channels, config.dataset.classes)
     if config.model.train_layers == "classifier":
         freeze_below_classifier(model)
-    model = weights.start(model, config, load=joined.rank == 0)  # the others get them by the broadcast
-    if isinstance(joined, elastic_epochs.ElasticHorovod):
-        measured, part.resizes = elastic_epochs.train_epochs(config, joined, data, model, clock, meet)
-        part.rank.rank, part.rank.node = joined.rank, joined.rank // config.ranks_per_node
-    else:
-        measured = _train_together(config, joined, data, model, clock, limits, run_dir, part)
-    part.rank.warm_up_step_times_s = measured.warm_up_step_times_s
-    part.rank.step_times_s = measured.step_times_s
-    if config.device == "cpu":  # a GPU is told its work ahead of time: when it is done, the step does not see
-        part.rank.compute_times_s = measured.compute_times_s
-    part.losses, part.epochs = measured.losses, measured.epochs
-    if joined.rank == 0 and config.weights != weights.NONE:
-        part.notes.append(weights.describe(config))
-    elif joined.rank == 0 and config.model.train_layers == "classifier":
-        part.notes.append("the layers below the classifier stay random: the accuracies mean nothing")
-    if data.dropped_samples:
-        part.notes.append(f"{data.dropped_samples} samples an epoch left out: less than one global batch")
-    part.notes += dict.fromkeys(note for notes in joined.gather(list(data.notes)) for note in notes)
-    if config.distribution.allreduce:
-        part.weights_differ = backends.weights_differ(joined, model.trainable_variables)
-        if part.weights_differ:
-            raise RuntimeError("the ranks hold different weights after training: gradients were not averaged")
-    return measured.predictions
+    return weights.start(model, config, load=context.distribution.rank == 0)
 
 
-def _train_together(
-    config: Config,
-    joined: Distribution,
-    data: Data,
-    model: tf_keras.Model,
-    clock: PhaseClock,
-    limits: Limits,
-    run_dir: Path | None,
-    part: parts.Part,
-) -> measure.Measurement:
-    """Train and measure on the ranks that began, to the end: steps, or epochs. Raises NotFinite."""
-    optimizer = step.make_optimizer(config.optimizer, joined.size, config.precision, model, data.steps_per_epoch)
-    variables = [*model.variables, *optimizer.variables()]
-    progress = measure.Progress()
-    kept = paths.checkpoints(run_dir) if run_dir and config.measure.epochs else None
-    if kept:
-        clock.enter("checkpoint")
-        if joined.rank == 0:
-            progress, found = checkpoint.restore(kept, variables, data.fingerprint)
-            part.notes += found
-        progress = joined.gather(progress)[0]
-
-    def commit(done: measure.Progress) -> None:
-        """After the last epoch there is nothing left to go on with."""
-        if kept and len(done.epochs) < config.measure.epochs:
-            clock.enter("checkpoint")
-            if joined.rank == 0:
-                checkpoint.save(kept, done, variables, data.fingerprint)
-
-    clock.enter("broadcast")
-    joined.broadcast(variables)
+def _train(context: Context, learner: Learner) -> Predictions | None:
+    """Train as the configuration says: elastic epochs, epochs, or timed steps."""
+    if context.config.distribution.elastic:
+        return _train_elastically(context, learner)
+    progress = _restore(context, learner)
+    context.clock.enter("broadcast")
+    context.distribution.broadcast(learner.variables())
     tf.test.experimental.sync_devices()
-    train_step = step.make_train_step(model, optimizer, joined, config.optimizer.label_smoothing)
-    if config.measure.epochs:
-        return measure.train_epochs(
-            train_step,
-            step.make_evaluation_step(model),
-            model,
-            data,
-            config.measure.epochs,
-            joined,
-            clock,
-            progress=progress,
-            commit=commit,
-            ordered=config.dataset.ordered,
-        )
-    return measure.time_steps(
-        train_step, data, config.measure.warm_up_steps, config.measure.timed_steps, joined, clock, limits
-    )
+    if context.config.measure.epochs:
+        return train_epochs(context, learner, progress, lambda done: _save(context, learner, done))
+    time_steps(context, learner.train_step, learner.data)
+    return None
+
+
+def _train_elastically(context: Context, learner: Learner) -> Predictions | None:
+    from train.distribution.elastic import ElasticHorovod  # only here: it imports Horovod
+    from train.loop.elastic_epochs import train_elastically
+
+    assert isinstance(context.distribution, ElasticHorovod)
+
+    def check_in() -> None:
+        context.introduce()
+        _check_samples(context, learner.data)
+
+    return train_elastically(context, context.distribution, learner, check_in)
+
+
+def _restore(context: Context, learner: Learner) -> Progress:
+    """The progress of the newest checkpoint, whose variables rank 0 now has; none where there is no checkpoint."""
+    if context.checkpoints is None:
+        return Progress()
+    context.clock.enter("checkpoint")
+    progress = Progress()
+    if context.distribution.rank == 0:
+        progress, notes = checkpoint.restore(context.checkpoints, learner.variables(), learner.data.fingerprint)
+        context.part.add(notes=notes)
+    return context.distribution.gather(progress)[0]
+
+
+def _save(context: Context, learner: Learner, progress: Progress) -> None:
+    """Keep a checkpoint, but not after the last epoch: then nothing is left to resume."""
+    if context.checkpoints and len(progress.epochs) < context.config.measure.epochs:
+        context.clock.enter("checkpoint")
+        if context.distribution.rank == 0:
+            checkpoint.save(context.checkpoints, progress, learner.variables(), learner.data.fingerprint)
+
+
+def _add_notes(context: Context, data: Data) -> None:
+    """Record, on rank 0, what a reader of the results must know of weights and data."""
+    config, notes = context.config, []
+    of_data = dict.fromkeys(note for of_rank in context.distribution.gather(list(data.notes)) for note in of_rank)
+    if context.distribution.rank != 0:
+        return
+    if config.weights != weights.NONE:
+        notes.append(weights.describe(config))
+    elif config.model.train_layers == "classifier":
+        notes.append("the layers below the classifier stay random: the accuracies mean nothing")
+    if data.dropped_samples:
+        notes.append(f"{data.dropped_samples} samples an epoch left out: less than one global batch")
+    context.part.add(notes=[*notes, *of_data])
+
+
+def _check_weights(context: Context, model: tf_keras.Model) -> None:
+    """Record whether the ranks hold different weights. Raises RuntimeError where they do."""
+    if context.config.distribution.allreduce:
+        differ = distribution.weights_differ(context.distribution, model.trainable_variables)
+        context.part.add(weights_differ=differ)
+        if differ:
+            raise RuntimeError("the ranks hold different weights after training: gradients were not averaged")

@@ -8,7 +8,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from train.config.schema import PRETRAINED, Config, ConfigError
+from train.config.checks import ConfigError
+from train.config.schema import PRETRAINED, Config
 from train.models import build
 
 if TYPE_CHECKING:
@@ -18,33 +19,33 @@ NONE, IMAGENET = "none", "imagenet"
 
 
 def _folder() -> Path:
-    """Where tf_keras keeps what it has fetched, and looks first."""
+    """The cache of tf_keras: it looks there before it downloads."""
     return Path("~/.keras/models").expanduser()
 
 
 def _imagenet(config: Config) -> tf_keras.Model:
-    """The network without its classifier, with the published weights. Raises ConfigError where they cannot be had."""
+    """The network without its classifier, with the published weights. Raises ConfigError where they are missing."""
     module, name = PRETRAINED[config.model.name]
     application = getattr(importlib.import_module(f"tf_keras.applications.{module}"), name)
     size = config.model.image_size
-    _folder().mkdir(parents=True, exist_ok=True)  # else tf_keras would take /tmp, which other hosts do not share
+    _folder().mkdir(parents=True, exist_ok=True)  # else tf_keras would use /tmp, which other hosts do not share
     try:
         return application(weights=IMAGENET, include_top=False, input_shape=(size, size, config.dataset.channels))
-    except Exception as error:  # tf_keras raises a bare Exception where it cannot fetch
+    except Exception as error:  # tf_keras raises a bare Exception where a download fails
         url = re.search(r"https?://\S+[^\s:]", str(error))
         if url is None:
             raise ConfigError(
-                f"weights=imagenet: {error}. Remove what is damaged in {_folder()}, and try again"
+                f"weights=imagenet: {error}. Remove the damaged file in {_folder()}, and try again"
             ) from error
         file = url[0].rpartition("/")[2]
         raise ConfigError(
-            f"weights=imagenet: {url[0]} cannot be fetched ({str(error).rpartition('--')[2].strip()}). "
-            f"Fetch it elsewhere and put it at {_folder() / file}"
+            f"weights=imagenet: {url[0]} cannot be downloaded ({str(error).rpartition('--')[2].strip()}). "
+            f"Download it on another machine and put it at {_folder() / file}"
         ) from error
 
 
 def _copy(source: tf_keras.Model, target: tf_keras.Model, what: str) -> None:
-    """Give `target` the weights of `source`, which has the same layers up to the classifier. Raises ConfigError."""
+    """Copy the weights of `source` to `target`, which has the same layers and a classifier. Raises ConfigError."""
     pairs = list(zip(source.weights, target.weights, strict=False))
     if len(source.weights) > len(target.weights) or any(a.shape != b.shape for a, b in pairs):
         raise ConfigError(f"weights={what}: its layers are not those of model={target.name}")
@@ -57,27 +58,27 @@ def _file(config: Config) -> Path:
     if not path.is_file():
         raise ConfigError(
             f"weights={config.weights}: no such file; allowed are none, imagenet ({', '.join(sorted(PRETRAINED))}), "
-            "and an HDF5 file of weights, as tf_keras' save_weights leaves it (.h5)"
+            "and an HDF5 file of weights, as tf_keras' save_weights writes it (.h5)"
         )
     return path
 
 
 def _read(path: Path, model: tf_keras.Model) -> None:
-    """Load a file of weights: of all of the model. Raises ConfigError where it is none, or of another model."""
+    """Load a file with all weights of the model. Raises ConfigError where it is damaged, or of another model."""
     try:
         model.load_weights(path)
-    except Exception as error:  # h5py and tf_keras raise whatever the file leads them to
+    except Exception as error:  # h5py and tf_keras raise many types for damaged files
         raise ConfigError(f"weights={path}: not the weights of model={model.name}: {error}") from error
 
 
 def start(model: tf_keras.Model, config: Config, *, load: bool) -> tf_keras.Model:
-    """The model that training starts from; the classifier of ImageNet is left out, its own one is fresh.
+    """The model that training starts from. Of ImageNet's weights the classifier is left out: it is initialised.
 
-    ImageNet's weights expect what their authors fed them: the images, 0 to 1, are brought to that range and order of
-    colours by tf_keras' preprocess_input, as part of the model. A file's weights are taken as this kit trained them.
+    ImageNet's weights expect the range and the order of colours that they were trained with: tf_keras'
+    preprocess_input, as part of the model, converts the images, 0 to 1. Weights of a file get the images unchanged.
 
     load: False where the values come from another rank.
-    Raises ConfigError where the weights cannot be had, or belong to another model.
+    Raises ConfigError where the weights are not available, or belong to another model.
     """
     import tf_keras
 
@@ -98,16 +99,16 @@ def start(model: tf_keras.Model, config: Config, *, load: bool) -> tf_keras.Mode
 
 
 def describe(config: Config) -> str:
-    """What the weights are, for the record."""
+    """The origin of the weights, for the record."""
     if config.weights == IMAGENET:
-        return "starts from the weights of ImageNet that tf_keras.applications verified; the classifier is fresh"
+        return "starts from the weights of ImageNet that tf_keras.applications verified; the classifier is initialised"
     path = _file(config)
     with path.open("rb") as file:
         return f"starts from the weights in {path}, sha256 {hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
 def find(config: Config) -> str:
-    """Fetch the weights, once for all ranks, and see that they fit; what they are. Raises ConfigError."""
+    """Download the weights, once for all ranks, and check that they fit; returns their origin. Raises ConfigError."""
     dataset, model = config.dataset, config.model
     start(build(model.name, model.image_size, dataset.channels, dataset.classes), config, load=True)
     return describe(config)

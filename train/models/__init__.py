@@ -1,4 +1,4 @@
-"""The models, by name. Every file in this folder offers some, in a mapping `MODELS`; docs/adding.md: how to add one."""
+"""The models, by name. Every file here defines some in a mapping `MODELS`; docs/adding.md: how to add one."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 class Builder(Protocol):
-    """Makes one model for square images; TensorFlow is imported when it is called, not before."""
+    """Builds one model for square images; TensorFlow is imported when it is called, not before."""
 
     def __call__(self, *, image_size: int, channels: int, classes: int) -> tf_keras.Model:
         """A model from (batch, image_size, image_size, channels) to logits (batch, classes)."""
 
 
 def find(folders: Iterable[str]) -> dict[str, Builder]:
-    """All models of the files in `folders`, the path of this package. Raises ValueError for a name taken twice."""
+    """All models of the files in `folders`, the path of this package. Raises ValueError for a duplicate name."""
     found: dict[str, Builder] = {}
     owners: dict[str, str] = {}
     for file in pkgutil.iter_modules(folders):
@@ -37,9 +37,9 @@ MODELS: dict[str, Builder] = find(__path__)
 
 
 def freeze_below_classifier(model: tf_keras.Model) -> None:
-    """Leave only the dense layers of a built `model` to be trained; all below stay as they are.
+    """Freeze all layers of a built `model` but the dense ones.
 
-    Batch normalisation among these takes its moving statistics, and does not move them (tf_keras, BatchNormalization).
+    Frozen batch normalisation uses its moving statistics and does not update them (tf_keras, BatchNormalization).
     """
     import tf_keras
 
@@ -48,11 +48,11 @@ def freeze_below_classifier(model: tf_keras.Model) -> None:
 
 
 def build(name: str, image_size: int, channels: int, classes: int) -> tf_keras.Model:
-    """The model `name`, with fresh weights.
+    """The model `name`, with new random weights.
 
     Maps images (batch, image_size, image_size, channels) to logits (batch, classes), which are float32 under every
-    dtype policy: a loss of 16-bit logits would lose its digits. The policy is the caller's.
-    Raises ValueError for an unknown name, for images the model cannot take, and where it does not return logits.
+    dtype policy: a loss of 16-bit logits would lose precision. The caller sets the policy.
+    Raises ValueError for an unknown name, for images the model cannot take, and if it does not return logits.
     """
     import tf_keras
 

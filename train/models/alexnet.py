@@ -21,7 +21,7 @@ def alexnet(*, image_size: int, channels: int, classes: int) -> tf_keras.Model:
     return tf_keras.Sequential(
         [
             layers.Input((image_size, image_size, channels)),
-            layers.Conv2D(64, 11, 4, activation="relu"),  # 55 x 55: 224 pixels and a border of 3 are 227
+            layers.Conv2D(64, 11, 4, activation="relu"),  # 55 x 55: 224 pixels and 3 of padding are 227
             layers.MaxPooling2D(3, 2),  # 27 x 27
             layers.Conv2D(192, 5, padding="same", activation="relu"),
             layers.MaxPooling2D(3, 2),  # 13 x 13

@@ -40,7 +40,7 @@ def googlenet(*, image_size: int, channels: int, classes: int) -> tf_keras.Model
     x = _conv(x, 192, 3)
     x = layers.MaxPooling2D(3, 2, "same")(x)  # 28 x 28; the blocks below end at 7 x 7 x 1024
     for filters in _BLOCKS:
-        x = _inception(x, *filters) if filters else layers.MaxPooling2D(3, 2, "same")(x)
+        x = _inception(x, filters) if filters else layers.MaxPooling2D(3, 2, "same")(x)
     x = layers.GlobalAveragePooling2D()(x)
     x = layers.Dropout(0.4)(x)
     return tf_keras.Model(images, layers.Dense(classes)(x), name="googlenet")
@@ -52,9 +52,10 @@ def _conv(x: tf.Tensor, filters: int, kernel: int, strides: int = 1) -> tf.Tenso
     return layers.Conv2D(filters, kernel, strides, "same", activation="relu")(x)
 
 
-def _inception(x: tf.Tensor, one: int, to_three: int, three: int, to_five: int, five: int, pool: int) -> tf.Tensor:
+def _inception(x: tf.Tensor, filters: tuple[int, int, int, int, int, int]) -> tf.Tensor:
     from tf_keras import layers
 
+    one, to_three, three, to_five, five, pool = filters
     pooled = layers.MaxPooling2D(3, 1, "same")(x)
     branches = [
         _conv(x, one, 1),

@@ -1,6 +1,6 @@
 """Inception 3 and 4, without auxiliary heads: Szegedy et al., 1512.00567 and 1602.07261.
 
-Every convolution is followed by batch normalisation with an offset and no scale, as in the authors' own code, and ReLU.
+Every convolution is followed by batch normalisation with an offset and no scale, as in the authors' code, and ReLU.
 GoogLeNet, the first of the family and without normalisation, is in googlenet.py.
 """
 

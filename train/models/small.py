@@ -1,8 +1,7 @@
-"""Three small models, of no paper: `tiny` runs the whole loop in a test, the others learn handwritten digits on a CPU.
+"""Three small models, not from a paper: `tiny` for tests, the others learn handwritten digits on a CPU.
 
-`tiny` and `digits_cnn` have batch normalisation, so that moving statistics, which no gradient carries, are part of what
-they exercise. `digits_plain` has none: its step depends on the samples of the global batch alone, however ranks share
-them.
+`tiny` and `digits_cnn` have batch normalisation, and so moving statistics, which no gradient updates. `digits_plain`
+has none: its step depends only on the samples of the global batch, however ranks share them.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ def digits_cnn(*, image_size: int, channels: int, classes: int) -> tf_keras.Mode
     model = tf_keras.Sequential([layers.Input((image_size, image_size, channels))], name="digits_cnn")
     for filters in (16, 32, 64):  # 16 x 16, 8 x 8, 4 x 4
         model.add(layers.Conv2D(filters, 3, 2, "same", use_bias=False))
-        # The digits give only some tens of steps an epoch: the default momentum, 0.99, averages over too many of them.
+        # The digits have a few tens of steps per epoch: the default momentum, 0.99, averages over too many.
         model.add(layers.BatchNormalization(momentum=0.9))
         model.add(layers.ReLU())
     model.add(layers.Flatten())

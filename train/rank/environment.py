@@ -1,4 +1,4 @@
-"""What a run was made with: the machine, the versions, the variables. Read once per job, outside every timed phase."""
+"""What a run was measured with: machine, versions, variables. Read once per job, outside every timed phase."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from train.config.schema import ConfigError
+from train.config.checks import ConfigError
+from train.rank import gpus as nvidia
+from train.record import protocol
 from train.record.record import Environment, Host
 
 _PREFIXES = ("HOROVOD_", "TF_", "OMP_", "OMPI_", "MV2_", "NCCL_", "SLURM_", "CUDA_", "KMP_", "MALLOC_")
@@ -24,7 +26,7 @@ _BUILT_FROM = Path(__file__).resolve().parents[2] / "containers/commit"  # "<com
 
 
 def _output(*command: str) -> str | None:
-    """What a command prints, or None where it is not there or fails."""
+    """The standard output of a command; None where it is not installed or fails."""
     if not shutil.which(command[0]):
         return None
     try:
@@ -42,17 +44,17 @@ def cpu_model() -> str:
 
 
 def memory_bytes() -> int:
-    """The memory of this machine."""
+    """The physical memory of this machine."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def gpus() -> list[str]:
-    """The NVIDIA GPUs of this machine, by name."""
-    return (_output("nvidia-smi", "--query-gpu=name", "--format=csv,noheader") or "").splitlines()
+    """The names of this machine's NVIDIA GPUs; empty without a driver."""
+    return nvidia.names()
 
 
 def host(usable_cores: int) -> Host:
-    """This machine, with the number of its cores that the job may use."""
+    """This machine; usable_cores: how many of its cores the job may use."""
     return Host(
         host=socket.gethostname(),
         cpu_model=cpu_model(),
@@ -64,7 +66,7 @@ def host(usable_cores: int) -> Host:
 
 
 def versions() -> dict[str, str]:
-    """The versions of Python and of the packages that can change a measurement, where installed."""
+    """The versions of Python and of the installed packages that can change a measurement."""
     found = {"python": platform.python_version()}
     for package in _PACKAGES:
         try:
@@ -87,11 +89,11 @@ class MpiLibrary:
     """An MPI library in this process."""
 
     path: Path  # with links followed
-    version: str  # by its own words
+    version: str  # as the library reports it
 
 
 def mpi_library() -> MpiLibrary | None:
-    """The MPI library that this process has loaded, whichever Horovod was built with; None where there is none."""
+    """The MPI library that this process has loaded, whichever Horovod was built with; None without one."""
     found = re.search(r"(/\S*/libmpi(?:ch)?\.so\S*)", Path("/proc/self/maps").read_text())
     if not found:
         return None
@@ -102,24 +104,24 @@ def mpi_library() -> MpiLibrary | None:
 
 
 def check_mpi(mpi_home: str | None) -> None:
-    """Raise ConfigError where a host's MPI was to be used, and this process has loaded another."""
+    """Raise ConfigError where the host's MPI in `mpi_home` was asked for, and this process has loaded another."""
     library = mpi_library()
     if mpi_home and not (library and library.path.is_relative_to(Path(mpi_home).resolve())):
         loaded = f"{library.version} in {library.path}" if library else "none"
         raise ConfigError(
             f"container.mpi_home={mpi_home}: the MPI library that was loaded is {loaded}. Give the folder above the "
             "lib/ that holds a libmpi.so of the soname that Horovod in the image was built with (mvapich2: "
-            "libmpi.so.12, cpu and cuda: libmpi.so.40); one of another soname is silently left aside"
+            "libmpi.so.12, cpu and cuda: libmpi.so.40); one of another soname is silently ignored"
         )
 
 
 def git_state() -> tuple[str | None, bool | None]:
-    """The commit of the kit's code, and whether the tree differs from it; None, None outside a checkout.
+    """The commit of the kit's code, and whether the tree differs from it; (None, None) outside a checkout.
 
-    An image has no git: there a launcher tells it, or the file that the image's build left beside the code.
+    An image has no git: there the launcher's environment variables say it, or a file that the image's build wrote.
     """
-    if told := os.environ.get("KIT_GIT_COMMIT"):
-        return told, {"0": False, "1": True}.get(os.environ.get("KIT_GIT_DIRTY", ""))
+    if commit_given := os.environ.get(protocol.GIT_COMMIT):
+        return commit_given, {"0": False, "1": True}.get(os.environ.get(protocol.GIT_DIRTY, ""))
     commit = _output("git", "rev-parse", "HEAD")
     if commit is None and _BUILT_FROM.exists():
         commit, _, changed = _BUILT_FROM.read_text().strip().partition(" ")
@@ -130,7 +132,7 @@ def git_state() -> tuple[str | None, bool | None]:
 
 
 def variables() -> dict[str, str]:
-    """The environment variables that can change a measurement; those that look like secrets are left out."""
+    """The environment variables that can change a measurement, without those whose names look like secrets."""
     return {
         name: value
         for name, value in sorted(os.environ.items())
@@ -139,18 +141,19 @@ def variables() -> dict[str, str]:
 
 
 def collect(hosts: list[Host]) -> Environment:
-    """Everything of the above, for the hosts of the job."""
+    """The environment of the job on these hosts, as the record holds it."""
     commit, dirty = git_state()
     library = mpi_library()
+    found = versions()
     return Environment(
         hosts=hosts,
-        versions=versions(),
+        versions=found,
         horovod_built_with=horovod_built_with(),
         mpi=library.version if library else None,
         mpi_library=str(library.path) if library else None,
-        nccl=versions().get("nvidia-nccl-cu12"),
-        image=os.environ.get("KIT_IMAGE") or os.environ.get("SINGULARITY_CONTAINER"),
-        image_digest=os.environ.get("KIT_IMAGE_DIGEST") or None,
+        nccl=found.get("nvidia-nccl-cu12"),
+        image=os.environ.get(protocol.IMAGE) or os.environ.get("SINGULARITY_CONTAINER"),
+        image_digest=os.environ.get(protocol.IMAGE_DIGEST) or None,
         git_commit=commit,
         git_dirty=dirty,
         variables=variables(),

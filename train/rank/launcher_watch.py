@@ -1,4 +1,4 @@
-"""A rank ends when the launcher is gone: neither ssh nor Horovod would end it on another host."""
+"""End a rank when its launcher is gone: on another host neither ssh nor Horovod would end it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import sys
 import threading
 
 
-def hold(output: int) -> None:
-    """End this process at once when nobody is left who could read what it writes to `output`.
+def end_with_launcher(output: int) -> None:
+    """End this process at once when no process is left that could read what it writes to `output`.
 
     The launcher holds the other end of a rank's standard output: itself, or through ssh, mpirun or srun, whose server
-    on this host closes it when they are gone. A file never closes: there nothing is held.
+    on this host closes it when they are gone. A file is never closed: then this does nothing.
 
     Args:
         output: a file descriptor, as the launcher handed it down.
@@ -20,7 +20,7 @@ def hold(output: int) -> None:
 
     def wait() -> None:
         closed = select.poll()
-        closed.register(output, 0)  # asks for nothing, and so is told only of the end (POLLERR, POLLHUP)
+        closed.register(output, 0)  # no events: poll then reports only errors and the end (POLLERR, POLLHUP)
         closed.poll()
         print("the launcher is gone: ending", file=sys.stderr, flush=True)
         os._exit(1)

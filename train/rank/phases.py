@@ -1,57 +1,76 @@
 """The phases of a job, on one rank: contiguous, so that they add up to its wall time."""
 
-import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from train.record.record import PHASES
 
+Listener = Callable[[str, Mapping[str, float]], None]
+
 
 def steady_time() -> Callable[[], float]:
-    """Seconds since the epoch that go on evenly, whatever happens to the system's clock from now on."""
+    """A clock of seconds since the epoch that is monotonic, whatever happens to the system's clock from now on."""
     epoch = time.time() - time.perf_counter()
     return lambda: epoch + time.perf_counter()
 
 
+def _nobody(phase: str, seconds: Mapping[str, float]) -> None:
+    """Where nobody listens."""
+
+
 class PhaseClock:
-    """Books all time since the start of the job on one phase after another.
+    """Books all time since the start of the job on one phase after another."""
 
-    Args:
-        started_at: when the job was launched, seconds since the epoch. Everything up to the first `enter` is `start`.
-        rank: named in the log line that each change of phase leaves.
-    """
+    def __init__(self, started_at: float, listener: Listener = _nobody, now: Callable[[], float] | None = None) -> None:
+        """Begin in the phase `start`, at the launch of the job.
 
-    def __init__(self, started_at: float, rank: str, now: Callable[[], float] | None = None) -> None:
-        """Begin in the phase `start`, at the launch of the job."""
+        Args:
+            started_at: when the job was launched, seconds since the epoch. Time up to the first `enter` is `start`.
+            listener: is told each phase that is entered, with the seconds of the phases so far.
+            now: the time, seconds since the epoch.
+        """
+        self.started_at = started_at
         self.seconds: dict[str, float] = {}
         self.phase = "start"
-        self._rank = rank
+        self._listener = listener
         self._now = now or steady_time()
         self._since = started_at
+        self._announced: str | None = None
+
+    def announce(self, phase: str) -> None:
+        """Tell the listener that `phase` comes next. `enter` then tells it nothing, and only reads the clock.
+
+        Call it before the barrier that precedes a timed phase: listeners write files, and no rank takes as long as
+        another for that.
+        """
+        self._listener(phase, self._so_far(self._now()))
+        self._announced = phase
 
     def enter(self, phase: str, at: float | None = None) -> None:
         """Book the time so far on the current phase and begin `phase`, now or at the epoch time `at`.
 
-        A phase that is entered again goes on. Raises ValueError for a name that is not in record.PHASES.
+        A phase that is entered again continues. Raises ValueError for a name that is not in record.PHASES.
         """
         if phase not in PHASES:
             raise ValueError(f"phase={phase}: allowed are {', '.join(PHASES)}")
-        if phase == "timed":  # nothing is written inside the timed window
-            self._log(phase)
+        if phase == "timed" and self._announced != phase:
+            self.announce(phase)  # nothing is written inside the timed window
+        told = self._announced == phase
         now = self._now() if at is None else at
-        self.seconds[self.phase] = self.seconds.get(self.phase, 0.0) + now - self._since
-        self.phase, self._since = phase, now
-        if phase != "timed":
-            self._log(phase)
-
-    def _log(self, phase: str) -> None:
-        print(f"[rank {self._rank}] phase {phase}", file=sys.stderr, flush=True)
+        self.seconds = self._so_far(now)
+        self.phase, self._since, self._announced = phase, now, None
+        if not told:
+            self._listener(phase, self.seconds)
 
     def elapsed_s(self) -> float:
         """Seconds since the launch of the job."""
         return sum(self.seconds.values()) + self._now() - self._since
 
     def stop(self) -> dict[str, float]:
-        """Book the time so far on the current phase, and give the seconds of all phases."""
-        self.seconds[self.phase] = self.seconds.get(self.phase, 0.0) + self._now() - self._since
+        """The seconds of all phases, with the time so far booked on the current one."""
+        now = self._now()
+        self.seconds, self._since = self._so_far(now), now
         return self.seconds
+
+    def _so_far(self, now: float) -> dict[str, float]:
+        return {**self.seconds, self.phase: self.seconds.get(self.phase, 0.0) + now - self._since}

@@ -1,4 +1,4 @@
-"""Which cores a rank computes on, and how many threads: decided before TensorFlow starts its own."""
+"""A rank's place: its number, its cores and threads, its network. Decided before TensorFlow starts its threads."""
 
 import os
 import re
@@ -7,9 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import psutil
 
-PEERS = "KIT_PEERS"  # an environment variable: the hosts of the job, with commas, where a launcher knows them
-
-# How each launcher tells a process its place among those of its host. Horovod's own comes first.
+# How each launcher tells a process its place on its host. Horovod's variable comes first.
 _LOCAL_RANK_VARIABLES = (
     "HOROVOD_LOCAL_RANK",
     "OMPI_COMM_WORLD_LOCAL_RANK",
@@ -34,22 +32,22 @@ def _first_integer(names: Sequence[str], otherwise: int, environment: Mapping[st
 
 
 def rank_of(environment: Mapping[str, str], otherwise: int) -> int:
-    """The place among those of the job of a process with this environment; `otherwise` where no launcher told it."""
+    """The rank of a process with this environment; `otherwise` where no launcher set it."""
     return _first_integer(_RANK_VARIABLES, otherwise, environment)
 
 
 def global_rank() -> int:
-    """This process's place among those of the job, before Horovod is there to ask; 0 where no launcher tells."""
+    """The rank of this process, before Horovod can be asked; 0 where no launcher set it."""
     return rank_of(os.environ, 0)
 
 
 def local_rank() -> int:
-    """This process's place among those of its host, before Horovod is there to ask; 0 where no launcher tells."""
+    """The rank of this process on its host, before Horovod can be asked; 0 where no launcher set it."""
     return _first_integer(_LOCAL_RANK_VARIABLES, 0)
 
 
 def local_size() -> int:
-    """How many processes of the job this host has, before Horovod is there to ask; 1 where no launcher tells."""
+    """How many ranks this host has, before Horovod can be asked; 1 where no launcher set it."""
     return _first_integer(_LOCAL_SIZE_VARIABLES, 1)
 
 
@@ -59,7 +57,7 @@ def usable_cores() -> list[int]:
 
 
 def cores_per_node(cores: int, largest_nodes: int) -> int:
-    """Cores of one node where `largest_nodes` nodes share a machine: the same at every point of an experiment."""
+    """Cores of one node where at most `largest_nodes` nodes share a machine: the same at every point."""
     return max(1, cores // largest_nodes)
 
 
@@ -73,7 +71,7 @@ def cores_of_rank(
 ) -> list[int]:
     """The cores of one rank: its share of its node's share of the host's `available` cores.
 
-    Where there are fewer cores than ranks need, the ranks go round and share: `shared` tells.
+    Where there are fewer cores than the ranks need, cores are assigned again from the first: `shared` tells.
     """
     node, place = divmod(local_rank, ranks_per_node)
     first = node * cores_per_node + place * threads
@@ -95,7 +93,7 @@ def shared_on_a_host(ranks: Iterable[tuple[str, Sequence[int]]]) -> bool:
 
 
 def bind(cores: Sequence[int]) -> None:
-    """Bind this process, and every thread that it starts from now on, to `cores`, and size OpenMP's pool to match."""
+    """Bind this process, and every thread that it starts from now on, to `cores`; OpenMP gets as many threads."""
     os.sched_setaffinity(0, cores)
     os.environ["OMP_NUM_THREADS"] = str(len(cores))
 
@@ -111,7 +109,7 @@ def _addresses() -> dict[str, str]:
 
 
 def address_towards(peers: Sequence[str]) -> str:
-    """This host's address on the network that leads to its peers, of whom it may be one; else that of loopback.
+    """This host's address on the network to its peers, of which it may be one; the loopback address without peers.
 
     Raises OSError where a peer's name has no address.
     """
@@ -121,7 +119,7 @@ def address_towards(peers: Sequence[str]) -> str:
         if address.startswith("127."):
             continue
         if address not in own:
-            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:  # sends nothing: it only asks for the route
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:  # sends nothing, only looks up the route
                 probe.connect((address, 9))
                 return probe.getsockname()[0]
         named = address
@@ -129,5 +127,5 @@ def address_towards(peers: Sequence[str]) -> str:
 
 
 def interface_towards(peers: Sequence[str]) -> str:
-    """The name of the interface that has `address_towards(peers)`."""
+    """The name of the interface with the address `address_towards(peers)`."""
     return _addresses().get(address_towards(peers), "lo")

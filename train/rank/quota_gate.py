@@ -1,7 +1,7 @@
-"""The steps that are measured run under limits that the launcher sets: how a rank asks for them, and gives them back.
+"""How a rank gets the CPU quota that its steps are measured under, and gives it back.
 
-Import, building and tracing go ahead without: only warm-up and timed steps are measured. Rank and launcher leave each
-other files in the run's folder, which every launcher and container already shares.
+Import, building and tracing run without a quota: only warm-up and timed steps are measured. Rank and launcher exchange
+marker files in the run folder (train/record/protocol.py), which every launcher and container shares.
 """
 
 from __future__ import annotations
@@ -10,42 +10,26 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from train.record import protocol
+
 _POLL_S = 0.01
 
 
 @dataclass(frozen=True)
-class Limits:
-    """One rank's side. Without a folder there are no limits, and nothing is asked for."""
+class QuotaGate:
+    """The rank's side: it waits at the gate until all nodes are limited. Without a folder the gate is open."""
 
     folder: Path | None = None
     rank: int = 0
 
-    def begin(self) -> None:
-        """Return when every rank has called this, and the launcher has set the limits of all."""
+    def wait_for_quota(self) -> None:
+        """Return when every rank has called this, and the launcher has limited all nodes to their quotas."""
         if self.folder:
-            asks(self.folder, self.rank).touch()
-            while not granted(self.folder).exists():
+            protocol.ready_path(self.folder, self.rank).touch()
+            while not protocol.limited_path(self.folder).exists():
                 time.sleep(_POLL_S)
 
-    def end(self) -> None:
+    def release(self) -> None:
         """Tell the launcher that this rank measures no more."""
         if self.folder:
-            done(self.folder, self.rank).touch()
-
-
-NO_LIMITS = Limits()
-
-
-def asks(folder: Path, rank: int) -> Path:
-    """The file by which a rank says that it is ready to be limited."""
-    return folder / f"rank-{rank}.ready"
-
-
-def granted(folder: Path) -> Path:
-    """The file by which the launcher says that all ranks are limited."""
-    return folder / "limited"
-
-
-def done(folder: Path, rank: int) -> Path:
-    """The file by which a rank says that it has measured."""
-    return folder / f"rank-{rank}.measured"
+            protocol.measured_path(self.folder, self.rank).touch()

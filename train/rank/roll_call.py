@@ -1,13 +1,20 @@
-"""Where every rank of a job is, told before anything is timed: a job in the wrong place measures something else."""
+"""The roll call: before anything is timed, ranks say where they are and what they run, and all of them check it.
+
+A job whose ranks are in the wrong place, or run different configurations, code or packages, measures something else.
+"""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from train.config.schema import REMOTE, Config, ConfigError
+from train.config.checks import ConfigError
+from train.config.schema import Config
+from train.record import source
 from train.record.record import Host
+
+Gather = Callable[[Any], list[Any]]  # a value of this rank -> those of all ranks, in the order of ranks
 
 
 @dataclass(frozen=True)
@@ -17,8 +24,29 @@ class Present:
     rank: int
     host: Host
     cores: tuple[int, ...]
-    gpu: str | None  # what tells it from the others of its host
+    gpu: str | None  # identifies it among those of the host
     mpi: str | None  # the library that it has loaded
+    config_hash: str
+    source_digest: str
+    packages: Mapping[str, str]  # name -> version
+
+
+@dataclass(frozen=True)
+class Details:
+    """What a rank, or the launcher, runs: exchanged only where hashes differ, to name the difference."""
+
+    config: Mapping[str, Any]  # nested
+    source: Mapping[str, str]  # file -> digest
+    packages: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What the ranks must agree with."""
+
+    hosts: int = 1  # how many the ranks must be on, at least; with more than one, the same number of ranks on each
+    config_hash: str | None = None  # the launcher's; None where there is none
+    launcher: Details | None = None
 
 
 def _listed(items: Sequence[object], most: int = 8) -> str:
@@ -26,73 +54,151 @@ def _listed(items: Sequence[object], most: int = 8) -> str:
     return shown if len(items) <= most else f"{shown} and {len(items) - most} more"
 
 
-def nodes_apart(config: Config, variables: Mapping[str, str]) -> int:
-    """How many hosts the ranks must be on: the nodes, or as many as the Slurm step has; 1 where they may share one."""
-    if config.launcher.name in REMOTE:
-        return config.nodes
+def hosts_of_step(config: Config, variables: Mapping[str, str]) -> int:
+    """How many hosts ranks started by hand must be on: as many as their Slurm step has, at most the nodes; else 1."""
     return min(config.nodes, int(variables.get("SLURM_STEP_NUM_NODES", 1)))
 
 
-def wrong(present: Sequence[Present], config: Config, apart: int) -> list[str]:
-    """What makes the measurement another one than was asked for: cause and mend of each; empty where all is well.
+def misplaced(present: Sequence[Present], config: Config, hosts: int) -> list[str]:
+    """What about the ranks' places changes what is measured: cause and fix of each; empty where all is well.
 
     Args:
         present: the answers of all ranks.
         config: what was asked for.
-        apart: on how many hosts the ranks must be, at least.
+        hosts: how many the ranks must be on, at least.
     """
     on: dict[str, list[Present]] = {}
     for one in present:
         on.setdefault(one.host.host, []).append(one)
-    found = []
-    if len(on) < apart:
-        found.append(
-            f"nodes={config.nodes}: the {len(present)} ranks run on {len(on)} host{'s' * (len(on) > 1)} "
+    return [
+        *_wrong_hosts(on, config, hosts),
+        *(text for host, ranks in on.items() for text in _shared_devices(host, ranks, alone=hosts > 1)),
+        *_different_mpi(present),
+    ]
+
+
+def _wrong_hosts(on: Mapping[str, Sequence[Present]], config: Config, hosts: int) -> list[str]:
+    if len(on) < hosts:
+        return [
+            f"nodes={config.nodes}: the {sum(map(len, on.values()))} ranks run on {len(on)} host{'s' * (len(on) > 1)} "
             f"({_listed(list(on))}). Under Slurm: srun --nodes={config.nodes} "
             f"--ntasks-per-node={config.ranks_per_node}, and not horovodrun without -H; with mpirun or horovodrun: "
             "-H host1:1,host2:1"
-        )
-    elif apart > 1 and (uneven := [host for host, ranks in on.items() if len(ranks) != config.ranks_per_node]):
-        counts = _listed([f"{host} {len(on[host])}" for host in uneven])
-        found.append(
-            f"ranks_per_node={config.ranks_per_node}: other numbers of ranks are on {counts}. "
+        ]
+    uneven = [f"{host} {len(ranks)}" for host, ranks in on.items() if len(ranks) != config.ranks_per_node]
+    if hosts > 1 and uneven:
+        return [
+            f"ranks_per_node={config.ranks_per_node}: other numbers of ranks are on {_listed(uneven)}. "
             f"Under Slurm: srun --ntasks-per-node={config.ranks_per_node}"
-        )
-    for host, ranks in on.items():
-        gpus = [one.gpu for one in ranks if one.gpu is not None]
-        if len(set(gpus)) < len(gpus):
-            found.append(
-                f"{host}: {len(gpus)} ranks share {len(set(gpus))} GPU{'s' * (len(set(gpus)) > 1)}. Take at most as "
-                "many ranks_per_node as it has GPUs; under Slurm ask for as many: --gpus-per-node"
-            )
-        taken = [core for one in ranks for core in one.cores]
-        if apart > 1 and len(set(taken)) < len(taken):
-            found.append(
-                f"{host}: its {len(ranks)} ranks need {len(taken)} cores and may use {len(set(taken))}. Under Slurm "
-                f"ask for them: --cpus-per-task={len(ranks[0].cores)}; else a smaller system.cores_per_node"
-            )
-    libraries = sorted({str(one.mpi) for one in present})
-    if len(libraries) > 1:
+        ]
+    return []
+
+
+def _shared_devices(host: str, ranks: Sequence[Present], alone: bool) -> list[str]:
+    """alone: the host is one node, whose ranks must not share cores."""
+    found = []
+    gpus = [one.gpu for one in ranks if one.gpu is not None]
+    if len(set(gpus)) < len(gpus):
         found.append(
-            f"the ranks have loaded different MPI libraries: {_listed(libraries)}. Load the same module on all hosts, "
-            "or bind the same one into the container (container.mpi_home)"
+            f"{host}: {len(gpus)} ranks share {len(set(gpus))} GPU{'s' * (len(set(gpus)) > 1)}. Use at most as many "
+            "ranks_per_node as it has GPUs; under Slurm request as many: --gpus-per-node"
+        )
+    taken = [core for one in ranks for core in one.cores]
+    if alone and len(set(taken)) < len(taken):
+        found.append(
+            f"{host}: its {len(ranks)} ranks need {len(taken)} cores and may use {len(set(taken))}. Under Slurm "
+            f"request them: --cpus-per-task={len(ranks[0].cores)}; else set a smaller system.cores_per_node"
         )
     return found
 
 
-def unequal(hosts: Sequence[Host]) -> str | None:
-    """How the hosts differ in make, for the record; None where they are alike."""
-    makes = {(host.cpu_model, host.cores, tuple(host.gpus)) for host in hosts}
-    if len(makes) < 2:
+def _different_mpi(present: Sequence[Present]) -> list[str]:
+    libraries = sorted({str(one.mpi) for one in present})
+    if len(libraries) < 2:
+        return []
+    return [
+        f"the ranks have loaded different MPI libraries: {_listed(libraries)}. Load the same module on all hosts, "
+        "or bind the same one into the container (container.mpi_home)"
+    ]
+
+
+def agreed(present: Sequence[Present], expected: Expected) -> bool:
+    """Whether all ranks run one configuration, one source and one set of packages: the launcher's, where there is one.
+
+    The launcher's packages do not count: ranks in a container have others.
+    """
+    hashes, digests = {one.config_hash for one in present}, {one.source_digest for one in present}
+    if expected.launcher:
+        hashes.add(str(expected.config_hash))
+        digests.add(source.digest(expected.launcher.source))
+    packages = {tuple(sorted(one.packages.items())) for one in present}
+    return len(hashes) == len(digests) == len(packages) == 1
+
+
+def differences(present: Sequence[Present], details: Sequence[Details], launcher: Details | None) -> list[str]:
+    """What differs: configuration and source from the launcher's, without one from rank 0's; packages from rank 0's.
+
+    Args:
+        present: the answers of all ranks.
+        details: of the same ranks, in the same order.
+        launcher: its configuration and source.
+    """
+    first, reference = details[0], launcher or details[0]
+    rank_0 = f"rank 0 ({present[0].host.host})"
+    named = "the launcher" if launcher else rank_0
+    found: dict[str, list[str]] = {}  # a difference -> the ranks that have it
+    for one, other in zip(present, details, strict=True):
+        texts = []
+        if keys := _changed(_flat(reference.config), _flat(other.config)):
+            texts.append(f"another configuration than {named}: {_listed(keys)}")
+        if files := source.differing(reference.source, other.source):
+            texts.append(f"other files than {named}: {_listed(files)}. Copy the same tree to all hosts")
+        if packages := _changed(first.packages, other.packages):
+            texts.append(f"other packages than {rank_0}: {_listed(packages)}. Install the same ones on all hosts")
+        for text in texts:
+            found.setdefault(text, []).append(f"rank {one.rank} ({one.host.host})")
+    return [f"{_listed(ranks)}: {text}" for text, ranks in found.items()]
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested values by dotted key."""
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        found |= _flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {prefix + key: value}
+    return found
+
+
+def _changed(reference: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:
+    """Each key whose value differs, with both values."""
+    return [
+        f"{key}={other.get(key)} instead of {reference.get(key)}"
+        for key in sorted({*reference, *other})
+        if reference.get(key) != other.get(key)
+    ]
+
+
+def heterogeneous(hosts: Sequence[Host]) -> str | None:
+    """How the hardware of the hosts differs, for the record; None where it is the same."""
+    kinds = {(host.cpu_model, host.cores, tuple(host.gpus)) for host in hosts}
+    if len(kinds) < 2:
         return None
     each = _listed([f"{host.host}: {host.cores} cores, {host.cpu_model}, {len(host.gpus)} GPUs" for host in hosts])
-    return f"hosts of unequal make, and every step waits for the slowest: {each}"
+    return f"heterogeneous hardware, and every step waits for the slowest host: {each}"
 
 
-def check(present: Sequence[Present], config: Config) -> None:
-    """Raise ConfigError where ranks are in the wrong place."""
-    apart = nodes_apart(config, os.environ)
-    if config.distribution.elastic:  # goes on with fewer
-        apart = min(apart, len(present) // config.ranks_per_node)
-    if found := wrong(present, config, apart):
+def hold(me: Present, details: Details, expected: Expected, config: Config, gather: Gather) -> list[Present]:
+    """The answers of all ranks, of which `me` is this one's. Every rank calls this.
+
+    Raises ConfigError, on every rank, where ranks are in the wrong place, or run something else than the launcher or
+    than each other.
+    """
+    present = gather(me)
+    if not agreed(present, expected):
+        found = differences(present, gather(details), expected.launcher)
+        raise ConfigError("; ".join(found) or "the ranks' configurations differ in their hashes alone")
+    hosts = expected.hosts
+    if config.distribution.elastic:  # training continues on fewer hosts
+        hosts = min(hosts, len(present) // config.ranks_per_node)
+    if found := misplaced(present, config, hosts):
         raise ConfigError("; ".join(found))
+    return present

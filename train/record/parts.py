@@ -1,143 +1,144 @@
-"""What each rank leaves in the run's folder, and how the parts make one record."""
+"""What one rank has measured so far: appended to a file of its own as it comes, read back by the launcher.
+
+A line of the file is a JSON object with the fields that are new. Whatever ends the rank, all that it had measured
+before is there; a last line that was cut off is left out.
+"""
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+import os
+from dataclasses import asdict, dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from train.record import usage
-from train.record.record import Environment, Epoch, Failure, NodeQuota, Rank, Resize, RunRecord
+from train.record import protocol
+from train.record.record import AllreduceTimes, Environment, Epoch, Failure, Resize, Transfer, Usage
 
 
 @dataclass
 class Part:
-    """What one rank has to say at its end. Rank 0 speaks for the job where all ranks know the same."""
+    """One rank's measurements. Rank 0 speaks for the job where all ranks know the same. Times in seconds."""
 
-    rank: Rank
-    failure: Failure | None = None
-    environment: Environment | None = None
+    rank: int = 0
+    local_rank: int = 0
+    node: int = 0
+    host: str = ""
+    began_at: float = 0.0  # of the process, seconds since the epoch
+    cores: list[int] = field(default_factory=list)
+    gpu: str | None = None
+    phase: str = "start"  # that it is in, or ended in
+    phases_s: dict[str, float] = field(default_factory=dict)  # that it has left so far
+    warm_up_step_times_s: list[float] = field(default_factory=list)
+    step_times_s: list[float] = field(default_factory=list)
+    compute_times_s: list[float] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)
     epochs: list[Epoch] = field(default_factory=list)
+    allreduces: list[AllreduceTimes] = field(default_factory=list)
+    transfers: list[Transfer] = field(default_factory=list)
+    usage: Usage | None = None
+    peak_memory_bytes: int = 0
+    environment: Environment | None = None
     resizes: list[Resize] = field(default_factory=list)
     weights_differ: bool | None = None
     notes: list[str] = field(default_factory=list)
-    attachments: dict[str, str] = field(default_factory=dict)
+    attachments: dict[str, str] = field(default_factory=dict)  # file name -> SHA-256
+    failure: Failure | None = None
+    finished: bool = False  # the rank did all that it was asked for
 
 
-_decoder = msgspec.json.Decoder(Part)
+def _merge(into: dict[str, Any], new: dict[str, Any]) -> None:
+    """Lists are extended, dictionaries updated; all else is replaced."""
+    for name, value in new.items():
+        if isinstance(value, list):
+            into[name] = [*into.get(name, []), *value]
+        elif isinstance(value, dict) and isinstance(into.get(name), dict):
+            into[name] = into[name] | value
+        else:
+            into[name] = value
 
 
-def log_path(folder: Path, rank: int) -> Path:
-    """Where rank `rank` writes what it prints."""
-    return folder / f"rank-{rank}.log"
+def _plain(value: Any) -> Any:
+    """The value as JSON has it."""
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
-def write(folder: Path, part: Part) -> None:
-    """Leave a part in the run's folder, whole or not at all. A loss that is no number is not written."""
-    path = folder / f"rank-{part.rank.rank}.part.json"
-    temporary = path.with_suffix(".writing")
-    temporary.write_text(json.dumps(asdict(part), allow_nan=False))
-    temporary.rename(path)
+class PartWriter:
+    """Collects one rank's part, and appends each addition to the rank's file where there is a run folder."""
+
+    def __init__(self, path: Path | None = None, **first: Any) -> None:
+        """Begin with these fields of a Part. The file is made with the first addition."""
+        self.part = Part()
+        self._path = path
+        self._kept: list[str] = []  # lines from before there was a folder
+        self.add(**first)
+
+    def add(self, **fields: Any) -> None:
+        """Add fields of a Part: lists are extended, dictionaries updated, all else is replaced.
+
+        Never call it inside a timed window. Raises ValueError for a number that is not finite, TypeError for a name
+        that a Part does not have, OSError where the file cannot be written.
+        """
+        values: dict[str, Any] = {}
+        for name, value in fields.items():
+            if name not in Part.__dataclass_fields__:
+                raise TypeError(f"{name}: no field of a Part")
+            values[name] = _plain(value)
+        line = json.dumps(values, allow_nan=False)
+        mine: dict[str, Any] = {name: getattr(self.part, name) for name in fields}
+        _merge(mine, fields)
+        for name, value in mine.items():
+            setattr(self.part, name, value)
+        self._kept.append(line)
+        self._append()
+
+    def keep_in(self, path: Path) -> None:
+        """Append to this file from now on, beginning with all that was added so far."""
+        self._path = path
+        self._append()
+
+    def _append(self) -> None:
+        if self._path is None:
+            return
+        with self._path.open("a") as file:
+            file.write("".join(f"{line}\n" for line in self._kept))
+            file.flush()
+            os.fsync(file.fileno())
+        self._kept.clear()
+
+
+def read_part(path: Path) -> Part:
+    """The part in one file; what follows a line that is not whole is left out."""
+    values: dict[str, Any] = {}
+    for line in path.read_bytes().splitlines():
+        try:
+            new = msgspec.json.decode(line, type=dict[str, Any])
+        except msgspec.DecodeError:
+            break
+        _merge(values, new)
+    return msgspec.convert(values, Part)
 
 
 def read(folder: Path) -> list[Part]:
-    """The parts in the run's folder, by rank."""
-    parts = [_decoder.decode(path.read_bytes()) for path in folder.glob("rank-*.part.json")]
-    return sorted(parts, key=lambda part: part.rank.rank)
+    """The part of each rank in the run folder, by rank.
 
-
-def last_phase(folder: Path, rank: int) -> str | None:
-    """The phase that a rank was in when its log ends."""
-    log = log_path(folder, rank)
-    found = re.findall(r"^\[rank \d+\] phase (\w+)$", log.read_text(errors="replace"), re.M) if log.exists() else []
-    return found[-1] if found else None
-
-
-def ranks_at_the_end(parts: list[Part], ranks: int) -> int:
-    """How many ranks should have left a part, of a job that began with `ranks`."""
-    return parts[0].resizes[-1].ranks_after if parts and parts[0].resizes else ranks
+    Where several processes had the number of a rank, as in elastic training, that of one that finished, else of the one
+    that wrote last: the others are gone, also where they began later.
+    """
+    found: dict[int, tuple[bool, int, Part]] = {}
+    for path in protocol.part_paths(folder):
+        part = read_part(path)
+        candidate = (part.finished, path.stat().st_mtime_ns, part)
+        if part.rank not in found or found[part.rank][:2] < candidate[:2]:
+            found[part.rank] = candidate
+    return [found[rank][-1] for rank in sorted(found)]
 
 
 def first_failure(parts: list[Part]) -> Failure | None:
-    """The failure that the others follow from: ranks that only lost their peers do not count where another one is."""
+    """The failure that the others follow from: one that is a consequence counts only where there is no other."""
     failures = [part.failure for part in parts if part.failure]
-    own = [failure for failure in failures if "HorovodInternalError" not in failure.reason]
-    return next(iter(own or failures), None)
-
-
-def assemble(
-    parts: list[Part],
-    *,
-    failure: Failure | None,
-    identity: dict[str, Any],
-    started_at: str,
-    job_s: float,
-    ended_at: float,
-    cores_shared: bool,
-    node_quotas: Sequence[NodeQuota] = (),
-) -> RunRecord:
-    """One record from the parts: with the phase `exit` up to `ended_at` - started_at where a launcher saw the end.
-
-    Args:
-        parts: of all ranks, or of those that lived to write one.
-        failure: why the run did not complete, as the launcher saw it; None where it saw none.
-        identity: the record's experiment, point, repeat, generation, config_hash, config and command.
-        started_at: UTC, ISO 8601.
-        job_s: wall time of the job in seconds.
-        ended_at: seconds after the start at which the job was over; phases are filled up to it with `exit`.
-        cores_shared: whether ranks compete for a core.
-        node_quotas: what each emulated node was held to.
-    """
-    for part in parts:
-        rest = ended_at - sum(part.rank.phases_s.values())
-        part.rank.phases_s["exit"] = part.rank.phases_s.get("exit", 0.0) + max(0.0, rest)
-    first = parts[0] if parts else None
-    failure = failure or first_failure(parts)
-    record = RunRecord(
-        **identity,
-        status="failed" if failure else "complete",
-        failure=failure,
-        started_at=started_at,
-        job_s=job_s,
-        cores_shared=cores_shared,
-        ranks=[part.rank for part in parts],
-        environment=first.environment if first else None,
-        losses=first.losses if first else [],
-        epochs=first.epochs if first else [],
-        resizes=first.resizes if first else [],
-        weights_differ=first.weights_differ if first else None,
-        notes=first.notes if first else [],
-        node_quotas=list(node_quotas),
-        attachments=first.attachments if first else {},
-    )
-    record.summary = summary(record)
-    return record
-
-
-def summary(record: RunRecord) -> dict[str, float]:
-    """A few numbers for people who open the file: analysis computes its own."""
-    if record.status != "complete" or not record.ranks:
-        return {}
-    timed_s = max(rank.phases_s["timed"] for rank in record.ranks)
-    if largest := [rank.allreduces[-1] for rank in record.ranks if rank.allreduces]:
-        return {
-            "timed_s": timed_s,
-            "largest_message_bytes": largest[0].message_bytes,
-            "largest_message_s": max(sum(of.times_s) / len(of.times_s) for of in largest),
-        }
-    steps = len(record.ranks[0].step_times_s)
-    numbers = {"timed_s": timed_s}
-    if not record.resizes:
-        numbers["images_per_s"] = record.config["global_batch"] * steps / timed_s
-    numbers |= usage.summary(record.ranks)
-    if record.epochs and record.epochs[-1].validation_accuracy is not None:
-        numbers["validation_accuracy"] = record.epochs[-1].validation_accuracy
-    if record.epochs and record.epochs[-1].validation_mean_absolute_error is not None:
-        numbers["validation_mean_absolute_error"] = record.epochs[-1].validation_mean_absolute_error
-    return numbers
+    return next((failure for failure in failures if not failure.consequence), next(iter(failures), None))

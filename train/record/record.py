@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import msgspec
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 RECORD_NAME = "record.json"
 
 # In the order in which a job goes through them. They are contiguous: their sum is the wall time of the job.
@@ -38,7 +38,7 @@ PHASES = (
 # The training time as report 000 took it: from after the initialisation to the end of the timed steps.
 WALL_PHASES = ("broadcast", "first_step", "warm_up", "timed")
 
-_UNSIGNED = "0" * 64
+_NO_CHECKSUM = "0" * 64
 
 
 class RecordError(Exception):
@@ -56,6 +56,16 @@ class Failure:
     step: int | None = None
     exit_code: int | None = None
     log: str | None = None
+    consequence: bool = False  # it follows from the failure of another rank: this one lost its peers
+
+
+@dataclass
+class Order:
+    """Where a run was in the order of the runs of its experiment."""
+
+    seed: int | None  # that the order was drawn from; None: a fixed order
+    position: int  # from 0
+    runs: int  # that were planned
 
 
 @dataclass
@@ -117,8 +127,8 @@ class Rank:
     allreduces: list[AllreduceTimes] = field(default_factory=list)  # of a sweep over message sizes, ascending
     transfers: list[Transfer] = field(default_factory=list)  # what link and memory carry, measured in the same run
     usage: Usage | None = None  # None: not sampled
-    # Of each timed step until this rank's own gradients were there, input included: the rest is exchange, and waiting
-    # for the others. Empty where a GPU computes, or epochs are trained.
+    # Of each timed step until the local gradients are ready, input included: the rest is exchange, and waiting for the
+    # other ranks. Empty where a GPU computes, or epochs are trained.
     compute_times_s: list[float] = field(default_factory=list)
 
 
@@ -194,8 +204,14 @@ class RunRecord:
     command: list[str]
     job_s: float  # wall time of the job; by hand, without a launcher, it ends with rank 0's last line
     cores_shared: bool  # ranks compete for cores; where each node is held to its quota they do not
-    ranks: list[Rank]  # that were there at the end
+    ranks: list[Rank]  # at the end of the job; of a failed run with what they had measured
     environment: Environment | None
+    source_digest: str = ""  # of the content of train/ and conf/ that ran (train/record/source.py)
+    swept: dict[str, Any] = field(default_factory=dict)  # each key that the experiment sweeps -> its value in this run
+    arm: str | None = None  # of an experiment that compares arms
+    arm_keys: list[str] = field(default_factory=list)  # the keys in which the arms differ
+    learning_rate: float | None = None  # in force, scaled with the ranks; None where nothing is trained
+    order: Order | None = None  # None: started by hand
     losses: list[float] = field(default_factory=list)  # of the timed steps, mean over ranks
     epochs: list[Epoch] = field(default_factory=list)
     resizes: list[Resize] = field(default_factory=list)  # of elastic training, in order
@@ -205,7 +221,7 @@ class RunRecord:
     attachments: dict[str, str] = field(default_factory=dict)  # file beside this one -> its SHA-256
     summary: dict[str, float] = field(default_factory=dict)  # for people; analysis never reads it
     schema_version: int = SCHEMA_VERSION
-    sha256: str = _UNSIGNED  # of this file with this field's digits set to 0
+    sha256: str = _NO_CHECKSUM  # of this file with this field's digits set to 0
 
 
 class _Version(msgspec.Struct):
@@ -228,17 +244,17 @@ def json_schema() -> dict[str, Any]:
 
 def _digest(text: bytes, sha256: str) -> str:
     return hashlib.sha256(
-        text.replace(f'"sha256": "{sha256}"'.encode(), f'"sha256": "{_UNSIGNED}"'.encode())
+        text.replace(f'"sha256": "{sha256}"'.encode(), f'"sha256": "{_NO_CHECKSUM}"'.encode())
     ).hexdigest()
 
 
 def dumps(record: RunRecord) -> bytes:
-    """The record as signed JSON text. Raises ValueError where a number is not finite: JSON has no such number."""
+    """The record as JSON text with its checksum. Raises ValueError where a number is not finite: JSON has none such."""
     fields = asdict(record)
-    fields["sha256"] = _UNSIGNED
+    fields["sha256"] = _NO_CHECKSUM
     text = json.dumps(fields, allow_nan=False, indent=None).encode()
-    signature = _digest(text, _UNSIGNED)
-    return text.replace(f'"sha256": "{_UNSIGNED}"'.encode(), f'"sha256": "{signature}"'.encode())
+    checksum = _digest(text, _NO_CHECKSUM)
+    return text.replace(f'"sha256": "{_NO_CHECKSUM}"'.encode(), f'"sha256": "{checksum}"'.encode())
 
 
 def loads(text: bytes, where: str) -> RunRecord:
@@ -273,9 +289,10 @@ def write_atomically(path: Path, text: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, 0o644)
-        if path.exists():
-            raise FileExistsError(errno.EEXIST, "it is there already, and nothing measured is ever replaced")
-        os.rename(temporary, path)
+        try:
+            os.link(temporary, path)  # unlike a rename it fails where there is a file, also one of this very moment
+        except FileExistsError:
+            raise FileExistsError(errno.EEXIST, "it exists, and nothing measured is ever replaced") from None
     except OSError as error:
         raise OSError(error.errno, f"{error.strerror}; the record was not written", str(path)) from error
     finally:

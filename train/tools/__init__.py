@@ -1,1 +1,1 @@
-"""Commands beside a measurement: is the machine ready, is the data whole, what limits the input."""
+"""Commands beside a measurement: is the machine ready, is the data complete, is the input the bottleneck."""

@@ -1,10 +1,10 @@
-"""What a dataset's folder holds: what is there, missing or damaged, and what differs from the published counts.
+"""Check a dataset's folder: what is there, missing or damaged, and what differs from the published counts.
 
-Decodes every sample once, which training leaves to its first epoch:
+Decodes every sample once; training only does so in its first epoch:
 
     python -m train.tools.data_check dataset=cifar10 dataset.data_dir=/data/cifar10
 
-The exit status is 0 where all that was found can be read, 1 where something is damaged, 2 where it cannot be used.
+The exit status is 0 if all samples can be read, 1 if some are damaged, 2 if the dataset cannot be used.
 """
 
 from __future__ import annotations
@@ -16,20 +16,21 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from train.config.checks import ConfigError
 from train.config.compose import load
-from train.config.schema import Config, ConfigError
+from train.config.schema import Config
 from train.datasets import DATASETS
 from train.input import reader
 from train.rank import placement
-from train.tools import command
+from train.tools import tensorflow_command
 
-_SIZE = 32  # pixels: decoding reads a file to its end whatever the size, and a small one costs less
-_CHUNK = 4096  # samples between two messages at most
+_SIZE = 32  # pixels: decoding reads the whole file whatever the size, and a small one costs less
+_CHUNK = 4096  # samples: at most this many between two messages
 _MESSAGE_EVERY_S = 5.0
 
 
 def facts(found: list[reader.Fact]) -> list[str]:
-    """A table: what was counted, and what is published."""
+    """The lines of a table: what was counted, and what is published."""
     rows = [("", "found", "published", "")]
     for fact in found:
         published = f"{fact.published:,}" if fact.published is not None else ""
@@ -40,12 +41,12 @@ def facts(found: list[reader.Fact]) -> list[str]:
 
 
 def unreadable(part: reader.Part) -> Iterator[str]:
-    """Decode every sample of a part on all cores; the name of each one that fails, and why, in their order."""
+    """The name of each sample of a part that cannot be decoded, and why, in order. Uses all cores."""
     import tensorflow as tf
 
     from train.input import augment
 
-    tf.get_logger().setLevel("ERROR")  # it warns that samples of many sizes are traced anew, which is so
+    tf.get_logger().setLevel("ERROR")  # it warns of retracing for every image size, which is expected here
     numbers = np.full(len(augment.DRAWS), 0.5, np.float32)
     decode = tf.function(part.load, autograph=False)
 
@@ -53,7 +54,7 @@ def unreadable(part: reader.Part) -> Iterator[str]:
         try:
             decode(tf.constant(position, tf.int64), tf.constant(numbers))
             return None
-        except (tf.errors.OpError, UnicodeDecodeError):  # the whole graph's: once more, for the image's own message
+        except (tf.errors.OpError, UnicodeDecodeError):  # of the whole graph: decode again for the image's own message
             return f"{part.name(position)}: {reader.failure(part, position, numbers)}"
 
     said = time.monotonic()
@@ -67,9 +68,9 @@ def unreadable(part: reader.Part) -> Iterator[str]:
 
 
 def check(config: Config) -> int:
-    """Print what the folder holds; how many samples are damaged. Raises ConfigError where it cannot be used."""
+    """The number of missing or damaged samples; prints what the folder holds. Raises ConfigError if it is unusable."""
     if not config.dataset.files:
-        raise ConfigError(f"dataset={config.dataset.name}: it is read from no folder, so there is nothing to check")
+        raise ConfigError(f"dataset={config.dataset.name}: is not read from a folder, so there is nothing to check")
     opened = DATASETS[config.dataset.name](config, 0)
     assert isinstance(opened, reader.Reader)
     parts = opened.parts
@@ -77,21 +78,21 @@ def check(config: Config) -> int:
     print("\n".join(["", *facts(parts.facts), ""]))
     for note in parts.notes:
         print(note)
-    damaged = parts.damaged
+    damaged = parts.training.damaged + parts.validation.damaged
     for name, part in (("training", parts.training), ("validation", parts.validation)):
         for failure in unreadable(part):
             damaged += 1
             print(f"cannot be decoded: {name} sample {failure}")
     total = parts.training.samples + parts.validation.samples
-    print(f"{total:,} samples looked at, {damaged:,} missing or damaged")
+    print(f"{total:,} samples checked, {damaged:,} missing or damaged")
     return damaged
 
 
 def run(overrides: list[str]) -> int:
-    """Check the dataset that the overrides name: 1 where something is damaged."""
+    """The exit status for the dataset that the overrides name: 1 if something is damaged."""
     one_rank = ["nodes=1", "ranks_per_node=1", "batch_per_rank=1", f"model.image_size={_SIZE}"]
     return 1 if check(load([*one_rank, *overrides])) else 0
 
 
 if __name__ == "__main__":
-    command.main("train.tools.data_check", __doc__, "as dataset=cifar10 dataset.data_dir=/data/cifar10", run)
+    tensorflow_command.main("train.tools.data_check", __doc__, "as dataset=cifar10 dataset.data_dir=/data/cifar10", run)

@@ -1,11 +1,11 @@
-"""Is the input the limit? Images/s of one core: decoding alone, with resizing, the whole pipeline, and the model's.
+"""Is the input the bottleneck? Images/s of one core: decoding, resizing, the whole pipeline, and the training step.
 
     python -m train.tools.input_bench model=resnet50 dataset=fruit dataset.data_dir=/data/fruit
 
-Without a dataset it makes photographs of its own (JPEGs of 500 x 375 pixels, about the mean of ImageNet) and varies
-them as ImageNet's are: random parts and flips. Everything runs on one core, arm after arm, round after round, so that a
-slow drift of the machine falls on all alike. Rates are images per second of CPU time, which other programs on that core
-do not take away; beside them the whole pipeline by the clock on the wall, in which it may also wait for the files.
+Without a dataset it generates photographs (JPEGs of 500 x 375 pixels, about the mean size of ImageNet's) and augments
+them as ImageNet's are: random crops and flips. Everything runs on one core, arm after arm, round after round, so that a
+slow drift of the machine affects all arms alike. Rates are images per second of CPU time, which other programs on that
+core do not change; the whole pipeline is also timed by the wall clock, which includes waiting for files.
 """
 
 from __future__ import annotations
@@ -18,13 +18,16 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from train.config.compose import load, resolved
-from train.config.schema import Config, ConfigError
+from train.config.checks import ConfigError
+from train.config.compose import load
+from train.config.identity import resolved
+from train.config.schema import Config
 from train.rank import placement
-from train.tools import command
+from train.tools import tensorflow_command
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -32,12 +35,12 @@ if TYPE_CHECKING:
     from train.input.reader import Reader
 
 ROUNDS = 5
-AIM = 0.8  # of decoding and resizing alone, what the whole pipeline should reach on one core
-_IMAGES = 768  # of a dataset at most
-_STEPS = 1  # of the model, timed, in a round
-_MADE = (375, 500)  # height, width of the photographs that are made
+AIM = 0.8  # the fraction of the rate of decoding and resizing that the whole pipeline should reach on one core
+_IMAGES = 768  # at most, of a dataset
+_STEPS = 1  # timed training steps in a round
+_GENERATED = (375, 500)  # height, width of generated photographs
 _CLASSES = ("freshapples", "freshbanana", "freshoranges", "rottenapples", "rottenbanana", "rottenoranges")
-_AS_IMAGENET = [  # the photographs lie in the fruit set's folders, and are varied as conf/dataset/imagenet.yaml says
+_AS_IMAGENET = [  # the photographs are in the layout of fruit, augmented as conf/dataset/imagenet.yaml says
     "dataset.augmentation.flip=true",
     "dataset.augmentation.crop_area_fraction=0.08",
     "dataset.augmentation.zoom_in_fraction=0",
@@ -57,30 +60,30 @@ WALL = "whole pipeline, by the wall clock"
 
 @dataclass(frozen=True)
 class Rates:
-    """Images/s of one core, or of the GPU for the training step: one number a round."""
+    """Images/s of one core, or of the GPU for the training step: one value per round."""
 
     images_per_s: dict[str, list[float]]
 
     def median(self, arm: str) -> float:
-        """The middle of the rounds."""
+        """The median over the rounds, images/s."""
         return statistics.median(self.images_per_s[arm])
 
     def ratio(self, arm: str, to: str) -> float:
-        """The middle of the ratios of each round's neighbours."""
+        """The median of the ratios within each round."""
         pairs = zip(self.images_per_s[arm], self.images_per_s[to], strict=True)
         return statistics.median(one / other for one, other in pairs)
 
 
 def make_photographs(folder: Path, count: int) -> None:
-    """`count` JPEGs in the fruit set's layout: colours and grain of several sizes, from a fixed seed."""
+    """Write `count` JPEGs in the layout of the fruit set: colours and grain of several sizes, from a fixed seed."""
     import numpy as np
     import tensorflow as tf
 
     random = np.random.default_rng(0)
-    height, width = _MADE
+    height, width = _GENERATED
     for number in range(count):
         layers = [
-            amplitude * tf.image.resize(random.uniform(-1, 1, (height // grain + 1, width // grain + 1, 3)), _MADE)
+            amplitude * tf.image.resize(random.uniform(-1, 1, (height // grain + 1, width // grain + 1, 3)), _GENERATED)
             for grain, amplitude in ((128, 90.0), (32, 45.0), (8, 25.0), (2, 12.0))
         ]
         pixels = tf.cast(tf.clip_by_value(128.0 + tf.add_n(layers), 0, 255), tf.uint8)
@@ -98,7 +101,7 @@ def _rate(batches: Iterable[object], images: int, clock: Callable[[], float] = t
 
 
 def _mapped(values: tuple[object, ...], each: Callable[..., tf.Tensor]) -> tf.data.Dataset:
-    """`each` over the values, on one thread: the least that a pipeline can be."""
+    """A minimal pipeline: `each` applied to the values, on one thread."""
     import tensorflow as tf
 
     options = tf.data.Options()
@@ -107,65 +110,76 @@ def _mapped(values: tuple[object, ...], each: Callable[..., tf.Tensor]) -> tf.da
 
 
 def arms(config: Config, data: Reader) -> dict[str, Callable[[], float]]:
-    """What is measured of the input, by name; each gives its images/s once."""
-    import numpy as np
+    """The parts of the input that are measured, by name; each call measures images/s once."""
+    images = data.steps_per_epoch * data.batch_per_rank
+    parts = _encoded_parts(config, data, images) if data.parts.training.encoded else _decoded_part(config, data, images)
+    epochs = itertools.count()
+    return {
+        **{name: partial(_rate, dataset, images) for name, dataset in parts.items()},
+        PIPELINE: lambda: _rate(data.training(next(epochs)), images),
+        WALL: lambda: _rate(data.training(next(epochs)), images, time.perf_counter),
+    }
+
+
+def _encoded_parts(config: Config, data: Reader, images: int) -> dict[str, tf.data.Dataset]:
+    """The steps from encoded images in memory to batches, each with all steps before it."""
     import tensorflow as tf
 
     from train.input import augment, decode
 
+    encoded_image = data.parts.training.encoded
+    assert encoded_image is not None
     size, channels, batch = config.model.image_size, config.dataset.channels, data.batch_per_rank
-    images = data.steps_per_epoch * batch
-    epochs = itertools.count()
-    found: dict[str, Callable[[], float]] = {}
-    part = data.parts.training
-    if part.encoded is not None:
-        held = tf.constant([part.encoded(tf.constant(position)).numpy() for position in range(images)])
-        drawn = augment.draws(images, config.seed, 0)
-        make = decode.decoder(config, training=True)
-        settings = config.dataset.augmentation
+    held = tf.constant([encoded_image(tf.constant(position)).numpy() for position in range(images)])
+    make = decode.decoder(config, training=True)
+    settings = config.dataset.augmentation
 
-        def plain(encoded: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
-            return tf.io.decode_image(encoded, channels=channels, expand_animations=False)
+    def plain(encoded: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
+        return tf.io.decode_image(encoded, channels=channels, expand_animations=False)
 
-        def resized(encoded: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
-            return tf.image.resize(plain(encoded, numbers), (size, size))
+    def resized(encoded: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
+        return tf.image.resize(plain(encoded, numbers), (size, size))
 
-        def augmented(encoded: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
-            pixels = make(encoded, numbers)
-            return augment.augment(pixels, numbers, settings) if settings else pixels
+    def augmented(encoded: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
+        pixels = make(encoded, numbers)
+        return augment.augment(pixels, numbers, settings) if settings else pixels
 
-        values = (held, drawn)
-        for name, dataset in (
-            (DECODE, _mapped(values, plain)),
-            (RESIZE, _mapped(values, resized).batch(batch)),
-            (SCALED, _mapped(values, make).batch(batch)),
-            (AUGMENT, _mapped(values, augmented).batch(batch)),
-        ):
-            found[name] = lambda dataset=dataset: _rate(dataset, images)  # type: ignore[misc]
-    else:
-        in_memory = np.arange(images)
-        zeros = tf.zeros(len(augment.DRAWS))
-        resize = _mapped(
-            (in_memory,), lambda position: tf.image.resize(part.load(position, zeros)[0], (size, size))
-        ).batch(batch)
-        found[RESIZE] = lambda: _rate(resize, images)
-    found[PIPELINE] = lambda: _rate(data.training(next(epochs)), images)
-    found[WALL] = lambda: _rate(data.training(next(epochs)), images, time.perf_counter)
-    return found
+    values = (held, augment.draws(images, config.seed, 0))
+    return {
+        DECODE: _mapped(values, plain),
+        RESIZE: _mapped(values, resized).batch(batch),
+        SCALED: _mapped(values, make).batch(batch),
+        AUGMENT: _mapped(values, augmented).batch(batch),
+    }
+
+
+def _decoded_part(config: Config, data: Reader, images: int) -> dict[str, tf.data.Dataset]:
+    """Resizing images that are in memory as pixels."""
+    import numpy as np
+    import tensorflow as tf
+
+    from train.input import augment
+
+    size, zeros = config.model.image_size, tf.zeros(len(augment.DRAWS))
+
+    def resized(position: tf.Tensor) -> tf.Tensor:
+        return tf.image.resize(data.parts.training.load(position, zeros)[0], (size, size))
+
+    return {RESIZE: _mapped((np.arange(images),), resized).batch(data.batch_per_rank)}
 
 
 def training_step(config: Config) -> Callable[[], float]:
-    """The model's training step on images that lie ready; gives its images/s once."""
+    """A function that measures images/s of the model's training step once, on images in memory."""
     import tensorflow as tf
 
+    from train import distribution
     from train.datasets.synthetic import Synthetic
-    from train.distribution import backends
     from train.loop import step
     from train.models import build
 
     model = build(config.model.name, config.model.image_size, config.dataset.channels, config.dataset.classes)
     optimizer = step.make_optimizer(config.optimizer, 1, config.precision, model, 1)
-    train_step = step.make_train_step(model, optimizer, backends.join(config), config.optimizer.label_smoothing)
+    train_step = step.make_train_step(model, optimizer, distribution.join(config), config.optimizer.label_smoothing)
     ready = next(Synthetic(config, 0).training(0))
     train_step(*ready)
     batch = config.batch_per_rank or 0
@@ -183,9 +197,9 @@ def training_step(config: Config) -> Callable[[], float]:
 
 
 def table(rates: Rates, device: str) -> list[str]:
-    """What was measured, in lines for people."""
+    """The lines of a table of what was measured, and the conclusion."""
     reference = SCALED if SCALED in rates.images_per_s else RESIZE
-    lines = [f"{'':36}{'images/s':>10}{'least':>10}{'most':>10}{'of ' + reference:>30}"]
+    lines = [f"{'':36}{'images/s':>10}{'min':>10}{'max':>10}{'of ' + reference:>30}"]
     for arm, values in rates.images_per_s.items():
         share = f"{rates.ratio(arm, reference):.2f}" if arm != MODEL else ""
         row = f"{arm:36}{statistics.median(values):10.1f}{min(values):10.1f}{max(values):10.1f}{share:>30}"
@@ -199,18 +213,20 @@ def table(rates: Rates, device: str) -> list[str]:
     what = "a GPU" if device == "gpu" else "a core that trains"
     lines.append(f"The training step takes {rates.median(MODEL):.1f} images/s: {what} needs {needed} cores of input.")
     if cores >= 1:
-        lines.append("With fewer, the input is the limit: a faster device would not train faster.")
+        lines.append("With fewer, the input is the bottleneck: a faster device would not train faster.")
     return lines
 
 
 def measure(config: Config) -> Rates:
-    """All arms, interleaved over the rounds, after one round that does not count."""
+    """The rates of all arms, interleaved over the rounds, after one round of warm-up."""
     from train.datasets import DATASETS
     from train.input.reader import Reader
 
     data = DATASETS[config.dataset.name](config, 0)
     if not isinstance(data, Reader):
-        raise ConfigError(f"dataset={config.dataset.name}: it has no input to measure; give one that is read")
+        raise ConfigError(
+            f"dataset={config.dataset.name}: it has no input to measure; give one that is read from files or memory"
+        )
     found = {**arms(config, data), MODEL: training_step(config)}
     rates: dict[str, list[float]] = {name: [] for name in found}
     for round_ in range(1 + ROUNDS):
@@ -223,27 +239,36 @@ def measure(config: Config) -> Rates:
 
 
 def run(overrides: list[str]) -> int:
-    """Measure on one core, print the table, and write it with how it was made."""
+    """Measure on one core, print the table, and write it with the configuration and the host; returns 0."""
     placement.bind(placement.usable_cores()[-1:])
     import tensorflow as tf
 
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    with tempfile.TemporaryDirectory() as folder:
+        if not any(item.startswith("dataset=") for item in overrides):
+            print(f"no dataset given: generating {_IMAGES} photographs", file=sys.stderr)
+            make_photographs(Path(folder), _IMAGES)
+            overrides = ["dataset=fruit", f"dataset.data_dir={folder}", *_AS_IMAGENET, *overrides]
+        config = _one_core(overrides)
+        rates = measure(config)
+    print("\n".join(table(rates, config.device)))
+    print(f"\n{_write(rates, config)}")
+    return 0
+
+
+def _one_core(overrides: list[str]) -> Config:
+    """The configuration of one rank on one core that reads a limited number of samples."""
+    limited = any("training_samples" in item for item in overrides)
+    samples = [] if limited else [f"dataset.training_samples={_IMAGES}"]
+    return load(["nodes=1", "ranks_per_node=1", "distribution=none", "threads_per_rank=1", *overrides, *samples])
+
+
+def _write(rates: Rates, config: Config) -> Path:
+    """The path of the JSON file that holds the rates and how they were measured."""
     from train.rank import environment
     from train.record.record import write_atomically
 
-    tf.config.threading.set_intra_op_parallelism_threads(1)
-    tf.config.threading.set_inter_op_parallelism_threads(1)
-    one_core = ["nodes=1", "ranks_per_node=1", "distribution=none", "threads_per_rank=1"]
-    with tempfile.TemporaryDirectory() as folder:
-        if not any(item.startswith("dataset=") for item in overrides):
-            print(f"no dataset given: makes {_IMAGES} photographs of its own", file=sys.stderr)
-            make_photographs(Path(folder), _IMAGES)
-            overrides = ["dataset=fruit", f"dataset.data_dir={folder}", *_AS_IMAGENET, *overrides]
-        samples = (
-            [] if any("training_samples" in item for item in overrides) else [f"dataset.training_samples={_IMAGES}"]
-        )
-        config = load([*one_core, *overrides, *samples])
-        rates = measure(config)
-    print("\n".join(table(rates, config.device)))
     path = Path(config.results) / "input_bench" / f"{config.dataset.name}-{config.model.name}-{config.device}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     content = {
@@ -253,12 +278,11 @@ def run(overrides: list[str]) -> int:
         "measured_at": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
     }
     write_atomically(path, json.dumps(content, indent=1).encode())
-    print(f"\n{path}")
-    return 0
+    return path
 
 
 if __name__ == "__main__":
-    command.main(
+    tensorflow_command.main(
         "train.tools.input_bench",
         __doc__,
         "as model=resnet50 dataset=fruit dataset.data_dir=/data/fruit",

@@ -1,10 +1,10 @@
-"""What must be there before ranks start: a dataset that can be read and is large enough, and pretrained weights.
+"""Check what ranks need before they start: a readable dataset that is large enough, and pretrained weights.
 
-`python -m train.launch` runs it once for an experiment, in a process of its own because it loads TensorFlow:
+`python -m train.launch` runs this once per experiment, in a separate process because it loads TensorFlow:
 
     python -m train.tools.prepare dataset=fruit dataset.data_dir=/data/fruit nodes=2 weights=imagenet
 
-Prints what was found. The exit status is 0, or 2 where the ranks would fail; why stands on standard error.
+Prints what was found. The exit status is 0, or 2 if the ranks would fail; standard error says why.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from train.config.schema import Config
 from train.datasets import DATASETS
 from train.input.reader import Reader
 from train.loop import weights
-from train.tools import command
+from train.tools import tensorflow_command
 
 
 def prepare(config: Config) -> list[str]:
-    """Look for all that the ranks of a run read; what was found, in words. Raises ConfigError where they would fail."""
+    """What the ranks of a run will read, in words. Raises ConfigError if they would fail."""
     found = []
     if config.dataset.files:
         opened = DATASETS[config.dataset.name](config, 0)
@@ -35,10 +35,10 @@ def prepare(config: Config) -> list[str]:
 
 
 def run(overrides: list[str]) -> int:
-    """Prepare for the run that the overrides name, and print what was found."""
+    """Check the inputs of the run that the overrides describe, and print what was found."""
     print("\n".join(prepare(load(overrides))))
     return 0
 
 
 if __name__ == "__main__":
-    command.main("train.tools.prepare", __doc__, "Hydra overrides, as those of python -m train", run)
+    tensorflow_command.main("train.tools.prepare", __doc__, "Hydra overrides, as those of python -m train", run)

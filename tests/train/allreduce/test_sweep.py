@@ -1,11 +1,8 @@
-import itertools
-import socket
-
 import numpy as np
 import pytest
 
+from tests.helpers.context import make_context
 from train.config.compose import load
-from train.record.record import Rank
 
 pytestmark = pytest.mark.slow
 
@@ -13,9 +10,9 @@ SWEEP = ["experiment=allreduce_bench", "nodes=2", "allreduce_sweep.smallest_byte
 
 
 @pytest.fixture(scope="module")
-def sweep():
-    small = ["allreduce_sweep.largest_bytes=4096", "allreduce_sweep.probe_s=0.01", "allreduce_sweep.most_timed=6"]
-    return load([*SWEEP, *small]).allreduce_sweep
+def config():
+    small = ["allreduce_sweep.largest_bytes=4096", "allreduce_sweep.probe_s=0.01", "allreduce_sweep.max_timed=6"]
+    return load([*SWEEP, *small])
 
 
 @pytest.fixture(scope="module")
@@ -43,9 +40,9 @@ def test_a_message_that_memory_is_too_small_for_is_left_out(allreduce):
     assert allreduce.fitting([1024], copies * 1024 - 1) == []
 
 
-def test_as_many_are_timed_as_fit_into_the_time(allreduce, sweep):
+def test_as_many_are_timed_as_fit_into_the_time(allreduce, config):
     # 2 s for a size, at least 5, at most 6
-    assert [allreduce.timed_count(one_s, sweep) for one_s in (0.001, 0.35, 0.4, 10.0)] == [6, 5, 5, 5]
+    assert [allreduce.timed_count(one_s, config.allreduce_sweep) for one_s in (0.001, 0.35, 0.4, 10.0)] == [6, 5, 5, 5]
 
 
 class Pair:
@@ -66,35 +63,30 @@ class Pair:
         pass
 
 
-def measured(allreduce, sweep, distribution, monkeypatch):
-    from train.rank.phases import PhaseClock
-    from train.record.parts import Part
-
-    monkeypatch.setattr(allreduce.probes, "measure", lambda *_: ([], ["tcp_stream: no way"]))
-    part = Part(Rank(0, 0, 0, socket.gethostname(), [0], None, {}, [], [], 0))
-    ticks = itertools.count()
-    clock = PhaseClock(started_at=-1.0, rank="0", now=lambda: float(next(ticks)))
-    allreduce.run(sweep, "cpu", distribution, clock, part)
-    return part, clock
+def measured(allreduce, config, distribution, monkeypatch):
+    monkeypatch.setattr(allreduce.link, "measure", lambda *_: ([], ["tcp_stream: no way"]))
+    context = make_context(config, distribution)
+    allreduce.run(context)
+    return context.part.part, context.clock
 
 
-def test_every_size_is_timed_and_what_was_not_measured_is_said(allreduce, sweep, monkeypatch):
-    part, clock = measured(allreduce, sweep, Pair(allreduce), monkeypatch)
-    assert [(of.message_bytes, len(of.times_s)) for of in part.rank.allreduces] == [(1024, 6), (2048, 6), (4096, 6)]
-    assert all(time_s > 0 for of in part.rank.allreduces for time_s in of.times_s)
+def test_every_size_is_timed_and_what_was_not_measured_is_said(allreduce, config, monkeypatch):
+    part, clock = measured(allreduce, config, Pair(allreduce), monkeypatch)
+    assert [(of.message_bytes, len(of.times_s)) for of in part.allreduces] == [(1024, 6), (2048, 6), (4096, 6)]
+    assert all(time_s > 0 for of in part.allreduces for time_s in of.times_s)
     assert part.notes == ["not measured: tcp_stream: no way"]
     assert clock.seconds["timed"] == 3.0  # one tick a size
 
 
-def test_wrong_sums_stop_the_run(allreduce, sweep, monkeypatch):
-    with pytest.raises(RuntimeError, match="the allreduce of 1024 bytes gave wrong sums"):
-        measured(allreduce, sweep, Pair(allreduce, sums=False), monkeypatch)
+def test_wrong_sums_stop_the_run(allreduce, config, monkeypatch):
+    with pytest.raises(RuntimeError, match="the allreduce of 1024 bytes returned wrong sums"):
+        measured(allreduce, config, Pair(allreduce, sums=False), monkeypatch)
 
 
-def test_sizes_beyond_the_memory_are_named(allreduce, sweep, monkeypatch):
+def test_sizes_beyond_the_memory_are_named(allreduce, config, monkeypatch):
     free = allreduce.psutil.virtual_memory()._replace(available=2 * allreduce.COPIES_OF_MESSAGE * 1024)
     monkeypatch.setattr(allreduce.psutil, "virtual_memory", lambda: free)
-    part, _ = measured(allreduce, sweep, Pair(allreduce), monkeypatch)
-    assert [of.message_bytes for of in part.rank.allreduces] == [1024, 2048]
+    part, _ = measured(allreduce, config, Pair(allreduce), monkeypatch)
+    assert [of.message_bytes for of in part.allreduces] == [1024, 2048]
     assert part.notes[-1].startswith("messages of 4096 bytes and more left out")
-    assert np.isfinite(part.rank.allreduces[0].times_s).all()
+    assert np.isfinite(part.allreduces[0].times_s).all()

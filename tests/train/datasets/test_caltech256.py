@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from train.config.schema import ConfigError
+from train.config.checks import ConfigError
 
 pytestmark = pytest.mark.slow
 
@@ -60,7 +60,7 @@ def test_the_split_stays_when_an_image_is_damaged(caltech, configure, readers, s
 def test_what_does_not_belong_is_named(caltech, configure, readers):
     (reader,) = readers(configure("caltech256", caltech, "nodes=1", "dataset.classes=3"))
     (note,) = reader.notes
-    assert note.endswith("2 entries that are no images, ignored: 056.dog/RENAME2, 056.dog/greg")
+    assert note.endswith("2 entries that are not images, ignored: 056.dog/RENAME2, 056.dog/greg")
 
 
 def test_other_folders_are_refused(tmp_path, picture, configure, readers):

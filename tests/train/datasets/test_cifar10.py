@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from tests.helpers.small_sets import write_pickles
-from train.config.compose import config_hash, load
-from train.config.schema import ConfigError
+from train.config.checks import ConfigError
+from train.config.compose import load
+from train.config.identity import config_hash
 
 pytestmark = pytest.mark.slow
 
@@ -99,7 +100,7 @@ def test_a_cut_off_file_is_counted_and_named_or_an_error(tmp_path, configure, re
     assert reader.steps_per_epoch == 6  # 12 of 20 images
     (note,) = reader.notes
     assert note.startswith("2 of 5 files left out: ")
-    assert "data_batch_2.bin (its 5000 bytes are no whole number of records of 3073 bytes)" in note
+    assert "data_batch_2.bin (its 5000 bytes are not a multiple of the record size, 3073 bytes)" in note
     assert "data_batch_5.bin (No such file or directory)" in note
     with pytest.raises(ConfigError, match=r"2 of 5 files left out.*on_damaged=skip"):
         readers(configure("cifar10", tmp_path, "nodes=1", "dataset.on_damaged=error"))

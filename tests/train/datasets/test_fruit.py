@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from tests.helpers.small_sets import FRUIT as CLASSES
+from train.config.checks import ConfigError
 from train.config.compose import load
-from train.config.schema import ConfigError
 
 pytestmark = pytest.mark.slow
 
@@ -61,7 +61,7 @@ def test_damaged_files_are_counted_and_named_and_the_others_read(fruit, configur
     (reader,) = readers(configure("fruit", fruit, "nodes=1", "batch_per_rank=1"))
     assert len(set(seen(reader.training(0)).colours)) == 15
     assert reader.notes == [
-        f"{folder}: 1 entries that are no images, ignored: rottenbanana/readme.txt",
+        f"{folder}: 1 entries that are not images, ignored: rottenbanana/readme.txt",
         f"{folder}: 3 of 18 training images damaged and left out: "
         "freshapples/Screen Shot 2018-06-08 at 0.png (cut short), "
         "freshbanana/Screen Shot 2018-06-08 at 1.png (empty), "

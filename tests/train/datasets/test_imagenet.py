@@ -8,7 +8,7 @@ import tensorflow as tf
 from PIL import Image
 
 from tests.helpers.small_sets import example, write_records
-from train.config.schema import ConfigError
+from train.config.checks import ConfigError
 from train.datasets import imagenet
 
 pytestmark = pytest.mark.slow

@@ -7,7 +7,7 @@ import pytest
 from scipy.io import savemat
 
 from tests.helpers.small_sets import NAN, NONE, datenum, row, write_mat
-from train.config.schema import ConfigError
+from train.config.checks import ConfigError
 from train.datasets import imdb_wiki
 
 pytestmark = pytest.mark.slow
@@ -125,8 +125,8 @@ def write_version_73(path: Path) -> None:
     ("write", "message"),
     [
         (write_version_73, r"imdb.mat: MATLAB's version 7.3, which is HDF5; expected is version 5.*'-v7'"),
-        (lambda path: path.write_text("<html>404</html>" * 20), r"imdb.mat: no whole MATLAB file of version 5"),
-        (lambda path: path.write_bytes(path.read_bytes()[:900]), r"imdb.mat: no whole MATLAB file of version 5"),
+        (lambda path: path.write_text("<html>404</html>" * 20), r"imdb.mat: not a complete MATLAB file of version 5"),
+        (lambda path: path.write_bytes(path.read_bytes()[:900]), r"imdb.mat: not a complete MATLAB file of version 5"),
         (
             lambda path: savemat(path, {"imdb": {"dob": row([1], np.int32)}}),
             r"imdb.mat: expected the struct imdb .*; missing photo_taken, full_path, face_score, second_face_score",

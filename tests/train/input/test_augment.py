@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from train.config.schema import Augmentation, ConfigError
+from train.config.checks import ConfigError
+from train.config.schema import Augmentation
 from train.input.augment import DRAWS, augment, crop_window, draws
 
 pytestmark = pytest.mark.slow

@@ -2,7 +2,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from train.config.schema import ConfigError
+from train.config.checks import ConfigError
 from train.input import files
 
 

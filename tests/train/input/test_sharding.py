@@ -8,9 +8,13 @@ counts = st.integers(1, 200)
 ranks = st.integers(1, 5)
 
 
+def training(samples: int, batch: int, size: int, rank: int, seed: int = 0, epoch: int = 0, used: int = 0):
+    return sharding.training_indices(sharding.epoch_order(samples, seed, epoch)[used:], batch, size, rank)
+
+
 def test_seven_samples_two_ranks_batch_of_two():
     # One global batch of 4 fits into 7: each rank reads 2, three samples are left out.
-    parts = [sharding.training_indices(7, 4, 2, rank, seed=0, epoch=0) for rank in range(2)]
+    parts = [training(7, 2, 2, rank) for rank in range(2)]
     assert [len(part) for part in parts] == [2, 2]
     assert len(set(np.concatenate(parts))) == 4
 
@@ -27,20 +31,17 @@ def test_validation_of_five_samples_on_two_ranks_batch_of_two():
 
 @given(counts, st.integers(1, 8), ranks, st.integers(0, 3), st.integers(0, 3))
 def test_no_sample_twice_in_an_epoch_and_equal_steps(samples, batch, size, seed, epoch):
-    parts = [sharding.training_indices(samples, batch * size, size, rank, seed, epoch) for rank in range(size)]
+    parts = [training(samples, batch, size, rank, seed, epoch) for rank in range(size)]
     together = np.concatenate(parts)
     assert len(set(together)) == len(together)
     assert {len(part) for part in parts} == {samples // (batch * size) * batch}
 
 
 @given(counts, st.integers(1, 8), ranks, ranks, st.integers(0, 5))
-def test_fewer_or_more_ranks_go_on_with_the_samples_that_are_left(samples, batch, before, after, steps):
+def test_fewer_or_more_ranks_continue_with_the_samples_that_are_left(samples, batch, before, after, steps):
     used = min(steps, samples // (batch * before)) * batch * before
-    parts = [
-        sharding.training_indices(samples, batch * before, before, rank, 0, 0)[: used // before]
-        for rank in range(before)
-    ]
-    parts += [sharding.training_indices(samples, batch * after, after, rank, 0, 0, used) for rank in range(after)]
+    parts = [training(samples, batch, before, rank)[: used // before] for rank in range(before)]
+    parts += [training(samples, batch, after, rank, used=used) for rank in range(after)]
     together = np.concatenate(parts)
     assert len(set(together)) == len(together) == used + (samples - used) // (batch * after) * batch * after
 
@@ -57,7 +58,7 @@ def test_validation_counts_every_sample_once(samples, batch, size):
 
 def test_order_depends_on_seed_and_epoch_alone():
     def order(seed: int, epoch: int) -> list[int]:
-        return sharding.training_indices(50, 10, 1, 0, seed, epoch).tolist()
+        return training(50, 10, 1, 0, seed, epoch).tolist()
 
     assert order(1, 2) == order(1, 2)
     assert order(1, 2) != order(1, 3)
@@ -66,7 +67,7 @@ def test_order_depends_on_seed_and_epoch_alone():
 
 def test_all_ranks_together_read_the_same_samples_whatever_their_number():
     def global_batches(size: int) -> list[set[int]]:
-        parts = [sharding.training_indices(64, 8, size, rank, 0, 0).reshape(8, -1) for rank in range(size)]
+        parts = [training(64, 8 // size, size, rank).reshape(8, -1) for rank in range(size)]
         return [set(np.concatenate([part[step] for part in parts])) for step in range(8)]
 
     assert global_batches(1) == global_batches(2) == global_batches(4)

@@ -22,7 +22,7 @@ def variables(value):
 
 def after(epochs):
     """The progress after so many epochs, of losses that have no short decimal form."""
-    from train.loop.measure import Progress
+    from train.loop.epochs import Progress
     from train.record.record import Epoch
 
     done = tuple(Epoch(n, 5, 0.1, 1 / (n + 2), 0.5, 1 / 3, 0.5) for n in range(1, epochs + 1))
@@ -46,7 +46,7 @@ def test_the_last_two_are_kept_and_the_newest_is_what_was_saved(kit, tmp_path):
     progress, values, (note,) = restored(kit, tmp_path / "checkpoints-r0")
     assert progress == after(3)
     assert values == [3.0, 3]
-    assert "went on after its epoch 3" in note
+    assert "resumed after its epoch 3" in note
 
 
 def test_without_any_nothing_changes(kit, tmp_path):
@@ -54,14 +54,14 @@ def test_without_any_nothing_changes(kit, tmp_path):
     assert (progress.epochs, values, notes) == ((), [0.0, 0], [])
 
 
-@pytest.mark.parametrize("damage", ["cut short", "a bit turned", "empty"])
+@pytest.mark.parametrize("damage", ["truncated", "a flipped bit", "empty"])
 def test_a_damaged_one_is_named_and_the_one_before_is_used(kit, tmp_path, damage):
     saved(kit, tmp_path, 2)
     newest = tmp_path / "epoch-00002.npz"
     whole = newest.read_bytes()
     middle = whole.index(b"\xcd\xcc\xcc\x3d")  # a 0.1 among the weights
     newest.write_bytes(
-        {"cut short": whole[:-100], "empty": b"", "a bit turned": whole[:middle] + b"\xcc" + whole[middle + 1 :]}[
+        {"truncated": whole[:-100], "empty": b"", "a flipped bit": whole[:middle] + b"\xcc" + whole[middle + 1 :]}[
             damage
         ]
     )
@@ -69,17 +69,17 @@ def test_a_damaged_one_is_named_and_the_one_before_is_used(kit, tmp_path, damage
     assert progress == after(1)
     assert values == [1.0, 1]
     assert f"{newest}: damaged" in notes[0]
-    assert "went on after its epoch 1" in notes[1]
+    assert "resumed after its epoch 1" in notes[1]
 
 
-def test_what_was_cut_off_while_it_was_written_does_not_count(kit, tmp_path):
+def test_an_unfinished_file_does_not_count(kit, tmp_path):
     saved(kit, tmp_path, 1)
     (tmp_path / "epoch-00002.writing").write_bytes((tmp_path / "epoch-00001.npz").read_bytes()[:300])
     progress, _, notes = restored(kit, tmp_path)
     assert (progress, len(notes)) == (after(1), 1)
 
 
-def test_other_samples_or_another_model_are_not_gone_on_with(kit, tmp_path):
+def test_other_samples_or_another_model_are_not_resumed(kit, tmp_path):
     import tensorflow as tf
 
     saved(kit, tmp_path, 1)

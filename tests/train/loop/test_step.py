@@ -31,11 +31,11 @@ def test_one_step_of_sgd_worked_by_hand(step):
     #   for input 1: (1/2 - 1, 1/2) x 1 / 2 images = (-1/4, 1/4);  for input 2: (1/2, 1/2 - 1) x 2 / 2 = (1/2, -1/2)
     import tensorflow as tf
 
-    from train.distribution.backends import Alone
+    from train.distribution.single import Single
 
     model = linear_model()
     settings = load(["optimizer.learning_rate=0.1", "optimizer.momentum=0"]).optimizer
-    train_step = step.make_train_step(model, step.make_optimizer(settings, 1, "fp32", model, None), Alone())
+    train_step = step.make_train_step(model, step.make_optimizer(settings, 1, "fp32", model, None), Single())
     images = tf.reshape(tf.constant([[1.0, 0.0], [0.0, 2.0]]), (2, 1, 1, 2))
     begun_at = time.time()
     loss, correct, computed_at = train_step(images, tf.constant([0, 1]))
@@ -58,7 +58,7 @@ def test_the_compiled_step_warms_up_by_itself(step, precision):
     # those of the test above. The gradient of the second is a little smaller; its rate is (0.1 + 0.2) / 2.
     import tensorflow as tf
 
-    from train.distribution.backends import Alone
+    from train.distribution.single import Single
 
     model = linear_model()
     settings = load(
@@ -71,7 +71,7 @@ def test_the_compiled_step_warms_up_by_itself(step, precision):
         ]
     ).optimizer
     optimizer = step.make_optimizer(settings, 2, precision, model, 4)
-    train_step = step.make_train_step(model, optimizer, Alone())
+    train_step = step.make_train_step(model, optimizer, Single())
     images = tf.reshape(tf.constant([[1.0, 0.0], [0.0, 2.0]]), (2, 1, 1, 2))
     train_step(images, tf.constant([0, 1]))
     first = model.get_weights()[0]
@@ -87,11 +87,11 @@ def test_label_smoothing_moves_the_gradient_and_not_the_loss_that_is_given(step)
     # (1/2 - 0.9, 1/2 - 0.1) = (-0.4, 0.4), the loss without smoothing ln 2.
     import tensorflow as tf
 
-    from train.distribution.backends import Alone
+    from train.distribution.single import Single
 
     model = linear_model()
     settings = load(["optimizer.learning_rate=0.1", "optimizer.momentum=0"]).optimizer
-    train_step = step.make_train_step(model, step.make_optimizer(settings, 1, "fp32", model, None), Alone(), 0.2)
+    train_step = step.make_train_step(model, step.make_optimizer(settings, 1, "fp32", model, None), Single(), 0.2)
     loss, *_ = train_step(tf.reshape(tf.constant([1.0, 0.0]), (1, 1, 1, 2)), tf.constant([0]))
     assert float(loss) == pytest.approx(math.log(2))
     np.testing.assert_allclose(model.get_weights()[0], [[0.04, -0.04], [0, 0]], atol=1e-7)
@@ -134,7 +134,7 @@ def test_training_lowers_the_loss_in_every_precision(step, precision):
     import tensorflow as tf
     import tf_keras
 
-    from train.distribution.backends import Alone
+    from train.distribution.single import Single
     from train.models import build
 
     tf_keras.utils.set_random_seed(0)
@@ -142,7 +142,7 @@ def test_training_lowers_the_loss_in_every_precision(step, precision):
     try:
         model = build("tiny", 16, 1, 4)
         optimizer = step.make_optimizer(load(["optimizer.learning_rate=0.05"]).optimizer, 1, precision, model, None)
-        train_step = step.make_train_step(model, optimizer, Alone())
+        train_step = step.make_train_step(model, optimizer, Single())
         images, labels = tf.random.normal((8, 16, 16, 1), seed=1), tf.constant([0, 1, 2, 3] * 2)
         losses = [float(train_step(images, labels)[0]) for _ in range(100)]
     finally:

@@ -12,8 +12,9 @@ os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 import numpy as np
 import pytest
 
-from train.config.compose import config_hash, load, resolved
-from train.config.schema import ConfigError
+from train.config.checks import ConfigError
+from train.config.compose import load
+from train.config.identity import config_hash, resolved
 from train.loop import weights
 from train.models import build
 
@@ -25,8 +26,8 @@ def tiny():
     return build("tiny", 16, 3, 3)
 
 
-def test_without_weights_a_run_counts_as_it_did_before_there_were_any():
-    assert "weights" not in resolved(load([*TINY]))
+def test_the_weights_to_start_from_change_what_is_measured():
+    assert resolved(load([*TINY]))["weights"] == "none"
     assert len({config_hash(load([*TINY, *more])) for more in ((), ("weights=a.h5",), ("weights=b.h5",))}) == 3
 
 
@@ -125,5 +126,5 @@ def test_without_a_network_the_error_says_which_file_goes_where(tmp_path, monkey
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr(resnet, "BASE_WEIGHTS_PATH", "http://127.0.0.1:9/")  # nobody listens on the discard port
     file = "resnet50_weights_tf_dim_ordering_tf_kernels_notop.h5"
-    with pytest.raises(ConfigError, match=f"/{file} cannot be fetched .*put it at {tmp_path}/.keras/models/{file}"):
+    with pytest.raises(ConfigError, match=f"/{file} cannot be downloaded .*put it at {tmp_path}/.keras/models/{file}"):
         weights.find(load([*RESNET]))

@@ -264,8 +264,8 @@ def test_only_the_classifier_moves_where_it_alone_is_trained(preprocessed):
     import numpy as np
     import tf_keras
 
-    from train.distribution.backends import Alone
-    from train.loop.measure import moving_statistics
+    from train.distribution.single import Single
+    from train.loop.evaluation import moving_statistics
     from train.loop.step import make_optimizer, make_train_step
 
     model = build("tiny", 8, channels=3, classes=2)
@@ -277,7 +277,7 @@ def test_only_the_classifier_moves_where_it_alone_is_trained(preprocessed):
     assert [tuple(variable.shape) for variable in model.trainable_variables] == [(8, 2), (2,)]
     optimizer = make_optimizer(load([]).optimizer, 1, "fp32", model, None)
     images = np.random.default_rng(0).random((4, 8, 8, 3), np.float32)
-    make_train_step(model, optimizer, Alone())(images, np.array([0, 1, 1, 1]))
+    make_train_step(model, optimizer, Single())(images, np.array([0, 1, 1, 1]))
     moved = [variable.name.split("/")[-1] for variable, was in zip(model.variables, before, strict=True)
              if (variable.numpy() != was).any()]  # fmt: skip
     assert moved == ["kernel:0", "bias:0"]
@@ -285,7 +285,7 @@ def test_only_the_classifier_moves_where_it_alone_is_trained(preprocessed):
 
 
 def test_the_moving_statistics_of_layers_that_are_trained_drift():
-    from train.loop.measure import moving_statistics
+    from train.loop.evaluation import moving_statistics
 
     names = [variable.name for variable in moving_statistics(build("tiny", 8, channels=3, classes=2))]
     assert [name.split("/")[-1] for name in names] == ["moving_mean:0", "moving_variance:0"]

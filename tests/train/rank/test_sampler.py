@@ -1,5 +1,6 @@
 """The process beside a rank: what its lines say, that it samples, and that it never outlives the rank."""
 
+import os
 import subprocess
 import sys
 import time
@@ -8,6 +9,7 @@ import psutil
 import pytest
 
 from train.rank import sampler
+from train.rank.gpus import UNKNOWN, GpuUse
 from train.record import usage
 
 
@@ -17,12 +19,21 @@ def test_lines_become_columns_that_count_from_the_launch():
     assert (used.gpu_fraction, used.gpu_memory_bytes) == ([None, 0.87], [None, 1048576])
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [("87, 1024\n", (0.87, 2**30)), ("[N/A], 3\n", (None, 3 * 2**20)), ("No devices were found\n", (None, None))],
-)
-def test_nvidia_smi_tells_percent_and_mebibytes(line, expected):
-    assert sampler.gpu_values(line) == expected
+def test_a_sample_has_the_use_of_the_gpu_beside_that_of_the_process():
+    sample = next(sampler.samples(os.getpid(), 1.0, lambda: GpuUse(0.87, 2**30)))
+    at, cpu_s, memory_bytes, gpu_fraction, gpu_memory_bytes = sample
+    assert abs(at - time.time()) < 5
+    assert cpu_s > 0
+    assert memory_bytes > 2**20
+    assert (gpu_fraction, gpu_memory_bytes) == (0.87, 2**30)
+
+
+def test_samples_end_with_their_process():
+    ended = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    taken = sampler.samples(ended.pid, 0.01, lambda: UNKNOWN)
+    next(taken)
+    ended.communicate()
+    assert list(taken) == []
 
 
 @pytest.mark.slow
@@ -44,7 +55,7 @@ def test_it_sees_a_busy_rank_and_its_memory():
 
 _KILLED = """
 import os, signal
-from train.sampler import Sampler
+from train.rank.sampler import Sampler
 print(Sampler(0.2, None)._process.pid, flush=True)
 __import__("time").sleep(1)
 os.kill(os.getpid(), signal.SIGKILL)

@@ -1,75 +1,84 @@
+import os
+
 import pytest
 
-from train.record import parts
-from train.record.record import Environment, Epoch, Failure, Rank, Resize
+from train.record import parts, protocol
+from train.record.parts import Part, PartWriter
+from train.record.record import Environment, Epoch, Failure, Usage
+
+EPOCH = Epoch(1, 2, 4.0, 1.5, 0.5, 1.4, 0.6)
 
 
-def make_part(rank: int, timed_s: float, failure: Failure | None = None) -> parts.Part:
-    phases = {"start": 0.5, "import": 1.0, "timed": timed_s}
-    return parts.Part(
-        Rank(rank, rank, rank, f"n{rank}", [rank], None, phases, [0.1], [timed_s / 2] * 2, 1000),
-        failure=failure,
-        environment=Environment([], {}, ["gloo"], None, None, None, None, "c0ffee", False, {}) if rank == 0 else None,
-        losses=[2.0, 1.0],
-        epochs=[Epoch(1, 2, 4.0, 1.5, 0.5, 1.4, 0.6)],
-    )
+def writer(folder, rank: int = 0, pid: int = 1, **first) -> PartWriter:
+    return PartWriter(protocol.part_path(folder, rank, "n1", pid), rank=rank, host="n1", **first)
 
 
-IDENTITY = dict(
-    experiment="weak_scaling",
-    point="p",
-    repeat=0,
-    generation=1,
-    config_hash="0" * 64,
-    config={"global_batch": 8},
-    command=["python"],
-)
+def test_what_was_added_is_on_disk_at_once(tmp_path):
+    part = writer(tmp_path, cores=[3])
+    part.add(phase="timed", phases_s={"start": 0.5, "import": 1.0})
+    part.add(phases_s={"timed": 4.0}, step_times_s=[2.0, 2.0], losses=[2.0])
+    part.add(epochs=[EPOCH], losses=[1.0], environment=Environment([], {}, [], None, None, None, None, None, None, {}))
+    part.add(usage=Usage([1.0], [0.5], [9], [None], [None]), failure=Failure("lost a peer", consequence=True))
+    [read] = parts.read(tmp_path)
+    assert read == part.part
+    assert read.phases_s == {"start": 0.5, "import": 1.0, "timed": 4.0}
+    assert (read.losses, read.epochs, read.step_times_s) == ([2.0, 1.0], [EPOCH], [2.0, 2.0])
+    assert (read.phase, read.finished, read.cores) == ("timed", False, [3])
+    assert read.failure.consequence
 
 
-def assemble(left: list[parts.Part], failure: Failure | None = None):
-    return parts.assemble(
-        left, failure=failure, identity=IDENTITY, started_at="t", job_s=10.0, ended_at=10.0, cores_shared=False
-    )
+def test_a_line_that_was_cut_off_costs_only_itself(tmp_path):
+    part = writer(tmp_path)
+    part.add(warm_up_step_times_s=[0.1])
+    path = protocol.part_path(tmp_path, 0, "n1", 1)
+    with path.open("a") as file:
+        file.write('{"step_times_s": [0.2, 0.')
+    assert parts.read(tmp_path)[0].warm_up_step_times_s == [0.1]
+    assert parts.read(tmp_path)[0].step_times_s == []
 
 
-def test_parts_come_back_from_the_folder_in_the_order_of_ranks(tmp_path):
+def test_parts_come_back_in_the_order_of_ranks(tmp_path):
     for rank in (10, 2, 0):
-        parts.write(tmp_path, make_part(rank, 4.0))
-    assert [part.rank.rank for part in parts.read(tmp_path)] == [0, 2, 10]
-    assert parts.read(tmp_path)[0] == make_part(0, 4.0)
+        writer(tmp_path, rank)
+    assert [part.rank for part in parts.read(tmp_path)] == [0, 2, 10]
 
 
-def test_the_phases_of_every_rank_add_up_to_the_wall_time_of_the_job():
-    record = assemble([make_part(0, 4.0), make_part(1, 5.0)])
-    assert [sum(rank.phases_s.values()) for rank in record.ranks] == pytest.approx([10.0, 10.0])
-    assert [rank.phases_s["exit"] for rank in record.ranks] == pytest.approx([4.5, 3.5])
-    assert record.status == "complete"
-    # 8 images a step, 2 steps, in the 5 s of the slowest rank.
-    assert record.summary["images_per_s"] == pytest.approx(8 * 2 / 5.0)
+def test_of_several_processes_of_a_rank_the_one_that_wrote_last_counts(tmp_path):
+    survivor = writer(tmp_path, rank=2, pid=3, began_at=5.0, gpu="survivor")
+    survivor.add(rank=1)
+    writer(tmp_path, rank=1, pid=1, began_at=10.0, gpu="lost")
+    paths = sorted(tmp_path.glob("rank-*"))  # rank-1 and rank-2, as they were when they began
+    for path, written_at in zip(paths, (100.0, 200.0), strict=True):
+        os.utime(path, (written_at, written_at))
+    assert [part.gpu for part in parts.read(tmp_path)] == ["survivor"]
+    os.utime(paths[0], (300.0, 300.0))
+    assert [part.gpu for part in parts.read(tmp_path)] == ["lost"]
+    survivor.add(finished=True)
+    os.utime(paths[1], (200.0, 200.0))
+    assert [part.gpu for part in parts.read(tmp_path)] == ["survivor"]
 
 
-def test_a_failed_run_keeps_what_was_measured_and_has_no_summary():
-    record = assemble([make_part(0, 4.0)], failure=Failure("killed by SIGKILL", rank=1))
-    assert record.status == "failed"
-    assert record.summary == {}
-    assert record.ranks[0].step_times_s == [2.0, 2.0]
+def test_without_a_folder_nothing_is_written_until_there_is_one(tmp_path):
+    part = PartWriter(rank=3)
+    part.add(notes=["before"])
+    assert list(tmp_path.iterdir()) == []
+    part.keep_in(protocol.part_path(tmp_path, 3, "n2", 7))
+    part.add(notes=["after"])
+    assert parts.read(tmp_path) == [Part(rank=3, notes=["before", "after"])]
 
 
-def test_a_run_without_any_part_is_still_a_record():
-    record = assemble([], failure=Failure("the launcher could not start"))
-    assert record.ranks == []
-    assert record.environment is None
+def test_what_json_or_a_part_does_not_have_is_refused_and_changes_nothing(tmp_path):
+    part = writer(tmp_path)
+    with pytest.raises(ValueError, match="JSON compliant"):
+        part.add(losses=[float("nan")])
+    with pytest.raises(TypeError, match="speed: no field of a Part"):
+        part.add(speed=1.0)
+    assert part.part.losses == parts.read(tmp_path)[0].losses == []
 
 
-def test_the_last_phase_is_read_from_the_log(tmp_path):
-    parts.log_path(tmp_path, 1).write_text("[rank 1] phase import\nphase nonsense\n[rank 1] phase warm_up\nKilled\n")
-    assert parts.last_phase(tmp_path, 1) == "warm_up"
-    assert parts.last_phase(tmp_path, 2) is None
-
-
-def test_elastic_training_ends_with_as_many_ranks_as_it_last_went_on_with():
-    left = make_part(0, 4.0)
-    assert parts.ranks_at_the_end([left], 2) == 2
-    left.resizes = [Resize(9.0, 1, 20, 2, 1, "lost n2")]
-    assert parts.ranks_at_the_end([left], 2) == 1
-    assert "images_per_s" not in parts.summary(assemble([left]))
+def test_a_consequence_is_named_only_where_there_is_no_cause():
+    lost = Part(rank=0, failure=Failure("lost a peer", rank=0, consequence=True))
+    cause = Part(rank=1, failure=Failure("NaN", rank=1))
+    assert parts.first_failure([lost, cause]) == cause.failure
+    assert parts.first_failure([lost]) == lost.failure
+    assert parts.first_failure([Part()]) is None

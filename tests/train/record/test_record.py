@@ -33,7 +33,7 @@ def test_the_file_follows_the_committed_json_schema():
         (lambda text: text.replace(b'"job_s": 5.0', b'"job_s": 4.0'), "edited after it was written"),
         (lambda text: text.replace(b'"job_s": 5.0', b'"job_s": "5"'), r"\$\.job_s"),
         (lambda text: text.replace(b'"job_s": 5.0, ', b""), "job_s"),
-        (lambda text: text.replace(b'"schema_version": 1', b'"schema_version": 2'), "schema version 2"),
+        (lambda text: text.replace(b'"schema_version": 2', b'"schema_version": 1'), "schema version 1"),
         (lambda text: b"", "not a whole run record"),
         (lambda text: b"[]", "not a whole run record"),
     ],
@@ -73,7 +73,7 @@ def test_a_full_disk_leaves_no_half_record(tmp_path: Path, monkeypatch):
 
 def test_find_lists_records_only(tmp_path: Path):
     wanted = tmp_path / "weak_scaling/tiny-nodes1/abababab/r0/record.json"
-    for path in (wanted, wanted.with_name("rank-0.part.json"), tmp_path / "weak_scaling/wandb/run/x.json"):
+    for path in (wanted, wanted.with_name("rank-0.n1.77.jsonl"), tmp_path / "weak_scaling/wandb/run/x.json"):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("{}")
     assert records.find(tmp_path) == [wanted]

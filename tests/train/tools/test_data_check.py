@@ -45,7 +45,7 @@ def test_a_whole_set(fruit):
     done = command("dataset=fruit", f"dataset.data_dir={fruit}")
     assert (done.returncode, done.stderr) == (0, "")
     assert "training images          12      10,901  differs" in done.stdout
-    assert "18 samples looked at, 0 missing or damaged" in done.stdout
+    assert "18 samples checked, 0 missing or damaged" in done.stdout
 
 
 def test_every_damage_is_named(fruit):
@@ -58,7 +58,7 @@ def test_every_damage_is_named(fruit):
     assert done.returncode == 1
     assert "1 of 12 training images damaged and left out: freshapples/1.png (empty)" in done.stdout
     assert "cannot be decoded: validation sample freshbanana/0.png: Invalid PNG data" in done.stdout
-    assert "17 samples looked at, 2 missing or damaged" in done.stdout
+    assert "17 samples checked, 2 missing or damaged" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_every_damage_is_named(fruit):
     [
         (["dataset=fruit", "dataset.data_dir=/nowhere"], "dataset.data_dir=/nowhere: there is no such folder"),
         (["dataset=fruit"], "dataset.data_dir=None: give the folder that holds fruit"),
-        (["dataset=digits"], "dataset=digits: it is read from no folder"),
+        (["dataset=digits"], "dataset=digits: is not read from a folder"),
     ],
 )
 def test_what_cannot_be_checked_is_one_line(overrides, message):

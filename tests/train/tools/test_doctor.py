@@ -6,6 +6,7 @@ from collections import namedtuple
 import pytest
 
 from train.launch.emulate import cgroups
+from train.rank import environment
 from train.tools import doctor
 
 Version = namedtuple("Version", "major minor micro")
@@ -17,16 +18,16 @@ Version = namedtuple("Version", "major minor micro")
 )
 def test_which_python_will_do(monkeypatch, version, state):
     monkeypatch.setattr(doctor.sys, "version_info", Version(*version))
-    _, found, _, mend = doctor.check_python()
-    assert found == state
-    assert bool(mend) == (state != doctor.OK)
+    found = doctor.check_python()
+    assert found.state == state
+    assert bool(found.fix) == (state != doctor.OK)
 
 
-def test_what_is_short_fails_with_its_mend():
+def test_what_is_short_fails_with_its_fix():
     for check in (doctor.check_disk, doctor.check_memory):
         assert check(0.0)[1::2] == (doctor.OK, "")
-        name, state, found, mend = check(1e9)
-        assert (state, bool(mend)) == (doctor.FAILURE, True), name
+        name, state, found, fix = check(1e9)
+        assert (state, bool(fix)) == (doctor.FAILURE, True), name
         assert "1000000000.0 GiB needed" in found
 
 
@@ -40,14 +41,14 @@ def test_only_sets_with_horovod_ask_for_a_compiler(packages, compiled):
     assert ("compiler" in [name for name, *_ in doctor.before_setup(packages)]) == compiled
 
 
-def test_a_host_that_cannot_resolve_its_own_name_is_warned_of(monkeypatch):
+def test_a_host_that_cannot_resolve_its_own_name_is_a_warning(monkeypatch):
     monkeypatch.setattr(doctor.socket, "gethostname", lambda: "localhost")
     assert doctor.check_own_name()[1] == doctor.OK
     monkeypatch.setattr(doctor.socket, "gethostname", lambda: "no-such-host.invalid")
-    name, state, found, mend = doctor.check_own_name()
+    name, state, found, fix = doctor.check_own_name()
     assert (name, state) == ("own name", doctor.WARNING)
     assert found.startswith("no-such-host.invalid cannot be resolved")
-    assert mend == 'echo "127.0.1.1 no-such-host.invalid" | sudo tee -a /etc/hosts'
+    assert fix == 'echo "127.0.1.1 no-such-host.invalid" | sudo tee -a /etc/hosts'
 
 
 def test_a_missing_image_fails_with_what_builds_it(monkeypatch, tmp_path):
@@ -70,12 +71,38 @@ def test_more_ranks_than_cores_is_a_warning():
     assert (quotas if isinstance(quotas, str) else "nodes are emulated by cgroup") in found[2]
 
 
+@pytest.mark.parametrize(
+    ("seen", "names", "state", "found"),
+    [
+        (2, ["Tesla P100"] * 2, doctor.OK, "2 seen by TensorFlow"),
+        (0, ["Tesla P100"], doctor.WARNING, "Tesla P100, but TensorFlow sees none"),
+        (0, [], doctor.WARNING, "none: DEVICE=cpu only"),
+    ],
+)
+def test_gpus_that_tensorflow_does_not_see_are_a_warning(monkeypatch, seen, names, state, found):
+    monkeypatch.setattr(environment, "gpus", lambda: names)
+    check = doctor.check_gpus(seen)
+    assert (check.state, check.found) == (state, found)
+    assert bool(check.fix) == (state == doctor.WARNING)
+
+
+def test_the_table_has_each_fix_below_its_check(capsys):
+    doctor.show(
+        [doctor.Check("disk", doctor.OK, "9 GiB free"), doctor.Check("compiler", doctor.FAILURE, "no g++", "g")]
+    )
+    assert capsys.readouterr().out.splitlines() == [
+        "disk      OK       9 GiB free",
+        "compiler  FAILURE  no g++",
+        "                   fix: g",
+    ]
+
+
 def test_ranks_that_do_not_fit_are_a_warning_with_the_estimate():
     # A thousand ranks of ResNet50 need more than a terabyte.
-    name, state, found, mend = doctor.check_rank_memory(1000)
+    name, state, found, fix = doctor.check_rank_memory(1000)
     assert (name, state) == ("memory", doctor.WARNING)
     assert "GiB a rank of resnet50" in found
-    assert mend.startswith("1000 ranks of about ")
+    assert fix.startswith("1000 ranks of about ")
 
 
 def test_the_checks_before_set_up_need_nothing_but_the_standard_library():

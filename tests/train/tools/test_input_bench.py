@@ -11,11 +11,11 @@ def test_ratios_are_of_the_same_round():
     assert "takes 22.5 images/s: a core that trains needs 0.38 cores of input" in text
 
 
-def test_an_input_slower_than_the_device_is_called_the_limit():
+def test_an_input_slower_than_the_device_is_called_the_bottleneck():
     text = "\n".join(table(Rates({RESIZE: [200.0], PIPELINE: [100.0], MODEL: [400.0]}), "gpu"))
     assert "has 0.50 of decode, full size + resize; the aim of 0.8 is not reached" in text
     assert "a GPU needs 4.00 cores of input" in text
-    assert "the input is the limit" in text
+    assert "the input is the bottleneck" in text
 
 
 def test_a_slow_model_needs_little_and_not_nothing():

@@ -1,1 +1,1 @@
-"""Nodes emulated on one machine: CPU quotas and networks of their own."""
+"""Nodes emulated on one machine: CPU quotas and separate networks."""

@@ -1,7 +1,7 @@
-"""Fixed CPU quotas for the nodes of a job, by Linux control groups: how they can be had here, and making them.
+"""CPU quotas for the nodes of a job, by Linux control groups: whether they are available here, and setting them.
 
-As root in the kernel's own hierarchy, version 1 or 2; without root in a scope that systemd-run makes for the user and
-hands over to him (version 2 alone). The processes are moved from outside, so that it works through containers too.
+As root in the kernel's own hierarchy, version 1 or 2; without root in a scope that systemd-run makes and delegates to
+the user (version 2 only). The processes are moved from outside, so that it works with containers too.
 Kernel documentation: admin-guide/cgroup-v2.rst, scheduler/sched-bwc.rst.
 """
 
@@ -18,19 +18,19 @@ from pathlib import Path
 
 from train.record.record import NodeQuota
 
-_LEAST_QUOTA_US = 4_000  # the kernel takes no less than 1,000; shorter slices would be mostly switching
-_LEAST_PERIOD_US = 20_000  # the kernel's 100,000 would make a short step wait for long
-_MOST_PERIOD_US = 1_000_000
+_MIN_QUOTA_US = 4_000  # the kernel allows 1,000; with shorter slices most of the time is spent on switching
+_MIN_PERIOD_US = 20_000  # with the kernel's default, 100,000, a short step would wait too long
+_MAX_PERIOD_US = 1_000_000
 _SCOPE = ("systemd-run", "--user", "--scope", "--quiet", "--collect", "--property=Delegate=yes", "--")
 
 
 @dataclass(frozen=True)
 class Means:
-    """How quotas can be had here."""
+    """How quotas are set here."""
 
     version: int  # of the control groups
     parent: Path | None  # the folder to make groups in; None: the scope that `prefix` starts the job in
-    prefix: tuple[str, ...] = ()  # of the command of every job
+    prefix: tuple[str, ...] = ()  # of the command of each job
 
     @property
     def words(self) -> str:
@@ -39,7 +39,7 @@ class Means:
 
 
 def per_node(cores: int, largest_nodes: int, fraction: float) -> float:
-    """Cores' worth of time that each node gets: `fraction` of its share of the machine, the same at every point.
+    """The CPU time of each node, in cores: `fraction` of its share of the machine, the same at every point.
 
     Where nodes outnumber cores and do not divide by them, the share is that of the most crowded core. 2 cores, 8
     nodes, 0.8: 0.2.
@@ -49,12 +49,12 @@ def per_node(cores: int, largest_nodes: int, fraction: float) -> float:
 
 
 def period_us(cpus: float) -> int:
-    """The period of a quota in microseconds: short, but with time to work in it."""
-    return min(_MOST_PERIOD_US, max(_LEAST_PERIOD_US, math.ceil(_LEAST_QUOTA_US / cpus)))
+    """The period of a quota in microseconds: short, but with enough time to compute in it."""
+    return min(_MAX_PERIOD_US, max(_MIN_PERIOD_US, math.ceil(_MIN_QUOTA_US / cpus)))
 
 
 def settings(version: int, cpus: float | None) -> dict[str, str]:
-    """What to write into the files of a group, in this order; None: no limit."""
+    """File name -> text to write into the files of a group, in this order. cpus=None: no limit."""
     if cpus is None:
         return {"cpu.max": "max"} if version == 2 else {"cpu.cfs_quota_us": "-1"}
     period = period_us(cpus)
@@ -72,9 +72,14 @@ def statistics(text: str) -> tuple[int, int, float]:
 
 
 def hierarchies(mountinfo: str, own: str) -> list[tuple[int, Path]]:
-    """The folders in which root may make groups with CPU quotas, with the version: from two files of /proc/self.
+    """The folders in which root may make groups with CPU quotas, with their versions.
 
-    Of version 1 this process's own group, of version 2 the top: a group with processes can have no limited children.
+    Of version 1 it is this process's own group, of version 2 the top: a group with processes cannot have children with
+    limits.
+
+    Args:
+        mountinfo: the text of /proc/self/mountinfo.
+        own: the text of /proc/self/cgroup.
     """
     paths = {name: path for _, names, path in (line.split(":", 2) for line in own.splitlines()) for name in [names]}
     found = []
@@ -92,7 +97,7 @@ def hierarchies(mountinfo: str, own: str) -> list[tuple[int, Path]]:
 
 
 def find() -> Means | str:
-    """How quotas can be had here, tried out; or why they cannot. Removes what launchers that were killed have left."""
+    """How quotas are set here, tried out; or why they cannot be. Removes the groups of killed launchers."""
     if os.geteuid() == 0:
         reasons = []
         own = Path("/proc/self/cgroup"), Path("/proc/self/mountinfo")
@@ -108,7 +113,7 @@ def find() -> Means | str:
                 reasons.append(f"{error.filename or parent}: {error.strerror}")
         return "; ".join(reasons) or "no control groups with the cpu controller are mounted"
     if not shutil.which("systemd-run"):
-        return "without root it takes systemd-run, which is not here"
+        return "without root they need systemd-run, which is not installed"
     means = Means(2, None, _SCOPE)
     try:
         _try(means)
@@ -120,7 +125,7 @@ def find() -> Means | str:
 
 
 def _try(means: Means) -> None:
-    """Limit a process that sleeps. Raises OSError or CalledProcessError where that is not possible."""
+    """Limit a sleeping process. Raises OSError or CalledProcessError where that is not possible."""
     if means.prefix:
         subprocess.run([*means.prefix, "true"], check=True, capture_output=True, timeout=10)
     sleeper = subprocess.Popen([*means.prefix, "sleep", "10"], stderr=subprocess.DEVNULL)
@@ -137,7 +142,7 @@ def _try(means: Means) -> None:
 
 
 class Groups:
-    """One control group a node of one job. `limit` and `lift` raise OSError naming the file that refuses."""
+    """One control group for each node of one job. `limit` and `lift` raise OSError with the file that refused."""
 
     def __init__(self, means: Means, name: str, nodes: int) -> None:
         """Nothing is made before `limit`."""
@@ -155,7 +160,7 @@ class Groups:
                 (self._group(node) / file).write_text(text)
 
     def limit(self, pids_of_nodes: Sequence[Sequence[int]], job_pid: int, cpus: float) -> None:
-        """Put the processes of each node into a group of its own, then limit each to `cpus` cores' worth of time.
+        """Put the processes of each node into its group, then limit each group to `cpus` cores' worth of time.
 
         job_pid: the first process of the job.
         """
@@ -172,7 +177,7 @@ class Groups:
             for pid in pids:
                 (self._group(node) / "cgroup.procs").write_text(str(pid))
         if self._means.version == 2:
-            # A group with processes of its own hands no controller down: the job's other processes go aside.
+            # A group that has processes cannot enable controllers for its children: the others are moved aside.
             aside = self._base / "aside"
             aside.mkdir(exist_ok=True)
             for other in (self._base / "cgroup.procs").read_text().split():
@@ -181,7 +186,7 @@ class Groups:
         self._set(cpus)
 
     def lift(self) -> list[NodeQuota]:
-        """End the limits; how often each node met its own."""
+        """Lift the limits, and return how often each node reached its quota."""
         found = []
         for node in range(self._nodes):
             periods, throttled, seconds = statistics((self._group(node) / "cpu.stat").read_text())
@@ -192,11 +197,11 @@ class Groups:
         return found
 
     def remove(self) -> None:
-        """Remove the groups, once their processes are gone: the kernel takes a moment to let go of the last."""
+        """Remove the groups once their processes have ended: the kernel takes a moment to release the last one."""
         if self._base is None or not self._base.exists():
             return
         folders = [*(self._group(node) for node in range(self._nodes)), self._base / "aside"]
-        folders += [self._base] if self._means.parent else []  # a scope is removed by who made it
+        folders += [self._base] if self._means.parent else []  # systemd removes its scope
         end = time.monotonic() + 5
         for folder in folders:
             while folder.exists():
@@ -204,7 +209,7 @@ class Groups:
                     folder.rmdir()
                 except OSError:
                     if time.monotonic() > end:
-                        return  # what was measured counts; `find` of the next launcher removes it
+                        return  # what was measured counts; the next launcher's `find` removes it
                     time.sleep(0.02)
 
 

@@ -1,8 +1,8 @@
-"""A network of its own for each node of a job on this machine, each with a link of a given rate to one switch.
+"""Separate networks for the nodes of a job on this machine, each with a link of a given rate to one switch.
 
-Linux network namespaces, with a pair of virtual Ethernet devices each, and a token bucket filter at both ends, so that
-sending and receiving are limited alike (ip-netns(8), tc-tbf(8)). Needs root. Nothing touches the machine's own network:
-the switch has a namespace too, and all addresses are of the range for benchmarks (RFC 2544).
+Linux network namespaces, each with a pair of virtual Ethernet devices, and a token bucket filter at both ends, so that
+sending and receiving are limited alike (ip-netns(8), tc-tbf(8)). Needs root. The machine's own network is not touched:
+the switch has a namespace too, and all addresses are in the range for benchmarks (RFC 2544).
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from pathlib import Path
 
 INTERFACE = "kit0"  # the bridge on the switch, and every node's end of its link
 _NAMED = Path("/run/netns")
-_ETC = Path("/etc/netns")  # what lies below it takes the place of /etc in the namespace of that name (ip-netns(8))
+_ETC = Path("/etc/netns")  # files below it replace those of /etc in the namespace of that name (ip-netns(8))
 
 
 def own_name() -> str:
-    """What the namespaces of this launcher's job begin with: another launcher beside it has its own."""
+    """The prefix of the namespaces that this launcher makes: it differs from that of every other running launcher."""
     return f"kit{os.getpid()}"
 
 
 def switch(name: str) -> str:
-    """The namespace of the switch, where the job's launcher runs."""
+    """The namespace of the switch, in which the job's launcher runs."""
     return f"{name}-switch"
 
 
 def node(name: str, number: int | str) -> str:
-    """The namespace of a node; of \"\", what stands before its number."""
+    """The namespace of a node; for \"\" what precedes its number."""
     return f"{name}-n{number}"
 
 
@@ -40,7 +40,7 @@ def address(number: int) -> str:
 
 
 def commands(name: str, nodes: int) -> list[list[str]]:
-    """The commands that make the namespaces and their links. Pure."""
+    """The commands that make the namespaces and their links."""
     middle = switch(name)
     made = [
         ["ip", "netns", "add", middle],
@@ -63,7 +63,7 @@ def commands(name: str, nodes: int) -> list[list[str]]:
 
 
 def limits(name: str, nodes: int, mbit_per_s: float) -> list[list[str]]:
-    """The commands that limit what every link carries in each direction. Pure."""
+    """The commands that limit the rate of every link in each direction."""
     rule = ["root", "tbf", "rate", f"{mbit_per_s:g}mbit", "burst", "128kb", "latency", "50ms"]
     ends = [end for i in range(nodes) for end in ((switch(name), f"port{i}"), (node(name, i), INTERFACE))]
     return [["tc", "-n", within, "qdisc", "add", "dev", device, *rule] for within, device in ends]
@@ -77,7 +77,7 @@ def _run(commands: list[list[str]]) -> None:
 
 
 def limit(name: str, nodes: int, mbit_per_s: float | None) -> None:
-    """Limit the links from now on; None: leave them as they are. Raises OSError as `make` does."""
+    """Limit the links from now on; None: no limit. Raises OSError as `make` does."""
     if mbit_per_s is not None:
         _run(limits(name, nodes, mbit_per_s))
 
@@ -91,16 +91,16 @@ def missing() -> str | None:
 
 
 def make(name: str, nodes: int) -> None:
-    """Make the networks, without limits; first remove what launchers that were killed have left.
+    """Make the networks, without limits; first remove those that killed launchers left behind.
 
-    Raises OSError with the command that failed, and its words.
+    Raises OSError with the command that failed, and its message.
     """
     for path in [*_NAMED.glob("kit*-*"), *_ETC.glob("kit*-*")]:
         found = re.match(r"(kit(\d+))-", path.name)
         if found and not Path("/proc", found[2]).exists():
             remove(found[1])
     for number in range(nodes):
-        # Gloo announces the address of the host's name, whatever interface it is given.
+        # Gloo announces the address of the host name, whatever interface it is given.
         hosts = _ETC / node(name, number) / "hosts"
         hosts.parent.mkdir(parents=True)
         hosts.write_text(f"127.0.0.1 localhost\n{address(number)} {socket.gethostname()}\n")
@@ -108,7 +108,7 @@ def make(name: str, nodes: int) -> None:
 
 
 def remove(name: str) -> None:
-    """Remove the namespaces of that name, with all that is in them."""
+    """Remove the namespaces with this prefix, and all that is in them."""
     for path in _NAMED.glob(f"{name}-*"):
         subprocess.run(["ip", "netns", "delete", path.name], capture_output=True, start_new_session=True)
     for path in _ETC.glob(f"{name}-*"):

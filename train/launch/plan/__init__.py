@@ -1,1 +1,1 @@
-"""From an experiment to its points and their jobs, and what is checked before any process starts."""
+"""From an experiment to its points, their runs and jobs, and the checks before any process starts."""

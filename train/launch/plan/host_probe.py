@@ -1,4 +1,4 @@
-"""What this host is, for a launcher on another one: one line of JSON."""
+"""What this host has, for a launcher on another one: one line of JSON."""
 
 import argparse
 import json
@@ -12,11 +12,12 @@ from train.rank import environment, placement
 
 
 def main() -> None:
-    """Print what train/launch/plan/hosts.py asks for."""
+    """Print the fields of train.launch.plan.hosts.Host, but for its name."""
     parser = argparse.ArgumentParser(prog="python -m train.launch.plan.host_probe", description=__doc__)
     parser.add_argument("token", type=Path, help="a file that the launcher has just made in the results folder")
     parser.add_argument("image", type=Path, nargs="?", help="the SIF that ranks will run in")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
+    image = arguments.image
     print(
         json.dumps(
             {
@@ -25,9 +26,9 @@ def main() -> None:
                 "gpus": environment.gpus(),
                 "free_bytes": psutil.virtual_memory().available,
                 "cpu_model": environment.cpu_model(),
-                "sees_results": asked.token.exists(),
-                "has_image": asked.image is None or asked.image.is_file(),
-                "has_singularity": asked.image is None or shutil.which("singularity") is not None,
+                "sees_results": arguments.token.exists(),
+                "has_image": image is None or image.is_file(),
+                "has_singularity": image is None or shutil.which("singularity") is not None,
             }
         )
     )

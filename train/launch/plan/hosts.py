@@ -1,13 +1,13 @@
-"""Other hosts, over ssh: are they fit for the job, and is nothing of it left on them?
+"""Other hosts, asked over ssh before anything starts: whether they can run the job, and what they have.
 
 Each host is asked by `python -m train.launch.plan.host_probe`, which runs there.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import os
-import shlex
 import socket
 import subprocess
 import sys
@@ -17,15 +17,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from train.config.schema import ConfigError
-from train.launch.plan.job import ROOT
+from train.config.checks import ConfigError
+from train.launch.plan.ssh import ssh_command
+from train.record.source import ROOT
 
-# A host that falls silent is given up after 10 s: without this, ssh would wait for TCP, which takes minutes.
-SSH_OPTIONS = ("BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=5", "ServerAliveCountMax=2")
 _PROBE_TIMEOUT_S = 40
 
 # What ssh says -> what to do about it.
-_MENDS = {
+_FIXES = {
     "Permission denied": "it refuses this user's key; put the public key into ~/.ssh/authorized_keys there",
     "Host key verification failed": "its host key is unknown or changed; log in once by hand: ssh {host}",
     "Could not resolve hostname": "no such host; check the name, or give its address",
@@ -37,7 +36,7 @@ _MENDS = {
 
 @dataclass(frozen=True)
 class Host:
-    """What a host said of itself."""
+    """A host's answer."""
 
     name: str  # as the user gave it
     hostname: str
@@ -50,41 +49,41 @@ class Host:
     has_singularity: bool
 
 
-def ssh_prefix() -> str:
-    """How Horovod's launchers are to call ssh."""
-    return " ".join(["ssh", *(f"-o {option}" for option in SSH_OPTIONS)])
-
-
-def _ssh(host: str, command: Sequence[str]) -> list[str]:
-    options = [word for option in SSH_OPTIONS for word in ("-o", option)]
-    return ["ssh", *options, host, f"cd {shlex.quote(str(ROOT))} && {shlex.join(command)}"]
-
-
 def _ask(host: str, token: Path, image: str | None) -> Host:
     """Ask one host. Raises ConfigError, naming it."""
     # The ranks get this host's PATH too.
-    asked = ["env", f"PATH={os.environ['PATH']}", sys.executable, "-m", "train.launch.plan.host_probe", str(token)]
-    asked += [image] if image else []
+    probe = ["env", f"PATH={os.environ['PATH']}", sys.executable, "-m", "train.launch.plan.host_probe", str(token)]
+    command = ssh_command(host, [*probe, image] if image else probe)
     try:
         done = subprocess.run(
-            _ssh(host, asked), capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, stdin=subprocess.DEVNULL
+            command, capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, stdin=subprocess.DEVNULL
         )
     except subprocess.TimeoutExpired:
         raise ConfigError(f"launcher.hosts: {host}: gave no answer within {_PROBE_TIMEOUT_S} s") from None
     if done.returncode == 0:
         return Host(name=host, **json.loads(done.stdout.splitlines()[-1]))
-    said = (done.stderr.strip().splitlines() or ["no message"])[-1]
+    message = (done.stderr.strip().splitlines() or ["no message"])[-1]
     if done.returncode == 255:
-        mend = next((mend for sign, mend in _MENDS.items() if sign in done.stderr), "see `man ssh`")
-        raise ConfigError(f"launcher.hosts: {host}: ssh: {said}: {mend.format(host=host)}")
+        fix = next((fix for sign, fix in _FIXES.items() if sign in done.stderr), "see `man ssh`")
+        raise ConfigError(f"launcher.hosts: {host}: ssh: {message}: {fix.format(host=host)}")
     raise ConfigError(
-        f"launcher.hosts: {host}: cannot run {sys.executable} in {ROOT} ({said}); the folder of the kit, with its "
+        f"launcher.hosts: {host}: cannot run {sys.executable} in {ROOT} ({message}); the folder of the kit, with its "
         "environment, must be on all hosts under the same path: on a shared file system, or copied to each"
     )
 
 
-def ask(hosts: Sequence[str], results: Path, image: str | None = None) -> list[Host]:
-    """Ask all hosts at once. Raises ConfigError with a line for each host that is unfit, and what to do about it."""
+@functools.cache  # several checks need the answers
+def ask(hosts: tuple[str, ...], results: Path, image: str | None = None) -> tuple[Host, ...]:
+    """The answers of all hosts, asked at once.
+
+    Raises ConfigError with a line for each host that cannot run the job, and what to do about it; OSError where the
+    results folder cannot be made.
+
+    Args:
+        hosts: their names, as ssh takes them.
+        results: the folder that all of them must see.
+        image: the SIF that the ranks will run in, if any.
+    """
     results.mkdir(parents=True, exist_ok=True)
     token = results.resolve() / f".seen-{uuid.uuid4().hex}"
     token.touch()
@@ -101,11 +100,11 @@ def ask(hosts: Sequence[str], results: Path, image: str | None = None) -> list[H
     problems += unfit(found, results, image)
     if problems:
         raise ConfigError("\n       ".join(problems))
-    return found
+    return tuple(found)
 
 
 def unfit(found: Sequence[Host], results: Path, image: str | None) -> list[str]:
-    """What is wrong with hosts that answered."""
+    """Why hosts that answered cannot run the job; empty where all can."""
     here = socket.gethostname()
     problems = [
         f"launcher.hosts: {host.name}: does not see {results.resolve()} of {here}; the results folder must be "
@@ -130,31 +129,10 @@ def unfit(found: Sequence[Host], results: Path, image: str | None) -> list[str]:
     return problems
 
 
-def unequal(found: Sequence[Host]) -> str | None:
-    """How the hosts differ in make, in words; None where they are alike. A synchronous step waits for the slowest."""
-    makes = {(host.cpu_model, host.cores, tuple(host.gpus)) for host in found}
-    if len(makes) < 2:
+def heterogeneous(found: Sequence[Host]) -> str | None:
+    """How the hardware of the hosts differs; None where it is the same. A synchronous step waits for the slowest."""
+    kinds = {(host.cpu_model, host.cores, tuple(host.gpus)) for host in found}
+    if len(kinds) < 2:
         return None
     each = "; ".join(f"{h.name} {h.cores} cores, {h.cpu_model}, {len(h.gpus)} GPUs" for h in found)
-    return f"the hosts are of unequal make, and every step waits for the slowest: {each}"
-
-
-def end_strays(hosts: Sequence[str], job_id: str) -> list[str]:
-    """Kill what is left of a job on other hosts; gives the hosts that could not be asked."""
-
-    def end(host: str) -> bool:
-        command = _ssh(host, [sys.executable, "-m", "train.launch.supervise.strays", job_id])
-        try:
-            # In a session of its own: a second Ctrl-C must not end what ends the ranks.
-            done = subprocess.run(
-                command, capture_output=True, stdin=subprocess.DEVNULL, timeout=20, start_new_session=True
-            )
-            return done.returncode == 0
-        except subprocess.TimeoutExpired:
-            return False
-
-    if not hosts:
-        return []
-    with ThreadPoolExecutor(len(hosts)) as pool:
-        ended = list(pool.map(end, hosts))
-    return [host for host, done in zip(hosts, ended, strict=True) if not done]
+    return f"heterogeneous hardware, and every step waits for the slowest host: {each}"

@@ -1,4 +1,4 @@
-"""Before any rank starts: what all of them read is looked for once, in a process that loads TensorFlow."""
+"""Datasets and weights are checked once before any rank starts, in a process that loads TensorFlow."""
 
 from __future__ import annotations
 
@@ -8,43 +8,47 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from train.config.schema import REMOTE, Config, ConfigError
-from train.launch.plan.job import ROOT
-from train.launch.plan.points import Point
+from train.config.checks import ConfigError
+from train.config.schema import Config
+from train.launch.plan.point import Point
+from train.record.source import ROOT
 
 
 def _reads(config: Config) -> bool:
     return not config.allreduce_sweep and (config.dataset.files or config.weights != "none")
 
 
-def to_look_at(points: Sequence[Point]) -> list[Point]:
+def to_check(points: Sequence[Point]) -> list[Point]:
     """Of the points that read the same, the one with the largest global batch: what serves it serves all."""
     found: dict[str, Point] = {}
     for point in points:
         config = point.config
-        # Repr tells all values: a dataset, a model and its weights are looked at once.
+        # Repr shows all values: a dataset, a model and its weights are checked once.
         key = repr((config.dataset, config.model, config.weights))
         if _reads(config) and (key not in found or (found[key].config.global_batch or 0) < (config.global_batch or 0)):
             found[key] = point
     return list(found.values())
 
 
-def cannot_look(config: Config) -> str | None:
-    """Why this process cannot look at what the ranks will read; None where it can."""
+def cannot_check(config: Config, hosts_apart: bool) -> str | None:
+    """Why this process cannot check what the ranks will read; None where it can."""
     if importlib.util.find_spec("tensorflow") is None:
         return "there is no TensorFlow outside the container"
     home = Path(config.dataset.data_dir or "").expanduser()
-    if config.launcher.name in REMOTE and config.dataset.files and not home.exists():
+    if hosts_apart and config.dataset.files and not home.exists():
         return f"dataset.data_dir={home} is not on this machine"
     return None
 
 
-def look(points: Sequence[Point]) -> list[str]:
-    """What the ranks of these points will read, in words. Raises ConfigError where they would fail."""
+def check(points: Sequence[Point], hosts_apart: bool) -> list[str]:
+    """A line for each thing that was found. Raises ConfigError where the ranks of a point would fail to read it.
+
+    hosts_apart: each node is a separate host, which may have files that this machine lacks.
+    """
     found = []
-    for point in to_look_at(points):
-        if why := cannot_look(point.config):
-            found.append(f"{point.name}: data and weights are looked for by the ranks: {why}")
+    for point in to_check(points):
+        if why := cannot_check(point.config, hosts_apart):
+            found.append(f"{point.name}: data and weights are checked by the ranks: {why}")
             continue
         command = [sys.executable, "-m", "train.tools.prepare", *point.overrides]
         child = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)

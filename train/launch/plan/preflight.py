@@ -1,4 +1,4 @@
-"""What is said before anything starts: too little memory, no GPU, cores that must be shared."""
+"""Checks before anything starts: too little memory, too few GPUs, cores that must be shared, variables that are set."""
 
 from __future__ import annotations
 
@@ -7,17 +7,19 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from train.config.schema import REMOTE, Config, ConfigError, default_image
-from train.launch.plan.job import planned_cores
-from train.launch.plan.points import Point
+from train.config.checks import ConfigError
+from train.config.schema import Config, default_image
+from train.launch.plan.launcher import Launcher
+from train.launch.plan.machine import Machine
+from train.launch.plan.point import Point
 from train.rank import placement
 
 # A process with TensorFlow and Horovod loaded: its peak resident memory before a model is built.
 PROCESS_BYTES = 580_000_000
-# Weights, gradients, momentum, what allreduce works in, and what the update and TensorFlow's allocator hold on the way.
-# Chosen to lie just above the peaks of two ranks: VGG16 4.2 to 4.6 GB (estimate 4.7), ResNet50 1.4 GB (1.5).
+# Weights, gradients, momentum, allreduce buffers, and temporaries of the update and of TensorFlow's allocator.
+# Chosen to be just above the peaks of two ranks: VGG16 4.2 to 4.6 GB (estimate 4.7), ResNet50 1.4 GB (1.5).
 COPIES_OF_WEIGHTS = 7
-# Variables that a key of the configuration stands for: the ranks set them (train/distribution/backends.py).
+# Variables that a key of the configuration replaces: the ranks set them (train/distribution/backends.py).
 FROM_CONFIGURATION = {
     "HOROVOD_CYCLE_TIME": "distribution.cycle_time_ms",
     "HOROVOD_FUSION_THRESHOLD": "distribution.fusion_threshold_bytes",
@@ -27,7 +29,7 @@ _TERRAFORM = ("TF_CLI_", "TF_VAR_", "TF_LOG", "TF_DATA_DIR")  # another program'
 
 
 def memory_per_rank_bytes(config: Config) -> int:
-    """What one rank is estimated to need: process + 7 x parameters x 4 bytes + batch x activations.
+    """Estimate of what one rank needs: process + 7 x parameters x 4 bytes + batch x activations.
 
     A sweep of allreduces leaves out the messages that do not fit, so there the process alone counts.
     """
@@ -37,27 +39,42 @@ def memory_per_rank_bytes(config: Config) -> int:
     return PROCESS_BYTES + weights + (config.batch_per_rank or 1) * config.model.activation_bytes_per_image
 
 
-def memory_shortage(config: Config, available_bytes: int) -> str | None:
-    """Why the ranks of a point do not fit into the free memory of this machine, or of each host; None where they do."""
+def memory_shortage(config: Config, available_bytes: int, hosts_apart: bool = False) -> str | None:
+    """Why the ranks of a point do not fit into the free memory; None where they do.
+
+    available_bytes: of this machine, or with `hosts_apart` of each host.
+    """
     each = memory_per_rank_bytes(config)
-    remote = config.launcher.name in REMOTE
-    ranks = config.ranks_per_node if remote else config.ranks
+    ranks = config.ranks_per_node if hosts_apart else config.ranks
     if config.device != "cpu" or each * ranks <= available_bytes:
         return None
     return (
         f"{ranks} ranks of about {each / 2**30:.1f} GiB need {each * ranks / 2**30:.1f} GiB; "
-        f"{'a host' if remote else 'this machine'} has {available_bytes / 2**30:.1f} GiB free. "
-        f"Take fewer {'ranks_per_node' if remote else 'nodes'}, a smaller batch_per_rank or another model"
+        f"{'a host' if hosts_apart else 'this machine'} has {available_bytes / 2**30:.1f} GiB free. "
+        f"Take fewer {'ranks_per_node' if hosts_apart else 'nodes'}, a smaller batch_per_rank or another model"
     )
 
 
-def check_gpus(config: Config, point: str, needed: int, there: int, source: str) -> None:
-    """Raise ConfigError where a point wants more GPUs than `source` has, on this machine or on one host."""
-    if config.device == "gpu" and needed > there:
-        raise ConfigError(
-            f"device=gpu: {point} needs {needed} GPUs; {source} {there}. "
-            "Take fewer nodes or ranks_per_node, or device=cpu"
-        )
+def too_large(points: Sequence[Point], launcher: Launcher) -> dict[str, str]:
+    """The points that do not fit into memory, by name, and why."""
+    found = {}
+    for point in points:
+        free_bytes = launcher.free_bytes(point.config)
+        if free_bytes is not None and (why := memory_shortage(point.config, free_bytes, launcher.hosts_apart)):
+            found[point.name] = why
+    return found
+
+
+def check(points: Sequence[Point], launcher: Launcher) -> None:
+    """Raise ConfigError where a point needs more GPUs than there are, or something that this machine lacks."""
+    for point in points:
+        for gpus in launcher.gpus(point.config) if point.config.device == "gpu" else []:
+            if gpus.needed > gpus.available:
+                raise ConfigError(
+                    f"device=gpu: {point.name} needs {gpus.needed} GPUs; {gpus.source} {gpus.available}. "
+                    "Take fewer nodes or ranks_per_node, or device=cpu"
+                )
+        launcher.check_machine(point.config)
 
 
 def sif(config: Config | DictConfig) -> str | None:
@@ -68,51 +85,48 @@ def sif(config: Config | DictConfig) -> str | None:
     return str(Path(container.image or default_image("singularity", config.device, container.mpi_home)).resolve())
 
 
-def check_networks(points: Sequence[Point], missing: str | None) -> None:
-    """Raise ConfigError where a point wants nodes with networks of their own, and they cannot be made: why."""
-    for point in points:
-        if missing and point.config.launcher.separate_networks:
-            raise ConfigError(f"launcher.separate_networks=True: {missing}")
-
-
-def emulation(config: Config) -> str | None:
-    """How the nodes of an experiment are emulated, in words; None where they are not."""
-    cpus = config.system.cpus_per_node
-    if cpus is None:
-        return None
-    return (
-        f"Nodes are emulated: each is held to {100 * cpus:.4g} % of a core from its warm-up on. Every point is "
-        "measured with and without allreduce: without, nodes that do not disturb each other are equally fast."
-    )
+def planned_cores(config: Config, available: list[int]) -> list[list[int]]:
+    """The cores of each rank where all nodes share this machine, in the order of ranks."""
+    per_node = config.system.cores_per_node or 1
+    threads = config.threads_per_rank or 1
+    return [
+        placement.cores_of_rank(available, rank, config.ranks_per_node, per_node, threads)
+        for rank in range(config.ranks)
+    ]
 
 
 def shares_cores(config: Config, available: list[int]) -> bool:
-    """Whether ranks of this machine compete for cores; those that are held to a quota do not."""
+    """Whether ranks of this machine compete for cores; those that are limited to a quota do not."""
     return config.system.cpus_per_node is None and placement.shared(planned_cores(config, available))
 
 
-def warnings(points: Sequence[Point], variables: Mapping[str, str], no_quotas: str | None = None) -> list[str]:
-    """What the user should know although the experiment can run.
-
-    variables: of the environment, that can matter; no_quotas: why nodes cannot be emulated here.
-    """
+def crowded(points: Sequence[Point], machine: Machine) -> list[str]:
+    """A warning where nodes of this machine share cores; empty where none do."""
     available = placement.usable_cores()
-    local = [point for point in points if point.config.launcher.name not in REMOTE]
-    crowded = [p.name for p in local if shares_cores(p.config, available)]
+    names = [point.name for point in points if shares_cores(point.config, available)]
+    if not names:
+        return []
+    no_quotas = f" CPU quotas, to emulate nodes with, are not available here: {machine.no_quotas}"
+    return [
+        f"{len(available)} cores are too few for {', '.join(names)}: ranks share cores there. "
+        "The records say so, and the figures draw those points hollow: they are no measurement of scaling."
+        + (no_quotas if machine.no_quotas else "")
+    ]
+
+
+def tuned(variables: Mapping[str, str]) -> list[str]:
+    """A warning for variables that the configuration replaces, and one for those that change what is measured.
+
+    variables: of the environment, that can matter.
+    """
     found = []
-    if crowded:
-        found.append(
-            f"{len(available)} cores are too few for {', '.join(crowded)}: ranks share cores there. "
-            "The records say so, and the figures draw those points hollow: they are no measurement of scaling."
-            + (f" CPU quotas, to emulate nodes with, cannot be had here: {no_quotas}" if no_quotas else "")
-        )
     if replaced := sorted(FROM_CONFIGURATION.keys() & variables.keys()):
         keys = ", ".join(FROM_CONFIGURATION[name] for name in replaced)
         found.append(f"{', '.join(replaced)}: set in your environment, but the configuration decides: {keys}")
     if others := [f"{name}={value}" for name, value in variables.items() if _tunes(name)]:
         found.append(
             f"{', '.join(others)}: set in your environment. The records keep it, but a run counts as measured "
-            "whatever it was: FORCE=1 measures again, RESULTS=folder keeps the two apart"
+            "whatever the value was: FORCE=1 measures again, RESULTS=folder keeps the two apart"
         )
     return found
 

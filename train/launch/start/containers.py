@@ -1,47 +1,31 @@
 """From an argv to the argv that runs it in a container: pure functions.
 
 On one machine the command of the whole job runs in one container, launcher and ranks together. Across hosts each rank
-runs in one of its own, inside the command that Slurm or ssh starts: only Singularity can do that, because a rank in it
-stays a process of the user, with the environment that its launcher gave it.
+runs in its own container, inside the command that Slurm or ssh starts. Only Singularity can do that: a rank in it stays
+a process of the user, with the environment that its launcher gave it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from train.config.schema import Container
-
-PYTHON = "python"  # the image's, by its PATH
-
-
-@dataclass(frozen=True)
-class Shared:
-    """What a container shares with its host; every path is the same inside and outside."""
-
-    kit: Path  # this code, to read: it is also the working folder
-    reads: tuple[Path, ...] = ()
-    writes: tuple[Path, ...] = ()  # the folders that the ranks leave their results in
-    variables: tuple[str, ...] = ()  # names of environment variables to hand on; Singularity hands all on
-    cores: tuple[int, ...] = ()  # those that the command may run on; none: all
-    gpu: bool = False
-    uid: int = 0  # who the files that it writes belong to
-    gid: int = 0
+from train.launch.plan.job import Shared
 
 
 def _mounts(container: Container, shared: Shared) -> list[str]:
     reads = [shared.kit, *shared.reads, *([Path(container.mpi_home)] if container.mpi_home else [])]
-    # Folders to write come last: they may lie within one that is only read.
+    # Writable folders come last: they may be inside one that is read only.
     return [*(f"{path}:{path}:ro" for path in reads), *(f"{path}:{path}" for path in shared.writes)]
 
 
 def _oci(engine: str, argv: Sequence[str], container: Container, shared: Shared) -> list[str]:
-    """Docker or Podman: network, names and shared memory are the host's, files belong to the calling user."""
+    """Docker or Podman: the host's network, host name and shared memory; files belong to the calling user."""
     assert container.image is not None
     command = [engine, "run", "--rm", "--pull", "never", "--network", "host", "--uts", "host", "--ipc", "host"]
     command += ["--user", f"{shared.uid}:{shared.gid}"]
-    # SELinux would refuse folders that were not labelled for containers; labelling a user's own is no launcher's work.
+    # SELinux refuses folders that are not labelled for containers, and a launcher should not relabel a user's folders.
     command += ["--security-opt", "label=disable"]
     for mount in _mounts(container, shared):
         command += ["--volume", mount]
@@ -54,23 +38,23 @@ def _oci(engine: str, argv: Sequence[str], container: Container, shared: Shared)
         command += ["--device", "nvidia.com/gpu=all"] if engine == "podman" else ["--gpus", "all"]
     if engine == "podman" and shared.uid != 0:
         command += ["--userns", "keep-id"]  # without root, Podman would give the files to a subordinate user
-    # A daemon that starts the container knows nothing of the cores that the caller is bound to.
+    # The daemon that starts the container does not know the cores that the caller is bound to.
     bound = ["taskset", "--cpu-list", ",".join(map(str, shared.cores))] if shared.cores else []
     return [*command, container.image, *bound, *argv]
 
 
 def docker(argv: Sequence[str], container: Container, shared: Shared) -> list[str]:
-    """`docker run`."""
+    """The argv of `docker run`."""
     return _oci("docker", argv, container, shared)
 
 
 def podman(argv: Sequence[str], container: Container, shared: Shared) -> list[str]:
-    """`podman run`, as root or without."""
+    """The argv of `podman run`, with or without root."""
     return _oci("podman", argv, container, shared)
 
 
 def singularity(argv: Sequence[str], container: Container, shared: Shared) -> list[str]:
-    """`singularity exec`, Apptainer's or SingularityCE's: user, environment, cores and network are the caller's."""
+    """The argv of `singularity exec` (Apptainer or SingularityCE): user, environment and cores are the caller's."""
     assert container.image is not None
     command = ["singularity", "exec", "--pwd", str(shared.kit)]
     for mount in _mounts(container, shared):
@@ -96,5 +80,5 @@ _WRAPPERS: dict[str, Callable[[Sequence[str], Container, Shared], list[str]]] = 
 
 
 def wrap(argv: Sequence[str], container: Container, shared: Shared) -> list[str]:
-    """The argv that runs `argv` as conf/container says: unchanged where that is `none`."""
+    """The argv that runs `argv` in the container; unchanged without one."""
     return _WRAPPERS[container.name](argv, container, shared)

@@ -1,4 +1,4 @@
-"""Horovod's elastic launcher over the hosts of a job: a host that dies is left out, one that comes back is taken in."""
+"""Horovod's elastic launcher over the hosts of a job: a host that dies is removed, one that comes back is added."""
 
 from __future__ import annotations
 
@@ -16,58 +16,60 @@ from horovod.runner.elastic.settings import ElasticSettings
 from horovod.runner.gloo_run import gloo_run_elastic
 from horovod.runner.util import remote
 
-from train.launch.plan.hosts import ssh_prefix
+from train.launch.plan.ssh import ssh_prefix
 from train.rank import placement
 
 _START_TIMEOUT_S = 300
 _PROBE_S = 1.0
-# A host is left out of the list only when training has long gone on without it (ssh and Gloo give it up within 15 s):
-# Horovod tells rank 0 of every change of the list, and holds all else while it tries to; rank 0 may be on that host.
+# A host is removed from the list only long after training has continued without it (ssh and Gloo give it up within
+# 15 s): Horovod tells rank 0 of every change of the list and waits meanwhile, and rank 0 may be on that host.
 _MISSES = 12  # probes without an answer, two seconds apart
-# After a rank of it has failed a host is left out for so long, longer at each further failure up to the second.
+# For how long a host is left out after a failure of one of its ranks: longer at each failure, between these values.
 _COOLDOWN_S = (12, 60)
 
 
 class Answering(HostDiscovery):
-    """Those of the hosts whose sshd could be reached lately."""
+    """The hosts whose sshd could be reached recently."""
 
     def __init__(self, slots: Mapping[str, int]) -> None:
         """slots: ranks of each host."""
         self._slots, self._misses = dict(slots), dict.fromkeys(slots, 0)
-        self._doors = {host: _door(host) for host in slots}
+        self._addresses = {host: _sshd_address(host) for host in slots}
 
     def find_available_hosts_and_slots(self) -> dict[str, int]:
         """The hosts that answered one of the last probes, with their slots."""
         with ThreadPoolExecutor(len(self._slots)) as pool:
-            for host, answers in zip(self._doors, pool.map(_answers, self._doors.values()), strict=True):
+            for host, answers in zip(self._addresses, pool.map(_answers, self._addresses.values()), strict=True):
                 self._misses[host] = 0 if answers else self._misses[host] + 1
         return {host: slots for host, slots in self._slots.items() if self._misses[host] < _MISSES}
 
 
-def _door(host: str) -> tuple[str, int]:
+def _sshd_address(host: str) -> tuple[str, int]:
     """Address and port of a host's sshd, as the user's ssh would find them."""
     shown = subprocess.run(["ssh", "-G", host], check=True, capture_output=True, text=True).stdout
     settings = dict(line.split(maxsplit=1) for line in shown.splitlines() if " " in line)
     return settings["hostname"], int(settings["port"])
 
 
-def _answers(door: tuple[str, int]) -> bool:
+def _answers(address: tuple[str, int]) -> bool:
     try:
-        with socket.create_connection(door, timeout=_PROBE_S):
+        with socket.create_connection(address, timeout=_PROBE_S):
             return True
     except OSError:
         return False
 
 
 def main() -> None:
-    """Start the ranks, go on with those that live, fail where none does or where training itself fails."""
+    """Start the ranks, continue with those that live, fail if none does or if training itself fails."""
     parser = argparse.ArgumentParser(prog="python -m train.launch.start.elastic", description=__doc__.splitlines()[0])
-    parser.add_argument("--ranks", type=int, required=True, help="to begin with, and at most")
+    parser.add_argument("--ranks", type=int, required=True, help="at the start, and at most")
     parser.add_argument("--hosts", required=True, help="host:slots,host:slots")
     parser.add_argument("--interface", help="of the network between the hosts; else each rank finds it")
     parser.add_argument("command", nargs="+")
     arguments = parser.parse_args()
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")  # into launcher.log: who came, who went
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(message)s"
+    )  # into launcher.log: hosts that come and go
     remote.SSH_COMMAND_PREFIX = ssh_prefix()
     names, slots = hosts.parse_hosts_and_slots(arguments.hosts)
     settings = ElasticSettings(

@@ -1,8 +1,8 @@
-"""`horovodrun --gloo`, without its two questions: what Horovod was built with, and which interface all hosts share.
+"""`horovodrun --gloo` without two of its checks: what Horovod was built with, and which interface all hosts share.
 
-To answer the first, horovodrun imports TensorFlow in a process of its own at every launch: five seconds, on the start
-phase of every point. For the second it starts a service on every host; here each rank looks which of its interfaces
-leads to the others. All else is Horovod's launcher as it is: rendezvous, ssh, the end of all ranks when one dies.
+For the first, horovodrun imports TensorFlow in a separate process at every launch, which adds five seconds to the
+start phase of every point. For the second it starts a service on every host; here each rank finds which of its
+interfaces leads to the others. All else is Horovod's launcher: rendezvous, ssh, ending all ranks when one dies.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from horovod.runner.common.util import hosts, secret, settings, timeout
 from horovod.runner.gloo_run import gloo_run
 from horovod.runner.util import network, remote
 
-from train.launch.plan.hosts import ssh_prefix
+from train.launch.plan.ssh import ssh_prefix
 from train.rank import placement
 
 _START_TIMEOUT_S = 300  # ranks that share cores take minutes to import TensorFlow; the default is 30
 
 
 def main() -> None:
-    """Start the ranks, wait for them, fail where one of them fails."""
+    """Start the ranks, wait for them, fail if one of them fails."""
     parser = argparse.ArgumentParser(prog="python -m train.launch.start.gloo", description=__doc__.splitlines()[0])
     parser.add_argument("--ranks", type=int, required=True)
     parser.add_argument("--hosts", required=True, help="host:slots,host:slots")
@@ -36,10 +36,10 @@ def main() -> None:
         start_timeout=timeout.Timeout(_START_TIMEOUT_S, message="Timed out waiting for {activity}."),
     )
     names, _ = hosts.parse_hosts_and_slots(arguments.hosts)
-    # Horovod has no setting for these: without them a host that falls silent is noticed after minutes.
+    # Horovod has no setting for these: without them it takes minutes until a host that stops answering is noticed.
     remote.SSH_COMMAND_PREFIX = ssh_prefix()
     interface = arguments.interface or placement.interface_towards(names)
-    # Ranks in networks of their own are called localhost too, but reach the launcher only by the interface.
+    # Ranks in separate networks are called localhost too, but reach the launcher only over the interface.
     address = network.get_driver_ip([interface]) if arguments.interface else placement.address_towards(names)
     gloo_run(chosen, [interface], os.environ, address, arguments.command)
 

@@ -1,4 +1,4 @@
-"""Which image a container will run: asked of the engine, or of the file."""
+"""The digest of the image that a container will run: from the engine, or from the file."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from train.config.schema import ConfigError, Container
+from train.config.checks import ConfigError
+from train.config.schema import Container
 
 
 def digest(container: Container) -> str | None:
-    """The sha256 of the image, as `sha256:...`: of an OCI image its ID, of a SIF the file; None without a container.
+    """The SHA-256 of the image as `sha256:...`: the ID of an OCI image, the file of a SIF; None without a container.
 
-    Raises ConfigError where the engine, the image or the folder of another MPI is not there.
+    Raises ConfigError where the engine, the image or the folder of another MPI is missing.
     """
     if container.mpi_home and not Path(container.mpi_home, "lib").is_dir():
         raise ConfigError(f"container.mpi_home={container.mpi_home}: it has no folder lib; give the folder of an MPI")

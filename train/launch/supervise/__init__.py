@@ -1,1 +1,1 @@
-"""A job from its start to its record: watch it, end it, put together what its ranks left."""
+"""A job from its start to its record: watch it, end it, assemble the record from what its ranks measured."""

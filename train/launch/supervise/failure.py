@@ -1,26 +1,34 @@
-"""Which rank failed first, and why: from what the ranks left and what the launcher said. Pure, but for reading logs."""
+"""Why a run failed, and where: from the parts of its ranks, and from the output of their launcher.
+
+A rank that raised an error reported it in its part, with phase and step. Only the output of the launcher tells which
+rank ended first, and the exit status of a rank that was killed.
+"""
 
 from __future__ import annotations
 
 import re
 import signal
+from collections.abc import Sequence
+from dataclasses import replace
 
-from train.launch.plan.job import Job, Outcome, host_of
-from train.record import parts
+from train.launch.plan.job import Job, Outcome
+from train.launch.plan.launcher import Launcher
+from train.record import protocol
+from train.record.assembly import ranks_at_the_end
+from train.record.parts import Part, first_failure
 from train.record.record import Failure
 
-# What Horovod's Gloo launcher, Open MPI's mpirun and Slurm's srun say of the rank that ended first.
+# How Horovod's Gloo launcher, Open MPI's mpirun and Slurm's srun report the rank that ended first.
 _GLOO = re.compile(r"first process to do so was:\s*Process name: (?P<rank>\d+)\s*Exit code: (?P<code>\d+)")
 _MPI_SIGNAL = re.compile(r"mpirun noticed that process rank (?P<rank>\d+) .* exited on signal (?P<signal>\d+)")
 _SRUN = re.compile(r"srun: error: \S+: task (?P<rank>\d+): (?:Exited with exit code (?P<code>\d+)|(?P<words>[A-Z].*))")
 _MPI_EXIT = re.compile(r"Process name: \[\[\d+,\d+\],(?P<rank>\d+)\]\s*Exit code:\s*(?P<code>\d+)")
 
-
 _HINTS = {
-    "SIGKILL": "; the kernel kills so when memory runs out: see `dmesg`",
-    "SIGSEGV": "; Horovod's Gloo ends so where a host cannot resolve its own name: see `make doctor`",
+    "SIGKILL": "; the kernel does so when memory runs out: see `dmesg`",
+    "SIGSEGV": "; Horovod's Gloo crashes so where a host cannot resolve its own name: see `make doctor`",
 }
-_SIGNALS = {signal.strsignal(number): number for number in signal.valid_signals()}  # as srun says them: Killed
+_SIGNALS = {signal.strsignal(number): number for number in signal.valid_signals()}  # as srun names them: Killed
 
 
 def first_to_end(output: str) -> tuple[int, int] | None:
@@ -34,49 +42,74 @@ def first_to_end(output: str) -> tuple[int, int] | None:
     return None
 
 
-def _in_words(code: int, over_ssh: bool) -> str:
-    if code == 255 and over_ssh:  # ssh's own, for all that is not the command's exit
-        return "killed by a signal, or its host or the link to it is gone: ssh ended with exit status 255"
+def find(job: Job, launcher: Launcher, outcome: Outcome, parts: Sequence[Part], timeout_s: float) -> Failure | None:
+    """Why the run did not complete; None where every rank finished its work.
+
+    Args:
+        job: what was started.
+        launcher: that started it.
+        outcome: how it ended.
+        parts: what its ranks measured, by rank.
+        timeout_s: after which it was ended, if it was.
+    """
+    unfinished = sorted(set(range(ranks_at_the_end(parts, job.nodes.ranks))) - {p.rank for p in parts if p.finished})
+    if outcome.exit_code == 0 and not unfinished:
+        return None
+    if outcome.ended_by:
+        return _ended_from_outside(job, outcome, parts, timeout_s)
+    first = _first_to_end(job, outcome)
+    if reported := _reported(parts, first):
+        code = first[1] if first and first[0] == reported.rank else None
+        return replace(reported, exit_code=code, log=str(protocol.rank_log(job.folder, reported.rank or 0)))
+    if first:
+        return _unreported(job, launcher, parts, first)
+    return Failure(
+        reason=f"the launcher ended with exit status {outcome.exit_code}; ranks that did not finish: {unfinished}",
+        exit_code=outcome.exit_code,
+        log=str(protocol.launcher_log(job.folder)),
+    )
+
+
+def _ended_from_outside(job: Job, outcome: Outcome, parts: Sequence[Part], timeout_s: float) -> Failure:
+    phase = parts[0].phase if parts else None
+    if outcome.ended_by != "timeout":
+        return Failure(reason=f"interrupted by {outcome.ended_by}", phase=phase)
+    reason = f"ended after launcher.timeout_s={timeout_s:.0f} s; set a longer one"
+    return Failure(reason=reason, phase=phase, log=str(protocol.launcher_log(job.folder)))
+
+
+def _first_to_end(job: Job, outcome: Outcome) -> tuple[int, int] | None:
+    if first := first_to_end(outcome.output):
+        return first
+    if job.exchange.controller != "none" or outcome.exit_code == 0:
+        return None
+    return 0, outcome.exit_code if outcome.exit_code > 0 else 128 - outcome.exit_code  # one rank without a launcher
+
+
+def _reported(parts: Sequence[Part], first: tuple[int, int] | None) -> Failure | None:
+    """The failure that a rank reported. None where the first to end reported none: it was killed."""
+    reported = first_failure(list(parts))
+    if first is None:
+        return reported
+    of_first = next((part.failure for part in parts if part.rank == first[0]), None)
+    return reported if of_first and of_first.consequence else of_first
+
+
+def _unreported(job: Job, launcher: Launcher, parts: Sequence[Part], first: tuple[int, int]) -> Failure:
+    rank, code = first
+    part = next((part for part in parts if part.rank == rank), None)
+    return Failure(
+        reason=launcher.explain_exit(code) or _in_words(code),
+        rank=rank,
+        host=part.host if part else job.nodes.host_of(rank),
+        phase=part.phase if part else None,
+        exit_code=code,
+        log=str(protocol.rank_log(job.folder, rank)),
+    )
+
+
+def _in_words(code: int) -> str:
     if code > 128 and code - 128 in signal.valid_signals():
         name = signal.Signals(code - 128).name
         return f"killed by {name}{_HINTS.get(name, '')}"
-    return f"ended with exit status {code} before it could say why"
-
-
-def find(job: Job, outcome: Outcome, left: list[parts.Part], timeout_s: float) -> Failure | None:
-    """Why the run did not complete, or None where every rank finished its work."""
-    ranks = parts.ranks_at_the_end(left, job.ranks)
-    complete = {part.rank.rank for part in left if not part.failure} == set(range(ranks))
-    if outcome.exit_code == 0 and complete:
-        return None
-    if outcome.ended_by == "timeout":
-        return Failure(
-            reason=f"ended after launcher.timeout_s={timeout_s:.0f} s; set a longer one",
-            log=str(job.folder / "launcher.log"),
-        )
-    if outcome.ended_by:
-        return Failure(reason=f"interrupted by {outcome.ended_by}")
-    seen = first_to_end(outcome.output)
-    if job.controller == "none":
-        seen = (0, outcome.exit_code if outcome.exit_code >= 0 else 128 - outcome.exit_code)
-    told = parts.first_failure([part for part in left if not seen or part.rank.rank == seen[0]])
-    if told:
-        told.exit_code = seen[1] if seen else None
-        told.log = str(parts.log_path(job.folder, told.rank or 0))
-        return told
-    if seen:
-        rank, code = seen
-        return Failure(
-            reason=_in_words(code, job.launcher == "ssh"),
-            rank=rank,
-            host=host_of(job, rank),
-            phase=parts.last_phase(job.folder, rank),
-            exit_code=code,
-            log=str(parts.log_path(job.folder, rank)),
-        )
-    silent = sorted(set(range(ranks)) - {part.rank.rank for part in left})
-    return Failure(
-        reason=f"the launcher ended with exit status {outcome.exit_code}; ranks without a result: {silent}",
-        exit_code=outcome.exit_code,
-        log=str(job.folder / "launcher.log"),
-    )
+    return f"ended with exit status {code} without a message"

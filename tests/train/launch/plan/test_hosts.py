@@ -1,6 +1,6 @@
 from dataclasses import replace
 
-from train.launch.plan.hosts import Host, unequal, unfit
+from train.launch.plan.hosts import Host, heterogeneous, unfit
 
 GOOD = Host("a", "node-a", 28, [], "Xeon", 2**34, sees_results=True, has_image=True, has_singularity=True)
 OTHER = replace(GOOD, name="b", hostname="node-b")
@@ -8,7 +8,7 @@ OTHER = replace(GOOD, name="b", hostname="node-b")
 
 def test_fit_hosts_are_fit(tmp_path):
     assert unfit([GOOD, OTHER], tmp_path, None) == []
-    assert unequal([GOOD, OTHER]) is None
+    assert heterogeneous([GOOD, OTHER]) is None
 
 
 def test_each_unfit_host_is_named_with_what_to_do(tmp_path):
@@ -26,5 +26,5 @@ def test_two_names_of_one_host_are_not_two_nodes(tmp_path):
     assert "a and a.cluster are the same host, node-a" in problem
 
 
-def test_hosts_of_unequal_make_are_told_apart():
-    assert "b 8 cores" in (unequal([GOOD, replace(OTHER, cores=8)]) or "")
+def test_hosts_of_different_hardware_are_listed():
+    assert "b 8 cores" in (heterogeneous([GOOD, replace(OTHER, cores=8)]) or "")

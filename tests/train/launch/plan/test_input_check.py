@@ -4,9 +4,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from train.config.schema import ConfigError
+from tests.helpers.launches import points_of
+from train.config.checks import ConfigError
 from train.launch.plan import input_check
-from train.launch.plan.points import Point, expand
+from train.launch.plan.point import Point
 
 CLASSES = ("freshapples", "freshbanana", "freshoranges", "rottenapples", "rottenbanana", "rottenoranges")
 
@@ -23,22 +24,22 @@ def fruit(root: Path) -> Path:
 
 def points(folder: Path, *more: str) -> list[Point]:
     given = ["experiment=fruit", f"dataset.data_dir={folder}", "model=tiny", "nodes=2", "batch_per_rank=3", *more]
-    return expand([*given, "dataset.training_samples=null"], machine_cores=2)
+    return points_of(*given, "dataset.training_samples=null")
 
 
-def test_points_that_read_the_same_are_looked_at_once_at_the_largest_global_batch(tmp_path):
-    chosen = input_check.to_look_at(points(tmp_path, "dataset.on_damaged=skip,error"))
+def test_points_that_read_the_same_are_checked_once_at_the_largest_global_batch(tmp_path):
+    chosen = input_check.to_check(points(tmp_path, "dataset.on_damaged=skip,error"))
     assert [(p.config.dataset.on_damaged, p.config.global_batch) for p in chosen] == [("skip", 6), ("error", 6)]
 
 
-def test_synthetic_data_and_fresh_weights_need_no_look():
-    assert input_check.to_look_at(expand(["experiment=weak_scaling", "nodes=2"], machine_cores=2)) == []
+def test_synthetic_data_and_fresh_weights_need_no_check():
+    assert input_check.to_check(points_of("experiment=weak_scaling", "nodes=2")) == []
 
 
 def test_data_on_other_hosts_is_left_to_the_ranks(tmp_path):
-    (point, *_) = points(tmp_path / "far", "launcher=ssh", "launcher.hosts=[a,b]", "nodes=2")
-    assert input_check.look([point]) == [
-        f"{point.name}: data and weights are looked for by the ranks: "
+    (point, *_) = points(tmp_path / "far", "nodes=2")
+    assert input_check.check([point], hosts_apart=True) == [
+        f"{point.name}: data and weights are checked by the ranks: "
         f"dataset.data_dir={tmp_path}/far is not on this machine"
     ]
 
@@ -46,14 +47,16 @@ def test_data_on_other_hosts_is_left_to_the_ranks(tmp_path):
 @pytest.mark.slow
 def test_what_is_there_is_said_and_what_would_fail_ends_it(tmp_path):
     (there, *_) = [p for p in points(fruit(tmp_path / "fruit/unpacked").parent) if p.config.nodes == 2]
-    assert input_check.look([there]) == [f"fruit in {tmp_path}/fruit: 12 training and 6 validation samples"]
+    assert input_check.check([there], hosts_apart=False) == [
+        f"fruit in {tmp_path}/fruit: 12 training and 6 validation samples"
+    ]
     few = points(tmp_path / "fruit", "batch_per_rank=7")
     with pytest.raises(ConfigError, match=r"global_batch=14: fruit has 12 training samples in .*allowed is up to that"):
-        input_check.look(few)
+        input_check.check(few, hosts_apart=False)
 
 
 @pytest.mark.slow
 def test_a_program_that_breaks_shows_its_last_lines(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(ConfigError, match="exit status 1"):
-        input_check.look(points(tmp_path))
+        input_check.check(points(tmp_path), hosts_apart=False)

@@ -2,10 +2,12 @@ import re
 
 import pytest
 
+from tests.helpers.launches import planned, points_of
+from train.config.checks import ConfigError
 from train.config.compose import load
-from train.config.schema import ConfigError
 from train.launch.plan import preflight
-from train.launch.plan.points import expand
+from train.launch.plan.launcher import Gpus
+from train.launch.plan.machine import Machine
 
 
 def test_the_memory_of_a_rank_adds_up():
@@ -24,42 +26,41 @@ def test_too_little_memory_is_said_with_the_estimate():
     )
 
 
-def test_gpus_that_are_not_there_are_said():
-    config = load(["experiment=weak_scaling", "model=resnet50", "nodes=2", "device=gpu"])
-    preflight.check_gpus(config, "resnet50-nodes2", needed=2, there=2, source="nvidia-smi shows")
+def test_memory_is_counted_per_host_where_hosts_are_apart():
+    config = load(["model=vgg16", "nodes=8", "batch_per_rank=1"])
+    assert preflight.memory_shortage(config, 5 * 2**30, hosts_apart=True) is None
+    shortage = preflight.memory_shortage(config, 2**30, hosts_apart=True)
+    assert re.match(r"1 ranks of about .* a host has 1\.0 GiB free\. Take fewer ranks_per_node", shortage)
+
+
+def test_too_few_gpus_are_an_error(monkeypatch):
+    plan = planned("experiment=weak_scaling", "model=resnet50", "nodes=2", "device=gpu")
+    monkeypatch.setattr(plan.launcher, "gpus", lambda config: [Gpus(config.ranks, 2, "nvidia-smi shows")])
+    preflight.check(plan.points, plan.launcher)
+    monkeypatch.setattr(plan.launcher, "gpus", lambda config: [Gpus(config.ranks, 1, "nvidia-smi shows")])
     with pytest.raises(ConfigError, match="device=gpu: resnet50-nodes2 needs 2 GPUs; nvidia-smi shows 1"):
-        preflight.check_gpus(config, "resnet50-nodes2", needed=2, there=1, source="nvidia-smi shows")
+        preflight.check(plan.points, plan.launcher)
 
 
-def test_shared_cores_are_said_before(monkeypatch):
+def test_shared_cores_are_warned_of(monkeypatch):
     monkeypatch.setattr(preflight.placement, "usable_cores", lambda: [0, 1])
-    points = expand(["experiment=weak_scaling", "model=resnet50", "nodes=4"], 2)
-    (warning,) = preflight.warnings(points, {})
+    points = points_of("experiment=weak_scaling", "model=resnet50", "nodes=4")
+    (warning,) = preflight.crowded(points, Machine(2))
     assert warning.startswith("2 cores are too few for resnet50-nodes4:")
-    assert preflight.warnings(points[:2], {"SLURM_JOB_ID": "1"}) == []
-    (warning,) = preflight.warnings(points, {}, "no control groups here")
-    assert warning.endswith("cannot be had here: no control groups here")
+    assert preflight.crowded(points[:2], Machine(2)) == []
+    (warning,) = preflight.crowded(points, Machine(2, "no control groups here"))
+    assert warning.endswith("are not available here: no control groups here")
 
 
-def test_emulated_nodes_share_no_cores_and_are_named(monkeypatch):
+def test_emulated_nodes_share_no_cores(monkeypatch):
     monkeypatch.setattr(preflight.placement, "usable_cores", lambda: [0, 1])
-    points = expand(["experiment=weak_scaling", "model=resnet50", "nodes=8"], 2, no_quotas=None)
-    assert preflight.warnings(points, {}) == []
-    assert preflight.emulation(points[0].config).startswith("Nodes are emulated: each is held to 20 % of a core")
-    assert preflight.emulation(load([])) is None
+    points = points_of("experiment=weak_scaling", "model=resnet50", "nodes=8", no_quotas=None)
+    assert preflight.crowded(points, Machine(2)) == []
 
 
-def test_networks_that_cannot_be_made_are_said():
-    points = expand(["experiment=network_sweep", "model=tiny"], 2, no_quotas=None)
-    preflight.check_networks(points, None)
-    with pytest.raises(ConfigError, match="separate_networks=True: network namespaces need root"):
-        preflight.check_networks(points, "network namespaces need root")
-
-
-def test_variables_that_the_hash_does_not_see_are_said_before():
-    replaced, kept = preflight.warnings(
-        [], {"HOROVOD_CYCLE_TIME": "5", "TF_ENABLE_ONEDNN_OPTS": "0", "TF_CLI_ARGS": "x"}
-    )
+def test_variables_that_the_hash_does_not_see_are_warned_of():
+    replaced, kept = preflight.tuned({"HOROVOD_CYCLE_TIME": "5", "TF_ENABLE_ONEDNN_OPTS": "0", "TF_CLI_ARGS": "x"})
     assert replaced.startswith("HOROVOD_CYCLE_TIME: set in your environment, but the configuration decides")
     assert "distribution.cycle_time_ms" in replaced
     assert kept.startswith("TF_ENABLE_ONEDNN_OPTS=0: set in your environment.")
+    assert preflight.tuned({"SLURM_JOB_ID": "1"}) == []

@@ -4,33 +4,25 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import GOLDEN
+from tests.helpers.launches import job
 from train.config.schema import Container
-from train.launch.plan.job import MPICH, Job
-from train.launch.start.commands import command
-from train.launch.start.containers import Shared
+from train.launch.launchers.emulated import in_networks
+from train.launch.plan.job import MPICH, Exchange, Nodes, Shared
+from train.launch.start.commands import across_hosts, on_this_machine
 
 
-def job(controller: str, ranks: int = 2) -> Job:
-    return Job(
-        ranks=ranks,
-        ranks_per_node=1,
-        controller=controller,
-        argv=("python", "-m", "train", "--run-dir", "/r/weak_scaling/resnet50-nodes2/0a1b2c3d/r0", "nodes=2"),
-        env={"KIT_EXAMPLE": "1"},
-        folder=Path("/r"),
-        hosts=("localhost",) * ranks,
-    )
+def golden(name: str) -> list[str]:
+    return (GOLDEN / f"{name}.txt").read_text().splitlines()
 
 
-@pytest.mark.parametrize(("controller", "ranks"), [("gloo", 2), ("mpi", 2), ("none", 1)])
-def test_the_command_is_the_golden_one(controller, ranks):
-    expected = (GOLDEN / f"local-{controller}.txt").read_text().splitlines()
-    assert command(job(controller, ranks)) == expected
+@pytest.mark.parametrize(("controller", "nodes"), [("gloo", 2), ("mpi", 2), ("none", 1)])
+def test_the_command_is_the_golden_one(controller, nodes):
+    assert on_this_machine(job(controller, nodes)) == golden(f"local-{controller}")
 
 
 def test_the_mpirun_of_mpich_is_told_the_same_in_its_own_words():
-    ranks = replace(job("mpi"), mpirun=MPICH, ranks_per_node=2, hosts=("localhost",), env={})
-    assert command(ranks) == (GOLDEN / "local-mpich.txt").read_text().splitlines()
+    of_mpich = replace(job(nodes=1, ranks_per_node=2), exchange=Exchange("mpi", mpirun=MPICH), env={})
+    assert on_this_machine(of_mpich) == golden("local-mpich")
 
 
 def test_launcher_and_ranks_share_one_container():
@@ -39,27 +31,34 @@ def test_launcher_and_ranks_share_one_container():
         container=Container("podman", "kit:cpu"),
         shared=Shared(Path("/kit"), writes=(Path("/r"),), variables=("KIT_EXAMPLE", "KIT_JOB_ID"), cores=(0, 1)),
     )
-    assert command(contained) == (GOLDEN / "local-mpi-podman.txt").read_text().splitlines()
+    assert on_this_machine(contained) == golden("local-mpi-podman")
 
 
 def test_emulated_nodes_have_their_own_networks():
-    networked = replace(job("gloo", ranks=4), networks="kit7", ranks_per_node=2, hosts=("localhost",) * 2)
-    assert command(networked) == (GOLDEN / "emulated-networks.txt").read_text().splitlines()
+    assert in_networks(job(nodes=2, ranks_per_node=2), "kit7") == golden("emulated-networks")
 
 
-def test_without_root_the_whole_job_runs_in_a_scope_of_the_user():
-    scoped = replace(job("gloo"), prefix=("systemd-run", "--user", "--scope", "--"))
-    assert command(scoped)[:5] == ["systemd-run", "--user", "--scope", "--", "python"]
+def on_hosts(controller: str):
+    return replace(job(controller), nodes=Nodes(("a", "b")), container=Container("singularity", "kit.sif"))
 
 
-def test_elastic_ranks_are_started_by_their_own_launcher_on_each_host():
-    elastic = replace(job("elastic"), launcher="ssh", hosts=("a", "b"))
-    launcher = command(elastic)[1:]
-    assert launcher[: launcher.index("--")] == [
-        "-m",
-        "train.launch.start.elastic",
-        "--ranks",
-        "2",
-        "--hosts",
-        "a:1,b:1",
-    ]
+@pytest.mark.parametrize("controller", ["gloo", "elastic"])
+def test_on_other_hosts_each_rank_has_its_own_container(controller):
+    command = across_hosts(on_hosts(controller))[1:]
+    starter, rank = command[: command.index("--")], command[command.index("--") + 1 :]
+    assert starter == ["-m", f"train.launch.start.{controller}", "--ranks", "2", "--hosts", "a:1,b:1"]
+    assert rank[:2] == ["singularity", "exec"]
+    assert tuple(rank[-len(job().argv) :]) == job().argv
+
+
+def test_mpirun_over_ssh_gives_up_silent_hosts_and_passes_the_path_on():
+    command = across_hosts(on_hosts("mpi"))
+    assert command[command.index("-H") + 1] == "a:1,b:1"
+    assert "ServerAliveInterval=5" in command[command.index("plm_rsh_args") + 1]
+    passed_on = [command[i + 1] for i, word in enumerate(command) if word == "-x"]
+    assert passed_on == ["KIT_EXAMPLE", "PATH"]
+
+
+def test_one_rank_on_another_host_is_started_there():
+    alone = replace(on_hosts("none"), nodes=Nodes(("a",)))
+    assert across_hosts(alone)[2:7] == ["train.launch.start.gloo", "--ranks", "1", "--hosts", "a:1"]

@@ -3,8 +3,10 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import GOLDEN
-from train.config.schema import ConfigError, Container
-from train.launch.start.containers import Shared, wrap
+from train.config.checks import ConfigError
+from train.config.schema import Container
+from train.launch.plan.job import Shared
+from train.launch.start.containers import wrap
 
 ARGV = ("python", "-m", "train", "nodes=2")
 KIT = Path("/home/ada/kit")

@@ -2,7 +2,8 @@ import hashlib
 
 import pytest
 
-from train.config.schema import ConfigError, Container
+from train.config.checks import ConfigError
+from train.config.schema import Container
 from train.launch.start import images
 
 

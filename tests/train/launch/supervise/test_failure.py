@@ -3,10 +3,12 @@ from pathlib import Path
 
 import pytest
 
-from train.launch.plan.job import Job, Outcome
+from tests.helpers import launches
+from train.launch.launchers import LAUNCHERS
+from train.launch.plan.job import Job, Nodes, Outcome
 from train.launch.supervise import failure
-from train.record import parts
-from train.record.record import Failure, Rank
+from train.record.parts import Part
+from train.record.record import Failure, Resize
 
 GLOO = (
     "Process 1 exit with status code 137.\nTerminating remaining workers after failure of Process 1.\n"
@@ -20,66 +22,106 @@ SRUN_SIGNAL = "srun: error: n2: task 1: Killed\nsrun: error: n1: task 0: Termina
 
 
 def job(tmp_path: Path, controller: str = "gloo", ranks: int = 2) -> Job:
-    return Job(ranks, 1, controller, (), {}, tmp_path, ("n1", "n2", "n3", "n4")[:ranks])
+    return replace(launches.job(controller, folder=tmp_path), nodes=Nodes(("n1", "n2", "n3", "n4")[:ranks]))
 
 
-def part(rank: int, reason: str | None = None) -> parts.Part:
-    told = Failure(reason, rank=rank, host="n", phase="timed") if reason else None
-    return parts.Part(Rank(rank, rank, 0, "n", [rank], None, {}, [], [], 0), failure=told)
+def running(rank: int, phase: str = "timed") -> Part:
+    """A rank that was in a phase when it ended."""
+    return Part(rank=rank, host=f"host-of-{rank}", phase=phase)
+
+
+def done(rank: int) -> Part:
+    return Part(rank=rank, host=f"host-of-{rank}", phase="exit", finished=True)
+
+
+def failed(rank: int, reason: str, consequence: bool = False, step: int | None = None) -> Part:
+    found = Failure(reason, rank, f"host-of-{rank}", "timed", step, consequence=consequence)
+    return Part(rank=rank, host=f"host-of-{rank}", phase="timed", failure=found)
 
 
 def outcome(exit_code: int = 1, output: str = "", ended_by: str | None = None) -> Outcome:
     return Outcome(0.0, 1.0, exit_code, ended_by, output)
 
 
+def find(job: Job, outcome: Outcome, parts: list[Part], launcher: str = "local") -> Failure | None:
+    return failure.find(job, LAUNCHERS[launcher], outcome, parts, 60)
+
+
 def test_all_ranks_done_is_no_failure(tmp_path):
-    assert failure.find(job(tmp_path), outcome(0), [part(0), part(1)], 60) is None
+    assert find(job(tmp_path), outcome(0), [done(0), done(1)]) is None
 
 
 def test_an_interruption_that_came_when_all_ranks_were_done_is_no_failure(tmp_path):
-    assert failure.find(job(tmp_path), outcome(0, ended_by="SIGTERM"), [part(0), part(1)], 60) is None
-    found = failure.find(job(tmp_path), outcome(ended_by="SIGTERM"), [part(0)], 60)
-    assert found.reason == "interrupted by SIGTERM"
+    assert find(job(tmp_path), outcome(0, ended_by="SIGTERM"), [done(0), done(1)]) is None
+    found = find(job(tmp_path), outcome(ended_by="SIGTERM"), [running(0, "warm_up")])
+    assert (found.reason, found.phase) == ("interrupted by SIGTERM", "warm_up")
 
 
 def test_a_killed_rank_is_named_with_host_and_phase_although_its_peer_complains(tmp_path):
-    (tmp_path / "rank-1.log").write_text("[rank 1] phase import\n[rank 1] phase timed\n")
-    found = failure.find(job(tmp_path), outcome(output=GLOO), [part(0, "HorovodInternalError: peer closed")], 60)
-    assert (found.rank, found.host, found.exit_code, found.phase) == (1, "n2", 137, "timed")
+    parts = [failed(0, "HorovodInternalError: peer closed", consequence=True), running(1, "timed")]
+    found = find(job(tmp_path), outcome(output=GLOO), parts)
+    assert (found.rank, found.host, found.exit_code, found.phase) == (1, "host-of-1", 137, "timed")
     assert "killed by SIGKILL" in found.reason
     assert found.log == str(tmp_path / "rank-1.log")
 
 
+def test_a_rank_that_ended_before_it_wrote_anything_is_on_the_host_of_its_node(tmp_path):
+    found = find(job(tmp_path), outcome(output=GLOO), [])
+    assert (found.rank, found.host, found.phase) == (1, "n2", None)
+
+
 def test_a_crash_is_told_with_what_is_known_to_cause_it(tmp_path):
-    found = failure.find(job(tmp_path), outcome(output=GLOO.replace("137", "139")), [], 60)
-    assert found.reason.startswith("killed by SIGSEGV; Horovod's Gloo ends so where a host cannot resolve its own name")
+    found = find(job(tmp_path), outcome(output=GLOO.replace("137", "139")), [])
+    assert found.reason.startswith("killed by SIGSEGV; Horovod's Gloo crashes so where a host cannot resolve its own")
 
 
 def test_a_rank_that_could_say_why_is_quoted(tmp_path):
-    found = failure.find(job(tmp_path, "mpi"), outcome(output=MPI_EXIT), [part(1, "NotFinite: step 3")], 60)
-    assert (found.rank, found.reason, found.exit_code) == (1, "NotFinite: step 3", 1)
+    parts = [running(0), failed(1, "NotFinite: the loss is not finite", step=3)]
+    found = find(job(tmp_path, "mpi"), outcome(output=MPI_EXIT), parts)
+    assert (found.rank, found.reason, found.step, found.exit_code) == (1, "NotFinite: the loss is not finite", 3, 1)
+
+
+def test_the_cause_counts_although_a_rank_that_only_lost_it_ended_first(tmp_path):
+    parts = [failed(0, "ValueError: broken"), failed(1, "HorovodInternalError: peer closed", consequence=True)]
+    found = find(job(tmp_path, "mpi"), outcome(output=MPI_EXIT), parts)
+    assert (found.rank, found.reason, found.exit_code) == (0, "ValueError: broken", None)
+    assert found.log == str(tmp_path / "rank-0.log")
+
+
+def test_where_every_failure_is_a_consequence_the_first_counts(tmp_path):
+    parts = [running(0), failed(1, "HorovodInternalError: peer closed", consequence=True)]
+    found = find(job(tmp_path, "mpi"), outcome(output=MPI_EXIT), parts)
+    assert (found.rank, found.consequence) == (1, True)
 
 
 def test_what_mpirun_says_of_a_signal_is_understood():
     assert failure.first_to_end(MPI_SIGNAL) == (3, 137)
 
 
-def test_without_a_word_from_the_launcher_the_own_failure_counts_before_a_lost_peer(tmp_path):
-    left = [part(0, "HorovodInternalError: peer closed"), part(1, "ValueError: broken")]
-    assert failure.find(job(tmp_path), outcome(), left, 60).reason == "ValueError: broken"
+def test_without_a_word_from_the_launcher_the_cause_counts_before_its_consequence(tmp_path):
+    left = [failed(0, "HorovodInternalError: peer closed", consequence=True), failed(1, "ValueError: broken")]
+    assert find(job(tmp_path), outcome(), left).reason == "ValueError: broken"
 
 
-def test_ranks_that_left_nothing_are_listed_although_the_launcher_returned_zero(tmp_path):
-    assert "ranks without a result: [1]" in failure.find(job(tmp_path), outcome(0), [part(0)], 60).reason
+def test_ranks_that_did_not_finish_are_listed_although_the_launcher_returned_zero(tmp_path):
+    assert "ranks that did not finish: [1]" in find(job(tmp_path), outcome(0), [done(0)]).reason
+    assert "ranks that did not finish: [1]" in find(job(tmp_path), outcome(0), [done(0), running(1)]).reason
+
+
+def test_elastic_training_is_done_when_the_ranks_at_its_end_are(tmp_path):
+    resized = replace(done(0), resizes=[Resize(3.0, 1, 10, 2, 1, "lost n2")])
+    assert find(job(tmp_path, "elastic"), outcome(0), [resized, running(1)], "ssh") is None
 
 
 def test_timeouts_and_interrupts_are_called_so(tmp_path):
-    assert "launcher.timeout_s=60" in failure.find(job(tmp_path), outcome(ended_by="timeout"), [], 60).reason
-    assert failure.find(job(tmp_path), outcome(ended_by="SIGINT"), [], 60).reason == "interrupted by SIGINT"
+    found = find(job(tmp_path), outcome(ended_by="timeout"), [running(0, "init")])
+    assert "launcher.timeout_s=60" in found.reason
+    assert found.phase == "init"
+    assert find(job(tmp_path), outcome(ended_by="SIGINT"), []).reason == "interrupted by SIGINT"
 
 
 def test_a_single_process_killed_by_a_signal(tmp_path):
-    found = failure.find(job(tmp_path, "none", 1), outcome(-9), [], 60)
+    found = find(job(tmp_path, "none", 1), outcome(-9), [running(0)])
     assert (found.rank, found.exit_code) == (0, 137)
 
 
@@ -92,7 +134,6 @@ def test_what_each_launcher_says_of_the_rank_that_ended_first(output, found):
 
 
 def test_sshs_own_exit_status_is_no_exit_of_the_rank(tmp_path):
-    over_ssh = replace(job(tmp_path), launcher="ssh")
-    found = failure.find(over_ssh, outcome(output=GLOO.replace("137", "255")), [], 60)
+    found = find(job(tmp_path), outcome(output=GLOO.replace("137", "255")), [], "ssh")
     assert (found.rank, found.host) == (1, "n2")
     assert "its host or the link to it is gone" in found.reason

@@ -1,0 +1,59 @@
+"""What all rules find, in the published table and in local records, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pandas as pd
+
+from analysis import TableError
+from analysis.audit import curves, emulation, measuring, records, stated  # noqa: F401 - each adds to the lists of rules
+from analysis.audit.finding import SEVERITIES, TABLE_RULES, Finding
+from analysis.table.loading import Local
+from train.record import record
+
+
+def of_table(table: pd.DataFrame) -> list[Finding]:
+    """What every rule over a tidy table finds, in order."""
+    return ordered(finding for rule in TABLE_RULES.values() for finding in rule(table))
+
+
+def ordered(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings by report, then the serious before warnings before notes, then by rule and place."""
+    return sorted(findings, key=lambda f: (f.report, SEVERITIES.index(f.severity), f.rule, f.place))
+
+
+def record_files(places: list[Path]) -> list[Path]:
+    """The record files in `places` (folders at any depth, or files); without any, those in ./results.
+
+    Raises TableError naming a place that does not exist, or a folder without a record.
+    """
+    files: list[Path] = []
+    for place in places or [folder for folder in [Path("results")] if folder.is_dir()]:
+        found = [place] if place.is_file() else sorted(place.rglob(record.RECORD_NAME))
+        if places and not found:
+            reason = f"no {record.RECORD_NAME} below it" if place.exists() else "does not exist"
+            raise TableError(f"{place}: {reason}; give a results folder, a folder in it, or {record.RECORD_NAME} files")
+        files += found
+    return files
+
+
+def of_records(local: Local) -> list[Finding]:
+    """What the rules find in local records: over their tidy table, in each, and between those of an experiment.
+
+    A file that is no trustworthy record is left out and named, a failed run too.
+    """
+    counted = sorted(set(local.table["record"]))
+    found = of_table(local.table) if counted else []
+    return ordered([*found, *records.audit((path, record.load(Path(path))) for path in counted), *_left_out(local)])
+
+
+def _left_out(local: Local) -> Iterator[Finding]:
+    meaning = "It is left out of everything."
+    for notice in local.left_out:
+        yield Finding(
+            "local", notice.path, "unreadable_record", "serious", notice.reason, "a whole record", None, meaning
+        )  # fmt: skip
+    for notice in local.failed:
+        yield Finding("local", notice.path, "failed_run", "warning", notice.reason, "a complete run", None, meaning)

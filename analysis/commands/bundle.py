@@ -1,0 +1,120 @@
+"""`bundle`: one archive for an artifact reviewer: records, figures and the page, with the SHA-256 of each file.
+
+The same records give the same bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import getpass
+import gzip
+import hashlib
+import io
+import os
+import socket
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+from analysis import TableError, scrub
+from analysis.commands import report
+from train.record import record
+from train.record.record import RecordError, RunRecord
+
+NAME = "bundle"
+MANIFEST = "MANIFEST"
+_README = """\
+Run records, the figures drawn from them, and a page that shows them beside the published numbers.
+
+report.html   open it in any browser; it needs no network
+figures/      PDF, PNG, SVG, and captions.md
+results/      one record.json a run; its sha256 field is checked when it is read
+MANIFEST      SHA-256 of every file: sha256sum --check MANIFEST
+
+With the kit's code, the numbers can be made again from the records:
+python -m analysis compare --results results
+python -m analysis audit results
+python -m analysis report --results results --figures redrawn --out redrawn/report.html
+"""
+
+
+def _records(results: Path, scrubbed: bool) -> tuple[dict[Path, bytes], list[str]]:
+    """The record files below `results` by their place in it, and those that cannot be trusted, which stay out."""
+    found: dict[Path, RunRecord] = {}
+    left_out = []
+    for path in record.find(results):
+        try:
+            found[path.relative_to(results)] = record.load(path)
+        except RecordError as error:
+            left_out.append(str(error))
+    if not found:
+        raise TableError(f"{results}: no run record in it to pack" + "".join(f"\n{line}" for line in left_out))
+    if not scrubbed:
+        return {place: (results / place).read_bytes() for place in found}, left_out
+    here = socket.gethostname()
+    named = {here, here.partition(".")[0]} - scrub.COMMON
+    people = {getpass.getuser()} - scrub.COMMON
+    for run in found.values():
+        named |= scrub.hosts(run)
+        people |= scrub.users(run)
+    cleaned = scrub.scrubber(named, people)
+    return {place: record.dumps(cleaned(run)) for place, run in found.items()}, left_out
+
+
+def manifest(folder: Path) -> str:
+    """One line a file below `folder`, sorted, as `sha256sum` writes and checks it."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != MANIFEST)
+    return "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(folder)}\n" for path in files)
+
+
+def archive(folder: Path) -> bytes:
+    """The folder as a compressed tar: sorted, without owners and times, so that the same files give the same bytes."""
+    packed = io.BytesIO()
+    with gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0) as compressed:
+        with tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT) as tar:
+            for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+                entry = tarfile.TarInfo(f"{NAME}/{path.relative_to(folder)}")
+                entry.size, entry.mode = path.stat().st_size, 0o644
+                with path.open("rb") as file:
+                    tar.addfile(entry, file)
+    return packed.getvalue()
+
+
+def pack(results: Path, scrubbed: bool) -> tuple[bytes, int, list[str]]:
+    """The archive, the number of its records, and what was left out. Raises TableError where there is no record.
+
+    Figures and page are made from the records as they are packed.
+    """
+    packed, left_out = _records(results, scrubbed)
+    with tempfile.TemporaryDirectory() as stage:
+        folder = Path(stage)
+        for place, text in packed.items():
+            record.write_atomically(folder / "results" / place, text)
+        with contextlib.chdir(folder):  # so that figures and page name a record by its place in the archive
+            report.make(Path("results"), Path("figures"), Path("report.html"))
+        (folder / "README.txt").write_text(_README)
+        (folder / MANIFEST).write_text(manifest(folder))
+        return archive(folder), len(packed), left_out
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of local records")
+    parser.add_argument("--scrub", action="store_true", help="without names of hosts and users, paths and addresses")
+    parser.add_argument("--out", type=Path, default=Path("figures/bundle.tar.gz"), help="default: %(default)s")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the archive and say what is in it; the exit status."""
+    packed, records, left_out = pack(options.results.absolute(), options.scrub)
+    for line in left_out:
+        print(f"left out: {line}", file=sys.stderr)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    partial = options.out.with_name(f"{options.out.name}.part")
+    partial.write_bytes(packed)
+    os.replace(partial, options.out)
+    scrubbed = ", scrubbed" if options.scrub else ""
+    print(f"{options.out}: {records} records{scrubbed}, figures, page and {MANIFEST}; {len(packed) / 1e6:.1f} MB")
+    return 0

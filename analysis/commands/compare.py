@@ -1,0 +1,191 @@
+"""`compare`: local records beside the published numbers, or A=FOLDER and B=FOLDER, two sets of local records."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import textwrap
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from tabulate import tabulate
+
+from analysis import TableError
+from analysis.compare import published, sets, tolerances
+from analysis.compare.curves import SIZES
+from analysis.compare.published import Compared, Comparison
+from analysis.compare.sets import Sets
+from analysis.table import loading
+
+Section = tuple[str, list[dict[str, str]]]
+Notes = dict[str, list[str]]
+
+
+def _number(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.4g}"
+
+
+def _interval(value: float, low: float, high: float) -> str:
+    return _number(value) + ("" if math.isnan(low) else f" ({_number(low)} to {_number(high)})")
+
+
+def _allowed(low: float, high: float) -> str:
+    if math.isnan(low) and math.isnan(high):
+        return ""
+    ends = [words for end, words in ((low, f"from {low:.4g}"), (high, f"to {high:.4g}")) if math.isfinite(end)]
+    return " ".join(ends)
+
+
+def _at(row: Comparison) -> str:
+    axis = row.axis.replace("_", " ")
+    return "" if row.at is None else f"{row.at:g} {axis.removesuffix('s') if row.at == 1 and axis in SIZES else axis}"
+
+
+def _shown(row: Comparison) -> dict[str, str]:
+    return {
+        "model": row.model or "all",
+        "quantity": f"{row.quantity} [{row.unit}]",
+        "at": _at(row),
+        "published": _number(row.published),
+        "local (95 % interval)": _interval(row.local, row.low, row.high),
+        "n": str(row.n),
+        "allowed": _allowed(row.allowed_low, row.allowed_high),
+        "verdict": row.verdict,
+        "note": row.note,
+    }
+
+
+def beside_published(found: Compared) -> tuple[list[Section], Notes]:
+    """The tables of a comparison with the reports, one for each pair of published and local settings; and the notes."""
+
+    def title(row: Comparison) -> str:
+        said = f"report {row.report}, " if row.report else ""
+        return f"{said}{row.experiment}: {row.published_on}; local: {row.local_on}"
+
+    ordered = sorted(found.rows, key=lambda row: (row.report or "~", row.experiment, title(row)))
+    sections = [(name, [_shown(row) for row in rows]) for name, rows in groupby(ordered, key=title)]
+    counted = ", ".join(f"{n} {verdict}" for verdict, n in published.counts(found.rows).items())
+    return sections, {
+        "Local records without a published counterpart": found.local_alone,
+        "Published numbers without a local counterpart": found.published_alone,
+        "Verdicts": [f"{len(found.rows)} comparisons: {counted}"],
+    }
+
+
+def _beside_each_other(found: Sets, a: Path, b: Path) -> tuple[list[Section], Notes]:
+    ratios = [
+        {
+            "experiment": row.experiment,
+            "point": row.point,
+            "by": row.by,
+            "A [images/s]": _number(row.a),
+            "n": str(row.n_a),
+            "B [images/s]": _number(row.b),
+            "n of B": str(row.n_b),
+            "B / A (95 % interval)": _interval(row.ratio, row.low, row.high),
+            "verdict": row.said,
+            "note": row.note,
+        }
+        for row in found.ratios
+    ]
+    made = [{"what": row.what, "A": row.a, "B": row.b, "experiments": row.experiments} for row in found.differences]
+    intervals = sum(not math.isnan(row.low) for row in found.ratios)
+    how = [
+        "Each repeat is an independent launch: A and B are not paired. Welch's interval (Student's t, each set with "
+        "its own variance), on the logarithm of the ratio."
+    ]
+    if intervals > 1:
+        how.append(f"{intervals} intervals of 95 %: expect {0.05 * intervals:.1f} of them to miss the truth by chance.")
+    return [(f"B = {b} against A = {a}", ratios), ("How their runs differ", made)], {
+        "How": how,
+        "Not compared": found.alone,
+        "Left out": found.left_out,
+    }
+
+
+def _text(sections: Sequence[Section], notes: Notes) -> str:
+    parts = []
+    for title, rows in sections:
+        widths = [34 if key in ("note", "A", "B", "what") else None for key in rows[0]] if rows else []
+        table = tabulate(rows, headers="keys", disable_numparse=True, maxcolwidths=widths) if rows else "nothing"
+        parts.append("\n".join([*textwrap.wrap(f"== {title}", 110), "", table]))
+    for title, lines in notes.items():
+        if lines:
+            said = [textwrap.fill(line, 110, initial_indent="  ", subsequent_indent="    ") for line in lines]
+            parts.append("\n".join([f"{title}:", *said]))
+    return "\n\n".join(parts)
+
+
+def _markdown(sections: Sequence[Section], notes: Notes) -> str:
+    parts = []
+    for title, rows in sections:
+        cells = [{key: value.replace("|", "\\|") for key, value in row.items()} for row in rows]
+        table = tabulate(cells, headers="keys", tablefmt="github", disable_numparse=True) if rows else "Nothing."
+        parts.append(f"## {title}\n\n{table}")
+    parts += [f"## {title}\n\n" + "\n".join(f"- {line}" for line in lines) for title, lines in notes.items() if lines]
+    return "\n\n".join(parts)
+
+
+def _plain(value: Any) -> Any:
+    """Values that JSON has: numbers that are not finite become null."""
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_plain(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+FORMATS = {"table": _text, "markdown": _markdown}
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    parser.add_argument(
+        "sets",
+        nargs="*",
+        metavar="A=FOLDER B=FOLDER",
+        help="two sets of local records; without them, local and published",
+    )
+    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of local records")
+    parser.add_argument(
+        "--tolerances", type=Path, default=tolerances.TOLERANCES, metavar="FILE.toml",
+        help="value, lower, upper, unit of each quantity (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument("--format", choices=("table", "markdown", "json"), default="table", help="default: table")
+
+
+def two_sets(given: Sequence[str]) -> tuple[Path, Path]:
+    """The folders of A and B. Raises TableError unless each is given once, as A=FOLDER B=FOLDER."""
+    named = dict(word.partition("=")[::2] for word in given)
+    if set(named) != {"A", "B"} or len(given) != 2 or not all(named.values()):
+        raise TableError(f"{' '.join(given)}: give both, as A=results-before B=results-after, or neither")
+    return Path(named["A"]), Path(named["B"])
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the comparison; the exit status."""
+    if options.sets:
+        a, b = two_sets(options.sets)
+        both = sets.compare(a, b)
+        content: dict[str, Any] = asdict(both)
+        sections, notes = _beside_each_other(both, a, b)
+    else:
+        if not options.results.is_dir():
+            raise TableError(f"{options.results}: no such folder; measure first, or give the folder of local records")
+        local = loading.local(options.results)
+        compared = published.compare(loading.published(), local.table, tolerances.read(options.tolerances))
+        sections, notes = beside_published(compared)
+        left_out, failed = ([str(notice) for notice in of] for of in (local.left_out, local.failed))
+        content = asdict(compared) | {"left_out": left_out, "failed": failed}
+        if not compared.rows:
+            notes = {"Nothing to compare": [f"no complete run in {options.results} has a counterpart"]} | notes
+        notes["Left out"] = left_out + [f"failed: {line}" for line in failed]
+    if options.format == "json":
+        print(json.dumps(_plain(content), indent=1, ensure_ascii=False))
+    else:
+        print(FORMATS[options.format](sections, notes))
+    return 0

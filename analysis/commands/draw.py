@@ -1,0 +1,49 @@
+"""`draw`: the figures as PDF, PNG and SVG, and their captions."""
+
+import argparse
+import difflib
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from analysis import TableError, registry
+from analysis.commands import drawing
+from analysis.figures import LOCAL, Entry
+from analysis.table import loading
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    parser.add_argument("ids", nargs="*", metavar="ID", help="which figures (see `list`); without any, all")
+    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of local records")
+    parser.add_argument("--out", type=Path, default=Path("figures"), help="folder to draw into")
+
+
+def chosen(ids: Sequence[str], figures: Mapping[str, Entry]) -> tuple[list[Entry], list[str]]:
+    """The figures called `ids`, all without any; and the ids of figures that need records which do not exist.
+
+    Raises TableError naming an id that no figure has.
+    """
+    missing = [id for id in ids if id not in figures]
+    for id in missing:
+        if not id.startswith(f"{LOCAL}-"):
+            like = difflib.get_close_matches(id, figures, n=3) or sorted(figures)
+            raise TableError(f"no figure is called '{id}'; did you mean {', '.join(like)}? `list` shows all")
+    return [figures[id] for id in ids or figures if id not in missing], missing
+
+
+def run(options: argparse.Namespace) -> int:
+    """Draw what was asked for, say what was left out; the exit status."""
+    local, published = loading.local(options.results), loading.published()
+    figures = registry.figures(local.table)
+    entries, missing = chosen(options.ids, figures)
+    for notice in local.left_out:
+        print(f"left out: {notice}", file=sys.stderr)
+    if local.failed:
+        print(f"{len(local.failed)} failed runs are not drawn", file=sys.stderr)
+    drawn = drawing.draw(entries, published, local.table, options.out)
+    drawing.write_captions(figures, published, local.table, options.out)
+    if missing:
+        print(f"not drawn, no records of it in {options.results}: {', '.join(missing)}")
+    print(f"{len(drawn)} figures in {options.out}, captions in {options.out / 'captions.md'}")
+    return 0

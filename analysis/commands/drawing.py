@@ -1,0 +1,60 @@
+"""Figures and captions as files: PDF, PNG and SVG. The same input gives the same bytes."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import matplotlib as mpl
+import pandas as pd
+
+from analysis import plots
+from analysis.figures import Entry, Points
+
+# What would otherwise name the day and the version of Matplotlib in each file.
+_METADATA = {
+    "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
+    "svg": {"Date": None},
+    "png": {"Software": None},
+}
+
+
+def caption(entry: Entry, points: Points) -> str:
+    """The caption in Markdown, with the origin of the local points."""
+    text = [f"## {entry.id}", f"**{entry.shows[0].upper() + entry.shows[1:]}.** {entry.caption}"]
+    if not points.local.empty:
+        runs = points.local.drop_duplicates("record")
+        days = sorted({started[:10] for started in runs["started_at"]})
+        span = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+        number = f"{len(runs)} run{'s' * (len(runs) > 1)}"
+        text.append(f"Local points: {number} on {'; '.join(runs['machine'].unique())}, {span}.")
+    return "\n\n".join(text) + "\n"
+
+
+def save(entry: Entry, points: Points, folder: Path) -> None:
+    """Draw a figure from `points` into `folder`, in three formats."""
+    with mpl.rc_context(fname=plots.STYLE):
+        drawn = entry.draw(points)
+        drawn.draw_without_rendering()  # lays it out, once for the three formats
+        drawn.set_layout_engine("none")
+        for suffix, metadata in _METADATA.items():
+            drawn.savefig(folder / f"{entry.id}.{suffix}", metadata=metadata)
+
+
+def draw(entries: Sequence[Entry], published: pd.DataFrame, local: pd.DataFrame, folder: Path) -> list[str]:
+    """Draw the figures into `folder`, in parallel; returns their ids."""
+    folder.mkdir(parents=True, exist_ok=True)
+    todo = [(entry, entry.points(published, local)) for entry in entries]
+    for entry, points in todo[
+        :1
+    ]:  # here, so that the processes that are forked after it have fonts and libraries loaded
+        save(entry, points, folder)
+    with ProcessPoolExecutor() as pool:
+        for done in [pool.submit(save, entry, points, folder) for entry, points in todo[1:]]:
+            done.result()
+    return [entry.id for entry in entries]
+
+
+def write_captions(figures: Mapping[str, Entry], published: pd.DataFrame, local: pd.DataFrame, folder: Path) -> None:
+    """Write the captions of all figures that can be drawn to captions.md."""
+    captions: Iterable[str] = (caption(entry, entry.points(published, local)) for entry in figures.values())
+    (folder / "captions.md").write_text("\n".join(["# Captions\n", *captions]))

@@ -1,0 +1,244 @@
+"""The HTML page with everything: figures, tables, claims and findings of the reports, and the local runs.
+
+The page needs no network and no script; its figures are in it.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from analysis.audit import findings as audit
+from analysis.audit.finding import SEVERITIES, Finding
+from analysis.audit.words import called
+from analysis.claims import claims
+from analysis.claims.claims import VERDICTS, Judged
+from analysis.commands import compare, drawing
+from analysis.compare import published, sets, tolerances
+from analysis.experiments import summary
+from analysis.figures import Entry
+from analysis.reports import TITLES, derived
+from analysis.table import loading, schema
+from analysis.table.loading import Local
+from train.record import record
+
+TEMPLATE = Path(__file__).with_name("page.html.j2")
+MAX_RUNS = 200  # of one experiment that the page lists one by one
+
+Row = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure as the page shows it."""
+
+    entry: Entry
+    image: str  # data URI
+    caption: list[str]
+
+    @property
+    def id(self) -> str:
+        """The id of the figure."""
+        return self.entry.id
+
+    @property
+    def shows(self) -> str:
+        """What the figure shows, in a line."""
+        return self.entry.shows
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a page is made from: the tables, and the figures as SVG files in `folder`."""
+
+    published: pd.DataFrame
+    local: Local
+    figures: Sequence[Entry]
+    folder: Path
+
+
+def _drawn(entry: Entry, content: Content) -> Drawn:
+    svg = base64.b64encode((content.folder / f"{entry.id}.svg").read_bytes()).decode()
+    points = entry.points(content.published, content.local.table)
+    paragraphs = drawing.caption(entry, points).split("\n\n")[1:]
+    text = [text.replace("**", "").replace("`", "") for text in paragraphs]
+    return Drawn(entry, f"data:image/svg+xml;base64,{svg}", text)
+
+
+def sources(folder: Path = loading.PUBLISHED) -> dict[str, str]:
+    """The citation of each report in SOURCES.md, by its number."""
+    found: dict[str, str] = {}
+    for line in (folder / "SOURCES.md").read_text().splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("| `") and len(cells) == 2 and (number := cells[0][1:4]) in schema.REPORTS:
+            found.setdefault(number, cells[1].replace("*", ""))
+    return found
+
+
+def _counts(values: Sequence[str], names: Sequence[str]) -> str:
+    counted = Counter(values)
+    return ", ".join(f"{counted[name]} {name}" for name in names)
+
+
+def _number(value: Any) -> str:
+    return "" if pd.isna(value) else f"{value:.5g}"
+
+
+def _findings(found: Sequence[Finding]) -> list[Row]:
+    return [
+        {
+            "severity": f.severity,
+            "rule": f.rule.replace("_", " "),
+            "place": f.place,
+            "stated": f.stated,
+            "follows": f.follows,
+            "off": "" if f.off is None else f"{f.off:+.1%}",
+            "meaning": f.meaning,
+        }
+        for f in found
+    ]
+
+
+def _claims(judged: Sequence[Judged]) -> list[Row]:
+    return [
+        {
+            "verdict": j.verdict,
+            "claim": f"\u201c{j.claim.text}\u201d",
+            "place": j.claim.place,
+            "evidence": j.evidence,
+            "remark": j.claim.remark,
+        }
+        for j in judged
+    ]
+
+
+def _derived(rows: pd.DataFrame) -> list[Row]:
+    agrees = {True: "yes", False: "no"}
+    return [
+        {
+            "place": row["place"],
+            "of": ", ".join(filter(None, (row["run"], called(row)))),
+            "quantity": f"{row['quantity']} [{row['unit']}]",
+            "stated": " ".join(filter(None, (row["read_as"], _number(row["stated"])))),
+            "computed": _number(row["computed"]),
+            "agrees": "" if pd.isna(row["agrees"]) else agrees[bool(row["agrees"])],
+            "formula": row["formula"],
+        }
+        for row in rows.to_dict("records")
+    ]
+
+
+def _recomputed(rows: pd.DataFrame) -> str:
+    said = rows[rows["stated"].notna()]
+    return (
+        f"{int(said['agrees'].fillna(False).sum())} of {len(said)} stated numbers follow from the report's primary "
+        f"ones; {len(rows) - len(said)} more are only plotted."
+    )
+
+
+def _making(runs: Sequence[dict[str, str]], names: Sequence[str]) -> list[Row]:
+    return [{"what": name, "value": sets.values(runs, name)} for name in names]
+
+
+def _experiments(local: pd.DataFrame, drawn: Sequence[Drawn]) -> tuple[list[dict[str, Any]], list[Row]]:
+    """What the page says about each local experiment, and what all runs have in common."""
+    runs: dict[str, list[dict[str, str]]] = defaultdict(list)
+    for path in local["record"].unique():
+        run = record.load(Path(path))
+        runs[run.experiment].append(sets.making(run))
+    everything = [run for same in runs.values() for run in same]
+    names = list(dict.fromkeys(name for run in everything for name in run))
+    alike = [name for name in names if len({run.get(name) for run in everything}) == 1]
+    varied = [name for name in names if name not in alike]
+    found = [_experiment(str(name), rows, drawn) for name, rows in local.groupby("experiment")]
+    for experiment in found:
+        its = runs[experiment["name"]]
+        there = {key for run in its for key in run}
+        experiment["making"] = _making(its, [key for key in varied if key in there])
+    return found, _making(everything, alike)
+
+
+def _experiment(name: str, rows: pd.DataFrame, drawn: Sequence[Drawn]) -> dict[str, Any]:
+    """One experiment: its summary, its figures, and its runs one by one."""
+    one_each = rows.drop_duplicates("record").sort_values("record")
+    images_per_s = rows[rows["quantity"] == "images_per_s"].set_index("record")["value"]
+    return {
+        "name": name,
+        "runs": _runs(len(one_each)),
+        "machines": "; ".join(rows["machine"].unique()),
+        "summary": summary.rows(rows).fillna("").astype(str).to_dict("records"),
+        "figures": [one for one in drawn if (one.entry.local or {}).get("experiment") == name],
+        "records": [
+            {
+                "record": row["record"],
+                "started": row["started_at"],
+                "generation": str(row["generation"]),
+                "images/s": _number(images_per_s.get(row["record"])),
+                "notes": row["note"],
+            }
+            for row in one_each.head(MAX_RUNS).to_dict("records")
+        ],
+        "more": max(0, len(one_each) - MAX_RUNS),
+    }
+
+
+def _runs(number: int) -> str:
+    return f"{number} run{'s' * (number != 1)}"
+
+
+def _reports(table: pd.DataFrame, judged: Sequence[Judged], drawn: Sequence[Drawn]) -> list[dict[str, Any]]:
+    """What the page says about each report."""
+    findings, recomputed, cited = audit.of_table(table), derived.recompute(table), sources()
+    reports = []
+    for number in schema.REPORTS:
+        found = [f for f in findings if f.report == number]
+        said = [j for j in judged if j.claim.report == number]
+        numbers = recomputed[recomputed["report"] == number]
+        reports.append(
+            {
+                "number": number,
+                "title": TITLES[number][0].upper() + TITLES[number][1:],
+                "source": cited[number],
+                "figures": [one for one in drawn if one.entry.report == number],
+                "claims": _claims(sorted(said, key=lambda j: VERDICTS.index(j.verdict))),
+                "verdicts": _counts([j.verdict for j in said], VERDICTS),
+                "findings": _findings(found),
+                "severities": _counts([f.severity for f in found], SEVERITIES),
+                "derived": _derived(numbers),
+                "recomputed": _recomputed(numbers),
+            }
+        )
+    return reports
+
+
+def page(content: Content) -> str:
+    """Returns the page as HTML."""
+    table, local = content.published, content.local
+    drawn = [_drawn(entry, content) for entry in content.figures]
+    judged = claims.judge(claims.read(), table, local.table)
+    experiments, shared = _experiments(local.table, [one for one in drawn if one.entry.published is None])
+    findings = audit.of_records(local)
+    sections, notes = compare.beside_published(published.compare(table, local.table, tolerances.read()))
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATE.parent), autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True
+    )
+    return environment.get_template(TEMPLATE.name).render(
+        numbers=len(table),
+        runs=local.table["record"].nunique(),
+        claims=judged,
+        verdicts=_counts([j.verdict for j in judged], VERDICTS),
+        reports=_reports(table, judged, drawn),
+        experiments=experiments,
+        shared=shared,
+        local_findings=_findings(findings),
+        local_severities=_counts([f.severity for f in findings], SEVERITIES),
+        comparisons=sections,
+        notes=notes,
+    )

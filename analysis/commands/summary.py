@@ -1,0 +1,68 @@
+"""`summary`: what one experiment measured, as a table, and where its figures are."""
+
+import argparse
+import sys
+from pathlib import Path
+
+import pandas as pd
+from tabulate import tabulate
+
+from analysis import plots, registry
+from analysis.commands import drawing
+from analysis.experiments import allreduce, equivalence, summary
+from analysis.table import controls, loading
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    parser.add_argument("experiment", help="its name in conf/experiment, as weak_scaling")
+    parser.add_argument("--draw", action="store_true", help="draw the figures that show it")
+    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of local records")
+    parser.add_argument("--out", type=Path, default=Path("figures"), help="folder to draw into")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the table, draw on request, and say where the figures are; 1 where there is no complete run."""
+    local = loading.local(options.results)
+    for notice in local.left_out:
+        print(f"left out: {notice}", file=sys.stderr)
+    for notice in local.failed:
+        if Path(notice.path).is_relative_to(options.results / options.experiment):
+            print(f"failed: {notice}", file=sys.stderr)
+    shown = local.table[local.table["experiment"] == options.experiment]
+    if shown.empty:
+        print(f"no complete run of {options.experiment} in {options.results}", file=sys.stderr)
+        return 1
+    print("\n".join(_sections(options.experiment, shown)))
+    if options.draw:
+        _draw(options, shown, local.table)
+    return 0
+
+
+def _sections(experiment: str, shown: pd.DataFrame) -> list[str]:
+    """The lines to print about an experiment."""
+    lines = [f"{experiment} on {'; '.join(shown['machine'].unique())}; ± is the 95 % interval over n repeats", ""]
+    pairs = equivalence.pairs(shown) if shown["arm"].nunique() > 1 else []
+    if pairs:
+        lines.append(equivalence.summary(pairs))
+    else:
+        lines.append(tabulate(summary.rows(shown).fillna(""), headers="keys", showindex=False, disable_numparse=True))
+    if shown["quantity"].eq("allreduce_s").any():
+        title = "time and bus bandwidth [GB/s] by message size, mean over launches"
+        lines += ["", title, "", allreduce.by_size(shown)]
+    if emulated := controls.words(shown):
+        lines += ["", emulated, f"images: {plots.images(shown)}"]
+    if assumed := plots.assumed(shown):
+        lines += ["", *assumed]
+    return lines
+
+
+def _draw(options: argparse.Namespace, shown: pd.DataFrame, local: pd.DataFrame) -> None:
+    """Draw the figures that show these rows, and say where they are."""
+    published = loading.published()
+    figures = registry.figures(local)
+    showing = [entry for entry in figures.values() if not entry.points(published, shown).local.empty]
+    drawn = drawing.draw(showing, published, local, options.out)
+    drawing.write_captions(figures, published, local, options.out)
+    if drawn:
+        print("\nfigures:", *(f"  {options.out / id}.{{pdf,png,svg}}" for id in drawn), sep="\n")

@@ -1,0 +1,158 @@
+"""Rows of the tidy table put together: configurations, scaling curves, and what their speedups are based on."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import pandas as pd
+
+from analysis import metrics
+from analysis.table.identity import SCALING
+
+# `run` of the rows that a report copied from; they are compared with, not audited themselves.
+SOURCE_RUN = "primary source"
+
+# What all points of a scaling curve share, and what may differ along it. Local points also share `series`.
+SETTING = ["source", "report", "model", "dataset", "device", "gpu", "machine", "threads_per_rank"]
+SIZE = ["nodes", "ranks_per_node", "ranks", "batch_per_rank", "global_batch"]
+Row = Mapping[Hashable, Any]
+
+# Work done per second is 1 / value for a time (of equal work), value itself for a rate.
+RATES = ("images_per_s",)
+PER_RANK = ("images_per_s_per_rank",)
+TIMES = ("epoch_s", "job_s")
+
+
+def measured(table: pd.DataFrame, *quantities: str) -> pd.DataFrame:
+    """The measured rows of these quantities, without those of a primary source."""
+    return table[table["kind"].eq("measured") & table["quantity"].isin(quantities) & table["run"].ne(SOURCE_RUN)]
+
+
+def lookup(rows: pd.DataFrame, names: Sequence[str] = (*SETTING, *SIZE)) -> Callable[[Row], list[Row]]:
+    """A function from a row to those of `rows` that agree with it in all of `names`; by default one configuration."""
+
+    def key(row: Row) -> tuple[Any, ...]:
+        return tuple(None if pd.isna(row[name]) else row[name] for name in names)
+
+    found: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in rows.to_dict("records"):
+        found[key(row)].append(row)
+    return lambda row: found.get(key(row), [])
+
+
+def report_of(row: Row) -> str:
+    """The number of the report, or "local"."""
+    return row["report"] or "local"
+
+
+def _configuration(table: pd.DataFrame) -> list[str]:
+    """The columns that tell configurations apart; those of local records where the table has them."""
+    return [*SETTING, *SIZE, *(name for name in ("series", "axis_value") if name in table)]
+
+
+def configurations(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """The rows of each configuration that was measured in one table: same machine, model, data, batch and ranks."""
+    for _, rows in table.groupby(_configuration(table), dropna=False, sort=False):
+        yield rows
+
+
+def curves(table: pd.DataFrame, *quantities: str) -> Iterator[pd.DataFrame]:
+    """The rows of each scaling curve, by ranks: what differs along it is the ranks, and what follows from them.
+
+    Repeats are averaged; a curve has two points or more. Published points of one curve share the experiment and the
+    batch per rank, or the global batch where all of them have one; local points share `series`.
+    """
+    rows = measured(table, *quantities)
+    rows = rows[rows["ranks"].notna() & rows["value"].gt(0)]
+    if rows.empty:
+        return
+    key = [*SETTING, "experiment", "quantity"]
+    if "series" in rows:
+        key += ["series", "other_axis"]
+        rows = rows.assign(other_axis=rows["axis_value"].mask(rows["axis"].isin(SCALING)))
+    rows = rows.assign(kept=_kept_batch(rows, key))
+    key.append("kept")
+    rows["value"] = rows.groupby([*key, "ranks"], dropna=False, sort=False)["value"].transform("mean")
+    rows = rows.drop_duplicates([*key, "ranks"]).sort_values("ranks", kind="stable")
+    several = rows.groupby(key, dropna=False, sort=False)["ranks"].transform("size").gt(1)
+    for _, curve in rows[several].groupby(key, dropna=False, sort=False):
+        yield curve.reset_index(drop=True)
+
+
+def _kept_batch(rows: pd.DataFrame, key: list[str]) -> pd.Series:
+    """The batch that tells curves of one setting apart: per rank, or global where it is one on all ranks."""
+    batch = rows["batch_per_rank"].astype("Float64")
+    for _, same in rows.groupby(key, dropna=False, sort=False):
+        if metrics.kept(same["ranks"].tolist(), same["global_batch"].tolist()) == "global_batch":
+            batch[same.index] = same["global_batch"].astype("Float64")
+    return batch
+
+
+def bases(table: pd.DataFrame) -> Callable[[Row], list[Row]]:
+    """A function from a row to the throughputs that its speedup may be based on: its setting, on the fewest ranks.
+
+    They have its batch per rank or, where none has it, its global batch; those of its experiment go first.
+    """
+    rates = measured(table, *RATES)
+    weak, strong = (lookup(rates, [*SETTING, kept]) for kept in ("batch_per_rank", "global_batch"))
+
+    def find(row: Row) -> list[Row]:
+        for candidates in (weak(row), strong(row)):
+            rows = [found for found in candidates if found["ranks"] < row["ranks"]]
+            rows = [found for found in rows if found["experiment"] == row["experiment"]] or rows
+            if rows:
+                return [found for found in rows if found["ranks"] == min(other["ranks"] for other in rows)]
+        return []
+
+    return find
+
+
+def keeps_global_batch(row: Row, base: list[Row]) -> bool:
+    """Whether the base of a speedup has its global batch, and another batch per rank."""
+    return bool(base) and all(found["batch_per_rank"] != row["batch_per_rank"] for found in base)
+
+
+def rates(curve: pd.DataFrame) -> pd.Series:
+    """Work per second of all ranks at each point of a curve, in any unit; of times, of equal work."""
+    quantity = curve["quantity"].iloc[0]
+    if quantity in TIMES:
+        return metrics.rate(1.0, curve["value"])
+    return metrics.whole_job(curve["value"], curve["ranks"].astype(float)) if quantity in PER_RANK else curve["value"]
+
+
+def efficiencies(curve: pd.DataFrame) -> pd.Series:
+    """The share of the ideal at each point of a curve, over its smallest point."""
+    rate, ranks = rates(curve), curve["ranks"].astype(float)
+    return metrics.efficiency(metrics.speedup(rate, rate.iloc[0]), ranks, ranks.iloc[0])
+
+
+def rate_curves(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """Curves of throughput; of throughput per rank where that is all that is known."""
+    yield from curves(table, *RATES)
+    whole = lookup(measured(table, *RATES))
+    yield from (curve for curve in curves(table, *PER_RANK) if not whole(curve.to_dict("records")[0]))
+
+
+def scatter(table: pd.DataFrame) -> dict[str, float]:
+    """For each report, how far apart measurements are that should agree, as a fraction; absent where none can tell.
+
+    Either one configuration measured twice, or an efficiency that rises with the ranks (no machine does that, below
+    1): the largest of them.
+    """
+    seen: dict[str, float] = {}
+    same = measured(table, *RATES).groupby(_configuration(table), dropna=False)["value"].agg(["min", "max"])
+    same = same.reset_index("report")
+    apart = metrics.change_fraction(same["min"], same["max"])
+    for report, off in apart.groupby(same["report"]).max().items():
+        if off > 0:
+            seen[report_of({"report": report})] = float(off)
+    for curve in rate_curves(table):
+        share = efficiencies(curve)
+        rises = [metrics.change_fraction(before, after) for before, after in pairwise(share) if after <= 1]
+        name = report_of(curve.to_dict("records")[0])
+        if rises and max(rises) > 0:
+            seen[name] = max(seen.get(name, 0.0), max(rises))
+    return seen

@@ -1,0 +1,72 @@
+"""Arms of an experiment: the throughput of each over that of its counterpart on as many ranks, repeat by repeat."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from analysis import metrics, plots
+from analysis.figures import Points
+
+
+@dataclass(frozen=True, eq=False)
+class Ratio:
+    """Throughputs of one arm over those of another: one ratio a repeat; `words` say what is compared."""
+
+    model: str
+    words: list[str]
+    values: pd.Series
+
+
+def ratios(local: pd.DataFrame) -> Iterator[Ratio]:
+    """Of the arms on one number of ranks, each over the one that does least: without Horovod, without allreduce."""
+    runs = metrics.rates(local)
+    for (model, _), rows in runs.groupby(["model", "arms"], sort=False):
+        for ranks, at in rows.groupby("ranks"):
+            under, *more = sorted((series for _, series in at.groupby("series")), key=_does)
+            for over in more:
+                values = metrics.speedup(*(arm.groupby("repeat")["rate"].mean() for arm in (over, under))).dropna()
+                if len(values):
+                    compared = _compared(over.iloc[0], under.iloc[0])
+                    words = f"{plots.name(model)}, {ranks} rank{'s' * (int(str(ranks)) > 1)}: {compared}"
+                    yield Ratio(str(model), [words, ", ".join(plots.told_apart(rows, runs, "arm"))], values)
+
+
+def _does(series: pd.DataFrame) -> tuple[bool, bool, str]:
+    """Orders arms from the one that does least."""
+    first = series.iloc[0]
+    return first["backend"] != "none", bool(first["allreduce"]), str(first["arm"])
+
+
+def _compared(over: Any, under: Any) -> str:
+    if under["backend"] != over["backend"]:
+        return "with Horovod / without"
+    if under["allreduce"] != over["allreduce"]:
+        return "with allreduce / without"
+    return f"{over['arm']} / {under['arm']}"
+
+
+def overhead(points: Points) -> Figure:
+    """Throughput of one arm over that of another on as many ranks: with Horovod, or allreduce, over without it.
+
+    The arms are measured in turn; a dot is the ratio of the two runs of one repeat, the marker their mean with its 95 %
+    interval. 1: no cost.
+    """
+    found = list(ratios(points.local))
+    fig, (axes,) = plots.canvas(height_mm=34 + 10 * len(found))
+    labels: list[str] = []
+    for y, ratio in enumerate(found):
+        e = metrics.estimate(ratio.values.tolist())
+        axes.plot(ratio.values, [y - 0.22] * len(ratio.values), ".", color=plots.GREY, markersize=3)
+        if e.n > 1:
+            axes.plot([e.low, e.high], [y, y], color=plots.colour(ratio.model))
+        axes.plot(e.value, y, plots.MARKERS[0], color=plots.colour(ratio.model))
+        numbers = f"mean {e.value:.3f}, median {ratio.values.median():.3f}, n={e.n}"
+        labels.append("\n".join(line for line in (*ratio.words, numbers) if line))
+    axes.axvline(1, color=plots.GREY, linestyle=":")
+    axes.set_yticks(range(len(labels)), labels, fontsize=5.5)
+    axes.set_ylim(max(len(labels), 1) - 0.4, -0.5)
+    axes.set_xlabel("ratio of throughputs")
+    return plots.legend(fig, plots.provenance(points.local))

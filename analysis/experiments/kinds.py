@@ -1,0 +1,97 @@
+"""Which figures fit an experiment: decided by what its records hold, never by its name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+from analysis.experiments import allreduce, arms, equivalence, network, scaling, settings, training
+from analysis.figures import LOCAL, Draw, Entry, Where
+from analysis.table.identity import BATCHES, LINK, SCALING
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of figure. `name` ends the figure's id: "" for the one figure of a special experiment."""
+
+    name: str
+    shows: str
+    draw: Draw
+    where: Where = field(default_factory=dict)
+
+
+_EPOCHS: Where = {"quantity": training.OF_EPOCHS}
+_TRAINING = (
+    Kind("curves", "accuracy over epochs", training.curves, _EPOCHS),
+    Kind("time-to-accuracy", "time per epoch, epochs and time to stable accuracy", training.time_to_accuracy, _EPOCHS),
+    Kind("usage", "CPU, memory and GPU use over time", training.usage, {"quantity": training.OF_TIME}),
+)
+_ACCURACY = Kind("accuracy", "final accuracy", training.final_accuracy, _EPOCHS)
+_THROUGHPUT = Kind("throughput", "throughput against ideal", scaling.throughput)
+_DIVISION = Kind("", "throughput over ranks x threads on one node", settings.division)
+_EFFICIENCY = (
+    Kind("efficiency", "efficiency by throughput and by wall time", scaling.efficiency),
+    Kind("phases", "where the time of the job went", scaling.phases),
+)
+_BATCH = Kind("", "throughput over batch size on one node", settings.batch)
+_LINK = Kind(
+    "", "throughput and exposed communication over the rate of the links", network.figure,
+    {"kind": ("measured", "control")},
+)  # fmt: skip
+_SETTING = Kind("throughput", "throughput over what is swept", settings.throughput)
+_ARMS = Kind("", "what one arm costs against another, as ratios", arms.overhead)
+_SIDE_BY_SIDE = Kind("throughput", "throughput of each series", settings.side_by_side)
+_EQUIVALENCE = Kind("", "does averaging gradients lose precision: loss curves", equivalence.figure)
+_ALLREDUCE = (
+    Kind("time", "time of an allreduce over message size", allreduce.time),
+    Kind("bandwidth", "bus bandwidth of an allreduce over message size", allreduce.bandwidth),
+)
+
+
+def figures(local: pd.DataFrame) -> list[Entry]:
+    """The figures of each experiment in the local table, by the name of the experiment."""
+    measured = local[local["kind"].eq("measured")]
+    return [entry for name, rows in measured.groupby("experiment") for entry in _of_experiment(str(name), rows)]
+
+
+def _of_experiment(experiment: str, rows: pd.DataFrame) -> Iterator[Entry]:
+    """Of runs that swept other keys, each axis has its figures; a run by hand, which sweeps nothing, joins none."""
+    axes = [axis for axis in rows["axis"].unique() if axis] or [""]
+    axes.sort(key=lambda axis: axis not in SCALING)
+    id = f"{LOCAL}-{experiment.replace('_', '-')}"
+    for nth, axis in enumerate(axes):
+        of_axis = rows[rows["axis"] == axis]
+        over = f"over-{axis.replace('.', '-').replace('_', '-')}" if nth else ""
+        for kind in fitting(of_axis, axis):
+            yield Entry(
+                "-".join(part for part in (id, kind.name, over) if part), f"{experiment}: {kind.shows}", kind.draw,
+                local={"experiment": experiment, "axis": axis} | kind.where,
+            )  # fmt: skip
+
+
+def fitting(rows: pd.DataFrame, axis: str) -> Iterator[Kind]:
+    """The kinds of figures that fit the measured rows of one experiment along one axis."""
+    holds = set(rows["quantity"])
+    if "allreduce_s" in holds:
+        yield from _ALLREDUCE
+        return
+    if rows["arm"].nunique() > 1 and equivalence.pairs(rows):
+        yield _EQUIVALENCE
+        return
+    if "epoch_s" in holds:
+        yield from (*_TRAINING, *([_ACCURACY] if axis else []))
+    if "images_per_s" in holds:
+        yield from _of_throughput(rows, axis)
+
+
+def _of_throughput(rows: pd.DataFrame, axis: str) -> Iterator[Kind]:
+    if axis in SCALING:
+        divided = axis == "ranks_per_node" and rows["threads_per_rank"].nunique() > 1
+        yield from (_DIVISION if divided else _THROUGHPUT, *_EFFICIENCY)
+    elif axis:
+        yield _BATCH if axis in BATCHES else _LINK if axis == LINK else _SETTING
+    else:
+        compared = rows.groupby("arms")["series"].nunique().max() > 1
+        yield _ARMS if compared else _SIDE_BY_SIDE

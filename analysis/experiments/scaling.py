@@ -1,0 +1,114 @@
+"""Scaling: throughput, efficiency and phases over the nodes, or over the ranks of a node."""
+
+import textwrap
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analysis import plots
+from analysis.figures import Points
+from analysis.table import controls
+
+# In the order of a job. Phases of a second or less in most jobs share a colour with their neighbours.
+_PHASES = {
+    "start, import": (("start", "import"), "0.82"),
+    "init": (("init",), plots.PINK),
+    "data, build": (("data", "build"), plots.ORANGE),
+    "broadcast": (("broadcast",), plots.GREEN),
+    "first step": (("first_step",), plots.RED),
+    "warm-up": (("warm_up",), plots.SKY),
+    "timed": (("timed",), plots.BLUE),
+    "evaluate, checkpoint, exit": (("evaluate", "checkpoint", "exit"), "0.55"),
+}
+
+
+def _over(local: pd.DataFrame) -> str:
+    """The column of the x axis: that of the swept key."""
+    return str(local["axis"].iloc[0]) if len(local) else "nodes"
+
+
+def _words(over: str) -> str:
+    return over.replace("_", " ")
+
+
+def throughput(points: Points) -> Figure:
+    """Throughput of the timed steps; dotted: the ideal from the smallest point of each curve. Both axes double."""
+    fig, (axes,) = plots.canvas(height_mm=76)
+    over = _over(points.local)
+    lines = plots.local_lines(points.local, over=over)
+    for line in lines:
+        axes.plot(line.x, [line.y[0] * x / line.x[0] for x in line.x], ":", color=line.colour, linewidth=0.7)
+    plots.draw(axes, lines)
+    axes.plot([], [], ":", color=plots.GREY, label="ideal")
+    plots.doubling(axes, points.local[over], _words(over))
+    plots.logarithmic(axes, "throughput [images/s]")
+    return plots.legend(fig, plots.provenance(points.local))
+
+
+def efficiency(points: Points) -> Figure:
+    """Efficiency by throughput of the timed steps (top) and by wall time (bottom).
+
+    Both are shares of the ideal against the smallest point. The wall time runs from the broadcast to the last timed
+    step: the cost that each run pays once counts too. Where nodes are emulated, their control is below: the throughput
+    of a node among others, without allreduce, over that of one alone; the band is what the configuration allows.
+    """
+    over = _over(points.local)
+    emulated = points.local["control_off"].notna().any()
+    fig, panels = plots.canvas(3 if emulated else 2, 1, height_mm=140 if emulated else 108, sharex=True)
+    for axes, by in zip(panels, ("throughput", "wall time"), strict=False):
+        plots.draw(axes, plots.local_lines(points.local, by, "efficiency", over))
+        plots.fraction(axes, f"efficiency by {by}")
+    if emulated:
+        _control(panels[2], points.local, over)
+    for axes in panels:
+        plots.doubling(axes, points.local[over], _words(over) if axes is panels[-1] else "")
+    return plots.legend(fig, plots.provenance(points.local))
+
+
+def _control(axes: Axes, local: pd.DataFrame, over: str) -> None:
+    """The throughput of a node among others over that of one alone, both without allreduce, and the band allowed."""
+    bound = local["flat_within_fraction"].max()
+    axes.axhspan(1 - bound, 1 + bound, color="0.9", label=f"allowed for the control: {bound:.0%}")
+    lines = []
+    for (model, _), rows in local.groupby(["model", "series"], sort=False):
+        at = 1 + rows.groupby(over)["control_off"].first().dropna()
+        lines.append(plots.Line("", at.index.tolist(), at.tolist(), plots.colour(model), plots.MARKERS[0], "-"))
+    plots.draw(axes, lines)
+    axes.set_ylim(min(0.7, axes.get_ylim()[0]), max(1.3, axes.get_ylim()[1]))
+    axes.set_ylabel("control / one node")
+
+
+def phases(points: Points) -> Figure:
+    """Where the time of the job went, phase by phase: mean over repeats, of the rank with the longest wall time.
+
+    The wall time of `efficiency by wall time` runs from broadcast to timed.
+    """
+    over = _over(points.local)
+    local = points.local.assign(name=points.local["model"].map(plots.name))
+    curves = list(local.groupby(["name", "series"], sort=False))
+    rows_of_panels = (len(curves) + 2) // 3
+    fig, panels = plots.canvas(rows_of_panels, min(3, len(curves)), 45 + 42 * rows_of_panels, sharey=True)
+    for axes, ((model, _), rows) in zip(panels, curves, strict=False):
+        _stack(axes, rows, over)
+        n = rows[rows["quantity"] == "job_s"].groupby(over)["record"].nunique()
+        axes.set_title(textwrap.fill(", ".join([str(model), plots.repeats(n), *plots.told_apart(rows, local)]), 18))
+    for axes in panels[len(curves) :]:
+        axes.set_visible(False)
+    panels[0].set_ylabel("time of the job [s]")
+    return plots.legend(fig, plots.provenance(points.local))
+
+
+def _stack(axes: Axes, rows: pd.DataFrame, over: str) -> None:
+    """The phases of one series as stacked bars, one a point."""
+    mean = rows.groupby([over, "quantity"])["value"].mean().unstack("quantity")
+    parts = pd.DataFrame({label: _sum(mean, names) for label, (names, _) in _PHASES.items()})
+    shared = controls.lost(rows).groupby(rows[over]).any().tolist()
+    plots.stacked(axes, parts, {label: shade for label, (_, shade) in _PHASES.items()}, shared)
+    axes.set_xticks(range(len(parts)), [f"{x}" for x in parts.index])
+    axes.set_xlabel(_words(over))
+    axes.grid(False, axis="x")
+
+
+def _sum(mean: pd.DataFrame, phases: tuple[str, ...]) -> pd.Series:
+    return mean.reindex(columns=[f"phase_{name}_s" for name in phases]).sum(axis=1)

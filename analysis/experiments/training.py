@@ -1,0 +1,170 @@
+"""Training over epochs: accuracy, time to accuracy, and what the ranks used; from local records alone."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from analysis import metrics, plots
+from analysis.experiments.settings import placed
+from analysis.figures import Points
+from analysis.plots import Look
+from analysis.table.identity import SCALING, phrase
+
+_LINE_MM = 3.4  # of a legend
+
+
+def _ranks(ranks: object) -> str:
+    return f"{ranks} rank{'s' * (int(str(ranks)) > 1)}"
+
+
+def _points(local: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    """The rows of each point, by model, series and place in the series, and what tells it from the others."""
+    found = []
+    for (model, _, ranks, _), rows in local.groupby(["model", "series", "ranks", "axis_value"], dropna=False):
+        axis, value = rows["axis"].iloc[0], rows["axis_value"].iloc[0]
+        words = [plots.name(model)] if local["model"].nunique() > 1 else []
+        words += plots.told_apart(rows, local)
+        if axis and axis not in SCALING:
+            words.append(phrase(axis, None if pd.isna(value) else value))
+        if not words or local["ranks"].nunique() > 1:
+            words.insert(0, _ranks(ranks))
+        found.append((", ".join(words), rows))
+    return found
+
+
+def curves(points: Points) -> Figure:
+    """Accuracy on the validation samples (top) and on the training samples (bottom) over the epochs.
+
+    One line a point, mean over repeats. Training accuracy is that of the steps of the epoch, while the weights change;
+    validation accuracy is that of the weights at its end.
+    """
+    found = _points(points.local)
+    fig, panels = plots.canvas(2, 1, height_mm=90 + _LINE_MM * len(found), sharex=True, sharey=True)
+    for axes, part in zip(panels, ("validation", "training"), strict=True):
+        quantity = f"{part.removesuffix('ing')}_accuracy"
+        for nth, (words, rows) in enumerate(found):
+            plots.epochs(axes, rows, quantity, Look(words, plots.nth_colour(nth), nth))
+        axes.set_ylabel(f"{part} accuracy")
+    panels[-1].set_xlabel("epoch")
+    panels[-1].xaxis.set_major_locator(MaxNLocator(integer=True))
+    return plots.legend(fig, plots.provenance(points.local, scaling=False))
+
+
+def _along_axis(local: pd.DataFrame) -> tuple[pd.DataFrame, Callable[[Axes, bool], None]]:
+    """The table with the column `x`, and a function that gives panels this axis, with its label where it is the last.
+
+    Over the ranks, or over the values of the swept key where that is no number of ranks or nodes.
+    """
+    axis = str(local["axis"].iloc[0]) if len(local) else ""
+    if axis in ("", *SCALING):
+        ranks = local["ranks"].astype(float)
+        return local.assign(x=ranks), lambda axes, last: plots.doubling(axes, ranks, "ranks" if last else "")
+    table, values = placed(local)
+    return table.assign(x=table["place"]), lambda axes, last: plots.setting(axes, values, axis if last else "")
+
+
+_PANELS_OF_TIMES = (
+    ("epoch_s", "time per\nepoch [s]", True),
+    ("epochs_to_stable", "epochs to\nstable accuracy", False),
+    ("time_to_stable_s", "time to stable\naccuracy [s]", True),
+)
+
+
+def time_to_accuracy(points: Points) -> Figure:
+    """Time per epoch, epochs to stable accuracy, and time to stable accuracy, over the ranks or what else is swept.
+
+    Time per epoch: the median over the epochs of a run. Stable: the first epoch from which the validation accuracy
+    stays within 0.01 of its best. Time until then: the sum of these epochs' times, including the tracing of the first
+    step, without evaluation and without the start of the job.
+    """
+    local, finish = _along_axis(points.local)
+    runs = metrics.training(local)
+    fig, panels = plots.canvas(3, 1, height_mm=130, sharex=True)
+    for axes, (column, label, scaling) in zip(panels, _PANELS_OF_TIMES, strict=True):
+        _one_line_a_series(axes, runs[runs[column].notna()], column, scaling)
+        finish(axes, axes is panels[-1])
+        axes.set_ylim(0)
+        axes.set_ylabel(label)
+    return plots.legend(fig, plots.provenance(points.local))
+
+
+def final_accuracy(points: Points) -> Figure:
+    """Accuracy after the last epoch on validation samples (top) and training samples (bottom), over what is swept.
+
+    Mean over repeats, also with other seeds, with its interval.
+    """
+    local, finish = _along_axis(points.local)
+    fig, panels = plots.canvas(2, 1, height_mm=100, sharex=True)
+    for axes, part in zip(panels, ("validation", "training"), strict=True):
+        rows = local[local["quantity"] == f"{part.removesuffix('ing')}_accuracy"]
+        last = rows.sort_values("epoch", kind="stable").drop_duplicates("record", keep="last")
+        _one_line_a_series(axes, last, "value", scaling=False)
+        finish(axes, axes is panels[-1])
+        axes.set_ylabel(f"final {part}\naccuracy")
+    return plots.legend(fig, plots.provenance(points.local, scaling=False))
+
+
+def _one_line_a_series(axes: Axes, runs: pd.DataFrame, column: str, scaling: bool) -> None:
+    """A column of `runs`, one row a run, over their `x`."""
+    for nth, ((model, _), group) in enumerate(runs.groupby(["model", "series"], sort=False)):
+        words = ", ".join([plots.name(model), *plots.told_apart(group, runs)])
+        plots.draw(axes, [plots.means(group, column, "x", Look(words, plots.nth_colour(nth), nth), scaling)])
+
+
+_STYLES = ("-", "--", "-.", (0, (1, 1)), (0, (5, 1)), (0, (3, 1, 1, 1)))
+_PANELS_OVER_TIME = (
+    ("cpu_use_fraction", 1.0, "CPU use of\nits cores"),
+    ("gpu_use_fraction", 1.0, "GPU use, share\nof the time"),
+    ("memory_bytes", 2.0**-30, "memory [GiB]"),
+    ("gpu_memory_bytes", 2.0**-30, "GPU memory [GiB]"),
+)
+_BEFORE_FIRST_STEP = tuple(f"phase_{name}_s" for name in ("start", "import", "init", "data", "build", "broadcast"))
+
+
+def usage(points: Points) -> Figure:
+    """CPU, memory and GPU use of a rank over the time of the job, one line a point.
+
+    Mean over the ranks and repeats, of samples taken once a second from when TensorFlow is loaded. CPU: of the cores
+    that a rank is bound to. Memory: resident, of one rank. GPU: the share of the time in which any kernel ran on it,
+    as the driver reports it, not how much of the GPU was busy; without a GPU there is no such panel. Before the dots
+    the job starts and builds its model; then it traces the first step, trains, evaluates and saves, epoch by epoch.
+    """
+    local = points.local
+    panels = [panel for panel in _PANELS_OVER_TIME if (local["quantity"] == panel[0]).any()]
+    found, rows_of_panels = _points(local), max(1, len(panels))
+    height_mm = 22 + 32 * rows_of_panels + _LINE_MM * len(found)
+    fig, drawn = plots.canvas(rows_of_panels, 1, height_mm=height_mm, sharex=True)
+    if not panels:
+        plots.write(drawn[0], 0.5, 0.5, "no samples: measure.usage_period_s=null", ha="center")
+    for axes, (quantity, scale, label) in zip(drawn, panels, strict=bool(panels)):
+        for nth, (words, rows) in enumerate(found):
+            _over_time(axes, rows, quantity, scale, Look(words, plots.nth_colour(nth), nth))
+        axes.plot([], [], "o", color=plots.GREY, markersize=4, label="dot: the first step begins")
+        axes.set_ylim(0, max(1.05, axes.get_ylim()[1]) if quantity.endswith("fraction") else 1.1 * axes.get_ylim()[1])
+        axes.set_ylabel(label)
+    drawn[-1].set_xlim(0)
+    drawn[-1].set_xlabel("time since the launch of the job [s]")
+    shared = "\nranks shared cores in some of the runs" if local["cores_shared"].any() else ""
+    return plots.legend(fig, f"local: {'; '.join(local['machine'].unique())}{shared}")
+
+
+def _over_time(axes: Axes, rows: pd.DataFrame, quantity: str, scale: float, look: Look) -> None:
+    """One point: each second the mean over repeats; a dot where the first step begins."""
+    samples = rows[rows["quantity"] == quantity]
+    if samples.empty:  # no samples, or no GPU
+        return
+    mean = samples.groupby("time_s")["value"].mean() * scale
+    x, words = mean.index.astype(float), f"{look.label}, {plots.repeats([samples['record'].nunique()])}"
+    axes.plot(x, mean, label=words, color=look.colour, linestyle=_STYLES[look.nth % len(_STYLES)])
+    before = rows[rows["record"].isin(samples["record"]) & rows["quantity"].isin(_BEFORE_FIRST_STEP)]
+    begin = max(x.min(), before.groupby("record")["value"].sum().mean())
+    axes.plot(begin, np.interp(begin, x, mean), "o", color=look.colour, markersize=4)
+
+
+# What the figures draw.
+OF_TIME = (*(panel[0] for panel in _PANELS_OVER_TIME), *_BEFORE_FIRST_STEP)
+OF_EPOCHS = ("epoch_s", "validation_accuracy", "train_accuracy")

@@ -1,0 +1,37 @@
+"""Ratios of throughputs of two settings, cell by cell, as a report prints them in blocks."""
+
+import pandas as pd
+
+from analysis import metrics
+from analysis.curves import SETTING, SIZE, measured
+
+# What the two sides of a printed ratio differ in: column, upper side, lower side.
+RATIOS = {
+    "ratio_synthetic_to_real": ("dataset", "synthetic", "imagenet"),
+    "ratio_batch_64_to_32": ("batch_per_rank", 64, 32),
+    "ratio_p100_to_k80": ("gpu", "P100", "K80"),
+    "ratio_resnet50_to_inceptionv3": ("model", "resnet50", "inceptionv3"),
+}
+# What else changes with it: one machine has one GPU type, the global batch follows from the batch per rank.
+_WITH = {"gpu": ("machine",), "batch_per_rank": ("global_batch",)}
+
+
+def pairs(table: pd.DataFrame, ratio: str, normalised: bool = False) -> pd.DataFrame:
+    """Returns both sides of every cell of a printed ratio, from the throughputs of the same table.
+
+    Columns: those of the tidy table (of the upper side), `upper`, `lower` [images/s, or x where `normalised`, each
+    over its own fewest ranks], `follows` = upper / lower.
+    """
+    column, over, under = RATIOS[ratio]
+    rows = measured(table, "images_per_s")
+    rows = rows[rows["report"].isin(table.loc[table["quantity"].eq(ratio), "report"])]
+    if normalised:
+        first = (
+            rows.sort_values("ranks").groupby([*SETTING, "batch_per_rank"], dropna=False)["value"].transform("first")
+        )
+        rows = rows.assign(value=metrics.speedup(rows["value"], first))
+    key = [name for name in [*SETTING, *SIZE] if name != column and name not in _WITH.get(column, ())]
+    upper, lower = rows[rows[column] == over], rows[rows[column] == under][[*key, "value"]]
+    found = upper.merge(lower, on=key, suffixes=("", "_lower"))
+    found["upper"], found["lower"] = found["value"], found["value_lower"]
+    return found.assign(follows=metrics.speedup(found["upper"], found["lower"]))

@@ -1,0 +1,34 @@
+"""Report 002: AlexNet, GoogLeNet and ResNet50 with Horovod on up to 256 GPUs. Only its abstract is known."""
+
+from matplotlib.figure import Figure
+
+from analysis import plots
+from analysis.figures import Figures, Points
+
+FIGURES = Figures()
+figure = FIGURES.add
+
+
+@figure(
+    "002-throughput",
+    "throughput of AlexNet, GoogLeNet and ResNet50 over GPUs, against ideal",
+    {"report": "002", "quantity": "largest_ranks"},
+    {"experiment": "bnl_throughput"},
+)
+def throughput(points: Points) -> Figure:
+    """Throughput relative to the smallest point, for AlexNet, GoogLeNet and ResNet50, over GPUs.
+
+    Only the abstract is known: "almost linear throughput (images/sec) scalability up to 256 GPUs". No point of it is
+    stated, so that only the ideal line is drawn, with the claim; any points are local.
+    """
+    fig, (axes,) = plots.canvas(height_mm=76)
+    largest = int(points.published["value"].max())
+    gpus = [1, 4, 16, 64, largest, *points.local["ranks"]]
+    plots.ideal(axes, gpus)
+    plots.draw(axes, plots.local_lines(points.local, value="speedup"))
+    plots.doubling(axes, gpus, "GPUs (local: ranks)")
+    plots.logarithmic(axes, "throughput / that of the smallest point", 4)
+    plots.write(
+        axes, 0.03, 0.97, f'the report: "almost linear [...] up to {largest} GPUs";\nits points are not known', va="top"
+    )
+    return plots.legend(fig, plots.provenance(points.local))

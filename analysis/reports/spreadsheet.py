@@ -1,0 +1,166 @@
+"""Report 003: a spreadsheet over TensorFlow's benchmarks of 2017, 16 columns of throughput on 1 to 8 GPUs."""
+
+from dataclasses import replace
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from analysis import metrics, plots
+from analysis.figures import Figures, Points
+from analysis.metrics import Estimate
+from analysis.plots import Line
+
+FIGURES = Figures()
+figure = FIGURES.add
+
+_GPUS = [1, 2, 4, 8]
+_PUBLISHED = {"report": "003", "run": "", "quantity": "images_per_s", "kind": "measured"}
+_LOCAL = {"experiment": "tf_benchmarks"}
+_PANELS = [("inceptionv3", "P100"), ("inceptionv3", "K80"), ("resnet50", "P100"), ("resnet50", "K80")]
+_LOOKS = {
+    (64, "synthetic"): (plots.BLUE, "o", "-"),
+    (64, "imagenet"): (plots.BLUE, "s", "--"),
+    (32, "synthetic"): (plots.RED, "o", "-"),
+    (32, "imagenet"): (plots.RED, "s", "--"),
+}
+
+
+def _columns(points: Points, value: str, label: str) -> Figure:
+    """Four panels, a model on a GPU each; four columns of the sheet in each: two batches x two kinds of data."""
+    fig, panels = plots.canvas(2, 2, height_mm=100, sharex=True, sharey=value != "rate")
+    gpus = [*_GPUS, *points.local["ranks"]]
+    for axes, (model, gpu) in zip(panels, _PANELS, strict=True):
+        rows = points.published[(points.published["model"] == model) & (points.published["gpu"] == gpu)]
+        for (batch, data), (colour, marker, style) in _LOOKS.items():
+            column = rows[(rows["batch_per_rank"] == batch) & (rows["dataset"] == data)]
+            curve = metrics.curve(column["ranks"].tolist(), column["value"].tolist())
+            words = f"batch {batch}, {'real' if data == 'imagenet' else data}"
+            plots.draw(axes, [Line(words, curve["size"].tolist(), curve[value].tolist(), colour, marker, style)])
+        local = points.local[points.local["model"] == model]
+        for line in plots.local_lines(local, value=value):  # the panel's title names the model
+            plots.draw(axes, [replace(line, colour=plots.BLACK, label=line.label.partition(", ")[2])])
+        axes.set_title(f"{plots.name(model)}, {gpu}")
+        plots.doubling(axes, gpus, "GPUs" if axes in panels[2:] else "")
+        if value == "efficiency":
+            axes.axhline(1, color=plots.GREY, linestyle=":", label="ideal")
+        else:
+            plots.logarithmic(axes, "", 2 if value == "speedup" else 10)
+        if value == "speedup":
+            plots.ideal(axes, gpus)
+        axes.label_outer() if value != "rate" else None
+    fig.supylabel(label, fontsize=7)
+    return plots.legend(fig, plots.provenance(points.local))
+
+
+@figure("003-throughput", "throughput over GPUs, the 16 columns", _PUBLISHED, _LOCAL)
+def throughput(points: Points) -> Figure:
+    """Throughput over GPUs as in the spreadsheet, copying errors included (the audit lists them).
+
+    The sheet labels its rows 1 to 4; they are 1, 2, 4 and 8 GPUs, as in the blocks below.
+    """
+    return _columns(points, "rate", "throughput [images/s]")
+
+
+@figure("003-speedup", "speedup over GPUs, the 16 columns", _PUBLISHED, _LOCAL)
+def speedup(points: Points) -> Figure:
+    """Speedup over one GPU, from the spreadsheet's throughput."""
+    return _columns(points, "speedup", "speedup by throughput")
+
+
+@figure("003-efficiency", "efficiency over GPUs, the 16 columns", _PUBLISHED, _LOCAL)
+def efficiency(points: Points) -> Figure:
+    """Efficiency, speedup / GPUs, from the spreadsheet's throughput; dotted: ideal. The axis does not begin at 0.
+
+    4.20x on 4 GPUs (Inception v3, P100, batch 64, synthetic) comes from 596 images/s; the page that the sheet copied
+    has 569.
+    """
+    return _columns(points, "efficiency", "efficiency by throughput")
+
+
+_KEY = ["batch_per_rank", "dataset", "model", "gpu", "ranks"]
+
+
+def _ratios(rows: pd.DataFrame, column: str, over: object, under: object, speedups: bool) -> pd.DataFrame:
+    """Throughput, or speedup, where `column` is `over`, divided by that where it is `under`, all else the same."""
+    cells = {key: metrics.estimate(group.tolist()) for key, group in rows.groupby(_KEY)["value"]}
+    if speedups:
+        one = {key[:-1]: cell for key, cell in cells.items() if key[-1] == 1}
+        cells = {
+            key: Estimate(1.0, n=cell.n) if key[-1] == 1 else metrics.ratio(cell, one[key[:-1]])
+            for key, cell in cells.items()
+            if key[:-1] in one
+        }
+    at, found = _KEY.index(column), []
+    for key, cell in cells.items():
+        other = cells.get((*key[:at], under, *key[at + 1 :]))
+        if key[at] == over and other:
+            r = metrics.ratio(cell, other)
+            found.append((*key, r.value, r.low, r.high, r.n))
+    return pd.DataFrame(found, columns=[*_KEY, "ratio", "low", "high", "n"]).drop(columns=column)
+
+
+_COLOURS = (plots.BLUE, plots.RED, plots.GREEN, plots.PINK, plots.ORANGE, plots.SKY, plots.BLACK, plots.GREY)
+_EIGHT = list(zip(_COLOURS, "os^vDPX*", strict=True))
+
+
+def _comparison(points: Points, column: str, over: object, under: object, label: str, speedups: bool = False) -> Figure:
+    fig, (axes,) = plots.canvas(height_mm=82)
+    ratios = _ratios(points.published, column, over, under, speedups)
+    told = [name for name in _KEY[:-1] if name != column]
+    for (cells, rows), (colour, marker) in zip(ratios.groupby(told), _EIGHT, strict=True):
+        words = [_word(name, cell) for name, cell in zip(told, cells, strict=True)]
+        plots.draw(axes, [Line(", ".join(words), rows["ranks"].tolist(), rows["ratio"].tolist(), colour, marker)])
+    median = ratios["ratio"].median()
+    axes.axhline(median, color=plots.BLACK, linewidth=0.6, linestyle="--", label=f"median of all, {median:.2f}x")
+    local = _ratios(points.local[points.local["quantity"] == "images_per_s"], column, over, under, speedups)
+    for cells, rows in local.groupby(told):
+        words = [_word(name, cell) for name, cell in zip(told, cells, strict=True) if cell]
+        x, y, low, high = (rows[name].tolist() for name in ("ranks", "ratio", "low", "high"))
+        label_local = ", ".join(["local", *words, plots.repeats(rows["n"])])
+        plots.draw(axes, [Line(label_local, x, y, plots.BLACK, plots.MARKERS[0], "--", low, high)])
+    plots.doubling(axes, [*_GPUS, *local["ranks"]], "GPUs")
+    axes.set_ylabel(label)
+    return plots.legend(fig, plots.provenance(points.local) if len(local) else "")
+
+
+def _word(column: str, cell: object) -> str:
+    if column == "batch_per_rank":
+        return f"batch {cell}"
+    return {"imagenet": "real", "inceptionv3": "Inception", "resnet50": "ResNet50"}.get(str(cell), str(cell))
+
+
+@figure("003-synthetic-real", "synthetic against real data", _PUBLISHED, _LOCAL)
+def synthetic_real(points: Points) -> Figure:
+    """Throughput with synthetic data over that with real data, all else the same. The axis does not begin at 0.
+
+    The sheet: no "significant effect". No repeats are known, so that noise cannot be told from effect here.
+    """
+    return _comparison(points, "dataset", "synthetic", "imagenet", "throughput, synthetic / real")
+
+
+@figure("003-batch", "batch 64 against 32: speedup with each", _PUBLISHED, _LOCAL)
+def batch(points: Points) -> Figure:
+    """Speedup over one GPU with batch 64 per GPU, over that with 32, all else the same: the comparison of the sheet.
+
+    It compares speedups, not throughputs: each is divided by its throughput on one GPU, so that the ratio at one
+    GPU is 1 by definition. In throughput, batch 64 is faster. The axis does not begin at 0.
+    """
+    return _comparison(points, "batch_per_rank", 64, 32, "speedup, batch 64 / batch 32", speedups=True)
+
+
+@figure("003-p100-k80", "P100 against K80", _PUBLISHED, _LOCAL)
+def p100_k80(points: Points) -> Figure:
+    """Throughput on P100 GPUs (DGX-1) over that on K80 GPUs (Google Compute Engine), all else the same.
+
+    The sheet: 4.4x faster (median). The axis does not begin at 0.
+    """
+    return _comparison(points, "gpu", "P100", "K80", "throughput, P100 / K80")
+
+
+@figure("003-models", "ResNet50 against Inception v3", _PUBLISHED, _LOCAL)
+def models(points: Points) -> Figure:
+    """Throughput of ResNet50 over that of Inception v3, all else the same.
+
+    The sheet: 1.61x (median). The axis does not begin at 0.
+    """
+    return _comparison(points, "model", "resnet50", "inceptionv3", "throughput, ResNet50 / Inception v3")

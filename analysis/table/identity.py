@@ -1,0 +1,150 @@
+"""What varies along a curve, and what its points share: worked out from what each record says was swept.
+
+No experiment is known by name here: a new file in conf/experiment/, sweeping any key, gets its axis and its series.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Any
+
+# Axes of scaling: more ranks do the work.
+SCALING = ("nodes", "ranks_per_node")
+BATCHES = ("batch_per_rank", "global_batch")
+LINK = "system.link_mbit_per_s"
+# Runs with other seeds are repeats of one point.
+_SEED = "seed"
+# What changes no measurement, or says how a value came about. Of `measure` the numbers of steps count.
+_NOT_MEASURED = ("results", "tracking", "launcher", "measure", "assumed", "derived", _SEED)
+_STEPS = ("warm_up_steps", "timed_steps", "total_steps", "epochs")
+# How labels say the values of a key, by the last part of its name; of any other key, "momentum 0.9".
+PHRASES = {
+    **dict.fromkeys(("model", "dataset", "device", "precision", "machine", "measure", "arm", "swept"), "{}"),
+    "optimizer": "{}",
+    "link_mbit_per_s": "{:g} Mbit/s",
+    "batch_per_rank": "batch {:g}",
+    "global_batch": "global batch {:g}",
+    "gradients": "{} gradients",
+    "controller": "{}",
+    "cycle_time_ms": "cycle {:g} ms",
+}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the identity of one run follows from. `config` is flat: dotted key -> value."""
+
+    experiment: str
+    machine: str
+    config: Mapping[str, Any]
+    derived: Sequence[str] = ()
+    swept: Mapping[str, Any] = field(default_factory=dict)
+    arm: str | None = None
+    arm_keys: Sequence[str] = ()
+
+
+def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The leaves of a resolved configuration by dotted key, without what changes no measurement."""
+    leaves: dict[str, Any] = {}
+    for key, value in config.items():
+        if not prefix and key in _NOT_MEASURED:
+            continue
+        if isinstance(value, Mapping) and value:
+            leaves |= flat(value, f"{prefix}{key}.")
+        elif f"{prefix}{key}" != "dataset.data_dir":
+            leaves[f"{prefix}{key}"] = value
+    if not prefix:
+        leaves |= {f"measure.{name}": config["measure"].get(name) for name in _STEPS}
+    return leaves
+
+
+def phrase(key: str, value: Any) -> str:
+    """A value of a key in words: "momentum 0.9", "batch 32"."""
+    name = key.rpartition(".")[2]
+    if value is None:
+        return f"{name.replace('_', ' ')} none"
+    return PHRASES.get(name, name.replace("_", " ") + (" {:g}" if _is_number(value) else " {}")).format(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def axis(swept: Sequence[Mapping[str, Any]]) -> str:
+    """The dotted key that varies along the curves of an experiment, from what its runs say was swept; "" without one.
+
+    The nodes, else the ranks of a node, else the last key whose values are numbers (null: no limit). A config group
+    (model, dataset, ...) is never one, nor the seed.
+    """
+    keys = [key for key in swept[0] if key != _SEED]
+    numbers = [key for key in keys if all(of[key] is None or _is_number(of[key]) for of in swept)]
+    return next((key for key in SCALING if key in keys), numbers[-1] if numbers else "")
+
+
+def identify(runs: Sequence[Facts]) -> list[dict[str, Any]]:
+    """For each run the columns axis, axis_value, swept, arm, kept, series and arms of `table.schema`."""
+    axes: dict[tuple[Any, ...], str] = {}
+    for group, of_group in _grouped(runs, _sweep).items():
+        axes[group] = axis([run.swept for run in of_group])
+    varied = {group: _varied(of_group) for group, of_group in _grouped(runs, _comparison).items()}
+    return [_columns(run, axes[_sweep(run)], varied[_comparison(run)]) for run in runs]
+
+
+def _sweep(run: Facts) -> tuple[Any, ...]:
+    return run.experiment, *run.swept
+
+
+def _comparison(run: Facts) -> tuple[Any, ...]:
+    return run.experiment, *run.arm_keys
+
+
+def _grouped(runs: Iterable[Facts], by: Any) -> dict[tuple[Any, ...], list[Facts]]:
+    groups: dict[tuple[Any, ...], list[Facts]] = defaultdict(list)
+    for run in runs:
+        groups[by(run)].append(run)
+    return groups
+
+
+def _varied(runs: Sequence[Facts]) -> frozenset[str]:
+    """The leaves in which the arms of these runs differ.
+
+    An arm that chooses another file of a group, as distribution=none, may differ in any leaf of it: one of which two
+    arms have no value in common. What was changed in all arms alike still tells the comparisons apart.
+    """
+    keys = set(runs[0].arm_keys)
+    groups = tuple(f"{key}." for key in keys)
+    values: dict[str, dict[str | None, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for run in runs if groups else ():
+        for leaf in run.config:
+            if leaf.startswith(groups):
+                values[leaf][run.arm].add(repr(run.config[leaf]))
+    apart = {
+        leaf for leaf, of_arm in values.items() if any(a.isdisjoint(b) for a, b in combinations(of_arm.values(), 2))
+    }
+    return frozenset(keys | apart)
+
+
+def _columns(run: Facts, axis: str, varied: frozenset[str]) -> dict[str, Any]:
+    along = {axis, *run.derived}
+    others = [phrase(key, value) for key, value in run.swept.items() if key not in (axis, "model", _SEED)]
+    return {
+        "axis": axis,
+        "axis_value": run.config.get(axis, run.swept.get(axis)),
+        "swept": ", ".join(others),
+        "arm": run.arm or "",
+        "kept": "" if axis in BATCHES else "global_batch" if "batch_per_rank" in run.derived else "batch_per_rank",
+        "series": _digest(run, along),
+        "arms": _digest(run, along | varied),
+    }
+
+
+def _digest(run: Facts, without: Iterable[str]) -> str:
+    """A short digest of all that was configured, but for these keys."""
+    left = {key: value for key, value in run.config.items() if key not in without}
+    text = json.dumps([left, run.machine], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:8]

@@ -1,0 +1,92 @@
+"""The tidy tables: what the reports printed, and what local records hold."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pandas as pd
+
+from analysis import TableError
+from analysis.table import controls, schema
+from analysis.table.identity import identify
+from analysis.table.runs import Notice, Run, Value, read
+from train.record import record
+
+PUBLISHED = Path(__file__).parents[1] / "published"
+
+# So many records are read faster by one process than several are started.
+_FEW = 400
+
+
+def published(folder: Path = PUBLISHED) -> pd.DataFrame:
+    """Every number that the five reports state, as the tidy table of `analysis.table.schema`.
+
+    Raises TableError naming the file, the line and what is wrong with it.
+    """
+    parts = [schema.read_csv(path, schema.COLUMNS) for path in sorted(folder.glob("*.csv"))]
+    if not parts:
+        raise TableError(f"{folder}: no CSV file in it")
+    return schema.check(pd.concat(parts, ignore_index=True), str(folder))
+
+
+@dataclass(frozen=True)
+class Local:
+    """Local records: the tidy table of the complete ones, and the records that are not in it."""
+
+    table: pd.DataFrame
+    notices: list[Notice] = field(default_factory=list)
+
+    @property
+    def left_out(self) -> list[Notice]:
+        """Files that are no trustworthy record."""
+        return [notice for notice in self.notices if not notice.failed]
+
+    @property
+    def failed(self) -> list[Notice]:
+        """Runs that failed."""
+        return [notice for notice in self.notices if notice.failed]
+
+
+def local(*places: Path) -> Local:
+    """The complete records in `places` (results folders, record files) as a tidy table, each run's newest generation.
+
+    Beside the columns of the published numbers it has those of `schema.LOCAL_COLUMNS`. A file that cannot be read or
+    trusted is left out and named with the reason, a failed run too. A folder that does not exist has no records.
+    """
+    paths = sorted({path for place in places for path in ([place] if place.is_file() else record.find(place))})
+    read_all = _read_all(paths)
+    newest: dict[tuple[str, str, str, int], Run] = {}
+    for run in read_all:
+        if isinstance(run, Run) and (run.key not in newest or newest[run.key].generation < run.generation):
+            newest[run.key] = run
+    return Local(controls.attach(_tidy(list(newest.values()))), [n for n in read_all if isinstance(n, Notice)])
+
+
+def _read_all(paths: list[Path]) -> list[Run | Notice]:
+    workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if len(paths) < _FEW or workers == 1:
+        return [read(path) for path in paths]
+    with ProcessPoolExecutor(workers) as pool:
+        return list(pool.map(read, paths, chunksize=64))
+
+
+def _tidy(runs: list[Run]) -> pd.DataFrame:
+    """One row a value, built a column at a time: 10,000 records make a third of a million rows."""
+    which = [i for i, run in enumerate(runs) for _ in run.values]
+    values = list(zip(*(v for run in runs for v in run.values), strict=True)) if runs else [()] * len(Value._fields)
+    columns = schema.COLUMNS + schema.LOCAL_COLUMNS
+    identities = identify([run.facts for run in runs])
+    cells = [run.columns | identity for run, identity in zip(runs, identities, strict=True)]
+    wide = pd.DataFrame(cells, columns=[column.name for column in columns])
+    text = [column.name for column in columns if column.kind == "text"]
+    wide[text] = wide[text].astype(object).fillna("")
+    table = wide.take(which).reset_index(drop=True)
+    for name, column in zip(Value._fields, values, strict=True):
+        table[name] = list(column)
+    unit = {name: known.unit for name in set(values[0]) if (known := schema.quantity(name))}
+    table["unit"] = table["quantity"].map(unit)
+    kinds = {"text": "str", "integer": "Int64", "number": "float64", "flag": "boolean"}
+    return table.astype({column.name: kinds[column.kind] for column in columns})

@@ -1,0 +1,241 @@
+"""One run record as rows of the tidy table: what identifies the run, and each number that follows from it."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from analysis import metrics
+from analysis.table import schema
+from analysis.table.identity import Facts, flat
+from train.record import record as records
+from train.record import usage
+from train.record.record import Failure, Rank, RunRecord
+
+_OF_EPOCH = (
+    *("train_accuracy", "validation_accuracy", "train_loss", "validation_loss"),
+    "validation_mean_absolute_error",
+)
+
+
+class Value(NamedTuple):
+    """One number of a run, with what places it within the run."""
+
+    quantity: str
+    value: float
+    epoch: int | None = None
+    message_bytes: int | None = None
+    step: int | None = None
+    time_s: int | None = None
+
+
+@dataclass(frozen=True)
+class Run:
+    """What the table keeps of one record."""
+
+    key: tuple[str, str, str, int]  # of each, the newest generation counts
+    generation: int
+    facts: Facts
+    columns: dict[str, Any]
+    values: list[Value]
+
+
+@dataclass(frozen=True)
+class Notice:
+    """A record that is not in the table, and why."""
+
+    failed: bool  # a run that failed; else a file that cannot be read or trusted
+    path: str
+    reason: str
+
+    def __str__(self) -> str:
+        """Path and reason, as the commands print them."""
+        return f"{self.path}: {self.reason}"
+
+
+def read(path: Path) -> Run | Notice:
+    """What the table keeps of the record at `path`, or why it keeps nothing."""
+    try:
+        run = records.load(path)
+    except records.RecordError as error:
+        return Notice(False, str(path), str(error).removeprefix(f"{path}: "))
+    if run.status == "failed":
+        return Notice(True, str(path), _failed(run.failure))
+    try:
+        values = list(_values(run))
+        machine = _machine(run)
+        made = Run(_key(run), run.generation, _facts(run, machine), _columns(run, str(path), machine), values)
+    except (LookupError, TypeError, ValueError, ZeroDivisionError) as error:
+        return Notice(False, str(path), f"a complete run must have it: {type(error).__name__} {error}")
+    if wrong := [f"{v.quantity} = {v.value:g}" for v in values if _impossible(v)]:
+        return Notice(False, str(path), f"impossible: {', '.join(wrong)}")
+    return made
+
+
+def _failed(failure: Failure | None) -> str:
+    """Why a run failed, with the rank, the host, the phase and the step as far as they are known."""
+    if failure is None:
+        return "no reason recorded"
+    where = {"rank": failure.rank, "host": failure.host, "phase": failure.phase, "step": failure.step}
+    known = [f"{name} {value}" for name, value in where.items() if value is not None]
+    return failure.reason + (f" ({', '.join(known)})" if known else "")
+
+
+def _key(run: RunRecord) -> tuple[str, str, str, int]:
+    return run.experiment, run.point, run.config_hash, run.repeat
+
+
+def _facts(run: RunRecord, machine: str) -> Facts:
+    derived = run.config.get("derived", [])
+    return Facts(run.experiment, machine, flat(run.config), derived, run.swept, run.arm, run.arm_keys)
+
+
+def _machine(run: RunRecord) -> str:
+    if run.environment is None or not run.environment.hosts:
+        return "machine not recorded"
+    host = run.environment.hosts[0]
+    processor = host.gpus[0] if run.config["device"] == "gpu" and host.gpus else host.cpu_model
+    words = f"{processor}, {host.cores} core{'s' if host.cores != 1 else ''}"
+    cpus = run.config["system"].get("cpus_per_node")
+    return words if cpus is None else f"{words}; emulated: {100 * cpus:.4g} % of a core a node"
+
+
+def _operations(run: RunRecord) -> str:
+    """What carried the data between ranks: NCCL where Horovod has it and the data is on GPUs, else the controller."""
+    built = run.environment.horovod_built_with if run.environment else []
+    return "nccl" if run.config["device"] == "gpu" and "nccl" in built else run.config["distribution"]["controller"]
+
+
+def _gpu(run: RunRecord) -> str:
+    hosts = run.environment.hosts if run.environment and run.config["device"] == "gpu" else []
+    return next((host.gpus[0] for host in hosts if host.gpus), "")
+
+
+def _kind(config: dict[str, Any]) -> str:
+    """Ranks without allreduce on emulated nodes are the control of those with it: nothing else differs."""
+    distribution = config["distribution"]
+    emulated = config["system"].get("cpus_per_node") is not None
+    return "control" if emulated and distribution["backend"] == "horovod" and not distribution["allreduce"] else ""
+
+
+def _columns(run: RunRecord, path: str, machine: str) -> dict[str, Any]:
+    config = run.config
+    cpus = config["system"].get("cpus_per_node")
+    trained = _of_training(config) if config.get("allreduce_sweep") is None else {}
+    return trained | {
+        "source": "local",
+        "report": "",
+        "place": path,
+        "experiment": run.experiment,
+        "run": run.config_hash[:8],
+        "device": config["device"],
+        "gpu": _gpu(run),
+        "machine": machine,
+        "nodes": config["nodes"],
+        "ranks_per_node": config["ranks_per_node"],
+        "threads_per_rank": config["threads_per_rank"] or min(len(rank.cores) for rank in run.ranks) or None,
+        "ranks": len(run.ranks),
+        "repeat": run.repeat,
+        "kind": _kind(config) or "measured",
+        "note": "; ".join(run.notes),
+        "record": path,
+        "seed": config["seed"],
+        "cores_shared": run.cores_shared,
+        "started_at": run.started_at,
+        "generation": run.generation,
+        "measure": config["measure"]["name"],
+        "backend": config["distribution"]["backend"],
+        "allreduce": config["distribution"]["allreduce"],
+        "operations": _operations(run),
+        "cycle_time_ms": config["distribution"].get("cycle_time_ms"),
+        "gradients": config["distribution"].get("gradients", ""),
+        "learning_rate": run.learning_rate,
+        "cpus_per_node": cpus,
+        "link_mbit_per_s": config["system"].get("link_mbit_per_s"),
+        "assumed": ", ".join(config.get("assumed", [])),
+        "flat_within_fraction": config["launcher"]["flat_within_fraction"] if cpus is not None else None,
+    }
+
+
+def _of_training(config: dict[str, Any]) -> dict[str, Any]:
+    """The columns that a run without a model leaves blank."""
+    return {
+        "model": config["model"]["name"],
+        "dataset": config["dataset"]["name"],
+        "batch_per_rank": config["batch_per_rank"],
+        "global_batch": config["global_batch"],
+        "precision": config["precision"],
+        "optimizer": config["optimizer"]["name"],
+        "image_size": config["model"].get("image_size"),
+        "parameters": config["model"].get("parameters"),
+    }
+
+
+def _values(run: RunRecord) -> Iterator[Value]:
+    """The numbers of a complete record. Phases are those of the rank with the longest wall time: they add up."""
+    sweeps = bool(run.ranks[0].allreduces)
+    # Training over epochs has no warm-up.
+    needed = [phase for phase in records.WALL_PHASES if phase != "warm_up" or not run.epochs]
+    wall = [sum(rank.phases_s[phase] for phase in (("timed",) if sweeps else needed)) for rank in run.ranks]
+    slowest = run.ranks[wall.index(max(wall))]
+    if sweeps:
+        yield from _allreduces(run)
+    else:
+        yield from _training(run, slowest)
+        yield Value("wall_s", max(wall))
+    yield Value("job_s", run.job_s)
+    yield Value("peak_memory_bytes", max(rank.peak_memory_bytes for rank in run.ranks))
+    for name, seconds in slowest.phases_s.items():
+        yield Value(f"phase_{name}_s", seconds)
+
+
+def _training(run: RunRecord, slowest: Rank) -> Iterator[Value]:
+    steps = len(slowest.step_times_s)
+    if not run.resizes:  # else the global batch changed on the way
+        timed_s = max(rank.phases_s["timed"] for rank in run.ranks)
+        images_per_s = metrics.throughput(run.config["global_batch"], steps, timed_s)
+        yield Value("images_per_s", images_per_s)
+        yield Value("images_per_s_per_rank", metrics.per_rank(images_per_s, len(run.ranks)))
+        yield Value("images", run.config["global_batch"] * (1 + len(slowest.warm_up_step_times_s) + steps))
+    yield Value("steps_per_rank", steps)
+    for epoch in run.epochs:
+        yield Value("epoch_s", epoch.duration_s, epoch.epoch)
+        for name in _OF_EPOCH:
+            if (value := getattr(epoch, name)) is not None:
+                yield Value(name, value, epoch.epoch)
+    if run.epochs:  # what a job of timed steps used of its cores says little about training: its record keeps it
+        yield from _usage(run)
+    if run.config["dataset"]["name"] != "synthetic" and not run.epochs:  # random images have nothing to learn
+        for step, loss in enumerate(run.losses, 2 + len(slowest.warm_up_step_times_s)):
+            yield Value("step_loss", loss, step=step)
+
+
+def _usage(run: RunRecord) -> Iterator[Value]:
+    for use in usage.over_time(run.ranks):
+        for name in ("cpu_use_fraction", "memory_bytes", "gpu_use_fraction", "gpu_memory_bytes"):
+            if (value := getattr(use, name)) is not None:
+                yield Value(name, value, time_s=use.time_s)
+
+
+def _allreduces(run: RunRecord) -> Iterator[Value]:
+    """The median time of each message size, each allreduce on its slowest rank; and the rates of link and memory.
+
+    Of a stream that several ranks received, and of copies, the slowest counts: an allreduce waits for it.
+    """
+    for of_ranks in zip(*(rank.allreduces for rank in run.ranks), strict=True):
+        times = [max(of_all) for of_all in zip(*(of.times_s for of in of_ranks), strict=True)]
+        yield Value("allreduce_s", statistics.median(times), message_bytes=of_ranks[0].message_bytes)
+    rates: dict[str, list[float]] = defaultdict(list)
+    for transfer in (transfer for rank in run.ranks for transfer in rank.transfers):
+        rates[transfer.what].append(metrics.bandwidth(transfer.transferred_bytes, transfer.time_s))
+    for what, received in rates.items():
+        yield Value(f"{what}_bytes_per_s", min(received))
+
+
+def _impossible(value: Value) -> bool:
+    known = schema.quantity(value.quantity)
+    return known is None or not known.possible(value.value)

@@ -1,0 +1,329 @@
+"""The columns and quantities of the tidy table, one row a number, and the checks that keep wrong numbers out."""
+
+import difflib
+import operator
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from analysis import TableError
+
+
+@dataclass(frozen=True)
+class Column:
+    """What one column of a table may hold: values from `minimum` on, and greater than `above`."""
+
+    name: str
+    kind: Literal["text", "integer", "number", "flag"]
+    required: bool = True  # whether the column must exist
+    blank: bool = True  # whether a cell may be empty: "" in text, <NA> or NaN in numbers
+    minimum: float | None = None
+    above: float | None = None
+    allowed: tuple[str, ...] = ()
+
+
+SOURCES = ("published", "local")
+KINDS = ("measured", "stated", "planned", "predicted", "setup", "control")
+REPORTS = ("000", "001", "002", "003", "004")
+DEVICES = ("cpu", "gpu")
+
+COLUMNS = (
+    Column("source", "text", blank=False, allowed=SOURCES),
+    Column("report", "text", allowed=REPORTS),
+    Column("place", "text", blank=False),
+    Column("experiment", "text"),
+    Column("run", "text"),
+    Column("model", "text"),
+    Column("dataset", "text"),
+    Column("device", "text", allowed=DEVICES),
+    Column("gpu", "text"),
+    Column("machine", "text"),
+    Column("nodes", "integer", above=0),
+    Column("ranks_per_node", "integer", above=0),
+    Column("threads_per_rank", "integer", minimum=0),  # 0: as many as TensorFlow chooses
+    Column("ranks", "integer", above=0),
+    Column("batch_per_rank", "integer", above=0),
+    Column("global_batch", "integer", above=0),
+    Column("repeat", "integer", minimum=0),
+    Column("quantity", "text", blank=False),
+    Column("value", "number", blank=False),
+    Column("unit", "text", blank=False),
+    Column("kind", "text", blank=False, allowed=KINDS),
+    Column("note", "text"),
+)
+
+# Only local records have these. All points and repeats of one curve share `series`; `arms` is shared by the runs that
+# differ, if at all, in the keys in which the arms of their experiment differ (analysis/table/identity.py).
+LOCAL_COLUMNS = (
+    Column("record", "text", blank=False),
+    Column("series", "text", blank=False),
+    Column("arms", "text", blank=False),
+    Column("arm", "text"),
+    Column("axis", "text"),  # the dotted key that varies along the curve; blank: none
+    Column("axis_value", "number"),  # blank: null in the configuration, as for "no limit"
+    Column("swept", "text"),  # the values of the other swept keys, in words; not the model
+    Column("kept", "text", allowed=("batch_per_rank", "global_batch")),  # along the curve; blank: the batch varies
+    Column("seed", "integer", minimum=0),
+    Column("cores_shared", "flag"),
+    Column("started_at", "text"),
+    Column("generation", "integer", minimum=0),
+    Column("measure", "text"),
+    Column("backend", "text"),
+    Column("allreduce", "flag"),
+    Column("precision", "text"),
+    Column("epoch", "integer", minimum=0),
+    Column("operations", "text"),  # what carried the data between ranks: gloo, mpi, nccl
+    Column("cycle_time_ms", "number", above=0),
+    Column("gradients", "text"),  # how they are exchanged: flat, grouped, separate
+    Column("message_bytes", "integer", above=0),
+    Column("step", "integer", minimum=0),  # counted from 1 over the whole run
+    Column("time_s", "integer", minimum=0),  # since the launch of the job
+    Column("optimizer", "text"),
+    Column("learning_rate", "number", minimum=0),  # of the whole job, scaled with its ranks
+    Column("image_size", "integer", above=0),
+    Column("parameters", "integer", above=0),
+    Column("cpus_per_node", "number", above=0),  # of an emulated node
+    Column("link_mbit_per_s", "number", above=0),  # of an emulated node; blank: not limited
+    Column("flat_within_fraction", "number", above=0),  # the bound of control_off
+    Column("assumed", "text"),  # keys of the configuration that the report behind the experiment does not state
+    Column("control_off", "number"),  # how much faster, as a fraction, its control was than one node alone
+)
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """What the column `value` measures: the unit, and the range of possible values."""
+
+    unit: str
+    minimum: float = 0.0
+    zero: bool = False  # whether 0 is possible
+    maximum: float = np.inf
+
+    def possible(self, value: float) -> bool:
+        """Whether a measurement can have this value."""
+        return self.minimum <= value <= self.maximum and (value != 0 or self.zero)
+
+
+_time, _count, _ratio = Quantity("s"), Quantity("count"), Quantity("x")
+_fraction = Quantity("fraction", zero=True, maximum=1.0)
+_accuracy = _fraction
+# A report prints a speed of 0.00 for a run that trained: the table keeps it, figures and the audit name it.
+_rate = Quantity("images/s", zero=True)
+_bandwidth = Quantity("bytes/s")
+
+QUANTITIES = {
+    "images_per_s": _rate,
+    "images_per_s_per_rank": _rate,
+    "init_s": _time,
+    "wall_s": _time,
+    "job_s": _time,
+    "epoch_s": _time,
+    "steps_per_rank_planned": Quantity("steps"),
+    "steps_per_rank": Quantity("steps", zero=True),
+    "images": Quantity("images"),
+    "epochs_planned": Quantity("epochs"),
+    "epochs_to_stable": Quantity("epochs"),
+    "epochs_to_stable_per_doubling": Quantity("epochs"),
+    "time_to_stable_s": _time,
+    "train_accuracy": _accuracy,
+    "validation_accuracy": _accuracy,
+    "validation_accuracy_loss_fraction": _fraction,
+    "accuracy_spread_fraction": _fraction,
+    "train_loss": Quantity("1", zero=True),
+    "validation_loss": Quantity("1", zero=True),
+    "step_loss": Quantity("1", zero=True),
+    "validation_mean_absolute_error": Quantity("classes", zero=True),  # years, where a class is a year of age
+    "speedup_throughput": _ratio,
+    "speedup_wall_time": _ratio,
+    "speedup_job_time": _ratio,
+    "efficiency_throughput": Quantity("fraction"),  # above 1 where a speedup is beyond ideal
+    "efficiency_wall_time": Quantity("fraction"),
+    "efficiency_job_time": Quantity("fraction"),
+    "ratio_synthetic_to_real": _ratio,
+    "ratio_batch_64_to_32": _ratio,
+    "ratio_p100_to_k80": _ratio,
+    "ratio_resnet50_to_inceptionv3": _ratio,
+    "median_speedup_throughput": _ratio,
+    "median_efficiency_throughput": Quantity("fraction"),
+    "median_ratio_synthetic_to_real": _ratio,
+    "median_ratio_batch_64_to_32": _ratio,
+    "median_ratio_p100_to_k80": _ratio,
+    "median_ratio_resnet50_to_inceptionv3": _ratio,
+    "job_s_improvement_fraction": _fraction,
+    "epoch_s_decrease_fraction": _fraction,
+    "allreduce_s": _time,
+    "tcp_stream_bytes_per_s": _bandwidth,
+    "tcp_ring_bytes_per_s": _bandwidth,
+    "memory_copy_bytes_per_s": _bandwidth,
+    "parameters": _count,
+    "model_bytes": Quantity("bytes"),
+    "peak_memory_bytes": Quantity("bytes", zero=True),
+    "cpu_use_fraction": Quantity("fraction", zero=True),  # a clock's ticks can make it a little more than 1
+    "memory_bytes": Quantity("bytes"),
+    "gpu_use_fraction": _fraction,
+    "gpu_memory_bytes": Quantity("bytes", zero=True),
+    "dataset_bytes": Quantity("bytes"),
+    "dataset_images": _count,
+    "dataset_train_images": _count,
+    "dataset_validation_images": _count,
+    "dataset_validation_fraction": _fraction,
+    "dataset_classes": _count,
+    "dataset_images_per_class_min": _count,
+    "dataset_images_per_class_max": _count,
+    "dataset_images_per_class_mean": _count,
+    "learning_rate_per_rank": Quantity("1"),
+    "best_global_batch": Quantity("images"),
+    "flat_from_global_batch": Quantity("images"),
+    "largest_ranks": _count,
+    "ranks_as_printed": _count,  # a label beside values; `ranks` holds what they are of
+}
+
+
+def quantity(name: str) -> Quantity | None:
+    """The quantity called `name`, or None where there is none. Any `phase_<name>_s` is a time, 0 included."""
+    if name.startswith("phase_") and name.endswith("_s"):
+        return Quantity("s", zero=True)
+    return QUANTITIES.get(name)
+
+
+def _like(given: str, allowed: Iterable[str]) -> str:
+    close = difflib.get_close_matches(given, list(allowed), n=1)
+    return f"; did you mean '{close[0]}'?" if close else ""
+
+
+def _row(frame: pd.DataFrame, position: int) -> str:
+    return f"line {position + 2}" if isinstance(frame.index, pd.RangeIndex) else f"row {frame.index[position]}"
+
+
+def _name_columns(frame: pd.DataFrame, columns: Sequence[Column]) -> list[str]:
+    names = [column.name for column in columns]
+    unknown = [str(name) for name in frame.columns if name not in names]
+    missing = [column.name for column in columns if column.required and column.name not in frame.columns]
+    problems = [f"column '{name}' is missing" for name in missing]
+    problems += [f"column '{name}' is not known{_like(name, names)} (allowed: {', '.join(names)})" for name in unknown]
+    problems += [f"duplicate column '{name}'" for name in frame.columns[frame.columns.duplicated()].unique()]
+    return problems
+
+
+def _limits(column: Column, cells: pd.Series, frame: pd.DataFrame) -> list[str]:
+    problems = []
+    for limit, beyond, words in (
+        (column.minimum, operator.lt, "at least"),
+        (column.above, operator.le, "more than"),
+    ):
+        if limit is not None:
+            problems += [
+                f"{_row(frame, i)}: {column.name}: {cells.iloc[i]:g} given, must be {words} {limit:g}"
+                for i in np.flatnonzero(beyond(cells, limit))
+            ]
+    return problems
+
+
+def _text(column: Column, cells: pd.Series, empty: pd.Series, frame: pd.DataFrame) -> tuple[pd.Series, list[str]]:
+    cells = cells.fillna("").astype(str)
+    problems = []
+    if column.allowed:
+        wrong = ~cells.isin([*column.allowed, ""])
+        problems = [
+            f"{_row(frame, i)}: {column.name}: '{cells.iloc[i]}' given, allowed: {', '.join(column.allowed)}"
+            for i in np.flatnonzero(wrong)
+        ]
+    return cells, problems
+
+
+def _blank(cells: pd.Series) -> pd.Series:
+    return cells.isna() if pd.api.types.is_numeric_dtype(cells) else cells.isna() | cells.astype(str).str.strip().eq("")
+
+
+def _number(column: Column, cells: pd.Series, empty: pd.Series, frame: pd.DataFrame) -> tuple[pd.Series, list[str]]:
+    numbers = pd.to_numeric(cells.mask(empty), errors="coerce").astype(float)
+    wrong = ~empty & ~np.isfinite(numbers)
+    problems = [f"{_row(frame, i)}: {column.name}: '{cells.iloc[i]}' is not a number" for i in np.flatnonzero(wrong)]
+    if column.kind == "integer":
+        broken = numbers.notna() & (numbers % 1 != 0) & ~wrong
+        problems += [
+            f"{_row(frame, i)}: {column.name}: '{cells.iloc[i]}' is not a whole number" for i in np.flatnonzero(broken)
+        ]
+        numbers = numbers.mask(broken | wrong)
+    problems += _limits(column, numbers, frame)
+    return numbers.astype("Int64") if column.kind == "integer" else numbers, problems
+
+
+def _flag(column: Column, cells: pd.Series, empty: pd.Series, frame: pd.DataFrame) -> tuple[pd.Series, list[str]]:
+    flags = cells.astype(object).map({True: True, False: False, "True": True, "False": False}).astype("boolean")
+    wrong = flags.isna() & ~empty
+    return flags, [
+        f"{_row(frame, i)}: {column.name}: '{cells.iloc[i]}' is not True or False" for i in np.flatnonzero(wrong)
+    ]
+
+
+_CONVERT = {"text": _text, "integer": _number, "number": _number, "flag": _flag}
+
+
+def _raise(where: str, problems: list[str]) -> None:
+    if problems:
+        shown = problems[:20] + ([f"and {len(problems) - 20} more"] if len(problems) > 20 else [])
+        raise TableError("\n".join([f"{where}: {len(problems)} problem{'s' * (len(problems) > 1)}", *shown]))
+
+
+def conform(frame: pd.DataFrame, columns: Sequence[Column], where: str) -> pd.DataFrame:
+    """Returns `frame` with those of `columns` that it has, in their order and with their types; `where` names it.
+
+    Text cells become str ("" where empty), integers Int64, numbers float64 (NaN where empty), flags boolean.
+    Raises TableError listing every problem: a missing, unknown, misspelt or duplicate column; a cell that is not a
+    number, not whole, out of range, not among the allowed words, or empty where a value is required.
+    """
+    _raise(where, _name_columns(frame, columns))
+    problems: list[str] = []
+    made = {}
+    for column in columns:
+        if column.name not in frame.columns:
+            continue
+        empty = _blank(frame[column.name])
+        made[column.name], found = _CONVERT[column.kind](column, frame[column.name], empty, frame)
+        problems += found
+        if not column.blank:
+            problems += [f"{_row(frame, i)}: {column.name} is empty" for i in np.flatnonzero(empty)]
+    _raise(where, problems)
+    return pd.DataFrame(made, index=frame.index)
+
+
+def read_csv(path: Path, columns: Sequence[Column]) -> pd.DataFrame:
+    """Returns the CSV file `path`, checked against `columns`. Raises TableError naming the file and all problems."""
+    try:
+        frame = pd.read_csv(path, dtype=str, keep_default_na=False, skipinitialspace=True)
+    except (OSError, UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        raise TableError(f"{path}: not a readable CSV file: {getattr(error, 'strerror', None) or error}") from error
+    return conform(frame, columns, str(path))
+
+
+def check(table: pd.DataFrame, where: str = "table") -> pd.DataFrame:
+    """Returns the tidy `table` with its columns in order and of their types; the columns of local records are optional.
+
+    Raises TableError naming each row whose quantity is unknown, whose unit is not that of the quantity, whose value is
+    impossible, or which is a duplicate.
+    """
+    extra = tuple(Column(**{**column.__dict__, "required": False}) for column in LOCAL_COLUMNS)
+    table = conform(table, COLUMNS + extra, where)
+    problems = []
+    for name in table["quantity"].unique():
+        rows = table[table["quantity"] == name]
+        known = quantity(name)
+        if known is None:
+            problems.append(f"quantity '{name}' is not known{_like(str(name), QUANTITIES)}")
+            continue
+        units = sorted(set(rows["unit"]) - {known.unit})
+        if units:
+            problems.append(f"{name}: unit {', '.join(map(repr, units))} given, must be '{known.unit}'")
+        value = rows["value"]
+        bad = ~value.map(known.possible)
+        problems += [f"{rows['place'][i]}: {name}: {value[i]:g} {known.unit} is impossible" for i in rows.index[bad]]
+    key = [name for name in table.columns if name not in ("value", "note")]
+    for row in table[table.duplicated(key)].to_dict("records"):
+        problems.append(f"{row['place']}: duplicate {row['quantity']} of {row['model'] or row['run'] or 'it'}")
+    _raise(where, problems)
+    return table

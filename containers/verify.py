@@ -1,0 +1,421 @@
+"""Test that the images do what docs/images.md says, by running them; print a table, and fail if a test failed.
+
+    python containers/verify.py                 builds all images first
+    python containers/verify.py --built cpu     tests these variants without building them
+
+A test that needs something that this machine lacks (a GPU, singularity, an engine) is skipped, with the reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from containers import build  # noqa: E402
+from tests.helpers import simcluster  # noqa: E402
+
+ALLREDUCE = "/opt/kit/containers/allreduce.py"
+TRAIN = ["python", "-m", "train", "experiment=weak_scaling", "model=tiny", "nodes=2", "batch_per_rank=4"]
+TRAIN += ["measure.timed_steps=2", "tracking=none", "threads_per_rank=1"]
+# Not the MPICH release of the images: it replaces a site's MVAPICH2, which is in no package registry.
+OTHER_MPI = "mpich==4.2.3"
+SUBNET = "10.213.77"
+TIMEOUT_S = 900
+
+
+class Skipped(Exception):
+    """This machine lacks something that a check needs."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of the table."""
+
+    image: str
+    what: str
+    state: str  # passed | FAILED | skipped
+    seen: str
+    seconds: float
+
+
+def output(command: Sequence[str], status: int | None = 0, **variables: str) -> str:
+    """The output of a command. Raises AssertionError with the end of the output if the exit status is another one."""
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, **variables},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=TIMEOUT_S,
+    )
+    if status is not None and done.returncode != status:
+        raise AssertionError(f"{' '.join(command)}: exit status {done.returncode}\n{done.stdout[-3000:]}")
+    return done.stdout
+
+
+def expect(text: str, *parts: str) -> None:
+    """Raise AssertionError if a part is not in the text."""
+    for part in parts:
+        if part not in text:
+            raise AssertionError(f"'{part}' is not in:\n{text[-3000:]}")
+
+
+def lines_with(text: str, part: str) -> list[str]:
+    """The lines that contain the part, without the prefix that a launcher adds."""
+    return [line[line.index(part) :].strip() for line in text.splitlines() if part in line]
+
+
+def engine() -> str:
+    """docker or podman, whichever works. Raises Skipped."""
+    try:
+        return build.first_that_works(("docker", "podman"), "this check")
+    except SystemExit as error:
+        raise Skipped(str(error).removeprefix("error: ")) from None
+
+
+def singularity() -> str:
+    """singularity or apptainer, whichever works. Raises Skipped."""
+    try:
+        return build.first_that_works(("singularity", "apptainer"), "this check")
+    except SystemExit as error:
+        raise Skipped(str(error).removeprefix("error: ")) from None
+
+
+def run_in(variant: str, *options: str) -> list[str]:
+    """The first words of a command that runs in a container of this image."""
+    return [engine(), "run", "--rm", *options, f"kit:{variant}"]
+
+
+def carries_the_kit(variant: str) -> str:
+    """The image prints its help, has a user that is not root, no compiler, and labels."""
+    expect(output(run_in(variant)), f"image {variant}", "make weak-scaling NODES=2")
+    user = output([*run_in(variant), "id", "-un"]).strip()
+    compilers = output([*run_in(variant), "sh", "-c", "command -v g++ gcc cc nvcc make || true"]).strip()
+    assert (user, compilers) == ("kit", "")
+    labels = json.loads(output([engine(), "image", "inspect", f"kit:{variant}"]))[0]["Config"]["Labels"]
+    assert labels["org.opencontainers.image.revision"], labels
+    base = labels["org.opencontainers.image.base.digest"]
+    return f"user {user}, no compiler, base {base[:19]}"
+
+
+def built_with(variant: str) -> str:
+    """What Horovod was compiled with, by its own report."""
+    text = output([*run_in(variant), "horovodrun", "--check-build"])
+    parts = ["TensorFlow", "MPI", "Gloo", *(["NCCL"] if variant == "cuda" else [])]
+    expect(text, *(f"[X] {part}" for part in parts))
+    return ", ".join(parts)
+
+
+@contextmanager
+def two_containers(results: Path) -> Iterator[list[str]]:
+    """Start containers h0 and h1 with separate addresses and sshd; yields the command that runs something in h0."""
+    command, name = engine(), f"kit-verify-{uuid.uuid4().hex[:8]}"
+    with tempfile.TemporaryDirectory() as folder:
+        keys = Path(folder)
+        output(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(keys / "id_ed25519")])
+        shutil.copy(keys / "id_ed25519.pub", keys / "authorized_keys")
+        (keys / "config").write_text("StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\nLogLevel ERROR\n")
+        serve = (
+            "install -d -m 700 ~root/.ssh && cp /keys/* ~root/.ssh && chmod 600 ~root/.ssh/* && "
+            "ssh-keygen -A && exec /usr/sbin/sshd -D"
+        )
+        hosts = [f"--add-host=h{i}:{SUBNET}.{i + 10}" for i in range(2)]
+        output([command, "network", "create", "--subnet", f"{SUBNET}.0/24", name])
+        try:
+            for i in range(2):
+                options = ["--detach", "--rm", "--name", f"{name}-{i}", "--hostname", f"h{i}", "--network", name]
+                options += ["--ip", f"{SUBNET}.{i + 10}", *hosts, "--user", "0:0", "--volume", f"{keys}:/keys:ro"]
+                options += ["--volume", f"{results}:/results", "--cap-add", "AUDIT_WRITE", "--cap-add", "SYS_CHROOT"]
+                output([command, "run", *options, "kit:cpu", "sh", "-c", serve])
+            time.sleep(3)  # until sshd listens
+            yield [command, "exec", f"{name}-0"]
+        finally:
+            for i in range(2):
+                subprocess.run([command, "rm", "--force", f"{name}-{i}"], capture_output=True)
+            subprocess.run([command, "network", "rm", name], capture_output=True)
+
+
+def across_two_containers(variant: str) -> str:
+    """Allreduce with horovodrun and mpirun, then two training steps with each, over the containers' network."""
+    with tempfile.TemporaryDirectory() as folder, two_containers(Path(folder)) as inside:
+        mpirun = ["mpirun", "--allow-run-as-root", "-np", "2", "-H", "h0:1,h1:1", "-x", "PATH", "-x", "PYTHONPATH"]
+        starters = {"gloo": ["horovodrun", "--gloo", "-np", "2", "-H", "h0:1,h1:1"], "mpi": mpirun}
+        for controller, starter in starters.items():
+            text = output([*inside, *starter, "python", ALLREDUCE, controller])
+            expect(text, "rank 0 of 2 on h0", "rank 1 of 2 on h1", "allreduce of 2 ranks: 3, as expected")
+            results = f"results=/results/{controller}"
+            output([*inside, *starter, *TRAIN, results, f"distribution.controller={controller}"])
+        kept = records(Path(folder))
+        assert len(kept) == 2, kept
+        assert all([h["host"] for h in record["environment"]["hosts"]] == ["h0", "h1"] for record in kept), kept
+    return "h0 and h1: horovodrun (Gloo) and mpirun (MPI): correct sum, 2 steps trained"
+
+
+def records(folder: Path) -> list[dict]:
+    """The records below a folder. Raises AssertionError if one is not complete or does not belong to the user."""
+    found = []
+    for path in sorted(folder.rglob("record.json")):
+        record = json.loads(path.read_text())
+        assert record["status"] == "complete", path.read_text()[:2000]
+        assert path.stat().st_uid == os.getuid(), f"{path} belongs to user {path.stat().st_uid}"
+        found.append(record)
+    return found
+
+
+def measure(container: str, image: str, *settings: str) -> list[dict]:
+    """The records of `make weak-scaling NODES=2 CONTAINER=...`: on the host, complete, owned by the user."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = ["make", "weak-scaling", "NODES=2", f"CONTAINER={container}", f"IMAGE={image}", "MODELS=tiny"]
+        output([*command, "REPEATS=1", f"RESULTS={folder}/results", f"ARGS=tracking=none {' '.join(settings)}"])
+        kept = records(Path(folder))
+    assert {record["config"]["nodes"] for record in kept} == {1, 2}, kept
+    return kept
+
+
+def experiment(container: str, image: str) -> str:
+    """An experiment in a container: number of records, user and image digest."""
+    kept = measure(container, image)
+    digests = {record["environment"]["image_digest"] for record in kept}
+    assert len(digests - {None}) == 1, digests
+    return f"{len(kept)} complete records, of user {os.getuid()}, image {digests.pop()[:19]}"
+
+
+def in_engine(variant: str) -> str:
+    """An experiment in Docker or Podman."""
+    return experiment(engine(), f"kit:{variant}")
+
+
+def sif(variant: str, *options: str, **variables: str) -> str:
+    """Build the SIF, print its help, train two ranks with `singularity exec`, run an experiment."""
+    command, image = singularity(), str(build.IMAGES / f"kit-{variant}.sif")
+    begin = time.monotonic()
+    output([sys.executable, str(ROOT / "containers/build.py"), "sif", variant, *options], **variables)
+    took, size = time.monotonic() - begin, Path(image).stat().st_size / 1e6
+    expect(output([command, "run", image]), f"image {variant}", "make weak-scaling NODES=2")
+    with tempfile.TemporaryDirectory() as folder:
+        starter = ["horovodrun", "--gloo", "-np", "2"]
+        output([command, "exec", "--bind", folder, image, *starter, *TRAIN, f"results={folder}"])
+        assert len(records(Path(folder))) == 1
+    return f"built in {took:.0f} s, {size:.0f} MB; trained; {experiment('singularity', image)}"
+
+
+def from_definition(variant: str) -> str:
+    """The SIF from singularity.def, based on the engine's copy of the base if there is an engine: needs no registry."""
+    singularity()  # fail early, before the base is saved
+    base = os.environ.get("BASE") or build.BASE
+    if base.partition(":")[0] in build.BOOTSTRAPS:
+        return sif(variant)
+    with tempfile.TemporaryDirectory() as folder:
+        archive = f"{folder}/base.tar"
+        try:
+            output([engine(), "save", "--output", archive, base])
+        except Skipped:
+            return sif(variant)
+        return sif(variant, BASE=f"docker-archive:{archive}")
+
+
+def from_oci(variant: str) -> str:
+    """The SIF from the OCI image."""
+    return sif(variant, "--from-oci")
+
+
+def on_cluster(cluster: simcluster.Cluster, *words: str) -> None:
+    """Run a command on the first host. Raises AssertionError with the end of its output if it fails."""
+    done = cluster.on("n0", *words, timeout=TIMEOUT_S)
+    assert done.returncode == 0, f"{' '.join(words)}: exit status {done.returncode}\n{done.stdout[-3000:]}"
+
+
+def submit(cluster: simcluster.Cluster, image: str, results: str, *settings: str) -> None:
+    """Submit an experiment on one and on two nodes with `launcher=slurm`, and wait for the end of its job."""
+    launch = [sys.executable, "-m", "train.launch", *TRAIN[3:], "measure.repeats=1", f"results={results}"]
+    contained = ["launcher=slurm", "system=slurm", "container=singularity", f"container.image={image}"]
+    on_cluster(cluster, *launch, *contained, *settings)
+    while cluster.on("n0", "squeue", "-h").stdout.strip():
+        time.sleep(1)
+
+
+def under_slurm(variant: str) -> str:
+    """`srun ... singularity exec` by hand, with Gloo and with MPI, and launcher=slurm, on a simulated cluster."""
+    command, image = singularity(), str(build.IMAGES / f"kit-{variant}.sif")
+    if why := simcluster.missing():
+        raise Skipped(why)
+    if not Path(image).exists():
+        raise Skipped(f"there is no {image}; make sif builds it")
+    with tempfile.TemporaryDirectory() as folder, simcluster.Cluster(Path(folder), hosts=2) as cluster:
+        srun = ["srun", "--nodes=2", "--ntasks-per-node=1", "--kill-on-bad-exit=1"]
+        contained = [command, "exec", "--bind", folder, image, *TRAIN]
+        on_cluster(cluster, *srun, *contained, f"results={folder}/gloo")
+        by_mpi = [*contained, f"results={folder}/mpi", "distribution.controller=mpi"]
+        on_cluster(cluster, *srun, "--mpi=pmix", *by_mpi)
+        submit(cluster, image, f"{folder}/slurm")
+        kept = records(Path(folder))
+    hosts = [[host["host"] for host in record["environment"]["hosts"]] for record in kept]
+    assert sorted(hosts) == [["n1"], *[["n1", "n2"]] * 3], hosts
+    return "n1 and n2: srun by hand (Gloo, MPI by PMIx) and launcher=slurm: 4 complete records"
+
+
+def another_mpi_under_slurm(variant: str) -> str:
+    """The SIF with another MPI bound over its own; `srun --mpi=pmi2` starts its ranks on two hosts."""
+    singularity()
+    if why := simcluster.missing():
+        raise Skipped(why)
+    output([sys.executable, str(ROOT / "containers/build.py"), "sif", variant, "--from-oci"])
+    image = str(build.IMAGES / f"kit-{variant}.sif")
+    with tempfile.TemporaryDirectory() as folder, simcluster.Cluster(Path(folder), hosts=2) as cluster:
+        install_other_mpi(f"{folder}/mpi")
+        settings = ["system.mpi=pmi2", "distribution.controller=mpi", f"container.mpi_home={folder}/mpi"]
+        submit(cluster, image, f"{folder}/results", *settings)
+        kept = records(Path(folder))
+    loaded = {record["environment"]["mpi_library"] for record in kept}
+    assert len(kept) == 2, kept
+    assert all(path.startswith(f"{folder}/mpi/lib/") for path in loaded), loaded
+    return f"SIF {Path(image).stat().st_size / 1e6:.0f} MB; {OTHER_MPI} bound; n1 and n2: 2 complete records"
+
+
+def install_other_mpi(folder: str) -> None:
+    """Install the MPI that replaces a site's, below a folder."""
+    output([sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--prefix", folder, OTHER_MPI])
+
+
+def another_mpi(variant: str) -> str:
+    """An MPI with the same ABI, bound over the image's own, is loaded; one with another soname is refused."""
+    image, mpi = f"kit:{variant}", "distribution.controller=mpi"
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)  # else the image's user could not read it, and the loader would ignore it silently
+        install_other_mpi(folder)
+        bound = ["--volume", f"{folder}:{folder}:ro", "--env", f"LD_LIBRARY_PATH={folder}/lib"]
+        allreduce = ["mpirun", "-np", "2", "python", ALLREDUCE, "mpi"]
+        own = output([*run_in(variant), *allreduce])
+        other = output([*run_in(variant, *bound), *allreduce])
+        for text, place in ((own, "(/opt/venv/"), (other, f"({folder}/")):
+            expect(text, place, "allreduce of 2 ranks: 3, as expected")
+        loaded = {
+            r["environment"]["mpi_library"] for r in measure(engine(), image, mpi, f"container.mpi_home={folder}")
+        }
+        assert all(path.startswith(f"{folder}/lib/") for path in loaded), loaded
+        # The loader silently ignores an MPI with another soname: the mistake that must be detected.
+        aside = Path(folder) / "aside"
+        (aside / "lib").mkdir(parents=True)
+        shutil.copy(next(Path(folder).glob("lib/libmpi.so.12*")), aside / "lib/libmpi.so.40")
+        try:
+            measure(engine(), image, mpi, f"container.mpi_home={aside}")
+        except AssertionError as error:
+            expect(str(error), f"container.mpi_home={aside}: the MPI library that was loaded is")
+        else:
+            raise AssertionError(f"a library with another soname in {aside} was not detected")
+    before, after = (lines_with(text, "MPI library: ")[0].partition(" (")[0] for text in (own, other))
+    return f"own {before}; bound in place of MVAPICH2 {after}: loaded, also by make weak-scaling; other soname refused"
+
+
+def without_gpu(variant: str) -> str:
+    """A clear error if there is no GPU."""
+    if Path("/dev/nvidia0").exists():
+        raise Skipped("this machine has a GPU")
+    text = output([*run_in(variant), *TRAIN, "device=gpu", "nodes=1", "results=/tmp/results"], status=None)
+    expect(text, "TensorFlow finds no GPU")
+    return lines_with(text, "device=gpu: ")[0].partition(";")[0]
+
+
+def on_gpu(variant: str) -> str:
+    """An experiment on a GPU."""
+    if not Path("/dev/nvidia0").exists():
+        raise Skipped("no GPU on this machine: NCCL was compiled in, and has not run")
+    return experiment(engine(), f"kit:{variant}")
+
+
+CHECKS: dict[str, list[tuple[str, Callable[[str], str]]]] = {
+    "cpu": [
+        ("help, user, labels", carries_the_kit),
+        ("Horovod's check", built_with),
+        ("two containers", across_two_containers),
+        ("make weak-scaling", in_engine),
+        ("SIF from singularity.def", from_definition),
+        ("SIF from the OCI image", from_oci),
+        ("SIF under Slurm", under_slurm),
+    ],
+    "mvapich2": [
+        ("help, user, labels", carries_the_kit),
+        ("Horovod's check", built_with),
+        ("another MPI bound over", another_mpi),
+        ("the same under Slurm", another_mpi_under_slurm),
+    ],
+    "cuda": [
+        ("help, user, labels", carries_the_kit),
+        ("Horovod's check", built_with),
+        ("without a GPU", without_gpu),
+        ("on a GPU", on_gpu),
+    ],
+}
+
+
+def verify(variant: str, what: str, check: Callable[[str], str]) -> Row:
+    """The result of one check; prints the reason of a failure."""
+    print(f"{variant}: {what} ...", file=sys.stderr, flush=True)
+    begin = time.monotonic()
+    try:
+        state, seen = "passed", check(variant)
+    except Skipped as error:
+        state, seen = "skipped", str(error)
+    except (AssertionError, OSError, subprocess.SubprocessError) as error:
+        print(error, file=sys.stderr)
+        state, seen = "FAILED", (str(error).splitlines() or [type(error).__name__])[0][:100]
+    seconds = time.monotonic() - begin
+    print(f"{variant}: {what}: {state} after {seconds:.0f} s: {seen}", file=sys.stderr, flush=True)
+    return Row(variant, what, state, seen, seconds)
+
+
+def build_image(variant: str) -> str:
+    """Build the OCI image; returns its size, and whether its base came from a registry."""
+    output([sys.executable, str(ROOT / "containers/build.py"), "image", variant])
+    command, made = engine(), build.plan(variant, None)
+    size = int(output([command, "image", "inspect", "--format", "{{.Size}}", f"kit:{variant}"])) / 1e6
+    return f"{size:.0f} MB; on {', '.join(origin(command, image) for image in sorted({made.base, made.toolkit}))}"
+
+
+def origin(command: str, image: str) -> str:
+    """An image's name, marked if the image was imported on this machine, which only its comment tells."""
+    comment = output([command, "image", "inspect", "--format", "{{.Comment}}", image])
+    return f"{image} (a substitute, imported here)" if "import" in comment.lower() else image
+
+
+def table(rows: Sequence[Row]) -> str:
+    """The rows as a text table."""
+    lines = [("image", "what", "", "s", "seen")]
+    lines += [(row.image, row.what, row.state, f"{row.seconds:.0f}", row.seen) for row in rows]
+    widths = [max(len(line[i]) for line in lines) for i in range(4)]
+    return "\n".join("  ".join([*map(str.ljust, line, widths), line[4]]).rstrip() for line in lines)
+
+
+def main() -> int:
+    """Build the images, test them, print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--built", nargs="+", choices=build.VARIANTS, help="test only these, without building them")
+    asked = parser.parse_args()
+    rows = []
+    for variant in asked.built or build.VARIANTS:
+        if not asked.built:
+            rows.append(verify(variant, "build", build_image))
+            if rows[-1].state == "FAILED":
+                continue
+        rows += [verify(variant, what, check) for what, check in CHECKS[variant]]
+    print(table(rows))
+    return int(any(row.state == "FAILED" for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

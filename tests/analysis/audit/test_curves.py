@@ -1,0 +1,125 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analysis.audit import curves as rules
+from tests.helpers.tidy_rows import curve, row, table
+
+
+def found(rule, *rows):
+    return list(rule(table(*rows)))
+
+
+def test_four_ranks_do_not_do_more_than_four_times_the_work():
+    # 4.4x on 4 ranks: efficiency 1.1
+    (finding,) = found(rules.beyond_ideal, *curve("images_per_s", {1: 100, 2: 190, 4: 440}))
+    assert finding.off == pytest.approx(0.1)
+    assert finding.severity == "serious"
+    assert "4 ranks" in finding.place
+    assert "no repeat tells" in finding.meaning
+
+
+def test_noise_of_the_same_report_may_explain_an_efficiency_above_one():
+    twice = [row("images_per_s", 50, 1, model="vgg16"), row("images_per_s", 52, 1, model="vgg16", experiment="fruit")]
+    (finding,) = found(rules.beyond_ideal, *curve("images_per_s", {1: 100, 2: 203}), *twice)
+    assert finding.severity == "note"
+    assert "(4.0%) could explain it" in finding.meaning
+    (finding,) = found(rules.beyond_ideal, *curve("images_per_s", {1: 100, 2: 230}), *twice)
+    assert finding.severity == "serious"
+
+
+def test_a_stated_speedup_beyond_ideal_without_its_curve():
+    # Four ranks a node: the ideal of 8 nodes over 1 node is 8, not 32.
+    stated = row("speedup_throughput", 10, 32, kind="stated", nodes=8, ranks_per_node=4)
+    (finding,) = found(rules.beyond_ideal, stated)
+    assert finding.off == pytest.approx(0.25)
+    assert not found(rules.beyond_ideal, stated | {"value": 7.9})
+
+
+@settings(max_examples=10)
+@given(base=st.floats(0.1, 1e4), shares=st.lists(st.floats(0.3, 1), min_size=3, max_size=3), scale=st.floats(0.1, 1e3))
+def test_a_curve_at_or_below_ideal_is_never_beyond_it_in_any_unit(base, shares, scale):
+    values = {1: base} | {n: base * n * share * (1 - 1e-12) for n, share in zip((2, 4, 8), shares, strict=True)}
+    assert not found(rules.beyond_ideal, *curve("images_per_s", values))
+    assert not found(rules.beyond_ideal, *curve("images_per_s", {n: v * scale for n, v in values.items()}))
+
+
+def test_epoch_times_scale_only_between_runs_of_the_same_epochs():
+    times = curve("epoch_s", {1: 100, 2: 40})
+    assert not found(rules.beyond_ideal, *times)
+    same = [row("epochs_planned", 30, n, kind="setup") for n in (1, 2)]
+    (finding,) = found(rules.beyond_ideal, *times, *same)
+    assert finding.off == pytest.approx(0.25)
+
+
+def test_points_that_divide_a_fixed_work_must_do_it_all():
+    # 500 steps on 1 rank, 62 on 8: 62 x 8 = 496, 0.8 % less
+    steps = curve("steps_per_rank_planned", {1: 500, 8: 62}, kind="planned", experiment="fixed_work")
+    (finding,) = found(rules.unequal_work, *steps)
+    assert finding.off == pytest.approx(-0.008)
+    assert finding.severity == "note"
+    assert not found(
+        rules.unequal_work,
+        *curve("steps_per_rank_planned", {1: 500, 4: 125}, kind="planned", experiment="fixed_work"),
+    )
+
+
+def test_weak_scaling_keeps_the_steps_of_a_rank():
+    assert not found(rules.unequal_work, *curve("steps_per_rank", {1: 100, 8: 100}))
+    (finding,) = found(rules.unequal_work, *curve("steps_per_rank", {1: 100, 8: 50}))
+    assert finding.off == pytest.approx(-0.5)
+
+
+def test_more_ranks_that_take_longer():
+    shared_out = curve("steps_per_rank_planned", {16: 31, 32: 15}, kind="planned")
+    (finding,) = found(rules.more_ranks_no_faster, *curve("wall_s", {16: 18.32, 32: 19.2}), *shared_out)
+    assert finding.off == pytest.approx(19.2 / 18.32 - 1)
+    assert not found(rules.more_ranks_no_faster, *curve("wall_s", {16: 18.32, 32: 18.2}), *shared_out)
+    # Weak scaling does more work with more ranks: its wall time may grow.
+    each = curve("steps_per_rank_planned", {16: 31, 32: 31}, kind="planned")
+    assert not found(rules.more_ranks_no_faster, *curve("wall_s", {16: 18.32, 32: 19.2}), *each)
+
+
+def test_more_ranks_that_process_fewer_images():
+    (finding,) = found(rules.more_ranks_no_faster, *curve("images_per_s", {1: 100, 2: 80}))
+    assert finding.off == pytest.approx(0.25)
+    assert not found(rules.more_ranks_no_faster, *curve("images_per_s", {1: 100, 2: 101}))
+
+
+def fixed_work(walls, steps, speed):
+    return [
+        *curve("wall_s", walls, experiment="fixed_work"),
+        *curve("steps_per_rank_planned", steps, kind="planned", experiment="fixed_work"),
+        *curve("images_per_s_per_rank", dict.fromkeys(walls, speed), experiment="fixed_work"),
+    ]
+
+
+STEPS = {2: 320, 4: 160, 8: 80, 16: 40, 32: 20}
+
+
+def test_a_wall_time_that_the_others_do_not_predict():
+    walls = {n: 4 + 0.1 * steps for n, steps in STEPS.items()}
+    assert not found(rules.wall_time_misfit, *fixed_work(walls, STEPS, 640))
+    (finding,) = found(rules.wall_time_misfit, *fixed_work(walls | {8: 15}, STEPS, 640))
+    assert "8 ranks" in finding.place
+    assert finding.off == pytest.approx(15 / 12 - 1)
+
+
+def test_a_fixed_cost_makes_the_two_speedups_differ():
+    # At 640 images/s a step of 64 takes 0.1 s: by speed 16x from 2 to 32 ranks, by wall time 36 / 6 = 6x.
+    walls = {n: 4 + 0.1 * steps for n, steps in STEPS.items()}
+    (finding,) = found(rules.fixed_cost, *fixed_work(walls, STEPS, 640))
+    assert finding.off == pytest.approx(6 / 16 - 1)
+    assert finding.severity == "serious"
+    assert "pays 4 s" in finding.meaning
+    assert not found(rules.fixed_cost, *fixed_work({n: 0.1 * steps for n, steps in STEPS.items()}, STEPS, 640))
+
+
+def test_strong_scaling_should_not_beat_weak_scaling():
+    weak = row("speedup_throughput", 6.84, 8, kind="stated")
+    strong = row("speedup_throughput", 7.2, 8, batch=8, kind="stated", experiment="strong_scaling")
+    one = row("images_per_s", 100, 1)  # of 64 images: the base of both, in batch per rank and in global batch
+    (finding,) = found(rules.strong_beats_weak, one, weak, strong)
+    assert finding.off == pytest.approx(7.2 / 6.84 - 1)
+    assert not found(rules.strong_beats_weak, one, weak, strong | {"value": 6.8})
+    assert not found(rules.strong_beats_weak, one, weak, strong | {"model": "vgg16"})

@@ -1,0 +1,31 @@
+from analysis.audit.findings import of_table
+from analysis.table import loading
+
+QUOTA = {"system": {"name": "laptop", "cores_per_node": 1, "cpus_per_node": 0.2}}
+QUOTA |= {"launcher": {"name": "emulated", "flat_within_fraction": 0.1}}
+NO_ALLREDUCE = {"distribution": {"backend": "horovod", "allreduce": False, "controller": "gloo"}}
+
+
+def findings(results) -> list:
+    found = of_table(loading.local(results.folder).table)
+    return [finding for finding in found if finding.rule == "emulated_nodes_disturbed"]
+
+
+def test_a_control_beyond_its_bound_is_serious(results):
+    for nodes, control_s in ((1, 0.5), (2, 0.52), (4, 0.625)):
+        results.add(nodes=nodes, step_s=0.7, **QUOTA)
+        results.add(nodes=nodes, step_s=control_s, **QUOTA, **NO_ALLREDUCE)
+    (finding,) = findings(results)
+    assert (finding.severity, round(finding.off, 6)) == ("serious", -0.2)
+    assert finding.stated == "weak_scaling: without allreduce, 4 nodes -20.0% off one alone"
+    assert finding.meaning.startswith("This machine cannot emulate 4 nodes")
+
+
+def test_a_flat_control_is_no_finding_and_a_missing_one_is(results):
+    for nodes in (1, 2):
+        results.add(nodes=nodes, step_s=0.5, **QUOTA)
+        results.add(nodes=nodes, step_s=0.5, **QUOTA, **NO_ALLREDUCE)
+    assert findings(results) == []
+    results.add(nodes=8, step_s=0.5, **QUOTA)
+    (finding,) = findings(results)
+    assert finding.stated == "weak_scaling: no control on 8 nodes"

@@ -1,0 +1,57 @@
+from pathlib import Path
+
+import pytest
+
+from analysis.audit.findings import of_records, record_files
+from analysis.table import loading
+from tests.helpers.own_records import make_record, save
+from train.record.record import RECORD_NAME, Failure
+
+
+def test_local_records_go_through_the_rules_for_tables_too(results):
+    for nodes, step_s in ((1, 0.5), (2, 0.4)):  # 2.5x on 2 nodes
+        results.add(nodes=nodes, step_s=step_s)
+    findings = of_records(loading.local(*results.paths))
+    assert {finding.report for finding in findings} == {"local"}
+    (finding,) = [finding for finding in findings if finding.rule == "beyond_ideal"]
+    assert finding.off == pytest.approx(0.25)
+
+
+def test_an_unreadable_record_is_named_and_left_out(results):
+    good, bad = results.add(), results.add(nodes=2)
+    bad.write_bytes(bad.read_bytes()[:-100])
+    (finding,) = [finding for finding in of_records(loading.local(good, bad)) if finding.rule == "unreadable_record"]
+    assert finding.place == str(bad)
+    assert finding.severity == "serious"
+
+
+def test_records_below_any_folder_and_none_elsewhere(results, tmp_path):
+    path = results.add()
+    assert record_files([results.folder / "weak_scaling"]) == [path]
+    assert record_files([path]) == [path]
+    with pytest.raises(Exception, match=f"does not exist; give a results folder, .* or {RECORD_NAME} files"):
+        record_files([tmp_path / "missing"])
+
+
+def test_the_newest_generation_counts(results):
+    old = make_record()
+    old.environment.git_dirty = True
+    save(old, results.folder)
+    results.add(generation=1)
+    assert "dirty_tree" not in {finding.rule for finding in of_records(loading.local(*record_files([results.folder])))}
+
+
+def test_a_failed_run_with_part_of_its_ranks_is_named_with_where_it_failed(results):
+    results.add(nodes=1)
+    run = make_record(nodes=4, failure=Failure("killed by signal 9", rank=3, host="host1", phase="timed", step=7))
+    run.ranks = run.ranks[:2]
+    run.ranks[1].step_times_s, run.ranks[1].phases_s, run.ranks[1].peak_memory_bytes = [], {"start": 1.0}, 0
+    path = save(run, results.folder)
+    nothing = make_record(nodes=8, failure=Failure("no rank started"))
+    nothing.ranks, nothing.environment = [], None
+    save(nothing, results.folder)
+    found = [f for f in of_records(loading.local(results.folder)) if f.rule == "failed_run"]
+    assert [Path(f.place).parts[-3] for f in found if f.place == str(path)] == [run.config_hash[:8]]
+    assert sorted(f.stated for f in found) == [
+        "killed by signal 9 (rank 3, host host1, phase timed, step 7)", "no rank started",
+    ]  # fmt: skip

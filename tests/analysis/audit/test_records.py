@@ -1,0 +1,125 @@
+from dataclasses import replace
+
+import pytest
+
+from analysis.audit import records as rules
+from analysis.audit.finding import RECORD_RULES
+from tests.helpers.own_records import make_record
+from train.record.record import Host
+
+
+def found(name, run):
+    return list(RECORD_RULES[name](run, "the/record.json"))
+
+
+def steps(*times):
+    run = make_record(steps=len(times))
+    run.ranks[0].step_times_s = list(times)
+    return run
+
+
+@pytest.mark.parametrize("name", sorted(RECORD_RULES))
+def test_a_clean_record_gives_no_finding(name):
+    assert not found(name, make_record(nodes=2, ranks_per_node=2, steps=100))
+
+
+def test_shared_cores():
+    (finding,) = found("cores_shared", replace(make_record(nodes=2), cores_shared=True))
+    assert finding.severity == "serious"
+
+
+def test_a_dirty_tree():
+    run = make_record()
+    run.environment.git_dirty = True
+    (finding,) = found("dirty_tree", run)
+    assert finding.stated == "commit 0000000000"
+
+
+def test_unequal_hosts():
+    run = make_record(nodes=2)
+    run.environment.hosts.append(Host("host1", "another CPU", 4, 8 * 2**30, "6.1", []))
+    (finding,) = found("unequal_hosts", run)
+    assert finding.stated == "2 hosts of 2 kinds"
+    run.environment.hosts[1].cpu_model = run.environment.hosts[0].cpu_model
+    assert not found("unequal_hosts", run)
+
+
+def test_first_steps_slower_than_the_rest():
+    (finding,) = found("warm_up_drift", steps(*[1.2] * 3, *[1.0] * 27))
+    assert finding.off == pytest.approx(0.2)
+    assert not found("warm_up_drift", steps(*[1.04] * 3, *[1.0] * 27))
+    assert not found("warm_up_drift", steps(*[1.2] * 3, *[1.0] * 6))  # too few to tell
+
+
+def test_steps_far_above_the_median():
+    # 2 of 20 steps take 6 s, 5 s more than the median: 10 of 30 s
+    (finding,) = found("step_outliers", steps(*[1.0] * 18, 6.0, 6.0))
+    assert finding.off == pytest.approx(10 / 30)
+    assert not found("step_outliers", steps(*[1.0] * 18, 1.9, 1.9))
+
+
+def test_a_rank_whose_steps_are_slower():
+    run = make_record(nodes=4)
+    run.ranks[2].step_times_s = [0.7] * 4
+    (finding,) = found("straggler", run)
+    assert finding.stated.startswith("rank 2 on host0")
+    assert finding.off == pytest.approx(0.4)
+
+
+def test_a_rank_that_the_others_wait_for_although_all_steps_are_equally_long():
+    run = make_record(nodes=3)
+    for rank, computed_s in zip(run.ranks, (0.2, 0.45, 0.22), strict=True):
+        rank.compute_times_s = [computed_s] * 4
+    (finding,) = found("straggler", run)
+    assert finding.stated == "rank 1 on host0: 0.45 s a step"
+    assert finding.off == pytest.approx(0.45 / 0.21 - 1)  # the median of 0.20 and 0.22
+
+
+def test_ranks_that_did_not_train_one_model():
+    (finding,) = found("weights_differ", replace(make_record(nodes=2), weights_differ=True))
+    assert finding.severity == "serious"
+    alone = make_record(nodes=2, distribution={"backend": "horovod", "allreduce": False})
+    assert not found("weights_differ", replace(alone, weights_differ=True))
+
+
+def made(**run):
+    return rules.made(make_record(**run), "p")
+
+
+def test_a_point_measured_once():
+    (finding,) = rules.one_repeat([made(), made(nodes=2), made(nodes=2, repeat=1)])
+    assert finding.stated == "weak_scaling: 1 repeat"
+    assert not list(rules.one_repeat([made(), made(repeat=1)]))
+
+
+def test_repeats_far_apart():
+    (finding,) = rules.repeats_apart([made(step_s=0.5), made(step_s=0.55, repeat=1)])
+    assert finding.off == pytest.approx(0.1)
+    assert not list(rules.repeats_apart([made(step_s=0.5), made(step_s=0.51, repeat=1)]))
+
+
+def test_points_made_with_different_software():
+    newer = make_record(nodes=2)
+    newer.environment.versions["tensorflow"] = "2.19.0"
+    (finding,) = rules.unequal_software([made(), rules.made(newer, "p")])
+    assert finding.stated == "tensorflow: 2.18.1, 2.19.0"
+    assert finding.severity == "serious"
+    assert not list(rules.unequal_software([made(), made(nodes=2)]))
+
+
+def test_a_node_that_is_not_the_same_machine_at_every_point():
+    whole = make_record()
+    whole.ranks[0].cores = [0, 1, 2, 3]
+    (finding,) = rules.unequal_cores([rules.made(whole, "p"), made(nodes=4)])
+    assert finding.stated == "1, 4 cores a rank"
+    assert not list(rules.unequal_cores([made(), made(nodes=4)]))
+    swept = {"model": "resnet50", "ranks_per_node": 1}
+    divided = [make_record(ranks_per_node=ranks, swept=swept | {"ranks_per_node": ranks}) for ranks in (1, 4)]
+    divided[0].ranks[0].cores = [0, 1, 2, 3]
+    assert not list(rules.unequal_cores([rules.made(run, "p") for run in divided]))
+
+
+def test_a_rule_that_fires_for_many_runs_is_one_finding():
+    runs = [(f"r{i}", steps(*[slow] * 3, *[1.0] * 27)) for i, slow in enumerate((1.1, 1.2, 1.3))]
+    drift = [finding for finding in rules.audit(runs) if finding.rule == "warm_up_drift"]
+    assert [finding.place for finding in drift] == ["r2, and 2 more runs"]

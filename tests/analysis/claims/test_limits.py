@@ -1,0 +1,33 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.claims import limits
+
+
+@given(st.integers(1, 99), st.integers(1, 99), st.integers(1, 99))
+def test_arithmetic_is_that_of_python(a, b, c):
+    values = {"a": a, "b": b, "c": c}
+    assert limits.arithmetic("(a - b) / c + 2 * a", values) == pytest.approx((a - b) / c + 2 * a)
+
+
+@pytest.mark.parametrize("bad", ["a ** b", "f(a)", "d + 1", "a if b else c", "a.b"])
+def test_anything_else_is_no_formula(bad):
+    with pytest.raises(ValueError, match="is not a number, not"):
+        limits.arithmetic(bad, {"a": 1, "b": 2, "c": 3})
+
+
+@pytest.mark.parametrize(
+    ("given_limits", "holds"),
+    [
+        ({"at_least": 3}, True),
+        ({"more_than": 3}, False),
+        ({"at_most": 3}, True),
+        ({"less_than": 3}, False),
+        ({"about": 3.4, "within": 0.5}, True),
+        ({"about": 3.6, "within": 0.5}, False),
+        ({"at_least": 1, "at_most": 2}, False),
+    ],
+)
+def test_limits_on_three(given_limits, holds):
+    assert limits.Limits(**given_limits).hold(3.0) is holds

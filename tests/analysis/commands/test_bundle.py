@@ -1,0 +1,73 @@
+import hashlib
+import io
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from analysis.__main__ import main
+from analysis.commands import bundle
+from analysis.table import loading
+from tests.helpers.own_records import named_run, save
+from train.record.record import Failure
+
+
+def test_the_same_files_give_the_same_bytes(tmp_path):
+    for folder in ("one", "two"):
+        for name in ("b.txt", "a/c.txt"):
+            path = tmp_path / folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(name)
+    packed = bundle.archive(tmp_path / "one")
+    assert packed == bundle.archive(tmp_path / "two")
+    with tarfile.open(fileobj=io.BytesIO(packed)) as tar:
+        assert tar.getnames() == ["bundle/a/c.txt", "bundle/b.txt"]
+        assert {(member.mtime, member.uid, member.uname, member.mode) for member in tar} == {(0, 0, "", 0o644)}
+
+
+def test_the_manifest_is_what_sha256sum_checks(tmp_path):
+    (tmp_path / "a.txt").write_text("a")
+    text = bundle.manifest(tmp_path)
+    assert text == f"{hashlib.sha256(b'a').hexdigest()}  a.txt\n"
+    (tmp_path / bundle.MANIFEST).write_text(text)
+    assert bundle.manifest(tmp_path) == text
+    check = ["sha256sum", "--check", bundle.MANIFEST]
+    assert subprocess.run(check, cwd=tmp_path, capture_output=True).returncode == 0
+    (tmp_path / "a.txt").write_text("b")
+    assert subprocess.run(check, cwd=tmp_path, capture_output=True).returncode == 1
+
+
+@pytest.mark.slow  # draws every figure
+def test_the_whole_archive(results, tmp_path, capsys):
+    save(named_run(), results.folder)
+    save(named_run(repeat=1, failure=Failure("killed", host="owens-ib2")), results.folder)
+    broken = save(named_run(repeat=2), results.folder)
+    broken.write_bytes(broken.read_bytes().replace(b'"repeat": 2', b'"repeat": 3'))
+    out = tmp_path / "out" / "bundle.tar.gz"
+    assert main(["bundle", "--scrub", "--results", str(results.folder), "--out", str(out)]) == 0
+    said = capsys.readouterr()
+    assert "2 records, scrubbed" in said.out
+    assert "edited after it was written" in said.err
+    with tarfile.open(out) as tar:
+        tar.extractall(tmp_path)
+    there = tmp_path / "bundle"
+    names = [line.partition("  ")[2] for line in (there / "MANIFEST").read_text().splitlines()]
+    assert sorted(names) == sorted(
+        str(path.relative_to(there)) for path in there.rglob("*") if path.is_file() and path.name != "MANIFEST"
+    )
+    assert {"README.txt", "report.html", "figures/captions.md", "figures/000-vgg19.pdf"} <= set(names)
+    assert subprocess.run(["sha256sum", "--check", "--quiet", "MANIFEST"], cwd=there).returncode == 0
+    own = loading.local(there / "results")
+    assert (own.table["record"].nunique(), len(own.failed), own.left_out) == (1, 1, [])
+    for path in there.rglob("*"):
+        if path.suffix in (".html", ".md", ".json", ".svg"):
+            text = path.read_text()
+            assert not any(name in text for name in ("owens", "jdoe42", str(tmp_path))), path
+    assert "results/weak_scaling/" in (there / "report.html").read_text()
+
+
+def test_nothing_to_pack_is_an_error(tmp_path, capsys):
+    assert main(["bundle", "--results", str(tmp_path), "--out", str(tmp_path / "b.tar.gz")]) == 2
+    assert "no run record in it to pack" in capsys.readouterr().err
+    assert not Path(tmp_path / "b.tar.gz").exists()

@@ -1,0 +1,113 @@
+"""The page in a real Chromium: no complaint, no request, no sideways scrolling on a phone, no figure cut on paper."""
+
+import shutil
+
+import pytest
+
+from analysis import registry
+from analysis.commands import drawing
+from analysis.commands.page import Content
+from analysis.commands.page import page as written
+from analysis.table import loading
+from tests.helpers.browser import Browser
+from tests.helpers.own_records import Results
+from train.record.record import Failure
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH (Debian: apt-get install chromium)"),
+]
+
+A4_PX = (297 - 2 * 14) / 25.4 * 96  # the height between the margins, in CSS pixels
+_FIGURES = ("000-explained", "003-efficiency", "004-gpu-use", "own-weak-scaling-phases")
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    with Browser(CHROMIUM, tmp_path_factory.mktemp("profile")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    tmp_path = tmp_path_factory.mktemp("page")
+    results = Results(tmp_path / "results")
+    for nodes in (1, 2, 8):
+        for repeat, step in enumerate((0.5, 0.52)):
+            results.add(nodes=nodes, step_s=step, repeat=repeat)
+    results.add(nodes=4, failure=Failure("a reason of one " + "very" * 60 + " long word"))
+    local, published = loading.local(results.folder), loading.published()
+    known = registry.figures(local.table)
+    shown = [known[id] for id in _FIGURES]
+    drawing.draw(shown, published, local.table, tmp_path)
+    path = tmp_path / "report.html"
+    path.write_text(written(Content(published, local, shown, tmp_path)))
+    return path
+
+
+def test_a_bad_page_is_seen_as_one(browser, tmp_path):
+    bad = tmp_path / "bad.html"
+    bad.write_text(
+        "<!DOCTYPE html><title>bad</title><img src='there.png'><div style='width: 2000px'>wide</div>"
+        "<script>console.error('a complaint'); missing()</script>"
+    )
+    browser.open(bad, 400)
+    assert [url.rpartition("/")[2] for url in browser.requests()] == ["there.png"]
+    said = "\n".join(browser.complaints())
+    assert "a complaint" in said
+    assert "missing is not defined" in said
+    assert browser.value("document.documentElement.scrollWidth") >= 2000
+
+
+@pytest.mark.parametrize("width", [400, 1200])
+def test_it_opens_without_complaint_request_or_sideways_scrolling(browser, page, width):
+    browser.open(page, width)
+    assert browser.requests() == []
+    assert browser.complaints() == []
+    assert browser.value("document.documentElement.scrollWidth") <= width
+    shown = browser.value("[...document.images].map(image => image.complete && image.naturalWidth > 0)")
+    assert shown == [True] * len(_FIGURES)
+    # a table wider than the page scrolls in its own box; nothing else is wider than its box
+    beyond = browser.value(
+        "[...document.querySelectorAll('body *')].filter(e => !e.closest('.box') && "
+        "e.getBoundingClientRect().right > document.documentElement.clientWidth + 1).map(e => e.outerHTML.slice(0, 80))"
+    )
+    assert beyond == []
+    assert browser.value("[...document.querySelectorAll('table')].every(table => table.closest('.box'))")
+
+
+def test_text_can_be_read_on_a_phone(browser, page):
+    browser.open(page, 400)
+    sizes = browser.value(
+        "[...document.querySelectorAll('p, li, td, th, figcaption')].map(e => parseFloat(getComputedStyle(e).fontSize))"
+    )
+    assert min(sizes) >= 13
+
+
+def test_it_prints_with_no_figure_and_no_column_cut(browser, page):
+    browser.open(page, 1200)
+    pdf = browser.pdf()
+    assert pdf.startswith(b"%PDF-")
+    assert len(pdf) > 100_000
+    # as wide as the paper between its margins
+    browser.ask("Emulation.setDeviceMetricsOverride", width=688, height=1017, deviceScaleFactor=1, mobile=False)
+    browser.ask("Emulation.setEmulatedMedia", media="print")
+    try:
+        printed = browser.value(
+            "[...document.querySelectorAll('figure')].map(e => "
+            "[e.getBoundingClientRect().height, getComputedStyle(e).breakInside])"
+        )
+        assert len(printed) == len(_FIGURES)
+        assert all(height < A4_PX and rule == "avoid" for height, rule in printed), printed
+        wide = browser.value(
+            "[...document.querySelectorAll('table')].map(e => "
+            "e.getBoundingClientRect().right - document.documentElement.clientWidth)"
+        )
+        assert max(wide) <= 1
+        clipped = browser.value(
+            "[...document.querySelectorAll('.box')].filter(e => e.scrollHeight > e.clientHeight + 1).length"
+        )
+        assert clipped == 0
+    finally:
+        browser.ask("Emulation.setEmulatedMedia", media="")

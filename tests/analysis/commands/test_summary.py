@@ -1,0 +1,40 @@
+import pytest
+
+from analysis import plots
+from analysis.__main__ import main
+from analysis.table import loading
+from train.record.record import Failure
+
+ARMS = {"swept": {"model": "resnet50"}, "arm_keys": ["distribution.allreduce"]}
+
+
+def test_what_is_assumed_is_said_below_table_and_figures(results, capsys):
+    results.add(experiment="fruit", assumed=["model.name", "weights"])
+    results.add(experiment="weak_scaling")
+    line = "fruit, assumed, not stated by the report: model.name, weights"
+    assert plots.assumed(loading.local(results.folder).table) == [line]
+    assert line in plots.provenance(loading.local(results.folder).table)
+    assert main(["summary", "fruit", "--results", str(results.folder)]) == 0
+    assert line in capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.slow
+def test_the_command_prints_the_table_and_draws_only_its_figures(results, capsys):
+    for allreduce in (True, False):
+        results.add(experiment="overhead", nodes=2, **{"distribution.allreduce": allreduce, **ARMS})
+    results.add(experiment="weak_scaling", nodes=1)
+    results.add(experiment="overhead", nodes=1, failure=Failure("rank 0 was killed"))
+    out = results.folder.parent / "figures"
+    assert main(["summary", "overhead", "--draw", "--results", str(results.folder), "--out", str(out)]) == 0
+    said = capsys.readouterr()
+    assert "overhead on AMD EPYC 9B45, 4 cores" in said.out
+    assert "rank 0 was killed" in said.err
+    assert sorted(path.name for path in out.glob("*.png")) == ["own-overhead.png"]
+    assert str(out / "own-overhead") in said.out
+
+
+@pytest.mark.parametrize("experiment", ["weak", "nothing"])
+def test_an_experiment_without_runs_is_said(results, experiment, capsys):
+    results.add(experiment="weak_scaling")
+    assert main(["summary", experiment, "--results", str(results.folder)]) == 1
+    assert f"no complete run of {experiment}" in capsys.readouterr().err

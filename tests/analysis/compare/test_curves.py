@@ -1,0 +1,28 @@
+from analysis import metrics
+from analysis.compare.curves import axes, column, local_curve, published_curves
+from tests.helpers.tidy_rows import curve, row, table
+
+
+def test_a_published_curve_is_over_what_the_local_records_sweep():
+    points = table(*curve("images_per_s", {1: 100, 4: 300}, nodes=1), row("images_per_s", 50, 1, batch=32, nodes=1))
+    by_ranks = published_curves(points, {})
+    assert sorted((c.axis, c.sizes) for c in by_ranks) == [("ranks", (1.0,)), ("ranks", (1.0, 4.0))]
+    (by_batch,) = published_curves(points[points["ranks"] == 1], {"weak_scaling": "batch_per_rank"})
+    assert (by_batch.axis, by_batch.sizes) == ("global_batch", (32.0, 64.0))
+
+
+def test_strong_scaling_is_seen_in_the_numbers():
+    strong = [row("images_per_s", 100 * n, n, batch=64 // n) for n in (1, 2, 4)]
+    (found,) = published_curves(table(*strong), {})
+    assert found.on.endswith("global batch 64")
+    assert found.sizes == (1, 2, 4)
+
+
+def test_a_local_curve_has_the_sizes_of_its_axis(results):
+    for momentum in (0.0, 0.9):
+        optimizer = {"name": "sgd", "learning_rate": 0.01, "learning_rate_scaling": "none", "momentum": momentum}
+        results.add(experiment="mine", optimizer=optimizer, swept={"optimizer.momentum": momentum})
+    local = results.table()
+    assert axes(local) == {"mine": "optimizer.momentum"}
+    over = column("optimizer.momentum", local)
+    assert local_curve(metrics.rates(local), over).sizes == (0.0, 0.9)

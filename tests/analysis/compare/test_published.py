@@ -1,0 +1,186 @@
+import functools
+
+import pytest
+
+from analysis.compare import published, tolerances
+from analysis.table import loading
+from tests.helpers.own_records import make_record, save
+from train.record.record import Epoch
+
+published_numbers = functools.cache(loading.published)  # reading and checking them takes a fifth of a second
+
+
+def compare(folder, limits=None):
+    own = loading.local(folder).table
+    return published.compare(published_numbers(), own, tolerances.read() if limits is None else limits)
+
+
+def rows(found, **where):
+    return [row for row in found.rows if all(getattr(row, name) == value for name, value in where.items())]
+
+
+def weak(results, model="resnet50", efficiency=0.85, step_s=0.5, **more):
+    """1 and 8 nodes of 8 images a step: 16 images/s, and 128 x efficiency."""
+    results.add(model=model, nodes=1, step_s=step_s, **more)
+    results.add(model=model, nodes=8, step_s=step_s / efficiency, **more)
+
+
+def test_speedup_efficiency_and_shape_worked_by_hand(results):
+    weak(results)
+    found = compare(results.folder)
+    (speedup,) = rows(found, quantity="speedup_throughput")
+    # the report: 156.33 / 22.84 images/s
+    assert (speedup.report, speedup.at, speedup.axis) == ("001", 8, "nodes")
+    assert speedup.published == pytest.approx(6.8446, abs=1e-4)
+    assert speedup.local == pytest.approx(6.8)
+    assert (speedup.allowed_low, speedup.allowed_high) == pytest.approx((6.1602, 7.5290), abs=1e-4)
+    assert (speedup.verdict, speedup.note) == ("within", "over 1; no interval")
+    (share,) = rows(found, quantity="efficiency_throughput")
+    assert (share.published, share.local) == pytest.approx((0.85557, 0.85), abs=1e-5)
+    (shape,) = rows(found, quantity="efficiency_throughput_per_doubling")
+    assert (shape.published, shape.local) == pytest.approx((0.85557 ** (1 / 3), 0.85 ** (1 / 3)), abs=1e-5)
+    raw = rows(found, quantity="images_per_s")
+    assert [(row.at, row.published, row.verdict) for row in raw] == [
+        (1, 22.84, "for information"),
+        (8, 156.33, "for information"),
+    ]
+    assert [row.local for row in raw] == pytest.approx([16, 108.8])
+
+
+def test_other_sizes_still_have_a_shape(results):
+    results.add(nodes=1, step_s=0.5)
+    results.add(nodes=2, step_s=0.5 / 0.95)
+    found = compare(results.folder)
+    assert not rows(found, quantity="speedup_throughput")
+    (shape,) = rows(found, quantity="efficiency_throughput_per_doubling")
+    assert (shape.local, shape.verdict) == (pytest.approx(0.95), "within")
+    assert "weak_scaling, resnet50: local at 1, 2 nodes, report 001 at 1, 8" in found.local_alone
+
+
+def test_repeats_give_the_interval_that_decides(results):
+    for repeat, step in enumerate((0.4, 0.5)):  # 20 and 16 images/s: 18, give or take 25
+        results.add(nodes=1, step_s=step, repeat=repeat)
+        results.add(nodes=8, step_s=step, repeat=repeat)
+    (speedup,) = rows(compare(results.folder), quantity="speedup_throughput")
+    assert (speedup.local, speedup.n, speedup.verdict) == (pytest.approx(8), 2, "not decidable")
+    assert speedup.low < 6.16 < speedup.high
+
+
+def test_a_stated_speedup_stands_for_lost_throughputs(results):
+    for nodes, step in ((1, 0.8), (8, 0.125)):  # strong scaling: 6.4x
+        results.add(
+            experiment="strong_scaling",
+            nodes=nodes,
+            batch_per_rank=32 // nodes,
+            step_s=step,
+            derived=["batch_per_rank"],
+        )
+    (speedup,) = rows(compare(results.folder), quantity="speedup_throughput")
+    assert (speedup.published, speedup.local, speedup.verdict) == (7.2, pytest.approx(6.4), "outside")
+
+
+def test_wall_times_are_compared_as_rates_of_work(results):
+    for nodes in (1, 2):
+        measure = {"name": "quick", "warm_up_steps": 0, "timed_steps": 8 // nodes, "total_steps": 8}
+        run = {"experiment": "fixed_work", "model": "vgg19", "nodes": nodes, "measure": measure}
+        results.add(**run, steps=8 // nodes, warm_up_steps=0)
+    found = compare(results.folder)
+    (speedup,) = rows(found, quantity="speedup_wall_time", at=2)
+    assert speedup.published == pytest.approx(193.45 / 101.92)
+    # own: 9 steps of 8 images in 0.4 + 6 + 4 s; 5 steps of 16 in 0.4 + 6 + 2 s
+    assert speedup.local == pytest.approx((80 / 8.4) / (72 / 10.4))
+    assert speedup.verdict == "outside"
+    assert rows(found, quantity="speedup_job_time")[0].verdict == "for information"
+
+
+def test_ranks_and_threads_relative_to_the_smallest_both_have(results):
+    for ranks, step in ((1, 1.0), (2, 0.5), (4, 0.5)):
+        swept = {"model": "resnet50", "ranks_per_node": ranks}
+        run = {"ranks_per_node": ranks, "batch_per_rank": 16 // ranks, "derived": ["batch_per_rank"], "swept": swept}
+        results.add(experiment="ranks_threads", step_s=step, **run)
+    (relative,) = rows(compare(results.folder), quantity="relative_throughput")
+    assert (relative.at, relative.axis, relative.note) == (4, "ranks_per_node", "over 2; no interval")
+    assert (relative.published, relative.local) == pytest.approx((22.97 / 23.34, 1.0))
+
+
+def test_from_which_batch_on_throughput_is_flat(results):
+    for batch, step in ((1, 0.2), (2, 0.25), (4, 0.4), (8, 0.75), (16, 1.5)):  # 5, 8, 10, 10.7, 10.7 images/s
+        swept = {"model": "resnet50", "batch_per_rank": batch}
+        results.add(experiment="batch_sweep", batch_per_rank=batch, step_s=step, swept=swept)
+    (flat,) = rows(compare(results.folder), quantity="flat_from_global_batch")
+    assert (flat.published, flat.local, flat.verdict) == (8, 4, "within")
+
+
+def test_the_order_of_the_models_is_a_share_of_their_pairs(results):
+    # the report: ResNet50 22.84, Inception v3 19.4, VGG16 8.82 images/s
+    for model, step in (("resnet50", 0.5), ("inceptionv3", 0.4), ("vgg16", 0.8)):
+        weak(results, model=model, step_s=step)
+    (order,) = rows(compare(results.folder), quantity="order_by_throughput")
+    assert (order.published, order.local, order.verdict) == (1, pytest.approx(2 / 3), "outside")
+    assert order.note == ("report: resnet50 > inceptionv3 > vgg16; local: inceptionv3 > resnet50 > vgg16; no interval")
+
+
+def test_models_that_the_repeats_do_not_tell_apart_are_in_either_order(results):
+    for model, steps in (("resnet50", (0.40, 0.60)), ("vgg16", (0.41, 0.58))):
+        for repeat, step in enumerate(steps):
+            weak(results, model=model, step_s=step, repeat=repeat)
+    (order,) = rows(compare(results.folder), quantity="order_by_throughput")
+    assert (order.low, order.high, order.verdict) == (0, 1, "not decidable")
+
+
+def test_shared_cores_decide_nothing(results):
+    for nodes in (1, 8):
+        run = make_record(nodes=nodes)
+        run.cores_shared = True
+        save(run, results.folder)
+    judged = [row for row in compare(results.folder).rows if row.verdict != "for information"]
+    assert {row.verdict for row in judged} == {"not decidable"}
+    assert all("shared cores" in row.note for row in judged)
+
+
+def test_the_same_device_is_preferred_and_the_other_one_named(results):
+    weak(results)
+    results.add(experiment="tf_benchmarks", ranks_per_node=1)
+    results.add(experiment="tf_benchmarks", ranks_per_node=2)
+    found = compare(results.folder)
+    assert {row.published_on.split(",")[0] for row in rows(found, experiment="weak_scaling")} == {"cpu"}
+    assert {row.published_on.split(",")[0] for row in rows(found, experiment="tf_benchmarks")} == {"gpu"}
+
+
+def test_accuracies_and_epochs_at_the_same_number_of_ranks(results):
+    accuracy = [0.3, 0.6, 0.69, 0.685]
+    epochs = [Epoch(i, 10, 5.0, 1.0, 0.9, 1.0, value) for i, value in enumerate(accuracy, 1)]
+    results.add(experiment="caltech256", nodes=2, epochs=epochs)
+    found = compare(results.folder)
+    (final,) = rows(found, quantity="validation_accuracy")
+    assert (final.report, final.at, final.published, final.local) == ("004", 2, 0.6888, 0.685)
+    assert final.verdict == "within"
+    (stable,) = rows(found, quantity="epochs_to_stable")
+    assert (stable.published, stable.local, stable.verdict) == (15, 3, "outside")
+
+
+def test_what_has_no_counterpart_is_named(results):
+    results.add(experiment="overhead")
+    found = compare(results.folder)
+    assert found.rows == []
+    assert found.local_alone == ["overhead, resnet50, 1 runs: no report prints a number for it"]
+    named = "\n".join(found.published_alone)
+    for words in (
+        "report 000, fixed_work",
+        "report 001, strong_scaling",
+        "report 003, tf_benchmarks",
+        "report 004, fruit",
+    ):
+        assert words in named
+
+
+def test_a_value_that_the_tolerances_state_needs_no_report(results):
+    results.add(experiment="overhead", nodes=1)  # 16 images/s
+    results.add(experiment="overhead", nodes=2, step_s=0.625)  # 25.6
+    limits = [
+        tolerances.Tolerance("images_per_s", "images/s", 20.0, -0.1, None, {"experiment": "overhead", "at": 1}),
+        tolerances.Tolerance("efficiency_throughput", "fraction", 0.85, -0.1, None, {"at": 2}),
+    ]
+    share, rate = compare(results.folder, limits).rows
+    assert (rate.at, rate.local, rate.allowed_low, rate.verdict) == (1, 16, 18, "outside")
+    assert (share.at, share.local, share.verdict) == (2, pytest.approx(0.8), "within")

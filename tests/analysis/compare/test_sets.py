@@ -1,0 +1,122 @@
+import json
+import math
+
+import pytest
+
+from analysis.__main__ import main
+from analysis.compare import sets
+from tests.helpers.own_records import Results, make_record, save
+
+
+@pytest.fixture
+def a(tmp_path):
+    return Results(tmp_path / "a")
+
+
+@pytest.fixture
+def b(tmp_path):
+    return Results(tmp_path / "b")
+
+
+def test_the_ratio_and_welchs_interval_worked_by_hand():
+    # means 11 and 22, standard errors 1 and 2: relative 1/11 each; one degree of freedom each, together 2
+    e, low, high = sets.ratio([10, 12], [20, 24])
+    assert (e.value, e.degrees) == (2, pytest.approx(2))
+    apart = math.exp(4.302653 * 2**0.5 / 11)  # t(0.975, 2)
+    assert (low, high) == pytest.approx((2 / apart, 2 * apart))
+
+
+def test_an_interval_of_a_ratio_is_never_below_zero():
+    _, low, high = sets.ratio([1, 9], [2, 8])
+    assert 0 < low < 1 < high
+
+
+def test_the_same_points_before_and_after(a, b):
+    for repeat, step in enumerate((0.500, 0.502, 0.498)):
+        a.add(step_s=step, repeat=repeat)
+        b.add(step_s=step / 2, repeat=repeat)
+    found = sets.compare(a.folder, b.folder)
+    first = found.ratios[0]
+    assert (first.by, first.n_a, first.n_b, first.said) == ("throughput", 3, 3, "B faster")
+    assert first.ratio == pytest.approx(2, rel=1e-3)
+    # wall: 0.4 + 6 + 6 steps, with 0.5 s a step 9.4 s; with 0.25 s 7.9 s
+    assert found.ratios[1].ratio == pytest.approx(9.4 / 7.9, rel=1e-3)
+    assert (found.differences, found.alone) == ([], [])
+
+
+def test_one_run_has_no_interval_and_noise_shows_nothing(a, b):
+    a.add(nodes=1)
+    b.add(nodes=1)
+    for repeat, step in enumerate((0.4, 0.6)):
+        a.add(nodes=2, step_s=step, repeat=repeat)
+        b.add(nodes=2, step_s=step * 0.9, repeat=repeat)
+    said = {(r.point, r.by): r.said for r in sets.compare(a.folder, b.folder).ratios}
+    assert said["resnet50_nodes=1", "throughput"] == "no interval"
+    assert said["resnet50_nodes=2", "throughput"] == "no difference shown"
+
+
+def test_what_differs_in_the_making_is_named(a, b):
+    a.add()
+    run = make_record(precision="bf16")
+    assert run.environment is not None
+    run.environment.versions["tensorflow"] = "2.15.1"
+    run.environment.variables["OMP_NUM_THREADS"] = "2"
+    save(run, b.folder)
+    made = {d.what: (d.a, d.b) for d in sets.compare(a.folder, b.folder).differences}
+    assert made == {
+        "configuration.precision": ("fp32", "bf16"),
+        "environment.versions.tensorflow": ("2.18.1", "2.15.1"),
+        "environment.variables.OMP_NUM_THREADS": ("none", "2"),
+    }
+
+
+def test_what_varies_within_both_sets_is_no_difference(a, b):
+    for nodes in (1, 2):
+        a.add(nodes=nodes)
+        b.add(nodes=nodes)
+    assert sets.compare(a.folder, b.folder).differences == []
+
+
+def test_points_without_a_counterpart_and_those_that_are_not_clear(a, b):
+    a.add(nodes=1)
+    a.add(nodes=4)
+    b.add(nodes=1, precision="bf16")
+    b.add(nodes=1, batch_per_rank=16)
+    found = sets.compare(a.folder, b.folder)
+    assert found.ratios == []
+    assert found.alone[0].startswith("weak_scaling, resnet50_nodes=1: 1 other configurations in A, 2 in B")
+    assert found.alone[1] == "weak_scaling, resnet50_nodes=4: in A only"
+
+
+def test_the_same_configuration_is_paired_before_another(a, b):
+    a.add(batch_per_rank=8)
+    b.add(batch_per_rank=8, step_s=0.25)
+    b.add(batch_per_rank=16)
+    found = sets.compare(a.folder, b.folder)
+    assert [r.ratio for r in found.ratios if r.by == "throughput"] == [2]
+    assert found.alone == ["weak_scaling, resnet50_nodes=1: in B only, in this configuration"]
+
+
+def test_the_command_says_how_and_writes_json(a, b, capsys):
+    for repeat in range(2):
+        a.add(repeat=repeat, step_s=0.5 + repeat / 100)
+        b.add(repeat=repeat, step_s=0.5 + repeat / 100)
+    argv = ["compare", f"A={a.folder}", f"B={b.folder}"]
+    assert main(argv) == 0
+    said = capsys.readouterr().out
+    assert "not paired" in said
+    assert "no difference shown" in said
+    assert main([*argv, "--format", "json"]) == 0
+    assert {r["said"] for r in json.loads(capsys.readouterr().out)["ratios"]} == {"no difference shown"}
+
+
+@pytest.mark.parametrize("given", [["A=x"], ["A=x", "A=y"], ["A=x", "C=y"], ["x", "y"], ["A=x", "B="]])
+def test_both_sets_must_be_named(given, capsys):
+    assert main(["compare", *given]) == 2
+    assert "give both, as A=" in capsys.readouterr().err
+
+
+def test_a_folder_without_a_complete_run_is_named(a, tmp_path, capsys):
+    a.add()
+    assert main(["compare", f"A={a.folder}", f"B={tmp_path / 'nothing'}"]) == 2
+    assert "nothing: does not exist" in capsys.readouterr().err

@@ -1,0 +1,117 @@
+import pytest
+
+from analysis import metrics
+from analysis.experiments import allreduce, summary
+from analysis.table import loading
+from tests.helpers.own_records import Results, make_record, save
+from train.record.record import AllreduceTimes, Transfer
+
+MIB = 1 << 20
+
+
+def add(results: Results, times, ranks=2, controller="gloo", cycle_ms=20.0, transfers=(), device="cpu", **other):
+    """A sweep: `times` has for each message size the times of each rank, `transfers` what each rank moved."""
+    distribution = {"backend": "horovod", "allreduce": True, "controller": controller, "cycle_time_ms": cycle_ms}
+    run = make_record(
+        "allreduce_bench", nodes=ranks, steps=0, warm_up_steps=0, distribution=distribution, allreduce_sweep={},
+        device=device, **other,
+    )  # fmt: skip
+    for rank, made in enumerate(run.ranks):
+        made.allreduces = [AllreduceTimes(size, of_ranks[rank]) for size, of_ranks in times.items()]
+        made.transfers = [Transfer(*one) for one in transfers[rank]] if transfers else []
+        made.phases_s = {"start": 1.0, "warm_up": 1.0, "timed": 4.0}
+    if device == "gpu":
+        run.environment.horovod_built_with = ["gloo", "nccl"]
+    return save(run, results.folder)
+
+
+def own(results: Results):
+    found = loading.local(results.folder)
+    assert found.left_out == []
+    return found.table
+
+
+def test_a_size_takes_the_median_of_its_allreduces_each_until_the_slowest_rank_had_it(results):
+    # the slower rank of each: 3, 2, 5; median 3
+    add(results, {MIB: [[3.0, 1.0, 5.0], [2.0, 2.0, 4.0]]})
+    table = own(results)
+    (row,) = table[table["quantity"] == "allreduce_s"].to_dict("records")
+    assert (row["value"], row["unit"], row["message_bytes"], row["operations"]) == (3.0, "s", MIB, "gloo")
+    assert (row["model"], row["dataset"]) == ("", "")
+    assert set(table["quantity"]) >= {"job_s", "phase_timed_s", "peak_memory_bytes"}
+    assert not {"images_per_s", "wall_s"} & set(table["quantity"])
+
+
+def test_the_slowest_rank_is_the_limit(results):
+    ring, copy = ("tcp_ring", "10.0.0.1", 4000), ("memory_copy", "", 9000)
+    stream = ("tcp_stream", "10.0.0.1", 3000, 1.0)
+    add(results, {MIB: [[1.0], [1.0]]}, transfers=[[(*ring, 2.0), (*copy, 1.0)], [stream, (*ring, 1.0), (*copy, 3.0)]])
+    found = {name: e.value for name, e in allreduce.limits(own(results)).items()}
+    assert found == {
+        "tcp_ring_bytes_per_s": 2000.0,
+        "tcp_stream_bytes_per_s": 3000.0,
+        "memory_copy_bytes_per_s": 3000.0,
+    }
+
+
+@pytest.mark.parametrize(("ranks", "factor"), [(2, 1.0), (4, 1.5), (8, 1.75)])
+def test_bus_bandwidth_is_that_of_nccl_tests(ranks, factor):
+    # 1e9 bytes in 0.5 s: algorithm bandwidth 2 GB/s, times 2 (n - 1) / n
+    assert metrics.bandwidth(1e9, 0.5) == 2e9
+    assert metrics.bus_bandwidth(1e9, 0.5, ranks) == pytest.approx(2e9 * factor)
+
+
+def test_points_and_their_table_worked_by_hand(results):
+    ring = [[("tcp_ring", "a", 4 * 10**9, 1.0)]] * 4
+    for repeat, second in enumerate((1.0, 3.0)):
+        times = {1024: [[0.02]] * 4, 10**9: [[second]] * 4}
+        add(results, times, ranks=4, transfers=ring, repeat=repeat)
+    add(results, {1024: [[0.001]] * 2, 10**9: [[0.5]] * 2}, controller="mpi", cycle_ms=1.0)
+    table = own(results)
+    points = allreduce.points_of(table)
+    large = points[(points["operations"] == "gloo") & (points["message_bytes"] == 10**9)]
+    assert sorted(large["rate"]) == pytest.approx([0.5e9, 1.5e9])  # 1e9 x 1.5 / 3 s, / 1 s
+    gloo, mpi = summary.rows(table).to_dict("records")
+    assert (gloo["backend"], gloo["cycle\n[ms]"], gloo["ranks"], gloo["n"]) == ("gloo", "20", 4, 2)
+    assert gloo["1 KiB\n[ms]"] == "20 ± 0"
+    assert gloo["of the\nTCP ring"] == "25%"  # mean 1 GB/s of 4 GB/s
+    assert (mpi["backend"], mpi["n"], mpi["1 KiB\n[ms]"]) == ("mpi", 1, "1")
+    assert mpi["best bus\n[GB/s]"] == "2 at 953.674 MiB"
+    assert "500 ms 2" in allreduce.by_size(table)
+
+
+def test_on_gpus_nccl_carries_what_horovod_was_built_for(results):
+    add(results, {1024: [[0.02]] * 2}, device="gpu")
+    assert set(own(results)["operations"]) == {"nccl"}
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [(512, "512 B"), (1024, "1 KiB"), (1 << 19, "512 KiB"), (1 << 29, "512 MiB"), (1 << 30, "1 GiB")],
+)
+def test_sizes_are_said_in_binary_units(given, words):
+    assert allreduce.size_words(given) == words
+
+
+@pytest.mark.slow
+def test_the_figures_show_times_bandwidths_and_limits(results):
+    import matplotlib as mpl
+
+    from analysis import plots, registry
+
+    ring = ("tcp_ring", "a", 10**9, 1.0)
+    for ranks in (2, 4):
+        for repeat in range(2):
+            times = {1 << k: [[0.02 * 2**k / 2**10]] * ranks for k in (10, 12)}
+            add(results, times, ranks=ranks, transfers=[[ring]] * ranks, repeat=repeat)
+    table = own(results)
+    with mpl.rc_context(fname=plots.STYLE):
+        entry = registry.figures(table)["own-allreduce-bench-bandwidth"]
+        drawn = entry.draw(entry.points(loading.published(), table))
+    two, four = drawn.axes
+    assert [axes.get_title("left") for axes in (two, four)] == ["2 ranks", "4 ranks"]
+    flat = [line for line in four.get_lines() if list(line.get_ydata()) == [1.0, 1.0]]
+    assert [line.get_label() for line in flat] == ["plain TCP, all ranks to the next one"]
+    curves = [line for line in four.get_lines() if list(line.get_xdata()) == [1024, 4096]]
+    # 1024 bytes in 0.02 s x 1.5
+    assert any(line.get_ydata() == pytest.approx([1024 / 0.02 * 1.5 / 1e9] * 2) for line in curves)

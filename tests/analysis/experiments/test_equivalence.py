@@ -1,0 +1,104 @@
+import pytest
+
+from analysis.claims import claims
+from analysis.experiments import equivalence
+from analysis.table import loading
+
+CURVE = [2.0, 1.0, 0.5]
+SAME = {"arm": "same-steps", "derived": ["batch_per_rank"]}
+KEPT = {"arm": "batch-per-rank-kept", "derived": ["global_batch"]}
+
+
+def sgd(rate=0.01):
+    return {"name": "sgd", "learning_rate": rate, "learning_rate_scaling": "none"}
+
+
+def add(results, ranks, losses, batch, **more):
+    results.add(
+        experiment="equivalence", model="digits_plain", nodes=ranks, batch_per_rank=batch, losses=losses,
+        warm_up_steps=0, dataset={"name": "digits"}, swept={"nodes": ranks},
+        arm_keys=["batch_per_rank", "global_batch"], **more,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def own(results):
+    """One rank of 64, two of 32 on the same global batch, two of 64."""
+
+    def fill(same, other):
+        add(results, 1, CURVE, 64, **SAME)
+        add(results, 2, same, 32, **SAME)
+        add(results, 2, other, 64, **KEPT)
+        return loading.local(results.folder).table
+
+    return fill
+
+
+def test_the_largest_relative_difference_worked_by_hand(own):
+    # 2.0 and 2.0, 1.0 and 1.01, 0.5 and 0.52: 0, 1 % and 4 %, at the fourth step of the run (one is before the timed).
+    same, other = equivalence.pairs(own([2.0, 1.01, 0.52], [2.0, 1.5, 1.0]))
+    assert (same.ranks, same.global_batch, same.same_steps, same.agree) == (2, 64, True, False)
+    assert same.off.tolist() == pytest.approx([0, 0.01, 0.04])
+    assert same.off.idxmax() == 4
+    # Its global batch is 128; it is laid beside the one rank with as many images a rank.
+    assert (other.global_batch, other.one_global_batch, other.same_steps) == (128, 64, False)
+    assert other.off.tolist() == pytest.approx([0, 0.5, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("same", "other", "loses"),
+    [
+        ([2.0, 1.0, 0.5 * (1 + 0.9e-4)], [2.0, 1.5, 1.0], False),  # within 1e-4, and the larger batch is seen
+        ([2.0, 1.0, 0.5 * (1 + 1.1e-4)], [2.0, 1.5, 1.0], True),
+        (CURVE, CURVE, None),  # a test that sees no difference anywhere decides nothing
+    ],
+)
+def test_the_verdict(own, same, other, loses):
+    assert equivalence.verdict(equivalence.pairs(own(same, other)))[0] is loses
+
+
+def test_other_learning_rates_and_other_seeds_are_not_the_same_steps(results):
+    add(results, 1, CURVE, 64)
+    add(results, 2, CURVE, 32, seed=1)
+    add(results, 2, CURVE, 64, optimizer=sgd(0.02))
+    assert equivalence.pairs(loading.local(results.folder).table) == []
+    scaled = {"name": "sgd", "learning_rate": 0.01, "learning_rate_scaling": "linear"}
+    add(results, 1, CURVE, 32, optimizer=scaled)
+    add(results, 2, CURVE, 32, optimizer=scaled)
+    (pair,) = equivalence.pairs(loading.local(results.folder).table)
+    assert (pair.learning_rate, pair.one_learning_rate, pair.same_steps) == (0.02, 0.01, False)
+
+
+@pytest.mark.slow
+def test_the_figure_has_a_line_for_each_rank_in_each_panel(own):
+    from analysis import registry
+
+    table = own(CURVE, [2.0, 1.5, 1.0])
+    entry = registry.figures(table)["own-equivalence"]
+    same, kept, as_report, off = entry.draw(entry.points(loading.published(), table)).axes
+    assert [line.get_label() for line in same.lines] == ["1 rank", "2 ranks"]
+    assert kept.lines[1].get_xdata().tolist() == pytest.approx([0.256, 0.384, 0.512])  # steps 2, 3, 4 of 128 images
+    assert len(as_report.lines) == 0
+    assert off.lines[1].get_ydata().tolist() == pytest.approx([0.5, 1.0])  # the 0 has no place on a logarithmic axis
+
+
+def judged(own):
+    (claim,) = [claim for claim in claims.read() if claim.id == "004-averaging-loses-precision"]
+    return claims.judge([claim], loading.published(), own)[0]
+
+
+def test_the_claim_of_report_004_is_judged_by_local_records(own, results):
+    nothing = judged(loading.local(results.folder).table)
+    assert nothing.verdict == "not decidable"
+    assert "make equivalence" in nothing.evidence
+    found = judged(own(CURVE, [2.0, 1.5, 1.0]))
+    assert found.verdict == "contradicted"
+    assert "2 ranks 0 (relative; tolerance 0.0001)" in found.evidence
+    assert "the global batch grows with the ranks: 2 ranks 1" in found.evidence
+
+
+def test_records_without_two_sides_do_not_decide(results):
+    add(results, 1, CURVE, 64)
+    add(results, 2, CURVE, 32)
+    assert judged(loading.local(results.folder).table).verdict == "not decidable"
+    assert "it would take records of" in equivalence.summary(equivalence.pairs(loading.local(results.folder).table))

@@ -1,0 +1,93 @@
+import pandas as pd
+import pytest
+
+from analysis.reports import derived
+from analysis.table import loading
+
+
+@pytest.fixture(scope="module")
+def found():
+    return derived.recompute(loading.published())
+
+
+def test_every_cell_of_the_spreadsheet_comes_out_to_the_printed_digit(found):
+    cells = found[(found["report"] == "003") & found["place"].str.startswith("row ")]
+    assert len(cells) == 2 * 4 * 17 + 2 * 4 * 9 + 2 * (4 * 8 + 1)
+    digits = cells["unit"].map({"x": 2, "fraction": 4})
+    for stated, computed, n in zip(cells["stated"], cells["computed"], digits, strict=True):
+        assert f"{computed:.{n}f}" == f"{stated:.{n}f}"
+
+
+def test_every_stated_derived_number_has_its_line(found):
+    table = loading.published()
+    derived_words = ("speedup", "efficiency", "ratio", "median", "improvement", "decrease", "spread", "loss")
+    stated = table[
+        (table["kind"] == "stated") & table["quantity"].map(lambda name: any(word in name for word in derived_words))
+        | (table["kind"] == "predicted")
+    ]
+    lines = found[["report", "place", "quantity", "model", "run"]].value_counts()
+    for row in stated.to_dict("records"):
+        assert lines[row["report"], row["place"], row["quantity"], row["model"], row["run"]] >= 1
+
+
+def only(found, **where):
+    rows = found[(found[list(where)] == pd.Series(where)).all(axis=1)]
+    assert len(rows) == 1
+    return rows.iloc[0]
+
+
+@pytest.mark.parametrize(
+    ("where", "computed", "agrees"),
+    [
+        # 136.51 / 19.4, 66.25 / 8.82
+        ({"report": "001", "place": "text, part 5 (figure 5)", "model": "inceptionv3"}, 7.0366, True),
+        ({"report": "001", "place": "text, part 5 (figure 5)", "model": "vgg16"}, 7.5113, True),
+        # 671.09 / 63.88, of figure 4
+        ({"report": "001", "place": "text, part 5 (figure 6)", "model": "vgg16"}, 10.5055, False),
+        # 5:19 to 3:25, 11 s to 5 s
+        ({"report": "004", "quantity": "job_s_improvement_fraction"}, 114 / 319, False),
+        ({"report": "004", "quantity": "epoch_s_decrease_fraction"}, 6 / 11, False),
+        # 15 of 30 epochs of 1:38:30
+        ({"report": "004", "quantity": "time_to_stable_s", "run": "model 3"}, 2955, True),
+        # half of 23:07
+        ({"report": "004", "quantity": "job_s", "run": "prediction"}, 693.5, True),
+        ({"report": "004", "quantity": "epochs_to_stable", "run": "prediction"}, 30, True),
+        # 193.45 / 18.32, by wall time on 16 GPUs; only plotted
+        ({"report": "000", "quantity": "speedup_wall_time", "model": "vgg19", "ranks": 16}, 10.5595, None),
+        # 16 x 164.77 / 170.24
+        ({"report": "000", "quantity": "speedup_throughput", "model": "vgg19", "ranks": 16}, 15.4859, None),
+        # 4 x 138,357,544
+        ({"report": "001", "quantity": "model_bytes"}, 553_430_176, False),
+    ],
+)
+def test_numbers_worked_by_hand(found, where, computed, agrees):
+    row = only(found, **where)
+    assert row["computed"] == pytest.approx(computed, rel=1e-4)
+    assert row["agrees"] is pd.NA if agrees is None else row["agrees"] == agrees
+    if agrees is not None:
+        assert row["difference"] == row["computed"] - row["stated"]
+
+
+def test_what_cannot_be_recomputed_is_said(found):
+    row = only(found, place="text, part 6 (figure 7)", model="vgg16")
+    assert row["stated"] == 6.3
+    assert pd.isna(row["computed"])
+    assert "not printed" in row["formula"]
+
+
+@pytest.mark.parametrize(
+    ("note", "value", "computed", "agrees"),
+    [
+        ("", 7, 7.49, True),
+        ("", 7, 7.51, False),
+        ("", 6.84, 6.845, True),
+        ("at least: x", 0.94, 0.96, True),
+        ("at least: x", 0.94, 0.93, False),
+        ("at most: x", 0.4, 0.41, False),
+        ("about: x", 100, 104, True),
+        ("about: x", 100, 106, False),
+    ],
+)
+def test_a_number_agrees_in_its_printed_digits_or_within_its_bound(note, value, computed, agrees):
+    row = {"note": note, "value": value, "place": "text", "unit": "x"}
+    assert derived.agrees(row, computed) is agrees

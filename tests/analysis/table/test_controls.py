@@ -1,0 +1,76 @@
+import pytest
+
+from analysis.table import controls, loading
+
+QUOTA = {"system": {"name": "laptop", "cores_per_node": 1, "cpus_per_node": 0.2}}
+QUOTA |= {"launcher": {"name": "emulated", "flat_within_fraction": 0.1}}
+NO_ALLREDUCE = {"distribution": {"backend": "horovod", "allreduce": False, "controller": "gloo"}}
+
+
+def own(results):
+    return loading.local(results.folder).table
+
+
+def images_per_s(table, kind: str):
+    rows = table[table["quantity"].eq("images_per_s") & table["kind"].eq(kind)]
+    return rows.set_index("nodes", drop=False)
+
+
+def test_the_control_of_weak_scaling_is_the_step_among_others_over_alone(results):
+    for nodes, step_s, control_s in ((1, 0.5, 0.5), (2, 0.6, 0.44), (4, 0.6, 0.51), (8, 1.0, 0.625)):
+        results.add(nodes=nodes, step_s=step_s, **QUOTA)
+        results.add(nodes=nodes, step_s=control_s, **QUOTA, **NO_ALLREDUCE)
+    measured = images_per_s(own(results), "measured")
+    # 0.5 / 0.44 - 1, 0.5 / 0.51 - 1, 0.5 / 0.625 - 1
+    assert measured["control_off"].to_dict() == pytest.approx({1: 0.0, 2: 0.1364, 4: -0.0196, 8: -0.2}, abs=1e-4)
+    assert controls.lost(measured).to_dict() == {1: False, 2: True, 4: False, 8: True}
+    assert controls.words(measured) == (
+        "this machine cannot emulate 2, 8 nodes: without allreduce their throughput is up to -20 % off that of one "
+        "alone (bound: 10 %)"
+    )
+    assert controls.words(measured.loc[[1, 4]]) == "control: without allreduce, nodes within 2 % of one alone"
+
+
+def test_in_strong_scaling_each_batch_has_its_own_node_alone(results):
+    strong = {"experiment": "strong_scaling", **QUOTA}
+    for nodes, batch in ((1, 8), (4, 2)):
+        results.add(nodes=nodes, batch_per_rank=batch, step_s=0.5, **strong)
+        results.add(nodes=nodes, batch_per_rank=batch, step_s=0.1 * batch, **strong, **NO_ALLREDUCE)
+    results.add(nodes=1, batch_per_rank=2, step_s=0.19, **strong, **NO_ALLREDUCE)
+    # Not 0.8 s / 4 over 0.2 s: a step of 2 images alone took 0.19 s.
+    assert images_per_s(own(results), "measured")["control_off"].to_dict() == pytest.approx({1: 0, 4: 0.19 / 0.2 - 1})
+
+
+def test_repeats_count_by_their_mean(results):
+    for repeat, among in enumerate((0.5, 0.4)):
+        results.add(nodes=1, repeat=repeat, step_s=0.5, **QUOTA, **NO_ALLREDUCE)
+        results.add(nodes=2, repeat=repeat, step_s=among, **QUOTA, **NO_ALLREDUCE)
+    # 8 images a step: 16 and 20 images/s a rank, over 16
+    found = controls.deviations(own(results)).set_index("nodes")["control_off"]
+    assert found[2] == pytest.approx(18 / 16 - 1)
+
+
+def test_what_has_no_control_says_so(results):
+    results.add(nodes=2, **QUOTA)
+    table = own(results)
+    assert controls.words(table).startswith("emulated without a complete control")
+    assert not controls.lost(table).any()
+
+
+def test_nodes_of_whole_cores_need_no_control(results):
+    results.add(nodes=2)
+    results.add(nodes=2, repeat=1, **NO_ALLREDUCE)
+    table = own(results)
+    assert set(table["kind"]) == {"measured"}
+    assert controls.words(table) == ""
+
+
+def test_what_is_emulated_says_so_and_is_a_machine_of_its_own(results):
+    results.add(nodes=1)
+    results.add(nodes=1, repeat=1, **QUOTA)
+    table = own(results)
+    assert sorted(table["machine"].unique()) == [
+        "AMD EPYC 9B45, 4 cores",
+        "AMD EPYC 9B45, 4 cores; emulated: 20 % of a core a node",
+    ]
+    assert table["series"].nunique() == 2

@@ -1,0 +1,149 @@
+import pytest
+
+from analysis import TableError
+from analysis.table import loading, schema
+from train.record.record import Epoch, Failure
+
+ARM_KEYS = ["distribution.backend", "distribution.allreduce"]
+
+
+def values(own, quantity):
+    return own.table[own.table.quantity == quantity].set_index("ranks")["value"].to_dict()
+
+
+def test_quantities_of_a_run_worked_by_hand(results):
+    results.add(nodes=2, ranks_per_node=2, batch_per_rank=8, step_s=0.5, steps=4, warm_up_steps=2)
+    own = loading.local(results.folder)
+    assert values(own, "images_per_s") == {4: 32 / 0.5}
+    assert values(own, "images_per_s_per_rank") == {4: 16}
+    assert values(own, "wall_s") == {4: pytest.approx(0.4 + 6 + 1 + 2)}  # broadcast, first step, warm-up, timed
+    assert values(own, "images") == {4: 32 * (1 + 2 + 4)}
+    assert values(own, "job_s") == {4: pytest.approx(0.5 + 3 + 0.5 + 0.1 + 2 + 0.4 + 6 + 1 + 2 + 0.5)}
+    phases = own.table[own.table.quantity.str.startswith("phase_")]
+    assert phases["value"].sum() == pytest.approx(values(own, "job_s")[4])
+    assert own.table["machine"].unique().tolist() == ["AMD EPYC 9B45, 4 cores"]
+
+
+def test_the_table_passes_its_own_check(results):
+    epochs = [Epoch(1, 10, 2.0, 1.2, 0.6, 1.0, 0.7), Epoch(2, 10, 2.0, 0.4, 0.9)]
+    results.add(experiment="accuracy_digits", epochs=epochs)
+    results.add(nodes=2)
+    table = schema.check(loading.local(results.folder).table)
+    accuracy = table[table.quantity == "validation_accuracy"]
+    assert accuracy["epoch"].tolist() == [1]
+    assert table[table.quantity == "train_accuracy"]["value"].tolist() == [0.6, 0.9]
+
+
+def test_training_over_epochs_has_no_warm_up_and_says_what_it_used_each_second(results):
+    results.add(experiment="accuracy_digits", nodes=2, step_s=0.5, steps=4, epochs=[Epoch(1, 10, 2.0, 1.2, 0.6)])
+    own = loading.local(results.folder)
+    assert values(own, "wall_s") == {2: pytest.approx(0.4 + 6 + 2)}  # broadcast, first step, timed
+    used = own.table[own.table.quantity == "cpu_use_fraction"]
+    assert used["time_s"].tolist() == [6, 7]
+    assert used["value"].tolist() == [0.5, 0.5]  # half a second of CPU time a second, on one core
+    assert own.table[own.table.quantity == "memory_bytes"]["value"].tolist() == [2**30, 2**30]
+
+
+def test_of_training_to_accuracy_runs_with_other_seeds_are_repeats_of_one_series(results):
+    for seed in range(3):
+        results.add(experiment="fruit", seed=seed, swept={"nodes": 1, "seed": seed})
+    results.add(experiment="fruit", precision="bf16", swept={"nodes": 1, "seed": 0})
+    runs = loading.local(results.folder).table.drop_duplicates("record")
+    assert sorted(runs.groupby("series").size()) == [1, 3]
+
+
+def test_arms_differ_in_horovod_and_allreduce_alone(results):
+    for backend, allreduce, gradients in (
+        ("none", False, "flat"),
+        ("horovod", False, "flat"),
+        ("horovod", True, "flat"),
+        ("horovod", True, "grouped"),
+    ):
+        arm = {"backend": backend, "allreduce": allreduce, "controller": "gloo", "gradients": gradients}
+        results.add(experiment="overhead", distribution=arm, arm=f"{backend} {allreduce}", arm_keys=ARM_KEYS)
+    runs = loading.local(results.folder).table.drop_duplicates("record")
+    assert [len(of) for _, of in sorted(runs.groupby(["gradients", "arms"]))] == [3, 1]
+    assert runs["series"].nunique() == 4
+
+
+def test_the_slowest_rank_gates_the_speed(results):
+    from tests.helpers.own_records import make_record, save
+
+    run = make_record(nodes=2, batch_per_rank=8, step_s=0.5, steps=4)
+    run.ranks[1].phases_s["timed"] = 4.0
+    save(run, results.folder)
+    assert values(loading.local(results.folder), "images_per_s") == {2: 16 * 4 / 4.0}
+
+
+def test_no_folder_or_an_empty_one_has_no_records(tmp_path):
+    own = loading.local(tmp_path / "nothing")
+    assert own.table.empty
+    assert list(own.table) == [column.name for column in schema.COLUMNS + schema.LOCAL_COLUMNS]
+    assert own.notices == []
+
+
+def test_what_cannot_be_trusted_is_named_and_the_rest_is_read(results):
+    good = results.add(nodes=1)
+    cut = results.add(nodes=2)
+    cut.write_bytes(cut.read_bytes()[:-20])
+    edited = results.add(nodes=4)
+    edited.write_bytes(edited.read_bytes().replace(b'"repeat": 0', b'"repeat": 7'))
+    other = results.add(nodes=8)
+    other.write_bytes(other.read_bytes().replace(b'"schema_version": 2', b'"schema_version": 9'))
+    timeless = results.add(nodes=16, step_s=0.0)
+    results.add(nodes=32, failure=Failure("rank 3 was killed", rank=3))
+    own = loading.local(results.folder)
+    assert own.table["record"].unique().tolist() == [str(good)]
+    reasons = dict(
+        zip([cut, edited, other, timeless], ["not a whole", "edited", "version 9", "ZeroDivision"], strict=True)
+    )
+    assert len(own.left_out) == len(reasons)
+    for path, reason in reasons.items():
+        assert any(notice.path == str(path) and reason in notice.reason for notice in own.left_out)
+    assert len(own.failed) == 1
+    assert own.failed[0].reason == "rank 3 was killed (rank 3)"
+
+
+def test_the_newest_complete_generation_counts(results):
+    results.add(step_s=1.0, generation=0)
+    results.add(step_s=0.5, generation=1)
+    results.add(step_s=0.1, generation=2, failure=Failure("interrupted"))
+    assert values(loading.local(results.folder), "images_per_s") == {1: 16}
+
+
+def test_points_of_one_curve_share_a_series(results):
+    for nodes in (1, 2, 4):
+        results.add(nodes=nodes)
+    results.add(nodes=1, batch_per_rank=16)
+    results.add(nodes=1, model="vgg16")
+    table = loading.local(results.folder).table
+    assert table.groupby("series")["nodes"].unique().map(list).tolist().count([1, 2, 4]) == 1
+    assert table["series"].nunique() == 3
+
+
+def test_points_of_a_strong_scaling_share_a_series_although_their_batches_differ(results):
+    for nodes in (1, 2, 4):
+        results.add(experiment="strong_scaling", nodes=nodes, batch_per_rank=32 // nodes, derived=["batch_per_rank"])
+    assert loading.local(results.folder).table["series"].nunique() == 1
+
+
+def test_points_that_share_out_a_number_of_steps_share_a_series_but_others_do_not(results):
+    for nodes in (1, 2):
+        steps = {"name": "quick", "warm_up_steps": 2, "timed_steps": 16 // nodes, "repeats": 3, "total_steps": 16}
+        results.add(experiment="fixed_work", nodes=nodes, steps=16 // nodes, measure=steps)
+        results.add(experiment="weak_scaling", nodes=nodes, steps=16 // nodes)
+    table = loading.local(results.folder).table
+    assert table.groupby("experiment")["series"].nunique().to_dict() == {"fixed_work": 1, "weak_scaling": 2}
+
+
+def test_many_records_read_in_parallel_are_those_read_alone(results, monkeypatch):
+    for repeat in range(12):
+        results.add(repeat=repeat, step_s=0.1 + repeat / 100)
+    alone = loading.local(results.folder).table
+    monkeypatch.setattr(loading, "_FEW", 10)
+    assert loading.local(results.folder).table.equals(alone)
+
+
+def test_a_folder_without_published_numbers_is_an_error(tmp_path):
+    with pytest.raises(TableError, match="no CSV file"):
+        loading.published(tmp_path)

@@ -1,0 +1,123 @@
+import pandas as pd
+import pytest
+
+from analysis import TableError
+from analysis.table import loading, schema
+
+ROW = {
+    "source": "published", "report": "001", "place": "figure 5", "experiment": "weak_scaling", "run": "",
+    "model": "vgg16", "dataset": "imdb_wiki", "device": "cpu", "gpu": "", "machine": "OSC Owens", "nodes": "1",
+    "ranks_per_node": "4", "threads_per_rank": "7", "ranks": "4", "batch_per_rank": "32", "global_batch": "128",
+    "repeat": "", "quantity": "images_per_s", "value": "8.82", "unit": "images/s", "kind": "measured", "note": "",
+}  # fmt: skip
+
+
+def read(tmp_path, *changes, drop=None):
+    path = tmp_path / "numbers.csv"
+    frame = pd.DataFrame([{**ROW, **change} for change in changes])
+    frame.drop(columns=drop or []).to_csv(path, index=False)
+    return schema.check(schema.read_csv(path, schema.COLUMNS), str(path))
+
+
+def test_a_good_row_gets_its_types(tmp_path):
+    table = read(tmp_path, {})
+    assert table.loc[0, "value"] == 8.82
+    assert table.loc[0, "global_batch"] == 128
+    assert table["repeat"].isna().all()
+    assert table.loc[0, "gpu"] == ""
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"value": "8,82"}, r"line 2: value: '8,82' is not a number"),
+        ({"value": "nan"}, r"value: 'nan' is not a number"),
+        ({"value": "inf"}, r"value: 'inf' is not a number"),
+        ({"value": ""}, r"value is empty"),
+        ({"value": "-8.82"}, r"images_per_s: -8.82 images/s is impossible"),
+        ({"nodes": "0"}, r"nodes: 0 given, must be more than 0"),
+        ({"nodes": "two"}, r"nodes: 'two' is not a number"),
+        ({"nodes": "1.5"}, r"nodes: '1.5' is not a whole number"),
+        ({"kind": "guessed"}, r"kind: 'guessed' given, allowed: measured, stated"),
+        ({"unit": "images/min"}, r"images_per_s: unit 'images/min' given, must be 'images/s'"),
+        ({"quantity": "image_per_s"}, r"'image_per_s' is not known; did you mean 'images_per_s'"),
+        ({"quantity": "wall_s", "unit": "s", "value": "0"}, r"wall_s: 0 s is impossible"),
+        ({"quantity": "validation_accuracy", "unit": "fraction", "value": "95.63"}, r"95.63 fraction is impossible"),
+    ],
+)
+def test_a_wrong_cell_is_named(tmp_path, change, said):
+    with pytest.raises(TableError, match=said) as error:
+        read(tmp_path, change)
+    assert "numbers.csv" in str(error.value)
+
+
+def test_a_duplicate_is_named(tmp_path):
+    with pytest.raises(TableError, match="duplicate images_per_s of vgg16"):
+        read(tmp_path, {}, {"value": "8.57"})
+
+
+def test_mixed_units_of_one_quantity_are_named(tmp_path):
+    with pytest.raises(TableError, match="unit 'images/min' given"):
+        read(tmp_path, {}, {"nodes": "8", "unit": "images/min"})
+
+
+def test_missing_and_misspelt_columns_are_named(tmp_path):
+    path = tmp_path / "numbers.csv"
+    pd.DataFrame([ROW]).rename(columns={"value": "valeu"}).drop(columns="unit").to_csv(path, index=False)
+    with pytest.raises(TableError) as error:
+        schema.read_csv(path, schema.COLUMNS)
+    assert "column 'unit' is missing" in str(error.value)
+    assert "column 'valeu' is not known; did you mean 'value'?" in str(error.value)
+
+
+def test_a_file_that_is_not_there_or_empty_is_an_error(tmp_path):
+    with pytest.raises(TableError, match="No such file"):
+        schema.read_csv(tmp_path / "none.csv", schema.COLUMNS)
+    (tmp_path / "empty.csv").touch()
+    with pytest.raises(TableError, match="not a readable CSV"):
+        schema.read_csv(tmp_path / "empty.csv", schema.COLUMNS)
+
+
+def test_all_problems_are_told_at_once_but_not_hundreds(tmp_path):
+    with pytest.raises(TableError) as error:
+        read(tmp_path, *[{"value": "x", "nodes": str(i + 1)} for i in range(50)])
+    assert "50 problems" in str(error.value)
+    assert "and 30 more" in str(error.value)
+
+
+def test_optional_columns_may_be_absent_and_flags_are_checked():
+    columns = (schema.Column("gpus", "integer"), schema.Column("shared", "flag", required=False))
+    assert list(schema.conform(pd.DataFrame({"gpus": [1, 2]}), columns, "x")) == ["gpus"]
+    with pytest.raises(TableError, match="'maybe' is not True or False"):
+        schema.conform(pd.DataFrame({"gpus": [1], "shared": ["maybe"]}), columns, "x")
+
+
+def test_the_published_table_is_whole():
+    table = loading.published()
+    assert sorted(table["report"].unique()) == ["000", "001", "002", "003", "004"]
+    # 16 columns x 4 rows, and 126 + 1 cells of the page it copied
+    throughput = table[(table.report == "003") & (table.quantity == "images_per_s") & (table.kind == "measured")]
+    assert len(throughput[throughput.run == ""]) == 64
+    assert len(throughput[throughput.run == "primary source"]) == 127
+    # derived blocks: speedup and efficiency with medians, two comparisons with medians by row, two with one median
+    assert len(
+        table[(table.report == "003") & table.place.str.startswith("row") & table.unit.isin(["x", "fraction"])]
+    ) == (2 * 4 * 17 + 2 * 4 * 9 + 2 * (4 * 8 + 1))
+
+
+def test_published_cells_are_the_printed_ones():
+    table = loading.published()
+
+    def cell(**where):
+        rows = table[(table[list(where)] == pd.Series(where)).all(axis=1)]
+        assert len(rows) == 1
+        return rows["value"].item()
+
+    assert cell(place="row 15, column 1 of 16") == 596
+    assert cell(place="row 20, median") == 7.44
+    assert cell(place="row 23, column 1 of 16") == 1.0493
+    assert cell(place="row 40, column 8 of 8") == 1.66
+    assert cell(place="row 33, median") == 4.40
+    assert cell(report="000", run="vgg_19", ranks=16, quantity="wall_s") == 18.32
+    assert cell(report="004", run="model 3", quantity="job_s") == 98 * 60 + 30
+    assert cell(report="001", model="vgg16", quantity="parameters") == 138_357_544

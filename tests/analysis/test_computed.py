@@ -1,0 +1,34 @@
+import pytest
+
+from analysis.computed import computed
+from tests.helpers.tidy_rows import curve, row, table
+
+RATES = curve("images_per_s", {1: 100, 2: 190, 4: 360})
+
+
+def test_what_follows_from_a_curve():
+    found = computed(table(*RATES)).set_index(["quantity", "ranks"])["value"]
+    assert found["speedup_throughput", 4] == pytest.approx(3.6)
+    assert found["efficiency_throughput", 2] == pytest.approx(0.95)
+
+
+def test_wall_time_speedup_is_of_images_per_second():
+    # 500 steps in 100 s; 2 x 240 steps in 60 s: 480 / 60 over 500 / 100 = 1.6, though 100 / 60 = 1.67
+    rows = [
+        *curve("wall_s", {1: 100, 2: 60}),
+        *curve("steps_per_rank_planned", {1: 500, 2: 240}, kind="planned"),
+    ]
+    found = computed(table(*rows)).set_index(["quantity", "ranks"])["value"]
+    assert found["speedup_wall_time", 2] == pytest.approx(1.6)
+
+
+def test_doublings_and_the_time_to_a_stable_accuracy():
+    rows = [
+        *curve("job_s", {2: 1000, 4: 600, 6: 500}),
+        row("epochs_to_stable", 15, 2),
+        row("epochs_planned", 30, 2, kind="setup"),
+    ]
+    found = computed(table(*rows)).set_index(["quantity", "ranks"])["value"]
+    assert found["job_s_per_doubling", 4] == pytest.approx(0.6)
+    assert ("job_s_per_doubling", 6) not in found.index
+    assert found["time_to_stable_s", 2] == pytest.approx(500)

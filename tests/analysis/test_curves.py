@@ -1,0 +1,36 @@
+import pytest
+
+from analysis.curves import bases, curves, keeps_global_batch, scatter
+from tests.helpers.tidy_rows import curve, row, table
+
+
+def test_scatter_is_seen_in_an_efficiency_that_rises():
+    # 0.90, then 0.945: up by 5 %
+    points = table(*curve("images_per_s", {1: 100, 2: 180, 4: 378}))
+    assert scatter(points) == {"001": pytest.approx(0.05)}
+    assert scatter(table(*curve("images_per_s", {1: 100, 2: 180, 4: 300}))) == {}
+
+
+def test_published_points_with_one_global_batch_are_a_curve_of_strong_scaling():
+    strong = [row("images_per_s", 100 * n, n, batch=64 // n) for n in (1, 2, 4)]
+    (found,) = curves(table(*strong), "images_per_s")
+    assert found["ranks"].tolist() == [1, 2, 4]
+
+
+def test_published_points_with_two_batches_per_rank_are_two_curves_although_global_batches_coincide():
+    weak = [row("images_per_s", 100 * n, n, batch=batch) for batch in (64, 32) for n in (1, 2)]
+    found = list(curves(table(*weak), "images_per_s"))
+    assert sorted(curve["batch_per_rank"].tolist() for curve in found) == [[32, 32], [64, 64]]
+
+
+def test_the_base_of_a_speedup_has_its_batch_per_rank_or_else_its_global_batch():
+    rates = table(row("images_per_s", 100, 1, batch=64), row("images_per_s", 60, 1, batch=8))
+    weak = row("speedup_throughput", 6, 8, batch=64, kind="stated")
+    strong = row("speedup_throughput", 5, 8, batch=8, kind="stated", model="resnet50")
+    (base,) = bases(rates)(weak)
+    assert base["value"] == 100
+    (base,) = bases(rates)(strong)
+    assert base["value"] == 60
+    only_weak = table(row("images_per_s", 100, 1, batch=64))
+    assert keeps_global_batch(strong, bases(only_weak)(strong))
+    assert not keeps_global_batch(weak, bases(only_weak)(weak))

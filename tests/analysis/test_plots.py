@@ -1,0 +1,46 @@
+import math
+
+import pytest
+
+from analysis import plots
+
+
+@pytest.mark.parametrize(
+    ("values", "places", "spaced"),
+    [
+        ([0.0, 0.5, 0.9], [0, 0.5, 0.9], ""),
+        ([0.0, 0.9, 0.95, 0.99], [0, 1, 2, 3], "evenly spaced"),  # 0.95 and 0.99 would overlap, and 0 has no logarithm
+        ([1, 2, 4, 64], [0, 1, 2, 6], "logarithmic"),
+        ([100, 1000, math.nan], [0, 1, 2], "evenly spaced"),
+        ([3.0], [3.0], ""),
+    ],
+)
+def test_values_stand_where_their_ticks_do_not_overlap(values, places, spaced):
+    assert plots.positions(values) == (pytest.approx(places), spaced)
+
+
+def test_values_are_ordered_and_none_comes_last():
+    found = plots.ordered_values([2.0, math.nan, 1.0, math.nan, 2.0])
+    assert found[:2] == [1.0, 2.0]
+    assert len(found) == 3
+    assert math.isnan(found[2])
+
+
+def test_a_label_says_what_tells_a_series_apart_once(results):
+    for batch in (4, 8):
+        swept = {"model": "resnet50", "batch_per_rank": batch, "nodes": 1}
+        results.add(batch_per_rank=batch, swept=swept)
+    local = results.table()
+    for batch in (4, 8):
+        assert plots.told_apart(local[local["batch_per_rank"] == batch], local) == [f"batch {batch}"]
+
+
+@pytest.mark.parametrize(("counts", "words"), [([3, 3], "n=3"), ([1, 3, 2], "n=1 to 3")])
+def test_repeats_in_words(counts, words):
+    assert plots.repeats(counts) == words
+
+
+def test_the_note_below_a_figure_says_how_to_read_its_local_points(results):
+    results.add()
+    assert plots.provenance(results.table()) == "local: AMD EPYC 9B45, 4 cores\nbars: 95 % interval; none where n=1"
+    assert plots.provenance(results.table().iloc[:0]) == ""

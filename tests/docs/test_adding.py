@@ -1,0 +1,88 @@
+"""The experiments of docs/adding.md: their files, as printed on the page, give the points that the page says."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.helpers import ROOT
+
+pytestmark = pytest.mark.slow
+
+PAGE = (ROOT / "docs/adding.md").read_text().split("## Your own experiment\n")[1]
+# Two whole files, then lines to add to the second one.
+*FILES, ARMS = re.findall(r"```yaml\n(.*?)```", PAGE.split("\n## Your own")[0], re.DOTALL)
+MOMENTA = [f"momentum{value}-seed{seed}" for value in ("0", "0.5", "0.9") for seed in (0, 1, 2)]
+
+
+@pytest.fixture
+def kit(tmp_path: Path) -> Path:
+    """A copy of the kit to which only the page's files were added."""
+    for part in ("train", "conf"):
+        shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    for text in FILES:
+        (tmp_path / f"conf/experiment/{yaml.safe_load(text)['experiment']}.yaml").write_text(text)
+    return tmp_path
+
+
+def points(kit: Path, *overrides: str) -> dict[str, list[int]]:
+    """Ranks, batch per rank and global batch of each point, by its name, as the table of `--dry-run` has them."""
+    command = [sys.executable, "-m", "train.launch", "--dry-run", "launcher=local", "tracking=none", *overrides]
+    done = subprocess.run(command, cwd=kit, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    rows = [line.split() for line in done.stdout.splitlines()]
+    # point, ranks, cores per node, threads per rank, batch per rank, global batch, steps
+    return {
+        name: [int(numbers[i]) for i in (0, 3, 4)]
+        for name, *numbers in rows
+        if len(numbers) >= 6 and all(word.isdigit() for word in numbers[:5])
+    }
+
+
+def test_the_page_has_two_files_and_the_arms_to_add():
+    assert [yaml.safe_load(text)["experiment"] for text in FILES] == ["ranks_on_a_node", "momentum"]
+    assert list(yaml.safe_load(ARMS)) == ["arms"]
+
+
+def test_a_sweep_over_ranks_per_node(kit):
+    batches = {1: [1, 4, 4], 2: [2, 4, 8], 4: [4, 4, 16]}
+    assert points(kit, "experiment=ranks_on_a_node") == {
+        f"{model}-ranks_per_node{ranks}": batches[ranks] for model in ("resnet50", "googlenet") for ranks in (1, 2, 4)
+    }
+    two_nodes = points(kit, "experiment=ranks_on_a_node", "nodes=2", "model=resnet50")
+    assert [ranks for ranks, *_ in two_nodes.values()] == [2, 4, 8]
+
+
+def test_a_sweep_over_the_momentum(kit):
+    assert points(kit, "experiment=momentum", "nodes=2") == {name: [2, 32, 64] for name in MOMENTA}
+    others = points(kit, "experiment=momentum", "optimizer.momentum=0.8,0.95")
+    assert list(others) == [f"momentum{value}-seed{seed}" for value in ("0.8", "0.95") for seed in (0, 1, 2)]
+
+
+def test_arms_double_the_points(kit):
+    with (kit / "conf/experiment/momentum.yaml").open("a") as file:
+        file.write(ARMS)
+    found = points(kit, "experiment=momentum", "nodes=2")
+    assert {name: values for name, values in found.items() if name.endswith("-constant-batch-per-rank")} == {
+        f"{name}-constant-batch-per-rank": [2, 32, 64] for name in MOMENTA
+    }
+    assert {name: values for name, values in found.items() if name.endswith("-constant-global-batch")} == {
+        f"{name}-constant-global-batch": [2, 16, 32] for name in MOMENTA
+    }
+    assert len(found) == 18
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="no make on the PATH (Debian: apt-get install make)")
+def test_every_file_is_a_target(kit):
+    for text in FILES:
+        name = yaml.safe_load(text)["experiment"]
+        done = subprocess.run(
+            ["make", "-n", name.replace("_", "-"), "NODES=2"], cwd=kit, capture_output=True, text=True, check=True
+        )
+        assert f"experiment={name} " in done.stdout
+        assert "nodes=2" in done.stdout

@@ -1,0 +1,74 @@
+"""What the README and the pages name exists: paths of the repository, links, make targets, modules to run."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import ROOT
+
+PAGES = [ROOT / "README.md", ROOT / "analysis/published/SOURCES.md", *sorted((ROOT / "docs").glob("*.md"))]
+ROOMS = ("analysis", "benchmarks", "conf", "containers", "docs", "requirements", "tests", "train")
+# The names in paths and targets that docs/adding.md and docs/clusters.md ask the reader to create.
+OWN = {"mymodel", "pets", "ranks_on_a_node", "momentum", "pbs", "NAME"}
+
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+def code(page: Path) -> str:
+    """The code blocks, without their comments, and the code spans of a page: one line each."""
+    text = page.read_text()
+    blocks = re.findall(r"^```\w*\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    spans = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE))
+    return "\n".join([*(re.sub(r"(^|\s)#.*", "", block) for block in blocks), *spans])
+
+
+def paths(page: Path) -> set[str]:
+    """The paths in a page's code that begin with a folder of the repository."""
+    found = re.findall(rf"(?<![\w./<-])(?:{'|'.join(ROOMS)})/[\w./*-]*", code(page))
+    return {path.rstrip(".") for path in found if Path(path).stem not in OWN}
+
+
+def targets() -> set[str]:
+    """The targets of the Makefile, experiments included."""
+    named = re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    return {*named, *(path.stem.replace("_", "-") for path in (ROOT / "conf/experiment").glob("*.yaml"))}
+
+
+@each_page
+def test_paths_exist(page):
+    assert [path for path in paths(page) if not any(ROOT.glob(path))] == []
+
+
+@each_page
+def test_links_and_images_exist(page):
+    text = page.read_text()
+    linked = [*re.findall(r"\]\(([^)\s]+)\)", text), *re.findall(r'src="([^"]+)"', text)]
+    local = [link.partition("#")[0] for link in linked if "://" not in link]
+    assert [link for link in local if not (page.parent / link).exists()] == []
+
+
+@each_page
+def test_targets_exist(page):
+    asked = set(re.findall(r"\bmake ([a-z][a-z0-9-]*)", code(page)))
+    assert asked - targets() - {name.replace("_", "-") for name in OWN} == set()
+
+
+@each_page
+def test_modules_can_be_run(page):
+    modules = {name.replace(".", "/") for name in re.findall(r"python -m ([\w.]+)", code(page))}
+    assert [m for m in modules if not any((ROOT / file).exists() for file in (f"{m}.py", f"{m}/__main__.py"))] == []
+
+
+def test_the_design_has_every_package_of_train():
+    packages = {f"train/{path.parent.name}/" for path in (ROOT / "train").glob("*/__init__.py")}
+    assert packages - paths(ROOT / "docs/design.md") == set()
+
+
+def test_the_pages_name_what_is_looked_for():
+    readme, adding = code(ROOT / "README.md"), ROOT / "docs/adding.md"
+    assert "make weak-scaling NODES=2" in readme
+    assert "python -m train.launch" in readme
+    assert "conf/config.yaml" in paths(adding)
+    assert "conf/model/mymodel.yaml" not in paths(adding)
+    assert {"help", "weak-scaling", "status"} <= targets()

@@ -1,0 +1,24 @@
+"""One rank of a job that has met, for tests of what it does then."""
+
+import itertools
+
+from train.config.schema import Config
+from train.context import Context
+from train.distribution.protocol import Distribution
+from train.distribution.single import Single
+from train.rank.phases import PhaseClock
+from train.rank.quota_gate import QuotaGate
+from train.record.parts import PartWriter
+
+
+def make_context(config: Config, distribution: Distribution | None = None, **more) -> Context:
+    """A rank without a run folder. Its clock advances by one second each time that it is read."""
+    part = PartWriter()
+    ticks = itertools.count()
+    clock = PhaseClock(
+        started_at=-1.0,
+        listener=lambda phase, seconds: part.add(phase=phase, phases_s=dict(seconds)),
+        now=lambda: float(next(ticks)),
+    )
+    given = {"gate": QuotaGate(), "checkpoints": None, "introduce": lambda: None, **more}
+    return Context(config=config, distribution=distribution or Single(), clock=clock, part=part, **given)

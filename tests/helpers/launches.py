@@ -1,0 +1,30 @@
+"""Points and jobs for tests of the launcher."""
+
+from pathlib import Path
+
+from train.launch.launchers import LAUNCHERS
+from train.launch.plan.expand import Expansion, expand
+from train.launch.plan.job import Exchange, Job, Nodes
+from train.launch.plan.machine import Machine
+from train.launch.plan.point import Point
+
+
+def planned(*overrides: str, cores: int = 2, no_quotas: str | None = "no control groups") -> Expansion:
+    """The experiment on a machine with so many cores; without quotas unless `no_quotas` is None."""
+    return expand(overrides, Machine(cores, no_quotas), LAUNCHERS)
+
+
+def points_of(*overrides: str, cores: int = 2, no_quotas: str | None = "no control groups") -> list[Point]:
+    """The points of that experiment."""
+    return list(planned(*overrides, cores=cores, no_quotas=no_quotas).points)
+
+
+def job(controller: str = "gloo", nodes: int = 2, ranks_per_node: int = 1, folder: Path = Path("/r")) -> Job:
+    """A job on this machine, with one environment variable of its own."""
+    return Job(
+        argv=("python", "-m", "train", "--run-dir", "/r/weak_scaling/resnet50-nodes2/0a1b2c3d/r0"),
+        folder=folder,
+        nodes=Nodes(("localhost",) * nodes, ranks_per_node),
+        exchange=Exchange(controller),
+        env={"KIT_EXAMPLE": "1"},
+    )

@@ -1,0 +1,17 @@
+"""Whether runs with MPI can be tested on this machine."""
+
+import shutil
+
+from tests.helpers.kit import environment
+from train.config.compose import compose_config
+
+_FIX = "apt-get install openmpi-bin libopenmpi-dev, then make clean-env, make setup"
+
+
+def missing() -> str | None:
+    """Why `distribution.controller=mpi` does not work here, and the fix; None if it does."""
+    if not shutil.which("mpirun", path=environment()["PATH"]):
+        return f"no mpirun on the PATH ({_FIX})"
+    # The experiment measures the controllers that Horovod was built with.
+    controllers = compose_config(["experiment=allreduce_bench"]).sweep["distribution.controller"]
+    return None if "mpi" in controllers.split(",") else f"Horovod was built without MPI ({_FIX})"

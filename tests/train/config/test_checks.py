@@ -1,0 +1,54 @@
+from dataclasses import dataclass, field
+
+import pytest
+
+from train.config.checks import ConfigError, Limits, check, check_fields, limits
+
+
+@pytest.mark.parametrize(
+    ("given", "inside", "outside", "words"),
+    [
+        ({"minimum": 1}, (1, 7), (0, -1), "must be 1 or more"),
+        ({"minimum": 0, "unit": "bytes"}, (0,), (-1,), "must be 0 bytes or more"),
+        ({"above": 0, "unit": "ms"}, (0.1,), (0,), "must be above 0 ms"),
+        ({"above": 0, "maximum": 1}, (0.5, 1), (0, 1.1), "must be above 0 and at most 1"),
+        ({"minimum": 0, "below": 1}, (0, 0.9), (1, -0.1), "must be 0 or more and below 1"),
+        ({"minimum": 0, "maximum": 180, "unit": "degrees"}, (0, 180), (-1, 181), "must be 0 to 180 degrees"),
+        ({"minimum": 1, "null": "all"}, (None, 1), (0,), "must be 1 or more, or null for all"),
+        ({"minimum": 0}, (0.0,), (float("inf"), float("nan")), "must be 0 or more"),
+        ({"allowed": ("cpu", "gpu")}, ("cpu", "gpu"), ("tpu", ""), "allowed are cpu, gpu"),
+    ],
+)
+def test_limits_admit_what_their_words_say(given, inside, outside, words):
+    allowed = Limits(**given)
+    assert all(allowed.admit(value) for value in inside)
+    assert not any(allowed.admit(value) for value in outside)
+    assert allowed.words() == words
+
+
+@dataclass
+class Section:
+    free: str
+    steps: int = field(metadata=limits(minimum=1, unit="steps"))
+    rate: float = field(default=0.5, metadata=limits(above=0))
+
+
+def test_every_field_of_a_section_is_checked_against_its_limits():
+    check_fields(Section("anything", 1))
+    with pytest.raises(ConfigError, match=r"^measure\.steps=0: must be 1 steps or more$"):
+        check_fields(Section("anything", 0), "measure.")
+    with pytest.raises(ConfigError, match=r"^rate=-1: must be above 0$"):
+        check_fields(Section("anything", 1, rate=-1))
+    with pytest.raises(ConfigError, match=r"^rate=inf: must be above 0 and finite$"):
+        check_fields(Section("anything", 1, rate=float("inf")))
+
+
+def test_a_misspelt_limit_is_refused():
+    with pytest.raises(TypeError, match="minimun"):
+        limits(minimun=1)
+
+
+def test_a_check_names_the_key_the_value_and_what_is_allowed():
+    check(True, "nodes", 2, "must be even")
+    with pytest.raises(ConfigError, match=r"^nodes=3: must be even$"):
+        check(False, "nodes", 3, "must be even")

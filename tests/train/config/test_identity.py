@@ -1,0 +1,68 @@
+import pytest
+
+from train.config.compose import load
+from train.config.identity import config_hash, point_name, resolved
+
+SWEEP = ["experiment=allreduce_bench", "nodes=2"]
+
+
+def test_the_hash_changes_with_what_is_measured_and_with_nothing_else():
+    base = config_hash(load([]))
+    for same in ("tracking=none", "results=/elsewhere", "measure.repeats=9", "launcher.timeout_s=5", "assumed=[model]"):
+        assert config_hash(load([same])) == base, same
+    for other in ("nodes=1", "batch_per_rank=3", "system.cores_per_node=1", "seed=1", "distribution.gradients=grouped"):
+        assert config_hash(load([other])) != base, other
+
+
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+def test_without_horovod_nothing_else_differs(device):
+    with_it, without = (
+        resolved(load([f"device={device}", "nodes=1", f"distribution={name}"])) for name in ("horovod", "none")
+    )
+    assert without["distribution"] == with_it["distribution"] | {"backend": "none", "allreduce": False}
+    assert without | {"distribution": None} == with_it | {"distribution": None}
+
+
+def test_the_layers_that_are_trained_change_what_is_measured():
+    classifier = load(["model.train_layers=classifier"])
+    assert resolved(classifier)["model"]["train_layers"] == "classifier"
+    assert resolved(load([]))["model"]["train_layers"] == "all"
+    assert config_hash(classifier) != config_hash(load([])) == config_hash(load(["model.train_layers=all"]))
+
+
+def test_a_sweep_of_allreduces_doubles_and_does_not_depend_on_a_model():
+    assert load(SWEEP).allreduce_sweep.sizes_bytes == [1024 * 2**k for k in range(20)]
+    base = config_hash(load(SWEEP))
+    assert config_hash(load([*SWEEP, "model=vgg16", "batch_per_rank=3", "measure=report"])) == base
+    for other in ("distribution.controller=mpi", "nodes=4", "allreduce_sweep.max_timed=9"):
+        assert config_hash(load([*SWEEP, other])) != base, other
+
+
+def test_a_point_is_named_after_what_its_experiment_sweeps():
+    assert point_name(load(["experiment=weak_scaling", "model=resnet50", "nodes=2"])) == "resnet50-nodes2"
+    assert point_name(load(["experiment=overhead", "nodes=1"]), "one-rank") == "resnet50-one-rank"
+
+
+def test_the_record_says_what_is_assumed():
+    loaded = load(["experiment=fruit", "dataset.data_dir=/data"])
+    assert {"model.name", "weights"} <= set(resolved(loaded)["assumed"])
+    assert load(["experiment=fruit", "dataset.data_dir=/data", "dataset.augmentation=null"]).assumed
+
+
+def test_a_derived_batch_measures_the_same_as_a_given_one():
+    derived = load(["nodes=2", "batch_per_rank=null", "global_batch=8"])
+    given = load(["nodes=2", "batch_per_rank=4"])
+    assert derived.derived != given.derived
+    assert config_hash(derived) == config_hash(given)
+
+
+def test_a_record_keeps_only_what_the_run_uses():
+    plain = resolved(load([]))
+    assert not {"sweep", "arms", "when_emulated"} & plain.keys()
+    assert not {"data_dir", "on_damaged", "augmentation"} & plain["dataset"].keys()
+    assert (plain["distribution"]["cycle_time_ms"], plain["distribution"]["elastic"]) == (20, False)
+    assert "commit_steps" not in plain["distribution"]
+    digits = ["dataset=digits", "measure.epochs=1", "distribution.elastic=true"]
+    elastic = resolved(load(digits))["distribution"]
+    assert elastic["commit_steps"] == 10
+    assert not {"cycle_time_ms", "fusion_threshold_bytes"} & elastic.keys()

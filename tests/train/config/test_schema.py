@@ -1,0 +1,99 @@
+import math
+
+import pytest
+
+from train.config.checks import ConfigError, DoesNotDivide
+from train.config.compose import load
+from train.config.schema import scaled_learning_rate
+
+SWEEP = ["experiment=allreduce_bench", "nodes=2"]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (["nodes=0"], "nodes=0: must be 1 or more"),
+        (["device=tpu"], "device=tpu: allowed are cpu, gpu"),
+        (["precision=fp16"], "precision=fp16: .*with device=cpu allowed are fp32, bf16"),
+        (["optimizer.learning_rate_scaling=cubic"], "learning_rate_scaling=cubic: allowed are none, linear, sqrt"),
+        (["batch_per_rank=null"], "batch_per_rank=None: give batch_per_rank or global_batch"),
+        (["batch_per_rank=null", "global_batch=33", "nodes=2"], "global_batch=33: must be a multiple of 2 ranks"),
+        (["batch_per_rank=4", "global_batch=9", "nodes=2"], "global_batch=9: contradicts batch_per_rank=4 on 2 ranks"),
+        (["distribution=none", "nodes=2"], "distribution.backend=none: 2 ranks need a backend"),
+        (["measure.total_steps=1", "nodes=2"], "measure.total_steps=1: 2 ranks need at least one step each"),
+        (["measure.epochs=2"], "measure.epochs=2: synthetic data has no epochs"),
+        (["optimizer.warm_up_epochs=1"], "optimizer.warm_up_epochs=1.0: synthetic data has no epochs"),
+        (["optimizer.learning_rate=inf"], "optimizer.learning_rate=inf: must be above 0 and finite"),
+        (["optimizer.learning_rate=nan"], "optimizer.learning_rate=nan: must be above 0 and finite"),
+        (["optimizer.momentum=1"], "optimizer.momentum=1.0: must be 0 or more and below 1"),
+        (["optimizer.label_smoothing=1"], "optimizer.label_smoothing=1.0: must be 0 or more and below 1"),
+        (["optimizer.weight_decay=-1"], "optimizer.weight_decay=-1.0: must be 0 or more"),
+        (["seed=-1"], "seed=-1: must be 0 or more"),
+        (["model.name=vgg17"], "model.name=vgg17: allowed are .*vgg16, vgg19"),
+        (["assumed=[optimizer.speed]"], "assumed=optimizer.speed: no such key"),
+        (["dataset.training_samples=9"], "dataset.training_samples=.*synthetic data has no samples"),
+        (["dataset=digits", "dataset.validation_samples=0"], "dataset.validation_samples=0: must be 1 or more"),
+        ([*SWEEP, "allreduce_sweep.smallest_bytes=1000"], "smallest_bytes=1000: must be a power of two, 32 bytes"),
+        ([*SWEEP, "allreduce_sweep.largest_bytes=512"], "smallest_bytes=1024: must not be above largest_bytes=512"),
+        ([*SWEEP, "allreduce_sweep.min_timed=30"], "min_timed=30: must not be above max_timed=20"),
+        ([*SWEEP, "nodes=1"], "nodes=1: an allreduce needs 2 ranks or more"),
+        ([*SWEEP, "distribution.allreduce=false"], "an allreduce sweep needs backend=horovod and allreduce=true"),
+        (["distribution.elastic=true"], "distribution.elastic=True: needs measure.epochs above 0"),
+        (["distribution.elastic=true", "distribution.controller=mpi"], "controller=mpi: elastic training needs gloo"),
+        (["distribution.gradients=heap"], "distribution.gradients=heap: allowed are flat, grouped, separate"),
+        (["measure.warm_up_steps=-1"], "measure.warm_up_steps=-1: must be 0 or more"),
+        (["launcher=ssh", "launcher.hosts=[a,b,a]"], "launcher.hosts=a,b,a: duplicate: a"),
+        (["launcher.time_limit_s=9"], "launcher.time_limit_s=9: must be 60 seconds or more, or null for twice"),
+        (["system.link_mbit_per_s=100"], "link_mbit_per_s=100.0: needs launcher=emulated launcher.separate_networks"),
+        (["system.link_mbit_per_s=0"], "link_mbit_per_s=0.0: must be above 0 Mbit/s, or null for no limit"),
+        (["measure.usage_period_s=0.01"], "usage_period_s=0.01: must be 0.1 s or more, or null for no samples"),
+        (["container.image=kit"], "container.image=kit: there is no container; choose container=docker"),
+        (["container=singularity", "container.mpi_home=mpi"], "container.mpi_home=mpi: must be an absolute path"),
+        (["dataset=fruit"], "dataset.data_dir=None: give the folder that holds fruit; docs/data.md"),
+        (["weights=imagenet", "container=podman"], "weights=imagenet: a container has no folder for them"),
+        (["model.train_layers=last"], r"model\.train_layers=last: allowed are all, classifier"),
+    ],
+)
+def test_bad_values_are_named_with_what_is_allowed(overrides, message):
+    with pytest.raises(ConfigError, match=message):
+        load(overrides)
+
+
+def test_a_global_batch_that_does_not_divide_is_told_apart():
+    with pytest.raises(DoesNotDivide):
+        load(["batch_per_rank=null", "global_batch=33", "nodes=2"])
+
+
+def test_batches_follow_from_each_other():
+    weak = load(["nodes=4", "ranks_per_node=2", "batch_per_rank=3"])
+    assert (weak.ranks, weak.global_batch, weak.derived) == (8, 24, ["global_batch"])
+    strong = load(["nodes=4", "batch_per_rank=null", "global_batch=128"])
+    assert (strong.ranks, strong.batch_per_rank, strong.derived) == (4, 32, ["batch_per_rank"])
+    assert load(["nodes=4", "batch_per_rank=2", "global_batch=8"]).derived == []
+
+
+def test_fixed_work_shares_its_steps_out():
+    # Report 000: 500 steps in all, 62 a worker on 8 GPUs.
+    config = load(["measure.total_steps=500", "nodes=8"])
+    assert (config.measure.timed_steps, config.derived) == (62, ["global_batch", "measure.timed_steps"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("overrides", "image"),
+    [
+        (["container=podman"], "kit:cpu"),
+        (["container=docker", "device=gpu"], "kit:cuda"),
+        (["container=singularity", "container.mpi_home=/opt/mvapich2"], "images/kit-mvapich2.sif"),
+        (["container=podman", "container.image=ours:1"], "ours:1"),
+        ([], None),
+    ],
+)
+def test_the_image_follows_from_container_and_device_unless_it_is_named(overrides, image):
+    assert load(overrides).container.image == image
+
+
+def test_learning_rates_follow_the_rule():
+    assert scaled_learning_rate(0.1, "none", 8) == pytest.approx(0.1)
+    assert scaled_learning_rate(0.1, "linear", 8) == pytest.approx(0.8)
+    assert scaled_learning_rate(0.1, "sqrt", 8) == pytest.approx(0.1 * math.sqrt(8))

@@ -1,0 +1,95 @@
+"""The launcher that docs/adding.md shows, made of the page's own lines."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import GOLDEN
+from tests.helpers.launches import planned
+from train.config import compose
+from train.launch.batch.jobs import jobs
+from train.launch.batch.launcher import BatchLauncher
+from train.launch.launchers import LAUNCHERS
+from train.launch.plan.job import Setting, make_job
+from train.launch.plan.options import Options
+from train.launch.plan.runs import runs_of
+from train.record.source import ROOT
+
+PAGE = (ROOT / "docs/adding.md").read_text().split("## Your own launcher")[1]
+CODE = re.search(r"```python\n(.*?)```", PAGE, re.S)[1]
+YAML = re.search(r"```yaml\n(.*?)```", PAGE, re.S)[1]
+ASKED = (
+    *("experiment=weak_scaling", "model=resnet50", "nodes=2", "launcher=pbs", "results=/shared/results"),
+    *("system.cores_per_node=48", "system.partition=workq"),
+)
+
+
+@pytest.fixture
+def pbs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BatchLauncher:
+    """The page's object, registered, and its file in a copy of conf/."""
+    module = types.ModuleType("pbs")
+    exec(CODE, module.__dict__)
+    monkeypatch.setitem(LAUNCHERS, "pbs", module.LAUNCHER)
+    shutil.copytree(ROOT / "conf", tmp_path / "conf")
+    (tmp_path / "conf/launcher/pbs.yaml").write_text(YAML)
+    monkeypatch.setattr(compose, "CONF", tmp_path / "conf")
+    return module.LAUNCHER
+
+
+def test_the_batch_script_and_the_steps_are_the_golden_ones(pbs):
+    plan = planned(*ASKED)
+    assert plan.launcher is pbs
+    runs = runs_of(plan.points, plan.launcher)
+    [of_runs] = jobs(runs, {}, Options(ASKED))
+    setting = Setting(("n1", "n2", "n3"))
+    text = pbs.script(of_runs.job) + "\n# The steps that the launcher makes of it:\n"
+    for point in plan.points:
+        step = pbs.command(make_job(point, Path("/shared/results/r0"), setting))
+        text += f"# {' '.join(step)}\n"
+    text = text.replace(sys.executable, "/kit/.venv/bin/python").replace(str(ROOT), "/kit")
+    assert text == (GOLDEN / "pbs.sh").read_text()
+
+
+def test_what_pbs_answers_is_read(pbs, tmp_path, monkeypatch):
+    answers = {
+        "qsub": "12.head\n",
+        "qstat": json.dumps({"Jobs": {"12.head": {"job_state": "R"}, "13.head": {"job_state": "Q"}}}),
+        "pbsnodes": json.dumps(
+            {"nodes": {name: {"resources_available": {"ncpus": n}} for name, n in (("a", 64), ("b", 48))}}
+        ),
+    }
+    for name, answer in answers.items():
+        (tmp_path / f"{name}.txt").write_text(answer)
+        (tmp_path / name).write_text(f'#!/bin/sh\nwhile read -r line; do echo "$line"; done <{tmp_path}/{name}.txt\n')
+        (tmp_path / name).chmod(0o755)
+    for name in ("qstat", "pbsnodes"):
+        with (tmp_path / f"{name}.txt").open("a") as file:
+            file.write("\n")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert pbs.submit(tmp_path / "job.sh") == "12.head"
+    assert pbs.queue() == {"12.head": "RUNNING", "13.head": "QUEUED"}
+    assert pbs.cores_of_a_node(None) == 48
+    (tmp_path / "nodes").write_text("n1\nn1\nn2\nn2\n")
+    monkeypatch.setenv("PBS_NODEFILE", str(tmp_path / "nodes"))
+    assert pbs.allocated_hosts() == ["n1", "n2"]
+
+
+@pytest.mark.slow
+def test_the_two_files_are_all_that_a_kit_needs(tmp_path):
+    for folder in ("train", "conf"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "train/launch/launchers/pbs.py").write_text(CODE)
+    (tmp_path / "conf/launcher/pbs.yaml").write_text(YAML)
+    command = [sys.executable, "-m", "train.launch", "--dry-run", *ASKED, "ranks_per_node=4", "measure.repeats=1"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "#PBS -l select=2:ncpus=48:mpiprocs=4\n" in done.stdout
+    assert f"cd {tmp_path} || exit" in done.stdout
+    refused = subprocess.run([*command, "container=docker"], cwd=tmp_path, capture_output=True, text=True)
+    assert "container=docker: works on one machine; with launcher=pbs allowed are none, singularity" in refused.stderr

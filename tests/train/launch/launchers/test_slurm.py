@@ -1,0 +1,94 @@
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import GOLDEN
+from tests.helpers.launches import planned
+from train.config.checks import ConfigError
+from train.config.schema import System
+from train.launch.batch.jobs import jobs
+from train.launch.launchers import LAUNCHERS
+from train.launch.plan.job import Setting, make_job
+from train.launch.plan.options import Options
+from train.launch.plan.runs import runs_of
+from train.record.source import ROOT
+
+SLURM = LAUNCHERS["slurm"]
+WEAK = (
+    *("experiment=weak_scaling", "nodes=2", "model=resnet50", "launcher=slurm", "results=/shared/results"),
+    "measure.repeats=2",
+)
+SITES = {
+    "bare": ("system=slurm", "system.cores_per_node=48", "system.partition=compute"),
+    "singularity": ("system=slurm", "system.cores_per_node=48", "container=singularity"),
+    "gpu": ("system=slurm", "system.cores_per_node=48", "system.gpus_per_node=4", "device=gpu", "ranks_per_node=4"),
+    "mvapich2": (
+        "system=osc_owens",
+        "container=singularity",
+        "container.mpi_home=/opt/mvapich2",
+        "distribution.controller=mpi",
+    ),
+}
+
+
+def of_any_machine(text: str) -> str:
+    """Without what differs between checkouts, and the hash, which changes with every new key of the configuration."""
+    text = re.sub(r"/[0-9a-f]{8}/r0", "/HASH/r0", text)
+    return text.replace(sys.executable, "/kit/.venv/bin/python").replace(str(ROOT), "/kit")
+
+
+@pytest.mark.parametrize("site", SITES)
+def test_the_batch_script_and_the_steps_are_the_golden_ones(site):
+    overrides = tuple(word for word in (*WEAK, *SITES[site]) if not word.startswith("measure."))
+    plan = planned(*WEAK, *SITES[site])
+    runs = runs_of(plan.points, plan.launcher)
+    [planned_job] = jobs(runs, {}, Options(overrides))
+    setting = Setting(("n1", "n2", "n3"), image_digest="sha256:0")
+    steps = [SLURM.command(make_job(point, runs[i].home / "r0", setting)) for i, point in enumerate(plan.points)]
+    text = SLURM.script(planned_job.job) + "\n# The steps that the launcher makes of it:\n"
+    text += "".join("# " + " ".join(step) + "\n" for step in steps)
+    assert of_any_machine(text) == (GOLDEN / f"slurm-{site}.sbatch").read_text()
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A command of Slurm's that prints a text, or fails with it."""
+
+    def make(name: str, prints: str, status: int = 0) -> None:
+        path = tmp_path / name
+        path.write_text(f"#!/bin/sh\nprintf '{prints}' >&{2 if status else 1}\nexit {status}\n")
+        path.chmod(0o755)
+        monkeypatch.setenv("PATH", str(tmp_path))
+
+    return make
+
+
+def test_the_cores_of_a_node_are_the_fewest_that_sinfo_shows(command):
+    command("sinfo", "48\\n*28+\\n64\\n")
+    assert SLURM.cores_of_a_node(System("site", None)) == 28
+    command("sinfo", "")
+    with pytest.raises(ConfigError, match=r"system\.partition=gpu: sinfo shows no node"):
+        SLURM.cores_of_a_node(System("site", None, partition="gpu"))
+
+
+def test_the_queue_and_the_hosts_are_read(command, monkeypatch):
+    command("squeue", "7 RUNNING\\n8 PENDING\\n")
+    assert SLURM.queue() == {"7": "RUNNING", "8": "PENDING"}
+    command("scontrol", "n1\\nn2\\n")
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n[1-2]")
+    assert SLURM.allocated_hosts() == ["n1", "n2"]
+
+
+def test_what_slurm_refuses_is_quoted(command, tmp_path):
+    command("sbatch", "Invalid account", status=1)
+    with pytest.raises(ConfigError, match=r"launcher=slurm: sbatch --parsable .*job\.sh: Invalid account"):
+        SLURM.submit(tmp_path / "job.sh")
+    with pytest.raises(ConfigError, match="launcher=slurm: there is no command squeue on this machine"):
+        SLURM.queue()
+
+
+def test_an_allocation_is_one_only_where_the_batch_script_says_so():
+    assert not SLURM.inside({"SLURM_JOB_ID": "7"})  # a shell of salloc: the launcher submits from there too
+    assert SLURM.inside({"SLURM_JOB_ID": "7", "KIT_IN_ALLOCATION": "1"})

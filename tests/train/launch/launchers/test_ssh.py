@@ -1,0 +1,47 @@
+from dataclasses import replace
+
+import pytest
+
+from tests.helpers.launches import planned
+from train.launch.launchers import LAUNCHERS
+from train.launch.plan import hosts
+from train.launch.plan.hosts import Host
+from train.launch.plan.launcher import Gpus
+
+SSH = LAUNCHERS["ssh"]
+SMALL = Host("a", "node-a", 4, ["A"], "Xeon", 2**30, sees_results=True, has_image=True, has_singularity=True)
+LARGE = replace(SMALL, name="b", hostname="node-b", cores=8, gpus=["A", "A"], free_bytes=2**34)
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Two hosts that answer; what they are asked."""
+    said = []
+
+    def ask(*what):
+        said.append(what)
+        return (SMALL, LARGE)
+
+    monkeypatch.setattr(hosts, "ask", ask)
+    return said
+
+
+def test_the_smallest_host_decides_on_cores_and_memory(asked, tmp_path):
+    plan = planned(
+        *("experiment=weak_scaling", "model=tiny", "nodes=2", "launcher=ssh", "launcher.hosts=[a,b]"),
+        f"results={tmp_path}",
+    )
+    config = plan.points[-1].config
+    assert config.system.cores_per_node == 4
+    assert SSH.free_bytes(config) == 2**30
+    assert SSH.gpus(config) == [Gpus(1, 1, "a shows"), Gpus(1, 2, "b shows")]
+    assert SSH.hosts(config) == ("a", "b")
+    assert set(asked) == {(("a", "b"), tmp_path, None)}
+    [warning] = SSH.warnings(config)
+    assert warning.startswith("heterogeneous hardware, and every step waits for the slowest host: a 4 cores")
+
+
+def test_the_exit_status_of_ssh_is_not_the_ranks():
+    assert SSH.explain_exit(255).endswith("ssh ended with exit status 255")
+    assert SSH.explain_exit(1) is None
+    assert LAUNCHERS["local"].explain_exit(255) is None

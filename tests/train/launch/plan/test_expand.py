@@ -1,0 +1,248 @@
+import pytest
+
+from tests.helpers.launches import planned, points_of
+from train.config.checks import ConfigError
+from train.config.compose import choices
+
+
+def names(*overrides: str, cores: int = 2) -> list[str]:
+    return [point.name for point in points_of(*overrides, cores=cores)]
+
+
+def test_an_experiment_spans_models_and_nodes():
+    assert names("experiment=weak_scaling", "nodes=4") == [
+        f"{model}-nodes{n}" for model in ("vgg16", "resnet50", "inceptionv3") for n in (1, 2, 4)
+    ]
+
+
+def test_a_value_or_a_list_on_the_command_line_replaces_the_sweep():
+    assert names("experiment=weak_scaling", "model=resnet50", "nodes=2") == ["resnet50-nodes1", "resnet50-nodes2"]
+    assert names("experiment=weak_scaling", "model=vgg16,resnet50", "nodes=1,2") == [
+        "vgg16-nodes1",
+        "vgg16-nodes2",
+        "resnet50-nodes1",
+        "resnet50-nodes2",
+    ]
+    assert names("experiment=batch_sweep", "model=resnet50", "batch_per_rank=4") == ["resnet50-batch_per_rank4"]
+
+
+@pytest.mark.parametrize(("cores", "largest", "expected"), [(8, 2, 4), (2, 2, 1), (2, 8, 1)])
+def test_a_node_is_the_same_machine_at_every_point(cores, largest, expected):
+    points = points_of("experiment=weak_scaling", "model=resnet50", f"nodes={largest}", cores=cores)
+    assert {point.config.system.cores_per_node for point in points} == {expected}
+    assert {point.config.threads_per_rank for point in points} == {expected}
+
+
+def test_the_largest_number_of_nodes_is_that_of_the_points():
+    def per_node(*overrides: str) -> set[int | None]:
+        return {p.config.system.cores_per_node for p in points_of(*overrides, cores=16)}
+
+    assert per_node("experiment=weak_scaling", "model=resnet50", "nodes=4,8") == {2}
+    assert per_node("experiment=overhead", "nodes=8") == {8}  # its arms have two nodes at most
+
+
+def test_ranks_and_threads_fill_the_node():
+    points = points_of("experiment=ranks_threads", "model=resnet50", cores=4)
+    assert [(p.config.ranks_per_node, p.config.threads_per_rank) for p in points] == [(1, 4), (2, 2), (4, 1)]
+    assert {p.config.global_batch for p in points} == {32}
+
+
+def test_the_arms_of_the_overhead_experiment():
+    arms = {p.name: p.config for p in points_of("experiment=overhead")}
+    assert {name: (c.ranks, c.distribution.backend, c.distribution.allreduce) for name, c in arms.items()} == {
+        "resnet50-one-rank-without-horovod": (1, "none", False),
+        "resnet50-one-rank-with-horovod": (1, "horovod", True),
+        "resnet50-two-ranks-without-allreduce": (2, "horovod", False),
+        "resnet50-two-ranks-with-allreduce": (2, "horovod", True),
+    }
+    # The arms with one rank get the core that they would have among two.
+    assert {c.system.cores_per_node for c in arms.values()} == {1}
+    assert {(c.measure.timed_steps, c.measure.repeats, c.batch_per_rank) for c in arms.values()} == {(20, 5, 16)}
+
+
+def test_fixed_work_shrinks_with_the_ranks():
+    work = ("measure.total_steps=10", "batch_per_rank=2")
+    points = points_of("experiment=fixed_work", "model=vgg19", "nodes=4", *work, cores=4)
+    assert [p.config.measure.timed_steps for p in points] == [10, 5, 2]
+    assert {p.config.batch_per_rank for p in points} == {2}
+
+
+def test_a_sweep_that_the_experiment_does_not_have_is_in_the_names():
+    assert names("experiment=weak_scaling", "model=resnet50", "nodes=1", "distribution.cycle_time_ms=1,5") == [
+        "resnet50-nodes1-cycle_time_ms1",
+        "resnet50-nodes1-cycle_time_ms5",
+    ]
+
+
+def test_a_point_named_twice_is_measured_once():
+    assert names("experiment=weak_scaling", "model=resnet50", "nodes=2,1,2") == ["resnet50-nodes2", "resnet50-nodes1"]
+
+
+@pytest.mark.slow
+def test_points_whose_ranks_cannot_share_the_global_batch_are_left_out():
+    plan = planned("experiment=ranks_threads", "model=resnet50", cores=12)
+    assert [point.config.ranks for point in plan.points] == [1, 2, 4]  # of 1, 2, 3, 4, 6, 12; 32 images in all
+    assert plan.left_out == tuple(
+        f"global_batch=32: must be a multiple of {ranks} ranks (nodes=1, ranks_per_node={ranks})"
+        for ranks in (3, 6, 12)
+    )
+    assert names("experiment=strong_scaling", "model=vgg16,resnet50", "nodes=3", cores=3) == [
+        "vgg16-nodes1",
+        "vgg16-nodes2",
+        "resnet50-nodes1",
+        "resnet50-nodes2",
+    ]
+
+
+def test_an_experiment_of_which_no_point_is_left_is_an_error():
+    with pytest.raises(ConfigError, match="global_batch=32: must be a multiple of 3 ranks"):
+        points_of("experiment=strong_scaling", "nodes=3,6", cores=6)
+
+
+# What the reports ran: epochs, or steps of all ranks together; batch per rank; learning rate; networks; GPUs.
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("experiment", "epochs", "steps", "batch", "optimizer", "models"),
+    [
+        ("cifar10", 0, {"vgg19": 500, "resnet101v2": 500, "inceptionv4": 200}, 64, None, 3),
+        ("fruit", 10, {}, 32, ("adam", 0.1, "linear"), 1),
+        ("caltech256", 30, {}, 32, ("adadelta", 1.0, "linear"), 1),
+        ("imdb_wiki", 5, {}, 128, None, 3),
+    ],
+)
+def test_experiments_are_as_their_reports_ran_them(experiment, epochs, steps, batch, optimizer, models):
+    fixed = ["dataset.data_dir=/data", "measure=report", "device=gpu", "nodes=8"]
+    points = points_of(f"experiment={experiment}", *fixed, cores=8)
+    assert [point.config.nodes for point in points] == [1, 2, 4, 8] * models
+    for config in (point.config for point in points):
+        assert (config.measure.epochs, config.batch_per_rank) == (epochs, batch)
+        assert config.measure.total_steps == steps.get(config.model.name)
+        if optimizer:
+            o = config.optimizer
+            assert (o.name, o.learning_rate, o.learning_rate_scaling) == optimizer
+        assert config.dataset.training_samples is None
+
+
+@pytest.mark.slow
+def test_real_against_synthetic_images_as_the_report_has_them():
+    points = points_of("experiment=tf_benchmarks", "dataset.data_dir=/data", "measure=report", "nodes=8", cores=8)
+    cells = [(c.model.name, c.dataset.name, c.batch_per_rank, c.ranks) for c in (point.config for point in points)]
+    assert cells == [
+        (model, dataset, batch, ranks)
+        for model in ("inceptionv3", "resnet50")
+        for dataset in ("synthetic", "imagenet")
+        for batch in (64, 32)
+        for ranks in (1, 2, 4, 8)
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("experiment", ["cifar10", "fruit", "caltech256", "imdb_wiki", "tf_benchmarks"])
+def test_quick_is_small(experiment):
+    for point in points_of(f"experiment={experiment}", "dataset.data_dir=/data"):
+        c = point.config
+        images = c.measure.epochs * (c.dataset.training_samples or 0) or c.measure.timed_steps * (c.global_batch or 0)
+        assert images <= 256
+        assert c.measure.epochs == 0 or c.dataset.validation_samples <= 64
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("experiment", choices("experiment"))
+def test_the_overrides_of_a_point_compose_it_again(experiment):
+    from train.config.compose import load
+    from train.config.identity import config_hash
+
+    for point in points_of(f"experiment={experiment}", "dataset.data_dir=/data", no_quotas=None)[-2:]:
+        assert config_hash(load(list(point.overrides))) == config_hash(point.config)
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [("nodes=0", "nodes=0: must be 1"), ("no des", "allowed are overrides as key=value"), ("nodes=1,x", "nodes=x")],
+)
+def test_bad_overrides_stop_before_anything_runs(override, message):
+    with pytest.raises(ConfigError, match=message):
+        points_of("experiment=weak_scaling", override)
+
+
+def test_an_allreduce_needs_two_ranks():
+    found = {p.config.ranks for p in points_of("experiment=allreduce_bench", "nodes=6", cores=8)}
+    assert found == {2, 4, 6}
+
+
+def test_where_nodes_outnumber_cores_they_are_emulated_with_a_control():
+    points = points_of("experiment=weak_scaling", "nodes=8", no_quotas=None)
+    assert [point.name for point in points[:4]] == [
+        "alexnet-nodes1",
+        "alexnet-nodes1-without-allreduce",
+        "alexnet-nodes2",
+        "alexnet-nodes2-without-allreduce",
+    ]
+    assert len(points) == 16
+    for point in points:
+        config = point.config
+        assert (config.launcher.name, config.batch_per_rank, config.threads_per_rank) == ("emulated", 16, 1)
+        assert config.system.cpus_per_node == 0.2  # 0.8 x 2 cores / 8 nodes, also where a node is alone
+        assert config.distribution.allreduce == (not point.name.endswith("without-allreduce"))
+
+
+def test_a_model_that_is_asked_for_is_emulated_as_it_is():
+    points = points_of("experiment=weak_scaling", "model=resnet50", "nodes=4", no_quotas=None)
+    assert {(p.config.model.image_size, p.config.batch_per_rank) for p in points} == {(224, 1)}
+
+
+@pytest.mark.parametrize(
+    ("overrides", "cores", "no_quotas"),
+    [
+        (["nodes=8"], 2, "no control groups"),
+        (["nodes=8", "launcher=local"], 2, None),  # the user wants shared cores
+        (["nodes=2"], 2, None),  # a core for each
+        (["nodes=8", "device=gpu"], 2, None),
+        (["nodes=8", "launcher=emulated"], 2, "no control groups"),
+    ],
+)
+def test_where_they_are_not_emulated(overrides, cores, no_quotas):
+    points = points_of("experiment=weak_scaling", "model=resnet50", *overrides, cores=cores, no_quotas=no_quotas)
+    assert {(p.config.launcher.name, p.config.system.cpus_per_node) for p in points} == {("local", None)}
+
+
+def test_epochs_and_experiments_with_arms_are_not_emulated_by_themselves():
+    for experiment in ("accuracy_digits", "allreduce_bench"):
+        points = points_of(f"experiment={experiment}", "nodes=8", no_quotas=None)
+        assert {point.config.launcher.name for point in points} == {"local"}
+    assert {p.config.launcher.name for p in points_of("experiment=overhead", cores=1, no_quotas=None)} == {"local"}
+
+
+def test_the_network_sweep_measures_its_controls_once():
+    points = points_of("experiment=network_sweep", "model=alexnet_67", no_quotas=None)
+    assert [
+        (p.name, p.config.nodes, p.config.system.link_mbit_per_s, p.config.distribution.allreduce) for p in points
+    ] == [
+        ("alexnet-link_mbit_per_s100-with-allreduce", 4, 100, True),
+        ("alexnet-link_mbit_per_snull-without-allreduce", 4, None, False),
+        ("alexnet-link_mbit_per_snull-one-node", 1, None, False),
+        ("alexnet-link_mbit_per_s300-with-allreduce", 4, 300, True),
+        ("alexnet-link_mbit_per_s1000-with-allreduce", 4, 1000, True),
+        ("alexnet-link_mbit_per_snull-with-allreduce", 4, None, True),
+    ]
+    assert {p.config.system.cpus_per_node for p in points} == {0.4}  # of four nodes, also where one is alone
+
+
+def test_slow_links_need_quotas():
+    with pytest.raises(ConfigError, match="need CPU quotas: no control groups"):
+        points_of("experiment=network_sweep")
+
+
+def test_in_strong_scaling_every_batch_has_a_node_of_its_own_alone():
+    points = points_of("experiment=strong_scaling", "model=alexnet_67", "nodes=4", "global_batch=16", no_quotas=None)
+    batches = [(p.name.removeprefix("alexnet-"), p.config.nodes, p.config.batch_per_rank) for p in points]
+    assert batches == [
+        ("nodes1", 1, 16),
+        ("nodes1-without-allreduce", 1, 16),
+        ("nodes2", 2, 8),
+        ("nodes2-without-allreduce", 2, 8),
+        ("nodes1-alone-as-1-of-2", 1, 8),
+        ("nodes4", 4, 4),
+        ("nodes4-without-allreduce", 4, 4),
+        ("nodes1-alone-as-1-of-4", 1, 4),
+    ]

@@ -1,0 +1,72 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.launches import points_of
+from train.launch.plan import job as jobs
+from train.launch.plan.job import Nodes, Setting, make_job
+
+FOLDER = Path("/r/weak_scaling/tiny-nodes2/0a1b2c3d/r0")
+
+
+def last_point(*overrides: str):
+    return points_of("experiment=weak_scaling", "model=tiny", "nodes=2", *overrides)[-1]
+
+
+def test_ranks_get_nothing_but_the_folder_of_their_run():
+    job = make_job(last_point(), FOLDER, Setting())
+    assert job.argv[1:] == ("-m", "train", "--run-dir", str(FOLDER))
+    assert (job.env, job.exchange.controller) == ({}, "gloo")
+    assert job.nodes == Nodes(("localhost", "localhost"), ranks_per_node=1, cores_per_rank=1)
+    assert job.shared.writes == (FOLDER,)
+
+
+def test_a_point_takes_the_first_of_the_hosts():
+    point = last_point("ranks_per_node=2", "system.cores_per_node=8", "device=gpu")
+    job = make_job(point, FOLDER, Setting(("a", "b", "c")))
+    assert job.nodes == Nodes(("a", "b"), ranks_per_node=2, cores_per_rank=4, gpus_per_node=2)
+    assert job.nodes.ranks == 4
+    assert [job.nodes.host_of(rank) for rank in range(4)] == ["a", "a", "b", "b"]
+    assert job.env == {"KIT_PEERS": "a,b"}
+    assert job.shared.cores == ()  # of other hosts, this one's say nothing
+
+
+@pytest.mark.parametrize(
+    ("overrides", "controller"),
+    [
+        (("distribution=none", "nodes=1"), "none"),
+        (("distribution.controller=mpi",), "mpi"),
+        (("distribution.controller=gloo",), "gloo"),
+    ],
+)
+def test_how_the_ranks_meet(overrides, controller):
+    assert make_job(last_point(*overrides), FOLDER, Setting()).exchange.controller == controller
+
+
+def test_in_elastic_training_the_elastic_launcher_starts_the_ranks():
+    point = last_point()
+    point.config.distribution.elastic = True
+    assert make_job(point, FOLDER, Setting()).exchange.controller == "elastic"
+
+
+def test_ranks_in_a_container_are_told_what_an_image_does_not_know(monkeypatch):
+    monkeypatch.setattr(jobs.environment, "git_state", lambda: ("0a1b2c", True))
+    point = last_point("container=podman", "container.image=kit:cpu")
+    job = make_job(point, FOLDER, Setting(image_digest="sha256:12"))
+    assert job.argv[0] == "python"
+    assert job.env == {
+        "KIT_IMAGE": "kit:cpu",
+        "KIT_IMAGE_DIGEST": "sha256:12",
+        "KIT_GIT_COMMIT": "0a1b2c",
+        "KIT_GIT_DIRTY": "1",
+    }
+    assert {*job.env, "KIT_JOB_ID", "KIT_JOB_STARTED_AT"} <= set(job.shared.variables)
+
+
+def test_a_container_reads_the_data_and_the_weights():
+    point = last_point()
+    config = replace(point.config, weights="/weights/resnet.h5")
+    config.dataset = replace(config.dataset, data_dir="/data/set")
+    job = make_job(replace(point, config=config), FOLDER, Setting())
+    assert job.shared.reads == (Path("/data/set"), Path("/weights/resnet.h5"))

@@ -1,0 +1,47 @@
+from tests.helpers.launches import planned
+from train.launch.plan.runs import expected_s, runs_of
+from train.record.record import Order
+
+ASKED = ("experiment=weak_scaling", "model=tiny", "nodes=1,2,3,4", "measure.repeats=3")
+
+
+def test_every_repeat_has_all_points_in_an_order_drawn_from_the_seed():
+    plan = planned(*ASKED, "seed=7")
+    runs = runs_of(plan.points, plan.launcher)
+    assert [run.repeat for run in runs] == [0] * 4 + [1] * 4 + [2] * 4
+    orders = [[run.point.config.nodes for run in runs[first : first + 4]] for first in (0, 4, 8)]
+    assert all(sorted(order) == [1, 2, 3, 4] for order in orders)
+    assert len({tuple(order) for order in orders}) > 1
+    assert [run.order for run in runs] == [Order(7, position, 12) for position in range(12)]
+
+
+def test_the_order_is_the_same_at_each_call_and_differs_between_seeds():
+    def order(seed: int) -> list[str]:
+        plan = planned(*ASKED, f"seed={seed}")
+        return [run.label for run in runs_of(plan.points, plan.launcher)]
+
+    assert order(0) == order(0)
+    assert order(0) != order(1)
+
+
+def test_under_slurm_the_order_is_fixed():
+    slurm = (*ASKED, "launcher=slurm", "system.cores_per_node=4", "measure.repeats=2")
+    small, large = (planned(*slurm, f"launcher.order={first}_first") for first in ("small", "large"))
+    runs = runs_of(small.points, small.launcher)
+    assert [run.point.config.nodes for run in runs] == [1, 2, 3, 4] * 2
+    assert runs[5].order == Order(None, 5, 8)
+    assert [run.point.config.nodes for run in runs_of(large.points, large.launcher)] == [4, 3, 2, 1] * 2
+
+
+def test_a_run_is_expected_to_take_what_its_point_took_or_all_points():
+    plan = planned(*ASKED)
+    first, second, *_ = sorted(runs_of(plan.points, plan.launcher), key=lambda run: run.point.name)
+    known = {first.point.name: [10.0, 20.0]}
+    assert expected_s(first, known) == 15
+    assert expected_s(second, known) == 15
+    assert expected_s(second, {}) is None
+
+
+def test_no_points_no_runs():
+    plan = planned(*ASKED)
+    assert runs_of([], plan.launcher) == []

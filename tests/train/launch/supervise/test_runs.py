@@ -1,0 +1,149 @@
+"""The runs of an experiment, with a program in place of training that measures nothing and leaves its parts."""
+
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from tests.helpers.launches import planned
+from train.launch.plan.job import Job
+from train.launch.plan.launcher import Launcher
+from train.launch.plan.runs import Run, runs_of
+from train.launch.supervise import runs as supervise
+from train.launch.supervise.signals import Interrupted
+from train.record import paths, protocol, source
+from train.record.record import Order, find, load
+
+# Every rank of a job: reads what it is asked for, leaves a part, finishes, unless FAIL names its number of nodes.
+RANKS = """
+import os, pathlib, sys
+from train.record import protocol
+from train.record.parts import PartWriter
+from train.record.record import Failure
+folder = pathlib.Path(sys.argv[1])
+config = protocol.read_assignment(folder).config
+fails = os.environ.get("FAIL") == str(config["nodes"])
+for rank in range(config["nodes"] * config["ranks_per_node"]):
+    part = PartWriter(protocol.part_path(folder, rank, "h", os.getpid()), rank=rank, host="h", cores=[rank])
+    part.add(phase="timed", phases_s={"start": 0.001, "warm_up": 0.002, "timed": 0.005})
+    part.add(step_times_s=[0.0025, 0.0025])
+    if fails:
+        part.add(failure=Failure("ValueError: broken", rank, "h", "timed", 2))
+    else:
+        part.add(finished=True)
+sys.exit(fails)
+"""
+
+
+class Ranks(Launcher):
+    """Starts that program."""
+
+    name = "local"
+
+    def command(self, job: Job) -> list[str]:
+        return [sys.executable, "-c", RANKS, str(job.folder)]
+
+
+@pytest.fixture
+def planned_runs(tmp_path: Path) -> list[Run]:
+    plan = planned("experiment=weak_scaling", "model=tiny", "nodes=2", "measure.repeats=1", f"results={tmp_path}")
+    return runs_of(plan.points, plan.launcher)
+
+
+def run_all(runs: list[Run], force: bool = False) -> list[str]:
+    return supervise.run_all(runs, Ranks(), force, Console(soft_wrap=True))
+
+
+def test_each_run_leaves_a_record_that_says_what_was_asked_for(planned_runs, tmp_path, capsys):
+    assert run_all(planned_runs) == []
+    one, two = map(load, find(tmp_path))
+    assert [record.status for record in (one, two)] == ["complete", "complete"]
+    assert [len(record.ranks) for record in (one, two)] == [1, 2]
+    assert two.swept == {"model": "tiny", "nodes": 2}
+    assert (two.arm, two.arm_keys) == (None, [])
+    assert two.config["derived"] == ["global_batch", "threads_per_rank"]
+    assert two.learning_rate == two.config["optimizer"]["learning_rate"] * 2  # scaled linearly with two ranks
+    assert two.source_digest == source.digest(source.files())
+    assert {record.order.position for record in (one, two)} == {0, 1}
+    assert one.order == Order(0, one.order.position, 2)
+    assert "nodes=2" in two.command
+    assert two.ranks[1].phases_s["exit"] == pytest.approx(two.job_s - 0.008)
+    shown = capsys.readouterr().out
+    assert "[1/2] tiny-nodes" in shown
+
+
+def test_ranks_are_given_the_resolved_configuration(planned_runs):
+    run = planned_runs[0]
+    supervise.measure(run, Ranks())
+    given = protocol.read_assignment(run.home / "r0")
+    assert given.config["nodes"] == run.point.config.nodes
+    assert given.config["threads_per_rank"] == run.point.config.threads_per_rank
+    assert (given.hosts_apart, given.quotas) == (False, False)
+    assert "train/launch/supervise/runs.py" in given.source
+    assert given.config_hash.startswith(run.home.name)
+
+
+def test_a_failed_run_is_recorded_and_the_others_are_made(planned_runs, tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("FAIL", "2")
+    assert run_all(planned_runs) == ["tiny-nodes2 r0"]
+    one, two = map(load, find(tmp_path))
+    assert (one.status, two.status) == ("complete", "failed")
+    assert (two.failure.reason, two.failure.rank, two.failure.step) == ("ValueError: broken", 0, 2)
+    assert two.ranks[0].step_times_s == [0.0025, 0.0025]
+    assert "tiny-nodes2 r0 failed on rank 0 (h) in phase timed: ValueError: broken" in capsys.readouterr().out
+
+
+def test_only_what_is_missing_is_measured_again_unless_forced(planned_runs, tmp_path, monkeypatch, capsys):
+    with monkeypatch.context() as broken:
+        broken.setenv("FAIL", "2")
+        run_all(planned_runs)
+    assert run_all(planned_runs) == []
+    assert "1 of 2 runs are measured already" in capsys.readouterr().out
+    assert run_all(planned_runs, force=True) == []
+    made = sorted((record.point, record.generation, record.status) for record in map(load, find(tmp_path)))
+    assert made == [
+        ("tiny-nodes1", 1, "complete"),
+        ("tiny-nodes1", 2, "complete"),
+        ("tiny-nodes2", 1, "failed"),
+        ("tiny-nodes2", 2, "complete"),
+        ("tiny-nodes2", 3, "complete"),
+    ]
+    assert supervise.records_of(planned_runs) == find(tmp_path)
+
+
+def test_checkpoints_are_kept_after_a_failure_and_removed_after_a_success(planned_runs, monkeypatch):
+    kept = [paths.checkpoints(run.home / "r0") for run in planned_runs]
+    for folder in kept:
+        folder.mkdir(parents=True)
+    monkeypatch.setenv("FAIL", "2")
+    run_all(planned_runs)
+    assert {run.point.name: folder.exists() for run, folder in zip(planned_runs, kept, strict=True)} == {
+        "tiny-nodes1": False,
+        "tiny-nodes2": True,
+    }
+
+
+def test_a_folder_that_cannot_be_written_fails_its_run_alone(planned_runs, capsys):
+    first = planned_runs[0]
+    first.home.parent.mkdir(parents=True)
+    first.home.write_text("a file where a folder is wanted")
+    assert run_all(planned_runs) == [first.label]
+    assert f"{first.label}: {first.home}/r0: Not a directory" in capsys.readouterr().out
+
+
+def test_an_interruption_is_raised_when_its_record_is_written(planned_runs, tmp_path, monkeypatch):
+    class Interrupting(Ranks):
+        def command(self, job: Job) -> list[str]:
+            raise Interrupted(2)
+
+    with pytest.raises(Interrupted, match="SIGINT"):
+        supervise.run_all(planned_runs, Interrupting(), False, Console(soft_wrap=True))
+    [record] = map(load, find(tmp_path))
+    assert record.failure.reason == "interrupted by SIGINT"
+
+
+def test_the_time_that_is_left_is_that_of_earlier_runs(planned_runs):
+    assert supervise.time_left(planned_runs, {}) == "time left: known after the first point"
+    known = {planned_runs[0].point.name: [60.0, 80.0]}
+    assert supervise.time_left(planned_runs, known) == "about 2 min 20 s left"  # 70 s each

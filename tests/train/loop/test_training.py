@@ -1,0 +1,88 @@
+import pytest
+
+from tests.helpers.context import make_context
+from train.config.checks import ConfigError
+from train.config.compose import load
+from train.distribution.single import Single
+
+pytestmark = pytest.mark.slow
+
+TINY = ["model=tiny", "model.image_size=16", "nodes=1"]
+DIGITS = [*TINY, "dataset=digits", "dataset.training_samples=32", "dataset.validation_samples=10", "batch_per_rank=8"]
+
+
+@pytest.fixture(scope="module")
+def train():
+    from train.loop.training import train
+
+    return train
+
+
+def test_timed_steps_go_through_all_phases_in_order(train):
+    context = make_context(load([*TINY, "batch_per_rank=2", "measure.warm_up_steps=1", "measure.timed_steps=3"]))
+    assert train(context) is None
+    part = context.part.part
+    assert list(part.phases_s) == ["start", "data", "build", "broadcast", "first_step", "warm_up", "timed"]
+    assert part.phase == "evaluate"
+    assert (len(part.warm_up_step_times_s), len(part.step_times_s), len(part.losses)) == (1, 3, 3)
+    assert part.weights_differ is False
+
+
+def test_epochs_learn_and_are_recorded_with_what_a_reader_must_know(train):
+    # 32 of the 1438 training samples in batches of 8: 4 steps an epoch.
+    context = make_context(load([*DIGITS, "measure.epochs=3"]))
+    predictions = train(context)
+    part = context.part.part
+    assert [(epoch.epoch, epoch.steps) for epoch in part.epochs] == [(1, 4), (2, 4), (3, 4)]
+    assert part.epochs[-1].train_loss < part.epochs[0].train_loss
+    assert part.epochs[-1].validation_accuracy * 10 == pytest.approx(round(part.epochs[-1].validation_accuracy * 10))
+    assert predictions.confusion.sum() == 10
+    assert len(part.losses) == 11
+    assert any("32 of 1438 training samples" in note for note in part.notes)
+
+
+def test_a_later_launch_resumes_from_the_checkpoint(train, tmp_path):
+    whole = make_context(load([*DIGITS, "measure.epochs=3"]), checkpoints=tmp_path / "whole")
+    train(whole)
+    assert not (tmp_path / "whole/epoch-00003.npz").exists()  # nothing is left to resume
+    (tmp_path / "whole/epoch-00002.npz").unlink()
+
+    resumed = make_context(load([*DIGITS, "measure.epochs=3"]), checkpoints=tmp_path / "whole")
+    train(resumed)
+    part = resumed.part.part
+    assert "resumed after its epoch 1;" in part.notes[0]
+    assert part.losses == pytest.approx(whole.part.part.losses, rel=1e-5)
+    assert [epoch.validation_accuracy for epoch in part.epochs] == [
+        epoch.validation_accuracy for epoch in whole.part.part.epochs
+    ]
+    assert len(part.step_times_s) == 7  # two epochs without the first step
+
+
+class Two(Single):
+    """Rank 0 of two: what the other one tells is made from what this one tells."""
+
+    size = 2
+
+    def __init__(self, other):
+        self._other = other
+
+    def gather(self, value):
+        return [value, self._other(value)]
+
+
+def test_ranks_that_find_different_samples_stop_before_training(train):
+    distribution = Two(lambda fingerprint: "other")
+    config = load([*DIGITS, "dataset.data_dir=/data/set", "measure.epochs=1"])
+    context = make_context(config, distribution)
+    with pytest.raises(ConfigError, match=r"dataset\.data_dir=/data/set: the ranks find different samples in it"):
+        train(context)
+    assert context.clock.phase == "data"
+
+
+def test_weights_that_differ_after_training_fail_the_run(train):
+    digests = Two(lambda value: b"other" if isinstance(value, bytes) else value)
+    context = make_context(load([*TINY, "batch_per_rank=2", "measure.timed_steps=1"]), digests)
+    with pytest.raises(RuntimeError, match="the ranks hold different weights after training"):
+        train(context)
+    assert context.part.part.weights_differ is True
+    assert len(context.part.part.losses) == 1

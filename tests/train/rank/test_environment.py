@@ -1,0 +1,113 @@
+import json
+import os
+import platform
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from train.config.checks import ConfigError
+from train.rank import environment, gpus
+from train.record import protocol
+
+
+def test_the_host_is_this_machine(monkeypatch):
+    monkeypatch.setattr(gpus, "names", lambda: ["Tesla P100", "Tesla P100"])
+    here = environment.host(3)
+    assert (here.host, here.cores, here.kernel) == (socket.gethostname(), 3, platform.release())
+    assert here.gpus == ["Tesla P100", "Tesla P100"]
+    assert here.memory_bytes == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    assert here.cpu_model
+
+
+def test_versions_are_those_of_installed_packages(monkeypatch):
+    monkeypatch.setattr(environment, "_PACKAGES", ("numpy", "no-such-package"))
+    import numpy
+
+    assert environment.versions() == {"python": platform.python_version(), "numpy": numpy.__version__}
+
+
+def test_variables_that_tune_are_kept_and_secrets_left_out(monkeypatch):
+    for name in list(environment.variables()):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOROVOD_CYCLE_TIME", "5")
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    monkeypatch.setenv("SLURM_JOB_TOKEN", "secret")
+    monkeypatch.setenv("TF_API_KEY", "secret")
+    monkeypatch.setenv("HOME", "/home/user")
+    assert environment.variables() == {"HOROVOD_CYCLE_TIME": "5", "OMP_NUM_THREADS": "2"}
+
+
+def git(folder, *arguments):
+    identity = ["-c", "user.name=test", "-c", "user.email=test@localhost"]
+    done = subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def outside_a_launcher(monkeypatch):
+    monkeypatch.delenv(protocol.GIT_COMMIT, raising=False)
+    monkeypatch.delenv(protocol.GIT_DIRTY, raising=False)
+
+
+def test_the_commit_of_a_checkout_and_whether_it_was_changed(tmp_path, monkeypatch, outside_a_launcher):
+    monkeypatch.setattr(environment, "__file__", str(tmp_path / "environment.py"))
+    git(tmp_path, "init")
+    (tmp_path / "environment.py").write_text("")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-m", "first")
+    commit = git(tmp_path, "rev-parse", "HEAD")
+    assert environment.git_state() == (commit, False)
+    (tmp_path / "environment.py").write_text("changed")
+    assert environment.git_state() == (commit, True)
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"), [("abc\n", ("abc", False)), ("abc changed\n", ("abc", True)), (None, (None, None))]
+)
+def test_without_git_the_file_of_the_image_is_read(tmp_path, monkeypatch, outside_a_launcher, written, expected):
+    monkeypatch.setattr(environment, "__file__", str(tmp_path / "environment.py"))  # no checkout
+    monkeypatch.setattr(environment, "_BUILT_FROM", tmp_path / "commit")
+    if written:
+        (tmp_path / "commit").write_text(written)
+    assert environment.git_state() == expected
+
+
+@pytest.mark.parametrize(("dirty", "expected"), [("0", False), ("1", True), ("", None)])
+def test_what_the_launcher_says_of_the_commit_comes_first(monkeypatch, dirty, expected):
+    monkeypatch.setenv(protocol.GIT_COMMIT, "abc")
+    monkeypatch.setenv(protocol.GIT_DIRTY, dirty)
+    assert environment.git_state() == ("abc", expected)
+
+
+def test_a_host_s_mpi_that_is_not_loaded_is_refused(tmp_path):
+    environment.check_mpi(None)
+    with pytest.raises(ConfigError, match=rf"container.mpi_home={tmp_path}: the MPI library that was loaded is"):
+        environment.check_mpi(str(tmp_path))
+
+
+_IN_A_RANK = """
+import dataclasses, json
+import horovod.tensorflow
+from train.rank import environment
+print(json.dumps(dataclasses.asdict(environment.collect([environment.host(1)]))))
+"""
+
+
+@pytest.mark.slow
+def test_the_environment_of_a_rank_is_collected():
+    variables = {
+        **os.environ,
+        "TF_USE_LEGACY_KERAS": "1",
+        protocol.IMAGE: "kit:cpu",
+        protocol.IMAGE_DIGEST: "sha256:0a",
+    }
+    command = [sys.executable, "-c", _IN_A_RANK]
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert (found["image"], found["image_digest"]) == ("kit:cpu", "sha256:0a")
+    assert "gloo" in found["horovod_built_with"]
+    assert found["versions"]["horovod"]
+    assert (found["mpi"] is None) == ("mpi" not in found["horovod_built_with"])
+    assert [host["host"] for host in found["hosts"]] == [socket.gethostname()]

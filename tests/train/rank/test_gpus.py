@@ -1,0 +1,98 @@
+"""Reading GPUs through NVML. Without a driver the real library is asked.
+
+With GPUs, NVML cannot be had here: a fake of the module pynvml answers as its documentation says, with its own errors.
+"""
+
+from types import SimpleNamespace
+
+import pynvml
+import pytest
+
+from train.rank import gpus
+from train.rank.gpus import UNKNOWN, GpuUse
+
+FIRST, SECOND = "GPU-11111111-aaaa", "GPU-22222222-bbbb"
+INSTANCE = "MIG-33333333-cccc"
+
+
+class FakeNvml:
+    """Two GPUs, the second with a MIG instance, which reports memory and no utilisation."""
+
+    nvmlMemory_v2 = 2
+
+    def __init__(self):
+        self.open = 0
+
+    def nvmlInit(self):
+        self.open += 1
+
+    def nvmlShutdown(self):
+        self.open -= 1
+
+    def nvmlDeviceGetCount(self):
+        return 2
+
+    def nvmlDeviceGetHandleByIndex(self, index):
+        if index > 1:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_INVALID_ARGUMENT)
+        return (FIRST, SECOND)[index]
+
+    def nvmlDeviceGetHandleByUUID(self, uuid):
+        if uuid not in (FIRST, SECOND, INSTANCE):
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_FOUND)
+        return uuid
+
+    def nvmlDeviceGetUUID(self, handle):
+        return handle
+
+    def nvmlDeviceGetName(self, handle):
+        return {FIRST: "Tesla P100-PCIE-16GB", SECOND: "NVIDIA A100-SXM4-40GB"}[handle]
+
+    def nvmlDeviceGetUtilizationRates(self, handle):
+        if handle == INSTANCE:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+        return SimpleNamespace(gpu={FIRST: 87, SECOND: 0}[handle], memory=55)
+
+    def nvmlDeviceGetMemoryInfo(self, handle, version=None):
+        assert version == self.nvmlMemory_v2
+        return SimpleNamespace(used={FIRST: 2**30, SECOND: 2**20, INSTANCE: 2**21}[handle], reserved=2**29)
+
+
+def no_driver():
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError_LibraryNotFound:
+        return True
+    pynvml.nvmlShutdown()
+    return False
+
+
+@pytest.mark.skipif(not no_driver(), reason="this machine has NVIDIA's driver")
+def test_without_a_driver_there_are_no_gpus():
+    assert gpus.names() == []
+    assert gpus.reader("0")() == UNKNOWN
+
+
+def test_gpus_are_named_and_the_library_is_closed():
+    nvml = FakeNvml()
+    assert gpus.names(nvml) == ["Tesla P100-PCIE-16GB", "NVIDIA A100-SXM4-40GB"]
+    assert nvml.open == 0
+
+
+@pytest.mark.parametrize(
+    ("gpu", "use"),
+    [
+        ("0", GpuUse(0.87, 2**30)),
+        ("1", GpuUse(0.0, 2**20)),
+        (FIRST, GpuUse(0.87, 2**30)),
+        ("GPU-2222", GpuUse(0.0, 2**20)),
+        (INSTANCE, GpuUse(None, 2**21)),
+    ],
+)
+def test_a_gpu_is_found_by_index_and_uuid(gpu, use):
+    assert gpus.reader(gpu, FakeNvml())() == use
+
+
+@pytest.mark.parametrize("gpu", ["2", "GPU-9999", "MIG-9999", "NoDevFiles"])
+def test_a_gpu_that_is_not_there_reports_nothing(gpu):
+    assert gpus.reader(gpu, FakeNvml())() == UNKNOWN

@@ -1,0 +1,154 @@
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from tests.helpers import ROOT
+from train.config.compose import load
+from train.config.identity import swept_values
+from train.distribution.single import Single
+from train.rank.phases import PhaseClock
+from train.record import record
+from train.record.parts import PartWriter
+from train.record.record import Failure
+from train.standalone import Standalone
+
+OVERRIDES = ["experiment=weak_scaling", "model=tiny", "nodes=2", "batch_per_rank=4"]
+
+
+class Ranks(Single):
+    """One rank of two, each of which the test asks in turn: what rank 0 tells reaches rank 1."""
+
+    size = 2
+
+    def __init__(self, rank, told):
+        self.rank, self._told = rank, told
+
+    def gather(self, value):
+        self._told.append(value)
+        return self._told
+
+
+@pytest.fixture
+def config(tmp_path):
+    return load([*OVERRIDES, f"results={tmp_path}"])
+
+
+@pytest.fixture(autouse=True)
+def no_handlers(monkeypatch):
+    """Signals stay as pytest has them."""
+    monkeypatch.setattr("train.standalone.when_ended", lambda handle: None)
+
+
+def standalone(rank):
+    part = PartWriter(rank=rank, host=f"n{rank + 1}", cores=[0], began_at=1000.0)
+    clock = PhaseClock(1000.0, lambda phase, seconds: part.add(phase=phase, phases_s=dict(seconds)))
+    return Standalone(part, clock, OVERRIDES), part
+
+
+def two_that_met(config):
+    """The hold of both ranks on the record, and their parts."""
+    told = []
+    (first, part), (second, other) = standalone(0), standalone(1)
+    first.meet(config, Ranks(0, told))
+    second.meet(config, Ranks(1, told))
+    return (first, part), (second, other)
+
+
+def test_ranks_that_met_share_a_run_folder_and_keep_what_they_measured_there(config, tmp_path):
+    (first, part), (second, other) = two_that_met(config)
+    assert first.folder == second.folder
+    assert first.folder.is_relative_to(tmp_path / "weak_scaling/tiny-nodes2")
+    part.add(losses=[2.5])
+    other.add(notes=["slow"])
+    assert sorted(path.name.split(".")[0] for path in first.folder.glob("*.jsonl")) == ["rank-0", "rank-1"]
+
+
+def test_the_rank_that_fails_writes_the_record_with_all_parts_and_a_later_one_is_left_out(config):
+    (first, part), (second, other) = two_that_met(config)
+    part.add(warm_up_step_times_s=[0.5])
+    cause = Failure("out of memory", rank=1, host="n2", phase="timed")
+    other.add(failure=cause)
+    second.failed()
+    part.add(failure=Failure("an exchange failed", rank=0, host="n1", phase="timed", consequence=True))
+    first.failed()
+    run = record.load(first.folder / record.RECORD_NAME)
+    assert (run.status, run.failure) == ("failed", cause)
+    assert [(rank.rank, rank.warm_up_step_times_s) for rank in run.ranks] == [(0, [0.5]), (1, [])]
+    assert run.ranks[0].phases_s.get("exit") is None
+
+
+def test_a_rank_that_is_ended_says_so_where_no_rank_knows_why(config):
+    (first, _), (_, other) = two_that_met(config)
+    first.failed(Failure("ended by SIGTERM", rank=0))
+    assert record.load(first.folder / record.RECORD_NAME).failure.reason == "ended by SIGTERM"
+
+    (first, _), (_, other) = two_that_met(config)
+    other.add(failure=Failure("out of memory", rank=1))
+    first.failed(Failure("ended by SIGTERM", rank=0))
+    assert record.load(first.folder / record.RECORD_NAME).failure.reason == "out of memory"
+
+
+def test_ranks_that_never_met_leave_nothing(tmp_path):
+    alone, part = standalone(0)
+    part.add(failure=Failure("no GPU", rank=0))
+    alone.failed()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failed_run_is_followed_by_another_generation_and_a_complete_one_by_a_repeat(config):
+    single = replace(config, nodes=1, global_batch=None)
+    found = []
+    for ends in ("failed", "complete", "complete"):
+        alone, part = standalone(0)
+        alone.meet(single, Single())
+        part.add(failure=Failure("x") if ends == "failed" else None, phases_s={"timed": 2.0}, step_times_s=[1.0, 1.0])
+        alone.failed() if ends == "failed" else alone.complete(Single())
+        run = record.load(alone.folder / record.RECORD_NAME)
+        found.append((run.status, run.repeat, run.generation))
+    assert found == [("failed", 0, 1), ("complete", 0, 2), ("complete", 1, 1)]
+    # 4 images a step, 2 steps, in 2 s
+    assert run.summary["images_per_s"] == pytest.approx(4.0)
+
+
+def test_the_record_says_what_was_swept_and_the_learning_rate_in_force(config):
+    scaled = load([*OVERRIDES, "optimizer.learning_rate=0.1", "optimizer.learning_rate_scaling=linear"])
+    assert swept_values(scaled, scaled.sweep, OVERRIDES) == {"model": "tiny", "nodes": 2}
+    config.optimizer = scaled.optimizer
+    (first, _), _ = two_that_met(config)
+    first.failed(Failure("x"))
+    run = record.load(first.folder / record.RECORD_NAME)
+    assert run.learning_rate == pytest.approx(0.2)  # of two ranks
+    assert run.swept == {"model": "tiny", "nodes": 2}
+    assert run.command == ["python", "-m", "train", *OVERRIDES]
+    assert (run.order, run.arm) == (None, None)
+
+
+BUSY = """
+import hashlib, os, sys
+from train.standalone import when_ended
+
+def handle(by):
+    print("handled", by.name, flush=True)
+    os._exit(7)
+
+when_ended(handle)
+print("busy", flush=True)
+hashlib.pbkdf2_hmac("sha256", b"", b"", 2_000_000_000)  # for minutes, without a look at Python's signal handlers
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_is_handled_while_the_main_thread_is_in_native_code(number):
+    process = subprocess.Popen([sys.executable, "-c", BUSY], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout.readline() == "busy\n"
+        os.kill(process.pid, number)
+        output, _ = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    assert (process.returncode, output) == (7, f"handled {number.name}\n")

@@ -1,0 +1,84 @@
+"""Checks of single values: a field's metadata states what it allows, and one loop checks every field against it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields
+from typing import Any
+
+
+class ConfigError(Exception):
+    """A wrong name, type, unit or combination: names the key, the value given and what is allowed."""
+
+
+class DoesNotDivide(ConfigError):
+    """The global batch is not a multiple of the ranks; an experiment skips this point and runs the others."""
+
+
+def check(condition: bool, key: str, given: object, allowed: str) -> None:
+    """Raise ConfigError unless the condition holds."""
+    if not condition:
+        raise ConfigError(f"{key}={given}: {allowed}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """What a value may be: one of some names, or a finite number in a range. Null is left to the field's type."""
+
+    allowed: tuple[str, ...] = ()  # names
+    minimum: float | None = None
+    above: float | None = None
+    maximum: float | None = None
+    below: float | None = None
+    unit: str = ""
+    null: str = ""  # what null stands for, where the field allows it
+
+    def admit(self, value: Any) -> bool:
+        """Whether a value is within the limits; null always is."""
+        if value is None:
+            return True
+        if self.allowed:
+            return value in self.allowed
+        return (
+            math.isfinite(value)
+            and (self.minimum is None or value >= self.minimum)
+            and (self.above is None or value > self.above)
+            and (self.maximum is None or value <= self.maximum)
+            and (self.below is None or value < self.below)
+        )
+
+    def words(self) -> str:
+        """The limits for an error message: "must be 0 or more and below 1"."""
+        if self.allowed:
+            return f"allowed are {', '.join(self.allowed)}"
+        return f"must be {self._range()}" + (f", or null for {self.null}" if self.null else "")
+
+    def _range(self) -> str:
+        unit = f" {self.unit}" if self.unit else ""
+        if self.minimum is not None and self.maximum is not None:
+            return f"{self.minimum:g} to {self.maximum:g}{unit}"
+        bounds = (
+            (self.minimum, f"{{:g}}{unit} or more"),
+            (self.above, f"above {{:g}}{unit}"),
+            (self.maximum, f"at most {{:g}}{unit}"),
+            (self.below, f"below {{:g}}{unit}"),
+        )
+        return " and ".join(words.format(bound) for bound, words in bounds if bound is not None)
+
+
+def limits(**given: Any) -> dict[str, Any]:
+    """The metadata of a field that has these Limits: `field(metadata=limits(minimum=1, unit="steps"))`."""
+    return {"limits": Limits(**given)}
+
+
+def check_fields(section: Any, prefix: str = "") -> None:
+    """Raise ConfigError for the first field of a dataclass whose value is outside its limits.
+
+    prefix: the key of the section with a dot, as `optimizer.`.
+    """
+    for field in fields(section):
+        allowed: Limits | None = field.metadata.get("limits")
+        value = getattr(section, field.name)
+        if allowed and not allowed.admit(value):
+            infinite = isinstance(value, float) and not math.isfinite(value)
+            raise ConfigError(f"{prefix}{field.name}={value}: {allowed.words()}{' and finite' if infinite else ''}")

@@ -1,0 +1,87 @@
+"""What makes two runs the same measurement: the values that a record keeps, the name of a point, the hash."""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, fields, is_dataclass
+from typing import Any
+
+from train.config.schema import Config, scaled_learning_rate
+
+
+def resolved(config: Config) -> dict[str, Any]:
+    """The configuration as a record keeps it: without the keys that span the experiment or that the run does not use.
+
+    Elastic training does not use Horovod's tuned settings: train/distribution/backends.py says why.
+    """
+    values = asdict(config)
+    for key in ("sweep", "arms", "when_emulated"):
+        del values[key]
+    if not config.dataset.files:
+        for key in ("data_dir", "on_damaged", "augmentation"):
+            del values["dataset"][key]
+    unused = ("cycle_time_ms", "fusion_threshold_bytes") if config.distribution.elastic else ("commit_steps",)
+    for key in unused:
+        del values["distribution"][key]
+    return values
+
+
+def point_name(config: Config, arm: str | None = None, swept: Iterable[str] | None = None) -> str:
+    """The name of a point within its experiment: the values of the swept keys, and the arm.
+
+    swept: the keys to take, where the command line sweeps more than the experiment does.
+    """
+    values = resolved(config)
+    parts = []
+    for key in config.sweep if swept is None else swept:
+        value: Any = values
+        for step in key.split("."):
+            value = value[step]
+        shown = "null" if value is None else f"{value:g}" if isinstance(value, float) else value
+        parts.append(value["name"] if isinstance(value, dict) else f"{key.split('.')[-1]}{shown}")
+    return "-".join([*parts, *([arm] if arm else [])]) or config.model.name
+
+
+def swept_values(config: Config, keys: Iterable[str], overrides: Iterable[str]) -> dict[str, Any]:
+    """The value of each swept key in this configuration; of a config group the name of its file.
+
+    overrides: that composed the configuration; the last one of a group chose its file.
+    """
+    chosen = dict(line.split("=", 1) for line in overrides if "=" in line)
+    found: dict[str, Any] = {}
+    for key in keys:
+        value: Any = config
+        for name in key.split("."):
+            value = getattr(value, name)
+        found[key] = chosen.get(key, getattr(value, "name", key)) if is_dataclass(value) else value
+    return found
+
+
+def learning_rate(config: Config) -> float | None:
+    """The learning rate in force, scaled with the ranks; None where nothing is trained."""
+    settings = config.optimizer
+    if config.allreduce_sweep:
+        return None
+    return scaled_learning_rate(settings.learning_rate, settings.learning_rate_scaling, config.ranks)
+
+
+def config_hash(config: Config) -> str:
+    """Hexadecimal SHA-256 of the values that change what is measured: two runs with the same hash are repeats.
+
+    Metadata of the schema's fields excludes names, paths, estimates and repeats, and from an allreduce sweep all that
+    only training uses.
+    """
+    measured = _measured(config, resolved(config), trains=config.allreduce_sweep is None)
+    return hashlib.sha256(json.dumps(measured, sort_keys=True).encode()).hexdigest()
+
+
+def _measured(section: Any, values: dict[str, Any], trains: bool) -> dict[str, Any]:
+    """Those of the values of a section, as `resolved` gives them, that change what is measured."""
+    found = {}
+    for field in fields(section):
+        used = trains or not field.metadata.get("training_only", False)
+        if field.name in values and used and field.metadata.get("measured", True):
+            value = getattr(section, field.name)
+            is_section = is_dataclass(value)
+            found[field.name] = _measured(value, values[field.name], trains) if is_section else values[field.name]
+    return found

@@ -1,0 +1,26 @@
+"""What the work of one rank has in common: handed on as one object to training and to allreduce sweeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from train.config.schema import Config
+from train.distribution.protocol import Distribution
+from train.rank.phases import PhaseClock
+from train.rank.quota_gate import QuotaGate
+from train.record.parts import PartWriter
+
+
+@dataclass(frozen=True)
+class Context:
+    """One rank of a job whose ranks have met."""
+
+    config: Config
+    distribution: Distribution
+    clock: PhaseClock
+    part: PartWriter  # takes what the rank measures, as it comes
+    gate: QuotaGate
+    checkpoints: Path | None  # the folder to keep them in; None: none are kept
+    introduce: Callable[[], None]  # holds the roll call; elastic training calls it whenever the ranks have changed

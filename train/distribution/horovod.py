@@ -1,0 +1,145 @@
+"""Ranks joined by Horovod. Import it after `train.distribution.prepare`: Horovod reads its settings when it loads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import horovod.tensorflow as hvd
+import numpy as np
+import tensorflow as tf
+from horovod.common.exceptions import HorovodInternalError
+from horovod.tensorflow.functions import allgather_object
+
+from train.config.checks import ConfigError
+from train.config.schema import Distribution as Settings
+from train.distribution.protocol import PeerLost
+
+
+class _HorovodPeerLost(PeerLost, HorovodInternalError):
+    """PeerLost by the name that Horovod's elastic mode knows."""
+
+
+@contextmanager
+def exchanges() -> Iterator[None]:
+    """A context in which a failed exchange raises PeerLost.
+
+    TensorFlow raises UnknownError or AbortedError for it, as for much else. Only the message tells that Horovod failed:
+    it names the operation, by its type, or within a compiled step by its name. Both contain "Horovod". An exchange that
+    fails because the ranks disagree on a shape or a type raises FailedPreconditionError, and no peer is lost.
+    """
+    try:
+        yield
+    except PeerLost:
+        raise
+    except HorovodInternalError as error:
+        raise _HorovodPeerLost(_words(str(error))) from error
+    except (tf.errors.UnknownError, tf.errors.AbortedError) as error:
+        if "Horovod" not in str(error.message):
+            raise
+        raise _HorovodPeerLost(_words(str(error.message))) from error
+
+
+def _words(message: str) -> str:
+    return f"an exchange with the other ranks failed: {message}"
+
+
+class FlatTape:
+    """A gradient tape that averages over ranks as Horovod's tape does, but all gradients as one tensor.
+
+    Horovod's ranks tell each other many times a second which of all tensors that they ever exchanged are ready again, a
+    bit for each, in messages of 64 bits: one tensor needs one message. docs/tuning.md has the measured effect.
+    """
+
+    def __init__(self, tape: tf.GradientTape) -> None:
+        """Average the gradients of this tape."""
+        self._tape = tape
+
+    def __getattr__(self, name: str) -> Any:
+        """All other attributes are those of the tape."""
+        return getattr(self._tape, name)
+
+    def gradient(self, target: tf.Tensor, sources: Sequence[tf.Variable]) -> list[tf.Tensor | None]:
+        """The mean over ranks of the gradient for each source; None, on all ranks, where the target does not use it."""
+        gradients = self._tape.gradient(target, sources)
+        found = [number for number, gradient in enumerate(gradients) if gradient is not None]
+        flat = tf.concat([tf.reshape(gradients[number], [-1]) for number in found], 0)
+        # `exchanges` recognises a failed exchange by this name.
+        mean = hvd.allreduce(flat, op=hvd.Average, name="HorovodAllreduce_gradients")
+        parts = tf.split(mean, [sources[number].shape.num_elements() for number in found])
+        for number, part in zip(found, parts, strict=True):
+            gradients[number] = tf.reshape(part, sources[number].shape)
+        return gradients
+
+
+class Horovod:
+    """Ranks joined by Horovod."""
+
+    def __init__(self, settings: Settings, ranks: int) -> None:
+        """Meet the other ranks. Raises ConfigError where there are not `ranks` of them."""
+        self._settings = settings
+        self.meet()
+        if self.size != ranks and not settings.elastic:
+            raise ConfigError(
+                f"nodes x ranks_per_node={ranks}: Horovod's size is {hvd.size()}. "
+                + (
+                    "Each process started alone: start them with horovodrun or mpirun, or with srun and the --mpi "
+                    "that the MPI library was built for (srun --mpi=list), and without --cleanenv in a container"
+                    if hvd.size() == 1
+                    else "Start as many processes as nodes x ranks_per_node, or change those"
+                )
+            )
+
+    def meet(self) -> None:
+        """Wait for all ranks."""
+        hvd.init()
+        self.rank, self.size, self.local_rank = hvd.rank(), hvd.size(), hvd.local_rank()
+
+    def tape(self, tape: tf.GradientTape) -> tf.GradientTape:
+        """A tape that averages gradients over ranks, unless the run is a control without allreduce."""
+        if not self._settings.allreduce or self.size == 1:
+            return tape
+        if self._settings.gradients == "flat":
+            return FlatTape(tape)
+        return hvd.DistributedGradientTape(tape, groups=1 if self._settings.gradients == "grouped" else None)
+
+    def broadcast(self, variables: Sequence[tf.Variable]) -> None:
+        """Set the variables to the values of rank 0."""
+        # In place it is one operation for all, but it tells variables apart by name, and nested models repeat names.
+        remaining = list(variables)
+        while remaining:
+            together = {variable.name: variable for variable in reversed(remaining)}
+            hvd.broadcast_variables(list(together.values()), root_rank=0, inplace=True)
+            remaining = [variable for variable in remaining if together[variable.name] is not variable]
+
+    def average(self, variables: Sequence[tf.Variable]) -> None:
+        """Set the variables to their mean over ranks."""
+        if variables:
+            means = hvd.grouped_allreduce([v.value() for v in variables], op=hvd.Average)
+            for variable, mean in zip(variables, means, strict=True):
+                variable.assign(mean)
+
+    def sum(self, values: np.ndarray) -> np.ndarray:
+        """The element-wise sum over ranks, on every rank."""
+        return hvd.allreduce(tf.constant(values), op=hvd.Sum).numpy()
+
+    def allreduce(self, tensor: tf.Tensor, name: str) -> tf.Tensor:
+        """The element-wise sum over ranks, on every rank and on the tensor's device; `name` is the same on all."""
+        return hvd.allreduce(tensor, op=hvd.Sum, name=name)
+
+    def gather(self, value: Any) -> list[Any]:
+        """The values of all ranks, in the order of ranks, on every rank."""
+        return allgather_object(value)
+
+    def barrier(self) -> None:
+        """Return when all ranks have called it."""
+        hvd.allreduce(tf.zeros(1), op=hvd.Sum, name="barrier").numpy()
+
+    def exchanges(self) -> AbstractContextManager[None]:
+        """A context in which a failed exchange raises PeerLost."""
+        return exchanges()
+
+    def leave(self) -> None:
+        """Shut down cleanly."""
+        hvd.shutdown()

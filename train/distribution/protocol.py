@@ -1,0 +1,54 @@
+"""What training needs from the communication between ranks, whichever library provides it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    import tensorflow as tf
+
+
+class Distribution(Protocol):
+    """The ranks of a job, as one of them sees them. Every method is called on all ranks."""
+
+    rank: int
+    size: int
+    local_rank: int
+
+    def tape(self, tape: tf.GradientTape) -> tf.GradientTape:
+        """The tape whose gradients are those of the whole job."""
+
+    def broadcast(self, variables: Sequence[tf.Variable]) -> None:
+        """Set the variables to the values of rank 0."""
+
+    def average(self, variables: Sequence[tf.Variable]) -> None:
+        """Set the variables to their mean over ranks."""
+
+    def sum(self, values: np.ndarray) -> np.ndarray:
+        """The element-wise sum over ranks, on every rank."""
+
+    def allreduce(self, tensor: tf.Tensor, name: str) -> tf.Tensor:
+        """The element-wise sum over ranks, on every rank and on the tensor's device; `name` is the same on all."""
+
+    def gather(self, value: Any) -> list[Any]:
+        """The values of all ranks, in the order of ranks, on every rank."""
+
+    def barrier(self) -> None:
+        """Return when all ranks have called it."""
+
+    def exchanges(self) -> AbstractContextManager[None]:
+        """A context in which a failed exchange raises PeerLost, also one within a compiled step."""
+
+    def leave(self) -> None:
+        """Shut down cleanly, when no rank needs another one any more."""
+
+
+class PeerLost(Exception):
+    """An exchange failed because another rank is gone: its failure is the cause, this one a consequence."""
+
+
+class LeftBehind(Exception):
+    """The other ranks continue without this one: it was silent for too long."""

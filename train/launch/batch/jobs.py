@@ -1,0 +1,85 @@
+"""From the runs that are still to be made to batch jobs, with their time limits and cost: pure functions."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from train.config.schema import Config
+from train.launch.batch.job import BatchJob, clock
+from train.launch.batch.submitted import jobs_folder
+from train.launch.plan.options import Options
+from train.launch.plan.runs import Known, Run, expected_s
+
+# A job that ends early costs nothing, one that is cut off waits in the queue again.
+_MARGIN, _MARGIN_S = 2, 600
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A job and the runs that it will make."""
+
+    job: BatchJob
+    runs: tuple[Run, ...]
+    estimate_s: float
+
+
+def time_limit_s(config: Config, estimate_s: float) -> int:
+    """How long a job may last: as configured, else twice the estimate and ten minutes, within what the site allows."""
+    asked = config.launcher.time_limit_s or math.ceil(_MARGIN * estimate_s + _MARGIN_S)
+    return min(asked, config.system.longest_s or asked)
+
+
+def jobs(to_do: Sequence[Run], known: Known, options: Options) -> list[Planned]:
+    """The jobs that make these runs: one for all, or with launcher.split one for each point."""
+    if not to_do:
+        return []
+    config = to_do[0].point.config
+    command = [sys.executable, "-m", "train.launch", *(["--force"] if options.force else []), *options.overrides]
+    # The cores of a node, once known, are the same for all jobs of the experiment, and inside them.
+    cores = f"system.cores_per_node={config.system.cores_per_node}"
+    command += [cores] if cores not in options.overrides else []
+    if not config.launcher.split:
+        return [_job(to_do, known, [*command, *(["--only", options.only] if options.only else [])])]
+    names = dict.fromkeys(run.point.name for run in to_do)
+    of_points = {name: [run for run in to_do if run.point.name == name] for name in names}
+    return [_job(runs, known, [*command, "--only", name]) for name, runs in of_points.items()]
+
+
+def _job(runs: Sequence[Run], known: Known, command: Sequence[str]) -> Planned:
+    configs = [run.point.config for run in runs]
+    largest = max(configs, key=lambda config: config.nodes)
+    estimate_s = sum(expected_s(run, known) or largest.launcher.assumed_run_s for run in runs)
+    ranks_per_node = max(config.ranks_per_node for config in configs)
+    points = {run.point.name for run in runs}
+    [name] = points if len(points) == 1 else [f"nodes{largest.nodes}"]
+    job = BatchJob(
+        name=f"{largest.experiment}-{name}",
+        nodes=largest.nodes,
+        ranks_per_node=ranks_per_node,
+        cores_per_rank=max(1, (largest.system.cores_per_node or 1) // ranks_per_node),
+        gpus_per_node=ranks_per_node if largest.device == "gpu" else 0,
+        limit_s=time_limit_s(largest, estimate_s),
+        folder=jobs_folder(runs[0].home, largest.launcher.name),
+        system=largest.system,
+        command=tuple(command),
+    )
+    return Planned(job, tuple(runs), estimate_s)
+
+
+def cost(planned: Planned, measured: int) -> str:
+    """What a job will take, in words. measured: the number of earlier runs that the estimate comes from."""
+    nodes = planned.job.nodes
+    config = planned.runs[0].point.config
+    source = (
+        f"from {measured} earlier runs of this experiment"
+        if measured
+        else f"each run taken as {config.launcher.assumed_run_s} s (launcher.assumed_run_s): none was measured yet"
+    )
+    return (
+        f"{planned.job.name}: {len(planned.runs)} runs on at most {nodes} nodes, about "
+        f"{math.ceil(planned.estimate_s / 60)} min, {planned.estimate_s * nodes / 3600:.1f} node-hours, {source}; "
+        f"time limit {clock(planned.job.limit_s)}"
+    )

@@ -1,0 +1,97 @@
+"""What a launcher is that submits jobs to a batch system."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from abc import abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from omegaconf import DictConfig
+
+from train.config.checks import ConfigError
+from train.config.schema import Config, System
+from train.launch.batch.job import BatchJob
+from train.launch.plan.launcher import Gpus, Launcher
+from train.launch.plan.machine import Machine
+from train.record.protocol import IN_ALLOCATION
+from train.record.source import ROOT
+
+_ANSWER_WITHIN_S = 60
+
+
+class BatchLauncher(Launcher):
+    """A batch system. Outside an allocation it submits jobs; inside one it starts the ranks on the allocated hosts."""
+
+    hosts_apart = True
+    random_order = False  # from small to large, so that an allocation that ends early has the smallest points
+    job_variable: ClassVar[str]  # the environment variable that tells a job its id
+    warns_before_s: ClassVar[int] = 0  # how long before the time limit the system sends SIGTERM
+
+    @abstractmethod
+    def directives(self, job: BatchJob) -> list[str]:
+        """The lines at the top of the batch script, as #SBATCH --nodes=2."""
+
+    @abstractmethod
+    def submit(self, script: Path) -> str:
+        """Submit a batch script; returns the id of the job. Raises ConfigError where the system refuses it."""
+
+    @abstractmethod
+    def queue(self) -> dict[str, str]:
+        """The user's jobs that the system still has: id -> state, RUNNING for one that runs. Raises ConfigError."""
+
+    @abstractmethod
+    def allocated_hosts(self) -> list[str]:
+        """The hosts of the allocation that this launcher runs in."""
+
+    @abstractmethod
+    def cores_of_a_node(self, system: System) -> int:
+        """The cores of the smallest node that jobs can get. Raises ConfigError."""
+
+    def script(self, job: BatchJob) -> str:
+        """The whole batch script."""
+        lines = ["#!/bin/bash", *self.directives(job), "", f"cd {shlex.quote(str(ROOT))} || exit", *job.system.setup]
+        lines += [f"export {IN_ALLOCATION}=1", *self.before_launch(), f"exec {shlex.join(job.command)}"]
+        return "\n".join([*lines, ""])
+
+    def before_launch(self) -> list[str]:
+        """Further lines of the batch script, before the one that starts the launcher."""
+        return []
+
+    def inside(self, variables: Mapping[str, str]) -> bool:
+        """Whether these environment variables are of a launcher in an allocation that it was submitted to."""
+        return IN_ALLOCATION in variables and self.job_variable in variables
+
+    def ask(self, *command: str) -> str:
+        """What a command of the batch system prints. Raises ConfigError where it is missing, or fails."""
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=_ANSWER_WITHIN_S, stdin=subprocess.DEVNULL
+            )
+        except FileNotFoundError:
+            raise ConfigError(f"launcher={self.name}: there is no command {command[0]} on this machine") from None
+        except subprocess.TimeoutExpired:
+            raise ConfigError(
+                f"launcher={self.name}: {command[0]} gave no answer within {_ANSWER_WITHIN_S} s"
+            ) from None
+        if done.returncode:
+            raise ConfigError(f"launcher={self.name}: {shlex.join(command)}: {done.stderr.strip()}")
+        return done.stdout
+
+    def cores_per_node(self, experiment: DictConfig, machine: Machine, max_nodes: int) -> int:
+        """The cores of the smallest node that jobs can get."""
+        return self.cores_of_a_node(experiment.system)
+
+    def gpus(self, config: Config) -> list[Gpus]:
+        """The GPUs of a node, as its system's file has them."""
+        return [Gpus(config.ranks_per_node, config.system.gpus_per_node, "system.gpus_per_node says")]
+
+    def free_bytes(self, config: Config) -> int | None:
+        """Not known before the job runs."""
+        return None
+
+    def hosts(self, config: Config) -> tuple[str, ...]:
+        """The hosts of the allocation."""
+        return tuple(self.allocated_hosts())

@@ -1,0 +1,68 @@
+"""Limit the nodes of a job to their quotas, and their links to a rate, while they measure.
+
+The other side of this protocol is train/rank/quota_gate.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import psutil
+
+from train.launch.emulate import networks
+from train.launch.emulate.cgroups import Groups, Means
+from train.launch.plan.job import Job, Nodes
+from train.rank import placement
+from train.record import protocol
+from train.record.record import NodeQuota
+
+
+def pids_of_nodes(nodes: Nodes, processes: Iterable[psutil.Process]) -> list[list[int]]:
+    """The process ids of each node, by the rank that their environment names; of a job of one rank all processes."""
+    found: list[list[int]] = [[] for _ in nodes.hosts]
+    for process in processes:
+        try:
+            rank = placement.rank_of(process.environ(), 0 if nodes.ranks == 1 else -1)
+        except psutil.Error:
+            continue
+        if rank >= 0:
+            found[rank // nodes.ranks_per_node].append(process.pid)
+    return found
+
+
+class QuotaEnforcer:
+    """The quotas of one job, from the moment when all its ranks are ready until all have measured."""
+
+    def __init__(self, job: Job, means: Means, name: str) -> None:
+        """Nothing is limited before `look`.
+
+        Args:
+            job: whose limits give its nodes a quota.
+            means: how quotas are set here.
+            name: of the control groups, and of the job's networks if it has any.
+        """
+        assert job.limits.cpus_per_node is not None
+        self._job, self._cpus, self._name = job, job.limits.cpus_per_node, name
+        self._groups = Groups(means, f"{name}-{job.folder.name}", len(job.nodes.hosts))
+        self.quotas: list[NodeQuota] = []
+
+    def look(self, processes: Callable[[], Iterable[psutil.Process]], job_pid: int) -> None:
+        """Set the limits if all ranks wait for them, lift them if all have measured. Raises OSError.
+
+        Args:
+            processes: lists those of the job, which takes time that the nodes should not lose: called once.
+            job_pid: the first process of the job.
+        """
+        folder, ranks = self._job.folder, range(self._job.nodes.ranks)
+        if not protocol.limited_path(folder).exists():
+            if all(protocol.ready_path(folder, rank).exists() for rank in ranks):
+                self._groups.limit(pids_of_nodes(self._job.nodes, processes()), job_pid, self._cpus)
+                if self._job.limits.separate_networks:
+                    networks.limit(self._name, len(self._job.nodes.hosts), self._job.limits.link_mbit_per_s)
+                protocol.limited_path(folder).touch()
+        elif not self.quotas and all(protocol.measured_path(folder, rank).exists() for rank in ranks):
+            self.quotas = self._groups.lift()
+
+    def remove(self) -> None:
+        """Remove the control groups, once the processes of the job have ended."""
+        self._groups.remove()

@@ -1,0 +1,107 @@
+"""Nodes emulated on this machine: each gets a fixed share of the cores, and on request a separate network."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from omegaconf import DictConfig
+
+from train.config.checks import ConfigError, check
+from train.config.schema import Config
+from train.launch.emulate import cgroups, networks
+from train.launch.emulate.quota_enforcer import QuotaEnforcer
+from train.launch.launchers.local import Local
+from train.launch.plan.experiment import Experiment
+from train.launch.plan.job import Job
+from train.launch.plan.launcher import Watcher
+from train.launch.plan.machine import Machine
+from train.launch.start import commands
+
+
+@functools.cache
+def quota_means() -> cgroups.Means | str:
+    """How quotas are set on this machine, or why they cannot be."""
+    return cgroups.find()
+
+
+class Emulated(Local):
+    """Nodes share this machine, each limited to a CPU quota that is the same at every point."""
+
+    name = "emulated"
+    quotas = True
+
+    def check(self, config: Config) -> None:
+        """Raise ConfigError where a quota means nothing, or separate networks cannot be used."""
+        super().check(config)
+        check(config.device == "cpu", "device", config.device, "launcher=emulated shares out CPU time; take device=cpu")
+        timed = config.measure.epochs == 0 and config.allreduce_sweep is None
+        why = "its quotas hold for timed training steps; for epochs and allreduces alone take launcher=local"
+        check(timed, "launcher", self.name, why)
+        separate = config.launcher.separate_networks
+        possible = config.distribution.controller == "gloo" and config.container.name == "none"
+        why = "works with distribution.controller=gloo and container=none"
+        check(possible or not separate, "launcher.separate_networks", separate, why)
+
+    def replacement(self, experiment: Experiment, machine: Machine) -> str:
+        """Local, where quotas are not available. Raises ConfigError where separate networks need them."""
+        if machine.no_quotas is None:
+            return self.name
+        if experiment.composed.launcher.separate_networks:
+            raise ConfigError(f"launcher=emulated: nodes with separate networks need CPU quotas: {machine.no_quotas}")
+        return Local.name
+
+    def cpus_per_node(self, experiment: DictConfig, machine: Machine, max_nodes: int) -> float | None:
+        """Each node's share of launcher.cores_fraction of the machine, where all nodes run at once."""
+        return cgroups.per_node(machine.cores, max_nodes, experiment.launcher.cores_fraction)
+
+    def check_machine(self, config: Config) -> None:
+        """Raise ConfigError where separate networks cannot be made."""
+        missing = networks.missing() if config.launcher.separate_networks else None
+        check(missing is None, "launcher.separate_networks", True, str(missing))
+
+    def notes(self, config: Config) -> list[str]:
+        """How the nodes are emulated."""
+        percent = 100 * (config.system.cpus_per_node or 0)
+        return [
+            f"Nodes are emulated: each is limited to {percent:.4g} % of a core from its warm-up on. Every point is "
+            "measured with and without allreduce: without, nodes that do not disturb each other are equally fast."
+        ]
+
+    def command(self, job: Job) -> list[str]:
+        """The local command, in a scope of the user's where quotas need one, or in the networks of the nodes."""
+        if job.limits.separate_networks:
+            return in_networks(job, networks.own_name())
+        means = quota_means()
+        return [*(means.prefix if isinstance(means, cgroups.Means) else ()), *commands.on_this_machine(job)]
+
+    @contextmanager
+    def watching(self, job: Job) -> Iterator[Watcher | None]:
+        """Networks and quotas of the nodes; they are removed at the end. Raises OSError."""
+        means = quota_means()
+        assert isinstance(means, cgroups.Means), means  # `replacement` takes another launcher without
+        enforcer = QuotaEnforcer(job, means, networks.own_name())
+        try:
+            if job.limits.separate_networks:
+                networks.make(networks.own_name(), len(job.nodes.hosts))
+            yield enforcer
+        finally:
+            enforcer.remove()
+            if job.limits.separate_networks:
+                networks.remove(networks.own_name())
+
+
+def in_networks(job: Job, name: str) -> list[str]:
+    """The command of a job whose nodes have separate networks. name: the prefix of their namespaces.
+
+    Horovod's launcher runs on the switch. A rank enters the network of its node before anything else: only its
+    environment says which rank it is.
+    """
+    starter = commands.gloo(job, job.argv[0], networks.INTERFACE)
+    enter = f'exec ip netns exec "$0$((HOROVOD_RANK / {job.nodes.ranks_per_node}))" "$@"'
+    on_switch = ["ip", "netns", "exec", networks.switch(name)]
+    return [*on_switch, *starter, "sh", "-c", enter, networks.node(name, ""), *job.argv]
+
+
+LAUNCHER = Emulated()

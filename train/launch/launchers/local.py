@@ -1,0 +1,40 @@
+"""All ranks on this machine."""
+
+from __future__ import annotations
+
+from train.config.schema import Config
+from train.launch.plan.experiment import Experiment
+from train.launch.plan.job import OPEN_MPI, Job
+from train.launch.plan.launcher import Launcher
+from train.launch.plan.machine import Machine
+from train.launch.start import commands, mpirun
+
+
+class Local(Launcher):
+    """Nodes share the cores of this machine. Where they outnumber them, nodes are emulated instead if possible."""
+
+    name = "local"
+
+    def replacement(self, experiment: Experiment, machine: Machine) -> str:
+        """Emulated, where the system says so, the nodes need more cores than there are, and quotas are available.
+
+        Only timed training steps can be emulated: a quota would change neither what epochs teach nor the CPU cost of
+        an allreduce.
+        """
+        composed = experiment.composed
+        crowded = experiment.max_nodes > 1 and experiment.max_nodes * composed.ranks_per_node > machine.cores
+        timed = not (composed.measure.epochs or composed.allreduce_sweep or experiment.arms)
+        emulated = composed.system.emulate and crowded and timed and composed.device == "cpu"
+        chosen = "launcher" in experiment.asked
+        return "emulated" if emulated and not chosen and machine.no_quotas is None else self.name
+
+    def mpirun(self, config: Config) -> str:
+        """That of the container, or of this machine."""
+        return mpirun.implementation(config.container) if mpirun.is_used(config) else OPEN_MPI
+
+    def command(self, job: Job) -> list[str]:
+        """Horovod's Gloo launcher, mpirun, or the rank itself where there is one; in one container, if any."""
+        return commands.on_this_machine(job)
+
+
+LAUNCHER = Local()

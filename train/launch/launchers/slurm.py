@@ -1,0 +1,86 @@
+"""A Slurm cluster: sbatch submits, and inside the allocation srun starts the ranks of each run."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from train.config.checks import ConfigError
+from train.config.schema import System
+from train.launch.batch.job import BatchJob, clock
+from train.launch.batch.launcher import BatchLauncher
+from train.launch.plan.job import Job
+from train.launch.start import commands
+
+
+class Slurm(BatchLauncher):
+    """Each node is a node of the allocation."""
+
+    name = "slurm"
+    job_variable = "SLURM_JOB_ID"
+    warns_before_s = 60
+
+    def directives(self, job: BatchJob) -> list[str]:
+        """The #SBATCH lines."""
+        options = [
+            f"--job-name={job.name}",
+            f"--nodes={job.nodes}",
+            f"--ntasks-per-node={job.ranks_per_node}",
+            f"--cpus-per-task={job.cores_per_rank}",
+            *([f"--gpus-per-node={job.gpus_per_node}"] if job.gpus_per_node else []),
+            f"--time={clock(job.limit_s)}",
+            f"--signal=B:TERM@{self.warns_before_s}",
+            "--requeue",
+            "--exclusive",
+            "--mem=0",
+            "--open-mode=append",
+            f"--output={job.folder / job.name}.%j.log",
+            *([f"--partition={job.system.partition}"] if job.system.partition else []),
+            *([f"--account={job.system.account}"] if job.system.account else []),
+            *job.system.sbatch,
+        ]
+        return [f"#SBATCH {option}" for option in options]
+
+    def before_launch(self) -> list[str]:
+        """Since Slurm 22.05 a step does not inherit --cpus-per-task from its job; the launcher gives each its own."""
+        return ["unset SLURM_CPUS_PER_TASK SLURM_NTASKS_PER_NODE SLURM_NTASKS SLURM_NPROCS"]
+
+    def submit(self, script: Path) -> str:
+        """Submit by sbatch."""
+        return self.ask("sbatch", "--parsable", str(script)).strip().partition(";")[0]
+
+    def queue(self) -> dict[str, str]:
+        """The user's jobs by squeue, with their states in Slurm's words: PENDING, RUNNING ..."""
+        lines = self.ask("squeue", "--noheader", "--me", "--format=%i %T").splitlines()
+        return dict(line.split(maxsplit=1) for line in lines)
+
+    def allocated_hosts(self) -> list[str]:
+        """The hosts of this allocation, in Slurm's order."""
+        return self.ask("scontrol", "show", "hostnames", os.environ["SLURM_JOB_NODELIST"]).split()
+
+    def cores_of_a_node(self, system: System) -> int:
+        """The fewest CPUs of a node of the partition, by sinfo."""
+        partition = [f"--partition={system.partition}"] if system.partition else []
+        found = re.findall(r"^\*?(\d+)", self.ask("sinfo", "--noheader", *partition, "--format=%c"), re.M)
+        if not found:
+            raise ConfigError(f"system.partition={system.partition}: sinfo shows no node in it; see `sinfo`")
+        return min(map(int, found))
+
+    def command(self, job: Job) -> list[str]:
+        """One srun task a rank.
+
+        With Gloo the ranks find each other (train/distribution/rendezvous.py), so that no MPI plugin has to fit.
+        """
+        nodes = job.nodes
+        command = ["srun", f"--nodes={len(nodes.hosts)}", f"--nodelist={','.join(nodes.hosts)}"]
+        command += [f"--ntasks={nodes.ranks}", f"--ntasks-per-node={nodes.ranks_per_node}"]
+        command += [f"--cpus-per-task={nodes.cores_per_rank}"]
+        if nodes.gpus_per_node:
+            command += [f"--gpus-per-node={nodes.gpus_per_node}"]
+        command += [f"--mpi={job.exchange.srun_mpi if job.exchange.controller == 'mpi' else 'none'}"]
+        # Without --kill-on-bad-exit the others would wait for a rank that died; the ranks bind themselves to cores.
+        return [*command, "--kill-on-bad-exit=1", "--cpu-bind=none", "--label", *commands.rank(job)]
+
+
+LAUNCHER = Slurm()

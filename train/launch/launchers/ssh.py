@@ -1,0 +1,84 @@
+"""Ranks on other hosts, started over ssh, without a queue."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from omegaconf import DictConfig
+
+from train.config.checks import ConfigError
+from train.config.schema import Config
+from train.launch.plan import hosts, preflight
+from train.launch.plan.job import OPEN_MPI, Job
+from train.launch.plan.launcher import Gpus, Launcher
+from train.launch.plan.machine import Machine
+from train.launch.start import commands, mpirun
+from train.launch.supervise import orphans
+
+_SSH_FAILED = 255  # ssh exits so when it fails itself; else with the exit status of the command
+
+
+def _ask(config: Config | DictConfig) -> tuple[hosts.Host, ...]:
+    return hosts.ask(tuple(config.launcher.hosts), Path(config.results), preflight.sif(config))
+
+
+class Ssh(Launcher):
+    """Each node is one of launcher.hosts."""
+
+    name = "ssh"
+    hosts_apart = True
+    takes_hosts = True
+    elastic = True
+
+    def cores_per_node(self, experiment: DictConfig, machine: Machine, max_nodes: int) -> int:
+        """The cores of the host that has fewest. Raises ConfigError where a host cannot run the job."""
+        return min((host.cores for host in _ask(experiment)), default=1) if experiment.launcher.hosts else 1
+
+    def gpus(self, config: Config) -> list[Gpus]:
+        """The GPUs of each host."""
+        return [Gpus(config.ranks_per_node, len(host.gpus), f"{host.name} shows") for host in _ask(config)]
+
+    def free_bytes(self, config: Config) -> int | None:
+        """The free memory of the host that has least."""
+        return min(host.free_bytes for host in _ask(config))
+
+    def check_machine(self, config: Config) -> None:
+        """Raise ConfigError where a host cannot run the job."""
+        _ask(config)
+
+    def warnings(self, config: Config) -> list[str]:
+        """Hosts of different hardware."""
+        differ = hosts.heterogeneous(_ask(config))
+        return [differ] if differ else []
+
+    def mpirun(self, config: Config) -> str:
+        """That of this machine, which must be Open MPI's: it runs here, and each rank in a container, if any."""
+        if not mpirun.is_used(config):
+            return OPEN_MPI
+        if mpirun.implementation(mpirun.NO_CONTAINER) != OPEN_MPI:
+            raise ConfigError(
+                "distribution.controller=mpi: over ssh only Open MPI's mpirun can be used, and this machine's is "
+                "MPICH's; take distribution.controller=gloo, or launcher=slurm"
+            )
+        return OPEN_MPI
+
+    def hosts(self, config: Config) -> tuple[str, ...]:
+        """launcher.hosts."""
+        return tuple(config.launcher.hosts)
+
+    def command(self, job: Job) -> list[str]:
+        """Horovod's Gloo launcher, its elastic one, or mpirun, over ssh."""
+        return commands.across_hosts(job)
+
+    def end_remote(self, job: Job, job_id: str) -> list[str]:
+        """Kill what is left of the job on its hosts."""
+        return orphans.kill_on(job.nodes.hosts, job_id)
+
+    def explain_exit(self, code: int) -> str | None:
+        """Ssh's exit status where it lost the rank."""
+        if code != _SSH_FAILED:
+            return None
+        return f"killed by a signal, or its host or the link to it is gone: ssh ended with exit status {code}"
+
+
+LAUNCHER = Ssh()

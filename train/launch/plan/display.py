@@ -1,0 +1,40 @@
+"""What is shown before anything starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from train.launch.plan.point import Point
+
+
+def show_points(points: Sequence[Point], console: Console) -> None:
+    """Print a table of the points."""
+    table = Table(box=None, header_style="bold")
+    table.add_column("point", no_wrap=True)
+    for head in ("ranks", "cores a node", "threads a rank", "batch a rank", "global batch", "steps"):
+        table.add_column(head, justify="right")
+    for point in points:
+        table.add_row(point.name, *_cells(point))
+    console.print(table)
+    launches = sum(point.config.measure.repeats for point in points)
+    console.print(f"{len(points)} points, {launches} launches: every repeat is a separate launch")
+
+
+def _cells(point: Point) -> list[str]:
+    config = point.config
+    cores = config.system.cpus_per_node or config.system.cores_per_node
+    numbers = [str(config.ranks), str(cores), str(config.threads_per_rank)]
+    if config.allreduce_sweep:
+        return [*numbers, "", "", f"{len(config.allreduce_sweep.sizes_bytes)} sizes"]
+    steps = f"{config.measure.epochs} epochs" if config.measure.epochs else str(config.measure.timed_steps)
+    return [*numbers, str(config.batch_per_rank), str(config.global_batch), steps]
+
+
+def show_lines(kind: str, lines: Iterable[str], console: Console) -> None:
+    """Print lines with what they are in front, as `[red]error:[/red]`."""
+    for line in lines:
+        console.print(f"{kind} {escape(line)}" if kind else escape(line), highlight=False)

@@ -1,0 +1,127 @@
+"""From an experiment to its points."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from train.config.checks import ConfigError, DoesNotDivide, check
+from train.config.compose import load
+from train.config.identity import config_hash, point_name, swept_values
+from train.config.schema import Config
+from train.launch.plan import experiment as experiments
+from train.launch.plan.experiment import Experiment, nodes_in
+from train.launch.plan.launcher import Launcher, named
+from train.launch.plan.machine import Machine
+from train.launch.plan.point import Point, differing_keys
+from train.rank import placement
+
+# What every experiment on emulated nodes measures beside its points: whether nodes disturb each other.
+_CONTROL = "distribution.allreduce=false"
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """The points of an experiment, and the launcher that runs them."""
+
+    launcher: Launcher
+    points: tuple[Point, ...]  # in the order of the sweep
+    left_out: tuple[str, ...] = ()  # why a combination is no point
+
+
+def expand(overrides: Sequence[str], machine: Machine, launchers: Mapping[str, Launcher]) -> Expansion:
+    """The points of the experiment that the overrides name.
+
+    A comma-separated override (`model=vgg16,resnet50`) is swept, as in Hydra's multirun. It replaces the sweep that
+    the experiment has over the same key, as a single value does too; only `nodes=N`, where the experiment sweeps the
+    nodes, means up to N. A node has the same cores at every point. Where nodes are emulated, each is limited to its
+    share of the cores' time, and every point has its control. Points whose ranks cannot share the global batch equally
+    are left out.
+
+    Raises ConfigError, also where no point is left.
+    """
+    experiment, launcher = _with_its_launcher(experiments.read(overrides), machine, launchers)
+    experiment = experiments.read([*experiment.overrides, *_node_overrides(experiment, launcher, machine)])
+    fixed = [line for line in experiment.plain if line.partition("=")[0] not in experiment.swept]
+    points: dict[tuple[str, str], Point] = {}  # a list with a duplicate value is not measured twice
+    uneven: dict[str, None] = {}
+    for combination in itertools.product(*(experiment.choices(key) for key in experiment.swept)):
+        for arm, extra in _arms(experiment, launcher, combination).items():
+            try:
+                point = _point(experiment, launcher, arm, [*fixed, *combination, *extra])
+            except DoesNotDivide as error:
+                uneven[str(error)] = None
+            else:
+                points.setdefault((point.name, config_hash(point.config)), point)
+    if not points:
+        raise ConfigError(next(iter(uneven)))
+    return Expansion(launcher, tuple(points.values()), tuple(uneven))
+
+
+def _with_its_launcher(
+    experiment: Experiment, machine: Machine, launchers: Mapping[str, Launcher]
+) -> tuple[Experiment, Launcher]:
+    """The experiment composed for the launcher that runs it here, and that launcher."""
+    chosen = named(launchers, experiment.composed.launcher.name)
+    launcher = named(launchers, chosen.replacement(experiment, machine))
+    if launcher.quotas or launcher is not chosen:
+        experiment = experiments.with_launcher(experiment, launcher.name, launcher.quotas)
+    return experiment, launcher
+
+
+def _node_overrides(experiment: Experiment, launcher: Launcher, machine: Machine) -> list[str]:
+    """The overrides that give each node its cores, and its quota where it has one: the same at every point."""
+    composed, found = experiment.composed, []
+    if composed.system.cpus_per_node is None:
+        cpus = launcher.cpus_per_node(composed, machine, experiment.max_nodes)
+        found += [f"system.cpus_per_node={cpus}"] if cpus is not None else []
+    if composed.system.cores_per_node is None:
+        cores = launcher.cores_per_node(composed, machine, experiment.max_nodes)
+        found.append(f"system.cores_per_node={cores}")
+    return found
+
+
+def _arms(experiment: Experiment, launcher: Launcher, combination: Sequence[str]) -> dict[str | None, list[str]]:
+    """The arms of a combination of swept values: the experiment's own, else, on emulated nodes, the controls.
+
+    In strong scaling the batch of a rank shrinks with the nodes, so each number of nodes needs a separate
+    control with one node.
+    """
+    composed = experiment.composed
+    if experiment.arms:
+        return {name: extra for name, extra in experiment.arms.items()}
+    if not launcher.quotas or not composed.distribution.allreduce:
+        return {None: []}
+    arms: dict[str | None, list[str]] = {None: [], "without-allreduce": [_CONTROL]}
+    nodes = next(iter(nodes_in(combination)), composed.nodes)
+    if composed.batch_per_rank is None and nodes > 1 and composed.global_batch % nodes == 0:
+        share = composed.global_batch // nodes
+        arms[f"alone-as-1-of-{nodes}"] = [_CONTROL, "nodes=1", f"global_batch={share}"]
+    return arms
+
+
+def _point(experiment: Experiment, launcher: Launcher, arm: str | None, overrides: list[str]) -> Point:
+    """The point that these overrides compose. Raises ConfigError, or DoesNotDivide where its ranks cannot share."""
+    config = load(overrides)
+    why = f"all points of an experiment run under one launcher, here {launcher.name}"
+    check(config.launcher.name == launcher.name, "launcher", config.launcher.name, why)
+    launcher.check(config)
+    overrides = [*overrides, *_complete_threads(config)]
+    return Point(
+        name=point_name(config, arm, experiment.swept),
+        overrides=tuple(overrides),
+        config=config,
+        swept=swept_values(config, experiment.swept, overrides),
+        arm=arm,
+        arm_keys=differing_keys(experiment.arms),
+    )
+
+
+def _complete_threads(config: Config) -> list[str]:
+    """Give each rank its share of the cores of its node, unless the configuration does; returns the override for it."""
+    if config.threads_per_rank is not None:
+        return []
+    config.threads_per_rank = placement.threads_per_rank(config.system.cores_per_node or 1, config.ranks_per_node)
+    config.derived.append("threads_per_rank")
+    return [f"threads_per_rank={config.threads_per_rank}"]

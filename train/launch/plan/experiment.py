@@ -1,0 +1,96 @@
+"""An experiment as the user requests it: its file, and the overrides that change or sweep its values."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from hydra.core.override_parser.types import Override
+from omegaconf import DictConfig
+
+from train.config.checks import ConfigError
+from train.config.compose import compose_config, parse
+
+
+def nodes_in(overrides: Sequence[str]) -> list[int]:
+    """The numbers of nodes that overrides name."""
+    pairs = (item.partition("=") for item in overrides)
+    return [int(value) for key, _, value in pairs if key == "nodes" and value.lstrip("-").isdigit()]
+
+
+def _choices(key: str, values: str) -> list[str]:
+    """The overrides of a sweep of `key` over Hydra's comma-separated `values`."""
+    override = parse([f"{key}={values}"])[0]
+    if not override.is_sweep_override():
+        return [f"{key}={values}"]
+    return [f"{key}={choice}" for choice in override.sweep_string_iterator()]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An experiment, composed but not yet expanded into points."""
+
+    overrides: tuple[str, ...]  # as given; a comma-separated one is swept, as in Hydra's multirun
+    asked: dict[str, Override]  # the same, by key or config group
+    composed: DictConfig  # without the overrides that are swept
+
+    @property
+    def plain(self) -> list[str]:
+        """The overrides that give one value."""
+        return [item.input_line or "" for item in self.asked.values() if not item.is_sweep_override()]
+
+    @cached_property
+    def swept(self) -> list[str]:
+        """The keys that are swept: the experiment's, then those of the command line."""
+        more = [key for key, item in self.asked.items() if item.is_sweep_override()]
+        return list(dict.fromkeys([*self.composed.sweep, *more]))
+
+    @property
+    def arms(self) -> dict[str, list[str]]:
+        """The overrides of each arm, by its name; empty where the experiment has none."""
+        return {str(name): list(extra) for name, extra in dict(self.composed.arms).items()}
+
+    def choices(self, key: str) -> list[str]:
+        """The overrides of the sweep over a key: the command line's, else the experiment's.
+
+        A single value on the command line replaces the sweep; only `nodes=N` means up to N.
+        """
+        item = self.asked.get(key)
+        if item is not None and item.is_sweep_override():
+            return [f"{key}={choice}" for choice in item.sweep_string_iterator()]
+        if item is not None and key != "nodes":
+            return [item.input_line or ""]
+        return _choices(key, self.composed.sweep[key])
+
+    @cached_property
+    def max_nodes(self) -> int:
+        """The largest number of nodes among the points. Raises ConfigError where it is below 1."""
+        named = nodes_in(self.choices("nodes")) if "nodes" in self.swept else []
+        of_arms = [nodes_in(extra) for extra in self.arms.values()] or [[]]
+        if not named and not all(of_arms):
+            named = [self.composed.nodes]
+        largest = max([*named, *itertools.chain(*of_arms)])
+        if largest < 1:
+            raise ConfigError(f"nodes={largest}: must be 1 or more")
+        return int(largest)
+
+
+def read(overrides: Sequence[str]) -> Experiment:
+    """The experiment that the overrides name. Raises ConfigError for an unknown name, key or type."""
+    asked = {item.key_or_group: item for item in parse(list(overrides))}
+    plain = [item.input_line or "" for item in asked.values() if not item.is_sweep_override()]
+    return Experiment(tuple(overrides), asked, compose_config(plain))
+
+
+def with_launcher(experiment: Experiment, launcher: str, emulated: bool) -> Experiment:
+    """The same experiment under another launcher. Raises ConfigError as `read`.
+
+    emulated: its nodes get fractions of cores; the overrides that the experiment has for that are taken where the
+    command line does not decide. A model that was asked for is measured as it is.
+    """
+    smaller = [] if not emulated or "model" in experiment.asked else list(experiment.composed.when_emulated)
+    smaller = [line for line in smaller if line.partition("=")[0] not in experiment.asked]
+    others = [line for line in experiment.overrides if line.partition("=")[0] != "launcher"]
+    return read([f"launcher={launcher}", *smaller, *others])

@@ -1,0 +1,159 @@
+"""What a launcher is. train/launch/launchers/ has one module for each; docs/adding.md shows how to add one.
+
+A launcher says what it can do, where the cores of its nodes come from, what it refuses, and how a job becomes a
+command. All other code (points, checks, watching, records) asks the launcher object and never compares names.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import ClassVar, Protocol
+
+import psutil
+from omegaconf import DictConfig
+
+from train.config.checks import check
+from train.config.schema import Config
+from train.launch.plan.experiment import Experiment
+from train.launch.plan.job import OPEN_MPI, Job
+from train.launch.plan.machine import Machine
+from train.rank import environment, placement
+from train.record.record import NodeQuota
+
+
+@dataclass(frozen=True)
+class Gpus:
+    """How many GPUs a point needs on this machine, or on one host, and how many are available."""
+
+    needed: int
+    available: int
+    source: str  # who says so, as "nvidia-smi shows"
+
+
+class Watcher(Protocol):
+    """What a launcher does while a job runs."""
+
+    @property
+    def quotas(self) -> Sequence[NodeQuota]:
+        """What the nodes were limited to, once they have measured."""
+
+    def look(self, processes: Callable[[], Iterable[psutil.Process]], job_pid: int) -> None:
+        """Do what is due now; called several times a second. Raises OSError, which ends the job.
+
+        Args:
+            processes: lists the processes of the job on this machine, which takes time.
+            job_pid: the first process of the job.
+        """
+
+
+class Launcher(ABC):
+    """One way to start the ranks of an experiment; by default on this machine. Only `name` and `command` are needed."""
+
+    name: ClassVar[str]  # as launcher.name in conf/launcher/*.yaml
+    hosts_apart: ClassVar[bool] = False  # each node is a separate host; else all nodes share this machine
+    takes_hosts: ClassVar[bool] = False  # launcher.hosts names the nodes
+    quotas: ClassVar[bool] = False  # nodes are limited to CPU quotas while they measure
+    elastic: ClassVar[bool] = False  # training can continue when a host is lost, and with hosts that come back
+    random_order: ClassVar[bool] = True  # runs are made in a random order; else by number of nodes
+
+    # ---- plan: what a configuration may ask for, and what its nodes are ----
+
+    def check(self, config: Config) -> None:
+        """Raise ConfigError where the configuration of a run asks for what this launcher cannot do."""
+        settings = config.launcher
+        hosts = ",".join(settings.hosts) or "none"
+        if self.takes_hosts:
+            why = f"{config.nodes} nodes need as many hosts: make ... LAUNCHER={self.name} HOSTS=a,b,c"
+            check(len(settings.hosts) >= config.nodes, "launcher.hosts", hosts, why)
+        else:
+            why = f"launcher={self.name} takes none; choose launcher=ssh"
+            check(not settings.hosts, "launcher.hosts", hosts, why)
+        if not self.quotas:
+            given = settings.separate_networks
+            check(not given, "launcher.separate_networks", given, "needs launcher=emulated")
+            cpus = config.system.cpus_per_node
+            check(cpus is None, "system.cpus_per_node", cpus, "needs launcher=emulated")
+        elastic = config.distribution.elastic
+        why = "needs launcher=ssh: hosts that can be lost and come back"
+        check(self.elastic or not elastic, "distribution.elastic", elastic, why)
+        on_one_machine = config.container.name in ("docker", "podman")
+        why = f"works on one machine; with launcher={self.name} allowed are none, singularity"
+        check(not (self.hosts_apart and on_one_machine), "container", config.container.name, why)
+
+    def replacement(self, experiment: Experiment, machine: Machine) -> str:
+        """The name of the launcher that runs this experiment here: this one, unless another suits it better.
+
+        The configuration was not checked yet. Raises ConfigError.
+        """
+        return self.name
+
+    def cores_per_node(self, experiment: DictConfig, machine: Machine, max_nodes: int) -> int:
+        """The cores of each node, where system.cores_per_node gives none: the same at every point. Raises ConfigError.
+
+        max_nodes: of the largest point.
+        """
+        return placement.cores_per_node(machine.cores, max_nodes)
+
+    def cpus_per_node(self, experiment: DictConfig, machine: Machine, max_nodes: int) -> float | None:
+        """The quota of each node in cores' worth of time, where system.cpus_per_node gives none; None: no quota."""
+        return None
+
+    # ---- checks before anything starts ----
+
+    def gpus(self, config: Config) -> list[Gpus]:
+        """How many GPUs the point needs and finds: on this machine, or on each host."""
+        return [Gpus(config.ranks, len(environment.gpus()), "nvidia-smi shows")]
+
+    def free_bytes(self, config: Config) -> int | None:
+        """Free memory of this machine, or of the host that has least; None where that is not known beforehand."""
+        return psutil.virtual_memory().available
+
+    def check_machine(self, config: Config) -> None:
+        """Raise ConfigError where this machine lacks something that the point needs of this launcher."""
+        return
+
+    def notes(self, config: Config) -> list[str]:
+        """What the user should know about this launcher before anything starts."""
+        return []
+
+    def warnings(self, config: Config) -> list[str]:
+        """What can disturb the measurement although the experiment can run."""
+        return []
+
+    # ---- start ----
+
+    def mpirun(self, config: Config) -> str:
+        """Whose mpirun starts the ranks: OPEN_MPI or MPICH; OPEN_MPI where none is used. Raises ConfigError."""
+        return OPEN_MPI
+
+    def hosts(self, config: Config) -> tuple[str, ...]:
+        """The hosts to run on; a point takes the first of them. Empty: this machine."""
+        return ()
+
+    @abstractmethod
+    def command(self, job: Job) -> list[str]:
+        """The command that starts all ranks of the job and ends when they have ended."""
+
+    # ---- supervise ----
+
+    @contextmanager
+    def watching(self, job: Job) -> Iterator[Watcher | None]:
+        """What this launcher sets up for the time that the job runs, and removes when its processes have ended."""
+        yield None
+
+    def end_remote(self, job: Job, job_id: str) -> list[str]:
+        """End what a failed job has left on other hosts; returns the hosts that did not answer."""
+        return []
+
+    def explain_exit(self, code: int) -> str | None:
+        """What an exit status means that comes from this launcher; None where it is the exit status of the rank."""
+        return None
+
+
+def named(launchers: Mapping[str, Launcher], name: str) -> Launcher:
+    """The launcher of that name. Raises ConfigError naming those that there are."""
+    check(name in launchers, "launcher.name", name, f"allowed are {', '.join(sorted(launchers))}")
+    return launchers[name]

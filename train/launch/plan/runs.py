@@ -1,0 +1,78 @@
+"""The runs of an experiment: which launches are made, in which order, and how long they will take."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from train.config.identity import config_hash
+from train.launch.plan.launcher import Launcher
+from train.launch.plan.point import Point
+from train.record import paths
+from train.record.record import Order
+
+Known = dict[str, list[float]]  # point -> how long its runs took, in seconds
+
+
+@dataclass(frozen=True)
+class Run:
+    """One launch of a point."""
+
+    point: Point
+    repeat: int
+    order: Order | None = None
+
+    @property
+    def home(self) -> Path:
+        """The folder of this point in this configuration."""
+        config = self.point.config
+        return paths.point_folder(Path(config.results), config.experiment, self.point.name, config_hash(config))
+
+    @property
+    def label(self) -> str:
+        """Its name on the screen."""
+        return f"{self.point.name} r{self.repeat}"
+
+
+def runs_of(points: Sequence[Point], launcher: Launcher) -> list[Run]:
+    """All runs of the points, in the order to make them: the same order at each call.
+
+    Repeats are the outer loop, and within each the points come in a random order, so that a slow drift of the machine
+    affects all points alike. Where the launcher wants a fixed order, launcher.order says which sizes are first.
+    """
+    repeats = max((point.config.measure.repeats for point in points), default=0)
+    seed = points[0].config.seed if points and launcher.random_order else None
+    found: list[tuple[Point, int]] = []
+    for repeat in range(repeats):
+        due = [point for point in points if repeat < point.config.measure.repeats]
+        found += [(point, repeat) for point in _ordered(due, seed, repeat)]
+    return [Run(point, repeat, Order(seed, i, len(found))) for i, (point, repeat) in enumerate(found)]
+
+
+def _ordered(points: list[Point], seed: int | None, repeat: int) -> list[Point]:
+    if seed is not None:
+        random.Random(f"{seed}-{repeat}").shuffle(points)
+        return points
+    sign = -1 if points[0].config.launcher.order == "large_first" else 1
+    return sorted(points, key=lambda point: sign * point.config.nodes)
+
+
+def remaining(runs: Sequence[Run], force: bool) -> tuple[list[Run], Known]:
+    """The runs that are still to be made, all of them with `force`, and how long those took that were made before."""
+    to_do: list[Run] = []
+    known: Known = {}
+    for run in runs:
+        done = paths.completed(run.home, run.repeat)
+        if done:
+            known.setdefault(run.point.name, []).append(done.job_s)
+        if force or not done:
+            to_do.append(run)
+    return to_do, known
+
+
+def expected_s(run: Run, known: Known) -> float | None:
+    """Seconds that a run will take: the mean of its point's earlier runs, else of all points'; None without any."""
+    times = known.get(run.point.name) or [s for times in known.values() for s in times]
+    return sum(times) / len(times) if times else None

@@ -1,1 +1,0 @@
-"""Slurm: batch scripts, submission, what became of them."""

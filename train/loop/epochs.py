@@ -1,0 +1,156 @@
+"""Training over whole epochs, with accuracy on training and validation data after each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from train.context import Context
+from train.loop.evaluation import evaluate
+from train.loop.learner import Learner
+from train.loop.timed_steps import Batches, NotFinite, Steps, finite_losses, run_steps
+from train.record.predictions import Predictions
+from train.record.record import Epoch
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far training over epochs has come: with the variables, all that ranks need to resume from there.
+
+    Sums are over the current epoch, and the same on every rank.
+    """
+
+    epochs: tuple[Epoch, ...] = ()  # that are done
+    losses: tuple[float, ...] = ()  # of the timed steps so far, mean over ranks
+    steps: int = 0
+    samples: int = 0  # of all ranks together
+    loss_sum: float = 0.0  # over the steps, of the mean over ranks
+    hits: float = 0.0  # of all ranks together
+    duration_s: float = 0.0
+
+    @property
+    def steps_before(self) -> int:
+        """Steps since the beginning of training."""
+        return sum(epoch.steps for epoch in self.epochs) + self.steps
+
+
+Commit = Callable[[Progress], None]
+
+
+def train_epochs(context: Context, learner: Learner, progress: Progress, commit: Commit) -> Predictions | None:
+    """The model's answers after the last epoch; None where `progress` has all epochs.
+
+    The very first step (tracing) is booked as its own phase; the phase `timed` is the sum of the epochs between their
+    barriers. Epochs and losses are recorded at each epoch's end.
+
+    Args:
+        context: of this rank.
+        learner: to train.
+        progress: where to resume.
+        commit: called with the progress after each epoch; in elastic training also every commit_steps steps.
+
+    Raises NotFinite, when the finite losses before are recorded.
+    """
+    run = _Run(context, learner, commit)
+    predictions: Predictions | None = None
+    record_progress(context, progress)
+    while len(progress.epochs) < context.config.measure.epochs:
+        progress = run.train_epoch(progress)
+        if len(progress.epochs) == context.config.measure.epochs - 1:
+            predictions = Predictions.of(learner.model.output_shape[-1], learner.data.class_names)
+        progress = _closed(context, learner, progress, predictions)
+        record_progress(context, progress)
+        commit(progress)
+    return predictions
+
+
+def record_progress(context: Context, progress: Progress) -> None:
+    """Add to the part of rank 0 the epochs and losses that it does not have yet.
+
+    A rank that becomes rank 0, or resumes from a checkpoint, so gets those of before.
+    """
+    if context.distribution.rank == 0:
+        part = context.part.part
+        epochs, losses = progress.epochs[len(part.epochs) :], progress.losses[len(part.losses) :]
+        context.part.add(epochs=list(epochs), losses=list(losses))
+
+
+class _Run:
+    """Training with one compiled step."""
+
+    def __init__(self, context: Context, learner: Learner, commit: Commit) -> None:
+        self._context, self._learner, self._commit = context, learner, commit
+        self._traced = False
+
+    def train_epoch(self, progress: Progress) -> Progress:
+        """The progress after all steps that the epoch has left, committed on the way. Raises NotFinite."""
+        data, settings = self._learner.data, self._context.config.distribution
+        batches = data.training(len(progress.epochs), progress.samples)
+        while left := data.steps_left(progress.samples):
+            count = min(left, settings.commit_steps) if settings.elastic else left
+            steps, untimed, duration_s = self._run_steps(batches, count)
+            progress = self._after(progress, steps, untimed, duration_s)
+            if count < left:
+                self._commit(progress)
+        return progress
+
+    def _run_steps(self, batches: Batches, count: int) -> tuple[Steps, int, float]:
+        """The next `count` steps, how many of them (the very first) were not timed, and the time of all in seconds."""
+        step, distribution, clock = self._learner.train_step, self._context.distribution, self._context.clock
+        if self._traced:
+            clock.announce("timed")
+        else:
+            clock.enter("first_step")
+        begin = time.perf_counter()
+        first = run_steps(step, batches, 0 if self._traced else 1)
+        self._traced = True
+        distribution.barrier()
+        clock.enter("timed")
+        timed = run_steps(step, batches, count - len(first.losses))
+        distribution.barrier()
+        duration_s = time.perf_counter() - begin
+        clock.enter("evaluate")
+        self._context.part.add(step_times_s=timed.times_s)
+        return first + timed, len(first.losses), duration_s
+
+    def _after(self, progress: Progress, steps: Steps, untimed: int, duration_s: float) -> Progress:
+        """The progress after these steps. Raises NotFinite."""
+        distribution, batch_per_rank = self._context.distribution, self._learner.data.batch_per_rank
+        count = len(steps.losses)
+        losses = finite_losses(steps.losses, distribution)
+        timed = losses if progress.steps_before else losses[untimed:]
+        if len(losses) < count:
+            record_progress(self._context, replace(progress, losses=(*progress.losses, *timed)))
+            raise NotFinite(progress.steps_before + len(losses) + 1)
+        hits = sum(float(value) for value in steps.correct)
+        return replace(
+            progress,
+            losses=(*progress.losses, *timed),
+            steps=progress.steps + count,
+            samples=progress.samples + count * batch_per_rank * distribution.size,
+            loss_sum=progress.loss_sum + sum(losses),
+            hits=progress.hits + float(distribution.sum(np.array([hits], np.float64))[0]),
+            duration_s=progress.duration_s + duration_s,
+        )
+
+
+def _closed(context: Context, learner: Learner, progress: Progress, predictions: Predictions | None) -> Progress:
+    """The progress with the current epoch evaluated and done. Raises NotFinite."""
+    validation = evaluate(learner, context.distribution, predictions)
+    if validation and not np.isfinite(validation.loss):
+        raise NotFinite(progress.steps_before)  # the last update spoilt the weights
+    ordered = context.config.dataset.ordered
+    done = Epoch(
+        epoch=len(progress.epochs) + 1,
+        steps=progress.steps,
+        duration_s=progress.duration_s,
+        train_loss=progress.loss_sum / progress.steps,
+        train_accuracy=progress.hits / progress.samples,
+        validation_loss=validation.loss if validation else None,
+        validation_accuracy=validation.accuracy if validation else None,
+        validation_mean_absolute_error=validation.mean_absolute_error if validation and ordered else None,
+    )
+    return Progress(epochs=(*progress.epochs, done), losses=progress.losses)

@@ -1,0 +1,117 @@
+"""The measurement protocol: first step, warm-up, barrier, timed steps, barrier. Nothing else between the barriers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+import tensorflow as tf
+
+from train.context import Context
+from train.datasets import Data
+from train.distribution.protocol import Distribution
+from train.loop.step import TrainStep
+
+Batches = Iterator[tuple[tf.Tensor, tf.Tensor]]
+
+
+class NotFinite(Exception):
+    """The loss of some rank became NaN or infinite at a step, counted from 1 over the whole run."""
+
+    def __init__(self, step: int) -> None:
+        """Keep the step for the record."""
+        super().__init__(
+            f"the loss is not finite at step {step}: the learning rate is too high for this model and batch, "
+            "or the data has values that are not finite"
+        )
+        self.step = step
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Consecutive training steps on this rank, one entry each; what the steps return is still on the device."""
+
+    losses: list[tf.Tensor]
+    correct: list[tf.Tensor]  # answers
+    times_s: list[float]
+    begun_at: list[float]  # seconds since the epoch
+    computed_at: list[tf.Tensor]  # when the local gradients were ready, seconds since the epoch
+
+    def __add__(self, later: Steps) -> Steps:
+        """These steps and later ones."""
+        return Steps(*(getattr(self, item.name) + getattr(later, item.name) for item in fields(self)))
+
+    @property
+    def compute_times_s(self) -> list[float]:
+        """The part of each step until the local gradients were ready. Reads them from the device."""
+        return [float(end) - begin for begin, end in zip(self.begun_at, self.computed_at, strict=True)]
+
+
+def run_steps(step: TrainStep, batches: Batches, count: int) -> Steps:
+    """The next `count` steps. Losses and correct answers stay on the device: reading them would be a transfer."""
+    made = Steps([], [], [], [], [])
+    for _ in range(count):
+        made.begun_at.append(time.time())
+        begin = time.perf_counter()
+        images, labels = next(batches)
+        loss, hits, computed = step(images, labels)
+        tf.test.experimental.sync_devices()
+        made.times_s.append(time.perf_counter() - begin)
+        made.losses.append(loss)
+        made.correct.append(hits)
+        made.computed_at.append(computed)
+    return made
+
+
+def finite_losses(losses: Sequence[tf.Tensor], distribution: Distribution) -> list[float]:
+    """The losses, mean over ranks: all, or those before the first step at which the loss of any rank is not finite."""
+    sums = distribution.sum(np.array([float(loss) for loss in losses], np.float64))
+    wrong = np.flatnonzero(~np.isfinite(sums))
+    finite = sums[: wrong[0]] if wrong.size else sums
+    return [float(value) for value in finite / distribution.size]
+
+
+def time_steps(context: Context, step: TrainStep, data: Data) -> None:
+    """Time training steps between two barriers, after a first step and the warm-up.
+
+    The launcher's quotas, if any, hold from the warm-up to the last timed step.
+    Raises NotFinite, when the finite losses before are recorded.
+    """
+    settings, distribution, clock, part = context.config.measure, context.distribution, context.clock, context.part
+    batches = _endless(data)
+    clock.enter("first_step")
+    first = run_steps(step, batches, 1)
+    context.gate.wait_for_quota()
+    clock.enter("warm_up")
+    warm_up = run_steps(step, batches, settings.warm_up_steps)
+    part.add(warm_up_step_times_s=warm_up.times_s)
+    _require(finite_losses((first + warm_up).losses, distribution), 1 + settings.warm_up_steps, before=0)
+    clock.announce("timed")
+    distribution.barrier()
+    clock.enter("timed")
+    timed = run_steps(step, batches, settings.timed_steps)
+    distribution.barrier()
+    clock.enter("evaluate")
+    context.gate.release()
+    part.add(step_times_s=timed.times_s)
+    if context.config.device == "cpu":  # a GPU gets its work ahead of time: the step does not see when it is done
+        part.add(compute_times_s=timed.compute_times_s)
+    losses = finite_losses(timed.losses, distribution)
+    if distribution.rank == 0:
+        part.add(losses=losses)
+    _require(losses, settings.timed_steps, before=1 + settings.warm_up_steps)
+
+
+def _require(losses: Sequence[float], count: int, before: int) -> None:
+    """Raise NotFinite where there are fewer finite losses than the `count` steps after the first `before`."""
+    if len(losses) < count:
+        raise NotFinite(before + len(losses) + 1)
+
+
+def _endless(data: Data) -> Batches:
+    epoch = 0
+    while True:
+        yield from data.training(epoch)
+        epoch += 1

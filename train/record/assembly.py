@@ -1,0 +1,98 @@
+"""One record from the parts that ranks left: complete, or failed with all that was measured until then."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from typing import Any
+
+from train.record import summary
+from train.record.parts import Part, first_failure
+from train.record.record import Failure, NodeQuota, Order, Rank, RunRecord
+
+
+@dataclass(frozen=True)
+class Identity:
+    """What was asked for: fields of the record that are known before the launch."""
+
+    experiment: str
+    point: str
+    repeat: int
+    generation: int
+    config: dict[str, Any]
+    config_hash: str
+    source_digest: str
+    command: list[str]
+    learning_rate: float | None
+    swept: dict[str, Any]
+    arm: str | None = None
+    arm_keys: Sequence[str] = ()
+    order: Order | None = None
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How the job ran and ended, as seen by who puts the record together. Times in seconds."""
+
+    started_at: float  # since the epoch
+    job_s: float
+    cores_shared: bool  # ranks competed for a core
+    seen_to_end: bool = True  # by a launcher: phases are filled up to job_s; by hand they end with the rank's last line
+    failure: Failure | None = None
+    node_quotas: Sequence[NodeQuota] = ()
+
+
+def ranks_at_the_end(parts: Sequence[Part], ranks: int) -> int:
+    """How many ranks the job had when it ended, of one that began with `ranks`: elastic training changes them."""
+    resizes = max((part.resizes for part in parts), key=len, default=[])
+    return resizes[-1].ranks_after if resizes else ranks
+
+
+def assemble(parts: Sequence[Part], identity: Identity, ending: Ending) -> RunRecord:
+    """The record of a run. It is complete where neither the launcher nor a rank knows of a failure."""
+    if any(part.resizes for part in parts):  # a rank that was lost has no place among those at the end
+        parts = [part for part in parts if part.rank < ranks_at_the_end(parts, len(parts))]
+    failure = ending.failure or first_failure(list(parts))
+    first = parts[0] if parts else Part()
+    record = RunRecord(
+        experiment=identity.experiment,
+        point=identity.point,
+        repeat=identity.repeat,
+        generation=identity.generation,
+        config=identity.config,
+        config_hash=identity.config_hash,
+        source_digest=identity.source_digest,
+        command=identity.command,
+        learning_rate=identity.learning_rate,
+        swept=identity.swept,
+        arm=identity.arm,
+        arm_keys=list(identity.arm_keys),
+        order=identity.order,
+        status="failed" if failure else "complete",
+        failure=failure,
+        started_at=datetime.fromtimestamp(ending.started_at, UTC).isoformat(timespec="seconds"),
+        job_s=ending.job_s,
+        cores_shared=ending.cores_shared,
+        ranks=[_rank(part, ending) for part in parts],
+        environment=first.environment,
+        losses=first.losses,
+        epochs=first.epochs,
+        resizes=first.resizes,
+        weights_differ=first.weights_differ,
+        notes=first.notes,
+        node_quotas=list(ending.node_quotas),
+        attachments=first.attachments,
+    )
+    record.summary = summary.of(record)
+    return record
+
+
+def _rank(part: Part, ending: Ending) -> Rank:
+    """The rank of a part. The time that it did not book is `exit`; of one that did not finish, the phase it was in."""
+    phases_s = dict(part.phases_s)
+    if ending.seen_to_end:
+        phase = "exit" if part.finished or part.failure else part.phase
+        phases_s[phase] = phases_s.get(phase, 0.0) + max(0.0, ending.job_s - sum(phases_s.values()))
+    values = {item.name: getattr(part, item.name) for item in fields(Rank) if item.name != "phases_s"}
+    return Rank(**values, phases_s=phases_s)

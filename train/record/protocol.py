@@ -1,0 +1,86 @@
+"""All that crosses the border between a launcher and its ranks: environment variables, files in the run folder.
+
+The launcher writes `run.json`, starts the ranks and reads their parts (train/record/parts.py) when they have ended.
+Nothing else is shared: not the command line, not the output, not the ranks' own copy of conf/.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+# In the environment of every process of a job.
+JOB_ID = "KIT_JOB_ID"  # how processes that were left behind are found
+JOB_STARTED_AT = "KIT_JOB_STARTED_AT"  # seconds since the epoch: when the phase `start` began
+OF_EVERY_PROCESS = (JOB_ID, JOB_STARTED_AT)
+PEERS = "KIT_PEERS"  # the hosts of the job, separated by commas, where the launcher knows them
+# What a rank in a container cannot find out by itself.
+IMAGE, IMAGE_DIGEST = "KIT_IMAGE", "KIT_IMAGE_DIGEST"
+GIT_COMMIT, GIT_DIRTY = "KIT_GIT_COMMIT", "KIT_GIT_DIRTY"  # dirty: "0", "1", or "" where it is not known
+# Set by the batch script: the launcher that sees it starts runs instead of submitting them.
+IN_ALLOCATION = "KIT_IN_ALLOCATION"
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What a launcher asks of its ranks."""
+
+    config: dict[str, Any]  # the whole resolved configuration, as `train.config.compose.rebuild` takes it
+    config_hash: str
+    source: dict[str, str]  # file -> digest, of the launcher's train/ and conf/ (train/record/source.py)
+    hosts_apart: bool  # each node is a host of its own
+    quotas: bool  # the launcher limits the nodes to CPU quotas while they measure (train/rank/quota_gate.py)
+
+
+def assignment_path(folder: Path) -> Path:
+    """The file that holds the assignment."""
+    return folder / "run.json"
+
+
+def write_assignment(folder: Path, assignment: Assignment) -> None:
+    """Write the assignment into the run folder, before any rank is started. Raises OSError."""
+    text = msgspec.json.format(msgspec.json.encode(asdict(assignment)), indent=1)
+    assignment_path(folder).write_bytes(text)
+
+
+def read_assignment(folder: Path) -> Assignment:
+    """The assignment in the run folder. Raises OSError, or msgspec.ValidationError where it is damaged."""
+    return msgspec.json.decode(assignment_path(folder).read_bytes(), type=Assignment)
+
+
+def launcher_log(folder: Path) -> Path:
+    """What the launcher's command prints (horovodrun, mpirun, srun)."""
+    return folder / "launcher.log"
+
+
+def rank_log(folder: Path, rank: int) -> Path:
+    """What a rank prints."""
+    return folder / f"rank-{rank}.log"
+
+
+def part_path(folder: Path, rank: int, host: str, pid: int) -> Path:
+    """The file that one process of a rank appends its measurements to. A rank that is started again has another."""
+    return folder / f"rank-{rank}.{host}.{pid}.jsonl"
+
+
+def part_paths(folder: Path) -> list[Path]:
+    """The part files in the run folder, sorted."""
+    return sorted(folder.glob("rank-*.jsonl"))
+
+
+def ready_path(folder: Path, rank: int) -> Path:
+    """The marker by which a rank says that it is ready to be limited to its quota."""
+    return folder / f"rank-{rank}.ready"
+
+
+def limited_path(folder: Path) -> Path:
+    """The marker by which the launcher says that all nodes are limited to their quotas."""
+    return folder / "limited"
+
+
+def measured_path(folder: Path, rank: int) -> Path:
+    """The marker by which a rank says that it measures no more."""
+    return folder / f"rank-{rank}.measured"

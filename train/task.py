@@ -1,0 +1,61 @@
+"""What a rank is asked to do: assigned by a launcher, or composed from the overrides of a rank started by hand."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from train.config.checks import ConfigError
+from train.config.compose import load, rebuild
+from train.config.schema import Config
+from train.rank import roll_call
+from train.record import protocol
+
+
+@dataclass(frozen=True)
+class Task:
+    """One rank's task."""
+
+    config: Config
+    expected: roll_call.Expected
+    folder: Path | None = None  # of the run, where a launcher made it
+    quotas: bool = False  # the launcher limits the nodes to CPU quotas while they measure
+
+
+def assigned(folder: Path) -> Task:
+    """The task that a launcher has written into the run folder.
+
+    Raises ConfigError where this host's code cannot read it, OSError where the file is not there.
+    """
+    assignment = protocol.read_assignment(folder)
+    config = rebuild(assignment.config)
+    expected = roll_call.Expected(
+        hosts=config.nodes if assignment.hosts_apart else 1,
+        config_hash=assignment.config_hash,
+        launcher=roll_call.Details(assignment.config, assignment.source),
+    )
+    return Task(config, expected, folder, assignment.quotas)
+
+
+def composed(overrides: Sequence[str]) -> Task:
+    """The task that these overrides describe. Raises ConfigError."""
+    config = load(list(overrides))
+    if not config.launcher.by_hand:
+        raise ConfigError(
+            f"launcher={config.launcher.name}: it needs `python -m train.launch`; by hand use launcher=local"
+        )
+    _check_writable(Path(config.results))
+    return Task(config, roll_call.Expected(hosts=roll_call.hosts_of_step(config, os.environ)))
+
+
+def _check_writable(results: Path) -> None:
+    """Raise ConfigError where no record could be written below `results`: better now than after an hour."""
+    try:
+        results.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=results):
+            pass
+    except OSError as error:
+        raise ConfigError(f"results={results}: cannot be written ({error.strerror}); give another folder") from error

@@ -1,0 +1,122 @@
+"""The work of one rank: take its cores, meet the others, hold the roll call, measure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+from train import distribution, startup
+from train.config.identity import config_hash
+from train.context import Context
+from train.distribution.protocol import Distribution
+from train.rank import environment, placement, roll_call
+from train.rank.phases import PhaseClock
+from train.rank.quota_gate import QuotaGate
+from train.rank.sampler import Sampler
+from train.record import paths, predictions, source
+from train.record.parts import PartWriter
+from train.standalone import Standalone
+from train.task import Task
+
+
+class Worker:
+    """One rank of a job, from its task to its measurements."""
+
+    def __init__(self, task: Task, part: PartWriter, clock: PhaseClock, standalone: Standalone | None) -> None:
+        """Note what the rank runs, before what it finds on its host is added to the configuration.
+
+        part: takes what the rank measures.
+        standalone: keeps the record, where there is no launcher.
+        """
+        self._task, self._part, self._clock, self._standalone = task, part, clock, standalone
+        self._config_hash = config_hash(task.config)
+        self._details = roll_call.Details(asdict(task.config), source.files(), environment.versions())
+        self._host = environment.host(len(placement.usable_cores()))  # counted before this process is bound
+
+    def work(self) -> Distribution:
+        """The ranks, when this one has measured all that it was asked for, and recorded it.
+
+        Raises ConfigError, PeerLost, LeftBehind, and what training and allreduce sweeps raise.
+        """
+        config, part, clock = self._task.config, self._part, self._clock
+        part.add(cores=startup.bind_cores(config, part.part.local_rank))
+        meeting = self._task.folder or Path(config.results)
+        gpu = startup.start_tensorflow(config, part.part.local_rank, len(part.part.cores), meeting)
+        part.add(gpu=gpu.name if gpu else None)
+        # The sampler is a process: some MPIs forbid to start one when the ranks have met.
+        with sampling(config.measure.usage_period_s, gpu.identity if gpu else None, clock, part):
+            clock.enter("init")
+            ranks = distribution.join(config)
+            with ranks.exchanges():
+                self._measure(ranks, gpu)
+        return ranks
+
+    def _measure(self, ranks: Distribution, gpu: startup.Gpu | None) -> None:
+        """Measure with these ranks, and record it."""
+        task, config = self._task, self._task.config
+        environment.check_mpi(config.container.mpi_home)
+        context = Context(
+            config=config,
+            distribution=ranks,
+            clock=self._clock,
+            part=self._part,
+            gate=QuotaGate(task.folder, ranks.rank) if task.quotas else QuotaGate(),
+            checkpoints=paths.checkpoints(task.folder) if task.folder and config.measure.epochs else None,
+            introduce=lambda: self._introduce(ranks, gpu),
+        )
+        if not config.distribution.elastic:  # there it comes later: ranks that are already training take part in it
+            context.introduce()
+        answers = _run(context)
+        folder = task.folder or (self._standalone and self._standalone.folder)
+        if answers and folder and ranks.rank == 0:
+            self._part.add(attachments=predictions.write(folder, answers))
+
+    def _introduce(self, ranks: Distribution, gpu: startup.Gpu | None) -> None:
+        """Hold the roll call; rank 0 records what it tells of the hosts. Raises ConfigError."""
+        config, part = self._task.config, self._part
+        part.add(rank=ranks.rank, local_rank=ranks.local_rank, node=ranks.rank // config.ranks_per_node)
+        if self._standalone:
+            self._standalone.meet(config, ranks)
+        library = environment.mpi_library()
+        me = roll_call.Present(
+            rank=ranks.rank,
+            host=self._host,
+            cores=tuple(part.part.cores),
+            gpu=gpu.identity if gpu else None,
+            mpi=library.version if library else None,
+            config_hash=self._config_hash,
+            source_digest=source.digest(self._details.source),
+            packages=self._details.packages,
+        )
+        present = roll_call.hold(me, self._details, self._task.expected, config, ranks.gather)
+        if ranks.rank == 0:
+            hosts = list({one.host.host: one.host for one in present}.values())
+            note = roll_call.heterogeneous(hosts)
+            part.add(
+                environment=environment.collect(hosts), notes=[note] if note and note not in part.part.notes else []
+            )
+
+
+def _run(context: Context) -> predictions.Predictions | None:
+    """Sweep allreduces, or train; returns what the model answered at the end, where there is something to answer."""
+    if context.config.allreduce_sweep:
+        from train.allreduce import sweep
+
+        sweep.run(context)
+        return None
+    from train.loop import training
+
+    return training.train(context)
+
+
+@contextmanager
+def sampling(period_s: float | None, gpu: str | None, clock: PhaseClock, part: PartWriter) -> Iterator[None]:
+    """Sample what this process uses while the block runs, and record it; without a period nothing."""
+    sampler = Sampler(period_s, gpu) if period_s else None
+    try:
+        yield
+    finally:
+        if sampler:
+            part.add(usage=sampler.stop(clock.started_at))
