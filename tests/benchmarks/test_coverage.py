@@ -1,0 +1,26 @@
+import numpy as np
+import pytest
+
+from benchmarks import coverage
+from benchmarks.coverage import Case
+
+RNG = np.random.default_rng(1)
+
+
+def test_a_clean_machine_stops_early_and_holds_the_truth():
+    row = coverage.simulate(Case("clean", coverage.proportional(0.02)), 200, RNG)
+    assert float(row["holds the truth"]) > 0.9
+    assert (row["narrow enough"], row["rounds, median"]) == ("1.00", "17")
+
+
+def test_an_interval_that_is_too_narrow_would_show():
+    """Launches that differ by far more than the rounds within them: one launch cannot know."""
+    row = coverage.simulate(Case("apart", coverage.proportional(0.01), between=0.3), 200, RNG)
+    assert float(row["holds the truth"]) < 0.2
+
+
+def test_a_disturbance_falls_on_one_arm_alone():
+    times = coverage.disturbed(1.5, 10, spread=0.0)(np.random.default_rng(2), 50)
+    assert times[:, 1] == pytest.approx(np.ones(50))
+    assert sorted(set(times[:, 0])) == [1.0, 1.5]
+    assert 1 <= (times[:, 0] > 1).sum() <= 10

@@ -1,0 +1,80 @@
+import math
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from train.record import intervals
+from train.record.intervals import of_median, over_launches
+
+# Hoefler and Belli's rule, and the usual tables: for n values the k-th smallest and largest, at 95 %.
+ORDERS = {6: 1, 8: 1, 9: 2, 12: 3, 17: 5, 20: 6, 25: 8, 100: 40}
+
+
+@pytest.mark.parametrize(("n", "k"), ORDERS.items())
+def test_the_order_statistics_are_those_of_the_sign_test(n, k):
+    shuffled = random.Random(n).sample(range(1, n + 1), n)
+    found = intervals._order(n, 0.95)
+    assert found == k
+    below = sum(math.comb(n, i) for i in range(k)) / 2**n
+    assert 1 - 2 * below >= 0.95 > 1 - 2 * (below + math.comb(n, k) / 2**n)
+    assert sorted(shuffled)[found - 1] == k
+
+
+def test_six_values_are_the_least():
+    assert of_median([1.0, 2.0, 3.0, 4.0, 5.0]) is None
+    found = of_median([3.0, 1.0, 2.0, 6.0, 4.0, 5.0])
+    assert (found.value, found.low, found.high, found.n) == (3.5, 1.0, 6.0, 6)
+
+
+def test_values_that_alternate_are_no_reason_to_widen():
+    values = [1.0, 2.0] * 12
+    assert (of_median(values).low, of_median(values).high) == (1.0, 2.0)
+    spread = [float(i if i % 2 else -i) for i in range(24)]  # neighbours are never alike
+    assert of_median(spread).low == sorted(spread)[intervals._order(24, 0.95) - 1]
+
+
+def test_a_disturbance_that_lasts_widens_the_interval():
+    values = [1.0 + 0.001 * i for i in range(24)]
+    mixed = random.Random(0).sample(values, 24)
+    assert of_median(values).high - of_median(values).low > of_median(mixed).high - of_median(mixed).low
+
+
+@given(st.lists(st.floats(0.5, 2.0), min_size=6, max_size=60), st.floats(0.1, 10.0))
+def test_the_interval_holds_the_median_and_scales_with_the_unit(values, factor):
+    found = of_median(values)
+    assert found.low <= found.value <= found.high
+    scaled = of_median([factor * value for value in values])
+    assert scaled.low == pytest.approx(factor * found.low)
+    assert scaled.high == pytest.approx(factor * found.high)
+
+
+def test_launches_that_disagree_are_spanned():
+    one, two = [1.0, 1.01, 0.99] * 4, [2.0, 2.01, 1.99] * 4
+    apart = over_launches([one, two])
+    assert (apart.low, apart.high) == (pytest.approx(1.0, abs=0.02), pytest.approx(2.0, abs=0.02))
+    assert apart.n == 24
+    alike = over_launches([one, [value + 0.001 for value in one]])
+    assert alike.half_width_fraction < 0.02
+
+
+def test_with_six_launches_the_interval_is_of_their_medians():
+    launches = [[value] * 12 for value in (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)]
+    found = over_launches(launches)
+    assert (found.value, found.low, found.high, found.n) == (3.5, 1.0, 6.0, 6)
+    assert over_launches([[1.0, 2.0], []]) is None
+
+
+def test_looks_are_few_and_fixed():
+    assert intervals.looks(11) == []
+    assert intervals.looks(150) == [12, 17, 24, 34, 48, 68, 96, 136]
+
+
+def test_precision_must_hold_at_two_looks_running():
+    narrow = [1.0, 1.01, 0.99] * 8
+    assert not intervals.precise(narrow[:12], 0.05)
+    assert not intervals.precise(narrow[:16], 0.05)
+    assert intervals.precise(narrow[:17], 0.05)
+    wide = [0.5, 1.5, 1.0] * 4 + narrow[:5]
+    assert not intervals.precise(wide, 0.05)
