@@ -11,7 +11,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
 ##? MODELS=a,b        files of conf/model
 ##? DEVICE=cpu|gpu    gpu: one rank per GPU, in a separate environment
 ##? DATASET=NAME      a file of conf/dataset; DATA_DIR=FOLDER its folder; URL=, CHECKSUM= for data-fetch
-##? MEASURE=NAME      quick: minutes; report: 10 warm-up and 100 timed steps, 5 repeats
+##? MEASURE=NAME      quick: minutes; report: for a paper, hours
 ##? REPEATS=N         launches of each point
 ##? LAUNCHER=NAME, CONTAINER=NAME   files of conf/launcher (HOSTS=a,b,c for ssh), conf/container
 ##? SYSTEM=NAME       a file of conf/system: describes the nodes and their Slurm; SPLIT=1: one job per point

@@ -27,8 +27,31 @@ TIMES = ("epoch_s", "job_s")
 
 
 def measured(table: pd.DataFrame, *quantities: str) -> pd.DataFrame:
-    """The measured rows of these quantities, without those of a primary source."""
-    return table[table["kind"].eq("measured") & table["quantity"].isin(quantities) & table["run"].ne(SOURCE_RUN)]
+    """The measured rows of these quantities, without those of a primary source.
+
+    Of a series that was measured in rounds one row a launch and point: the harmonic mean of its rates in the rounds.
+    """
+    rows = metrics.counting(table)
+    rows = rows[rows["kind"].eq("measured") & rows["quantity"].isin(quantities) & rows["run"].ne(SOURCE_RUN)]
+    if "round" not in rows or rows["round"].isna().all():
+        return rows
+    found = rows[rows["round"].notna()]
+    launch = metrics.rate(1.0, found["value"]).groupby(
+        [found[name] for name in ("record", "series", "axis_value", "quantity")], dropna=False
+    )  # fmt: skip
+    rows = rows.assign(value=metrics.rate(1.0, launch.transform("mean")).combine_first(rows["value"]))
+    return rows.drop(index=found.index[launch.cumcount() > 0])
+
+
+def in_rounds(row: Row) -> bool:
+    """Whether a row that `measured` gives is of a launch in rounds."""
+    return not pd.isna(row.get("round"))
+
+
+def over_smallest(points: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
+    """`metrics.curve` over the ranks of these points of one curve that was measured in rounds, which `table` has."""
+    runs = metrics.rates(table[table["series"].eq(points["series"].iloc[0]) & table["kind"].eq("measured")])
+    return metrics.curve(runs[runs["ranks"].isin(points["ranks"])], "ranks").set_index("size")
 
 
 def lookup(rows: pd.DataFrame, names: Sequence[str] = (*SETTING, *SIZE)) -> Callable[[Row], list[Row]]:

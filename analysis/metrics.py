@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
@@ -10,6 +11,7 @@ from typing import Literal, TypeVar
 import numpy as np
 import pandas as pd
 
+from train.record import intervals
 from train.record.summary import throughput as throughput  # the only definition
 
 LEVEL = 0.95
@@ -177,32 +179,174 @@ def kept(ranks: Sequence[float], global_batch: Sequence[float]) -> Kept:
     return "global_batch" if strong else "batch_per_rank"
 
 
-def curve(sizes: Sequence[float], rates: Sequence[float]) -> pd.DataFrame:
-    """Speedup and efficiency of a scaling curve, one row a size, against its smallest size.
+@dataclass(frozen=True)
+class Statistic:
+    """A statistic of `n` values with the ends of its 95 % interval; NaN where none is known, as of fewer than 6 values.
 
-    `sizes` (numbers of ranks, of nodes, or of what else varies) and `rates` (any unit of work per second) have one
-    entry a repeat. Columns: size, n, and rate, speedup, efficiency with the ends of their 95 % intervals (`_low`,
-    `_high`, NaN where n is 1). Speedup and efficiency of the smallest size are 1 by definition and have no error; its
-    error is in those of the others. Efficiency is meaningful where the size is a number of ranks or nodes.
-    Raises ValueError where a rate is not positive.
+    The intervals are those of medians, by order statistics: they assume no distribution (`train.record.intervals`).
     """
-    repeats = pd.DataFrame({"size": list(sizes), "rate": list(rates)}).groupby("size")["rate"]
-    points = {float(str(size)): estimate(group.tolist()) for size, group in repeats}
-    if not points:
+
+    value: float
+    low: float = math.nan
+    high: float = math.nan
+    n: int = 1
+
+    def as_json(self) -> dict[str, float | None]:
+        """Value, ends, level and n; null where not known."""
+        known = [None if math.isnan(x) else x for x in (self.value, self.low, self.high)]
+        level = None if math.isnan(self.low) else LEVEL
+        return dict(zip(("value", "low", "high", "level", "n"), (*known, level, self.n), strict=True))
+
+    def over(self, factor: float) -> Statistic:
+        """The statistic divided by a factor, which is exact."""
+        return Statistic(self.value / factor, self.low / factor, self.high / factor, self.n)
+
+
+Launches = Sequence[Sequence[float]]  # the values of each launch, in the order of measurement
+
+
+def median(launches: Launches) -> Statistic:
+    """The median over all values, of paired ratios for one: of the medians of the launches from six launches on."""
+    known, values = intervals.over_launches(launches), [value for of in launches for value in of]
+    if known is None:
+        return Statistic(statistics.median(values), n=len(values))
+    return Statistic(known.value, known.low, known.high, len(values))
+
+
+def harmonic_mean(launches: Launches) -> Statistic:
+    """The harmonic mean of rates at which equal work was done; its interval is that of the median and the mean."""
+    return _around(statistics.harmonic_mean([value for of in launches for value in of]), median(launches))
+
+
+def arithmetic_mean(values: Sequence[float]) -> Statistic:
+    """The mean of the values of independent runs, for what is no rate; its interval is that of the median and the mean.
+
+    Raises ValueError where there is no value, or one is not finite.
+    """
+    if not len(values) or not np.isfinite(values).all():
+        raise ValueError(f"a mean needs finite values; given: {list(values)}")
+    return _around(statistics.fmean(values), median([list(values)]))
+
+
+def _around(value: float, middle: Statistic) -> Statistic:
+    """A value with the interval of the median, widened to hold it."""
+    if math.isnan(middle.low):
+        return Statistic(value, n=middle.n)
+    return Statistic(value, min(middle.low, value), max(middle.high, value), middle.n)
+
+
+# What the rates of two sizes are paired by: the round of one launch, else the repeat, with its seed.
+_PAIR = ["launch", "seed", "turn"]
+_VALUES = ["size", *_PAIR, "rate", "speedup", "efficiency"]
+Pair = tuple[str, int, int]  # launch, seed, turn
+
+
+def points(sizes: Sequence[float], rates: Sequence[float], pairs: Sequence[Pair] = ()) -> pd.DataFrame:
+    """Runs for `curve` and `paired` over the column `size`, from plain numbers.
+
+    Without `pairs` the nth rate of one size is paired with the nth of another.
+    """
+    found = pd.DataFrame({"size": [float(size) for size in sizes], "rate": [*rates]})
+    if pairs:
+        found[_PAIR] = [*pairs]
+    else:
+        found = found.assign(launch="", seed=0, turn=found.groupby("size").cumcount())
+    return found.assign(record=found["launch"])
+
+
+def paired(runs: pd.DataFrame, over: str, base: pd.DataFrame | None = None) -> pd.DataFrame:
+    """One row a size and pair: its rate, and speedup and efficiency over the smallest size in the same pair.
+
+    `runs`: as `rates` gives them, of one curve; `over`: the column of the sizes (numbers of ranks, of nodes, or of what
+    else varies). A pair is what ran in turn: the arms of one round, or the runs of one repeat. `base`: the runs of the
+    smallest size, where they are of another curve. Columns: size, launch, seed, turn, rate, speedup, efficiency; the
+    last two are NaN where the base has no such pair. Efficiency is meaningful where the size is a number of ranks or
+    nodes. Raises ValueError where a rate is not positive.
+    """
+    found = _by_pair(runs, over)
+    if not (found["rate"] > 0).all():
+        raise ValueError(f"a curve needs positive rates; given: {found['rate'].tolist()}")
+    of_base = found if base is None else _by_pair(base, over)
+    of_base = of_base[of_base["size"] == of_base["size"].min()].rename(columns={"rate": "base", "size": "first"})
+    found = found.merge(of_base, on=_PAIR, how="left")
+    found["speedup"] = speedup(found["rate"], found["base"])
+    ratio = found["size"] / found["first"]
+    found["efficiency"] = (found["speedup"] / ratio).where(found["first"] > 0)
+    return found[_VALUES]
+
+
+def _by_pair(runs: pd.DataFrame, over: str) -> pd.DataFrame:
+    """The rate of each size and pair, a mean where a pair has several, in order."""
+    rows = runs[[*_PAIR, "rate"]].assign(size=runs[over].astype(float))
+    return rows.groupby(["size", *_PAIR], dropna=False)["rate"].mean().reset_index()
+
+
+def curve(runs: pd.DataFrame, over: str, base: pd.DataFrame | None = None) -> pd.DataFrame:
+    """A scaling curve, one row a size: rate, speedup and efficiency, against the smallest size. Arguments: `paired`.
+
+    Columns: size, n (rounds, or repeats), launches, and rate, speedup, efficiency with the ends of their 95 % intervals
+    (`_low`, `_high`, NaN with fewer than 6 values). A rate is the harmonic mean, a speedup the median of the ratios
+    within the pairs; without any pair it is the ratio of the rates, and has no interval. Speedup and efficiency of the
+    smallest size are 1 by definition; its scatter is in those of the others.
+    """
+    values = paired(runs, over, base)
+    if values.empty:
         return pd.DataFrame(columns=_CURVE)
-    first = min(points)
+    launches = runs.groupby(runs[over].astype(float))["record"].nunique()
+    of_base = values if base is None else paired(base, over)
+    first = of_base["size"].min()
+    base_rate = harmonic_mean(_launches(of_base[of_base["size"] == first], "rate"))
     rows = []
-    for size, mean in points.items():
-        faster = Estimate(1.0, n=mean.n) if size == first else ratio(mean, points[first])
-        share = scaled(faster, efficiency(1.0, size, first)) if first > 0 else Estimate(math.nan)
-        ends = [x for e in (mean, faster, share) for x in (e.value, e.low, e.high)]
-        rows.append([size, mean.n, *ends])
-    if not all(row[2] > 0 for row in rows):
-        raise ValueError(f"a curve needs positive rates; given: {list(rates)}")
+    for size, of_size in values.groupby("size"):
+        rate = harmonic_mean(_launches(of_size, "rate"))
+        faster = _speedup(of_size, rate, base_rate, size == first and base is None)
+        share = faster.over(float(str(size)) / first) if first > 0 else Statistic(math.nan)
+        ends = [x for found in (rate, faster, share) for x in (found.value, found.low, found.high)]
+        rows.append([size, rate.n, launches[size], *ends])
     return pd.DataFrame(rows, columns=_CURVE)
 
 
-_CURVE = ["size", "n"] + [name + end for name in ("rate", "speedup", "efficiency") for end in ("", "_low", "_high")]
+def rate_of(runs: pd.DataFrame) -> Statistic:
+    """The rate of the runs or rounds of one point, as `rates` gives them."""
+    return harmonic_mean(_launches(runs.sort_values(_PAIR), "rate"))
+
+
+def _launches(values: pd.DataFrame, column: str) -> list[list[float]]:
+    """The values of a column that are known, launch by launch."""
+    known = values[values[column].notna()]
+    return [of.tolist() for _, of in known.groupby("launch", sort=False)[column]]
+
+
+def _speedup(of_size: pd.DataFrame, rate: Statistic, base_rate: Statistic, is_base: bool) -> Statistic:
+    """The speedup of one size."""
+    if is_base:
+        return Statistic(1.0, n=rate.n)
+    ratios = _launches(of_size, "speedup")
+    return median(ratios) if ratios else Statistic(speedup(rate.value, base_rate.value), n=min(rate.n, base_rate.n))
+
+
+_CURVE = ["size", "n", "launches"]
+_CURVE += [name + end for name in ("rate", "speedup", "efficiency") for end in ("", "_low", "_high")]
+
+
+def base_of(curve: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame | None:
+    """The runs that speedups of a control in rounds are over: with allreduce, of its launches. Of other curves None."""
+    if not (curve["round"].notna() & curve["kind"].eq("control")).any():
+        return None
+    return runs[runs["launch"].isin(curve["launch"]) & runs["kind"].eq("measured")]
+
+
+def per_doubling_in_rounds(runs: pd.DataFrame, over: str) -> Statistic:
+    """As `per_doubling`, of a curve in rounds: the median over its rounds. `runs`, `over`: as of `paired`."""
+    shares = _by_pair(runs, over).groupby(_PAIR, sort=False)[["size", "rate"]].apply(_per_doubling).dropna()
+    return median([of.tolist() for _, of in shares.groupby(level="launch", sort=False)])
+
+
+def _per_doubling(of_pair: pd.DataFrame) -> float:
+    """The share of its efficiency that a curve keeps at each doubling of its size, in one round; NaN for one size."""
+    if len(of_pair) < 2:
+        return math.nan
+    return per_doubling(of_pair["size"].tolist(), of_pair["rate"].tolist()).value
 
 
 def per_doubling(sizes: Sequence[float], rates: Sequence[float]) -> Estimate:
@@ -225,20 +369,40 @@ def per_doubling(sizes: Sequence[float], rates: Sequence[float]) -> Estimate:
 
 _TIME = {"wall time": "wall_s", "job time": "job_s"}
 BY = ("throughput", *_TIME)
+_THROUGHPUTS = ("images_per_s", "images_per_s_per_rank")
+
+
+def counting(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a tidy table whose throughputs count: of a series that was measured in rounds those of its rounds.
+
+    The launches of its single points are for what a job costs once.
+    """
+    if "round" not in table or table["round"].isna().all():
+        return table
+    in_rounds = table["series"].isin(table.loc[table["round"].notna(), "series"])
+    return table[~(in_rounds & table["round"].isna() & table["quantity"].isin(_THROUGHPUTS))]
 
 
 def rates(local: pd.DataFrame, by: str = "throughput") -> pd.DataFrame:
-    """One row a run of the local table, with its identity and `rate` in images/s.
+    """One row a run of the local table, or a round of one, with its identity and `rate` in images/s.
 
-    `by` is "throughput" (of the timed steps), "wall time" (all images from the first step on / wall_s) or "job time"
-    (the same images / job_s).
+    `by` is "throughput" (of the timed steps; of a series in rounds those of its rounds alone), "wall time" (all images
+    from the first step on / wall_s) or "job time" (the same images / job_s). Runs of two points belong together that
+    agree in `launch` (the record of a launch in rounds, else "": launches of single points take turns), in the seed and
+    in `turn`, the round or repeat.
     """
     if by == "throughput":
-        rows = local[local["quantity"] == "images_per_s"]
-        return rows.assign(rate=rows["value"])
-    images = local[local["quantity"] == "images"].set_index("record")["value"]
-    rows = local[local["quantity"] == _TIME[by]]
-    return rows.assign(rate=rate(rows["record"].map(images), rows["value"]))
+        rows = counting(local)
+        rows = rows[rows["quantity"] == "images_per_s"]
+        found = rows.assign(rate=rows["value"])
+    else:
+        images = local[local["quantity"] == "images"].set_index("record")["value"]
+        rows = local[local["quantity"] == _TIME[by]]
+        found = rows.assign(rate=rate(rows["record"].map(images), rows["value"]))
+    in_rounds = found["round"].notna()
+    return found.assign(
+        launch=found["record"].where(in_rounds, ""), turn=found["round"].where(in_rounds, found["repeat"])
+    )
 
 
 def final(local: pd.DataFrame, quantity: str) -> pd.Series:

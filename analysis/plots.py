@@ -12,14 +12,18 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, LogLocator, NullLocator
+from matplotlib.transforms import offset_copy
 
 from analysis import metrics
 from analysis.table import controls
 from analysis.table.identity import PHRASES
+from train.record import intervals
 
 STYLE = Path(__file__).with_name("style.mplstyle")
 WIDTH_MM = 85
 MM = 1 / 25.4  # inches
+
+_DOTS_BESIDE = 4  # points: so far left of a marker are the values behind it
 
 # The colours of Okabe and Ito. One for each family of models, so that a model has the same colour in every figure.
 BLUE, RED, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
@@ -59,7 +63,10 @@ def marker(model: object) -> str:
 
 @dataclass(frozen=True)
 class Line:
-    """One curve: its points, the ends of their 95 % intervals where known, and which of them shared cores."""
+    """One curve: its points, the ends of their 95 % intervals where known, and which of them shared cores.
+
+    `raw` are the x and y of the single values behind the points; `joined`: a line joins the points.
+    """
 
     label: str
     x: Sequence[float]
@@ -70,6 +77,8 @@ class Line:
     low: Sequence[float] = ()
     high: Sequence[float] = ()
     shared: Sequence[bool] = field(default_factory=tuple)
+    raw: tuple[Sequence[float], Sequence[float]] = ((), ())
+    joined: bool = True
 
 
 def canvas(rows: int = 1, columns: int = 1, height_mm: float = 70, **share: bool | str) -> tuple[Figure, list[Axes]]:
@@ -82,15 +91,19 @@ def canvas(rows: int = 1, columns: int = 1, height_mm: float = 70, **share: bool
 def draw(axes: Axes, lines: Iterable[Line]) -> None:
     """Draws the lines, with intervals where they are known; points that shared cores are hollow."""
     for line in lines:
+        style = line.style if line.joined else "none"
+        if len(line.raw[0]):
+            beside = offset_copy(axes.transData, axes.get_figure(root=True), x=-_DOTS_BESIDE, units="points")
+            axes.plot(*line.raw, ".", color=line.colour, alpha=0.3, markersize=3, mew=0, zorder=1, transform=beside)
         x, y = np.asarray(line.x, float), np.asarray(line.y, float)
-        if len(line.low):
+        if np.isfinite(line.low).any():
             ends = np.array([y - np.asarray(line.low, float), np.asarray(line.high, float) - y])
             axes.errorbar(x, y, ends, fmt="none", ecolor=line.colour, elinewidth=0.8)
-        axes.plot(x, y, linestyle=line.style, color=line.colour)
+        axes.plot(x, y, linestyle=style, color=line.colour)
         shared = np.asarray(line.shared, bool) if len(line.shared) else np.zeros(len(x), bool)
         for which, face in ((~shared, line.colour), (shared, "white")):
             axes.plot(x[which], y[which], line.marker, mfc=face, mec=line.colour, mew=0.8)
-        axes.plot([], [], marker=line.marker, linestyle=line.style, color=line.colour, label=line.label)
+        axes.plot([], [], marker=line.marker, linestyle=style, color=line.colour, label=line.label)
 
 
 # Columns that can tell two series of one model apart.
@@ -99,27 +112,42 @@ _TELL = ("swept", "arm", "machine", "dataset", "device", "precision", "measure",
 
 
 def local_lines(local: pd.DataFrame, by: str = "throughput", value: str = "rate", over: str = "ranks") -> list[Line]:
-    """One line for each series of local records, repeats joined to a mean with its interval.
+    """One line for each series of local records: each point with its interval, and the values behind it.
 
     `by` names the rate (`metrics.rates`), `value` what is drawn of it: "rate" (images/s), "speedup", "efficiency";
-    `over` is the column on the x axis. The label names the model, n, and what else tells the series apart.
+    `over` is the column on the x axis. The label names the model, n, and what else tells the series apart. A line joins
+    points of more than one value each.
     """
     runs = metrics.rates(local, by)
     lines = []
     for (_, series), points in runs.groupby(["model", "series"], sort=False):
-        points = points.sort_values(over)
-        curve = metrics.curve(points[over].tolist(), points["rate"].tolist())
+        base = metrics.base_of(points, runs)
+        curve, values = (of(points, over, base) for of in (metrics.curve, metrics.paired))
         shared = controls.lost(points).groupby(points[over]).any()
         model = points["model"].iloc[0]
         nth = runs[runs["model"] == model]["series"].unique().tolist().index(series)
         lines.append(
             Line(
-                ", ".join([f"{name(model)}, local", repeats(curve["n"]), *told_apart(points, runs)]),
+                ", ".join([f"{name(model)}, local", measured(points, curve), *told_apart(points, runs)]),
                 curve["size"].tolist(), curve[value].tolist(), colour(model), nth_marker(nth), nth_style(nth),
                 curve[f"{value}_low"].tolist(), curve[f"{value}_high"].tolist(), shared.tolist(),
+                (values["size"].tolist(), values[value].tolist()) if curve["n"].max() > 1 else ((), ()),
+                curve["n"].min() > 1,
             )
         )  # fmt: skip
     return lines
+
+
+def measured(runs: pd.DataFrame, curve: pd.DataFrame) -> str:
+    """How often the points of a curve were measured, for a legend: "24 rounds in 2 launches", "n=3"."""
+    if runs["round"].isna().all():
+        return repeats(curve["n"])
+    words = []
+    for column, one in (("n", "round"), ("launches", "launch")):
+        low, high = curve[column].min(), curve[column].max()
+        several = "es" if one == "launch" else "s"
+        words.append((f"{high}" if low == high else f"{low} to {high}") + f" {one}{several if high > 1 else ''}")
+    return " in ".join(words)
 
 
 def nth_marker(nth: int) -> str:
@@ -151,7 +179,7 @@ def told_apart(series: pd.DataFrame, among: pd.DataFrame, *said: str) -> list[st
 
 
 def repeats(counts: Iterable[int]) -> str:
-    """How many repeats the points have, for a legend: "n=3", "n=1 to 3"; with one there is no interval."""
+    """How many repeats the points have, for a legend: "n=3", "n=1 to 3"; below 6 there is no interval."""
     low, high = min(counts := list(counts)), max(counts)
     return f"n={high}" if low == high else f"n={low} to {high}"
 
@@ -163,12 +191,17 @@ def provenance(local: pd.DataFrame, scaling: bool = True) -> str:
     """
     if local.empty:
         return ""
-    said = ["bars: 95 % interval"]
-    point = local.groupby(
-        ["series", "axis_value", "ranks", "batch_per_rank", "threads_per_rank"], dropna=False
-    )["record"].nunique()  # fmt: skip
-    if point.min() == 1:
-        said.append("none where n=1")
+    within = ""
+    counts = local.groupby(["series", "axis_value", "ranks", "batch_per_rank", "threads_per_rank"], dropna=False)
+    in_rounds = local[local["round"].notna()]
+    if len(in_rounds):
+        few = in_rounds.groupby("series")["record"].nunique().min() < intervals.MIN_VALUES
+        within = ", over rounds within these launches, not over other launches" if few else ""
+    said = [f"bars: 95 % interval{within}"]
+    if counts["record"].nunique().min() < intervals.MIN_VALUES:
+        said.append(f"none where n < {intervals.MIN_VALUES}")
+    if len(in_rounds):
+        said.append("dots: rounds")
     if scaling and local["cores_shared"].any():
         said.append("hollow, hatched: shared cores, no measure of scaling")
     elif scaling and controls.lost(local).any():
@@ -305,16 +338,17 @@ class Look:
 
 
 def means(runs: pd.DataFrame, value: str, over: str, look: Look, scaling: bool = True) -> Line:
-    """Local runs over a column: the mean of the column `value` over repeats, with its interval.
+    """Local runs over a column: the mean of the column `value` over repeats, with its interval, and each of them.
 
     scaling: what is drawn is distorted where ranks share cores; such points are hollow.
     """
-    at = {float(str(x)): metrics.estimate(rows[value].tolist()) for x, rows in runs.groupby(over)}
+    at = {float(str(x)): metrics.arithmetic_mean(rows[value].tolist()) for x, rows in runs.groupby(over)}
     shared = controls.lost(runs).groupby(runs[over]).any().tolist() if scaling else ()
     values, low, high = ([getattr(e, end) for e in at.values()] for end in ("value", "low", "high"))
     words = f"{look.label}, {repeats(e.n for e in at.values())}"
     marker, style = nth_marker(look.nth), nth_style(look.nth)
-    return Line(words, list(at), values, look.colour, marker, style, low, high, shared)
+    raw = (runs[over].tolist(), runs[value].tolist()) if len(runs) > len(at) else ((), ())
+    return Line(words, list(at), values, look.colour, marker, style, low, high, shared, raw)
 
 
 def epochs(axes: Axes, local: pd.DataFrame, quantity: str, look: Look) -> None:

@@ -22,5 +22,6 @@ class Context:
     clock: PhaseClock
     part: PartWriter  # takes what the rank measures, as it comes
     gate: QuotaGate
+    repeat: int  # which launch of this configuration it is: the order of rounds is drawn from it and from the seed
     checkpoints: Path | None  # the folder to keep them in; None: none are kept
     introduce: Callable[[], None]  # holds the roll call; elastic training calls it whenever the ranks have changed

@@ -22,6 +22,7 @@ class Task:
     config: Config
     expected: roll_call.Expected
     folder: Path | None = None  # of the run, where a launcher made it
+    repeat: int = 0  # which launch of this configuration it is
     quotas: bool = False  # the launcher limits the nodes to CPU quotas while they measure
 
 
@@ -37,7 +38,7 @@ def assigned(folder: Path) -> Task:
         config_hash=assignment.config_hash,
         launcher=roll_call.Details(assignment.config, assignment.source),
     )
-    return Task(config, expected, folder, assignment.quotas)
+    return Task(config, expected, folder, assignment.repeat, assignment.quotas)
 
 
 def composed(overrides: Sequence[str]) -> Task:

@@ -62,6 +62,7 @@ class Worker:
             distribution=ranks,
             clock=self._clock,
             part=self._part,
+            repeat=task.repeat,
             gate=QuotaGate(task.folder, ranks.rank) if task.quotas else QuotaGate(),
             checkpoints=paths.checkpoints(task.folder) if task.folder and config.measure.epochs else None,
             introduce=lambda: self._introduce(ranks, gpu),

@@ -16,9 +16,11 @@ from analysis.curves import (
     bases,
     curves,
     efficiencies,
+    in_rounds,
     keeps_global_batch,
     lookup,
     measured,
+    over_smallest,
     rate_curves,
     report_of,
     scatter,
@@ -47,12 +49,15 @@ def _scaling(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
 def beyond_ideal(table: pd.DataFrame) -> Iterator[Finding]:
     """A speedup above the number of ranks, or an efficiency above 1: N workers do not do more than N times the work.
 
-    The base is too slow, or the point too fast, or they did other work. Compared with the scatter that the same report
-    shows elsewhere; one finding a curve, on its worst point.
+    The base is too slow, or the point too fast, or they did other work. Of a curve in rounds the whole 95 % interval is
+    above the ideal; others are compared with the scatter that the same report shows elsewhere. One finding a curve, on
+    its worst point.
     """
     noise = scatter(table)
     for curve in _scaling(table):
         share = efficiencies(curve)
+        if in_rounds(curve.to_dict("records")[0]):
+            share = over_smallest(curve, table)["efficiency_low"].fillna(0)
         worst = curve.to_dict("records")[int(share.argmax())]
         excess = float(share.max()) - 1
         if excess > 1e-9:
@@ -69,7 +74,9 @@ def beyond_ideal(table: pd.DataFrame) -> Iterator[Finding]:
 
 def _beyond(row: Row, excess: float, noise: dict[str, float], ideal: float) -> Finding:
     seen = noise.get(report_of(row))
-    if seen is None:
+    if in_rounds(row):
+        explains, severity = "the 95 % interval begins there", graded(excess)
+    elif seen is None:
         explains, severity = "no repeat tells how large the noise is", graded(excess)
     elif seen >= excess:
         explains, severity = f"noise as seen elsewhere here ({seen:.1%}) could explain it", "note"
@@ -128,11 +135,17 @@ def _shortfall(images: list[float]) -> float:
 
 @rule(TABLE_RULES)
 def more_ranks_no_faster(table: pd.DataFrame) -> Iterator[Finding]:
-    """More ranks that take longer for the same work, or do less work per second, than fewer did."""
+    """More ranks that take longer for the same work, or do less work per second, than fewer did.
+
+    Of a curve in rounds the whole 95 % interval of their ratio is below 1.
+    """
     for curve in [*curves(table, "images_per_s"), *_equal_work(table)]:
         for before, after in pairwise(curve.to_dict("records")):
             old, new = (after, before) if after["unit"] != "s" else (before, after)
             slower = metrics.change_fraction(old["value"], new["value"])
+            if in_rounds(after):
+                ends = over_smallest(curve[curve["ranks"].isin([before["ranks"], after["ranks"]])], table)
+                slower = slower if ends.loc[after["ranks"], "speedup_high"] < 1 else 0.0
             if slower > 0:
                 yield Finding(
                     report_of(after),

@@ -42,7 +42,8 @@ def record_files(places: list[Path]) -> list[Path]:
 def of_records(local: Local) -> list[Finding]:
     """What the rules find in local records: over their tidy table, in each, and between those of an experiment.
 
-    A file that is no trustworthy record is left out and named, a failed run too.
+    A file that is no trustworthy record is left out and named, a failed run too; of one that failed in rounds the whole
+    rounds count.
     """
     counted = sorted(set(local.table["record"]))
     found = of_table(local.table) if counted else []
@@ -56,4 +57,5 @@ def _left_out(local: Local) -> Iterator[Finding]:
             "local", notice.path, "unreadable_record", "serious", notice.reason, "a whole record", None, meaning
         )  # fmt: skip
     for notice in local.failed:
-        yield Finding("local", notice.path, "failed_run", "warning", notice.reason, "a complete run", None, meaning)
+        kept = f"Its {notice.rounds} whole rounds count." if notice.rounds else meaning
+        yield Finding("local", notice.path, "failed_run", "warning", notice.reason, "a complete run", None, kept)

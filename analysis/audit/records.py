@@ -6,11 +6,12 @@ import statistics
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from analysis import metrics
 from analysis.audit.finding import EXPERIMENT_RULES, RECORD_RULES, SEVERITIES, Finding, graded, rule
-from train.record.record import RunRecord
+from train.record.record import Rank, RunRecord
 
 DRIFT = 0.05  # of the first tenth of the timed steps over the median of the rest
 OUTLIER = 2.0  # times the median
@@ -30,6 +31,8 @@ class Made:
     config_hash: str
     machine: str
     software: tuple[tuple[str, str], ...]
+    curve: tuple[tuple[str, Any], ...]  # what is swept beside the nodes: launches in rounds and their points share it
+    in_rounds: bool
     cores_per_rank: tuple[int, ...]
     divided: tuple[Any, ...]  # how its experiment divides the cores of a node here: swept values
     images_per_s: float
@@ -52,7 +55,6 @@ def made(run: RunRecord, path: str) -> Made:
             "NCCL": environment.nccl or "none",
         }
     hosts = environment.hosts if environment else []
-    timed_s = max(rank.phases_s["timed"] for rank in run.ranks)
     return Made(
         path,
         run.experiment,
@@ -62,11 +64,43 @@ def made(run: RunRecord, path: str) -> Made:
             sorted({f"{host.cpu_model}, {host.cores} cores, {', '.join(host.gpus) or 'no GPU'}" for host in hosts})
         ),
         tuple(sorted(software.items())),
+        tuple((key, value) for key, value in run.swept.items() if key != "nodes"),
+        bool(run.config.get("rounds")),
         tuple(sorted({len(rank.cores) for rank in run.ranks})),
         tuple(run.config[key] for key in _DIVIDE if key in run.swept or key in run.arm_keys),
-        metrics.throughput(run.config["global_batch"], len(run.ranks[0].step_times_s), timed_s),
+        _images_per_s(run),
         run.config["measure"]["name"],
     )
+
+
+def _images_per_s(run: RunRecord) -> float:
+    """The throughput of a launch of one point; 0 for one in rounds, which has no such number."""
+    if run.config.get("rounds"):
+        return 0.0
+    timed_s = max(rank.phases_s["timed"] for rank in run.ranks)
+    return metrics.throughput(run.config["global_batch"], len(run.ranks[0].step_times_s), timed_s)
+
+
+def _arm(rank: Rank, place: int) -> tuple[list[float], list[float]]:
+    """The times of steps and of computing of one rank in all windows of one arm."""
+    windows = [window for window in rank.windows if window.arm == place]
+    steps, computing = ([getattr(w, name) for w in windows] for name in ("step_times_s", "compute_times_s"))
+    return list(chain.from_iterable(steps)), list(chain.from_iterable(computing))
+
+
+def _steps(run: RunRecord) -> list[list[float]]:
+    """The timed steps of rank 0: of one point, or of each arm of a launch in rounds."""
+    arms = range(len(run.config.get("rounds", [])))
+    return [_arm(run.ranks[0], place)[0] for place in arms] or [run.ranks[0].step_times_s]
+
+
+def _computing(run: RunRecord) -> dict[int, list[float]]:
+    """The times that each rank computed, or else its steps; in rounds those of the last arm, of which all are part."""
+    last = len(run.config.get("rounds", [])) - 1
+    times = {
+        rank.rank: _arm(rank, last) if last >= 0 else (rank.step_times_s, rank.compute_times_s) for rank in run.ranks
+    }
+    return {rank: computing or steps for rank, (steps, computing) in times.items() if computing or steps}
 
 
 @rule(RECORD_RULES)
@@ -110,7 +144,8 @@ def unequal_hosts(run: RunRecord, path: str) -> Iterator[Finding]:
 def warm_up_drift(run: RunRecord, path: str) -> Iterator[Finding]:
     """The first timed steps are slower than the rest: the warm-up was too short, which the mean includes.
 
-    The median of the first tenth of the steps (three or more) against the median of the others.
+    The median of the first tenth of the steps (three or more) against the median of the others. In rounds an untimed
+    step goes before each window, and a drift is in all arms alike.
     """
     steps = run.ranks[0].step_times_s
     if len(steps) >= MIN_STEPS:
@@ -129,9 +164,14 @@ def warm_up_drift(run: RunRecord, path: str) -> Iterator[Finding]:
 def step_outliers(run: RunRecord, path: str) -> Iterator[Finding]:
     """Steps that took more than twice the median, on rank 0: something else ran on the machine, or the input stalled.
 
-    With their cost: the share of the timed window beyond that many median steps.
+    With their cost: the share of the timed window beyond that many median steps. Of a launch in rounds the arm in which
+    they cost most.
     """
-    steps = run.ranks[0].step_times_s
+    found = [finding for steps in _steps(run) for finding in _outliers(steps, path)]
+    yield from sorted(found, key=lambda finding: finding.off or 0)[-1:]
+
+
+def _outliers(steps: list[float], path: str) -> Iterator[Finding]:
     if len(steps) >= MIN_STEPS:
         median = statistics.median(steps)
         slow = [step for step in steps if step > OUTLIER * median]
@@ -151,9 +191,7 @@ def straggler(run: RunRecord, path: str) -> Iterator[Finding]:
     The mean time until the local gradients are ready, against the median of the other ranks; where the record has
     none (a GPU, epochs), the mean step, which tells ranks apart only without allreduce.
     """
-    means = {
-        rank.rank: statistics.fmean(times) for rank in run.ranks if (times := rank.compute_times_s or rank.step_times_s)
-    }
+    means = {rank: statistics.fmean(times) for rank, times in _computing(run).items()}
     if len(means) > 1:
         slowest = max(means, key=lambda rank: means[rank])
         others = statistics.median(mean for rank, mean in means.items() if rank != slowest)
@@ -178,8 +216,11 @@ def weights_differ(run: RunRecord, path: str) -> Iterator[Finding]:
 
 @rule(EXPERIMENT_RULES)
 def one_repeat(runs: list[Made]) -> Iterator[Finding]:
-    """A point measured once: it is not known how much the next run would differ. One finding an experiment."""
-    once = [same[0] for same in _by(runs, lambda run: (run.point, run.config_hash)).values() if len(same) == 1]
+    """A point measured once: it is not known how much the next run would differ. One finding an experiment.
+
+    Of a curve in rounds the rounds tell, and single points are launched for what a job costs once.
+    """
+    once = [same[0] for same in _by(_without_rounds(runs), _point).values() if len(same) == 1]
     if once:
         yield Finding(
             "local", once[0].path + (f", and {len(once) - 1} more points" if len(once) > 1 else ""), "one_repeat",
@@ -190,10 +231,13 @@ def one_repeat(runs: list[Made]) -> Iterator[Finding]:
 
 @rule(EXPERIMENT_RULES)
 def repeats_apart(runs: list[Made]) -> Iterator[Finding]:
-    """Repeats of one point that differ a lot: the noise floor of this machine, on its worst point."""
+    """Repeats of one point that differ a lot: the noise floor of this machine, on its worst point.
+
+    Of a curve in rounds the intervals say what differences mean: its ratios are taken within a round.
+    """
     apart = [
         (metrics.change_fraction(min(speeds), max(speeds)), same[0], len(same))
-        for same in _by(runs, lambda run: (run.point, run.config_hash)).values()
+        for same in _by(_without_rounds(runs), _point).values()
         if len(same) > 1 and min(speeds := [run.images_per_s for run in same]) > 0
     ]
     worst = max(apart, key=lambda item: item[0], default=None)
@@ -234,6 +278,16 @@ def unequal_cores(runs: list[Made]) -> Iterator[Finding]:
             )  # fmt: skip
 
 
+def _point(run: Made) -> tuple[str, str]:
+    return run.point, run.config_hash
+
+
+def _without_rounds(runs: list[Made]) -> list[Made]:
+    """The launches of points that no launch measured in rounds."""
+    curves = {run.curve for run in runs if run.in_rounds}
+    return [run for run in runs if run.curve not in curves]
+
+
 def _by(runs: list[Made], key: Callable[[Made], Any]) -> dict[Any, list[Made]]:
     groups: dict[Any, list[Made]] = defaultdict(list)
     for run in runs:
@@ -242,7 +296,7 @@ def _by(runs: list[Made], key: Callable[[Made], Any]) -> dict[Any, list[Made]]:
 
 
 def audit(runs: Iterable[tuple[str, RunRecord]]) -> Iterator[Finding]:
-    """What every rule finds in these complete records, given with their paths, and between them.
+    """What every rule finds in these records that count, given with their paths, and between them.
 
     Each record is read once and not kept: 10,000 of them need no more memory than a few.
     """

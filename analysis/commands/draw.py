@@ -39,8 +39,8 @@ def run(options: argparse.Namespace) -> int:
     entries, missing = chosen(options.ids, figures)
     for notice in local.left_out:
         print(f"left out: {notice}", file=sys.stderr)
-    if local.failed:
-        print(f"{len(local.failed)} failed runs are not drawn", file=sys.stderr)
+    if failed := [notice for notice in local.failed if not notice.rounds]:
+        print(f"{len(failed)} failed runs are not drawn", file=sys.stderr)
     drawn = drawing.draw(entries, published, local.table, options.out)
     drawing.write_captions(figures, published, local.table, options.out)
     if missing:

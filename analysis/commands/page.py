@@ -168,7 +168,8 @@ def _experiments(local: pd.DataFrame, drawn: Sequence[Drawn]) -> tuple[list[dict
 def _experiment(name: str, rows: pd.DataFrame, drawn: Sequence[Drawn]) -> dict[str, Any]:
     """One experiment: its summary, its figures, and its runs one by one."""
     one_each = rows.drop_duplicates("record").sort_values("record")
-    images_per_s = rows[rows["quantity"] == "images_per_s"].set_index("record")["value"]
+    images_per_s = rows[rows["quantity"].eq("images_per_s") & rows["round"].isna()].set_index("record")["value"]
+    rounds = rows.groupby("record")["round"].nunique()
     return {
         "name": name,
         "runs": _runs(len(one_each)),
@@ -181,7 +182,7 @@ def _experiment(name: str, rows: pd.DataFrame, drawn: Sequence[Drawn]) -> dict[s
                 "started": row["started_at"],
                 "generation": str(row["generation"]),
                 "images/s": _number(images_per_s.get(row["record"])),
-                "notes": row["note"],
+                "notes": "; ".join(filter(None, (_rounds(rounds[row["record"]]), row["note"]))),
             }
             for row in one_each.head(MAX_RUNS).to_dict("records")
         ],
@@ -191,6 +192,10 @@ def _experiment(name: str, rows: pd.DataFrame, drawn: Sequence[Drawn]) -> dict[s
 
 def _runs(number: int) -> str:
     return f"{number} run{'s' * (number != 1)}"
+
+
+def _rounds(number: int) -> str:
+    return f"{number} round{'s' * (number != 1)}" if number else ""
 
 
 def _reports(table: pd.DataFrame, judged: Sequence[Judged], drawn: Sequence[Drawn]) -> list[dict[str, Any]]:

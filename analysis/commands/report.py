@@ -32,6 +32,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write the page and say where it is; the exit status."""
     for notice in make(options.results, options.figures, options.out):
-        print(f"left out: {'failed: ' * notice.failed}{notice}", file=sys.stderr)
+        print(f"{'failed' if notice.failed else 'left out'}: {notice}", file=sys.stderr)
     print(f"{options.out}: {options.out.stat().st_size / 1e6:.1f} MB, opens without a network")
     return 0

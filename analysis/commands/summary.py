@@ -1,6 +1,7 @@
-"""`summary`: what one experiment measured, as a table, and where its figures are."""
+"""`summary`: what one experiment measured, as a table or as JSON, and where its figures are."""
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
@@ -11,11 +12,15 @@ from analysis import plots, registry
 from analysis.commands import drawing
 from analysis.experiments import allreduce, equivalence, summary
 from analysis.table import controls, loading
+from train.record import intervals
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     parser.add_argument("experiment", help="its name in conf/experiment, as weak_scaling")
+    parser.add_argument(
+        "--format", choices=("text", "json"), default="text", help="json: a list of points (default: %(default)s)"
+    )
     parser.add_argument("--draw", action="store_true", help="draw the figures that show it")
     parser.add_argument("--results", type=Path, default=Path("results"), help="folder of local records")
     parser.add_argument("--out", type=Path, default=Path("figures"), help="folder to draw into")
@@ -33,7 +38,10 @@ def run(options: argparse.Namespace) -> int:
     if shown.empty:
         print(f"no complete run of {options.experiment} in {options.results}", file=sys.stderr)
         return 1
-    print("\n".join(_sections(options.experiment, shown)))
+    if options.format == "json":
+        print(json.dumps(summary.as_json(shown), indent=1, allow_nan=False))
+    else:
+        print("\n".join(_sections(options.experiment, shown)))
     if options.draw:
         _draw(options, shown, local.table)
     return 0
@@ -41,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _sections(experiment: str, shown: pd.DataFrame) -> list[str]:
     """The lines to print about an experiment."""
-    lines = [f"{experiment} on {'; '.join(shown['machine'].unique())}; ± is the 95 % interval over n repeats", ""]
+    lines = [f"{experiment} on {'; '.join(shown['machine'].unique())}", *_intervals(shown), ""]
     pairs = equivalence.pairs(shown) if shown["arm"].nunique() > 1 else []
     if pairs:
         lines.append(equivalence.summary(pairs))
@@ -57,6 +65,19 @@ def _sections(experiment: str, shown: pd.DataFrame) -> list[str]:
     return lines
 
 
+def _intervals(shown: pd.DataFrame) -> list[str]:
+    """How to read the intervals."""
+    lines = [f"in brackets: the 95 % interval; none of fewer than {intervals.MIN_VALUES} values"]
+    in_rounds = shown[shown["round"].notna()]
+    if in_rounds.empty:
+        return lines
+    if in_rounds.groupby("series")["record"].nunique().min() < intervals.MIN_VALUES:
+        lines.append("fewer than six launches: the interval covers rounds within these launches, not other launches")
+    if shown["quantity"].eq("wall_s").any():
+        lines.append("wall time and job time: from launches of the single points")
+    return lines
+
+
 def _draw(options: argparse.Namespace, shown: pd.DataFrame, local: pd.DataFrame) -> None:
     """Draw the figures that show these rows, and say where they are."""
     published = loading.published()
@@ -65,4 +86,5 @@ def _draw(options: argparse.Namespace, shown: pd.DataFrame, local: pd.DataFrame)
     drawn = drawing.draw(showing, published, local, options.out)
     drawing.write_captions(figures, published, local, options.out)
     if drawn:
-        print("\nfigures:", *(f"  {options.out / id}.{{pdf,png,svg}}" for id in drawn), sep="\n")
+        where = sys.stdout if options.format == "text" else sys.stderr
+        print("\nfigures:", *(f"  {options.out / id}.{{pdf,png,svg}}" for id in drawn), sep="\n", file=where)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,13 +15,14 @@ from analysis.table.identity import BATCHES
 
 # Sizes of a machine: over these, ratios of rates are speedups.
 SIZES = ("nodes", "ranks")
+_PAIR = ["launch", "seed", "turn"]
 _SETTING = ["report", "device", "gpu", "machine", "dataset"]
 Axes = Mapping[str, str]  # experiment -> the key that its local records sweep
 
 
 @dataclass(frozen=True)
 class Curve:
-    """The rates of one model: one size (of the axis) and one rate a run, ascending by size.
+    """The rates of one model: one size (of the axis) and one rate a run or round, ascending by size.
 
     `unit` is images/s, or x where only the ratios of the rates are known.
     """
@@ -37,12 +38,35 @@ class Curve:
     rates: tuple[float, ...]
     unit: str = "images/s"
     shared: bool = False  # whether ranks shared cores at any point
+    pairs: tuple[metrics.Pair, ...] = ()  # of each rate; of local records
+
+    @property
+    def in_rounds(self) -> bool:
+        """Whether the points were measured in rounds."""
+        return any(launch for launch, _, _ in self.pairs)
+
+    def points(self) -> pd.DataFrame:
+        """The runs, as `metrics.curve` takes them, over the column `size`."""
+        return metrics.points(self.sizes, self.rates, self.pairs)
 
     def only(self, sizes: Iterable[float]) -> Curve:
         """Returns the same curve at these sizes alone."""
         wanted = set(sizes)
-        kept = [(size, rate) for size, rate in zip(self.sizes, self.rates, strict=True) if size in wanted]
-        return replace(self, sizes=tuple(size for size, _ in kept), rates=tuple(rate for _, rate in kept))
+        return self._of([nth for nth, size in enumerate(self.sizes) if size in wanted])
+
+    def _of(self, kept: Sequence[int]) -> Curve:
+        """The same curve with these of its rates."""
+        sizes, rates = (tuple(values[nth] for nth in kept) for values in (self.sizes, self.rates))
+        return replace(self, sizes=sizes, rates=rates, pairs=tuple(self.pairs[nth] for nth in kept if self.pairs))
+
+    def by_launch(self) -> Curve:
+        """Returns the same curve with one rate a launch: of rounds their harmonic mean."""
+        if not self.in_rounds:
+            return self
+        inverse = metrics.rate(1.0, self.points().set_index(["size", "launch"])["rate"])
+        of_launch = metrics.rate(1.0, inverse.groupby(level=["size", "launch"]).mean())
+        sizes, rates = of_launch.index.get_level_values("size"), of_launch.tolist()
+        return replace(self, sizes=tuple(sizes), rates=tuple(rates), pairs=())
 
 
 def words(row: Mapping[Hashable, Any], *names: str) -> str:
@@ -121,7 +145,7 @@ def _stated(table: pd.DataFrame, swept: Axes) -> Iterator[Curve]:
 
 def local_curve(runs: pd.DataFrame, over: str, by: str = "throughput") -> Curve:
     """The curve of one local series over a column; `runs` as `metrics.rates` gives them for `by`."""
-    runs = runs[runs[over].notna()].sort_values(over)
+    runs = runs[runs[over].notna()].sort_values(over, kind="stable")
     first = runs.to_dict("records")[0]
     kept = [first["kept"]] if first["kept"] else []
     return Curve(
@@ -129,4 +153,5 @@ def local_curve(runs: pd.DataFrame, over: str, by: str = "throughput") -> Curve:
         words(first, "device", "machine", "dataset", *kept, "precision", "measure"), over, by,
         tuple(float(size) for size in runs[over]), tuple(float(rate) for rate in runs["rate"]),
         shared=bool(runs["cores_shared"].any()),
+        pairs=tuple((str(launch), int(seed), int(turn)) for launch, seed, turn in runs[_PAIR].to_numpy()),
     )  # fmt: skip

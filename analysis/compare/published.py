@@ -15,14 +15,14 @@ from analysis import metrics
 from analysis.compare import tolerances
 from analysis.compare.curves import SIZES, Curve, axes, column, local_curve, published_curves, words
 from analysis.compare.tolerances import Tolerance, Verdict
-from analysis.metrics import Estimate
+from analysis.metrics import Estimate, Statistic
 
 FLAT = 0.10  # a throughput within this fraction of the best one no longer rises
 _FINAL = ("validation_accuracy", "train_accuracy")
 
 
 class Seen(NamedTuple):
-    """A local number: the mean of its repeats and the ends of its 95 % interval, NaN where n is 1."""
+    """A local number and the ends of its 95 % interval, NaN where none is known."""
 
     value: float
     low: float = math.nan
@@ -137,19 +137,26 @@ def compare_curves(published: Curve, local: Curve, limits: Sequence[Tolerance]) 
             yield beside("relative_throughput", "speedup", size, over)
     if local.axis in SIZES and len(set(published.sizes)) > 1 and len(set(local.sizes)) > 1:
         quantity = f"efficiency_{by}_per_doubling"
-        stated, kept = (metrics.per_doubling(c.sizes, c.rates) for c in (published, local))
+        stated = metrics.per_doubling(published.sizes, published.rates)
+        kept = _kept_per_doubling(local)
         spans = (f"{min(c.sizes):g} to {max(c.sizes):g}" for c in (published, local))
         note = "report {}, local {} {}".format(*spans, local.axis)
         what = _Subject(published, local, quantity)
         yield _comparison(what, stated.value, _seen(kept), what.around(limits), note)
 
 
+def _kept_per_doubling(local: Curve) -> Estimate | Statistic:
+    if local.in_rounds:
+        return metrics.per_doubling_in_rounds(local.points(), "size")
+    return metrics.per_doubling(local.sizes, local.rates)
+
+
 def _points(curve: Curve) -> dict[float, dict[str, float]]:
-    rows = metrics.curve(curve.sizes, curve.rates).to_dict("records")
+    rows = metrics.curve(curve.points(), "size").to_dict("records")
     return {row["size"]: {str(name): float(value) for name, value in row.items()} for row in rows}
 
 
-def _seen(e: Estimate) -> Seen:
+def _seen(e: Estimate | Statistic) -> Seen:
     return Seen(e.value, e.low, e.high, e.n)
 
 
@@ -186,6 +193,7 @@ def compare_order(
 
 
 def _standing(curve: Curve, quantity: str) -> Estimate:
+    curve = curve.by_launch()
     if quantity == "order_by_efficiency":
         return metrics.per_doubling(curve.sizes, curve.rates)
     return metrics.estimate(curve.only([min(curve.sizes)]).rates)
@@ -217,7 +225,7 @@ def _single_numbers(published: pd.DataFrame, local: pd.DataFrame, limits: Sequen
 def _single(series: pd.DataFrame, quantity: str) -> Seen | None:
     """A number of a whole run, over repeats, or of a whole curve; None where the records do not have it."""
     if quantity == "flat_from_global_batch":
-        mean = metrics.rates(series).groupby("global_batch")["rate"].mean().sort_index()
+        mean = metrics.curve(metrics.rates(series), "global_batch").set_index("size")["rate"]
         # The rule for accuracies: the first from which on all stay close to the best.
         flat = metrics.epochs_to_stable(mean.index.tolist(), metrics.speedup(mean, mean.max()).tolist(), FLAT)
         return Seen(flat) if len(mean) > 1 else None
@@ -233,7 +241,8 @@ def stated_values(local: pd.DataFrame, limits: Sequence[Tolerance]) -> Iterator[
         axis = series["axis"].iloc[0]
         over = "nodes" if axis in ("", "nodes") else column(axis, series)
         for by in metrics.BY:
-            yield from _stated_of(local_curve(metrics.rates(series, by), over, by), limits)
+            if len(runs := metrics.rates(series, by)):
+                yield from _stated_of(local_curve(runs, over, by), limits)
 
 
 def _stated_of(curve: Curve, limits: Sequence[Tolerance]) -> Iterator[Comparison]:
@@ -263,15 +272,18 @@ def compare(published: pd.DataFrame, local: pd.DataFrame, limits: Sequence[Toler
         there = [c for c in curves if c.experiment == experiment and c.model in (model, "")]
         there = [c for c in there if c.device == series["device"].iloc[0]] or there
         for theirs in there:
-            mine = local_curve(metrics.rates(series, theirs.by), theirs.axis, theirs.by)
+            runs = metrics.rates(series, theirs.by)
+            if runs.empty:  # rounds alone have no wall time
+                continue
+            mine = local_curve(runs, theirs.axis, theirs.by)
             rows += compare_curves(theirs, mine, limits)
             if theirs.by == "throughput":
                 alone += _other_sizes(theirs, mine)
                 group = (theirs.report, theirs.experiment, theirs.device, theirs.on, theirs.unit, theirs.axis, mine.on)
                 orders[group].append((theirs, mine))
         if not there:
-            runs = series["record"].nunique()
-            alone.append(f"{experiment}, {model or 'no model'}, {runs} runs: no report prints a number for it")
+            number = series["record"].nunique()
+            alone.append(f"{experiment}, {model or 'no model'}, {number} runs: no report prints a number for it")
     for pairs in orders.values():
         rows += _orders(pairs, limits)
     rows += _single_numbers(published, local, limits)

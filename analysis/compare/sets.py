@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
+
+import pandas as pd
 
 from analysis import TableError, metrics
 from analysis.metrics import Estimate
@@ -102,14 +105,14 @@ def making(run: RunRecord) -> dict[str, str]:
 
 def _runs(place: Path) -> tuple[list[_Run], list[str]]:
     local = loading.local(*([place] if place.is_file() else sorted(place.rglob(record.RECORD_NAME))))
-    rates = {by: metrics.rates(local.table, by).set_index("record")["rate"].to_dict() for by in metrics.BY}
+    rates = _rates(local.table)
     runs = []
     for path in local.table["record"].unique():
         run = record.load(Path(path))
-        runs.append(
-            _Run(run.experiment, run.point, run.config_hash, run.cores_shared,
-                 {by: of[path] for by, of in rates.items() if path in of}, making(run))
-        )  # fmt: skip
+        made = making(run)
+        for arm, of_arm in rates[path].items():
+            point = f"{run.point}, {arm}" if arm else run.point
+            runs.append(_Run(run.experiment, point, run.config_hash, run.cores_shared, of_arm, made))
     if not runs:
         reason = (
             f"no complete run ({len(local.left_out)} left out, {len(local.failed)} failed)"
@@ -118,6 +121,19 @@ def _runs(place: Path) -> tuple[list[_Run], list[str]]:
         )
         raise TableError(f"{place}: {reason}; give a folder of records, as A=results")
     return runs, [str(notice) for notice in (*local.left_out, *local.failed)]
+
+
+def _rates(local: pd.DataFrame) -> dict[str, dict[str, dict[str, float]]]:
+    """The rates of each record: arm of a launch in rounds ("" else) -> which rate -> its harmonic mean, in images/s."""
+    found: dict[str, dict[str, dict[str, float]]] = {path: {} for path in local["record"].unique()}
+    for by in metrics.BY:
+        rates = metrics.rates(local, by).dropna(subset="rate")
+        for _, of_arm in rates.groupby(["record", "nodes", "batch_per_rank", "arm"], dropna=False):
+            first = of_arm.iloc[0]
+            words = [f"{first['nodes']} nodes", f"batch {first['batch_per_rank']}", *filter(None, [first["arm"]])]
+            name = ", ".join(words) if of_arm["round"].notna().any() else ""
+            found[first["record"]].setdefault(name, {})[by] = statistics.harmonic_mean(of_arm["rate"].tolist())
+    return {path: of_arms or {"": {}} for path, of_arms in found.items()}
 
 
 def _configurations(runs: Sequence[_Run]) -> dict[tuple[str, str], dict[str, list[_Run]]]:
@@ -175,7 +191,7 @@ def _said(low: float, high: float) -> Said:
 def _ratios(a: list[_Run], b: list[_Run]) -> Iterator[Ratio]:
     shared = [name for name, runs in (("A", a), ("B", b)) if any(run.shared for run in runs)]
     note = f"cores shared in {' and '.join(shared)}" if shared else ""
-    for by in a[0].rates:
+    for by in (by for by in metrics.BY if all(by in run.rates for run in (*a, *b))):
         rates = [[run.rates[by] for run in runs] for runs in (a, b)]
         means = [metrics.estimate(values) for values in rates]
         e, low, high = ratio(*rates)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
+from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -12,7 +14,7 @@ from tabulate import tabulate
 
 from analysis import metrics, plots
 from analysis.figures import Points
-from analysis.metrics import Estimate
+from analysis.metrics import Statistic
 from analysis.plots import Line
 
 _POINT = ["operations", "cycle_time_ms", "ranks", "series"]
@@ -41,14 +43,31 @@ def points_of(local: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(time_s=rows["value"], rate=rate)
 
 
-def limits(local: pd.DataFrame) -> dict[str, Estimate]:
+def limits(local: pd.DataFrame) -> dict[str, Statistic]:
     """The rates of link and memory, in bytes/s, mean over runs, by quantity; what was not measured is left out.
 
     `tcp_ring_bytes_per_s` is what the slowest rank received while all ranks sent to their next one.
     """
     values = local[local["quantity"].isin(LIMITS)].groupby("quantity")["value"]
-    found = {str(quantity): metrics.estimate(group.tolist()) for quantity, group in values}
+    found = {str(quantity): metrics.arithmetic_mean(group.tolist()) for quantity, group in values}
     return {quantity: found[quantity] for quantity in LIMITS if quantity in found}
+
+
+def as_json(local: pd.DataFrame) -> list[dict[str, Any]]:
+    """One object a point and message size, for programs, ascending by size.
+
+    operations (gloo, mpi, nccl), cycle_time_ms, ranks, message_bytes, launches; then allreduce_s and
+    bus_bandwidth_bytes_per_s, means over launches, each as `{"value", "low", "high", "level", "n"}`.
+    """
+    found = []
+    for _, at in points_of(local).groupby([*_POINT, "message_bytes"]):
+        first = at.iloc[0]
+        point = {"operations": first["operations"], "cycle_time_ms": float(first["cycle_time_ms"])}
+        point |= {name: int(first[name]) for name in ("ranks", "message_bytes")}
+        point |= {"launches": at["record"].nunique()}
+        point |= {"allreduce_s": metrics.arithmetic_mean(at["time_s"].tolist()).as_json()}
+        found.append(point | {"bus_bandwidth_bytes_per_s": metrics.harmonic_mean([at["rate"].tolist()]).as_json()})
+    return found
 
 
 def _digits(value: float) -> str:
@@ -57,8 +76,8 @@ def _digits(value: float) -> str:
 
 
 def _words(values: pd.Series, unit: float) -> str:
-    e = metrics.scaled(metrics.estimate(values.tolist()), 1 / unit)
-    return f"{_digits(e.value)}" + ("" if e.n == 1 else f" ± {e.half_width:.2g}")
+    e = metrics.arithmetic_mean(values.tolist()).over(unit)
+    return _digits(e.value) + ("" if math.isnan(e.low) else f" ({_digits(e.low)} to {_digits(e.high)})")
 
 
 def rows(local: pd.DataFrame) -> pd.DataFrame:

@@ -51,19 +51,18 @@ def _compared(over: Any, under: Any) -> str:
 def overhead(points: Points) -> Figure:
     """Throughput of one arm over that of another on as many ranks: with Horovod, or allreduce, over without it.
 
-    The arms are measured in turn; a dot is the ratio of the two runs of one repeat, the marker their mean with its 95 %
-    interval. 1: no cost.
+    The arms are measured in turn; a dot is the ratio of the two runs of one repeat, the marker their median with its
+    95 % interval. 1: no cost.
     """
     found = list(ratios(points.local))
     fig, (axes,) = plots.canvas(height_mm=34 + 10 * len(found))
     labels: list[str] = []
     for y, ratio in enumerate(found):
-        e = metrics.estimate(ratio.values.tolist())
+        e = metrics.median([ratio.values.tolist()])
         axes.plot(ratio.values, [y - 0.22] * len(ratio.values), ".", color=plots.GREY, markersize=3)
-        if e.n > 1:
-            axes.plot([e.low, e.high], [y, y], color=plots.colour(ratio.model))
+        axes.plot([e.low, e.high], [y, y], color=plots.colour(ratio.model))
         axes.plot(e.value, y, plots.MARKERS[0], color=plots.colour(ratio.model))
-        numbers = f"mean {e.value:.3f}, median {ratio.values.median():.3f}, n={e.n}"
+        numbers = f"median {e.value:.3f}, n={e.n}"
         labels.append("\n".join(line for line in (*ratio.words, numbers) if line))
     axes.axvline(1, color=plots.GREY, linestyle=":")
     axes.set_yticks(range(len(labels)), labels, fontsize=5.5)

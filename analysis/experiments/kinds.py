@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from analysis.experiments import allreduce, arms, equivalence, network, scaling, settings, training
+from analysis.experiments import allreduce, arms, equivalence, network, scaling, settings, steps, training
 from analysis.figures import LOCAL, Draw, Entry, Where
 from analysis.table.identity import BATCHES, LINK, SCALING
 
@@ -31,15 +31,12 @@ _TRAINING = (
 _ACCURACY = Kind("accuracy", "final accuracy", training.final_accuracy, _EPOCHS)
 _THROUGHPUT = Kind("throughput", "throughput against ideal", scaling.throughput)
 _DIVISION = Kind("", "throughput over ranks x threads on one node", settings.division)
-_EFFICIENCY = (
-    Kind("efficiency", "efficiency by throughput and by wall time", scaling.efficiency),
-    Kind("phases", "where the time of the job went", scaling.phases),
-)
+_WITH_CONTROL: Where = {"kind": ("measured", "control")}
+_EFFICIENCY = Kind("efficiency", "efficiency by throughput and by wall time", scaling.efficiency, _WITH_CONTROL)
+_STEPS = Kind("steps", "distribution of the step times", steps.figure, _WITH_CONTROL)
+_PHASES = Kind("phases", "where the time of the job went", scaling.phases)
 _BATCH = Kind("", "throughput over batch size on one node", settings.batch)
-_LINK = Kind(
-    "", "throughput and exposed communication over the rate of the links", network.figure,
-    {"kind": ("measured", "control")},
-)  # fmt: skip
+_LINK = Kind("", "throughput and exposed communication over the rate of the links", network.figure, _WITH_CONTROL)
 _SETTING = Kind("throughput", "throughput over what is swept", settings.throughput)
 _ARMS = Kind("", "what one arm costs against another, as ratios", arms.overhead)
 _SIDE_BY_SIDE = Kind("throughput", "throughput of each series", settings.side_by_side)
@@ -89,7 +86,9 @@ def fitting(rows: pd.DataFrame, axis: str) -> Iterator[Kind]:
 def _of_throughput(rows: pd.DataFrame, axis: str) -> Iterator[Kind]:
     if axis in SCALING:
         divided = axis == "ranks_per_node" and rows["threads_per_rank"].nunique() > 1
-        yield from (_DIVISION if divided else _THROUGHPUT, *_EFFICIENCY)
+        yield from (_DIVISION if divided else _THROUGHPUT, _EFFICIENCY, _STEPS)
+        if "job_s" in set(rows["quantity"]):  # a launch in rounds alone has none of a point
+            yield _PHASES
     elif axis:
         yield _BATCH if axis in BATCHES else _LINK if axis == LINK else _SETTING
     else:

@@ -1,13 +1,15 @@
 """Scaling: throughput, efficiency and phases over the nodes, or over the ranks of a node."""
 
 import textwrap
+from dataclasses import replace
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis import plots
+from analysis import metrics, plots
 from analysis.figures import Points
+from analysis.plots import Line
 from analysis.table import controls
 
 # In the order of a job. Phases of a second or less in most jobs share a colour with their neighbours.
@@ -23,6 +25,9 @@ _PHASES = {
 }
 
 
+_BESIDE = 1.05  # so far right of the point that it is compared with, on a logarithmic axis, is a control drawn
+
+
 def _over(local: pd.DataFrame) -> str:
     """The column of the x axis: that of the swept key."""
     return str(local["axis"].iloc[0]) if len(local) else "nodes"
@@ -33,7 +38,10 @@ def _words(over: str) -> str:
 
 
 def throughput(points: Points) -> Figure:
-    """Throughput of the timed steps; dotted: the ideal from the smallest point of each curve. Both axes double."""
+    """Throughput of the timed steps; dotted: the ideal from the smallest point of each curve. Both axes double.
+
+    Faint dots are the single rounds, or launches.
+    """
     fig, (axes,) = plots.canvas(height_mm=76)
     over = _over(points.local)
     lines = plots.local_lines(points.local, over=over)
@@ -49,21 +57,47 @@ def throughput(points: Points) -> Figure:
 def efficiency(points: Points) -> Figure:
     """Efficiency by throughput of the timed steps (top) and by wall time (bottom).
 
-    Both are shares of the ideal against the smallest point. The wall time runs from the broadcast to the last timed
-    step: the cost that each run pays once counts too. Where nodes are emulated, their control is below: the throughput
-    of a node among others, without allreduce, over that of one alone; the band is what the configuration allows.
+    Both are shares of the ideal against the smallest point; of a curve in rounds by throughput the median over its
+    rounds. Faint dots are the single rounds, or launches. Crosses: the same ranks without allreduce, in the same
+    rounds; what they lack is contention, the rest is exchange. The wall time runs from the broadcast to the last timed
+    step of launches of single points: the cost that each run pays once counts too. Where nodes are emulated, their
+    control is below: the throughput of a node among others, without allreduce, over that of one alone; the band is what
+    the configuration allows.
     """
-    over = _over(points.local)
-    emulated = points.local["control_off"].notna().any()
+    local = points.local[points.local["kind"].eq("measured")]
+    over = _over(local)
+    emulated = local["control_off"].notna().any()
     fig, panels = plots.canvas(3 if emulated else 2, 1, height_mm=140 if emulated else 108, sharex=True)
-    for axes, by in zip(panels, ("throughput", "wall time"), strict=False):
-        plots.draw(axes, plots.local_lines(points.local, by, "efficiency", over))
-        plots.fraction(axes, f"efficiency by {by}")
+    plots.draw(panels[0], plots.local_lines(local, "throughput", "efficiency", over))
+    if not emulated:
+        _without_allreduce(panels[0], points.local, over)
+    plots.fraction(panels[0], "efficiency by throughput")
+    # Their label says how often the throughput was measured.
+    by_wall_time = plots.local_lines(local, "wall time", "efficiency", over)
+    plots.draw(panels[1], (replace(line, label="") for line in by_wall_time))
+    launches = local[local["quantity"].eq("wall_s")].groupby(["series", over])["record"].nunique()
+    n = f"\n({plots.repeats(launches)})" if len(launches) else ""
+    plots.fraction(panels[1], f"efficiency by wall time{n}")
     if emulated:
-        _control(panels[2], points.local, over)
+        _control(panels[2], local, over)
     for axes in panels:
-        plots.doubling(axes, points.local[over], _words(over) if axes is panels[-1] else "")
-    return plots.legend(fig, plots.provenance(points.local))
+        plots.doubling(axes, local[over], _words(over) if axes is panels[-1] else "")
+    return plots.legend(fig, plots.provenance(local))
+
+
+def _without_allreduce(axes: Axes, local: pd.DataFrame, over: str) -> None:
+    """The efficiencies of the controls of curves in rounds, with their intervals."""
+    runs = metrics.rates(local)
+    runs = runs[runs["round"].notna()]
+    controls_of = runs[runs["kind"].eq("control")].groupby(["model", "series"], sort=False)
+    for nth, ((model, _), rows) in enumerate(controls_of, 1):
+        curve = metrics.curve(rows, over, metrics.base_of(rows, runs))
+        y, low, high = (curve[f"efficiency{end}"].tolist() for end in ("", "_low", "_high"))
+        colour = plots.colour(model)
+        beside = (curve["size"] * _BESIDE**nth).tolist()
+        plots.draw(axes, [Line("", beside, y, colour, "x", "-", low, high, joined=False)])
+    if runs["kind"].eq("control").any():
+        axes.plot([], [], "x", color=plots.GREY, label="without allreduce")
 
 
 def _control(axes: Axes, local: pd.DataFrame, over: str) -> None:
@@ -85,7 +119,8 @@ def phases(points: Points) -> Figure:
     The wall time of `efficiency by wall time` runs from broadcast to timed.
     """
     over = _over(points.local)
-    local = points.local.assign(name=points.local["model"].map(plots.name))
+    local = points.local[points.local["quantity"].str.startswith("phase_") | points.local["quantity"].eq("job_s")]
+    local = local.assign(name=local["model"].map(plots.name))
     curves = list(local.groupby(["name", "series"], sort=False))
     rows_of_panels = (len(curves) + 2) // 3
     fig, panels = plots.canvas(rows_of_panels, min(3, len(curves)), 45 + 42 * rows_of_panels, sharey=True)
@@ -96,7 +131,7 @@ def phases(points: Points) -> Figure:
     for axes in panels[len(curves) :]:
         axes.set_visible(False)
     panels[0].set_ylabel("time of the job [s]")
-    return plots.legend(fig, plots.provenance(points.local))
+    return plots.legend(fig, plots.provenance(local))
 
 
 def _stack(axes: Axes, rows: pd.DataFrame, over: str) -> None:

@@ -50,13 +50,14 @@ def division(points: Points) -> Figure:
 
 
 def side_by_side(points: Points) -> Figure:
-    """Throughput of the timed steps of each series: mean over repeats with its interval."""
+    """Throughput of the timed steps of each series: mean over repeats with its interval; dots: the repeats."""
     runs = metrics.rates(points.local)
     series = list(runs.groupby(["model", "series"], sort=False))
     fig, (axes,) = plots.canvas(height_mm=34 + 9 * len(series))
     labels = []
     for y, ((model, _), rows) in enumerate(series):
-        mean = metrics.estimate(rows["rate"].tolist())
+        mean = metrics.harmonic_mean([rows["rate"].tolist()])
+        axes.plot(rows["rate"], [y - 0.22] * len(rows), ".", color=plots.GREY, markersize=3)
         axes.plot([mean.low, mean.high], [y, y], color=plots.colour(model))
         face = "white" if rows["cores_shared"].any() else plots.colour(model)
         axes.plot(mean.value, y, plots.MARKERS[0], color=plots.colour(model), mfc=face)

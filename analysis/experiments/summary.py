@@ -1,10 +1,17 @@
-"""What one experiment measured, as a table: one row a point."""
+"""What one experiment measured, point by point: as a table for people, and as JSON for programs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
 from analysis import metrics, plots
 from analysis.experiments import allreduce
-from analysis.metrics import Estimate
+from analysis.metrics import Statistic
 from analysis.table.identity import LINK, SCALING
 
 # The columns that tell points apart, and their headers.
@@ -21,10 +28,111 @@ _AT_THE_END = {
     "validation_accuracy": "validation\naccuracy",
     "validation_mean_absolute_error": "mean absolute\nerror [classes]",
 }
+_IN_JSON = ("experiment", "model", "nodes", "ranks", "ranks_per_node", "threads_per_rank", "batch_per_rank",
+            "global_batch", "arm", "axis", "axis_value")  # fmt: skip
 
 
-def _words(e: Estimate) -> str:
-    return f"{e.value:.4g}" + ("" if e.n == 1 else f" ± {e.half_width:.2g}")
+@dataclass(frozen=True)
+class Point:
+    """One point of an experiment: its runs or rounds, as `metrics.rates` gives them, and its numbers by name."""
+
+    runs: pd.DataFrame
+    series: str  # what tells it from the other series of its model, in words
+    numbers: dict[str, Statistic]
+
+    @property
+    def rounds(self) -> int:
+        """The number of rounds; 0 where each launch was of this point alone."""
+        return int(self.runs["round"].notna().sum())
+
+    @property
+    def launches(self) -> int:
+        """The number of launches."""
+        return int(self.runs["record"].nunique())
+
+
+def points(local: pd.DataFrame) -> list[Point]:
+    """The points of one experiment, by model and series."""
+    rates = {by: metrics.rates(local, by) for by in metrics.BY}
+    among, found = rates["throughput"], []
+    for (_, name), of_series in among.groupby(["model", "series"], sort=False):
+        curves = _curves({by: runs[runs["series"] == name] for by, runs in rates.items()}, among)
+        for _, at in of_series.groupby([*_POINT, "axis_value"], dropna=False):
+            numbers = {"images_per_s": metrics.rate_of(at)} | dict(_speedups(at, curves)) | dict(_at_the_end(at, local))
+            said = ("arm",) if at["kind"].eq("control").all() else ()
+            found.append(Point(at, " ".join(plots.told_apart(at, among, *said)), numbers))
+    return found
+
+
+def _curves(of_series: dict[str, pd.DataFrame], among: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Speedup and efficiency of one series over its ranks, by each rate; none where ranks do not vary."""
+    runs = of_series["throughput"]
+    base = metrics.base_of(runs, among)
+    if runs["axis"].iloc[0] not in SCALING or (base is None and runs["ranks"].nunique() == 1):
+        return {}
+    if base is not None:  # the controls on its ranks are of other batches
+        of_series = {"throughput": runs[runs["ranks"] > base["ranks"].min()]}
+    return {by: metrics.curve(of, "ranks", base).set_index("size") for by, of in of_series.items()}
+
+
+def _speedups(at: pd.DataFrame, curves: dict[str, pd.DataFrame]) -> Iterator[tuple[str, Statistic]]:
+    """Speedup and efficiency of a point, by each rate of which it has them."""
+    size = float(at["ranks"].iloc[0])
+    for by, curve in curves.items():
+        for point in curve[curve.index == size].to_dict("records"):
+            for name in ("speedup", "efficiency"):
+                value, low, high = (float(point[f"{name}{end}"]) for end in ("", "_low", "_high"))
+                yield f"{name}_{by.replace(' ', '_')}", Statistic(value, low, high, int(point["n"]))
+
+
+def _at_the_end(at: pd.DataFrame, local: pd.DataFrame) -> Iterator[tuple[str, Statistic]]:
+    """The quantities after the last epoch, for a point that was trained over epochs."""
+    for quantity in _AT_THE_END:
+        final = at["record"].map(metrics.final(local, quantity)).dropna()
+        if len(final):
+            yield quantity, metrics.arithmetic_mean(final.tolist())
+
+
+def as_json(local: pd.DataFrame) -> list[dict[str, Any]]:
+    """The points of one experiment, for programs.
+
+    Of each: experiment, model, `series` (what tells it from other series, in words), nodes, ranks, ranks_per_node,
+    threads_per_rank, batch_per_rank, global_batch; `arm` ("without-allreduce" for the control of a curve in rounds);
+    `axis`, the key that varies along the curve, with `axis_value`; `design`, "rounds" or "launches" (each of one point
+    alone), the numbers of `rounds` and of `launches`; `note`. Then its numbers, each as
+    `{"value", "low", "high", "level", "n"}`: `images_per_s`; where ranks vary `speedup_throughput`,
+    `efficiency_throughput`, and the same by `wall_time` and `job_time`, which need launches of single points; after
+    training over epochs `validation_accuracy`, `validation_mean_absolute_error`. The ends and the level of an interval
+    that is not known (fewer than 6 values) are null, as is each value that is not known; n counts rounds or launches. A
+    number that a point does not have is absent. A sweep over allreduces has the points of `allreduce.as_json`.
+    """
+    if local["quantity"].eq("allreduce_s").any():
+        return allreduce.as_json(local)
+    return [
+        {name: plain(point.runs[name].iloc[0]) for name in _IN_JSON}
+        | {"series": point.series, "design": "rounds" if point.rounds else "launches"}
+        | {"rounds": point.rounds, "launches": point.launches, "note": _remarks(point.runs)}
+        | {name: number.as_json() for name, number in point.numbers.items()}
+        for point in points(local)
+    ]
+
+
+def plain(cell: Any) -> Any:
+    """A cell of the table as JSON has it."""
+    return None if pd.isna(cell) else cell.item() if hasattr(cell, "item") else cell
+
+
+def words(number: Statistic, form: str = ".4g") -> str:
+    """A number with its interval where it is known: "1.54 (1.49 to 1.58)"."""
+    if math.isnan(number.low):
+        return f"{number.value:{form}}"
+    return f"{number.value:{form}} ({number.low:{form}} to {number.high:{form}})"
+
+
+def _ratio(number: Statistic | None) -> str:
+    if number is None:
+        return ""
+    return words(number, ".3f" if number.high - number.low < 0.02 else ".2f")
 
 
 def _number(value: float, unknown: str) -> str:
@@ -39,65 +147,38 @@ def _remarks(runs: pd.DataFrame) -> str:
 
 
 def rows(local: pd.DataFrame) -> pd.DataFrame:
-    """One row a point of one experiment, in the order of the models.
+    """One row a point of one experiment, in the order of the models, for people.
 
     Columns: model, what tells its series apart, nodes, ranks, threads and batch per rank, the value of the swept key
-    where none of these shows it, n, images/s with its 95 % interval; where nodes or ranks per node vary, speedup
-    (efficiency) by throughput, wall time and job time over the fewest ranks; what training over epochs came to; a note.
-    A sweep over allreduces has the columns of `allreduce.rows`.
+    where none of these shows it, rounds, launches, images/s; where nodes or ranks per node vary, speedup and efficiency
+    by throughput, wall time and job time over the fewest ranks; what training over epochs came to; a note. In brackets
+    the 95 % interval where it is known. A sweep over allreduces has the columns of `allreduce.rows`.
     """
     if local["quantity"].eq("allreduce_s").any():
         return allreduce.rows(local)
-    rates = {by: metrics.rates(local, by) for by in metrics.BY}
-    found = []
-    for _, series in rates["throughput"].groupby(["model", "series"], sort=False):
-        of_series = {by: rate[rate["series"] == series["series"].iloc[0]] for by, rate in rates.items()}
-        curves = _curves(of_series) if series["axis"].iloc[0] in SCALING and series["ranks"].nunique() > 1 else {}
-        for _, at in series.groupby([*_POINT, "axis_value"], dropna=False):
-            found.append(_point(at, rates["throughput"]) | _speedups(at, curves) | _at_the_end(at, local))
-            found[-1]["note"] = _remarks(at)
-    table = pd.DataFrame(found)
+    among = metrics.rates(local)
+    table = pd.DataFrame([_row(point, among) for point in points(local)])
     kept = [column for column in table if not table[column].isin([""]).all()]
     return table[sorted(kept, key=lambda column: column == "note")]
 
 
-def _curves(of_series: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    """Speedup and efficiency of one series over its ranks, by each rate."""
-    return {
-        by: metrics.curve(runs["ranks"].tolist(), runs["rate"].tolist()).set_index("size")
-        for by, runs in of_series.items()
-    }
-
-
-def _point(at: pd.DataFrame, among: pd.DataFrame) -> dict[str, object]:
-    """What a point is, and its throughput; `among`: the runs of the experiment."""
-    row: dict[str, object] = {
-        "model": plots.name(at["model"].iloc[0]),
-        "series": " ".join(plots.told_apart(at, among)),
-    }
-    row |= {header: at[column].iloc[0] for column, header in _POINT.items()}
+def _row(point: Point, among: pd.DataFrame) -> dict[str, object]:
+    """What a point is, and its numbers; `among`: the runs of the experiment."""
+    first = point.runs.iloc[0]
+    row: dict[str, object] = {"model": plots.name(first["model"]), "series": point.series}
+    row |= {header: first[column] for column, header in _POINT.items()}
     limited = among["link_mbit_per_s"].notna().any()
-    row[_POINT["link_mbit_per_s"]] = _number(at["link_mbit_per_s"].iloc[0], "no limit") if limited else ""
+    row[_POINT["link_mbit_per_s"]] = _number(first["link_mbit_per_s"], "no limit") if limited else ""
     for axis in among["axis"].unique():
         if axis and axis not in _SHOWN:
-            value = _number(at["axis_value"].iloc[0], "none") if at["axis"].iloc[0] == axis else ""
-            row[axis.replace(".", ".\n")] = value
-    return row | {"n": len(at), "images/s": _words(metrics.estimate(at["rate"].tolist()))}
-
-
-def _speedups(at: pd.DataFrame, curves: dict[str, pd.DataFrame]) -> dict[str, object]:
-    found: dict[str, object] = {}
-    for by, curve in curves.items():
-        point = curve.loc[float(at["ranks"].iloc[0])]
-        found[f"speedup (efficiency)\nby {by}"] = f"{point['speedup']:.2f}x ({point['efficiency']:.2f})"
-    return found
-
-
-def _at_the_end(at: pd.DataFrame, local: pd.DataFrame) -> dict[str, object]:
-    """The quantities after the last epoch, for the point that was trained over epochs."""
-    found: dict[str, object] = {}
+            row[axis.replace(".", ".\n")] = _number(first["axis_value"], "none") if first["axis"] == axis else ""
+    row |= {"rounds": point.rounds or "", "launches": point.launches}
+    row["images/s"] = words(point.numbers["images_per_s"])
+    for name in ("speedup", "efficiency"):
+        row[f"{name}\nby throughput"] = _ratio(point.numbers.get(f"{name}_throughput"))
+    for by in ("wall time", "job time"):
+        both = [_ratio(point.numbers.get(f"{name}_{by.replace(' ', '_')}")) for name in ("speedup", "efficiency")]
+        row[f"speedup, efficiency\nby {by}"] = ", ".join(filter(None, both))
     for quantity, header in _AT_THE_END.items():
-        final = at["record"].map(metrics.final(local, quantity)).dropna()
-        if len(final):
-            found[header] = _words(metrics.estimate(final.tolist()))
-    return found
+        row[header] = words(point.numbers[quantity]) if quantity in point.numbers else ""
+    return row | {"note": _remarks(point.runs)}

@@ -66,6 +66,8 @@ def points(table: pd.DataFrame, where: str) -> tuple[pd.DataFrame, list[str]]:
     Raises TableError where no row has a wall time.
     """
     rows = table[table["kind"].isin(["measured", "planned"]) & table["ranks"].notna()]
+    if "round" in rows:
+        rows = rows[rows["round"].isna()]  # a round has no wall time of its own
     wanted = ["wall_s", "images", "steps_per_rank", "steps_per_rank_planned", "images_per_s_per_rank", "images_per_s"]
     rows = rows[rows["quantity"].isin([*wanted, *(f"phase_{name}_s" for name in PHASES)])]
     if not (rows["quantity"] == "wall_s").any():

@@ -30,7 +30,7 @@ def _curve(published: pd.DataFrame, quantity: str) -> pd.DataFrame:
     rows = published[(published["quantity"] == quantity) & (published["value"] > 0)]
     times = quantity == "wall_s"
     rate = metrics.rate(1.0, rows["value"]) if times else metrics.whole_job(rows["value"], rows["ranks"])
-    return metrics.curve(rows["ranks"].tolist(), rate.tolist())
+    return metrics.curve(metrics.points(rows["ranks"].tolist(), rate.tolist()), "size")
 
 
 def _line(published: pd.DataFrame, quantity: str, value: str, look: Line) -> Line:

@@ -6,6 +6,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from analysis import metrics, plots
+from analysis.curves import measured
 from analysis.figures import Figures, Points
 from analysis.metrics import Estimate
 from analysis.plots import Line
@@ -33,7 +34,7 @@ def _columns(points: Points, value: str, label: str) -> Figure:
         rows = points.published[(points.published["model"] == model) & (points.published["gpu"] == gpu)]
         for (batch, data), (colour, marker, style) in _LOOKS.items():
             column = rows[(rows["batch_per_rank"] == batch) & (rows["dataset"] == data)]
-            curve = metrics.curve(column["ranks"].tolist(), column["value"].tolist())
+            curve = metrics.curve(metrics.points(column["ranks"].tolist(), column["value"].tolist()), "size")
             words = f"batch {batch}, {'real' if data == 'imagenet' else data}"
             plots.draw(axes, [Line(words, curve["size"].tolist(), curve[value].tolist(), colour, marker, style)])
         local = points.local[points.local["model"] == model]
@@ -112,7 +113,7 @@ def _comparison(points: Points, column: str, over: object, under: object, label:
         plots.draw(axes, [Line(", ".join(words), rows["ranks"].tolist(), rows["ratio"].tolist(), colour, marker)])
     median = ratios["ratio"].median()
     axes.axhline(median, color=plots.BLACK, linewidth=0.6, linestyle="--", label=f"median of all, {median:.2f}x")
-    local = _ratios(points.local[points.local["quantity"] == "images_per_s"], column, over, under, speedups)
+    local = _ratios(measured(points.local, "images_per_s"), column, over, under, speedups)
     for cells, rows in local.groupby(told):
         words = [_word(name, cell) for name, cell in zip(told, cells, strict=True) if cell]
         x, y, low, high = (rows[name].tolist() for name in ("ranks", "ratio", "low", "high"))

@@ -11,10 +11,26 @@ _SAME = ["experiment", "model", "image_size", "precision", "machine", "measure",
 def deviations(local: pd.DataFrame) -> pd.DataFrame:
     """One row a kind of control run: what it shares with its points, `nodes`, and `control_off`, a fraction.
 
-    control_off: the change of images/s per rank from one node to so many, of means over repeats; NaN where no run on
-    one node exists.
+    control_off: the change of images/s per rank from one node to so many. In rounds the median of the changes within a
+    round, else the change of the means over repeats; NaN where no control on one node exists.
     """
     runs = local[local["kind"].eq("control") & local["quantity"].eq("images_per_s_per_rank")]
+    in_rounds = _paired(runs[runs["round"].notna()])
+    found = pd.concat([in_rounds, _unpaired(runs[runs["round"].isna()])]) if len(in_rounds) else _unpaired(runs)
+    return found.drop_duplicates([*_SAME, "nodes"])
+
+
+def _paired(runs: pd.DataFrame) -> pd.DataFrame:
+    """The deviations of controls that ran in rounds."""
+    same = [*_SAME, "record", "round"]
+    alone = runs.loc[runs["nodes"].eq(1), [*same, "value"]].rename(columns={"value": "alone"})
+    both = runs.merge(alone, on=same, how="left")
+    both["control_off"] = metrics.change_fraction(both["alone"], both["value"])
+    return both.groupby([*_SAME, "nodes"], dropna=False)["control_off"].median().reset_index()
+
+
+def _unpaired(runs: pd.DataFrame) -> pd.DataFrame:
+    """The deviations of controls that ran in launches of their own."""
     mean = runs.groupby([*_SAME, "nodes"], dropna=False)["value"].mean().rename("among").reset_index()
     alone = mean[mean["nodes"].eq(1)].drop(columns="nodes").rename(columns={"among": "alone"})
     both = mean.merge(alone, on=_SAME, how="left")

@@ -12,7 +12,7 @@ import pandas as pd
 from analysis import TableError
 from analysis.table import controls, schema
 from analysis.table.identity import identify
-from analysis.table.runs import Notice, Run, Value, read
+from analysis.table.runs import Measured, Notice, Run, Value, read
 from train.record import record
 
 PUBLISHED = Path(__file__).parents[1] / "published"
@@ -34,7 +34,7 @@ def published(folder: Path = PUBLISHED) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Local:
-    """Local records: the tidy table of the complete ones, and the records that are not in it."""
+    """Local records: the tidy table of what they measured, and the records that are not in it, or not in full."""
 
     table: pd.DataFrame
     notices: list[Notice] = field(default_factory=list)
@@ -53,16 +53,20 @@ class Local:
 def local(*places: Path) -> Local:
     """The complete records in `places` (results folders, record files) as a tidy table, each run's newest generation.
 
-    Beside the columns of the published numbers it has those of `schema.LOCAL_COLUMNS`. A file that cannot be read or
-    trusted is left out and named with the reason, a failed run too. A folder that does not exist has no records.
+    Beside the columns of the published numbers it has those of `schema.LOCAL_COLUMNS`. A launch in rounds has the rows
+    of each of its arms. A file that cannot be read or trusted is left out and named with the reason, a failed run too;
+    the rounds that all ranks had finished before a launch failed are in the table. A folder that does not exist has no
+    records.
     """
     paths = sorted({path for place in places for path in ([place] if place.is_file() else record.find(place))})
     read_all = _read_all(paths)
-    newest: dict[tuple[str, str, str, int], Run] = {}
+    newest: dict[tuple[str, str, str, int, int], Run] = {}
     for run in read_all:
         if isinstance(run, Run) and (run.key not in newest or newest[run.key].generation < run.generation):
             newest[run.key] = run
-    return Local(controls.attach(_tidy(list(newest.values()))), [n for n in read_all if isinstance(n, Notice)])
+    notices = [one if isinstance(one, Notice) else one.notice for one in read_all]
+    points = [point for run in newest.values() for point in run.points]
+    return Local(controls.attach(_tidy(points)), [notice for notice in notices if notice])
 
 
 def _read_all(paths: list[Path]) -> list[Run | Notice]:
@@ -73,7 +77,7 @@ def _read_all(paths: list[Path]) -> list[Run | Notice]:
         return list(pool.map(read, paths, chunksize=64))
 
 
-def _tidy(runs: list[Run]) -> pd.DataFrame:
+def _tidy(runs: list[Measured]) -> pd.DataFrame:
     """One row a value, built a column at a time: 10,000 records make a third of a million rows."""
     which = [i for i, run in enumerate(runs) for _ in run.values]
     values = list(zip(*(v for run in runs for v in run.values), strict=True)) if runs else [()] * len(Value._fields)

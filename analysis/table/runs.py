@@ -1,11 +1,11 @@
-"""One run record as rows of the tidy table: what identifies the run, and each number that follows from it."""
+"""One record as rows of the tidy table: what identifies the point or points that it measured, and their numbers."""
 
 from __future__ import annotations
 
 import statistics
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,8 +13,10 @@ from analysis import metrics
 from analysis.table import schema
 from analysis.table.identity import Facts, flat
 from train.record import record as records
-from train.record import usage
+from train.record import rounds, usage
 from train.record.record import Failure, Rank, RunRecord
+
+CONTROL = "without-allreduce"  # the arm of a launch in rounds that its points are compared with
 
 _OF_EPOCH = (
     *("train_accuracy", "validation_accuracy", "train_loss", "validation_loss"),
@@ -31,30 +33,41 @@ class Value(NamedTuple):
     message_bytes: int | None = None
     step: int | None = None
     time_s: int | None = None
+    round: int | None = None
 
 
 @dataclass(frozen=True)
-class Run:
-    """What the table keeps of one record."""
+class Measured:
+    """What one launch measured of one point."""
 
-    key: tuple[str, str, str, int]  # of each, the newest generation counts
-    generation: int
     facts: Facts
     columns: dict[str, Any]
     values: list[Value]
 
 
 @dataclass(frozen=True)
+class Run:
+    """What the table keeps of one record: one point, or each arm of a launch in rounds."""
+
+    key: tuple[str, str, str, int, int]  # of each, the newest generation counts
+    generation: int
+    points: list[Measured]
+    notice: Notice | None = None  # of a launch that failed after whole rounds
+
+
+@dataclass(frozen=True)
 class Notice:
-    """A record that is not in the table, and why."""
+    """A record that is not in the table, or not in full, and why."""
 
     failed: bool  # a run that failed; else a file that cannot be read or trusted
     path: str
     reason: str
+    rounds: int = 0  # whole rounds that a failed launch had measured: they count
 
     def __str__(self) -> str:
         """Path and reason, as the commands print them."""
-        return f"{self.path}: {self.reason}"
+        kept = f"; it counts with its {self.rounds} whole round{'s' * (self.rounds > 1)}" if self.rounds else ""
+        return f"{self.path}: {self.reason}{kept}"
 
 
 def read(path: Path) -> Run | Notice:
@@ -63,17 +76,20 @@ def read(path: Path) -> Run | Notice:
         run = records.load(path)
     except records.RecordError as error:
         return Notice(False, str(path), str(error).removeprefix(f"{path}: "))
-    if run.status == "failed":
-        return Notice(True, str(path), _failed(run.failure))
+    failed = run.status == "failed"
+    notice = Notice(True, str(path), _failed(run.failure)) if failed else None
+    if notice and not run.config.get("rounds"):
+        return notice
     try:
-        values = list(_values(run))
-        machine = _machine(run)
-        made = Run(_key(run), run.generation, _facts(run, machine), _columns(run, str(path), machine), values)
+        points = list(_points(run, str(path)))
     except (LookupError, TypeError, ValueError, ZeroDivisionError) as error:
-        return Notice(False, str(path), f"a complete run must have it: {type(error).__name__} {error}")
-    if wrong := [f"{v.quantity} = {v.value:g}" for v in values if _impossible(v)]:
+        needed = f"a complete run must have it: {type(error).__name__} {error}"
+        return notice or Notice(False, str(path), needed)
+    if wrong := [f"{v.quantity} = {v.value:g}" for point in points for v in point.values if _impossible(v)]:
         return Notice(False, str(path), f"impossible: {', '.join(wrong)}")
-    return made
+    if notice:
+        notice = replace(notice, rounds=len({value.round for value in points[0].values}))
+    return Run(_key(run), run.generation, points, notice)
 
 
 def _failed(failure: Failure | None) -> str:
@@ -85,8 +101,63 @@ def _failed(failure: Failure | None) -> str:
     return failure.reason + (f" ({', '.join(known)})" if known else "")
 
 
-def _key(run: RunRecord) -> tuple[str, str, str, int]:
-    return run.experiment, run.point, run.config_hash, run.repeat
+def _key(run: RunRecord) -> tuple[str, str, str, int, int]:
+    """A complete launch replaces older ones of its repeat; one that failed after whole rounds is a separate launch."""
+    return run.experiment, run.point, run.config_hash, run.repeat, run.generation if run.status == "failed" else -1
+
+
+def _points(run: RunRecord, path: str) -> Iterator[Measured]:
+    """The point that a launch measured, or each of those that it measured in rounds."""
+    if run.config.get("rounds"):
+        yield from _arms(run, path)
+    else:
+        machine = _machine(run)
+        yield Measured(_facts(run, machine), _columns(run, path, machine), list(_values(run)))
+
+
+def _arms(run: RunRecord, path: str) -> Iterator[Measured]:
+    """The arms of a launch in rounds, with their throughputs in each whole round. Raises ValueError without any.
+
+    An arm without allreduce is a control. So is, where nodes are emulated, an arm of one rank: it exchanges nothing.
+    Phases and job time are those of all arms together, and not of a point.
+    """
+    arms = run.config["rounds"]
+    machine, emulated = _machine(run), run.config["system"].get("cpus_per_node") is not None
+    sizes = [rounds.Arm(arm["nodes"] * run.config["ranks_per_node"], arm["batch_per_rank"]) for arm in arms]
+    measured = rounds.rates(sizes, (rank.windows for rank in run.ranks))
+    whole = {number: rates for number, rates in enumerate(measured) if len(rates) == len(arms)}
+    if not whole:
+        raise ValueError("no whole round")
+    for place, (arm, size) in enumerate(zip(arms, sizes, strict=True)):
+        values = []
+        for number, rates in whole.items():
+            values.append(Value("images_per_s", rates[place], round=number))
+            values.append(Value("images_per_s_per_rank", metrics.per_rank(rates[place], size.ranks), round=number))
+        yield _arm(_alone(run, arm), path, machine, values)
+        if emulated and size.ranks == 1 and arm["allreduce"]:
+            yield _arm(_alone(run, arm | {"allreduce": False}), path, machine, values)
+
+
+def _arm(point: RunRecord, path: str, machine: str, values: list[Value]) -> Measured:
+    """One arm of a launch in rounds; `point` is as `_alone` makes it."""
+    columns = _columns(point, path, machine)
+    columns |= {"kind": "measured" if point.config["distribution"]["allreduce"] else "control"}
+    return Measured(_facts(point, machine), columns, values)
+
+
+def _alone(run: RunRecord, arm: dict[str, Any]) -> RunRecord:
+    """The record as it would be of a launch of one arm alone, as far as it tells which point that is."""
+    ranks = arm["nodes"] * run.config["ranks_per_node"]
+    config = run.config | {
+        "nodes": arm["nodes"],
+        "batch_per_rank": arm["batch_per_rank"],
+        "global_batch": arm["batch_per_rank"] * ranks,
+        "distribution": run.config["distribution"] | {"allreduce": arm["allreduce"]},
+    }
+    swept = run.swept | {"nodes": arm["nodes"]}
+    return replace(
+        run, config=config, swept=swept, arm=run.arm if arm["allreduce"] else CONTROL, ranks=run.ranks[:ranks]
+    )
 
 
 def _facts(run: RunRecord, machine: str) -> Facts:

@@ -80,6 +80,7 @@ LOCAL_COLUMNS = (
     Column("cycle_time_ms", "number", above=0),
     Column("gradients", "text"),  # how they are exchanged: flat, grouped, separate
     Column("message_bytes", "integer", above=0),
+    Column("round", "integer", minimum=0),  # of a launch that measures several points in turn
     Column("step", "integer", minimum=0),  # counted from 1 over the whole run
     Column("time_s", "integer", minimum=0),  # since the launch of the job
     Column("optimizer", "text"),

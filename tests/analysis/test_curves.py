@@ -1,6 +1,7 @@
 import pytest
 
-from analysis.curves import bases, curves, keeps_global_batch, scatter
+from analysis.curves import bases, curves, in_rounds, keeps_global_batch, measured, scatter
+from tests.helpers.own_records import curve_in_rounds
 from tests.helpers.tidy_rows import curve, row, table
 
 
@@ -34,3 +35,12 @@ def test_the_base_of_a_speedup_has_its_batch_per_rank_or_else_its_global_batch()
     only_weak = table(row("images_per_s", 100, 1, batch=64))
     assert keeps_global_batch(strong, bases(only_weak)(strong))
     assert not keeps_global_batch(weak, bases(only_weak)(weak))
+
+
+def test_of_a_curve_in_rounds_each_launch_is_a_row(results):
+    curve_in_rounds(results.folder)
+    rows = measured(results.table(), "images_per_s")
+    assert rows.groupby("nodes").size().to_dict() == {1: 2, 2: 2}
+    # 8 images over the mean step of 0.625 s, in both launches
+    assert rows.loc[rows["nodes"] == 1, "value"].tolist() == pytest.approx([12.8, 12.8])
+    assert all(in_rounds(row) for row in rows.to_dict("records"))

@@ -42,5 +42,5 @@ def test_repeats_in_words(counts, words):
 
 def test_the_note_below_a_figure_says_how_to_read_its_local_points(results):
     results.add()
-    assert plots.provenance(results.table()) == "local: AMD EPYC 9B45, 4 cores\nbars: 95 % interval; none where n=1"
+    assert plots.provenance(results.table()) == "local: AMD EPYC 9B45, 4 cores\nbars: 95 % interval; none where n < 6"
     assert plots.provenance(results.table().iloc[:0]) == ""

@@ -11,10 +11,11 @@ from tests.helpers.own_records import Results, fill
 OWN = {
     *(f"own-{name}-{kind}"
       for name in ("weak-scaling", "strong-scaling", "fixed-work", "bnl-throughput", "tf-benchmarks")
-      for kind in ("throughput", "efficiency", "phases")),
+      for kind in ("throughput", "efficiency", "steps", "phases")),
     *(f"own-{name}-{kind}" for name in ("accuracy-digits", "fruit", "caltech256", "imdb-wiki")
-      for kind in ("curves", "time-to-accuracy", "usage", "accuracy", "throughput", "efficiency", "phases")),
-    "own-batch-sweep", "own-ranks-threads", "own-ranks-threads-efficiency", "own-ranks-threads-phases", "own-overhead",
+      for kind in ("curves", "time-to-accuracy", "usage", "accuracy", "throughput", "efficiency", "steps", "phases")),
+    "own-batch-sweep", "own-ranks-threads", "own-ranks-threads-efficiency", "own-ranks-threads-steps",
+    "own-ranks-threads-phases", "own-overhead",
     "own-network-sweep", "own-equivalence", "own-allreduce-bench-time", "own-allreduce-bench-bandwidth",
 }  # fmt: skip
 REPORTS = [entry.id for report in registry.REPORTS for entry in report.FIGURES]

@@ -54,8 +54,8 @@ def test_a_sweep_over_ranks_per_node_is_a_curve_over_the_ranks(kit):
         ({"ranks_per_node": 2}, 2),
     ]
     assert {record.order.runs for record in made} == {2}
-    assert "speedup (efficiency)" in output
-    assert "1.00x (1.00)" in output
+    assert "by throughput" in output
+    assert "by wall time" in output
     assert "my-ranks  " in run(*make_command(kit, "help"))[1]
     drawn = {path.stem for path in (kit / "figures").glob("*.png")}
     assert {"own-my-ranks", "own-my-ranks-efficiency", "own-my-ranks-phases"} <= drawn

@@ -21,4 +21,6 @@ def make_context(config: Config, distribution: Distribution | None = None, **mor
         now=lambda: float(next(ticks)),
     )
     given = {"gate": QuotaGate(), "checkpoints": None, "introduce": lambda: None, **more}
-    return Context(config=config, distribution=distribution or Single(), clock=clock, part=part, **given)
+    return Context(
+        config=config, distribution=distribution or Single(), clock=clock, part=part, **({"repeat": 0} | given)
+    )

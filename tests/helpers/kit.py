@@ -14,7 +14,7 @@ from train.record.parts import read_part
 from train.record.record import RunRecord
 
 ROOT = Path(__file__).parents[2]
-QUICK = ("model=tiny", "measure.repeats=1", "tracking=none", "batch_per_rank=4")
+QUICK = ("model=tiny", "measure.design=launches", "measure.repeats=1", "tracking=none", "batch_per_rank=4")
 
 
 def environment() -> dict[str, str]:

@@ -14,14 +14,14 @@ OVERRIDES = ["experiment=weak_scaling", "model=tiny", "nodes=2", "launcher=local
 @pytest.fixture
 def assignment():
     config = load([*OVERRIDES, "optimizer.momentum=0.5", "threads_per_rank=3"])
-    return Assignment(asdict(config), "the hash", {"train/a.py": "1"}, hosts_apart=True, quotas=True)
+    return Assignment(asdict(config), "the hash", 2, {"train/a.py": "1"}, hosts_apart=True, quotas=True)
 
 
 def test_a_launcher_s_task_is_read_from_the_run_folder(assignment, tmp_path):
     protocol.write_assignment(tmp_path, assignment)
     asked = task.assigned(tmp_path)
     assert (asked.config.nodes, asked.config.optimizer.momentum, asked.config.threads_per_rank) == (2, 0.5, 3)
-    assert (asked.folder, asked.quotas) == (tmp_path, True)
+    assert (asked.folder, asked.repeat, asked.quotas) == (tmp_path, 2, True)
     assert (asked.expected.hosts, asked.expected.config_hash) == (2, "the hash")
     assert asked.expected.launcher.source == {"train/a.py": "1"}
 

@@ -158,9 +158,30 @@ class Measure:
         default=1.0, metadata=limits(minimum=0.1, unit="s", null="no samples") | NOT_MEASURED
     )
 
+    # rounds: all points of a curve in one launch, where that can be; launches: each point in launches of its own.
+    design: str = field(default="rounds", metadata=limits(allowed=("rounds", "launches")) | NOT_MEASURED)
+    # Rounds end when half the width of the 95 % interval of each speedup is at most this fraction of it.
+    precision_fraction: float = field(default=0.05, metadata=limits(above=0, below=1) | NOT_MEASURED)
+    budget_s: float = field(default=600.0, metadata=limits(above=0, unit="s") | NOT_MEASURED)  # of a curve, at most
+    # Beside the points: without allreduce at the largest number of nodes, at every number, or nowhere.
+    control: str = field(default="largest", metadata=limits(allowed=("largest", "all", "none")) | NOT_MEASURED)
+    launches: int = field(default=1, metadata=limits(minimum=1) | NOT_MEASURED)  # of a curve, at least
+    # Launches of each single point beside the rounds: for what a job costs once.
+    single_launches: int = field(default=1, metadata=limits(minimum=1) | NOT_MEASURED)
+
     def __post_init__(self) -> None:
         """Check each value."""
         check_fields(self, "measure.")
+
+
+@dataclass
+class RoundArm:
+    """One of the points that a launch measures in rounds: the first `nodes` nodes of the job."""
+
+    name: str
+    nodes: int
+    batch_per_rank: int
+    allreduce: bool
 
 
 @dataclass
@@ -328,6 +349,8 @@ class Config:
     # Keys that the kit worked out from others.
     derived: list[str] = field(default_factory=list, metadata=NOT_MEASURED)
     allreduce_sweep: AllreduceSweep | None = None  # null: the run trains
+    # The points that this launch measures in rounds, the base of the speedups first; empty: the launch is one point.
+    rounds: list[RoundArm] = field(default_factory=list, metadata=TRAINING_ONLY)
     # Overrides that the experiment applies when nodes are emulated.
     when_emulated: list[str] = field(default_factory=list, metadata=NOT_MEASURED)
     # Key -> Hydra's comma-separated choices, or a ${rule}.

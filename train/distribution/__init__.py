@@ -59,7 +59,8 @@ def _joined_by_horovod(config: Config) -> Distribution:
         return ElasticHorovod(config.distribution, config.ranks)
     from train.distribution.horovod import Horovod
 
-    return Horovod(config.distribution, config.ranks)
+    sizes = {arm.nodes * config.ranks_per_node for arm in config.rounds}
+    return Horovod(config.distribution, config.ranks, sorted(sizes - {1, config.ranks}))
 
 
 def weights_differ(distribution: Distribution, variables: Sequence[tf.Variable]) -> bool:

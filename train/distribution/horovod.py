@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import Any
 
 import horovod.tensorflow as hvd
@@ -14,7 +16,8 @@ from horovod.tensorflow.functions import allgather_object
 
 from train.config.checks import ConfigError
 from train.config.schema import Distribution as Settings
-from train.distribution.protocol import PeerLost
+from train.distribution.protocol import Distribution, PeerLost
+from train.distribution.single import Single
 
 
 class _HorovodPeerLost(PeerLost, HorovodInternalError):
@@ -52,9 +55,9 @@ class FlatTape:
     bit for each, in messages of 64 bits: one tensor needs one message. docs/tuning.md has the measured effect.
     """
 
-    def __init__(self, tape: tf.GradientTape) -> None:
-        """Average the gradients of this tape."""
-        self._tape = tape
+    def __init__(self, tape: tf.GradientTape, among: hvd.ProcessSet) -> None:
+        """Average the gradients of this tape over the ranks of a process set."""
+        self._tape, self._among = tape, among
 
     def __getattr__(self, name: str) -> Any:
         """All other attributes are those of the tape."""
@@ -66,7 +69,8 @@ class FlatTape:
         found = [number for number, gradient in enumerate(gradients) if gradient is not None]
         flat = tf.concat([tf.reshape(gradients[number], [-1]) for number in found], 0)
         # `exchanges` recognises a failed exchange by this name.
-        mean = hvd.allreduce(flat, op=hvd.Average, name="HorovodAllreduce_gradients")
+        name = "HorovodAllreduce_gradients"
+        mean = hvd.allreduce(flat, op=hvd.Average, name=name, process_set=self._among)
         parts = tf.split(mean, [sources[number].shape.num_elements() for number in found])
         for number, part in zip(found, parts, strict=True):
             gradients[number] = tf.reshape(part, sources[number].shape)
@@ -76,9 +80,13 @@ class FlatTape:
 class Horovod:
     """Ranks joined by Horovod."""
 
-    def __init__(self, settings: Settings, ranks: int) -> None:
-        """Meet the other ranks. Raises ConfigError where there are not `ranks` of them."""
-        self._settings = settings
+    def __init__(self, settings: Settings, ranks: int, groups: Sequence[int] = ()) -> None:
+        """Meet the other ranks. Raises ConfigError where there are not `ranks` of them.
+
+        groups: the numbers of ranks of groups to prepare, neither 1 nor all.
+        """
+        self._settings, self._among = settings, hvd.global_process_set
+        self._sets = {size: hvd.ProcessSet(list(range(size))) for size in groups}
         self.meet()
         if self.size != ranks and not settings.elastic:
             raise ConfigError(
@@ -93,7 +101,7 @@ class Horovod:
 
     def meet(self) -> None:
         """Wait for all ranks."""
-        hvd.init()
+        hvd.init(process_sets=list(self._sets.values()))
         self.rank, self.size, self.local_rank = hvd.rank(), hvd.size(), hvd.local_rank()
 
     def tape(self, tape: tf.GradientTape) -> tf.GradientTape:
@@ -101,8 +109,9 @@ class Horovod:
         if not self._settings.allreduce or self.size == 1:
             return tape
         if self._settings.gradients == "flat":
-            return FlatTape(tape)
-        return hvd.DistributedGradientTape(tape, groups=1 if self._settings.gradients == "grouped" else None)
+            return FlatTape(tape, self._among)
+        groups = 1 if self._settings.gradients == "grouped" else None
+        return hvd.DistributedGradientTape(tape, groups=groups, process_set=self._among)
 
     def broadcast(self, variables: Sequence[tf.Variable]) -> None:
         """Set the variables to the values of rank 0."""
@@ -110,31 +119,43 @@ class Horovod:
         remaining = list(variables)
         while remaining:
             together = {variable.name: variable for variable in reversed(remaining)}
-            hvd.broadcast_variables(list(together.values()), root_rank=0, inplace=True)
+            hvd.broadcast_variables(list(together.values()), root_rank=0, inplace=True, process_set=self._among)
             remaining = [variable for variable in remaining if together[variable.name] is not variable]
 
     def average(self, variables: Sequence[tf.Variable]) -> None:
         """Set the variables to their mean over ranks."""
         if variables:
-            means = hvd.grouped_allreduce([v.value() for v in variables], op=hvd.Average)
+            means = hvd.grouped_allreduce([v.value() for v in variables], op=hvd.Average, process_set=self._among)
             for variable, mean in zip(variables, means, strict=True):
                 variable.assign(mean)
 
     def sum(self, values: np.ndarray) -> np.ndarray:
         """The element-wise sum over ranks, on every rank."""
-        return hvd.allreduce(tf.constant(values), op=hvd.Sum).numpy()
+        return hvd.allreduce(tf.constant(values), op=hvd.Sum, process_set=self._among).numpy()
 
     def allreduce(self, tensor: tf.Tensor, name: str) -> tf.Tensor:
         """The element-wise sum over ranks, on every rank and on the tensor's device; `name` is the same on all."""
-        return hvd.allreduce(tensor, op=hvd.Sum, name=name)
+        return hvd.allreduce(tensor, op=hvd.Sum, name=name, process_set=self._among)
 
     def gather(self, value: Any) -> list[Any]:
         """The values of all ranks, in the order of ranks, on every rank."""
-        return allgather_object(value)
+        return allgather_object(value, process_set=self._among)
 
     def barrier(self) -> None:
         """Return when all ranks have called it."""
-        hvd.allreduce(tf.zeros(1), op=hvd.Sum, name="barrier").numpy()
+        hvd.allreduce(tf.zeros(1), op=hvd.Sum, name="barrier", process_set=self._among).numpy()
+
+    def group(self, ranks: int, allreduce: bool) -> Distribution:
+        """The first `ranks` ranks: those of a group that was prepared, rank 0 alone, or all.
+
+        Without allreduce their gradients stay local.
+        """
+        if ranks == 1:
+            return Single()
+        made = copy.copy(self)
+        made.size, made._among = ranks, self._sets.get(ranks, hvd.global_process_set)
+        made._settings = replace(self._settings, allreduce=allreduce)
+        return made
 
     def exchanges(self) -> AbstractContextManager[None]:
         """A context in which a failed exchange raises PeerLost."""

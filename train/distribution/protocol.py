@@ -42,6 +42,12 @@ class Distribution(Protocol):
     def exchanges(self) -> AbstractContextManager[None]:
         """A context in which a failed exchange raises PeerLost, also one within a compiled step."""
 
+    def group(self, ranks: int, allreduce: bool) -> Distribution:
+        """The first `ranks` ranks, with exchanges of their own; without allreduce their gradients stay local.
+
+        Only its members may call the methods of what this returns.
+        """
+
     def leave(self) -> None:
         """Shut down cleanly, when no rank needs another one any more."""
 

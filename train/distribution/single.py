@@ -45,5 +45,9 @@ class Single:
         """A context that does nothing."""
         return nullcontext()
 
+    def group(self, ranks: int, allreduce: bool) -> Single:
+        """This process."""
+        return self
+
     def leave(self) -> None:
         """Do nothing."""

@@ -21,7 +21,7 @@ from train.launch.batch import submission
 from train.launch.batch.launcher import BatchLauncher
 from train.launch.launchers import LAUNCHERS
 from train.launch.launchers.emulated import quota_means
-from train.launch.plan import input_check, preflight
+from train.launch.plan import curves, input_check, preflight
 from train.launch.plan.display import show_lines, show_points
 from train.launch.plan.expand import Expansion, expand
 from train.launch.plan.job import Setting, make_job
@@ -61,7 +61,7 @@ def read_options() -> Options:
 def launch(options: Options, console: Console) -> int:
     """Expand, check, show, then submit or run; returns the exit status."""
     machine = this_machine()
-    plan = chosen_points(expand(options.overrides, machine, LAUNCHERS), options.only)
+    plan = chosen_points(in_rounds(expand(options.overrides, machine, LAUNCHERS)), options.only)
     check(plan, options)
     show(plan, machine, console)
     fitting = without_too_large(plan, console)
@@ -84,6 +84,12 @@ def this_machine() -> Machine:
     """This machine, with its usable cores, and whether quotas are available."""
     means = quota_means()
     return Machine(len(placement.usable_cores()), means if isinstance(means, str) else None)
+
+
+def in_rounds(plan: Expansion) -> Expansion:
+    """The plan with points that can share a launch measured in rounds."""
+    nested = curves.plan(plan.points)
+    return replace(plan, points=(*nested.points, *nested.curves), without_rounds=nested.reasons)
 
 
 def chosen_points(plan: Expansion, only: str | None) -> Expansion:
@@ -111,6 +117,7 @@ def show(plan: Expansion, machine: Machine, console: Console) -> None:
     tuned = preflight.tuned(environment.variables())
     show_lines(WARNING, [*crowded, *tuned, *launcher.warnings(config)], console)
     show_lines(LEFT_OUT, plan.left_out, console)
+    show_lines("", [f"points are measured in launches of their own: {why}" for why in plan.without_rounds], console)
     show_lines("", launcher.notes(config), console)
 
 

@@ -12,6 +12,7 @@ from train.datasets import DATASETS, Data
 from train.loop import checkpoint, step, weights
 from train.loop.epochs import Progress, train_epochs
 from train.loop.learner import Learner
+from train.loop.rounds import measure_rounds
 from train.loop.timed_steps import time_steps
 from train.models import build, freeze_below_classifier
 from train.record.predictions import Predictions
@@ -63,7 +64,10 @@ def _train(context: Context, learner: Learner) -> Predictions | None:
     tf.test.experimental.sync_devices()
     if context.config.measure.epochs:
         return train_epochs(context, learner, progress, lambda done: _save(context, learner, done))
-    time_steps(context, learner.train_step, learner.data)
+    if context.config.rounds:
+        measure_rounds(context, learner)
+    else:
+        time_steps(context, learner.train_step, learner.data)
     return None
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from train.record import protocol
-from train.record.record import AllreduceTimes, Environment, Epoch, Failure, Resize, Transfer, Usage
+from train.record.record import AllreduceTimes, Environment, Epoch, Failure, Resize, Transfer, Usage, Window
 
 
 @dataclass
@@ -38,6 +38,7 @@ class Part:
     epochs: list[Epoch] = field(default_factory=list)
     allreduces: list[AllreduceTimes] = field(default_factory=list)
     transfers: list[Transfer] = field(default_factory=list)
+    windows: list[Window] = field(default_factory=list)
     usage: Usage | None = None
     peak_memory_bytes: int = 0
     environment: Environment | None = None

@@ -87,6 +87,17 @@ class Transfer:
 
 
 @dataclass
+class Window:
+    """Timed steps of one arm in one round, on one rank that took part."""
+
+    round: int  # from 0
+    arm: int  # its place in the configuration's `rounds`
+    window_s: float  # between the barriers of the arm's ranks around the steps
+    step_times_s: list[float]
+    compute_times_s: list[float] = field(default_factory=list)  # as Rank.compute_times_s
+
+
+@dataclass
 class Usage:
     """What a rank used, sample by sample; all lists are of one length."""
 
@@ -126,6 +137,7 @@ class Rank:
     peak_memory_bytes: int
     allreduces: list[AllreduceTimes] = field(default_factory=list)  # of a sweep over message sizes, ascending
     transfers: list[Transfer] = field(default_factory=list)  # what link and memory carry, measured in the same run
+    windows: list[Window] = field(default_factory=list)  # of a launch in rounds, in the order of measurement
     usage: Usage | None = None  # None: not sampled
     # Of each timed step until the local gradients are ready, input included: the rest is exchange, and waiting for the
     # other ranks. Empty where a GPU computes, or epochs are trained.

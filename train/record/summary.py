@@ -26,7 +26,7 @@ def of(record: RunRecord) -> dict[str, float]:
             "largest_message_s": max(sum(of.times_s) / len(of.times_s) for of in largest),
         }
     numbers = {"timed_s": timed_s}
-    if not record.resizes:
+    if record.ranks[0].step_times_s and not record.resizes:  # a launch in rounds has many throughputs
         steps = len(record.ranks[0].step_times_s)
         numbers["images_per_s"] = throughput(record.config["global_batch"], steps, timed_s)
     numbers |= usage.summary(record.ranks)

@@ -4,7 +4,7 @@ import pytest
 
 from analysis.audit.findings import of_records, record_files
 from analysis.table import loading
-from tests.helpers.own_records import make_record, save
+from tests.helpers.own_records import curve_in_rounds, make_record, make_rounds, save
 from train.record.record import RECORD_NAME, Failure
 
 
@@ -55,3 +55,33 @@ def test_a_failed_run_with_part_of_its_ranks_is_named_with_where_it_failed(resul
     assert sorted(f.stated for f in found) == [
         "killed by signal 9 (rank 3, host host1, phase timed, step 7)", "no rank started",
     ]  # fmt: skip
+
+
+def test_a_clean_study_in_rounds_has_nothing_alleged_of_it(results):
+    for model in ("resnet50", "inceptionv3"):
+        curve_in_rounds(results.folder, model)
+    assert of_records(loading.local(results.folder)) == []
+
+
+def test_what_is_beyond_ideal_or_no_faster_in_rounds_is_so_with_its_whole_interval(results):
+    def study(experiment, ratios):
+        rounds = [(0.5, 2 * 0.5 / ratio, 0.55) for ratio in ratios]
+        save(make_rounds(rounds, experiment=experiment), results.folder)
+
+    study("just_ideal", [1.98, 2.03, 1.99, 2.04, 2.0, 2.05])
+    study("beyond", [2.2, 2.3, 2.21, 2.31, 2.22, 2.32])
+    study("as_slow", [0.98, 1.01, 0.97, 1.02, 0.96, 1.0])
+    study("slower", [0.8, 0.9, 0.81, 0.91, 0.82, 0.92])
+    study("too_few", [0.8] * 5)
+    found = of_records(loading.local(results.folder))
+    rules = {finding.rule: finding for finding in found}
+    assert len(found) == len(rules) == 2
+    assert "/beyond/" in rules["beyond_ideal"].place
+    assert rules["beyond_ideal"].off == pytest.approx(0.1)
+    assert "/slower/" in rules["more_ranks_no_faster"].place
+
+
+def test_a_launch_that_failed_after_whole_rounds_is_named_and_its_rounds_count(results):
+    save(make_rounds([(0.5, 0.8, 0.55)] * 6, failure=Failure("rank 1 was killed", rank=1)), results.folder)
+    (finding,) = of_records(loading.local(results.folder))
+    assert (finding.rule, finding.meaning) == ("failed_run", "Its 6 whole rounds count.")

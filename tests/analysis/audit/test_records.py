@@ -4,7 +4,7 @@ import pytest
 
 from analysis.audit import records as rules
 from analysis.audit.finding import RECORD_RULES
-from tests.helpers.own_records import make_record
+from tests.helpers.own_records import make_record, make_rounds
 from train.record.record import Host
 
 
@@ -123,3 +123,26 @@ def test_a_rule_that_fires_for_many_runs_is_one_finding():
     runs = [(f"r{i}", steps(*[slow] * 3, *[1.0] * 27)) for i, slow in enumerate((1.1, 1.2, 1.3))]
     drift = [finding for finding in rules.audit(runs) if finding.rule == "warm_up_drift"]
     assert [finding.place for finding in drift] == ["r2, and 2 more runs"]
+
+
+@pytest.mark.parametrize("name", sorted(RECORD_RULES))
+def test_a_clean_launch_in_rounds_gives_no_finding(name):
+    assert not found(name, make_rounds([(0.5, 0.8, 0.55)] * 12))
+
+
+def test_slow_steps_in_rounds_are_compared_within_their_arm():
+    # Steps of 2 s are all others' on two nodes, and four of 24 are outliers on one.
+    run = make_rounds([(0.5, 2.0, 1.9)] * 12)
+    for window in run.ranks[0].windows[:6:3]:
+        window.step_times_s = [2.0, 2.0]
+    (finding,) = found("step_outliers", run)
+    assert finding.stated == "4 of 24 steps above 1 s"
+    assert finding.off == pytest.approx(4 * 1.5 / (20 * 0.5 + 4 * 2))
+
+
+def test_a_straggler_in_rounds():
+    run = make_rounds([(0.5, 0.8, 0.55)] * 12)
+    for window in run.ranks[1].windows:
+        window.compute_times_s = [time_s * 1.5 for time_s in window.compute_times_s]
+    (finding,) = found("straggler", run)
+    assert finding.off == pytest.approx(0.5)

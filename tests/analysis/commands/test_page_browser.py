@@ -10,7 +10,7 @@ from analysis.commands.page import Content
 from analysis.commands.page import page as written
 from analysis.table import loading
 from tests.helpers.browser import Browser
-from tests.helpers.own_records import Results
+from tests.helpers.own_records import Results, curve_in_rounds
 from train.record.record import Failure
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -36,6 +36,7 @@ def page(tmp_path_factory):
     for nodes in (1, 2, 8):
         for repeat, step in enumerate((0.5, 0.52)):
             results.add(nodes=nodes, step_s=step, repeat=repeat)
+    curve_in_rounds(results.folder, "vgg16")
     results.add(nodes=4, failure=Failure("a reason of one " + "very" * 60 + " long word"))
     local, published = loading.local(results.folder), loading.published()
     known = registry.figures(local.table)

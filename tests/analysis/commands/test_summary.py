@@ -1,8 +1,11 @@
+import json
+
 import pytest
 
 from analysis import plots
 from analysis.__main__ import main
 from analysis.table import loading
+from tests.helpers.own_records import curve_in_rounds, make_rounds, save
 from train.record.record import Failure
 
 ARMS = {"swept": {"model": "resnet50"}, "arm_keys": ["distribution.allreduce"]}
@@ -38,3 +41,23 @@ def test_an_experiment_without_runs_is_said(results, experiment, capsys):
     results.add(experiment="weak_scaling")
     assert main(["summary", experiment, "--results", str(results.folder)]) == 1
     assert f"no complete run of {experiment}" in capsys.readouterr().err
+
+
+FEW = "fewer than six launches: the interval covers rounds within these launches, not other launches"
+
+
+@pytest.mark.parametrize(("launches", "said"), [(1, True), (6, False)])
+def test_fewer_than_six_launches_in_rounds_are_said(results, launches, said, capsys):
+    for repeat in range(launches):
+        save(make_rounds([(0.5, 0.8, 0.55)] * 6, repeat=repeat), results.folder)
+    assert main(["summary", "weak_scaling", "--results", str(results.folder)]) == 0
+    assert (FEW in capsys.readouterr().out.splitlines()) is said
+
+
+def test_json_is_all_that_is_printed(results, capsys):
+    curve_in_rounds(results.folder)
+    results.add(nodes=4, failure=Failure("rank 0 was killed"))
+    assert main(["summary", "weak_scaling", "--format", "json", "--results", str(results.folder)]) == 0
+    said = capsys.readouterr()
+    assert [point["nodes"] for point in json.loads(said.out)] == [1, 2, 2]
+    assert "rank 0 was killed" in said.err

@@ -4,7 +4,7 @@ import pytest
 
 from analysis.compare import published, tolerances
 from analysis.table import loading
-from tests.helpers.own_records import make_record, save
+from tests.helpers.own_records import Arm, make_record, make_rounds, save
 from train.record.record import Epoch
 
 published_numbers = functools.cache(loading.published)  # reading and checking them takes a fifth of a second
@@ -58,12 +58,14 @@ def test_other_sizes_still_have_a_shape(results):
 
 
 def test_repeats_give_the_interval_that_decides(results):
-    for repeat, step in enumerate((0.4, 0.5)):  # 20 and 16 images/s: 18, give or take 25
-        results.add(nodes=1, step_s=step, repeat=repeat)
-        results.add(nodes=8, step_s=step, repeat=repeat)
+    for repeat, share in enumerate(
+        (0.7, 0.8, 0.9, 1.0, 0.85, 0.95)
+    ):  # of six ratios the ends are the smallest, largest
+        results.add(nodes=1, step_s=0.4, repeat=repeat)
+        results.add(nodes=8, step_s=0.4 / share, repeat=repeat)
     (speedup,) = rows(compare(results.folder), quantity="speedup_throughput")
-    assert (speedup.local, speedup.n, speedup.verdict) == (pytest.approx(8), 2, "not decidable")
-    assert speedup.low < 6.16 < speedup.high
+    assert (speedup.local, speedup.n, speedup.verdict) == (pytest.approx(8 * 0.875), 6, "not decidable")
+    assert (speedup.low, speedup.high) == pytest.approx((5.6, 8))
 
 
 def test_a_stated_speedup_stands_for_lost_throughputs(results):
@@ -184,3 +186,17 @@ def test_a_value_that_the_tolerances_state_needs_no_report(results):
     share, rate = compare(results.folder, limits).rows
     assert (rate.at, rate.local, rate.allowed_low, rate.verdict) == (1, 16, 18, "outside")
     assert (share.at, share.local, share.verdict) == (2, pytest.approx(0.8), "within")
+
+
+def test_a_curve_in_rounds_is_compared_with_the_interval_of_its_rounds(results):
+    # 8 nodes of 8 images: 6.6 to 7.0 times one node, in 12 rounds; their 3rd and 10th are 6.64 and 6.96
+    ratios = [6.60, 7.00, 6.62, 6.98, 6.64, 6.96, 6.66, 6.94, 6.68, 6.92, 6.70, 6.90]
+    rounds = [(0.5, 8 * 0.5 / ratio) for ratio in ratios]
+    save(make_rounds(rounds, [Arm(1), Arm(8)]), results.folder)
+    found = compare(results.folder)
+    (speedup,) = rows(found, quantity="speedup_throughput")
+    assert (speedup.local, speedup.low, speedup.high) == pytest.approx((6.8, 6.64, 6.96))
+    assert (speedup.n, speedup.verdict) == (12, "within")
+    (shape,) = rows(found, quantity="efficiency_throughput_per_doubling")
+    ends = [(ratio / 8) ** (1 / 3) for ratio in (6.64, 6.96)]
+    assert (shape.low, shape.high) == pytest.approx(ends)

@@ -5,7 +5,7 @@ import pytest
 
 from analysis.__main__ import main
 from analysis.compare import sets
-from tests.helpers.own_records import Results, make_record, save
+from tests.helpers.own_records import Results, curve_in_rounds, make_record, make_rounds, save
 
 
 @pytest.fixture
@@ -120,3 +120,28 @@ def test_a_folder_without_a_complete_run_is_named(a, tmp_path, capsys):
     a.add()
     assert main(["compare", f"A={a.folder}", f"B={tmp_path / 'nothing'}"]) == 2
     assert "nothing: does not exist" in capsys.readouterr().err
+
+
+def test_launches_in_rounds_are_compared_arm_by_arm(a, b):
+    for place, factor in ((a, 1.0), (b, 0.5)):
+        save(make_rounds([(0.5 * factor, 0.8 * factor, 0.55 * factor)] * 6), place.folder)
+    found = sets.compare(a.folder, b.folder)
+    assert [(one.point.removeprefix("resnet50-rounds, "), one.by) for one in found.ratios] == [
+        ("1 nodes, batch 8", "throughput"),
+        ("2 nodes, batch 8", "throughput"),
+        ("2 nodes, batch 8, without-allreduce", "throughput"),
+    ]
+    assert [one.a for one in found.ratios] == pytest.approx([16, 20, 16 / 0.55])
+    assert [one.b for one in found.ratios] == pytest.approx([32, 40, 32 / 0.55])
+    assert {(one.n_a, one.said) for one in found.ratios} == {(1, "no interval")}
+    assert found.alone == []
+
+
+def test_points_of_a_curve_in_rounds_are_compared_by_their_times(a, b):
+    curve_in_rounds(a.folder)
+    b.add(nodes=1)
+    b.add(nodes=2)
+    found = sets.compare(a.folder, b.folder)
+    assert {(one.point, one.by) for one in found.ratios} == {
+        (f"resnet50_nodes={nodes}", by) for nodes in (1, 2) for by in ("wall time", "job time")
+    }

@@ -13,7 +13,7 @@ def ids(results):
 def test_a_sweep_over_ranks_per_node_has_the_figures_of_scaling(results):
     for ranks in (1, 2, 4):
         results.add(experiment="my_ranks", ranks_per_node=ranks, swept={"model": "resnet50", "ranks_per_node": ranks})
-    assert ids(results) == ["own-my-ranks-throughput", "own-my-ranks-efficiency", "own-my-ranks-phases"]
+    assert ids(results) == [f"own-my-ranks-{name}" for name in ("throughput", "efficiency", "steps", "phases")]
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_runs_of_one_experiment_that_swept_other_keys_have_figures_of_their_own(
     for repeat, momentum in ((1, 0.0), (2, 0.9)):
         results.add(experiment="mine", repeat=repeat, swept={"optimizer.momentum": momentum})
     assert ids(results) == [
-        "own-mine-throughput", "own-mine-efficiency", "own-mine-phases",
+        "own-mine-throughput", "own-mine-efficiency", "own-mine-steps", "own-mine-phases",
         "own-mine-throughput-over-optimizer-momentum",
     ]  # fmt: skip
 

@@ -1,7 +1,11 @@
+import json
+
+import pytest
+
 from analysis.experiments import summary
 from analysis.table import loading
-from tests.helpers.own_records import make_record, save
-from train.record.record import Epoch
+from tests.helpers.own_records import curve_in_rounds, make_record, save
+from train.record.record import AllreduceTimes, Epoch
 
 
 def test_a_table_worked_by_hand(results):
@@ -9,21 +13,26 @@ def test_a_table_worked_by_hand(results):
     results.add(nodes=1, step_s=0.5)
     results.add(nodes=2, step_s=0.625)
     one, two = summary.rows(loading.local(results.folder).table).to_dict("records")
-    assert (one["model"], one["nodes"], one["n"], one["images/s"]) == ("ResNet50", 1, 1, "16")
+    assert (one["model"], one["nodes"], one["launches"], one["images/s"]) == ("ResNet50", 1, 1, "16")
     assert two["images/s"] == "25.6"
-    assert two["speedup (efficiency)\nby throughput"] == "1.60x (0.80)"
+    assert (two["speedup\nby throughput"], two["efficiency\nby throughput"]) == ("1.60", "0.80")
+    assert "rounds" not in two
     # wall: 0.4 + 6 + 6 steps x 0.5 = 9.4 s for 56 images; 10.15 s for 112
     by_wall_time = (112 / 10.15) / (56 / 9.4)
-    assert two["speedup (efficiency)\nby wall time"] == f"{by_wall_time:.2f}x ({by_wall_time / 2:.2f})"
+    assert two["speedup, efficiency\nby wall time"] == f"{by_wall_time:.2f}, {by_wall_time / 2:.2f}"
 
 
-def test_repeats_get_their_interval(results):
-    for repeat, step in enumerate((0.4, 0.5)):
+def test_six_repeats_have_an_interval_and_fewer_have_none(results):
+    # 8 images a step: the harmonic mean of the rates is 8 over the mean step
+    steps = (0.40, 0.41, 0.42, 0.43, 0.44, 0.50)
+    for repeat, step in enumerate(steps[:5]):
         results.add(step_s=step, repeat=repeat)
-    (row,) = summary.rows(loading.local(results.folder).table).to_dict("records")
-    # 20 and 16: mean 18, s / sqrt(2) = 2, t(0.975, 1) = 12.7
-    assert (row["n"], row["images/s"]) == (2, "18 ± 25")
-    assert "speedup (efficiency)\nby throughput" not in row
+    (row,) = summary.rows(results.table()).to_dict("records")
+    assert (row["launches"], row["images/s"]) == (5, f"{8 / 0.42:.4g}")
+    results.add(step_s=steps[5], repeat=5)
+    (row,) = summary.rows(results.table()).to_dict("records")
+    assert (row["launches"], row["images/s"]) == (6, f"{8 / (2.6 / 6):.4g} (16 to 20)")
+    assert "speedup\nby throughput" not in row
 
 
 def test_arms_and_shared_cores_are_noted(results):
@@ -38,12 +47,12 @@ def test_arms_and_shared_cores_are_noted(results):
 
 
 def test_the_error_of_the_age_is_that_after_the_last_epoch(results):
-    # Two repeats end at 6 and 8 years: mean 7, s / sqrt(2) = 1, t(0.975, 1) = 12.7
+    # Two repeats end at 6 and 8 years
     for repeat, last in enumerate((6.0, 8.0)):
         epochs = [Epoch(n, 10, 2.0, 1.2, 0.6, 1.0, 0.1, error) for n, error in ((1, 20.0), (2, last))]
         results.add(experiment="imdb_wiki", epochs=epochs, repeat=repeat)
     (row,) = summary.rows(loading.local(results.folder).table).to_dict("records")
-    assert row["mean absolute\nerror [classes]"] == "7 ± 13"
+    assert row["mean absolute\nerror [classes]"] == "7"
 
 
 def test_a_sweep_over_ranks_per_node_has_speedups_over_the_fewest_ranks(results):
@@ -55,8 +64,8 @@ def test_a_sweep_over_ranks_per_node_has_speedups_over_the_fewest_ranks(results)
         )  # fmt: skip
     two, four = summary.rows(loading.local(results.folder).table).to_dict("records")
     assert (two["ranks"], four["ranks"]) == (2, 4)
-    assert two["speedup (efficiency)\nby throughput"] == "1.00x (1.00)"
-    assert four["speedup (efficiency)\nby throughput"] == "1.60x (0.80)"
+    assert two["speedup\nby throughput"] == "1.00"
+    assert (four["speedup\nby throughput"], four["efficiency\nby throughput"]) == ("1.60", "0.80")
 
 
 def test_a_sweep_over_any_number_has_a_column_for_it(results):
@@ -65,4 +74,54 @@ def test_a_sweep_over_any_number_has_a_column_for_it(results):
         results.add(experiment="mine", step_s=step_s, optimizer=optimizer, swept={"optimizer.momentum": momentum})
     rows = summary.rows(loading.local(results.folder).table).to_dict("records")
     assert [(row["optimizer.\nmomentum"], row["images/s"]) for row in rows] == [("0", "16"), ("0.9", "20")]
-    assert "speedup (efficiency)\nby throughput" not in rows[0]
+    assert "speedup\nby throughput" not in rows[0]
+
+
+def test_a_curve_in_rounds_worked_by_hand(results):
+    curve_in_rounds(results.folder)
+    one, two, control = summary.rows(results.table()).to_dict("records")
+    assert [row["rounds"] for row in (one, two, control)] == [12, 12, 12]
+    assert [row["launches"] for row in (one, two, control)] == [2, 2, 2]
+    assert one["images/s"].startswith("12.8 (")
+    assert one["speedup\nby throughput"] == "1.00"
+    assert two["speedup\nby throughput"] == "1.58 (1.52 to 1.63)"
+    assert two["efficiency\nby throughput"] == "0.79 (0.76 to 0.81)"
+    assert (control["speedup\nby throughput"], control["note"]) == ("1.900 (1.900 to 1.900)", "without allreduce")
+    # the launches of single points: 112 images in 10.15 s over 56 in 9.4 s
+    by_wall_time = (112 / 10.15) / (56 / 9.4)
+    assert two["speedup, efficiency\nby wall time"] == f"{by_wall_time:.2f}, {by_wall_time / 2:.2f}"
+    assert control["speedup, efficiency\nby wall time"] == ""
+
+
+def test_the_points_as_json(results):
+    curve_in_rounds(results.folder)
+    one, two, control = json.loads(json.dumps(summary.as_json(results.table()), allow_nan=False))
+    assert {name: two[name] for name in ("model", "series", "nodes", "ranks", "batch_per_rank", "arm")} == {
+        "model": "resnet50", "series": "", "nodes": 2, "ranks": 2, "batch_per_rank": 8, "arm": "",
+    }  # fmt: skip
+    assert (two["design"], two["rounds"], two["launches"]) == ("rounds", 12, 2)
+    known = {"value": 1.58, "low": 1.52, "high": 1.63, "level": 0.95, "n": 12}
+    assert two["speedup_throughput"] == pytest.approx(known)
+    assert two["efficiency_throughput"] == pytest.approx({**known, "value": 0.79, "low": 0.76, "high": 0.815})
+    unknown = {"low": None, "high": None, "level": None}
+    assert one["speedup_throughput"] == {"value": 1.0, **unknown, "n": 12}
+    assert two["speedup_wall_time"] == {"value": pytest.approx((112 / 10.15) / (56 / 9.4)), **unknown, "n": 1}
+    assert {name for name in two if name.endswith("_time")} == {
+        f"{name}_{by}_time" for name in ("speedup", "efficiency") for by in ("wall", "job")
+    }
+    assert (control["arm"], control["speedup_throughput"]["value"]) == ("without-allreduce", pytest.approx(1.9))
+    assert not [name for name in control if name.endswith("_time")]
+
+
+def test_points_of_single_launches_and_of_allreduces_as_json(results):
+    results.add(nodes=1, step_s=0.5)
+    (point,) = summary.as_json(results.table())
+    assert (point["design"], point["rounds"], point["launches"]) == ("launches", 0, 1)
+    assert point["images_per_s"] == {"value": 16, "low": None, "high": None, "level": None, "n": 1}
+    run = make_record("allreduce_bench", nodes=2, allreduce_sweep={}, **{"distribution.cycle_time_ms": 20})
+    for rank in run.ranks:
+        rank.allreduces = [AllreduceTimes(1024, [0.02])]
+    save(run, results.folder)
+    (point,) = summary.as_json(results.table().query("experiment == 'allreduce_bench'"))
+    assert (point["message_bytes"], point["allreduce_s"]["value"]) == (1024, 0.02)
+    assert point["bus_bandwidth_bytes_per_s"]["value"] == pytest.approx(1024 / 0.02)  # 2 (n - 1) / n is 1 for two ranks

@@ -1,6 +1,7 @@
 import pytest
 
 from analysis.table import controls, loading
+from tests.helpers.own_records import Arm, make_rounds, save
 
 QUOTA = {"system": {"name": "laptop", "cores_per_node": 1, "cpus_per_node": 0.2}}
 QUOTA |= {"launcher": {"name": "emulated", "flat_within_fraction": 0.1}}
@@ -74,3 +75,25 @@ def test_what_is_emulated_says_so_and_is_a_machine_of_its_own(results):
         "AMD EPYC 9B45, 4 cores; emulated: 20 % of a core a node",
     ]
     assert table["series"].nunique() == 2
+
+
+def test_in_rounds_nodes_are_compared_within_a_round(results):
+    # A rank alone, and two and four without allreduce; the machine drifts, the changes within a round do not
+    arms = [Arm(1), Arm(2), Arm(2, allreduce=False), Arm(4), Arm(4, allreduce=False)]
+    alone = (0.4, 0.5, 0.6)
+    rounds = [
+        (step, 2 * step, step / 0.95, 3 * step, step / off) for step, off in zip(alone, (0.7, 0.8, 0.9), strict=True)
+    ]
+    save(make_rounds(rounds, arms, **QUOTA), results.folder)
+    measured = own(results).query("kind == 'measured' and quantity == 'images_per_s'")
+    found = measured.drop_duplicates("nodes").set_index("nodes")["control_off"]
+    assert found.to_dict() == pytest.approx({1: 0.0, 2: -0.05, 4: -0.2})
+    assert controls.lost(measured).groupby(measured["nodes"]).all().to_dict() == {1: False, 2: False, 4: True}
+
+
+def test_in_rounds_of_strong_scaling_each_batch_has_its_own_node_alone(results):
+    arms = [Arm(1, True, 8), Arm(1, False, 2), Arm(4, True, 2), Arm(4, False, 2)]
+    strong = {"experiment": "strong_scaling", "derived": ["batch_per_rank"], **QUOTA}
+    save(make_rounds([(0.5, 0.19, 0.3, 0.2)], arms, **strong), results.folder)
+    found = controls.deviations(own(results)).set_index(["nodes", "batch_per_rank"])["control_off"]
+    assert found.to_dict() == pytest.approx({(1, 8): 0, (1, 2): 0, (4, 2): 0.19 / 0.2 - 1})

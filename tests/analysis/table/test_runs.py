@@ -1,5 +1,8 @@
+import pytest
+
+from analysis.table import loading
 from analysis.table.runs import Notice, read
-from tests.helpers.own_records import make_record, save
+from tests.helpers.own_records import Arm, curve_in_rounds, make_record, make_rounds, save
 from train.record.record import Failure
 
 
@@ -7,7 +10,7 @@ def test_a_record_keeps_the_learning_rate_that_was_in_force(results):
     run = make_record(nodes=2)
     run.learning_rate = 0.123  # whatever the configuration would give today
     made = read(save(run, results.folder))
-    assert made.columns["learning_rate"] == 0.123
+    assert made.points[0].columns["learning_rate"] == 0.123
 
 
 def test_a_failed_run_says_where_it_failed_as_far_as_it_is_known(results):
@@ -29,3 +32,77 @@ def test_a_complete_run_without_ranks_is_left_out(results):
     notice = read(save(run, results.folder))
     assert isinstance(notice, Notice)
     assert not notice.failed
+
+
+def rates(table, **where):
+    """Images/s by launch and round."""
+    rows = table[table["quantity"].eq("images_per_s")]
+    for column, value in where.items():
+        rows = rows[rows[column] == value]
+    return rows["value"].tolist()
+
+
+def test_a_launch_in_rounds_has_the_throughputs_of_each_arm_round_by_round(results):
+    # 8 images on one node in 0.5 s, 16 on two in 0.8 s, or 0.55 s without allreduce
+    save(make_rounds([(0.5, 0.8, 0.55), (0.4, 0.64, 0.44)]), results.folder)
+    table = results.table()
+    assert set(table["quantity"]) == {"images_per_s", "images_per_s_per_rank"}  # no phases: they are of all arms
+    assert rates(table, nodes=1) == pytest.approx([16, 20])
+    assert rates(table, nodes=2, kind="measured") == pytest.approx([20, 25])
+    assert rates(table, kind="control") == pytest.approx([16 / 0.55, 16 / 0.44])
+    control = table[table["kind"].eq("control")]
+    assert set(control["arm"]) == {"without-allreduce"}
+    assert set(zip(control["ranks"], control["global_batch"], control["round"], strict=True)) == {
+        (2, 16, 0),
+        (2, 16, 1),
+    }
+
+
+def test_the_slowest_rank_gates_the_rate_of_a_round(results):
+    run = make_rounds([(0.5, 0.8, 0.55)])
+    run.ranks[1].windows[0].window_s = 2.0  # of two steps of 16 images on two nodes
+    save(run, results.folder)
+    assert rates(results.table(), nodes=2, kind="measured") == [16]
+
+
+def test_points_in_rounds_are_of_one_curve_with_launches_of_the_same_points(results):
+    curve_in_rounds(results.folder)
+    measured = results.table().query("kind == 'measured'")
+    assert measured["series"].nunique() == 1
+    assert set(measured["axis"]) == {"nodes"}
+    assert sorted(measured["axis_value"].unique()) == [1, 2]
+
+
+def test_points_in_rounds_of_strong_scaling_share_a_series_although_their_batches_differ(results):
+    arms = [Arm(1, batch_per_rank=8), Arm(2, batch_per_rank=4)]
+    save(make_rounds([(0.5, 0.3)], arms, derived=["batch_per_rank", "threads_per_rank"]), results.folder)
+    table = results.table()
+    assert table["series"].nunique() == 1
+    assert set(table["kept"]) == {"global_batch"}
+    assert set(table["global_batch"]) == {8}
+
+
+def test_the_whole_rounds_of_a_failed_launch_count_beside_the_launch_after_it(results):
+    failed = make_rounds([(0.5, 0.8, 0.55)] * 3, failure=Failure("rank 1 was killed", rank=1))
+    failed.ranks[1].windows.pop()  # it died in the last window of the third round
+    path = save(failed, results.folder)
+    save(make_rounds([(0.4, 0.64, 0.44)] * 2, generation=1), results.folder)
+    own = loading.local(results.folder)
+    assert rates(own.table, nodes=1) == pytest.approx([16, 16, 20, 20])
+    (notice,) = own.failed
+    assert str(notice) == f"{path}: rank 1 was killed (rank 1); it counts with its 2 whole rounds"
+
+
+def test_a_launch_without_a_whole_round_has_no_rows(results):
+    run = make_rounds([(0.5, 0.8, 0.55)], failure=Failure("out of memory"))
+    run.ranks[1].windows.clear()
+    failed = save(run, results.folder)
+    assert read(failed) == Notice(True, str(failed), "out of memory")
+    run = make_rounds([], repeat=1)
+    assert "no whole round" in read(save(run, results.folder)).reason
+
+
+def test_of_complete_launches_in_rounds_the_newest_generation_counts(results):
+    save(make_rounds([(0.5, 0.8, 0.55)]), results.folder)
+    save(make_rounds([(0.4, 0.64, 0.44)], generation=1), results.folder)
+    assert rates(results.table(), nodes=1) == pytest.approx([20])

@@ -6,7 +6,7 @@ from train.record.protocol import Assignment
 
 
 def test_an_assignment_comes_back_as_it_was(tmp_path):
-    asked = Assignment({"nodes": 2, "model": {"name": "tiny"}}, "ab" * 32, {"train/a.py": "0123"}, True, False)
+    asked = Assignment({"nodes": 2, "model": {"name": "tiny"}}, "ab" * 32, 3, {"train/a.py": "0123"}, True, False)
     protocol.write_assignment(tmp_path, asked)
     assert protocol.read_assignment(tmp_path) == asked
 

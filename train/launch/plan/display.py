@@ -20,8 +20,21 @@ def show_points(points: Sequence[Point], console: Console) -> None:
     for point in points:
         table.add_row(point.name, *_cells(point))
     console.print(table)
-    launches = sum(point.config.measure.repeats for point in points)
-    console.print(f"{len(points)} points, {launches} launches: every repeat is a separate launch")
+    single = [point for point in points if not point.config.rounds]
+    launches = sum(point.config.measure.repeats for point in single)
+    console.print(f"{len(single)} points, {launches} launches: every repeat is a separate launch")
+    show_lines("", curve_lines([point for point in points if point.config.rounds]), console)
+
+
+def curve_lines(curves: Sequence[Point]) -> list[str]:
+    """What is said of the curves that are measured in rounds, all alike; empty without any."""
+    if not curves:
+        return []
+    asked = curves[0].config.measure
+    return [
+        f"{len(curves)} curve{'s' * (len(curves) > 1)} in rounds, {asked.launches} launch or more each: all points in "
+        f"turn, until each speedup is known to ± {100 * asked.precision_fraction:g} % or {asked.budget_s:g} s are over"
+    ]
 
 
 def _cells(point: Point) -> list[str]:
@@ -30,6 +43,8 @@ def _cells(point: Point) -> list[str]:
     numbers = [str(config.ranks), str(cores), str(config.threads_per_rank)]
     if config.allreduce_sweep:
         return [*numbers, "", "", f"{len(config.allreduce_sweep.sizes_bytes)} sizes"]
+    if config.rounds:
+        return [*numbers, "", "", f"rounds of {len(config.rounds)}"]
     steps = f"{config.measure.epochs} epochs" if config.measure.epochs else str(config.measure.timed_steps)
     return [*numbers, str(config.batch_per_rank), str(config.global_batch), steps]
 

@@ -28,6 +28,7 @@ class Expansion:
     launcher: Launcher
     points: tuple[Point, ...]  # in the order of the sweep
     left_out: tuple[str, ...] = ()  # why a combination is no point
+    without_rounds: tuple[str, ...] = ()  # why points of a curve are measured in launches of their own
 
 
 def expand(overrides: Sequence[str], machine: Machine, launchers: Mapping[str, Launcher]) -> Expansion:

@@ -19,7 +19,8 @@ PROCESS_BYTES = 580_000_000
 # Weights, gradients, momentum, allreduce buffers, and temporaries of the update and of TensorFlow's allocator.
 # Chosen to be just above the peaks of two ranks: VGG16 4.2 to 4.6 GB (estimate 4.7), ResNet50 1.4 GB (1.5).
 COPIES_OF_WEIGHTS = 7
-# Variables that a key of the configuration replaces: the ranks set them (train/distribution/backends.py).
+COPIES_FOR_ROUNDS = 2  # weights and momentum, from which each window starts
+# Variables that a key of the configuration replaces: the ranks set them (train/distribution/__init__.py).
 FROM_CONFIGURATION = {
     "HOROVOD_CYCLE_TIME": "distribution.cycle_time_ms",
     "HOROVOD_FUSION_THRESHOLD": "distribution.fusion_threshold_bytes",
@@ -35,7 +36,8 @@ def memory_per_rank_bytes(config: Config) -> int:
     """
     if config.allreduce_sweep:
         return PROCESS_BYTES
-    weights = COPIES_OF_WEIGHTS * 4 * config.model.parameters
+    copies = COPIES_OF_WEIGHTS + (COPIES_FOR_ROUNDS if config.rounds else 0)
+    weights = copies * 4 * config.model.parameters
     return PROCESS_BYTES + weights + (config.batch_per_rank or 1) * config.model.activation_bytes_per_image
 
 

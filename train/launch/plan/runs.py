@@ -73,6 +73,12 @@ def remaining(runs: Sequence[Run], force: bool) -> tuple[list[Run], Known]:
 
 
 def expected_s(run: Run, known: Known) -> float | None:
-    """Seconds that a run will take: the mean of its point's earlier runs, else of all points'; None without any."""
+    """Seconds that a run will take: the mean of its point's earlier runs, else of all points'; None without any.
+
+    Rounds take at most their budget.
+    """
+    of = run.point.config
+    if of.rounds and run.point.name not in known:
+        return of.measure.budget_s / of.measure.launches
     times = known.get(run.point.name) or [s for times in known.values() for s in times]
     return sum(times) / len(times) if times else None

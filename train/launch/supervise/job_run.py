@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 import uuid
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import IO
 
@@ -31,8 +32,12 @@ def _end_with_parent() -> None:
 class JobRun:
     """One launch of a job under a launcher."""
 
-    def __init__(self, job: Job, launcher: Launcher, timeout_s: float) -> None:
-        """Nothing is started before `run`."""
+    def __init__(self, job: Job, launcher: Launcher, timeout_s: float, look: Callable[[], None] = lambda: None) -> None:
+        """Nothing is started before `run`.
+
+        look: is called several times a second while the job runs.
+        """
+        self._look = look
         self._job, self._launcher, self._timeout_s = job, launcher, timeout_s
         self._id = uuid.uuid4().hex
         self._child: subprocess.Popen | None = None
@@ -85,6 +90,7 @@ class JobRun:
         while self._child.poll() is None:
             if watcher:
                 watcher.look(lambda: orphans.of_job(self._id), self._child.pid)
+            self._look()
             if time.perf_counter() - self._begin > self._timeout_s:
                 return "timeout"
             time.sleep(_POLL_S)

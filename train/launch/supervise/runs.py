@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from train.config.identity import config_hash, learning_rate, resolved
 from train.config.schema import Config
-from train.launch.plan import preflight
+from train.launch.plan import precision, preflight
 from train.launch.plan.job import Job, Outcome, Setting, make_job
 from train.launch.plan.launcher import Launcher
-from train.launch.plan.point import Point
 from train.launch.plan.runs import Known, Run, expected_s, remaining
 from train.launch.start import images
-from train.launch.supervise import failure
+from train.launch.supervise import failure, live
 from train.launch.supervise.job_run import JobRun
 from train.launch.supervise.signals import Interrupted, interrupts_deferred
 from train.rank import placement
@@ -30,11 +30,16 @@ from train.record.record import RECORD_NAME, RunRecord, dumps, write_atomically
 _LOG_LINES = 12
 
 
-def assignment(point: Point, launcher: Launcher) -> protocol.Assignment:
-    """What the ranks of a point are asked for."""
+def assignment(run: Run, launcher: Launcher) -> protocol.Assignment:
+    """What the ranks of a run are asked for."""
+    config = run.point.config
+    values = asdict(config)
+    if config.rounds:
+        values["measure"]["budget_s"] = precision.budget_left_s(run.point, run.home)
     return protocol.Assignment(
-        config=asdict(point.config),
-        config_hash=config_hash(point.config),
+        config=values,
+        config_hash=config_hash(config),
+        repeat=run.repeat,
         source=dict(source.files()),
         hosts_apart=launcher.hosts_apart,
         quotas=launcher.quotas,
@@ -76,19 +81,22 @@ def ending(config: Config, launcher: Launcher, job: Job, outcome: Outcome, left:
     )
 
 
-def measure(run: Run, launcher: Launcher, hosts: tuple[str, ...] = ()) -> RunRecord:
+def measure(
+    run: Run, launcher: Launcher, hosts: tuple[str, ...] = (), tell: Callable[[str], None] = lambda said: None
+) -> RunRecord:
     """Make one run and write its record, complete or failed.
 
     hosts: as `Launcher.hosts` returns them.
+    tell: is told now and then what was measured so far.
     Raises ConfigError where the image or an mpirun is missing, OSError where the folder or the record cannot be
     written, and Interrupted after the record of the interruption is written.
     """
     config = run.point.config
     setting = Setting(hosts, launcher.mpirun(config), images.digest(config.container))
     folder, generation = paths.new_run(run.home, run.repeat)
-    protocol.write_assignment(folder, assignment(run.point, launcher))
+    protocol.write_assignment(folder, assignment(run, launcher))
     job = make_job(run.point, folder.resolve(), setting)
-    outcome, interruption = JobRun(job, launcher, config.launcher.timeout_s).run()
+    outcome, interruption = JobRun(job, launcher, config.launcher.timeout_s, live.teller(folder, config, tell)).run()
     with interrupts_deferred() as came:
         left = parts.read(job.folder)
         record = assemble(left, identity(run, generation), ending(config, launcher, job, outcome, left))
@@ -124,10 +132,12 @@ def time_left(runs: Sequence[Run], known: Known) -> str:
     return f"about {int(seconds // 60)} min {int(seconds % 60):02d} s left"
 
 
-def _attempt(run: Run, launcher: Launcher, hosts: tuple[str, ...]) -> tuple[RunRecord | None, str | None]:
+def _attempt(
+    run: Run, launcher: Launcher, hosts: tuple[str, ...], tell: Callable[[str], None]
+) -> tuple[RunRecord | None, str | None]:
     """Make one run: its record, if it has one, and what failed. Raises Interrupted."""
     try:
-        record = measure(run, launcher, hosts)
+        record = measure(run, launcher, hosts, tell)
     except OSError as error:
         return None, f"{run.label}: {error.filename or run.home}: {error.strerror}"
     return record, describe_failure(record) if record.status == "failed" else None
@@ -138,6 +148,11 @@ def _progress(console: Console, runs: int) -> Progress:
     return Progress(*columns, TextColumn("{task.fields[left]}"), console=console, disable=not runs)
 
 
+def _say(progress: Progress, bar: TaskID, label: str, said: str) -> None:
+    """Show what a run has measured so far."""
+    progress.update(bar, description=f"{label} {escape(said)}")
+
+
 def run_all(planned: Sequence[Run], launcher: Launcher, force: bool, console: Console) -> list[str]:
     """Make the runs that are not measured yet, or all with `force`; returns the labels of those that failed.
 
@@ -146,15 +161,17 @@ def run_all(planned: Sequence[Run], launcher: Launcher, force: bool, console: Co
     to_do, known = remaining(planned, force)
     if skipped := len(planned) - len(to_do):
         console.print(f"{skipped} of {len(planned)} runs are measured already; FORCE=1 measures again")
+    to_do += [more for run in _last_of_curves(planned, to_do) if (more := precision.next_launch(run))]
     hosts = launcher.hosts(to_do[0].point.config) if to_do else ()
     failed = []
     with _progress(console, len(to_do)) as progress:
         bar = progress.add_task("", total=len(to_do), left="")
-        for number, run in enumerate(to_do):
+        for number, run in enumerate(to_do):  # which grows where a curve needs another launch
             progress.update(bar, description=run.label, left=time_left(to_do[number:], known))
             if force:  # from the beginning
                 shutil.rmtree(paths.checkpoints(paths.run_folder(run.home, run.repeat, 1)), ignore_errors=True)
-            record, problem = _attempt(run, launcher, hosts)
+            said = functools.partial(_say, progress, bar, run.label)
+            record, problem = _attempt(run, launcher, hosts, said)
             if record:
                 known.setdefault(run.point.name, []).append(record.job_s)
             if problem:
@@ -163,9 +180,21 @@ def run_all(planned: Sequence[Run], launcher: Launcher, force: bool, console: Co
             elif record and not console.is_terminal:
                 left = time_left(to_do[number + 1 :], known)
                 console.print(escape(f"[{number + 1}/{len(to_do)}] {run.label}: {record.job_s:.0f} s; {left}"))
+            if not problem and _last_of_curves([run], to_do[number + 1 :]):
+                if more := precision.next_launch(run):
+                    to_do.append(more)
+                    progress.update(bar, total=len(to_do))
+                else:
+                    console.print(escape(precision.result(run)), highlight=False)
             progress.advance(bar)
         progress.update(bar, description="done", left="")
     return failed
+
+
+def _last_of_curves(runs: Sequence[Run], to_do: Sequence[Run]) -> list[Run]:
+    """The last of these runs for each curve that is measured in rounds, where none of it is still to be made."""
+    waiting = {run.home for run in to_do}
+    return list({run.home: run for run in runs if run.point.config.rounds and run.home not in waiting}.values())
 
 
 def records_of(runs: Sequence[Run]) -> list[Path]:

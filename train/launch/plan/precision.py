@@ -1,0 +1,66 @@
+"""Whether a curve that is measured in rounds is precise enough, and what is left of its budget, from its records."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from train.launch.plan.point import Point
+from train.launch.plan.runs import Run
+from train.record import intervals, paths, rounds
+from train.record.intervals import Interval
+from train.record.record import RunRecord
+
+_MIN_S = 1.0  # of a launch: it makes one round at least
+
+
+def launches(home: Path) -> list[RunRecord]:
+    """The complete records of a curve, in the order of its launches."""
+    numbers = sorted({int(path.name[1:].partition(".")[0]) for path in home.glob("r*") if path.is_dir()})
+    return [record for number in numbers if (record := paths.completed(home, number))]
+
+
+def speedups(made: list[RunRecord]) -> dict[str, Interval | None]:
+    """The speedup of each arm of a curve over its first one, by the arm's name; None where no interval is known."""
+    if not made:
+        return {}
+    config = made[0].config
+    arms = [rounds.Arm(arm["nodes"] * config["ranks_per_node"], arm["batch_per_rank"]) for arm in config["rounds"]]
+    rates = [rounds.rates(arms, (rank.windows for rank in record.ranks)) for record in made]
+    return {
+        config["rounds"][place]["name"]: intervals.over_launches([rounds.ratios(of, place) for of in rates])
+        for place in range(1, len(arms))
+    }
+
+
+def precise_enough(point: Point, made: list[RunRecord]) -> bool:
+    """Whether every speedup of the curve has the precision that is asked for."""
+    asked = point.config.measure.precision_fraction
+    found = speedups(made).values()
+    return bool(found) and all(interval is not None and interval.half_width_fraction <= asked for interval in found)
+
+
+def result(last: Run) -> str:
+    """What a curve came to, in words: each speedup with its interval, and whether that is as precise as asked for."""
+    made, asked = launches(last.home), last.point.config.measure
+    said = [
+        f"{name} {i.value:.3g}x ({i.low:.3g} to {i.high:.3g})" if i else f"{name} too few rounds for an interval"
+        for name, i in speedups(made).items()
+    ]
+    short = f"; the budget of {asked.budget_s:g} s ended before ± {100 * asked.precision_fraction:g} %"
+    return f"{last.point.name}: {', '.join(said)}{'' if precise_enough(last.point, made) else short}"
+
+
+def budget_left_s(point: Point, home: Path) -> float:
+    """What the next launch of the curve may take: its share of what the complete ones have left of the budget."""
+    made, asked = launches(home), point.config.measure
+    left = asked.budget_s - sum(record.job_s for record in made)
+    return max(_MIN_S, left / max(1, asked.launches - len(made)))
+
+
+def next_launch(last: Run) -> Run | None:
+    """The launch of a curve after its last one; None where it is precise enough, or its budget is spent."""
+    made, asked = launches(last.home), last.point.config.measure
+    spent_s = sum(record.job_s for record in made)
+    if precise_enough(last.point, made) or spent_s >= asked.budget_s:
+        return None
+    return Run(last.point, repeat=last.repeat + 1)
