@@ -25,7 +25,7 @@ def rounds_of(folder: Path) -> set[int]:
 
 
 def test_a_curve_and_its_points(tmp_path):
-    status, output = run(*command(tmp_path, "measure.budget_s=25", "measure.precision_fraction=0.5"))
+    status, output = run(*command(tmp_path, "measure.budget_s=90", "measure.precision_fraction=0.5"))
     assert status == 0, output
     one, two, curve = sorted(records(tmp_path), key=lambda record: (bool(record.config["rounds"]), len(record.ranks)))
     assert [(r.point, r.status, len(r.ranks)) for r in (one, two, curve)] == [
