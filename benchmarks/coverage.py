@@ -101,7 +101,7 @@ class Case:
 
 
 CASES = [
-    *(Case(f"proportional, {spread:.0%}", proportional(spread)) for spread in (0.02, 0.05, 0.10)),
+    *(Case(f"proportional, {100 * spread:g} %", proportional(spread)) for spread in (0.02, 0.05, 0.10)),
     Case("proportional, 2 %, precision 0.02", proportional(0.02), precision=0.02),
     Case("proportional, 10 %, budget of 14 rounds", proportional(0.10), budget=14),
     Case("delays, exponential, 5 %", additive(0.05)),
