@@ -311,6 +311,16 @@ def rate_of(runs: pd.DataFrame) -> Statistic:
     return harmonic_mean(_launches(runs.sort_values(_PAIR), "rate"))
 
 
+def paired_ratios(over: pd.DataFrame, under: pd.DataFrame) -> list[list[float]]:
+    """The rate of one set of runs over that of another, in each pair that has both, launch by launch.
+
+    `over`, `under`: as `rates` gives them, of one point each.
+    """
+    rows = [of.groupby(_PAIR, sort=False)["rate"].mean() for of in (over, under)]
+    found = speedup(*rows).dropna().rename("ratio").reset_index().sort_values(_PAIR)
+    return _launches(found, "ratio")
+
+
 def _launches(values: pd.DataFrame, column: str) -> list[list[float]]:
     """The values of a column that are known, launch by launch."""
     known = values[values[column].notna()]

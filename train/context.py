@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from train.config.schema import Config
-from train.distribution.protocol import Distribution
+from train.distribution.protocol import Distribution, Everyone
 from train.rank.phases import PhaseClock
 from train.rank.quota_gate import QuotaGate
 from train.record.parts import PartWriter
@@ -17,10 +17,14 @@ from train.record.parts import PartWriter
 class Context:
     """One rank of a job whose ranks have met."""
 
-    config: Config
-    distribution: Distribution
+    config: Config  # of this rank's world
+    distribution: Distribution  # the ranks of its world
+    everyone: Everyone  # all ranks of the job: the same object, unless it has several worlds
     clock: PhaseClock
     part: PartWriter  # takes what the rank measures, as it comes
+    places: Sequence[
+        Sequence[int]
+    ]  # the cores of this rank; of worlds that swap cores: in each of their places in turn
     gate: QuotaGate
     repeat: int  # which launch of this configuration it is: the order of rounds is drawn from it and from the seed
     checkpoints: Path | None  # the folder to keep them in; None: none are kept

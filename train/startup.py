@@ -21,8 +21,8 @@ class Gpu:
     identity: str  # index or UUID: distinguishes it from the others of its host
 
 
-def bind_cores(config: Config, local_rank: int) -> list[int]:
-    """The cores that this process is bound to from now on.
+def bind_cores(config: Config, local_rank: int) -> list[list[int]]:
+    """The cores that this process is bound to from now on; of worlds that swap cores, then those of its other places.
 
     Where no launcher has set them, cores per node and threads per rank are added to `config`.
     """
@@ -33,9 +33,12 @@ def bind_cores(config: Config, local_rank: int) -> list[int]:
         config.threads_per_rank = placement.threads_per_rank(per_node, config.ranks_per_node)
         config.derived.append("threads_per_rank")
     config.system.cores_per_node = per_node
-    cores = placement.cores_of_rank(available, local_rank, config.ranks_per_node, per_node, config.threads_per_rank)
-    placement.bind(cores)
-    return cores
+    shape = config.ranks_per_node, per_node, config.threads_per_rank
+    worlds = len(config.worlds) if config.worlds_at_once else 1  # side by side, all of one size
+    turns = [(placement.world() + turn) % worlds for turn in range(worlds)]
+    places = [placement.cores_of_rank(available, local_rank + turn * config.ranks, *shape) for turn in turns]
+    placement.bind(places[0])
+    return places
 
 
 def start_tensorflow(config: Config, local_rank: int, threads: int, meeting: Path) -> Gpu | None:

@@ -8,9 +8,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 from train import distribution, startup
+from train.config import worlds
 from train.config.identity import config_hash
 from train.context import Context
-from train.distribution.protocol import Distribution
+from train.distribution.meeting import Meeting
+from train.distribution.protocol import Distribution, Everyone
 from train.rank import environment, placement, roll_call
 from train.rank.phases import PhaseClock
 from train.rank.quota_gate import QuotaGate
@@ -31,6 +33,7 @@ class Worker:
         standalone: keeps the record, where there is no launcher.
         """
         self._task, self._part, self._clock, self._standalone = task, part, clock, standalone
+        self._config = worlds.config_of(task.config, placement.world())
         self._config_hash = config_hash(task.config)
         self._details = roll_call.Details(asdict(task.config), source.files(), environment.versions())
         self._host = environment.host(len(placement.usable_cores()))  # counted before this process is bound
@@ -40,8 +43,9 @@ class Worker:
 
         Raises ConfigError, PeerLost, LeftBehind, and what training and allreduce sweeps raise.
         """
-        config, part, clock = self._task.config, self._part, self._clock
-        part.add(cores=startup.bind_cores(config, part.part.local_rank))
+        config, part, clock = self._config, self._part, self._clock
+        self._places = startup.bind_cores(config, part.part.local_rank)
+        part.add(cores=self._places[0])
         meeting = self._task.folder or Path(config.results)
         gpu = startup.start_tensorflow(config, part.part.local_rank, len(part.part.cores), meeting)
         part.add(gpu=gpu.name if gpu else None)
@@ -54,18 +58,23 @@ class Worker:
         return ranks
 
     def _measure(self, ranks: Distribution, gpu: startup.Gpu | None) -> None:
-        """Measure with these ranks, and record it."""
-        task, config = self._task, self._task.config
+        """Measure with these ranks, and record it. Raises ConfigError where other worlds of the job do not come."""
+        task, config = self._task, self._config
         environment.check_mpi(config.container.mpi_home)
+        everyone: Everyone = ranks
+        if task.config.worlds and task.folder:
+            everyone = Meeting(task.folder, placement.first_rank() + ranks.rank, task.config.ranks_of_job)
         context = Context(
             config=config,
             distribution=ranks,
+            everyone=everyone,
             clock=self._clock,
             part=self._part,
             repeat=task.repeat,
+            places=self._places,
             gate=QuotaGate(task.folder, ranks.rank) if task.quotas else QuotaGate(),
             checkpoints=paths.checkpoints(task.folder) if task.folder and config.measure.epochs else None,
-            introduce=lambda: self._introduce(ranks, gpu),
+            introduce=lambda: self._introduce(ranks, everyone, gpu),
         )
         if not config.distribution.elastic:  # there it comes later: ranks that are already training take part in it
             context.introduce()
@@ -74,15 +83,15 @@ class Worker:
         if answers and folder and ranks.rank == 0:
             self._part.add(attachments=predictions.write(folder, answers))
 
-    def _introduce(self, ranks: Distribution, gpu: startup.Gpu | None) -> None:
+    def _introduce(self, ranks: Distribution, everyone: Everyone, gpu: startup.Gpu | None) -> None:
         """Hold the roll call; rank 0 records what it tells of the hosts. Raises ConfigError."""
-        config, part = self._task.config, self._part
-        part.add(rank=ranks.rank, local_rank=ranks.local_rank, node=ranks.rank // config.ranks_per_node)
+        config, part = self._config, self._part
+        part.add(rank=everyone.rank, local_rank=ranks.local_rank, node=ranks.rank // config.ranks_per_node)
         if self._standalone:
             self._standalone.meet(config, ranks)
         library = environment.mpi_library()
         me = roll_call.Present(
-            rank=ranks.rank,
+            rank=everyone.rank,
             host=self._host,
             cores=tuple(part.part.cores),
             gpu=gpu.identity if gpu else None,
@@ -91,8 +100,8 @@ class Worker:
             source_digest=source.digest(self._details.source),
             packages=self._details.packages,
         )
-        present = roll_call.hold(me, self._details, self._task.expected, config, ranks.gather)
-        if ranks.rank == 0:
+        present = roll_call.hold(me, self._details, self._task.expected, config, everyone.gather)
+        if everyone.rank == 0:
             hosts = list({one.host.host: one.host for one in present}.values())
             note = roll_call.heterogeneous(hosts)
             part.add(

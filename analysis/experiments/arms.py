@@ -1,5 +1,6 @@
-"""Arms of an experiment: the throughput of each over that of its counterpart on as many ranks, repeat by repeat."""
+"""Arms of an experiment: the throughput of each over that of its counterpart on as many ranks, in each pair of runs."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -13,11 +14,13 @@ from analysis.figures import Points
 
 @dataclass(frozen=True, eq=False)
 class Ratio:
-    """Throughputs of one arm over those of another: one ratio a repeat; `words` say what is compared."""
+    """Throughputs of one arm over those of another: a ratio for each round, or repeat; `words` say what is compared."""
 
     model: str
+    series: str  # of the arm that is over the other
     words: list[str]
-    values: pd.Series
+    launches: metrics.Launches
+    what: str  # is counted: a round, or a repeat
 
 
 def ratios(local: pd.DataFrame) -> Iterator[Ratio]:
@@ -27,11 +30,12 @@ def ratios(local: pd.DataFrame) -> Iterator[Ratio]:
         for ranks, at in rows.groupby("ranks"):
             under, *more = sorted((series for _, series in at.groupby("series")), key=_does)
             for over in more:
-                values = metrics.speedup(*(arm.groupby("repeat")["rate"].mean() for arm in (over, under))).dropna()
-                if len(values):
+                if launches := metrics.paired_ratios(over, under):
                     compared = _compared(over.iloc[0], under.iloc[0])
                     words = f"{plots.name(model)}, {ranks} rank{'s' * (int(str(ranks)) > 1)}: {compared}"
-                    yield Ratio(str(model), [words, ", ".join(plots.told_apart(rows, runs, "arm"))], values)
+                    said = [words, ", ".join(plots.told_apart(rows, runs, "arm"))]
+                    what = "repeat" if over["round"].isna().all() else "round"
+                    yield Ratio(str(model), str(over["series"].iloc[0]), said, launches, what)
 
 
 def _does(series: pd.DataFrame) -> tuple[bool, bool, str]:
@@ -51,18 +55,20 @@ def _compared(over: Any, under: Any) -> str:
 def overhead(points: Points) -> Figure:
     """Throughput of one arm over that of another on as many ranks: with Horovod, or allreduce, over without it.
 
-    The arms are measured in turn; a dot is the ratio of the two runs of one repeat, the marker their median with its
-    95 % interval. 1: no cost.
+    A dot is the ratio within one round, or of the two runs of one repeat; the marker is their median with its 95 %
+    interval. 1: no cost.
     """
     found = list(ratios(points.local))
     fig, (axes,) = plots.canvas(height_mm=34 + 10 * len(found))
     labels: list[str] = []
     for y, ratio in enumerate(found):
-        e = metrics.median([ratio.values.tolist()])
-        axes.plot(ratio.values, [y - 0.22] * len(ratio.values), ".", color=plots.GREY, markersize=3)
+        e = metrics.median(ratio.launches)
+        dots = [value for of in ratio.launches for value in of]
+        axes.plot(dots, [y - 0.22] * len(dots), ".", color=plots.GREY, markersize=3)
         axes.plot([e.low, e.high], [y, y], color=plots.colour(ratio.model))
-        axes.plot(e.value, y, plots.MARKERS[0], color=plots.colour(ratio.model))
-        numbers = f"median {e.value:.3f}, n={e.n}"
+        axes.plot(e.value, y, plots.MARKERS[0], color=plots.colour(ratio.model), markersize=4)
+        interval = "" if math.isnan(e.low) else f" ({e.low:.3f} to {e.high:.3f})"
+        numbers = f"median {e.value:.3f}{interval}, n={e.n} {ratio.what}{'s' * (e.n > 1)}"
         labels.append("\n".join(line for line in (*ratio.words, numbers) if line))
     axes.axvline(1, color=plots.GREY, linestyle=":")
     axes.set_yticks(range(len(labels)), labels, fontsize=5.5)

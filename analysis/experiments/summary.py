@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from analysis import metrics, plots
-from analysis.experiments import allreduce
+from analysis.experiments import allreduce, arms
 from analysis.metrics import Statistic
 from analysis.table.identity import LINK, SCALING
 
@@ -28,6 +28,7 @@ _AT_THE_END = {
     "validation_accuracy": "validation\naccuracy",
     "validation_mean_absolute_error": "mean absolute\nerror [classes]",
 }
+_OVER_FIRST = "ratio_to_first_arm"
 _IN_JSON = ("experiment", "model", "nodes", "ranks", "ranks_per_node", "threads_per_rank", "batch_per_rank",
             "global_batch", "arm", "axis", "axis_value")  # fmt: skip
 
@@ -55,13 +56,20 @@ def points(local: pd.DataFrame) -> list[Point]:
     """The points of one experiment, by model and series."""
     rates = {by: metrics.rates(local, by) for by in metrics.BY}
     among, found = rates["throughput"], []
+    over_first = {of.series: metrics.median(of.launches) for of in arms.ratios(local)} if _has_arms(local) else {}
     for (_, name), of_series in among.groupby(["model", "series"], sort=False):
         curves = _curves({by: runs[runs["series"] == name] for by, runs in rates.items()}, among)
         for _, at in of_series.groupby([*_POINT, "axis_value"], dropna=False):
             numbers = {"images_per_s": metrics.rate_of(at)} | dict(_speedups(at, curves)) | dict(_at_the_end(at, local))
+            numbers |= {_OVER_FIRST: over_first[name]} if name in over_first else {}
             said = ("arm",) if at["kind"].eq("control").all() else ()
             found.append(Point(at, " ".join(plots.told_apart(at, among, *said)), numbers))
     return found
+
+
+def _has_arms(local: pd.DataFrame) -> bool:
+    """Whether the experiment compares arms, and not points along an axis."""
+    return bool(local["axis"].eq("").all() and local.groupby("arms")["series"].nunique().max() > 1)
 
 
 def _curves(of_series: dict[str, pd.DataFrame], among: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -101,7 +109,8 @@ def as_json(local: pd.DataFrame) -> list[dict[str, Any]]:
     `axis`, the key that varies along the curve, with `axis_value`; `design`, "rounds" or "launches" (each of one point
     alone), the numbers of `rounds` and of `launches`; `note`. Then its numbers, each as
     `{"value", "low", "high", "level", "n"}`: `images_per_s`; where ranks vary `speedup_throughput`,
-    `efficiency_throughput`, and the same by `wall_time` and `job_time`, which need launches of single points; after
+    `efficiency_throughput`, and the same by `wall_time` and `job_time`, which need launches of single points; where
+    arms are compared `ratio_to_first_arm`, of images/s to those of the arm that does least on as many ranks; after
     training over epochs `validation_accuracy`, `validation_mean_absolute_error`. The ends and the level of an interval
     that is not known (fewer than 6 values) are null, as is each value that is not known; n counts rounds or launches. A
     number that a point does not have is absent. A sweep over allreduces has the points of `allreduce.as_json`.
@@ -179,6 +188,7 @@ def _row(point: Point, among: pd.DataFrame) -> dict[str, object]:
     for by in ("wall time", "job time"):
         both = [_ratio(point.numbers.get(f"{name}_{by.replace(' ', '_')}")) for name in ("speedup", "efficiency")]
         row[f"speedup, efficiency\nby {by}"] = ", ".join(filter(None, both))
+    row["over the\nfirst arm"] = words(point.numbers[_OVER_FIRST], ".3f") if _OVER_FIRST in point.numbers else ""
     for quantity, header in _AT_THE_END.items():
         row[header] = words(point.numbers[quantity]) if quantity in point.numbers else ""
     return row | {"note": _remarks(point.runs)}

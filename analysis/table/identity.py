@@ -20,7 +20,18 @@ LINK = "system.link_mbit_per_s"
 # Runs with other seeds are repeats of one point.
 _SEED = "seed"
 # What changes no measurement, or says how a value came about. Of `measure` the numbers of steps count.
-_NOT_MEASURED = ("results", "tracking", "launcher", "measure", "assumed", "derived", "rounds", _SEED)
+_NOT_MEASURED = (
+    "results",
+    "tracking",
+    "launcher",
+    "measure",
+    "assumed",
+    "derived",
+    "rounds",
+    "worlds",
+    "worlds_at_once",
+    _SEED,
+)
 _STEPS = ("warm_up_steps", "timed_steps", "total_steps", "epochs")
 # How labels say the values of a key, by the last part of its name; of any other key, "momentum 0.9".
 PHRASES = {

@@ -121,42 +121,42 @@ def _arms(run: RunRecord, path: str) -> Iterator[Measured]:
     An arm without allreduce is a control. So is, where nodes are emulated, an arm of one rank: it exchanges nothing.
     Phases and job time are those of all arms together, and not of a point.
     """
-    arms = run.config["rounds"]
     machine, emulated = _machine(run), run.config["system"].get("cpus_per_node") is not None
-    sizes = [rounds.Arm(arm["nodes"] * run.config["ranks_per_node"], arm["batch_per_rank"]) for arm in arms]
-    measured = rounds.rates(sizes, (rank.windows for rank in run.ranks))
-    whole = {number: rates for number, rates in enumerate(measured) if len(rates) == len(arms)}
+    arms = rounds.arms(run.config)
+    measured = rounds.rates(arms, (rank.windows for rank in run.ranks))
+    whole = rounds.whole(measured, len(arms) - len(run.arms_left_out))
     if not whole:
         raise ValueError("no whole round")
-    for place, (arm, size) in enumerate(zip(arms, sizes, strict=True)):
+    for place, arm in enumerate(arms):
+        if run.config["rounds"][place]["name"] in run.arms_left_out:
+            continue
         values = []
         for number, rates in whole.items():
             values.append(Value("images_per_s", rates[place], round=number))
-            values.append(Value("images_per_s_per_rank", metrics.per_rank(rates[place], size.ranks), round=number))
-        yield _arm(_alone(run, arm), path, machine, values)
-        if emulated and size.ranks == 1 and arm["allreduce"]:
-            yield _arm(_alone(run, arm | {"allreduce": False}), path, machine, values)
+            values.append(Value("images_per_s_per_rank", metrics.per_rank(rates[place], arm.ranks), round=number))
+        point = _alone(run, place)
+        yield _arm(point, path, machine, values)
+        if emulated and arm.ranks == 1 and point.config["distribution"]["allreduce"]:
+            control = point.config | {"distribution": point.config["distribution"] | {"allreduce": False}}
+            yield _arm(replace(point, config=control, arm=CONTROL), path, machine, values)
 
 
 def _arm(point: RunRecord, path: str, machine: str, values: list[Value]) -> Measured:
     """One arm of a launch in rounds; `point` is as `_alone` makes it."""
     columns = _columns(point, path, machine)
-    columns |= {"kind": "measured" if point.config["distribution"]["allreduce"] else "control"}
+    columns |= {"kind": "control" if point.arm == CONTROL else "measured"}
     return Measured(_facts(point, machine), columns, values)
 
 
-def _alone(run: RunRecord, arm: dict[str, Any]) -> RunRecord:
+def _alone(run: RunRecord, place: int) -> RunRecord:
     """The record as it would be of a launch of one arm alone, as far as it tells which point that is."""
-    ranks = arm["nodes"] * run.config["ranks_per_node"]
-    config = run.config | {
-        "nodes": arm["nodes"],
-        "batch_per_rank": arm["batch_per_rank"],
-        "global_batch": arm["batch_per_rank"] * ranks,
-        "distribution": run.config["distribution"] | {"allreduce": arm["allreduce"]},
-    }
-    swept = run.swept | {"nodes": arm["nodes"]}
+    arm, ranks = run.config["rounds"][place], rounds.ranks_of(run.config, place)
     return replace(
-        run, config=config, swept=swept, arm=run.arm if arm["allreduce"] else CONTROL, ranks=run.ranks[:ranks]
+        run,
+        config=rounds.config_of(run.config, place),
+        swept=run.swept | arm["swept"],
+        arm=arm["arm"],
+        ranks=[run.ranks[rank] for rank in ranks],
     )
 
 

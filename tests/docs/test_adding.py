@@ -51,10 +51,11 @@ def test_the_page_has_two_files_and_the_arms_to_add():
 
 def test_a_sweep_over_ranks_per_node(kit):
     batches = {1: [1, 4, 4], 2: [2, 4, 8], 4: [4, 4, 16]}
-    assert points(kit, "experiment=ranks_on_a_node") == {
+    alone = "measure.design=launches"
+    assert points(kit, "experiment=ranks_on_a_node", alone) == {
         f"{model}-ranks_per_node{ranks}": batches[ranks] for model in ("resnet50", "googlenet") for ranks in (1, 2, 4)
     }
-    two_nodes = points(kit, "experiment=ranks_on_a_node", "nodes=2", "model=resnet50")
+    two_nodes = points(kit, "experiment=ranks_on_a_node", "nodes=2", "model=resnet50", alone)
     assert [ranks for ranks, *_ in two_nodes.values()] == [2, 4, 8]
 
 

@@ -65,3 +65,42 @@ def test_a_rank_that_is_killed_costs_its_round_alone(tmp_path):
     status, output = run(*asked)
     assert status == 0, output
     assert [(r.repeat, r.generation, r.status) for r in records(tmp_path)][:2] == [(0, 1, "failed"), (0, 2, "complete")]
+
+
+OVERHEAD = ("experiment=overhead", "model=tiny", "batch_per_rank=4", "tracking=none", "measure.precision_fraction=0.5")
+
+
+def test_ranks_with_and_without_horovod_measure_at_the_same_time(tmp_path):
+    asked = [sys.executable, "-m", "train.launch", *OVERHEAD, "measure.budget_s=60", f"results={tmp_path}"]
+    status, output = run(*asked)
+    assert status == 0, output
+    one, two = sorted(records(tmp_path), key=lambda record: record.point)
+    assert (one.point, two.point) == ("tiny-ranks1-rounds", "tiny-ranks2-rounds")
+    assert one.config["worlds_at_once"]
+    without, with_horovod = one.ranks
+    assert {window.arm for window in without.windows} == {0}
+    assert {window.arm for window in with_horovod.windows} == {1}
+    assert [w.round for w in without.windows] == [w.round for w in with_horovod.windows]
+    assert without.cores != with_horovod.cores
+    command = (sys.executable, "-m", "analysis", "summary", "overhead", "--results", str(tmp_path), "--format", "json")
+    points = {point["arm"]: point for point in json.loads(run(*command)[1])}
+    assert {arm for arm, point in points.items() if "ratio_to_first_arm" in point} == {
+        "one-rank-with-horovod",
+        "two-ranks-with-allreduce",
+    }
+    ratio = points["one-rank-with-horovod"]["ratio_to_first_arm"]
+    assert ratio["low"] <= ratio["value"] <= ratio["high"]
+
+
+def test_a_rank_of_one_world_that_is_killed_ends_the_other_world_and_is_named(tmp_path):
+    asked = [sys.executable, "-m", "train.launch", *OVERHEAD, f"results={tmp_path}", "--only=tiny-ranks1-rounds"]
+    launcher = start(*asked, "measure.precision_fraction=0.05")
+    wait_for(lambda: len(rounds_of(tmp_path)) > 1 and len(ranks(tmp_path)) == 2)
+    of_worlds = {process.environ()["KIT_WORLD"]: process for process in ranks(tmp_path)}
+    of_worlds["1"].kill()
+    output, _ = launcher.communicate(timeout=120)
+    assert launcher.returncode == 1, output
+    [failed] = records(tmp_path)
+    assert (failed.failure.rank, failed.failure.exit_code) == (1, 137)
+    assert ranks(tmp_path) == []
+    assert len(failed.ranks[0].windows) > 1

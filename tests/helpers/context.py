@@ -20,7 +20,13 @@ def make_context(config: Config, distribution: Distribution | None = None, **mor
         listener=lambda phase, seconds: part.add(phase=phase, phases_s=dict(seconds)),
         now=lambda: float(next(ticks)),
     )
-    given = {"gate": QuotaGate(), "checkpoints": None, "introduce": lambda: None, **more}
-    return Context(
-        config=config, distribution=distribution or Single(), clock=clock, part=part, **({"repeat": 0} | given)
-    )
+    ranks = distribution or Single()
+    given = {
+        "everyone": ranks,
+        "places": [],
+        "gate": QuotaGate(),
+        "checkpoints": None,
+        "introduce": lambda: None,
+        **more,
+    }
+    return Context(config=config, distribution=ranks, clock=clock, part=part, **({"repeat": 0} | given))

@@ -138,9 +138,9 @@ def make_rounds(
 ) -> RunRecord:
     """A launch in rounds: `rounds` has, for each round, the step time of each arm, in s, which all its ranks had."""
     model, largest = str(run.get("model", "resnet50")), arms[-1]
-    listed = [{"name": f"nodes{a.nodes}-{'' if a.allreduce else 'without-allreduce'}", **asdict(a)} for a in arms]
     batch = {"batch_per_rank": largest.batch_per_rank, "nodes": largest.nodes}
-    made = make_record(**{"swept": {"model": model}, "rounds": listed, **batch, **run})  # type: ignore[arg-type]
+    rounds_of = {"rounds": [_listed(arm, model) for arm in arms], "worlds": [], "worlds_at_once": False}
+    made = make_record(**{"swept": {"model": model}, **rounds_of, **batch, **run})  # type: ignore[arg-type]
     made.point = f"{model}-rounds"
     for rank in made.ranks:
         rank.step_times_s, rank.warm_up_step_times_s = [], []
@@ -153,6 +153,13 @@ def make_rounds(
         ]
     made.job_s = sum(made.ranks[0].phases_s.values())
     return made
+
+
+def _listed(arm: Arm, model: str) -> dict[str, object]:
+    """The arm as the configuration in a record lists it."""
+    control = None if arm.allreduce else "without-allreduce"
+    of_point = {"ranks": arm.nodes, "arm": control, "swept": {"model": model, "nodes": arm.nodes}, "world": 0}
+    return {"name": f"nodes{arm.nodes}-{control or ''}", **asdict(arm), **of_point}
 
 
 def curve_in_rounds(results: Path, model: str = "resnet50", **more: object) -> None:

@@ -6,6 +6,7 @@ A field's metadata states its limits (train/config/checks.py) and whether it cha
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 from train.config.checks import DoesNotDivide, check, check_fields, limits
 from train.models import MODELS
@@ -176,12 +177,25 @@ class Measure:
 
 @dataclass
 class RoundArm:
-    """One of the points that a launch measures in rounds: the first `nodes` nodes of the job."""
+    """One of the points that a launch measures in rounds: the first `nodes` nodes of the job, or of a world of it."""
 
     name: str
     nodes: int
+    ranks: int
     batch_per_rank: int
     allreduce: bool
+    arm: str | None = None  # its name among the arms of the experiment, or that of a control
+    swept: dict[str, Any] = field(default_factory=dict)  # key that the experiment sweeps -> this point's value
+    world: int = 0  # whose ranks measure it
+
+
+@dataclass
+class World:
+    """Ranks of a launch that are joined only among themselves: for arms that cannot share a process."""
+
+    settings: dict[str, Any]  # dotted key -> value: what its ranks have other than the launch's configuration
+    first_rank: int  # its ranks are consecutive ranks of the job
+    ranks: int
 
 
 @dataclass
@@ -351,6 +365,10 @@ class Config:
     allreduce_sweep: AllreduceSweep | None = None  # null: the run trains
     # The points that this launch measures in rounds, the base of the speedups first; empty: the launch is one point.
     rounds: list[RoundArm] = field(default_factory=list, metadata=TRAINING_ONLY)
+    # The worlds of this launch; empty: all its ranks are joined.
+    worlds: list[World] = field(default_factory=list, metadata=TRAINING_ONLY)
+    # The worlds measure at the same time, on separate cores that they swap; else in turn, on the same cores.
+    worlds_at_once: bool = field(default=False, metadata=TRAINING_ONLY)
     # Overrides that the experiment applies when nodes are emulated.
     when_emulated: list[str] = field(default_factory=list, metadata=NOT_MEASURED)
     # Key -> Hydra's comma-separated choices, or a ${rule}.
@@ -360,8 +378,13 @@ class Config:
 
     @property
     def ranks(self) -> int:
-        """Horovod processes of the whole job."""
+        """Horovod processes of a point: of the whole job, unless that has several worlds."""
         return self.nodes * self.ranks_per_node
+
+    @property
+    def ranks_of_job(self) -> int:
+        """Processes of the whole job."""
+        return sum(world.ranks for world in self.worlds) or self.ranks
 
     def __post_init__(self) -> None:
         """Check each value and each combination, and derive the values that follow from others."""

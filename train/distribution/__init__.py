@@ -59,7 +59,7 @@ def _joined_by_horovod(config: Config) -> Distribution:
         return ElasticHorovod(config.distribution, config.ranks)
     from train.distribution.horovod import Horovod
 
-    sizes = {arm.nodes * config.ranks_per_node for arm in config.rounds}
+    sizes = {arm.ranks for arm in config.rounds if arm.world == placement.world()}
     return Horovod(config.distribution, config.ranks, sorted(sizes - {1, config.ranks}))
 
 

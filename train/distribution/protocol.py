@@ -11,11 +11,22 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
 
-class Distribution(Protocol):
-    """The ranks of a job, as one of them sees them. Every method is called on all ranks."""
+class Everyone(Protocol):
+    """All ranks of a job, as one of them sees them, whether or not they train together. All ranks call each method."""
 
     rank: int
     size: int
+
+    def gather(self, value: Any) -> list[Any]:
+        """The values of all ranks, in the order of ranks, on every rank."""
+
+    def barrier(self) -> None:
+        """Return when all ranks have called it."""
+
+
+class Distribution(Everyone, Protocol):
+    """Ranks that train together, as one of them sees them. Every method is called on all of them."""
+
     local_rank: int
 
     def tape(self, tape: tf.GradientTape) -> tf.GradientTape:
@@ -32,12 +43,6 @@ class Distribution(Protocol):
 
     def allreduce(self, tensor: tf.Tensor, name: str) -> tf.Tensor:
         """The element-wise sum over ranks, on every rank and on the tensor's device; `name` is the same on all."""
-
-    def gather(self, value: Any) -> list[Any]:
-        """The values of all ranks, in the order of ranks, on every rank."""
-
-    def barrier(self) -> None:
-        """Return when all ranks have called it."""
 
     def exchanges(self) -> AbstractContextManager[None]:
         """A context in which a failed exchange raises PeerLost, also one within a compiled step."""

@@ -61,11 +61,14 @@ def read_options() -> Options:
 def launch(options: Options, console: Console) -> int:
     """Expand, check, show, then submit or run; returns the exit status."""
     machine = this_machine()
-    plan = chosen_points(in_rounds(expand(options.overrides, machine, LAUNCHERS)), options.only)
+    expanded = expand(options.overrides, machine, LAUNCHERS)
+    fitting = without_too_large(expanded, console)
+    if not fitting.points:
+        return 1
+    plan = chosen_points(in_rounds(fitting, machine), options.only)
     check(plan, options)
     show(plan, machine, console)
-    fitting = without_too_large(plan, console)
-    runs = runs_of(fitting.points, plan.launcher)
+    runs = runs_of(plan.points, plan.launcher)
     batch = plan.launcher if isinstance(plan.launcher, BatchLauncher) else None
     in_allocation = batch is not None and batch.inside(os.environ)
     if not (options.dry_run or in_allocation):
@@ -74,10 +77,9 @@ def launch(options: Options, console: Console) -> int:
         submission.submit(runs, batch, options, console)
         return 0
     if options.dry_run:
-        print_commands(fitting)
+        print_commands(plan)
         return 0
-    status = measure(runs, plan, options, console) if runs else 0
-    return status or (0 if fitting is plan else 1)
+    return measure(runs, plan, options, console) or (0 if fitting is expanded else 1)
 
 
 def this_machine() -> Machine:
@@ -86,9 +88,12 @@ def this_machine() -> Machine:
     return Machine(len(placement.usable_cores()), means if isinstance(means, str) else None)
 
 
-def in_rounds(plan: Expansion) -> Expansion:
+def in_rounds(plan: Expansion, machine: Machine) -> Expansion:
     """The plan with points that can share a launch measured in rounds."""
-    nested = curves.plan(plan.points)
+    launcher = plan.launcher
+    nested = curves.plan(
+        plan.points, machine.cores, launcher.hosts_apart, lambda curve: not preflight.too_large([curve], launcher)
+    )
     return replace(plan, points=(*nested.points, *nested.curves), without_rounds=nested.reasons)
 
 

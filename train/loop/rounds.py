@@ -1,8 +1,9 @@
 """Rounds: all points of a curve in one launch. A round runs every arm once, in an order drawn anew, between barriers.
 
-An arm is one of the points: the first ranks of the job, with allreduce or without. In its turn each of its ranks
-restores weights and optimizer state from its own copy, makes one untimed step, and then the timed steps of its window;
-the other ranks wait in a barrier. Nothing but steps is in a window.
+An arm is one of the points: the first ranks of the job, or of one of its worlds, with allreduce or without. In its turn
+each of its ranks restores weights and optimizer state from its own copy, makes one untimed step, and then the timed
+steps of its window; the other ranks wait in a barrier. Nothing but steps is in a window. Worlds that measure at the
+same time share a turn: they make their windows once on the cores of each.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -23,13 +24,18 @@ from train.datasets import DATASETS
 from train.distribution.protocol import Distribution
 from train.loop.learner import Learner
 from train.loop.step import TrainStep, make_train_step
-from train.loop.timed_steps import Batches, NotFinite, run_steps
+from train.loop.timed_steps import Batches, NotFinite, Steps, run_steps
+from train.rank import placement
 from train.record import intervals, rounds
 from train.record.record import Window
 
 _MIN_STEPS = 2  # of a window
-_WARM_UP_STEPS = 3  # from which the length of a window is chosen: the first one after a restore is slow
+_MIN_ARMS = 2  # these are measured whatever the budget is: with fewer there is no ratio
+_WARM_UP_STEPS = 3  # from which the length of a window is chosen
 _CYCLES = 4  # a window is at least so many of Horovod's cycles over the precision: it ends with a barrier, within one
+
+
+Turn = tuple[int, ...]  # the arms, by their places, that measure at the same time
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,14 @@ class _Arm:
     group: Distribution
     step: TrainStep
     batches: Batches
+
+
+@dataclass(frozen=True)
+class _Half:
+    """Timed steps on one set of cores."""
+
+    window_s: float  # between the barriers of the arm's ranks
+    steps: Steps
 
 
 @dataclass(frozen=True)
@@ -55,7 +69,7 @@ class _Bench:
 
     def __init__(self, context: Context, learner: Learner) -> None:
         """Make the steps of the arms; they are traced when they first run."""
-        self.ranks = context.distribution
+        self.everyone, self._places = context.everyone, context.places
         self.arms = _arms(context, learner)
         self._variables = learner.variables()
         self._initial = [tf.identity(variable) for variable in self._variables]
@@ -66,32 +80,61 @@ class _Bench:
             variable.assign(value)
         tf.test.experimental.sync_devices()
 
-    def warm_up(self, place: int, steps: int = 1) -> float:
-        """Make steps of an arm. Returns the median of their times on the slowest rank, in s."""
-        arm, time_s = self.arms[place], 0.0
-        self.restore()
-        self.ranks.barrier()
-        if arm:
-            time_s = median(run_steps(arm.step, arm.batches, steps).times_s)
-        return max(self.ranks.gather(time_s))
+    def warm_up(self, turn: Turn, steps: int = 1) -> float:
+        """Make steps of the arms of a turn. Returns the median of their times on the slowest rank, in s.
 
-    def window(self, place: int, number: int, steps: int) -> tuple[Window | None, bool]:
-        """Measure one window. Returns it, where this rank takes part, and whether its losses are finite."""
-        arm = self.arms[place]
+        The first of several steps does not count: it may trace, and the first after a restore is slow.
+        """
+        arm, time_s = self._own(turn), 0.0
         self.restore()
-        self.ranks.barrier()
-        if arm is None:
-            self.ranks.barrier()
+        self.everyone.barrier()
+        if arm:
+            times = run_steps(arm.step, arm.batches, steps).times_s
+            time_s = median(times[1:] or times)
+        return max(self.everyone.gather(time_s))
+
+    def take(self, turn: Turn, number: int, steps: int) -> tuple[Window | None, bool]:
+        """Take a turn in a round. Returns this rank's window, if it has one, and whether its losses are finite.
+
+        Arms that take their turn together make their windows on the cores of each: a window is all of these.
+        """
+        halves = []
+        for cores in self._places if len(turn) > 1 else [None]:
+            if cores is not None:
+                placement.move(cores)
+            halves.append(self._measure(turn, steps))
+        made = [half for half in halves if half]
+        if not made:
             return None, True
-        run_steps(arm.step, arm.batches, 1)
+        place = next(place for place in turn if self.arms[place])
+        times = [time_s for half in made for time_s in half.steps.times_s]
+        computed = [time_s for half in made for time_s in half.steps.compute_times_s]
+        finite = all(math.isfinite(float(loss)) for half in made for loss in half.steps.losses)
+        return Window(number, place, sum(half.window_s for half in made), times, computed), finite
+
+    def _own(self, turn: Turn) -> _Arm | None:
+        """The arm of a turn that this rank takes part in."""
+        return next((arm for place in turn if (arm := self.arms[place])), None)
+
+    def _measure(self, turn: Turn, steps: int) -> _Half | None:
+        """Steps of this rank's arm of a turn, between barriers; None where it has none there."""
+        arm = self._own(turn)
+        self.restore()
+        self.everyone.barrier()
+        if arm:
+            run_steps(arm.step, arm.batches, 1)
+        if len(turn) > 1:
+            self.everyone.barrier()
+        if arm is None:
+            self.everyone.barrier()
+            return None
         arm.group.barrier()
         begin = time.perf_counter()
         timed = run_steps(arm.step, arm.batches, steps)
         arm.group.barrier()
         window_s = time.perf_counter() - begin
-        self.ranks.barrier()
-        finite = all(math.isfinite(float(loss)) for loss in timed.losses)
-        return Window(number, place, window_s, timed.times_s, timed.compute_times_s), finite
+        self.everyone.barrier()
+        return _Half(window_s, timed)
 
 
 def _arms(context: Context, learner: Learner) -> list[_Arm | None]:
@@ -100,12 +143,11 @@ def _arms(context: Context, learner: Learner) -> list[_Arm | None]:
     steps: dict[tuple[int, int], TrainStep] = {}
     found: list[_Arm | None] = []
     for arm in config.rounds:
-        size = arm.nodes * config.ranks_per_node
-        if ranks.rank >= size:
+        if arm.world != placement.world() or ranks.rank >= arm.ranks:
             found.append(None)
             continue
-        group = ranks.group(size, arm.allreduce)
-        key = (size if arm.allreduce else 1, arm.batch_per_rank)
+        group = ranks.group(arm.ranks, arm.allreduce)
+        key = (arm.ranks if arm.allreduce else 1, arm.batch_per_rank)
         if key not in steps:
             steps[key] = make_train_step(learner.model, learner.optimizer, group, config.optimizer.label_smoothing)
         found.append(_Arm(group, steps[key], _batches(config, arm, ranks.rank)))
@@ -119,28 +161,62 @@ def _batches(config: Config, arm: RoundArm, rank: int) -> Batches:
     return DATASETS[config.dataset.name](own, rank).training(0)
 
 
+def turns(config: Config) -> list[Turn]:
+    """The arms by turns of a round: one each, or all together where worlds measure at the same time."""
+    places = range(len(config.rounds))
+    return [tuple(places)] if config.worlds_at_once else [(place,) for place in places]
+
+
 def measure_rounds(context: Context, learner: Learner) -> None:
     """Measure all arms, round after round, until every speedup is precise enough or the budget is spent.
 
-    Records the windows of each round at its end. The ranks end with the weights of a step that all made together.
-    Raises NotFinite.
+    Records the windows of each round at its end. The ranks of a world end with the weights of a step that all of them
+    made together. Raises NotFinite.
     """
     clock, config = context.clock, context.config
     clock.enter("first_step")
     bench = _Bench(context, learner)
-    places = range(len(bench.arms))
-    for place in places:
-        bench.warm_up(place)
+    kept = _affordable(context, bench)
     context.gate.wait_for_quota()
     clock.enter("warm_up")
-    steps = [_steps(config, bench.warm_up(place, _WARM_UP_STEPS)) for place in places]
+    steps = {turn: _steps(config, bench.warm_up(turn, _WARM_UP_STEPS)) for turn in kept}
     clock.announce("timed")
-    context.distribution.barrier()
+    context.everyone.barrier()
     clock.enter("timed")
     _measure(context, bench, steps)
     clock.enter("evaluate")
     context.gate.release()
-    bench.warm_up(next(p for p in places if config.rounds[p].nodes == config.nodes and config.rounds[p].allreduce))
+    for world in range(max(1, len(config.worlds))):
+        bench.warm_up((_largest(config, world),))
+
+
+def _affordable(context: Context, bench: _Bench) -> list[Turn]:
+    """The turns of a round, each traced, but for arms of batches with which the budget would end after few rounds.
+
+    Such an arm is not run at all: its time is estimated from that of the batch before it. Records why it is left out.
+    """
+    config = context.config
+    kept: list[Turn] = []
+    round_s = step_s = 0.0
+    for turn in turns(config):
+        arm, before = config.rounds[turn[0]], config.rounds[kept[-1][0]] if kept else None
+        if before and arm.world == before.world and arm.ranks == before.ranks and len(kept) >= _MIN_ARMS:
+            expected_s = step_s * arm.batch_per_rank / before.batch_per_rank
+            with_it_s = round_s + expected_s * (1 + _steps(config, expected_s))
+            if with_it_s * intervals.MIN_VALUES > config.measure.budget_s:
+                budget = f"the budget is {config.measure.budget_s:.0f} s"
+                context.part.add(arms_left_out={arm.name: f"a round with it would take {with_it_s:.0f} s; {budget}"})
+                continue
+        step_s = bench.warm_up(turn, 2)
+        round_s += step_s * (1 + _steps(config, step_s))
+        kept.append(turn)
+    return kept
+
+
+def _largest(config: Config, world: int) -> int:
+    """The first arm with allreduce of most ranks of a world, else the one without."""
+    places = [place for place, arm in enumerate(config.rounds) if arm.world == world]
+    return max(places, key=lambda place: (config.rounds[place].ranks, config.rounds[place].allreduce))
 
 
 def _steps(config: Config, step_s: float) -> int:
@@ -149,19 +225,19 @@ def _steps(config: Config, step_s: float) -> int:
     return max(_MIN_STEPS, math.ceil(enough_s / step_s))
 
 
-def _measure(context: Context, bench: _Bench, steps: Sequence[int]) -> None:
-    """Measure and record rounds until it is enough. Raises NotFinite."""
-    config = context.config
+def _measure(context: Context, bench: _Bench, steps: Mapping[Turn, int]) -> None:
+    """Measure and record rounds until it is enough. steps: of a window of each turn. Raises NotFinite."""
+    config, taken = context.config, list(steps)
     order = np.random.default_rng([config.seed, context.repeat])
-    arms = [rounds.Arm(arm.nodes * config.ranks_per_node, arm.batch_per_rank) for arm in config.rounds]
-    of_ranks: list[list[Window]] = [[] for _ in range(context.distribution.size)]
+    arms = [rounds.Arm(arm.ranks, arm.batch_per_rank) for arm in config.rounds]
+    of_ranks: list[list[Window]] = [[] for _ in range(context.everyone.size)]
     for number in itertools.count():
-        made = [bench.window(int(place), number, steps[place]) for place in order.permutation(len(arms))]
+        made = [bench.take(taken[n], number, steps[taken[n]]) for n in order.permutation(len(taken))]
         own = [window for window, _ in made if window]
         context.part.add(windows=own)
-        told = context.distribution.gather(_Told(own, all(finite for _, finite in made), context.clock.elapsed_s()))
+        told = context.everyone.gather(_Told(own, all(finite for _, finite in made), context.clock.elapsed_s()))
         if not all(one.finite for one in told):
-            raise NotFinite(1 + max(steps))
+            raise NotFinite(1 + max(steps.values()))
         for windows, one in zip(of_ranks, told, strict=True):
             windows += one.windows
         # All ranks decide alike: they know the same, and time is what rank 0 says.
@@ -170,6 +246,6 @@ def _measure(context: Context, bench: _Bench, steps: Sequence[int]) -> None:
 
 
 def _precise(measured: rounds.Rates, config: Config) -> bool:
-    """Whether the speedup of every arm over the first one is precise enough."""
-    others = range(1, len(config.rounds))
+    """Whether the speedup of every measured arm over the first one is precise enough."""
+    others = sorted({arm for rates in measured for arm in rates} - {0})
     return all(intervals.precise(rounds.ratios(measured, arm), config.measure.precision_fraction) for arm in others)

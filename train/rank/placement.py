@@ -1,11 +1,15 @@
 """A rank's place: its number, its cores and threads, its network. Decided before TensorFlow starts its threads."""
 
+import contextlib
 import os
 import re
 import socket
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 import psutil
+
+from train.record import protocol
 
 # How each launcher tells a process its place on its host. Horovod's variable comes first.
 _LOCAL_RANK_VARIABLES = (
@@ -36,9 +40,19 @@ def rank_of(environment: Mapping[str, str], otherwise: int) -> int:
     return _first_integer(_RANK_VARIABLES, otherwise, environment)
 
 
+def first_rank() -> int:
+    """The first rank of this process's world, among all ranks of the job."""
+    return int(os.environ.get(protocol.FIRST_RANK, 0))
+
+
 def global_rank() -> int:
-    """The rank of this process, before Horovod can be asked; 0 where no launcher set it."""
-    return rank_of(os.environ, 0)
+    """The rank of this process in the job, before Horovod can be asked; 0 where no launcher set it."""
+    return first_rank() + rank_of(os.environ, 0)
+
+
+def world() -> int:
+    """Which world of the job this process belongs to."""
+    return int(os.environ.get(protocol.WORLD, 0))
 
 
 def local_rank() -> int:
@@ -96,6 +110,13 @@ def bind(cores: Sequence[int]) -> None:
     """Bind this process, and every thread that it starts from now on, to `cores`; OpenMP gets as many threads."""
     os.sched_setaffinity(0, cores)
     os.environ["OMP_NUM_THREADS"] = str(len(cores))
+
+
+def move(cores: Sequence[int]) -> None:
+    """Bind all threads of this process to `cores` from now on."""
+    for thread in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(ProcessLookupError):  # it has ended
+            os.sched_setaffinity(int(thread.name), cores)
 
 
 def _addresses() -> dict[str, str]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from train.config import worlds
 from train.config.checks import ConfigError
 from train.config.schema import Config
 from train.record import source
@@ -73,7 +74,7 @@ def misplaced(present: Sequence[Present], config: Config, hosts: int) -> list[st
     return [
         *_wrong_hosts(on, config, hosts),
         *(text for host, ranks in on.items() for text in _shared_devices(host, ranks, alone=hosts > 1)),
-        *_different_mpi(present),
+        *_different_mpi(present, config),
     ]
 
 
@@ -112,8 +113,9 @@ def _shared_devices(host: str, ranks: Sequence[Present], alone: bool) -> list[st
     return found
 
 
-def _different_mpi(present: Sequence[Present]) -> list[str]:
-    libraries = sorted({str(one.mpi) for one in present})
+def _different_mpi(present: Sequence[Present], config: Config) -> list[str]:
+    # A world without Horovod has loaded none.
+    libraries = sorted({str(one.mpi) for one in present if one.mpi or not config.worlds})
     if len(libraries) < 2:
         return []
     return [
@@ -149,7 +151,7 @@ def differences(present: Sequence[Present], details: Sequence[Details], launcher
     found: dict[str, list[str]] = {}  # a difference -> the ranks that have it
     for one, other in zip(present, details, strict=True):
         texts = []
-        if keys := _changed(_flat(reference.config), _flat(other.config)):
+        if keys := _changed(worlds.flat(reference.config), worlds.flat(other.config)):
             texts.append(f"another configuration than {named}: {_listed(keys)}")
         if files := source.differing(reference.source, other.source):
             texts.append(f"other files than {named}: {_listed(files)}. Copy the same tree to all hosts")
@@ -158,14 +160,6 @@ def differences(present: Sequence[Present], details: Sequence[Details], launcher
         for text in texts:
             found.setdefault(text, []).append(f"rank {one.rank} ({one.host.host})")
     return [f"{_listed(ranks)}: {text}" for text, ranks in found.items()]
-
-
-def _flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested values by dotted key."""
-    found: dict[str, Any] = {}
-    for key, value in values.items():
-        found |= _flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {prefix + key: value}
-    return found
 
 
 def _changed(reference: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:

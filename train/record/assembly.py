@@ -81,6 +81,7 @@ def assemble(parts: Sequence[Part], identity: Identity, ending: Ending) -> RunRe
         resizes=first.resizes,
         weights_differ=first.weights_differ,
         notes=first.notes,
+        arms_left_out=first.arms_left_out,
         node_quotas=list(ending.node_quotas),
         attachments=first.attachments,
     )

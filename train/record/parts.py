@@ -45,6 +45,7 @@ class Part:
     resizes: list[Resize] = field(default_factory=list)
     weights_differ: bool | None = None
     notes: list[str] = field(default_factory=list)
+    arms_left_out: dict[str, str] = field(default_factory=dict)
     attachments: dict[str, str] = field(default_factory=dict)  # file name -> SHA-256
     failure: Failure | None = None
     finished: bool = False  # the rank did all that it was asked for

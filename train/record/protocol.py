@@ -16,6 +16,8 @@ import msgspec
 JOB_ID = "KIT_JOB_ID"  # how processes that were left behind are found
 JOB_STARTED_AT = "KIT_JOB_STARTED_AT"  # seconds since the epoch: when the phase `start` began
 OF_EVERY_PROCESS = (JOB_ID, JOB_STARTED_AT)
+WORLD = "KIT_WORLD"  # which of the worlds of its launch a rank belongs to, from 0; not set: there is one
+FIRST_RANK = "KIT_FIRST_RANK"  # of its world, among all ranks of the job
 PEERS = "KIT_PEERS"  # the hosts of the job, separated by commas, where the launcher knows them
 # What a rank in a container cannot find out by itself.
 IMAGE, IMAGE_DIGEST = "KIT_IMAGE", "KIT_IMAGE_DIGEST"
@@ -67,9 +69,14 @@ def part_path(folder: Path, rank: int, host: str, pid: int) -> Path:
     return folder / f"rank-{rank}.{host}.{pid}.jsonl"
 
 
-def part_paths(folder: Path) -> list[Path]:
-    """The part files in the run folder, sorted."""
-    return sorted(folder.glob("rank-*.jsonl"))
+def part_paths(folder: Path, rank: int | None = None) -> list[Path]:
+    """The part files in the run folder, sorted: of one rank, or of all."""
+    return sorted(folder.glob(f"rank-{'*' if rank is None else f'{rank}.*'}.jsonl"))
+
+
+def meeting_path(folder: Path) -> Path:
+    """Where the ranks of several worlds meet: rank 0 writes its port there."""
+    return folder / "meeting"
 
 
 def ready_path(folder: Path, rank: int) -> Path:

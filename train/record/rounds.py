@@ -5,8 +5,10 @@ A round runs every arm once. A speedup is a ratio of two rates of one round, so 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import copy
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from train.record.record import Window
 from train.record.summary import throughput
@@ -21,6 +23,34 @@ class Arm:
 
 
 Rates = list[dict[int, float]]  # of each round: arm -> images/s
+
+
+def arms(config: Mapping[str, Any]) -> list[Arm]:
+    """The arms of a launch, from the configuration in its record."""
+    return [Arm(arm["ranks"], arm["batch_per_rank"]) for arm in config["rounds"]]
+
+
+def ranks_of(config: Mapping[str, Any], place: int) -> range:
+    """The ranks of the job that measured an arm, from the configuration in its record."""
+    arm = config["rounds"][place]
+    first = config["worlds"][arm["world"]]["first_rank"] if config["worlds"] else 0
+    return range(first, first + arm["ranks"])
+
+
+def config_of(config: Mapping[str, Any], place: int) -> dict[str, Any]:
+    """The configuration that a launch of one arm alone would have, from that in the record of the launch."""
+    arm = config["rounds"][place]
+    found: dict[str, Any] = copy.deepcopy(dict(config))
+    for key, value in (config["worlds"][arm["world"]]["settings"] if config["worlds"] else {}).items():
+        *sections, name = key.split(".")
+        section = found
+        for step in sections:
+            section = section[step]
+        section[name] = value
+    found |= {"nodes": arm["nodes"], "batch_per_rank": arm["batch_per_rank"]}
+    found |= {"global_batch": arm["batch_per_rank"] * arm["ranks"], "rounds": [], "worlds": []}
+    found["distribution"]["allreduce"] = arm["allreduce"]
+    return found
 
 
 def rates(arms: Sequence[Arm], windows_of_ranks: Iterable[Sequence[Window]]) -> Rates:
@@ -40,6 +70,11 @@ def rates(arms: Sequence[Arm], windows_of_ranks: Iterable[Sequence[Window]]) -> 
             steps = len(windows[0].step_times_s)
             by_round[number][place] = throughput(arm.ranks * arm.batch_per_rank, steps, slowest_s)
     return by_round
+
+
+def whole(of_rounds: Rates, measured: int) -> dict[int, dict[int, float]]:
+    """The rounds, by number, that have the rates of all arms that were measured; a launch that failed has others."""
+    return {number: found for number, found in enumerate(of_rounds) if len(found) == measured}
 
 
 def ratios(of_rounds: Rates, arm: int, base: int = 0) -> list[float]:

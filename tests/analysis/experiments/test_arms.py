@@ -1,7 +1,9 @@
 import pytest
 
+from analysis.experiments import summary
 from analysis.table import loading
 from tests.helpers.drawn_figures import drawn
+from tests.helpers.own_records import Arm, make_rounds, save
 
 pytestmark = pytest.mark.slow
 ARMS = {"swept": {"model": "resnet50"}, "arm_keys": ["distribution.allreduce"]}
@@ -27,8 +29,8 @@ def test_overhead_keeps_other_settings_apart(results):
     figure = drawn("own-overhead", loading.local(results.folder).table)
     labels = [text.get_text().split("\n")[1:] for text in figure.axes[0].get_yticklabels()]
     assert sorted(labels) == [
-        ["flat gradients", "median 0.800, n=1"],
-        ["separate gradients", "median 0.500, n=1"],
+        ["flat gradients", "median 0.800, n=1 repeat"],
+        ["separate gradients", "median 0.500, n=1 repeat"],
     ]
 
 
@@ -41,3 +43,20 @@ def test_arms_that_differ_in_anything_else_are_named(results):
     # bf16 comes first by name, so that fp32 is over it: 16 / 20 images/s
     assert label.startswith("ResNet50, 1 rank: fp32 / bf16")
     assert "median 0.800" in label
+
+
+def test_of_arms_in_rounds_the_ratio_is_the_median_over_rounds(results):
+    """Of six rounds 0.90 to 1.00: the median is 0.95, and the smallest and the largest are its interval."""
+    arms = (Arm(2, allreduce=False), Arm(2))
+    rounds = [(0.9, 1.0), (1.84, 2.0), (0.94, 1.0), (1.92, 2.0), (0.98, 1.0), (2.0, 2.0)]
+    made = make_rounds(rounds, arms, experiment="overhead", arm_keys=["distribution.allreduce"])
+    for arm, name in zip(made.config["rounds"], ("without", "with"), strict=True):
+        arm |= {"arm": name, "swept": {"model": "resnet50"}}
+    save(made, results.folder)
+    table = loading.local(results.folder).table
+    first, second = summary.points(table)
+    assert "ratio_to_first_arm" not in first.numbers
+    found = second.numbers["ratio_to_first_arm"]
+    assert (found.value, found.low, found.high, found.n) == pytest.approx((0.95, 0.90, 1.00, 6))
+    (label,) = [text.get_text() for text in drawn("own-overhead", table).axes[0].get_yticklabels()]
+    assert "median 0.950 (0.900 to 1.000), n=6 rounds" in label

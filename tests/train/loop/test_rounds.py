@@ -4,13 +4,13 @@ import pytest
 
 from tests.helpers.context import make_context
 from train.config.compose import load
-from train.config.schema import RoundArm
+from train.config.schema import RoundArm, World
 from train.distribution.single import Single
 
 pytestmark = pytest.mark.slow
 
-ONE = RoundArm("one", 1, 2, True)
-TWO = RoundArm("two", 2, 2, True)
+ONE = RoundArm("one", nodes=1, ranks=1, batch_per_rank=2, allreduce=True)
+TWO = RoundArm("two", nodes=2, ranks=2, batch_per_rank=2, allreduce=True)
 
 
 class FirstOfTwo(Single):
@@ -31,10 +31,10 @@ def measured():
     from train.loop.rounds import measure_rounds
     from train.models import build
 
-    def measure(*overrides: str, arms=(ONE, TWO)):
+    def measure(*overrides: str, arms=(ONE, TWO), worlds=(), places=()):
         config = load(["model=tiny", "nodes=2", "batch_per_rank=2", "measure.precision_fraction=0.9", *overrides])
-        config.rounds = list(arms)
-        context = make_context(config, FirstOfTwo())
+        config.rounds, config.worlds, config.worlds_at_once = list(arms), list(worlds), bool(worlds)
+        context = make_context(config, FirstOfTwo(), places=places)
         data = DATASETS["synthetic"](config, 0)
         model = build("tiny", config.model.image_size, config.dataset.channels, config.dataset.classes)
         learner = Learner(config, context.distribution, data, model)
@@ -90,6 +90,33 @@ def test_every_window_starts_from_the_same_weights(measured, monkeypatch):
             np.testing.assert_array_equal(value, first)
     moved = [not np.array_equal(v.numpy(), first) for v, first in zip(learner.variables(), before, strict=True)]
     assert any(moved)
+
+
+def test_worlds_at_once_share_a_turn_and_measure_once_on_the_cores_of_each(measured, monkeypatch):
+    from train.loop import rounds
+
+    moved = []
+    monkeypatch.setattr(rounds.placement, "move", moved.append)
+    arms = [replace(ONE, name="without"), replace(ONE, name="with", world=1)]
+    worlds = [World({}, 0, 1), World({}, 1, 1)]
+    context, _, _ = measured("measure.budget_s=0.001", arms=arms, worlds=worlds, places=[[0], [1]])
+    [window] = context.part.part.windows
+    assert (window.round, window.arm) == (0, 0)  # this process belongs to the first world
+    assert moved == [[0], [1]]
+    assert len(window.step_times_s) >= 2 * 2
+    assert sum(window.step_times_s) <= window.window_s
+
+
+def test_batches_for_which_the_budget_is_too_short_are_left_out_and_named(measured, monkeypatch):
+    from train.loop import rounds
+
+    monkeypatch.setattr(rounds._Bench, "warm_up", lambda bench, turn, steps=1: 1.0)  # of batch 1 and of batch 2 too
+    arms = [replace(ONE, name=f"batch{batch}", batch_per_rank=batch) for batch in (1, 2, 4, 64)]
+    # Windows of 2 steps and one untimed: 3 s + 3 s; batch 4 is expected to take 2 s a step: 12 s a round, 72 s for six.
+    # Batch 64 would take 32 s a step after it: 96 s more.
+    context, _, _ = measured("measure.budget_s=75", arms=arms)
+    assert context.part.part.arms_left_out == {"batch64": "a round with it would take 57 s; the budget is 75 s"}
+    assert {window.arm for window in context.part.part.windows} == {0, 1, 2}
 
 
 def test_a_window_is_long_beside_the_cycle_of_the_background_thread():

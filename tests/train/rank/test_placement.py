@@ -1,3 +1,6 @@
+import os
+import threading
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -45,3 +48,33 @@ def test_the_local_rank_is_read_from_any_launcher(monkeypatch, variable):
     assert placement.local_rank() == 0
     monkeypatch.setenv(variable, "3")
     assert placement.local_rank() == 3
+
+
+def test_all_threads_of_a_process_move():
+    before, at_rest, done = placement.usable_cores(), threading.Event(), threading.Event()
+    found = []
+
+    def other():
+        at_rest.set()
+        done.wait(10)
+        found.append(os.sched_getaffinity(0))
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    at_rest.wait(10)
+    try:
+        placement.move(before[-1:])
+        assert placement.usable_cores() == before[-1:]
+    finally:
+        done.set()
+        thread.join()
+        placement.move(before)
+    assert found == [set(before[-1:])]
+
+
+def test_a_rank_is_counted_from_the_first_of_its_world(monkeypatch):
+    monkeypatch.setenv("HOROVOD_RANK", "1")
+    assert (placement.world(), placement.global_rank()) == (0, 1)
+    monkeypatch.setenv("KIT_WORLD", "2")
+    monkeypatch.setenv("KIT_FIRST_RANK", "3")
+    assert (placement.world(), placement.global_rank()) == (2, 4)

@@ -5,6 +5,7 @@ import pytest
 
 from train.config.checks import ConfigError
 from train.config.compose import load
+from train.config.schema import World
 from train.rank import roll_call
 from train.rank.roll_call import Details, Expected, Present, heterogeneous, hosts_of_step, misplaced
 from train.record import source
@@ -66,6 +67,12 @@ def test_two_ranks_on_one_gpu(config):
 def test_different_mpi_libraries(config):
     [problem] = misplaced([*GOOD[:3], replace(GOOD[3], mpi="Open MPI v4.1.4")], config, hosts=2)
     assert "None, Open MPI v4.1.4" in problem
+
+
+def test_a_world_without_horovod_needs_no_mpi_library(config):
+    config.worlds = [World({"distribution.backend": "none"}, 0, 2), World({}, 2, 2)]
+    with_mpi = [replace(one, mpi="Open MPI v4.1.4") for one in GOOD[2:]]
+    assert misplaced([*GOOD[:2], *with_mpi], config, hosts=2) == []
 
 
 def test_by_hand_a_slurm_step_says_how_many_hosts_there_must_be(config):

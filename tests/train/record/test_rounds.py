@@ -24,3 +24,46 @@ def test_a_window_that_a_rank_did_not_finish_does_not_count():
 
 def test_a_speedup_is_a_ratio_within_a_round():
     assert rounds.ratios([{0: 4.0, 1: 6.0}, {0: 8.0}, {0: 2.0, 1: 3.6}], arm=1) == [1.5, 1.8]
+
+
+CONFIG = {
+    "nodes": 1,
+    "batch_per_rank": 8,
+    "global_batch": 8,
+    "threads_per_rank": 2,
+    "distribution": {"backend": "horovod", "allreduce": True, "cycle_time_ms": 20.0},
+    "rounds": [
+        {"name": "a", "nodes": 1, "ranks": 1, "batch_per_rank": 8, "allreduce": True, "world": 0},
+        {"name": "b", "nodes": 1, "ranks": 2, "batch_per_rank": 4, "allreduce": False, "world": 1},
+    ],
+    "worlds": [
+        {"settings": {}, "first_rank": 0, "ranks": 1},
+        {"settings": {"threads_per_rank": 1, "distribution.cycle_time_ms": 5.0}, "first_rank": 1, "ranks": 2},
+    ],
+}
+
+
+def test_an_arm_of_a_world_has_its_settings_and_its_ranks():
+    assert rounds.arms(CONFIG) == [Arm(1, 8), Arm(2, 4)]
+    assert [list(rounds.ranks_of(CONFIG, place)) for place in (0, 1)] == [[0], [1, 2]]
+    assert rounds.config_of(CONFIG, 1) == {
+        "nodes": 1,
+        "batch_per_rank": 4,
+        "global_batch": 8,
+        "threads_per_rank": 1,
+        "distribution": {"backend": "horovod", "allreduce": False, "cycle_time_ms": 5.0},
+        "rounds": [],
+        "worlds": [],
+    }
+    assert CONFIG["distribution"] == {"backend": "horovod", "allreduce": True, "cycle_time_ms": 20.0}
+
+
+def test_without_worlds_an_arm_is_the_first_ranks_of_the_job():
+    alone = CONFIG | {"worlds": []}
+    assert list(rounds.ranks_of(alone, 1)) == [0, 1]
+    assert rounds.config_of(alone, 1)["threads_per_rank"] == 2
+
+
+def test_a_round_is_whole_with_all_arms_that_were_measured():
+    assert rounds.whole([{0: 1.0, 1: 2.0}, {0: 1.0}], 2) == {0: {0: 1.0, 1: 2.0}}
+    assert rounds.whole([{0: 1.0}, {0: 3.0}], 1) == {0: {0: 1.0}, 1: {0: 3.0}}

@@ -1,20 +1,28 @@
-"""Curves: points that one launch measures in rounds, each as the first ranks of the job (train/loop/rounds.py).
+"""Curves: points that one launch measures in rounds (train/loop/rounds.py), and the arms and worlds of that launch.
 
-Points belong to one curve where all but the number of nodes, what follows from it, and the allreduce is the same. Each
-of them still has launches of its own, few: a job pays for start, build and first step once, and only they tell.
+Points belong to one curve where all but what varies along it is the same: the number of nodes and what follows from it,
+else the ranks of a node, the batch, or the arm. Points of one process setup share the ranks of a job, each as its first
+ones. Points that cannot share a process, because that fixes its threads or its Horovod when it starts, each have a
+world of the job: at the same time on cores of their own where the machine has enough, else in turn.
+
+The points of a curve over nodes still have launches of their own, few: a job pays for start, build and first step once,
+and only they tell.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from train.config import worlds
 from train.config.identity import config_hash, point_name
-from train.config.schema import Config, RoundArm
+from train.config.schema import Config, RoundArm, World
 from train.launch.plan.point import Point
 
+CONTROL = "without-allreduce"
 _NODES = "nodes"
+_AXES = (_NODES, "ranks_per_node", "batch_per_rank", "global_batch")  # the first that is swept varies along a curve
 
 
 @dataclass(frozen=True)
@@ -23,11 +31,20 @@ class Plan:
 
     points: tuple[Point, ...]
     curves: tuple[Point, ...]
-    reasons: tuple[str, ...]  # why points of a scaling experiment are measured without rounds
+    reasons: tuple[str, ...]  # why points that form a curve are measured without rounds
 
 
-def plan(points: Sequence[Point]) -> Plan:
-    """The points with as many launches as each needs, and the curves that they form."""
+def plan(
+    points: Sequence[Point], cores: int, hosts_apart: bool = False, fits: Callable[[Point], bool] = lambda curve: True
+) -> Plan:
+    """The points with as many launches as each needs, and the curves that they form.
+
+    Args:
+        points: of one experiment.
+        cores: of this machine.
+        hosts_apart: the nodes are hosts of their own.
+        fits: whether the processes of a curve fit into memory together.
+    """
     groups: dict[tuple[str, ...], list[Point]] = {}
     for point in points:
         groups.setdefault(_key(point), []).append(point)
@@ -35,29 +52,57 @@ def plan(points: Sequence[Point]) -> Plan:
     curves: list[Point] = []
     reasons: dict[str, None] = {}
     for group in groups.values():
-        if len({p.config.nodes for p in group}) < 2 or not any(p.config.distribution.allreduce for p in group):
+        if not _is_curve(group):
             single += group
-        elif why := _needs_launches(group[0].config):
+        elif why := _needs_launches(group, hosts_apart):
             single += group
             reasons[why] = None
+        elif not fits(curve := _curve(group, cores)):
+            single += group
+            reasons[f"{curve.name}: its {curve.config.ranks_of_job} processes do not fit into memory together"] = None
         else:
-            curves.append(_curve(group))
-            single += [_launched(p) for p in group if p.config.distribution.allreduce]
+            curves.append(curve)
+            if _axis(group[0]) == _NODES:
+                single += [_launched(p) for p in group if p.config.distribution.allreduce]
     names = [point.name for point in points]
     return Plan(tuple(sorted(single, key=lambda p: names.index(p.name))), tuple(curves), tuple(reasons))
 
 
+def _axis(point: Point) -> str:
+    """The key that varies along a curve through this point; "" where its arms differ, or nothing varies."""
+    return "" if point.arm_keys else next((key for key in _AXES if key in point.swept), "")
+
+
 def _key(point: Point) -> tuple[str, ...]:
     """The same for all points of one curve."""
-    config = copy.deepcopy(point.config)
-    config.nodes = config.batch_per_rank = config.global_batch = 0
-    config.distribution.allreduce = True
-    others = [f"{key}={value}" for key, value in point.swept.items() if key != _NODES]
-    return (config_hash(config), *others)
+    axis, config = _axis(point), point.config
+    others = [f"{key}={value}" for key, value in point.swept.items() if key != axis]
+    if point.arm_keys:  # arms are compared on one number of ranks
+        return (str(config.ranks), *others)
+    same = copy.deepcopy(config)
+    if axis == "ranks_per_node":
+        same.ranks_per_node, same.threads_per_rank = 0, None
+    return (_process(same), str(config.nodes if axis != _NODES else 0), *others)
 
 
-def _needs_launches(config: Config) -> str:
-    """Why points like this one cannot share a launch; "" where they can."""
+def _process(config: Config) -> str:
+    """The same for all points whose ranks can be processes of one job."""
+    same = copy.deepcopy(config)
+    same.nodes = same.batch_per_rank = same.global_batch = 0
+    same.distribution.allreduce = True
+    return config_hash(same)
+
+
+def _is_curve(group: Sequence[Point]) -> bool:
+    """Whether there is something to compare."""
+    if _axis(group[0]) == _NODES:
+        return len({p.config.nodes for p in group}) > 1 and any(p.config.distribution.allreduce for p in group)
+    return len(group) > 1 and bool(group[0].arm_keys or _axis(group[0]))
+
+
+def _needs_launches(group: Sequence[Point], hosts_apart: bool) -> str:
+    """Why points like these cannot share a launch; "" where they can."""
+    config = group[0].config
     if config.measure.design == "launches":
         return "measure.design=launches"
     if config.allreduce_sweep:
@@ -66,43 +111,100 @@ def _needs_launches(config: Config) -> str:
         return "epochs are trained to their end"
     if config.dataset.name != "synthetic":
         return f"dataset.name={config.dataset.name}: reading ahead would cross from one window into the next"
-    if config.distribution.controller != "gloo":
-        return (
-            f"distribution.controller={config.distribution.controller}: ranks that wait take time from those that work"
-        )
     if config.launcher.separate_networks:
         return "launcher.separate_networks: each link has one rate in a launch"
+    for point in group:
+        controller = point.config.distribution.controller
+        if controller != "gloo":
+            return f"distribution.controller={controller}: ranks that wait take time from those that work"
+    if len({_process(point.config) for point in group}) > 1:
+        if hosts_apart:
+            return f"launcher={config.launcher.name}: processes of different setups share a launch on one machine only"
+        if config.device == "gpu" or config.system.cpus_per_node is not None:
+            return "processes of different setups share a launch where their nodes have whole cores, and no GPU"
     return ""
 
 
-def _curve(group: Sequence[Point]) -> Point:
-    """The launch that measures all points of the group: the configuration of the largest, with the arms."""
-    largest = max((point for point in group if point.config.distribution.allreduce), key=lambda p: p.config.nodes)
-    config = copy.deepcopy(largest.config)
-    config.rounds = _arms(group, config)
+def _curve(group: Sequence[Point], cores: int) -> Point:
+    """The launch that measures all points of a group: the configuration of the largest, with arms and worlds."""
+    axis = _axis(group[0])
+    ordered = _from_least(group) if group[0].arm_keys else list(group)
+    setups = list(dict.fromkeys(_process(point.config) for point in ordered))
+    members = [[point for point in ordered if _process(point.config) == setup] for setup in setups]
+    largest = [_largest(of_world) for of_world in members]
+    first = largest[0] if len(setups) > 1 else _largest(ordered)
+    config = copy.deepcopy(first.config)
+    if len(setups) > 1:
+        config.worlds = _worlds(config, [point.config for point in largest])
+        config.worlds_at_once = _fit_at_once([point.config for point in largest], cores)
+    arms = [_arm(p, world) for world, of_world in enumerate(members) for p in of_world]
+    config.rounds = _over_nodes(group, arms) if axis == _NODES else arms
     config.measure.repeats = config.measure.launches
-    swept = {key: value for key, value in largest.swept.items() if key != _NODES}
-    return replace(largest, name=point_name(config, "rounds", list(swept)), config=config, swept=swept, arm=None)
+    swept = {key: value for key, value in first.swept.items() if key != axis}
+    name = point_name(config, f"ranks{first.config.ranks}-rounds" if first.arm_keys else "rounds", list(swept))
+    return replace(first, name=name, config=config, swept=swept, arm=None)
 
 
-def _arms(group: Sequence[Point], largest: Config) -> list[RoundArm]:
-    """The arms of a curve, the smallest point first: it is the base of all speedups."""
-    made = [_arm(point.config, point.config.distribution.allreduce) for point in group]
-    sizes = [point.config for point in group if point.config.distribution.allreduce and point.config.nodes > 1]
-    if largest.measure.control != "none":
-        wanted = sizes if largest.measure.control == "all" else [largest]
-        made += [_arm(config, allreduce=False) for config in wanted]
-    alone = largest.ranks_per_node == 1  # a node of one rank has nothing to exchange
+def _largest(points: Sequence[Point]) -> Point:
+    """The point whose job holds the others: with allreduce, of most nodes."""
+    return max(points, key=lambda p: (p.config.distribution.allreduce, p.config.nodes))
+
+
+def _from_least(arms: Sequence[Point]) -> list[Point]:
+    """Arms from the one that does least, the base of the ratios: without Horovod, without allreduce."""
+    return sorted(arms, key=lambda p: (p.config.distribution.backend != "none", p.config.distribution.allreduce))
+
+
+def _worlds(launch: Config, configs: Sequence[Config]) -> list[World]:
+    firsts = [sum(config.ranks for config in configs[:number]) for number in range(len(configs))]
+    return [World(worlds.settings(launch, c), first, c.ranks) for c, first in zip(configs, firsts, strict=True)]
+
+
+def _fit_at_once(configs: Sequence[Config], cores: int) -> bool:
+    """Whether each world can have cores of its own. Only worlds of one size can swap them."""
+    sizes = [config.nodes * (config.system.cores_per_node or 1) for config in configs]
+    return len(set(sizes)) == 1 and sum(sizes) <= cores
+
+
+def _over_nodes(group: Sequence[Point], arms: list[RoundArm]) -> list[RoundArm]:
+    """The arms of a curve over nodes, the smallest point first: it is the base of all speedups.
+
+    Beside the points it has those without allreduce that measure.control asks for.
+    """
+    of_points = [p for p in group if p.config.distribution.allreduce]
+    largest = _largest(group)
+    control = largest.config.measure.control
+    wanted = [] if control == "none" else of_points if control == "all" else [largest]
+    arms = arms + [
+        replace(_arm(point, 0), name=f"{_name(point.config)}-{CONTROL}", allreduce=False, arm=CONTROL)
+        for point in wanted
+        if point.config.nodes > 1
+    ]
+    alone = largest.config.ranks_per_node == 1  # a node of one rank has nothing to exchange
     unique = {
-        (arm.nodes, arm.batch_per_rank, arm.allreduce or (alone and arm.nodes == 1)): arm for arm in reversed(made)
+        (arm.nodes, arm.batch_per_rank, arm.allreduce or (alone and arm.nodes == 1)): arm for arm in reversed(arms)
     }
     return sorted(unique.values(), key=lambda arm: (arm.nodes, not arm.allreduce, -arm.batch_per_rank))
 
 
-def _arm(config: Config, allreduce: bool) -> RoundArm:
+def _arm(point: Point, world: int) -> RoundArm:
+    config = point.config
     assert config.batch_per_rank is not None
-    name = f"nodes{config.nodes}-batch_per_rank{config.batch_per_rank}{'' if allreduce else '-without-allreduce'}"
-    return RoundArm(name, config.nodes, config.batch_per_rank, allreduce)
+    exchanges = config.distribution.allreduce
+    return RoundArm(
+        name=point.name if _axis(point) != _NODES else _name(config) + ("" if exchanges else f"-{CONTROL}"),
+        nodes=config.nodes,
+        ranks=config.ranks,
+        batch_per_rank=config.batch_per_rank,
+        allreduce=exchanges,
+        arm=point.arm if point.arm_keys else None if exchanges else CONTROL,
+        swept=point.swept,
+        world=world,
+    )
+
+
+def _name(config: Config) -> str:
+    return f"nodes{config.nodes}-batch_per_rank{config.batch_per_rank}"
 
 
 def _launched(point: Point) -> Point:

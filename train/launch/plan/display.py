@@ -15,14 +15,16 @@ def show_points(points: Sequence[Point], console: Console) -> None:
     """Print a table of the points."""
     table = Table(box=None, header_style="bold")
     table.add_column("point", no_wrap=True)
-    for head in ("ranks", "cores a node", "threads a rank", "batch a rank", "global batch", "steps"):
+    for head in ("ranks", "cores a node", "threads a rank", "batch a rank", "global batch"):
         table.add_column(head, justify="right")
+    table.add_column("steps", justify="right", no_wrap=True)
     for point in points:
         table.add_row(point.name, *_cells(point))
     console.print(table)
     single = [point for point in points if not point.config.rounds]
     launches = sum(point.config.measure.repeats for point in single)
-    console.print(f"{len(single)} points, {launches} launches: every repeat is a separate launch")
+    if single:
+        console.print(f"{len(single)} points, {launches} launches: every repeat is a separate launch")
     show_lines("", curve_lines([point for point in points if point.config.rounds]), console)
 
 
@@ -31,16 +33,27 @@ def curve_lines(curves: Sequence[Point]) -> list[str]:
     if not curves:
         return []
     asked = curves[0].config.measure
-    return [
+    together = [curve.name for curve in curves if curve.config.worlds_at_once]
+    in_turn = [curve.name for curve in curves if curve.config.worlds and not curve.config.worlds_at_once]
+    lines = [
         f"{len(curves)} curve{'s' * (len(curves) > 1)} in rounds, {asked.launches} launch or more each: all points in "
-        f"turn, until each speedup is known to ± {100 * asked.precision_fraction:g} % or {asked.budget_s:g} s are over"
+        f"turn, until each ratio is known to ± {100 * asked.precision_fraction:g} % or {asked.budget_s:g} s are over"
     ]
+    for curve in curves:
+        arms = curve.config.rounds
+        if "nodes" not in arms[0].swept:  # else its points are in the table: they have launches of their own too
+            lines.append(f"{curve.name}: {', '.join(arm.name for arm in arms)}")
+    if together:
+        lines.append(f"{', '.join(together)}: in separate processes at the same time, on cores that they swap")
+    if in_turn:
+        lines.append(f"{', '.join(in_turn)}: in separate processes, in turn on the same cores")
+    return lines
 
 
 def _cells(point: Point) -> list[str]:
     config = point.config
     cores = config.system.cpus_per_node or config.system.cores_per_node
-    numbers = [str(config.ranks), str(cores), str(config.threads_per_rank)]
+    numbers = [str(config.ranks_of_job), str(cores), str(config.threads_per_rank)]
     if config.allreduce_sweep:
         return [*numbers, "", "", f"{len(config.allreduce_sweep.sizes_bytes)} sizes"]
     if config.rounds:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from train.config import worlds
 from train.config.schema import Config, Container, Distribution
 from train.launch.plan.point import Point
 from train.rank import environment, placement
@@ -51,6 +52,15 @@ class Exchange:
 
 
 @dataclass(frozen=True)
+class World:
+    """Ranks of a job that are joined among themselves only."""
+
+    nodes: Nodes
+    exchange: Exchange
+    first_rank: int  # among all ranks of the job
+
+
+@dataclass(frozen=True)
 class NodeLimits:
     """What emulated nodes are limited to while they measure."""
 
@@ -85,6 +95,16 @@ class Job:
     container: Container = field(default_factory=lambda: Container("none"))
     shared: Shared = field(default_factory=lambda: Shared(ROOT))  # by container and host
     limits: NodeLimits = field(default_factory=NodeLimits)
+    worlds: tuple[World, ...] = ()  # of a job with several, which all share this machine; else `nodes` is the only one
+
+    @property
+    def ranks(self) -> int:
+        """All processes that measure."""
+        return sum(world.nodes.ranks for world in self.worlds) or self.nodes.ranks
+
+    def host_of(self, rank: int) -> str:
+        """The host that runs a rank."""
+        return self.nodes.host_of(0 if self.worlds else rank)
 
 
 @dataclass(frozen=True)
@@ -117,22 +137,34 @@ def make_job(point: Point, folder: Path, setting: Setting) -> Job:
     return Job(
         argv=(python, "-m", "train", "--run-dir", str(folder)),
         folder=folder,
-        nodes=Nodes(
-            hosts=hosts or ("localhost",) * config.nodes,
-            ranks_per_node=config.ranks_per_node,
-            cores_per_rank=config.threads_per_rank or 1,
-            gpus_per_node=config.ranks_per_node if config.device == "gpu" else 0,
-        ),
-        exchange=Exchange(
-            _controller(config.distribution), config.launcher.interface, setting.mpirun, config.system.mpi
-        ),
+        nodes=_nodes(config, hosts),
+        exchange=_exchange(config, setting),
         env=env,
         container=config.container,
         shared=_shared(config, folder, (*environment.variables(), *env), on_this_machine=not hosts),
         limits=NodeLimits(
             config.system.cpus_per_node, config.launcher.separate_networks, config.system.link_mbit_per_s
         ),
+        worlds=tuple(
+            World(_nodes(own, ()), _exchange(own, setting), world.first_rank)
+            for number, world in enumerate(config.worlds)
+            for own in [worlds.config_of(config, number)]
+        ),
     )
+
+
+def _nodes(config: Config, hosts: tuple[str, ...]) -> Nodes:
+    return Nodes(
+        hosts=hosts or ("localhost",) * config.nodes,
+        ranks_per_node=config.ranks_per_node,
+        cores_per_rank=config.threads_per_rank or 1,
+        gpus_per_node=config.ranks_per_node if config.device == "gpu" else 0,
+    )
+
+
+def _exchange(config: Config, setting: Setting) -> Exchange:
+    controller = _controller(config.distribution)
+    return Exchange(controller, config.launcher.interface, setting.mpirun, config.system.mpi)
 
 
 def _controller(settings: Distribution) -> str:

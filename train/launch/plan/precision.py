@@ -20,15 +20,19 @@ def launches(home: Path) -> list[RunRecord]:
 
 
 def speedups(made: list[RunRecord]) -> dict[str, Interval | None]:
-    """The speedup of each arm of a curve over its first one, by the arm's name; None where no interval is known."""
+    """The speedup of each arm of a curve over its first one, by the arm's name; None where no interval is known.
+
+    Arms that the last launch left out have none.
+    """
     if not made:
         return {}
     config = made[0].config
-    arms = [rounds.Arm(arm["nodes"] * config["ranks_per_node"], arm["batch_per_rank"]) for arm in config["rounds"]]
+    arms = rounds.arms(config)
     rates = [rounds.rates(arms, (rank.windows for rank in record.ranks)) for record in made]
     return {
-        config["rounds"][place]["name"]: intervals.over_launches([rounds.ratios(of, place) for of in rates])
+        name: intervals.over_launches([rounds.ratios(of, place) for of in rates])
         for place in range(1, len(arms))
+        if (name := config["rounds"][place]["name"]) not in made[-1].arms_left_out
     }
 
 
@@ -47,7 +51,8 @@ def result(last: Run) -> str:
         for name, i in speedups(made).items()
     ]
     short = f"; the budget of {asked.budget_s:g} s ended before ± {100 * asked.precision_fraction:g} %"
-    return f"{last.point.name}: {', '.join(said)}{'' if precise_enough(last.point, made) else short}"
+    left_out = "".join(f"; left out: {name}, {why}" for name, why in made[-1].arms_left_out.items()) if made else ""
+    return f"{last.point.name}: {', '.join(said)}{'' if precise_enough(last.point, made) else short}{left_out}"
 
 
 def budget_left_s(point: Point, home: Path) -> float:

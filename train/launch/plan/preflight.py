@@ -7,6 +7,7 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
+from train.config import worlds
 from train.config.checks import ConfigError
 from train.config.schema import Config, default_image
 from train.launch.plan.launcher import Launcher
@@ -38,7 +39,9 @@ def memory_per_rank_bytes(config: Config) -> int:
         return PROCESS_BYTES
     copies = COPIES_OF_WEIGHTS + (COPIES_FOR_ROUNDS if config.rounds else 0)
     weights = copies * 4 * config.model.parameters
-    return PROCESS_BYTES + weights + (config.batch_per_rank or 1) * config.model.activation_bytes_per_image
+    arms = () if config.worlds else config.rounds  # each world has the batch of its own arm
+    batch = max([config.batch_per_rank or 1, *(arm.batch_per_rank for arm in arms)])
+    return PROCESS_BYTES + weights + batch * config.model.activation_bytes_per_image
 
 
 def memory_shortage(config: Config, available_bytes: int, hosts_apart: bool = False) -> str | None:
@@ -46,12 +49,14 @@ def memory_shortage(config: Config, available_bytes: int, hosts_apart: bool = Fa
 
     available_bytes: of this machine, or with `hosts_apart` of each host.
     """
-    each = memory_per_rank_bytes(config)
-    ranks = config.ranks_per_node if hosts_apart else config.ranks
-    if config.device != "cpu" or each * ranks <= available_bytes:
+    ranks = config.ranks_per_node if hosts_apart else config.ranks_of_job
+    of_worlds = [worlds.config_of(config, number) for number in range(len(config.worlds))]
+    total = sum(memory_per_rank_bytes(own) * own.ranks for own in of_worlds)
+    total = total or memory_per_rank_bytes(config) * ranks
+    if config.device != "cpu" or total <= available_bytes:
         return None
     return (
-        f"{ranks} ranks of about {each / 2**30:.1f} GiB need {each * ranks / 2**30:.1f} GiB; "
+        f"{ranks} ranks of about {total / ranks / 2**30:.1f} GiB need {total / 2**30:.1f} GiB; "
         f"{'a host' if hosts_apart else 'this machine'} has {available_bytes / 2**30:.1f} GiB free. "
         f"Take fewer {'ranks_per_node' if hosts_apart else 'nodes'}, a smaller batch_per_rank or another model"
     )

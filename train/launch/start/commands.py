@@ -8,20 +8,33 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from train.launch.plan.job import MPICH, Job
 from train.launch.plan.ssh import SSH_OPTIONS
-from train.launch.start import containers
+from train.launch.start import containers, worlds
 
 
 def on_this_machine(job: Job) -> list[str]:
     """The command of a job whose nodes share this machine: launcher and ranks run in one container, if any."""
-    starter: list[str] = []  # one rank needs none
+    argv = [*_starter(job), *job.argv]
+    if job.worlds:
+        of_worlds = [replace(job, nodes=world.nodes, exchange=world.exchange) for world in job.worlds]
+        started = [
+            worlds.Command(world.first_rank, (*_starter(of_world), *job.argv))
+            for world, of_world in zip(job.worlds, of_worlds, strict=True)
+        ]
+        argv = worlds.argv(job.argv[0], started)
+    return containers.wrap(argv, job.container, job.shared)
+
+
+def _starter(job: Job) -> list[str]:
+    """What starts the ranks of a job on this machine; one rank needs nothing."""
     if job.exchange.controller == "gloo":
-        starter = gloo(job, job.argv[0], job.exchange.interface)
-    elif job.exchange.controller == "mpi":
-        starter = mpich(job) if job.exchange.mpirun == MPICH else open_mpi(job, job.env)
-    return containers.wrap([*starter, *job.argv], job.container, job.shared)
+        return gloo(job, job.argv[0], job.exchange.interface)
+    if job.exchange.controller == "mpi":
+        return mpich(job) if job.exchange.mpirun == MPICH else open_mpi(job, job.env)
+    return []
 
 
 def across_hosts(job: Job) -> list[str]:

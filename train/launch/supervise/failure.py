@@ -11,8 +11,9 @@ import signal
 from collections.abc import Sequence
 from dataclasses import replace
 
-from train.launch.plan.job import Job, Outcome
+from train.launch.plan.job import Exchange, Job, Outcome
 from train.launch.plan.launcher import Launcher
+from train.launch.start import worlds
 from train.record import protocol
 from train.record.assembly import ranks_at_the_end
 from train.record.parts import Part, first_failure
@@ -52,7 +53,7 @@ def find(job: Job, launcher: Launcher, outcome: Outcome, parts: Sequence[Part], 
         parts: what its ranks measured, by rank.
         timeout_s: after which it was ended, if it was.
     """
-    unfinished = sorted(set(range(ranks_at_the_end(parts, job.nodes.ranks))) - {p.rank for p in parts if p.finished})
+    unfinished = sorted(set(range(ranks_at_the_end(parts, job.ranks))) - {p.rank for p in parts if p.finished})
     if outcome.exit_code == 0 and not unfinished:
         return None
     if outcome.ended_by:
@@ -79,11 +80,21 @@ def _ended_from_outside(job: Job, outcome: Outcome, parts: Sequence[Part], timeo
 
 
 def _first_to_end(job: Job, outcome: Outcome) -> tuple[int, int] | None:
-    if first := first_to_end(outcome.output):
+    if of_world := worlds.first_to_end(outcome.output):
+        number, code, output = of_world
+        world = job.worlds[number]
+        first = _first_of(world.exchange, code, output)
+        return (world.first_rank + first[0], first[1]) if first else None
+    return _first_of(job.exchange, outcome.exit_code, outcome.output)
+
+
+def _first_of(exchange: Exchange, code: int, output: str) -> tuple[int, int] | None:
+    """The rank that ended first where one command started all, and its exit status."""
+    if first := first_to_end(output):
         return first
-    if job.exchange.controller != "none" or outcome.exit_code == 0:
+    if exchange.controller != "none" or code == 0:
         return None
-    return 0, outcome.exit_code if outcome.exit_code > 0 else 128 - outcome.exit_code  # one rank without a launcher
+    return 0, code if code > 0 else 128 - code  # one rank without a launcher
 
 
 def _reported(parts: Sequence[Part], first: tuple[int, int] | None) -> Failure | None:
@@ -101,7 +112,7 @@ def _unreported(job: Job, launcher: Launcher, parts: Sequence[Part], first: tupl
     return Failure(
         reason=launcher.explain_exit(code) or _in_words(code),
         rank=rank,
-        host=part.host if part else job.nodes.host_of(rank),
+        host=part.host if part else job.host_of(rank),
         phase=part.phase if part else None,
         exit_code=code,
         log=str(protocol.rank_log(job.folder, rank)),

@@ -14,21 +14,21 @@ _EVERY_S = 10.0  # reading takes time from the ranks that share the machine
 
 
 def speedups(folder: Path, config: Config) -> str:
-    """The round, and each speedup so far with its interval, as rank 0 saw it; "" before the first round has ended."""
-    paths = [path for path in protocol.part_paths(folder) if path.name.startswith("rank-0.")]
-    windows = [window for path in paths for window in read_part(path).windows]
-    # Rank 0 waits for the other ranks at the end of each window: its time is theirs.
-    arms = [rounds.Arm(1, arm.nodes * config.ranks_per_node * arm.batch_per_rank) for arm in config.rounds]
-    measured = rounds.rates(arms, [windows])
+    """The round, and each speedup so far with its interval, as the first rank of each world saw it; "" without any."""
+    # A world's first rank waits for its other ranks at the end of each window: its time is theirs.
+    firsts = [world.first_rank for world in config.worlds] or [0]
+    paths = [path for rank in firsts for path in protocol.part_paths(folder, rank)]
+    arms = [rounds.Arm(1, arm.ranks * arm.batch_per_rank) for arm in config.rounds]
+    measured = rounds.rates(arms, [read_part(path).windows for path in paths])
     if not measured:
         return ""
-    said = [_words(measured, place, arm.nodes) for place, arm in enumerate(config.rounds) if place and arm.allreduce]
+    said = [_words(measured, place, arm.name) for place, arm in enumerate(config.rounds) if place and arm.allreduce]
     return f"round {len(measured)}: {', '.join(said)}"
 
 
-def _words(measured: rounds.Rates, place: int, nodes: int) -> str:
+def _words(measured: rounds.Rates, place: int, name: str) -> str:
     found = intervals.of_median(rounds.ratios(measured, place))
-    return f"{nodes} nodes {found.value:.3g}x ({found.low:.3g} to {found.high:.3g})" if found else f"{nodes} nodes"
+    return f"{name} {found.value:.3g}x ({found.low:.3g} to {found.high:.3g})" if found else name
 
 
 def teller(folder: Path, config: Config, tell: Callable[[str], None]) -> Callable[[], None]:

@@ -5,7 +5,7 @@ from train.launch.plan import curves
 
 
 def planned(*overrides: str, cores: int = 4):
-    return curves.plan(points_of(*overrides, cores=cores))
+    return curves.plan(points_of(*overrides, cores=cores), cores)
 
 
 def arms(curve) -> list[tuple[int, int, bool]]:
@@ -60,16 +60,15 @@ def test_the_control_is_measured_where_it_is_asked_for(control, expected):
 )
 def test_what_cannot_share_a_launch_is_measured_in_launches_of_its_own(overrides, reason):
     points = points_of(*overrides, "model=tiny", "nodes=2", cores=4)
-    plan = curves.plan(points)
+    plan = curves.plan(points, cores=4)
     assert plan.curves == ()
     assert list(plan.points) == points
     assert reason in plan.reasons[0]
 
 
-@pytest.mark.parametrize("experiment", ["batch_sweep", "fixed_work"])  # one node; steps that shrink with the nodes
-def test_what_is_no_curve_stays_as_it_is_without_a_reason(experiment):
-    points = points_of(f"experiment={experiment}", "model=tiny", cores=4)
-    assert curves.plan(points) == curves.Plan(tuple(points), (), ())
+def test_points_that_differ_in_what_no_curve_can_stay_as_they_are_without_a_reason():
+    points = points_of("experiment=fixed_work", "model=tiny", cores=4)  # the steps shrink with the nodes
+    assert curves.plan(points, cores=4) == curves.Plan(tuple(points), (), ())
 
 
 def test_precision_and_budget_make_no_other_curve():
@@ -77,3 +76,51 @@ def test_precision_and_budget_make_no_other_curve():
     [same] = planned("experiment=weak_scaling", "model=tiny", "nodes=2", "measure.precision_fraction=0.01").curves
     [other] = planned("experiment=weak_scaling", "model=tiny", "nodes=2", "measure.control=none").curves
     assert curves.config_hash(one.config) == curves.config_hash(same.config) != curves.config_hash(other.config)
+
+
+def test_a_sweep_over_batches_on_one_node_is_a_curve_without_launches_of_single_points():
+    plan = planned("experiment=batch_sweep", "model=tiny", "batch_per_rank=1,2,8")
+    assert plan.points == ()
+    [curve] = plan.curves
+    assert arms(curve) == [(1, 1, True), (1, 2, True), (1, 8, True)]
+    assert [arm.swept for arm in curve.config.rounds][-1] == {"model": "tiny", "batch_per_rank": 8}
+    assert curve.config.worlds == []
+
+
+def test_threads_are_fixed_when_a_process_starts_so_each_division_has_a_world_of_its_own():
+    [curve] = planned("experiment=ranks_threads", "model=tiny", cores=4).curves
+    worlds = [(world.first_rank, world.ranks, world.settings) for world in curve.config.worlds]
+    assert [(first, ranks) for first, ranks, _ in worlds] == [(0, 1), (1, 2), (3, 4)]
+    assert worlds[0][2] == {}
+    assert worlds[2][2] == {"ranks_per_node": 4, "threads_per_rank": 1, "batch_per_rank": 8}
+    assert [(arm.world, arm.ranks, arm.batch_per_rank) for arm in curve.config.rounds] == [
+        (0, 1, 32),
+        (1, 2, 16),
+        (2, 4, 8),
+    ]
+    assert curve.config.ranks_of_job == 7
+    assert not curve.config.worlds_at_once  # each needs all four cores
+
+
+def test_of_arms_those_with_and_without_horovod_measure_at_once_and_others_share_a_process():
+    with_and_without, allreduce = planned("experiment=overhead", "model=tiny", cores=2).curves
+    assert [arm.arm for arm in with_and_without.config.rounds] == ["one-rank-without-horovod", "one-rank-with-horovod"]
+    assert [world.ranks for world in with_and_without.config.worlds] == [1, 1]
+    assert with_and_without.config.worlds_at_once
+    assert [world.settings.get("distribution.backend") for world in with_and_without.config.worlds] == [None, "horovod"]
+    assert [arm.arm for arm in allreduce.config.rounds] == ["two-ranks-without-allreduce", "two-ranks-with-allreduce"]
+    assert allreduce.config.worlds == []
+    assert allreduce.config.distribution.allreduce
+
+
+def test_worlds_take_turns_where_the_cores_are_too_few():
+    curve, _ = planned("experiment=overhead", "model=tiny", "system.cores_per_node=2", cores=2).curves
+    assert not curve.config.worlds_at_once
+
+
+@pytest.mark.parametrize(("hosts_apart", "fits", "reason"), [(True, True, "on one machine"), (False, False, "memory")])
+def test_worlds_need_one_machine_and_its_memory(hosts_apart, fits, reason):
+    points = points_of("experiment=ranks_threads", "model=tiny", cores=2)
+    plan = curves.plan(points, 2, hosts_apart, lambda curve: fits)
+    assert (list(plan.points), plan.curves) == (points, ())
+    assert reason in plan.reasons[0]

@@ -12,7 +12,7 @@ from train.record.record import RECORD_NAME, Rank, Window, dumps, write_atomical
 @pytest.fixture
 def curve(tmp_path):
     overrides = ["experiment=weak_scaling", "model=tiny", "nodes=2", f"results={tmp_path}", "measure.budget_s=100"]
-    [found] = curves.plan(points_of(*overrides, cores=2)).curves
+    [found] = curves.plan(points_of(*overrides, cores=2), cores=2).curves
     return found
 
 

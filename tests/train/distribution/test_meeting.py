@@ -1,0 +1,58 @@
+import threading
+
+import pytest
+
+from train.config.checks import ConfigError
+from train.distribution import meeting
+from train.distribution.meeting import Meeting
+from train.distribution.protocol import PeerLost
+
+
+def together(work, size):
+    """What `work(rank)` returns, or raises, on each of so many ranks at once."""
+    found = {}
+
+    def one(rank):
+        try:
+            found[rank] = work(rank)
+        except Exception as error:
+            found[rank] = error
+
+    threads = [threading.Thread(target=one, args=(rank,)) for rank in range(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    return [found[rank] for rank in range(size)]
+
+
+def test_every_rank_gets_the_values_of_all_in_the_order_of_ranks(tmp_path):
+    def work(rank):
+        here = Meeting(tmp_path, rank, 4)
+        here.barrier()
+        return [here.gather((rank, number)) for number in range(2)]
+
+    rounds = [[(rank, number) for rank in range(4)] for number in range(2)]
+    assert together(work, 4) == [rounds] * 4
+
+
+@pytest.mark.parametrize("lost", [0, 2])
+def test_a_rank_that_is_gone_is_missed_by_the_others(tmp_path, lost):
+    def work(rank):
+        here = Meeting(tmp_path, rank, 3)
+        here.barrier()
+        if rank == lost:
+            for other in here._others:
+                other.close()
+            return None
+        here.gather(rank)
+
+    found = together(work, 3)
+    assert found[lost] is None
+    assert all(isinstance(error, PeerLost) for rank, error in enumerate(found) if rank != lost)
+
+
+def test_a_first_rank_that_never_comes_is_an_error_that_names_the_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(meeting, "_WAIT_S", 0.1)
+    with pytest.raises(ConfigError, match=f"{tmp_path}/meeting: rank 0 did not write this"):
+        Meeting(tmp_path, 1, 2)

@@ -1,0 +1,46 @@
+import signal
+import subprocess
+import sys
+import time
+
+from train.launch.start import worlds
+from train.launch.start.worlds import Command
+
+TELL = "import os; print('world', os.environ['KIT_WORLD'], 'from rank', os.environ['KIT_FIRST_RANK'])"
+SLEEP = "import time; print('begun', flush=True); time.sleep(60)"
+
+
+def python(code: str, first_rank: int = 0) -> Command:
+    return Command(first_rank, [sys.executable, "-c", code])
+
+
+def run(*commands: Command) -> subprocess.CompletedProcess:
+    return subprocess.run(worlds.argv(sys.executable, commands), capture_output=True, text=True, timeout=60)
+
+
+def test_each_world_is_told_its_number_and_its_first_rank():
+    done = run(python(TELL), python(TELL, first_rank=3))
+    assert done.returncode == 0
+    assert sorted(done.stdout.splitlines()) == ["[world 0] world 0 from rank 0", "[world 1] world 1 from rank 3"]
+    assert worlds.first_to_end(done.stdout) is None
+
+
+def test_one_that_fails_ends_the_others_and_is_named_with_what_it_printed():
+    begin = time.monotonic()
+    done = run(python(SLEEP), python("print('no memory'); raise SystemExit(7)"))
+    assert time.monotonic() - begin < 30
+    assert done.returncode == 7
+    assert worlds.first_to_end(done.stdout) == (1, 7, "no memory")
+
+
+def test_a_signal_is_an_exit_status_as_a_shell_gives_it():
+    done = run(python("import os; os.kill(os.getpid(), 9)"), python(SLEEP))
+    assert done.returncode == 128 + 9
+    assert worlds.first_to_end(done.stdout)[:2] == (0, 137)
+
+
+def test_ended_itself_it_ends_its_worlds():
+    child = subprocess.Popen(worlds.argv(sys.executable, [python(SLEEP)]), stdout=subprocess.PIPE, text=True)
+    assert child.stdout.readline() == "[world 0] begun\n"
+    child.send_signal(signal.SIGTERM)
+    assert child.wait(30) == 128 + signal.SIGTERM
