@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from statistics import median
 import numpy as np
 import tensorflow as tf
 
+from train.config.checks import check
 from train.config.schema import Config, RoundArm
 from train.context import Context
 from train.datasets import DATASETS
@@ -30,6 +32,8 @@ from train.record import intervals, rounds
 from train.record.record import Window
 
 _MIN_STEPS = 2  # of a window
+_STALL_SHUTDOWN = "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS"
+_PATIENCE = 10  # a disturbed window takes several times as long as expected
 _MIN_ARMS = 2  # these are measured whatever the budget is: with fewer there is no ratio
 _WARM_UP_STEPS = 3  # from which the length of a window is chosen
 _CYCLES = 4  # a window is at least so many of Horovod's cycles over the precision: it ends with a barrier, within one
@@ -171,7 +175,7 @@ def measure_rounds(context: Context, learner: Learner) -> None:
     """Measure all arms, round after round, until every speedup is precise enough or the budget is spent.
 
     Records the windows of each round at its end. The ranks of a world end with the weights of a step that all of them
-    made together. Raises NotFinite.
+    made together. Raises NotFinite, and ConfigError where ranks that wait would be ended.
     """
     clock, config = context.clock, context.config
     clock.enter("first_step")
@@ -179,7 +183,9 @@ def measure_rounds(context: Context, learner: Learner) -> None:
     kept = _affordable(context, bench)
     context.gate.wait_for_quota()
     clock.enter("warm_up")
-    steps = {turn: _steps(config, bench.warm_up(turn, _WARM_UP_STEPS)) for turn in kept}
+    times_s = [bench.warm_up(turn, _WARM_UP_STEPS) for turn in kept]
+    steps = {turn: _steps(config, step_s) for turn, step_s in zip(kept, times_s, strict=True)}
+    _check_patience(max(step_s * count for step_s, count in zip(times_s, steps.values(), strict=True)))
     clock.announce("timed")
     context.everyone.barrier()
     clock.enter("timed")
@@ -188,6 +194,22 @@ def measure_rounds(context: Context, learner: Learner) -> None:
     context.gate.release()
     for world in range(max(1, len(config.worlds))):
         bench.warm_up((_largest(config, world),))
+
+
+def _check_patience(longest_s: float) -> None:
+    """Raise ConfigError where Horovod would end ranks that wait while others measure a window this long, in s.
+
+    Waiting ranks exchange nothing but what Horovod negotiates in each cycle, so only its stall check can end them, and
+    that only where a user has told it to.
+    """
+    given = os.environ.get(_STALL_SHUTDOWN, "0")
+    check(
+        not 0 < float(given) < _PATIENCE * longest_s,
+        _STALL_SHUTDOWN,
+        given,
+        f"ranks wait while others measure windows of about {longest_s:.0f} s; unset it, or set at least "
+        f"{_PATIENCE * longest_s:.0f}",
+    )
 
 
 def _affordable(context: Context, bench: _Bench) -> list[Turn]:

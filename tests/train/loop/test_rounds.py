@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from tests.helpers.context import make_context
+from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.schema import RoundArm, World
 from train.distribution.single import Single
@@ -125,3 +126,11 @@ def test_a_window_is_long_beside_the_cycle_of_the_background_thread():
     config = load(["model=tiny", "distribution.cycle_time_ms=20", "measure.precision_fraction=0.05"])
     assert _steps(config, step_s=0.5) == 4  # 4 x 20 ms / 0.05 = 1.6 s
     assert _steps(config, step_s=5.0) == 2
+
+
+def test_ranks_that_a_stall_check_would_end_while_they_wait_are_an_error(measured, monkeypatch):
+    monkeypatch.setenv("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "0")
+    measured("measure.budget_s=0.001")
+    monkeypatch.setenv("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "0.001")
+    with pytest.raises(ConfigError, match=r"HOROVOD_STALL_SHUTDOWN_TIME_SECONDS=0\.001: ranks wait while others"):
+        measured("measure.budget_s=0.001")

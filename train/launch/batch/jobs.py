@@ -69,8 +69,27 @@ def _job(runs: Sequence[Run], known: Known, command: Sequence[str]) -> Planned:
     return Planned(job, tuple(runs), estimate_s)
 
 
-def cost(planned: Planned, measured: int) -> str:
-    """What a job will take, in words. measured: the number of earlier runs that the estimate comes from."""
+def idle_node_s(planned: Planned, known: Known) -> float:
+    """Node-seconds for which nodes of a job in rounds wait, while arms of fewer nodes measure: in equal windows."""
+    idle = 0.0
+    for run in planned.runs:
+        arms = run.point.config.rounds
+        waiting = sum(run.point.config.nodes - arm.nodes for arm in arms) / max(1, len(arms))
+        idle += waiting * (expected_s(run, known) or 0.0)
+    return idle
+
+
+def separate_idle_node_s(planned: Planned, known: Known) -> float:
+    """The same for launches of single points, in the allocation that holds the largest: its other nodes wait."""
+    of_points = [run for run in planned.runs if not run.point.config.rounds]
+    wait = (planned.job.nodes - run.point.config.nodes for run in of_points)
+    assumed_s = planned.runs[0].point.config.launcher.assumed_run_s
+    return sum(n * (expected_s(run, known) or assumed_s) for n, run in zip(wait, of_points, strict=True))
+
+
+def cost(planned: Planned, known: Known) -> str:
+    """What a job will take, in words. known: earlier runs, which the estimate comes from."""
+    measured = sum(map(len, known.values()))
     nodes = planned.job.nodes
     config = planned.runs[0].point.config
     source = (
@@ -81,5 +100,16 @@ def cost(planned: Planned, measured: int) -> str:
     return (
         f"{planned.job.name}: {len(planned.runs)} runs on at most {nodes} nodes, about "
         f"{math.ceil(planned.estimate_s / 60)} min, {planned.estimate_s * nodes / 3600:.1f} node-hours, {source}; "
-        f"time limit {clock(planned.job.limit_s)}"
+        f"time limit {clock(planned.job.limit_s)}{_idle(planned, known)}"
+    )
+
+
+def _idle(planned: Planned, known: Known) -> str:
+    """What of the node-hours nodes spend waiting, where points are measured in rounds; "" elsewhere."""
+    in_rounds, separate = (of(planned, known) / 3600 for of in (idle_node_s, separate_idle_node_s))
+    if not any(run.point.config.rounds for run in planned.runs):
+        return ""
+    return (
+        f"; nodes wait for {in_rounds:.1f} node-hours of it in rounds, while fewer measure, and for {separate:.1f} "
+        "in launches of single points"
     )

@@ -13,7 +13,7 @@ from train.launch.batch import submitted
 from train.launch.batch.jobs import Planned, cost, jobs
 from train.launch.batch.launcher import BatchLauncher
 from train.launch.plan.options import Options
-from train.launch.plan.runs import Run, remaining
+from train.launch.plan.runs import Known, Run, remaining
 
 
 def submit(planned: Sequence[Run], launcher: BatchLauncher, options: Options, console: Console) -> None:
@@ -28,7 +28,7 @@ def submit(planned: Sequence[Run], launcher: BatchLauncher, options: Options, co
         console.print("nothing to submit; `make figures` draws what was measured")
         return
     wanted = jobs(to_do, known, options)
-    _show_cost(wanted, sum(map(len, known.values())), launcher, console)
+    _show_cost(wanted, known, launcher, console)
     if options.dry_run:
         for of_runs in wanted:
             print(launcher.script(of_runs.job))
@@ -39,12 +39,12 @@ def submit(planned: Sequence[Run], launcher: BatchLauncher, options: Options, co
         console.print(f"submitted job {job_id} ({of_runs.job.name}); `make status` shows its state")
 
 
-def _show_cost(wanted: Sequence[Planned], measured: int, launcher: BatchLauncher, console: Console) -> None:
+def _show_cost(wanted: Sequence[Planned], known: Known, launcher: BatchLauncher, console: Console) -> None:
     system = wanted[0].job.system
     if system.remark:
         console.print(f"[yellow]system={system.name}:[/yellow] {escape(system.remark)}", highlight=False)
     for of_runs in wanted:
-        console.print(cost(of_runs, measured), highlight=False)
+        console.print(cost(of_runs, known), highlight=False)
         if of_runs.estimate_s > of_runs.job.limit_s - launcher.warns_before_s:
             console.print(
                 "[yellow]warning:[/yellow] it will not end within its time limit; what it measured is kept, and the "

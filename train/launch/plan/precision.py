@@ -50,7 +50,10 @@ def result(last: Run) -> str:
         f"{name} {i.value:.3g}x ({i.low:.3g} to {i.high:.3g})" if i else f"{name} too few rounds for an interval"
         for name, i in speedups(made).items()
     ]
-    short = f"; the budget of {asked.budget_s:g} s ended before ± {100 * asked.precision_fraction:g} %"
+    short = (
+        f"; the budget of {asked.budget_s:g} s ended before ± {100 * asked.precision_fraction:g} %: with a larger "
+        "measure.budget_s the same command goes on"
+    )
     left_out = "".join(f"; left out: {name}, {why}" for name, why in made[-1].arms_left_out.items()) if made else ""
     return f"{last.point.name}: {', '.join(said)}{'' if precise_enough(last.point, made) else short}{left_out}"
 
@@ -63,9 +66,19 @@ def budget_left_s(point: Point, home: Path) -> float:
 
 
 def next_launch(last: Run) -> Run | None:
-    """The launch of a curve after its last one; None where it is precise enough, or its budget is spent."""
+    """The launch of a curve after its last one; None where it is precise enough, or its budget is spent.
+
+    The budget is spent where what is left of it would not do for a launch with enough rounds for an interval.
+    """
     made, asked = launches(last.home), last.point.config.measure
-    spent_s = sum(record.job_s for record in made)
-    if precise_enough(last.point, made) or spent_s >= asked.budget_s:
+    left_s = asked.budget_s - sum(record.job_s for record in made)
+    if precise_enough(last.point, made) or left_s < max(_MIN_S, *(shortest_s(record) for record in made), 0.0):
         return None
     return Run(last.point, repeat=last.repeat + 1)
+
+
+def shortest_s(record: RunRecord) -> float:
+    """How long a launch like this one takes with only as many rounds as an interval needs, in s."""
+    timed_s = max(rank.phases_s.get("timed", 0.0) for rank in record.ranks)
+    made = max((window.round + 1 for rank in record.ranks for window in rank.windows), default=1)
+    return record.job_s - timed_s + min(made, intervals.MIN_VALUES) * timed_s / made

@@ -92,7 +92,7 @@ def measure(
     written, and Interrupted after the record of the interruption is written.
     """
     config = run.point.config
-    setting = Setting(hosts, launcher.mpirun(config), images.digest(config.container))
+    setting = Setting(placed(hosts, run), launcher.mpirun(config), images.digest(config.container))
     folder, generation = paths.new_run(run.home, run.repeat)
     protocol.write_assignment(folder, assignment(run, launcher))
     job = make_job(run.point, folder.resolve(), setting)
@@ -108,6 +108,17 @@ def measure(
     if record.status == "complete":
         shutil.rmtree(paths.checkpoints(folder), ignore_errors=True)
     return record
+
+
+def placed(hosts: tuple[str, ...], run: Run) -> tuple[str, ...]:
+    """The hosts of a run, in the order of its nodes.
+
+    In rounds the base of all ratios is the first node: each launch begins with another host.
+    """
+    config = run.point.config
+    taken = hosts[: config.nodes]
+    first = run.repeat % len(taken) if taken and config.rounds else 0
+    return (*taken[first:], *taken[:first])
 
 
 def describe_failure(record: RunRecord) -> str:

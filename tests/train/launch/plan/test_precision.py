@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from tests.helpers.bare_record import bare_record
@@ -55,13 +57,22 @@ def test_a_precise_curve_needs_no_more(curve):
 
 
 def test_too_few_rounds_need_another_launch_until_the_budget_is_spent(curve):
-    run = add_launch(curve, 0, rounds=3, speedup=1.6, job_s=60.0)
+    run = add_launch(curve, 0, rounds=3, speedup=1.6, job_s=45.0)
     assert precision.next_launch(run).repeat == 1
-    assert precision.budget_left_s(curve, run.home) == 40.0
+    assert precision.budget_left_s(curve, run.home) == 55.0
     run = add_launch(curve, 1, rounds=2, speedup=1.6, job_s=60.0)
     assert precision.next_launch(run) is None
     assert precision.budget_left_s(curve, run.home) == 1.0
     assert "too few rounds for an interval; the budget of 100 s ended before ± 5 %" in precision.result(run)
+
+
+def test_no_launch_begins_that_could_not_make_enough_rounds(curve):
+    """Each took 29 s before its 17 rounds of 1/17 s: six rounds more are 29.4 s, and 29.2 s are left."""
+    add_launch(curve, 0, rounds=17, speedup=1.6, job_s=30.0)
+    run = add_launch(curve, 1, rounds=17, speedup=1.9, job_s=40.8)
+    assert precision.next_launch(run) is None
+    more = replace(curve.config.measure, budget_s=120)
+    assert precision.next_launch(replace(run, point=replace(curve, config=replace(curve.config, measure=more))))
 
 
 def test_launches_that_disagree_are_not_precise(curve):

@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 from tests.helpers.launches import planned
+from train.launch.plan import curves
 from train.launch.plan.job import Job
 from train.launch.plan.launcher import Launcher
 from train.launch.plan.runs import Run, runs_of
@@ -147,3 +148,12 @@ def test_the_time_that_is_left_is_that_of_earlier_runs(planned_runs):
     assert supervise.time_left(planned_runs, {}) == "time left: known after the first point"
     known = {planned_runs[0].point.name: [60.0, 80.0]}
     assert supervise.time_left(planned_runs, known) == "about 2 min 20 s left"  # 70 s each
+
+
+def test_in_rounds_each_launch_begins_with_another_host():
+    points = planned("experiment=weak_scaling", "model=tiny", "nodes=2").points
+    [curve] = curves.plan(points, cores=2).curves
+    hosts = ("a", "b", "c")
+    assert [supervise.placed(hosts, Run(curve, launch)) for launch in range(3)] == [("a", "b"), ("b", "a"), ("a", "b")]
+    assert supervise.placed(hosts, Run(points[1], 1)) == ("a", "b")  # a point alone
+    assert supervise.placed((), Run(curve, 1)) == ()
