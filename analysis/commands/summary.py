@@ -56,7 +56,7 @@ def _sections(experiment: str, shown: pd.DataFrame) -> list[str]:
     else:
         lines.append(tabulate(summary.rows(shown).fillna(""), headers="keys", showindex=False, disable_numparse=True))
     if shown["quantity"].eq("allreduce_s").any():
-        title = "time and bus bandwidth [GB/s] by message size, mean over launches"
+        title = "time and bus bandwidth [GB/s] by message size, mean over rounds"
         lines += ["", title, "", allreduce.by_size(shown)]
     if emulated := controls.words(shown):
         lines += ["", emulated, f"images: {plots.images(shown)}"]

@@ -31,7 +31,7 @@ def size_words(message_bytes: float) -> str:
 
 
 def points_of(local: pd.DataFrame) -> pd.DataFrame:
-    """One row a run and message size: its identity, `time_s`, and `rate`, the bus bandwidth in bytes/s.
+    """One row a round and message size: its identity, `time_s`, and `rate`, the bus bandwidth in bytes/s.
 
     time_s: the median over the timed allreduces, each as measured on its slowest rank.
     """
@@ -57,7 +57,7 @@ def as_json(local: pd.DataFrame) -> list[dict[str, Any]]:
     """One object a point and message size, for programs, ascending by size.
 
     operations (gloo, mpi, nccl), cycle_time_ms, ranks, message_bytes, launches; then allreduce_s and
-    bus_bandwidth_bytes_per_s, means over launches, each as `{"value", "low", "high", "level", "n"}`.
+    bus_bandwidth_bytes_per_s, means over rounds, each as `{"value", "low", "high", "level", "n"}`.
     """
     found = []
     for _, at in points_of(local).groupby([*_POINT, "message_bytes"]):
@@ -83,7 +83,7 @@ def _words(values: pd.Series, unit: float) -> str:
 def rows(local: pd.DataFrame) -> pd.DataFrame:
     """One row a point: time of the smallest message, bus bandwidth of the largest and of the best one, and the limits.
 
-    With 95 % intervals over n runs. `of the TCP ring`: the largest message's bus bandwidth over the ring's.
+    With 95 % intervals over the rounds. `of the TCP ring`: the largest message's bus bandwidth over the ring's.
     """
     found = []
     runs = points_of(local)
@@ -97,7 +97,8 @@ def rows(local: pd.DataFrame) -> pd.DataFrame:
             "cycle\n[ms]": f"{cycle_ms:g}",
             "ranks": ranks,
             "series": " ".join(plots.told_apart(at, runs, "cycle_time_ms")),
-            "n": at["record"].nunique(),
+            "rounds": len(at) // at["message_bytes"].nunique(),
+            "launches": at["record"].nunique(),
             f"{size_words(min(sizes))}\n[ms]": _words(small["time_s"], 1e-3),
             f"{size_words(max(sizes))}\n[ms]": _words(large["time_s"], 1e-3),
             f"{size_words(max(sizes))}: bus\n[GB/s]": _words(large["rate"], 1e9),
@@ -143,7 +144,7 @@ _LIMITS = {
 
 
 def _lines(shown: pd.DataFrame, runs: pd.DataFrame, value: str, scale: float) -> list[Line]:
-    """One line a backend, cycle time and series of `shown`, which are among `runs`: mean, lowest and highest launch."""
+    """One line a backend, cycle time and series of `shown`, which are among `runs`: mean, lowest and highest round."""
     cycles = sorted(runs["cycle_time_ms"].unique(), reverse=True)
     key = ["operations", "cycle_time_ms", "series"]
     lines = []
@@ -195,7 +196,7 @@ def _panels(points: Points, value: str, scale: float, label: str) -> tuple[Figur
 
 
 def _note(local: pd.DataFrame) -> str:
-    said = ["; ".join(local["machine"].unique()), "marks: mean of the launches; bars: from the lowest to the highest"]
+    said = ["; ".join(local["machine"].unique()), "marks: mean of the rounds; bars: from the lowest to the highest"]
     if local["cores_shared"].any():
         said.append("hollow: more ranks than cores, no measurement of the backend")
     return "\n".join("\n".join(textwrap.wrap(line, 78)) for line in said)
@@ -204,7 +205,7 @@ def _note(local: pd.DataFrame) -> str:
 def time(points: Points) -> Figure:
     """Time of one Horovod allreduce over the size of the message, fp32, a panel a number of ranks.
 
-    Median of the timed allreduces of a launch, each until its slowest rank had the sum. Small messages wait for
+    Median of the timed allreduces of a round, each until its slowest rank had the sum. Small messages wait for
     Horovod's cycle: its background thread looks for work once a cycle, so the flat part is the cycle, not the network.
     """
     fig, _ = _panels(points, "time_s", 1e3, "time [ms]")

@@ -293,13 +293,14 @@ def _usage(run: RunRecord) -> Iterator[Value]:
 
 
 def _allreduces(run: RunRecord) -> Iterator[Value]:
-    """The median time of each message size, each allreduce on its slowest rank; and the rates of link and memory.
+    """The median time of each message size in each round, each allreduce on its slowest rank; the rates of the limits.
 
     Of a stream that several ranks received, and of copies, the slowest counts: an allreduce waits for it.
     """
     for of_ranks in zip(*(rank.allreduces for rank in run.ranks), strict=True):
         times = [max(of_all) for of_all in zip(*(of.times_s for of in of_ranks), strict=True)]
-        yield Value("allreduce_s", statistics.median(times), message_bytes=of_ranks[0].message_bytes)
+        size, number = of_ranks[0].message_bytes, of_ranks[0].round
+        yield Value("allreduce_s", statistics.median(times), message_bytes=size, round=number)
     rates: dict[str, list[float]] = defaultdict(list)
     for transfer in (transfer for rank in run.ranks for transfer in rank.transfers):
         rates[transfer.what].append(metrics.bandwidth(transfer.transferred_bytes, transfer.time_s))

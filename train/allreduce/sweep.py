@@ -1,12 +1,14 @@
 """Allreduce alone, over message sizes: no model, no training step.
 
 Each size: warm-up, barrier, timed allreduces one after the other, as nccl-tests does it
-(https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md). Every element of the sums is checked.
+(https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md), but in rounds: each round has all sizes, in an
+order drawn anew, so that a drift of the machine looks like no effect of the size. Every element of the sums is checked.
 Bandwidths are computed from the times by the analysis.
 """
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 
@@ -33,8 +35,12 @@ def fitting(sizes_bytes: Sequence[int], free_bytes: int) -> list[int]:
 
 
 def timed_count(one_s: float, sweep: AllreduceSweep) -> int:
-    """How many allreduces to time if one takes `one_s`: as many as fit into the time, within the sweep's limits."""
-    return max(sweep.min_timed, min(sweep.max_timed, int(sweep.time_per_size_s / one_s)))
+    """How many allreduces to time in each round if one takes `one_s`.
+
+    In all rounds together as many as fit into the time, within the sweep's limits.
+    """
+    count = max(sweep.min_timed, min(sweep.max_timed, int(sweep.time_per_size_s / one_s)))
+    return math.ceil(count / sweep.rounds)
 
 
 def make_message(size_bytes: int, rank: int) -> tf.Tensor:
@@ -75,8 +81,17 @@ def run(context: Context) -> None:
     part.add(transfers=transfers, notes=[f"not measured: {problem}" for problem in problems])
     sizes, note = _sizes(sweep, context)
     part.add(notes=note)
-    for size in sizes:
-        _measure(size, sweep, context)
+    counts: dict[int, int] = {}  # size -> how many are timed in a round
+    order = np.random.default_rng([context.config.seed, context.repeat])
+    for number in range(sweep.rounds):
+        for size in order.permutation(sizes).tolist():
+            with tf.device(f"{context.config.device}:0"):
+                context.clock.enter("build")
+                message = make_message(size, distribution.rank)
+            times = _times_of(message, counts.get(size), context)
+            counts[size] = len(times)
+            part.add(allreduces=[AllreduceTimes(size, times, number)])
+            _check(message, distribution)
 
 
 def _sizes(sweep: AllreduceSweep, context: Context) -> tuple[list[int], list[str]]:
@@ -93,22 +108,24 @@ def _sizes(sweep: AllreduceSweep, context: Context) -> tuple[list[int], list[str
     ]
 
 
-def _measure(size: int, sweep: AllreduceSweep, context: Context) -> None:
-    """Time one message size and check its sum. Raises RuntimeError, on every rank, where it is wrong on any."""
-    distribution, clock = context.distribution, context.clock
-    clock.enter("build")
-    with tf.device(f"{context.config.device}:0"):
-        message = make_message(size, distribution.rank)
+def _times_of(message: tf.Tensor, count: int | None, context: Context) -> list[float]:
+    """The times of `count` allreduces of a message, after the warm-up; None: of as many as the sweep allows."""
+    distribution, clock, sweep = context.distribution, context.clock, context.config.allreduce_sweep
+    assert sweep
     clock.enter("warm_up")
-    warm_up = _times(message, sweep.warm_up, distribution)
-    count = timed_count(max(distribution.gather(warm_up[-1])), sweep)
+    warm_up = _times(message, 1 if count else sweep.warm_up, distribution)
+    count = count or timed_count(max(distribution.gather(warm_up[-1])), sweep)
     clock.announce("timed")
     distribution.barrier()
     clock.enter("timed")
     times = _times(message, count, distribution)
     distribution.barrier()
     clock.enter("evaluate")
-    context.part.add(allreduces=[AllreduceTimes(size, times)])
+    return times
+
+
+def _check(message: tf.Tensor, distribution: Distribution) -> None:
+    """Raise RuntimeError, on every rank, where the sum of this message is wrong on any."""
     right = is_sum(distribution.allreduce(message, _name(message)), distribution.size)
     if not all(distribution.gather(right)):
-        raise RuntimeError(f"the allreduce of {size} bytes returned wrong sums")
+        raise RuntimeError(f"the allreduce of {4 * int(message.shape[0])} bytes returned wrong sums")

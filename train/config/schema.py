@@ -204,8 +204,9 @@ class AllreduceSweep:
 
     smallest_bytes: int
     largest_bytes: int
-    warm_up: int = field(metadata=limits(minimum=1))  # allreduces of each size before the timed ones
-    max_timed: int  # timed allreduces of each size
+    rounds: int = field(metadata=limits(minimum=1))  # each has all sizes, in an order drawn anew
+    warm_up: int = field(metadata=limits(minimum=1))  # allreduces of each size before its first timed ones
+    max_timed: int  # timed allreduces of each size, in all rounds
     min_timed: int = field(metadata=limits(minimum=1))  # so few where more would take longer than time_per_size_s
     time_per_size_s: float = field(metadata=limits(above=0, unit="s"))
     probe_s: float = field(metadata=limits(above=0, unit="s"))  # to measure each limit of the link and of the memory

@@ -70,10 +70,11 @@ class Order:
 
 @dataclass
 class AllreduceTimes:
-    """Every timed allreduce of one message size, on one rank, in seconds."""
+    """Every timed allreduce of one message size in one round, on one rank, in seconds."""
 
     message_bytes: int
     times_s: list[float]
+    round: int = 0
 
 
 @dataclass

@@ -72,10 +72,16 @@ def test_points_and_their_table_worked_by_hand(results):
     large = points[(points["operations"] == "gloo") & (points["message_bytes"] == 10**9)]
     assert sorted(large["rate"]) == pytest.approx([0.5e9, 1.5e9])  # 1e9 x 1.5 / 3 s, / 1 s
     gloo, mpi = summary.rows(table).to_dict("records")
-    assert (gloo["backend"], gloo["cycle\n[ms]"], gloo["ranks"], gloo["n"]) == ("gloo", "20", 4, 2)
+    assert (gloo["backend"], gloo["cycle\n[ms]"], gloo["ranks"], gloo["rounds"], gloo["launches"]) == (
+        "gloo",
+        "20",
+        4,
+        2,
+        2,
+    )
     assert gloo["1 KiB\n[ms]"] == "20"
     assert gloo["of the\nTCP ring"] == "25%"  # mean 1 GB/s of 4 GB/s
-    assert (mpi["backend"], mpi["n"], mpi["1 KiB\n[ms]"]) == ("mpi", 1, "1")
+    assert (mpi["backend"], mpi["rounds"], mpi["1 KiB\n[ms]"]) == ("mpi", 1, "1")
     assert mpi["best bus\n[GB/s]"] == "2 at 953.674 MiB"
     assert "500 ms 2" in allreduce.by_size(table)
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ SWEEP = ["experiment=allreduce_bench", "nodes=2", "allreduce_sweep.smallest_byte
 @pytest.fixture(scope="module")
 def config():
     small = ["allreduce_sweep.largest_bytes=4096", "allreduce_sweep.probe_s=0.01", "allreduce_sweep.max_timed=6"]
+    small += ["allreduce_sweep.rounds=3"]
     return load([*SWEEP, *small])
 
 
@@ -41,8 +44,10 @@ def test_a_message_that_memory_is_too_small_for_is_left_out(allreduce):
 
 
 def test_as_many_are_timed_as_fit_into_the_time(allreduce, config):
-    # 2 s for a size, at least 5, at most 6
-    assert [allreduce.timed_count(one_s, config.allreduce_sweep) for one_s in (0.001, 0.35, 0.4, 10.0)] == [6, 5, 5, 5]
+    # 2 s for a size, at least 5, at most 6, in three rounds; then at most 20
+    assert [allreduce.timed_count(one_s, config.allreduce_sweep) for one_s in (0.001, 0.35, 10.0)] == [2, 2, 2]
+    more = replace(config.allreduce_sweep, max_timed=20)
+    assert [allreduce.timed_count(one_s, more) for one_s in (0.001, 0.2, 0.35, 10.0)] == [7, 4, 2, 2]
 
 
 class Pair:
@@ -72,14 +77,17 @@ def measured(allreduce, config, distribution, monkeypatch):
 
 def test_every_size_is_timed_and_what_was_not_measured_is_said(allreduce, config, monkeypatch):
     part, clock = measured(allreduce, config, Pair(allreduce), monkeypatch)
-    assert [(of.message_bytes, len(of.times_s)) for of in part.allreduces] == [(1024, 6), (2048, 6), (4096, 6)]
+    found = sorted((of.round, of.message_bytes, len(of.times_s)) for of in part.allreduces)
+    assert found == [(number, size, 2) for number in range(3) for size in (1024, 2048, 4096)]
+    orders = {tuple(of.message_bytes for of in part.allreduces if of.round == number) for number in range(3)}
+    assert len(orders) > 1
     assert all(time_s > 0 for of in part.allreduces for time_s in of.times_s)
     assert part.notes == ["not measured: tcp_stream: no way"]
-    assert clock.seconds["timed"] == 3.0  # one tick a size
+    assert clock.seconds["timed"] == 9.0  # one tick for a size in a round
 
 
 def test_wrong_sums_stop_the_run(allreduce, config, monkeypatch):
-    with pytest.raises(RuntimeError, match="the allreduce of 1024 bytes returned wrong sums"):
+    with pytest.raises(RuntimeError, match=r"the allreduce of (1024|2048|4096) bytes returned wrong sums"):
         measured(allreduce, config, Pair(allreduce, sums=False), monkeypatch)
 
 
@@ -87,6 +95,6 @@ def test_sizes_beyond_the_memory_are_named(allreduce, config, monkeypatch):
     free = allreduce.psutil.virtual_memory()._replace(available=2 * allreduce.COPIES_OF_MESSAGE * 1024)
     monkeypatch.setattr(allreduce.psutil, "virtual_memory", lambda: free)
     part, _ = measured(allreduce, config, Pair(allreduce), monkeypatch)
-    assert [of.message_bytes for of in part.allreduces] == [1024, 2048]
+    assert {of.message_bytes for of in part.allreduces} == {1024, 2048}
     assert part.notes[-1].startswith("messages of 4096 bytes and more left out")
     assert np.isfinite(part.allreduces[0].times_s).all()
