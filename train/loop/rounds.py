@@ -222,7 +222,8 @@ def _affordable(context: Context, bench: _Bench) -> list[Turn]:
     round_s = step_s = 0.0
     for turn in turns(config):
         arm, before = config.rounds[turn[0]], config.rounds[kept[-1][0]] if kept else None
-        if before and arm.world == before.world and arm.ranks == before.ranks and len(kept) >= _MIN_ARMS:
+        larger = before and arm.ranks == before.ranks and arm.batch_per_rank > before.batch_per_rank
+        if before and larger and len(kept) >= _MIN_ARMS:
             expected_s = step_s * arm.batch_per_rank / before.batch_per_rank
             with_it_s = round_s + expected_s * (1 + _steps(config, expected_s))
             if with_it_s * intervals.MIN_VALUES > config.measure.budget_s:

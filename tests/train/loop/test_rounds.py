@@ -118,6 +118,9 @@ def test_batches_for_which_the_budget_is_too_short_are_left_out_and_named(measur
     context, _, _ = measured("measure.budget_s=75", arms=arms)
     assert context.part.part.arms_left_out == {"batch64": "a round with it would take 57 s; the budget is 75 s"}
     assert {window.arm for window in context.part.part.windows} == {0, 1, 2}
+    control = replace(ONE, name="control", allreduce=False)  # of the same batch: always measured
+    context, _, _ = measured("measure.budget_s=0.001", arms=[ONE, ONE, control])
+    assert context.part.part.arms_left_out == {}
 
 
 def test_a_window_is_long_beside_the_cycle_of_the_background_thread():
