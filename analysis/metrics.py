@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
@@ -84,18 +84,6 @@ def ratio(a: Estimate, b: Estimate) -> Estimate:
         return Estimate(value, 0.0, math.inf, n)
     degrees = (u + v) ** 2 / sum(w**2 / e.degrees for w, e in ((u, a), (v, b)) if w > 0)
     return Estimate(value, value * math.sqrt(u + v), degrees, n)
-
-
-def difference(a: Estimate, b: Estimate) -> Estimate:
-    """a - b of independent estimates: standard errors add in quadrature, degrees of freedom as in `ratio`."""
-    value, n = a.value - b.value, min(a.n, b.n)
-    u, v = a.standard_error**2, b.standard_error**2
-    if math.isnan(u + v):
-        return Estimate(value, n=n)
-    if u + v == 0:
-        return Estimate(value, 0.0, math.inf, n)
-    degrees = (u + v) ** 2 / sum(w**2 / e.degrees for w, e in ((u, a), (v, b)) if w > 0)
-    return Estimate(value, math.sqrt(u + v), degrees, n)
 
 
 def scaled(a: Estimate, factor: float) -> Estimate:
@@ -316,9 +304,20 @@ def paired_ratios(over: pd.DataFrame, under: pd.DataFrame) -> list[list[float]]:
 
     `over`, `under`: as `rates` gives them, of one point each.
     """
-    rows = [of.groupby(_PAIR, sort=False)["rate"].mean() for of in (over, under)]
-    found = speedup(*rows).dropna().rename("ratio").reset_index().sort_values(_PAIR)
-    return _launches(found, "ratio")
+    return _of_pairs(over, under, "rate", speedup)
+
+
+def paired_differences(a: pd.DataFrame, b: pd.DataFrame, column: str) -> list[list[float]]:
+    """a - b of a column, in each pair of runs that has both, launch by launch; arguments as of `paired_ratios`."""
+    return _of_pairs(a, b, column, lambda x, y: x - y)
+
+
+def _of_pairs(
+    a: pd.DataFrame, b: pd.DataFrame, column: str, formula: Callable[[pd.Series, pd.Series], pd.Series]
+) -> list[list[float]]:
+    first, second = (of.groupby(_PAIR, sort=False)[column].mean() for of in (a, b))
+    found = formula(first, second).dropna().rename("found").reset_index().sort_values(_PAIR)
+    return _launches(found, "found")
 
 
 def _launches(values: pd.DataFrame, column: str) -> list[list[float]]:

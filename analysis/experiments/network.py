@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from analysis import metrics, plots
 from analysis.figures import Points
-from analysis.metrics import Estimate
+from analysis.metrics import Statistic
 from analysis.plots import Line
 from analysis.table import controls
 
@@ -24,8 +24,8 @@ def sweep(local: pd.DataFrame) -> pd.DataFrame:
 
     Columns: model, series, nodes, parameters, link (its rate in words), place (0 for the slowest), n, step_s and
     control_s (time of a step with allreduce, and of the control) [s], min_s (`metrics.ring_allreduce_min_s`), share
-    (throughput over that of the control) and exposed_s (step_s - control_s) [s], both with the ends of their 95 %
-    intervals (`_low`, `_high`); lost: the nodes disturbed each other.
+    (throughput over that of the control) and exposed_s (the step less that of the control) [s], medians over pairs of a
+    round or a repeat, with the ends of their 95 % intervals (`_low`, `_high`); lost: the nodes disturbed each other.
     Models without a control are left out.
     """
     runs = metrics.rates(local)
@@ -43,11 +43,11 @@ def sweep(local: pd.DataFrame) -> pd.DataFrame:
 
 
 def _point(at: pd.DataFrame, control: pd.DataFrame, link: float) -> dict[str, Any]:
-    """The repeats of one model at one link rate against their control."""
+    """The rounds, or repeats, of one model at one link rate against their control in the same round or repeat."""
     nodes, parameters = int(at["nodes"].iloc[0]), int(at["parameters"].iloc[0])
-    step, control_step = (metrics.estimate(of["step_s"].tolist()) for of in (at, control))
-    share = metrics.ratio(*(metrics.estimate(of["rate"].tolist()) for of in (at, control)))
-    exposed = metrics.difference(step, control_step)
+    step, control_step = (metrics.arithmetic_mean(of["step_s"].tolist()) for of in (at, control))
+    share = metrics.median(metrics.paired_ratios(at, control))
+    exposed = metrics.median(metrics.paired_differences(at, control, "step_s"))
     return {
         "model": at["model"].iloc[0],
         "series": at["series"].iloc[0],
@@ -64,7 +64,7 @@ def _point(at: pd.DataFrame, control: pd.DataFrame, link: float) -> dict[str, An
     }
 
 
-def _interval(name: str, e: Estimate) -> dict[str, float]:
+def _interval(name: str, e: Statistic) -> dict[str, float]:
     return {name: e.value, f"{name}_low": e.low, f"{name}_high": e.high}
 
 

@@ -144,7 +144,7 @@ def _arms(run: RunRecord, path: str) -> Iterator[Measured]:
 def _arm(point: RunRecord, path: str, machine: str, values: list[Value]) -> Measured:
     """One arm of a launch in rounds; `point` is as `_alone` makes it."""
     columns = _columns(point, path, machine)
-    columns |= {"kind": "control" if point.arm == CONTROL else "measured"}
+    columns |= {"kind": "control" if point.arm == CONTROL else columns["kind"]}
     return Measured(_facts(point, machine), columns, values)
 
 

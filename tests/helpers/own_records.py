@@ -60,7 +60,7 @@ def make_record(
         "model": of_model or {"name": model},
         "dataset": {"name": "synthetic"},
         "device": "cpu",
-        "system": {"name": "laptop", "cores_per_node": 1},
+        "system": {"name": "laptop", "cores_per_node": 1, "link_mbit_per_s": None},
         "nodes": nodes,
         "ranks_per_node": ranks_per_node,
         "threads_per_rank": None,
@@ -159,6 +159,7 @@ def _listed(arm: Arm, model: str) -> dict[str, object]:
     """The arm as the configuration in a record lists it."""
     control = None if arm.allreduce else "without-allreduce"
     of_point = {"ranks": arm.nodes, "arm": control, "swept": {"model": model, "nodes": arm.nodes}, "world": 0}
+    of_point |= {"link_mbit_per_s": None}
     return {"name": f"nodes{arm.nodes}-{control or ''}", **asdict(arm), **of_point}
 
 

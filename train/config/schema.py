@@ -187,6 +187,7 @@ class RoundArm:
     arm: str | None = None  # its name among the arms of the experiment, or that of a control
     swept: dict[str, Any] = field(default_factory=dict)  # key that the experiment sweeps -> this point's value
     world: int = 0  # whose ranks measure it
+    link_mbit_per_s: float | None = None  # as system.link_mbit_per_s
 
 
 @dataclass

@@ -73,10 +73,12 @@ class _Bench:
 
     def __init__(self, context: Context, learner: Learner) -> None:
         """Make the steps of the arms; they are traced when they first run."""
-        self.everyone, self._places = context.everyone, context.places
+        self.everyone, self._places, self._gate = context.everyone, context.places, context.gate
+        self._links = [arm.link_mbit_per_s for arm in context.config.rounds]
         self.arms = _arms(context, learner)
         self._variables = learner.variables()
         self._initial = [tf.identity(variable) for variable in self._variables]
+        self.limited = False  # whether the nodes are held to their quotas, and their links to a rate
 
     def restore(self) -> None:
         """Set weights and optimizer state to this rank's copy: nothing is sent."""
@@ -90,8 +92,7 @@ class _Bench:
         The first of several steps does not count: it may trace, and the first after a restore is slow.
         """
         arm, time_s = self._own(turn), 0.0
-        self.restore()
-        self.everyone.barrier()
+        self._prepare(turn)
         if arm:
             times = run_steps(arm.step, arm.batches, steps).times_s
             time_s = median(times[1:] or times)
@@ -116,6 +117,13 @@ class _Bench:
         finite = all(math.isfinite(float(loss)) for half in made for loss in half.steps.losses)
         return Window(number, place, sum(half.window_s for half in made), times, computed), finite
 
+    def _prepare(self, turn: Turn) -> None:
+        """Wait until all ranks, and the links between them, are ready for a turn."""
+        self.restore()
+        if self.everyone.rank == 0 and self.limited and len(set(self._links)) > 1:
+            self._gate.use_link(self._links[turn[0]])
+        self.everyone.barrier()
+
     def _own(self, turn: Turn) -> _Arm | None:
         """The arm of a turn that this rank takes part in."""
         return next((arm for place in turn if (arm := self.arms[place])), None)
@@ -123,8 +131,7 @@ class _Bench:
     def _measure(self, turn: Turn, steps: int) -> _Half | None:
         """Steps of this rank's arm of a turn, between barriers; None where it has none there."""
         arm = self._own(turn)
-        self.restore()
-        self.everyone.barrier()
+        self._prepare(turn)
         if arm:
             run_steps(arm.step, arm.batches, 1)
         if len(turn) > 1:
@@ -182,6 +189,7 @@ def measure_rounds(context: Context, learner: Learner) -> None:
     bench = _Bench(context, learner)
     kept = _affordable(context, bench)
     context.gate.wait_for_quota()
+    bench.limited = True
     clock.enter("warm_up")
     times_s = [bench.warm_up(turn, _WARM_UP_STEPS) for turn in kept]
     steps = {turn: _steps(config, step_s) for turn, step_s in zip(kept, times_s, strict=True)}
@@ -191,6 +199,7 @@ def measure_rounds(context: Context, learner: Learner) -> None:
     clock.enter("timed")
     _measure(context, bench, steps)
     clock.enter("evaluate")
+    bench.limited = False
     context.gate.release()
     for world in range(max(1, len(config.worlds))):
         bench.warm_up((_largest(config, world),))

@@ -1,4 +1,4 @@
-"""How a rank gets the CPU quota that its steps are measured under, and gives it back.
+"""How a rank gets the CPU quota that its steps are measured under, and the rate of its link, and gives them back.
 
 Import, building and tracing run without a quota: only warm-up and timed steps are measured. Rank and launcher exchange
 marker files in the run folder (train/record/protocol.py), which every launcher and container shares.
@@ -28,6 +28,18 @@ class QuotaGate:
             protocol.ready_path(self.folder, self.rank).touch()
             while not protocol.limited_path(self.folder).exists():
                 time.sleep(_POLL_S)
+
+    def use_link(self, mbit_per_s: float | None) -> None:
+        """Return when all links have this rate; None: no limit. Only rank 0 calls it, while all hold their quotas."""
+        if not self.folder:
+            return
+        now = protocol.read_link_rate(protocol.link_wanted_path(self.folder))
+        if now.number and now.mbit_per_s == mbit_per_s:
+            return
+        wanted = protocol.LinkRate(now.number + 1, mbit_per_s)
+        protocol.write_link_rate(protocol.link_wanted_path(self.folder), wanted)
+        while protocol.read_link_rate(protocol.link_set_path(self.folder)) != wanted:
+            time.sleep(_POLL_S)
 
     def release(self) -> None:
         """Tell the launcher that this rank measures no more."""

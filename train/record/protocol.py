@@ -89,6 +89,38 @@ def limited_path(folder: Path) -> Path:
     return folder / "limited"
 
 
+@dataclass(frozen=True)
+class LinkRate:
+    """The rate that rank 0 asks the launcher to set on all links; the launcher repeats it when that is done."""
+
+    number: int  # of the request, from 1
+    mbit_per_s: float | None  # None: no limit
+
+
+def link_wanted_path(folder: Path) -> Path:
+    """Where rank 0 writes the rate of the links that it needs next."""
+    return folder / "link.wanted"
+
+
+def link_set_path(folder: Path) -> Path:
+    """Where the launcher writes the rate that the links have."""
+    return folder / "link.set"
+
+
+def write_link_rate(path: Path, rate: LinkRate) -> None:
+    """Write a rate, whole or not at all. Raises OSError."""
+    writing = path.with_name(f"{path.name}.writing")
+    writing.write_bytes(msgspec.json.encode(asdict(rate)))
+    writing.rename(path)
+
+
+def read_link_rate(path: Path) -> LinkRate:
+    """The rate in a file; number 0 without one. Raises msgspec.ValidationError where it is damaged."""
+    if not path.exists():
+        return LinkRate(0, None)
+    return msgspec.json.decode(path.read_bytes(), type=LinkRate)
+
+
 def measured_path(folder: Path, rank: int) -> Path:
     """The marker by which a rank says that it measures no more."""
     return folder / f"rank-{rank}.measured"

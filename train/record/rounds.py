@@ -50,6 +50,7 @@ def config_of(config: Mapping[str, Any], place: int) -> dict[str, Any]:
     found |= {"nodes": arm["nodes"], "batch_per_rank": arm["batch_per_rank"]}
     found |= {"global_batch": arm["batch_per_rank"] * arm["ranks"], "rounds": [], "worlds": []}
     found["distribution"]["allreduce"] = arm["allreduce"]
+    found["system"]["link_mbit_per_s"] = arm["link_mbit_per_s"]
     return found
 
 

@@ -1,7 +1,7 @@
 from analysis.audit.findings import of_table
 from analysis.table import loading
 
-QUOTA = {"system": {"name": "laptop", "cores_per_node": 1, "cpus_per_node": 0.2}}
+QUOTA = {"system": {"name": "laptop", "cores_per_node": 1, "cpus_per_node": 0.2, "link_mbit_per_s": None}}
 QUOTA |= {"launcher": {"name": "emulated", "flat_within_fraction": 0.1}}
 NO_ALLREDUCE = {"distribution": {"backend": "horovod", "allreduce": False, "controller": "gloo"}}
 

@@ -7,6 +7,7 @@ import pytest
 from analysis import metrics
 from analysis.experiments import network
 from analysis.table import loading
+from tests.helpers.own_records import Arm, make_rounds, save
 
 NO_ALLREDUCE = {"distribution": {"backend": "horovod", "allreduce": False, "controller": "gloo"}}
 
@@ -40,6 +41,23 @@ def test_exposed_communication_is_what_a_step_takes_longer_than_the_control(resu
     assert found["min_s"].tolist() == pytest.approx([0.48, 0.048, 0])
     assert found["series"].nunique() == 1
     assert not found["lost"].any()
+
+
+def test_in_rounds_a_link_is_compared_with_the_control_of_its_round(results):
+    """A machine that drifts by half: the differences are 0.6, 0.7, ... 1.1 s, and all shares are 1/3."""
+    arms = (Arm(4, allreduce=False, batch_per_rank=8), Arm(4, batch_per_rank=8))
+    rounds = [(step_s, 3 * step_s) for step_s in (0.30, 0.35, 0.40, 0.45, 0.50, 0.55)]
+    of_link = emulated(100)
+    names = {"without-allreduce": None, "with-allreduce": 100}
+    made = make_rounds(rounds, arms, **of_link, arm_keys=["distribution.allreduce"])
+    for arm, (name, link) in zip(made.config["rounds"], names.items(), strict=True):
+        swept = {"model": "alexnet", "system.link_mbit_per_s": link}
+        arm |= {"arm": name, "link_mbit_per_s": link, "swept": swept}
+    save(made, results.folder)
+    [point] = network.sweep(loading.local(results.folder).table).to_dict("records")
+    assert (point["link"], point["n"]) == ("100", 6)
+    assert [point[f"share{end}"] for end in ("", "_low", "_high")] == pytest.approx([1 / 3] * 3)
+    assert [point[f"exposed_s{end}"] for end in ("", "_low", "_high")] == pytest.approx([0.85, 0.6, 1.1])
 
 
 def test_a_model_without_a_control_is_left_out(results):

@@ -19,8 +19,24 @@ def test_a_rank_waits_until_the_launcher_has_limited_the_nodes(tmp_path):
     assert protocol.measured_path(tmp_path, 1).exists()
 
 
+def test_rank_0_waits_until_the_launcher_has_set_another_rate_of_the_links(tmp_path):
+    gate = QuotaGate(tmp_path, 0)
+    rank = threading.Thread(target=gate.use_link, args=(100.0,))
+    rank.start()
+    rank.join(0.05)
+    assert rank.is_alive()
+    wanted = protocol.read_link_rate(protocol.link_wanted_path(tmp_path))
+    assert wanted == protocol.LinkRate(1, 100.0)
+    protocol.write_link_rate(protocol.link_set_path(tmp_path), wanted)
+    rank.join(5)
+    assert not rank.is_alive()
+    gate.use_link(100.0)  # they have it
+    assert protocol.read_link_rate(protocol.link_wanted_path(tmp_path)).number == 1
+
+
 def test_without_quotas_the_gate_is_open(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     QuotaGate().wait_for_quota()
+    QuotaGate().use_link(100.0)
     QuotaGate().release()
     assert list(tmp_path.iterdir()) == []

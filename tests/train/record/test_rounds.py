@@ -32,9 +32,26 @@ CONFIG = {
     "global_batch": 8,
     "threads_per_rank": 2,
     "distribution": {"backend": "horovod", "allreduce": True, "cycle_time_ms": 20.0},
+    "system": {"link_mbit_per_s": None},
     "rounds": [
-        {"name": "a", "nodes": 1, "ranks": 1, "batch_per_rank": 8, "allreduce": True, "world": 0},
-        {"name": "b", "nodes": 1, "ranks": 2, "batch_per_rank": 4, "allreduce": False, "world": 1},
+        {
+            "name": "a",
+            "nodes": 1,
+            "ranks": 1,
+            "batch_per_rank": 8,
+            "allreduce": True,
+            "world": 0,
+            "link_mbit_per_s": None,
+        },
+        {
+            "name": "b",
+            "nodes": 1,
+            "ranks": 2,
+            "batch_per_rank": 4,
+            "allreduce": False,
+            "world": 1,
+            "link_mbit_per_s": 5.0,
+        },
     ],
     "worlds": [
         {"settings": {}, "first_rank": 0, "ranks": 1},
@@ -52,6 +69,7 @@ def test_an_arm_of_a_world_has_its_settings_and_its_ranks():
         "global_batch": 8,
         "threads_per_rank": 1,
         "distribution": {"backend": "horovod", "allreduce": False, "cycle_time_ms": 5.0},
+        "system": {"link_mbit_per_s": 5.0},
         "rounds": [],
         "worlds": [],
     }

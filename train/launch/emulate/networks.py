@@ -62,11 +62,13 @@ def commands(name: str, nodes: int) -> list[list[str]]:
     return made
 
 
-def limits(name: str, nodes: int, mbit_per_s: float) -> list[list[str]]:
-    """The commands that limit the rate of every link in each direction."""
-    rule = ["root", "tbf", "rate", f"{mbit_per_s:g}mbit", "burst", "128kb", "latency", "50ms"]
+def limits(name: str, nodes: int, mbit_per_s: float | None) -> list[list[str]]:
+    """The commands that limit the rate of every link in each direction, whatever it was before; None: no limit."""
+    rule = ["pfifo"]
+    if mbit_per_s is not None:
+        rule = ["tbf", "rate", f"{mbit_per_s:g}mbit", "burst", "128kb", "latency", "50ms"]
     ends = [end for i in range(nodes) for end in ((switch(name), f"port{i}"), (node(name, i), INTERFACE))]
-    return [["tc", "-n", within, "qdisc", "add", "dev", device, *rule] for within, device in ends]
+    return [["tc", "-n", within, "qdisc", "replace", "dev", device, "root", *rule] for within, device in ends]
 
 
 def _run(commands: list[list[str]]) -> None:
@@ -78,8 +80,7 @@ def _run(commands: list[list[str]]) -> None:
 
 def limit(name: str, nodes: int, mbit_per_s: float | None) -> None:
     """Limit the links from now on; None: no limit. Raises OSError as `make` does."""
-    if mbit_per_s is not None:
-        _run(limits(name, nodes, mbit_per_s))
+    _run(limits(name, nodes, mbit_per_s))
 
 
 def missing() -> str | None:

@@ -6,6 +6,7 @@ The other side of this protocol is train/rank/quota_gate.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 import psutil
 
@@ -47,7 +48,9 @@ class QuotaEnforcer:
         self.quotas: list[NodeQuota] = []
 
     def look(self, processes: Callable[[], Iterable[psutil.Process]], job_pid: int) -> None:
-        """Set the limits if all ranks wait for them, lift them if all have measured. Raises OSError.
+        """Set the limits if all ranks wait for them, and the rates that links need; lift limits if all have measured.
+
+        Raises OSError.
 
         Args:
             processes: lists those of the job, which takes time that the nodes should not lose: called once.
@@ -60,8 +63,16 @@ class QuotaEnforcer:
                 if self._job.limits.separate_networks:
                     networks.limit(self._name, len(self._job.nodes.hosts), self._job.limits.link_mbit_per_s)
                 protocol.limited_path(folder).touch()
+        elif self._job.limits.separate_networks and (rate := self._wanted(folder)):
+            networks.limit(self._name, len(self._job.nodes.hosts), rate.mbit_per_s)
+            protocol.write_link_rate(protocol.link_set_path(folder), rate)
         elif not self.quotas and all(protocol.measured_path(folder, rank).exists() for rank in ranks):
             self.quotas = self._groups.lift()
+
+    def _wanted(self, folder: Path) -> protocol.LinkRate | None:
+        """The rate that the links need next; None where they have it."""
+        wanted = protocol.read_link_rate(protocol.link_wanted_path(folder))
+        return wanted if wanted != protocol.read_link_rate(protocol.link_set_path(folder)) else None
 
     def remove(self) -> None:
         """Remove the control groups, once the processes of the job have ended."""

@@ -22,6 +22,7 @@ from train.launch.plan.point import Point
 
 CONTROL = "without-allreduce"
 _NODES = "nodes"
+_LINK = "system.link_mbit_per_s"  # changes between rounds, so it keeps no points apart
 _AXES = (_NODES, "ranks_per_node", "batch_per_rank", "global_batch")  # the first that is swept varies along a curve
 
 
@@ -76,9 +77,9 @@ def _axis(point: Point) -> str:
 def _key(point: Point) -> tuple[str, ...]:
     """The same for all points of one curve."""
     axis, config = _axis(point), point.config
-    others = [f"{key}={value}" for key, value in point.swept.items() if key != axis]
-    if point.arm_keys:  # arms are compared on one number of ranks
-        return (str(config.ranks), *others)
+    others = [f"{key}={value}" for key, value in point.swept.items() if key not in (axis, _LINK)]
+    if point.arm_keys:  # arms are compared on one number of ranks; nodes with links also with one of them alone
+        return ("" if config.launcher.separate_networks else str(config.ranks), *others)
     same = copy.deepcopy(config)
     if axis == "ranks_per_node":
         same.ranks_per_node, same.threads_per_rank = 0, None
@@ -90,6 +91,7 @@ def _process(config: Config) -> str:
     same = copy.deepcopy(config)
     same.nodes = same.batch_per_rank = same.global_batch = 0
     same.distribution.allreduce = True
+    same.system.link_mbit_per_s = None
     return config_hash(same)
 
 
@@ -111,8 +113,6 @@ def _needs_launches(group: Sequence[Point], hosts_apart: bool) -> str:
         return "epochs are trained to their end"
     if config.dataset.name != "synthetic":
         return f"dataset.name={config.dataset.name}: reading ahead would cross from one window into the next"
-    if config.launcher.separate_networks:
-        return "launcher.separate_networks: each link has one rate in a launch"
     for point in group:
         controller = point.config.distribution.controller
         if controller != "gloo":
@@ -140,9 +140,13 @@ def _curve(group: Sequence[Point], cores: int) -> Point:
     arms = [_arm(p, world) for world, of_world in enumerate(members) for p in of_world]
     config.rounds = _over_nodes(group, arms) if axis == _NODES else arms
     config.measure.repeats = config.measure.launches
-    swept = {key: value for key, value in first.swept.items() if key != axis}
-    name = point_name(config, f"ranks{first.config.ranks}-rounds" if first.arm_keys else "rounds", list(swept))
+    swept = {key: value for key, value in first.swept.items() if key not in (axis, _LINK)}
+    name = point_name(config, _arms_name(first) if first.arm_keys else "rounds", list(swept))
     return replace(first, name=name, config=config, swept=swept, arm=None)
+
+
+def _arms_name(point: Point) -> str:
+    return "rounds" if point.config.launcher.separate_networks else f"ranks{point.config.ranks}-rounds"
 
 
 def _largest(points: Sequence[Point]) -> Point:
@@ -151,8 +155,13 @@ def _largest(points: Sequence[Point]) -> Point:
 
 
 def _from_least(arms: Sequence[Point]) -> list[Point]:
-    """Arms from the one that does least, the base of the ratios: without Horovod, without allreduce."""
-    return sorted(arms, key=lambda p: (p.config.distribution.backend != "none", p.config.distribution.allreduce))
+    """Arms from the one that does least, the base of the ratios: without Horovod, without allreduce; on all nodes."""
+
+    def does(point: Point) -> tuple[bool, bool, int]:
+        config = point.config
+        return config.distribution.backend != "none", config.distribution.allreduce, -config.nodes
+
+    return sorted(arms, key=does)
 
 
 def _worlds(launch: Config, configs: Sequence[Config]) -> list[World]:
@@ -200,6 +209,7 @@ def _arm(point: Point, world: int) -> RoundArm:
         arm=point.arm if point.arm_keys else None if exchanges else CONTROL,
         swept=point.swept,
         world=world,
+        link_mbit_per_s=config.system.link_mbit_per_s,
     )
 
 

@@ -20,8 +20,12 @@ def test_the_commands_for_one_node():
 
 def test_a_limit_holds_at_both_ends_of_each_link():
     assert [" ".join(command) for command in networks.limits("kit7", 1, 100)] == [
-        "tc -n kit7-switch qdisc add dev port0 root tbf rate 100mbit burst 128kb latency 50ms",
-        "tc -n kit7-n0 qdisc add dev kit0 root tbf rate 100mbit burst 128kb latency 50ms",
+        "tc -n kit7-switch qdisc replace dev port0 root tbf rate 100mbit burst 128kb latency 50ms",
+        "tc -n kit7-n0 qdisc replace dev kit0 root tbf rate 100mbit burst 128kb latency 50ms",
+    ]
+    assert [" ".join(command) for command in networks.limits("kit7", 1, None)] == [
+        "tc -n kit7-switch qdisc replace dev port0 root pfifo",
+        "tc -n kit7-n0 qdisc replace dev kit0 root pfifo",
     ]
 
 

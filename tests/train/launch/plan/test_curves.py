@@ -124,3 +124,17 @@ def test_worlds_need_one_machine_and_its_memory(hosts_apart, fits, reason):
     plan = curves.plan(points, 2, hosts_apart, lambda curve: fits)
     assert (list(plan.points), plan.curves) == (points, ())
     assert reason in plan.reasons[0]
+
+
+def test_a_sweep_over_link_rates_shares_a_launch_with_its_controls():
+    points = points_of("experiment=network_sweep", "model=tiny", "system.link_mbit_per_s=100,null", no_quotas=None)
+    [curve] = curves.plan(points, cores=2).curves
+    assert [(arm.arm, arm.nodes, arm.allreduce, arm.link_mbit_per_s) for arm in curve.config.rounds] == [
+        ("without-allreduce", 4, False, None),
+        ("one-node", 1, False, None),
+        ("with-allreduce", 4, True, 100.0),
+        ("with-allreduce", 4, True, None),
+    ]
+    assert curve.config.nodes == 4
+    assert curve.config.worlds == []
+    assert curve.swept == {"model": "tiny"}
