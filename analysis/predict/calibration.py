@@ -177,13 +177,13 @@ class Check:
         return (self.predicted.low <= self.measured) & (self.measured <= self.predicted.high)
 
 
-def by_source(curves: Sequence[Curve]) -> dict[str, Learned]:
-    """What the curves of all other machines taught, for each machine; a machine that taught nothing misses nothing."""
-    in_general = learn(curves)
-    taught = dict.fromkeys((curve.source for curve in curves), in_general)
-    for source in {cut.curve.source for cut in cuts(curves, in_general.noise)}:
-        taught[source] = learn([curve for curve in curves if curve.source != source])
-    return taught
+def by_source(curves: Sequence[Curve], in_general: Learned) -> dict[str, Learned]:
+    """What the curves of all other machines taught, for each machine that taught something itself.
+
+    `in_general`: what all curves teach, which is what may be used for any other machine.
+    """
+    sources = dict.fromkeys(cut.curve.source for cut in cuts(curves, in_general.noise))
+    return {source: learn([curve for curve in curves if curve.source != source]) for source in sources}
 
 
 def checks(curves: Sequence[Curve], taught: Mapping[str, Learned]) -> list[Check]:

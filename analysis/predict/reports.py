@@ -34,4 +34,5 @@ class Reports:
 def published() -> Reports:
     """The published curves, and what they teach."""
     curves = reading.published(loading.published())
-    return Reports(curves, calibration.learn(curves), calibration.by_source(curves))
+    in_general = calibration.learn(curves)
+    return Reports(curves, in_general, calibration.by_source(curves, in_general))

@@ -66,7 +66,7 @@ def test_no_curve_of_four_points_teaches_nothing():
 
 def test_a_machine_is_predicted_with_what_the_others_taught():
     far, near = machine("far", 1.4), machine("near", 1.0)
-    taught = calibration.by_source([*far, *near])
+    taught = calibration.by_source([*far, *near], calibration.learn([*far, *near]))
     assert taught["far"] == calibration.learn(near)
     checks = calibration.checks([*far, *near], taught)
     of_far, of_near = sorted(checks, key=lambda check: check.cut.curve.source)
