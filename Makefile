@@ -131,6 +131,15 @@ audit: setup-analysis ## find inconsistencies in the reports and in your records
 explain: setup-analysis ## explain why speedup by throughput and by wall time disagree: FILE=table.csv or EXPERIMENT=fixed_work
 	@$(KIT) -m analysis explain $(if $(EXPERIMENT),--experiment $(EXPERIMENT),$(or $(FILE),analysis/published/000_hacksa.csv)) $(RECORDS)
 
+##? TO=N,N            of predict: numbers of ranks (default: 16,64,256); GLOBAL_BATCH=N keeps that batch; UP_TO=N uses smaller points only
+##? IMAGES=N          of predict: images of a job, whose wall time it predicts; EPOCHS=N of so many each, PRICE=P of a node hour
+
+.PHONY: predict
+predict: setup-analysis ## what would more ranks give? of FILE=curve.csv, EXPERIMENT=weak_scaling, or the published curves (TO=16,64,256)
+	@$(KIT) -m analysis predict $(if $(EXPERIMENT),--experiment $(EXPERIMENT),$(if $(FILE),--file "$(FILE)")) $(if $(MODELS),--models $(MODELS)) $(if $(TO),--to $(TO)) $(if $(UP_TO),--up-to $(UP_TO)) \
+	  $(if $(GLOBAL_BATCH),--global-batch $(GLOBAL_BATCH)) $(if $(IMAGES),--images $(IMAGES)) $(if $(EPOCHS),--epochs $(EPOCHS)) \
+	  $(if $(PRICE),--price $(PRICE)) --draw $(RECORDS)
+
 .PHONY: compare
 compare: setup-analysis ## compare your records with the published numbers, or two folders of records: A=results-a B=results-b
 	@$(KIT) -m analysis compare $(if $(A),A=$(A)) $(if $(B),B=$(B)) $(RECORDS)

@@ -16,7 +16,7 @@ from train.record.summary import throughput as throughput  # the only definition
 
 LEVEL = 0.95
 
-Number = TypeVar("Number", float, pd.Series)
+Number = TypeVar("Number", float, pd.Series, np.ndarray)
 
 
 @dataclass(frozen=True)

@@ -240,14 +240,25 @@ def _blank(cells: pd.Series) -> pd.Series:
     return cells.isna() if pd.api.types.is_numeric_dtype(cells) else cells.isna() | cells.astype(str).str.strip().eq("")
 
 
+def _allowed(column: Column) -> str:
+    """What a column of numbers may hold, for a message."""
+    limits = [f"{words} {limit:g}" for words, limit in (("above", column.above), ("of at least", column.minimum))
+              if limit is not None]  # fmt: skip
+    return f"; allowed: {'whole ' * (column.kind == 'integer')}numbers{''.join(f' {limit}' for limit in limits)}"
+
+
 def _number(column: Column, cells: pd.Series, empty: pd.Series, frame: pd.DataFrame) -> tuple[pd.Series, list[str]]:
     numbers = pd.to_numeric(cells.mask(empty), errors="coerce").astype(float)
     wrong = ~empty & ~np.isfinite(numbers)
-    problems = [f"{_row(frame, i)}: {column.name}: '{cells.iloc[i]}' is not a number" for i in np.flatnonzero(wrong)]
+    allowed = _allowed(column)
+    problems = [
+        f"{_row(frame, i)}: {column.name}: '{cells.iloc[i]}' is not a number{allowed}" for i in np.flatnonzero(wrong)
+    ]
     if column.kind == "integer":
         broken = numbers.notna() & (numbers % 1 != 0) & ~wrong
         problems += [
-            f"{_row(frame, i)}: {column.name}: '{cells.iloc[i]}' is not a whole number" for i in np.flatnonzero(broken)
+            f"{_row(frame, i)}: {column.name}: '{cells.iloc[i]}' is not a whole number{allowed}"
+            for i in np.flatnonzero(broken)
         ]
         numbers = numbers.mask(broken | wrong)
     problems += _limits(column, numbers, frame)

@@ -98,7 +98,9 @@ def test_the_published_table_is_whole():
     # 16 columns x 4 rows, and 126 + 1 cells of the page it copied
     throughput = table[(table.report == "003") & (table.quantity == "images_per_s") & (table.kind == "measured")]
     assert len(throughput[throughput.run == ""]) == 64
-    assert len(throughput[throughput.run == "primary source"]) == 127
+    page = throughput[throughput.run == "primary source"]
+    assert len(page[page.machine != "ec2"]) == 127
+    assert (page.machine == "ec2").sum() == 80
     # derived blocks: speedup and efficiency with medians, two comparisons with medians by row, two with one median
     assert len(
         table[(table.report == "003") & table.place.str.startswith("row") & table.unit.isin(["x", "fraction"])]
@@ -120,4 +122,5 @@ def test_published_cells_are_the_printed_ones():
     assert cell(place="row 33, median") == 4.40
     assert cell(report="000", run="vgg_19", ranks=16, quantity="wall_s") == 18.32
     assert cell(report="004", run="model 3", quantity="job_s") == 98 * 60 + 30
+    assert cell(machine="ec2", model="resnet152", ranks=64) == 981
     assert cell(report="001", model="vgg16", quantity="parameters") == 138_357_544

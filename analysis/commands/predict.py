@@ -1,0 +1,152 @@
+"""`predict`: what more ranks would give, with an interval that was checked on published curves."""
+
+import argparse
+import json
+import math
+import sys
+import textwrap
+from pathlib import Path
+
+import pandas as pd
+
+from analysis import TableError
+from analysis.predict import accuracy, answers, fixed, further, reading, reports, words
+from analysis.predict.answers import Answer, Job, Question
+from analysis.predict.points import Curve, joined
+from analysis.table import loading
+
+
+def _ranks(text: str) -> tuple[int, ...]:
+    """Numbers of ranks from "16,64"."""
+    try:
+        found = tuple(dict.fromkeys(int(word) for word in text.split(",")))
+    except ValueError:
+        found = (0,)
+    if min(found) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' given; allowed: whole numbers of at least 1, as 16,64,256")
+    return found
+
+
+def _positive(text: str) -> float:
+    """A number above 0."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if not 0 < found < math.inf:
+        raise argparse.ArgumentTypeError(f"'{text}' given; allowed: numbers above 0")
+    return found
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    columns = ", ".join(column.name + ("" if column.required else " (optional)") for column in reading.COLUMNS)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = "\n".join(
+        [
+            *textwrap.wrap(f"CSV has one row a point: {columns}. low and high: of a 95 %% interval.", 98),
+            "Also read as these columns:",
+            *textwrap.wrap(", ".join(f"{other} = {name}" for other, name in reading.SYNONYMS.items()), 98),
+        ]
+    )
+    of = parser.add_mutually_exclusive_group()
+    of.add_argument("--file", type=Path, metavar="CSV", help="points of one or more curves (default: published ones)")
+    of.add_argument("--experiment", metavar="NAME", help="local records of this experiment")
+    parser.add_argument("--models", metavar="A,B", help="of these models only")
+    parser.add_argument("--to", type=_ranks, default=(16, 64, 256), metavar="N,N", help="ranks (default: 16,64,256)")
+    parser.add_argument("--global-batch", type=_positive, metavar="N", help="keep this global batch (strong scaling)")
+    only = "use points of at most N ranks; larger ones that were measured check the prediction"
+    parser.add_argument("--up-to", type=_positive, default=math.inf, metavar="N", help=only)
+    parser.add_argument("--images", type=_positive, metavar="N", help="of a job: its wall time is predicted too")
+    parser.add_argument("--epochs", type=_positive, default=1, metavar="N", help="of so many images each (default: 1)")
+    parser.add_argument("--price", type=_positive, metavar="P", help="of an hour of a node: what that job costs")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="json: a list of targets")
+    parser.add_argument("--draw", action="store_true", help="draw the figure of them")
+    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of local records")
+    parser.add_argument("--out", type=Path, default=Path("figures"), help="folder to draw into")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print what is predicted, how good such predictions were, and what to measure next; 1 where nothing is."""
+    if options.price and not options.images:
+        raise TableError("--price: of what job? allowed: together with --images (and --epochs)")
+    of_reports = reports.published()
+    curves, costs = _asked(options)
+    curves = _of_models(curves, options.models)
+    if options.global_batch:
+        curves = joined(curves)
+    job = Job(options.images * options.epochs, options.price or math.nan) if options.images else None
+    asked = Question(options.to, options.global_batch, job, options.up_to)
+    found = [
+        answers.answer(curve, asked, of_reports.learned(curve), costs.get((curve.model, curve.series)))
+        for curve in curves
+    ]
+    if options.format == "json":
+        print(json.dumps(answers.as_json(found), indent=1, allow_nan=False))
+    else:
+        print(words.report(found, accuracy.words(accuracy.of(of_reports.checks))))
+        _say_next(options, found)
+    if options.draw:
+        _draw(options, found)
+    return 0 if any(target.supported for one in found for target in one.targets) else 1
+
+
+def _asked(options: argparse.Namespace) -> tuple[list[Curve], fixed.Costs]:
+    """The curves to predict, and what a job of each pays once where a job is asked for."""
+    if options.file:
+        curves, notes = reading.file(options.file)
+        for note in notes:
+            print(f"note: {note}", file=sys.stderr)
+        return curves, fixed.of_file(options.file) if options.images else {}
+    if not options.experiment:
+        costs = fixed.of_table(loading.published(), "the reports") if options.images else {}
+        return reports.published().curves, costs
+    local = loading.local(options.results)
+    for notice in local.left_out:
+        print(f"left out: {notice}", file=sys.stderr)
+    rows = local.table[local.table["experiment"].eq(options.experiment.replace("-", "_"))]
+    curves = reading.local(rows) if len(rows) else []
+    if not curves:
+        there = ", ".join(sorted(set(local.table["experiment"]))) or "none"
+        said = f"no record of experiment '{options.experiment}'" if rows.empty else "no series over several ranks"
+        raise TableError(f"{options.results}: {said} (experiments with records: {there})")
+    measured = rows[rows["kind"].eq("measured")]
+    return curves, fixed.of_table(measured, str(options.results)) if options.images else {}
+
+
+def _of_models(curves: list[Curve], models: str | None) -> list[Curve]:
+    """The curves of the models that were asked for. Raises TableError where one has none."""
+    wanted = models.split(",") if models else []
+    there = sorted({curve.model for curve in curves})
+    if absent := [model for model in wanted if model not in there]:
+        raise TableError(f"--models: no curve of '{absent[0]}'; allowed: {', '.join(there)}")
+    return [curve for curve in curves if not wanted or curve.model in wanted]
+
+
+def _say_next(options: argparse.Namespace, found: list[Answer]) -> None:
+    """Print what to measure next for each curve of one's own; of the published ones nobody has the machine."""
+    if not options.file and not options.experiment:
+        return
+    for one in found:
+        at = answers.sizes(one.curve, options.to, one.global_batch)
+        once = max(one.fixed_s.value, 0.0) if one.fixed_s else 0.0
+        if points := further.points(one.curve, at, reports.published().in_general, once):
+            weak_or_strong = "weak_scaling" if one.global_batch is None else "strong_scaling"
+            experiment = options.experiment or weak_or_strong
+            command = further.command(one.curve.model, points, experiment, one.curve.ranks_per_node)
+            print("", words.further(one.curve, points, command), sep="\n")
+
+
+def _draw(options: argparse.Namespace, found: list[Answer]) -> None:
+    """Draw the figure, and say where it is."""
+    from analysis.commands import drawing
+    from analysis.figures import Entry, Points
+    from analysis.predict import figure
+
+    if not any(target.supported for one in found for target in one.targets):
+        return
+    options.out.mkdir(parents=True, exist_ok=True)
+    entry = Entry("predicted", "what more ranks would give", lambda _: figure.draw(found, reports.published().learned))
+    drawing.save(entry, Points(pd.DataFrame(), pd.DataFrame()), options.out)
+    where = sys.stdout if options.format == "text" else sys.stderr
+    print("", f"figure: {options.out / entry.id}.{{pdf,png,svg}}", sep="\n", file=where)

@@ -1,0 +1,154 @@
+"""The forms averaged: a predicted time of a step, and how likely it is to be shorter or longer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from analysis import metrics
+from analysis.predict import forms
+from analysis.predict.points import Curve, Sizes
+
+LEVEL = 0.90
+# Each form predicts the logarithm of a time: two coefficients, a level and a slope, are used up whatever the form.
+_USED = 2
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What other curves taught. `weights`: of each form; `noise`: relative error of a typical point.
+
+    `faster`, `slower`: the standard deviation by which the logarithm of a time is off to either side, for each doubling
+    beyond the points. Curves get worse more often than better.
+    """
+
+    weights: dict[str, float]
+    noise: float
+    faster: float
+    slower: float
+
+
+@dataclass(frozen=True, eq=False)
+class Averaged:
+    """The logarithm of the time of a step, as each form has it: a distribution for each form and size.
+
+    It is made of two halves of normal distributions, as wide as the error may grow to either side.
+    """
+
+    names: tuple[str, ...]
+    weights: np.ndarray  # forms
+    ln_s: np.ndarray  # forms x sizes
+    deviation: np.ndarray  # forms x sizes: from the scatter of the points alone
+    doublings: np.ndarray  # sizes: beyond the largest point; 0 among them
+
+    @property
+    def value(self) -> np.ndarray:
+        """The mean over the forms, at each size."""
+        return self.weights @ self.ln_s
+
+    def probability(self, ln_s: np.ndarray, faster: float, slower: float) -> np.ndarray:
+        """How likely the logarithm of the time is below that given, at each size."""
+        from scipy.special import ndtr  # it takes longer to import than most commands to run
+
+        off = ln_s - self.ln_s
+        growth = np.where(off > 0, slower, faster) * self.doublings
+        return self.weights @ ndtr(off / np.hypot(self.deviation, growth))
+
+    def quantile(self, probability: float, faster: float, slower: float) -> np.ndarray:
+        """The logarithm of the time that is not exceeded with this probability, at each size; by bisection."""
+        reach = 8 * np.hypot(self.deviation, max(faster, slower) * self.doublings).max(axis=0)
+        low, high = self.ln_s.min(axis=0) - reach, self.ln_s.max(axis=0) + reach
+        for _ in range(40):
+            middle = (low + high) / 2
+            below = self.probability(middle, faster, slower) < probability
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        return (low + high) / 2
+
+
+def average(curve: Curve, at: Sizes, weights: dict[str, float], noise: float) -> Averaged:
+    """The forms fitted to a curve and averaged with these weights. `noise`: relative error of a typical point.
+
+    The noise of the curve itself is that of its residuals, with the typical one as one more value: with three points
+    there is hardly a residual. Student's t for so few values widens it, at the level of the interval. The deviation is
+    that of another measurement, not of its mean.
+    """
+    from scipy.special import ndtri, stdtrit
+
+    error = curve.relative_error(noise)
+    fitted = forms.fits(curve, error)
+    share = np.array([weights[name] for name in fitted])
+    share = share / share.sum()
+    own = Sizes(curve.ranks, curve.batch)
+    residuals = np.log(curve.step_s) - share @ np.array([fit.ln_s(own) for fit in fitted.values()])
+    degrees = 1 + max(len(residuals) - _USED - curve.strong, 0)
+    of_curve = math.sqrt((noise**2 + float(np.sum((residuals / error) ** 2))) / degrees)
+    tail = 0.5 + LEVEL / 2
+    wider = float(stdtrit(degrees, tail) / ndtri(tail)) * of_curve
+    return Averaged(
+        tuple(fitted),
+        share,
+        np.array([fit.ln_s(at) for fit in fitted.values()]),
+        wider * np.sqrt([1 + fit.variance(at) for fit in fitted.values()]),
+        np.maximum(np.log2(at.ranks / curve.largest), 0),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """Images/s of the whole job at each size, with the interval, and what each form alone says."""
+
+    at: Sizes
+    images_per_s: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    of_forms: dict[str, np.ndarray]
+
+
+def limit_s(curve: Curve, at: Sizes) -> np.ndarray:
+    """The shortest time of a step that the measured compute and the link allow, where these are known; else 0."""
+    compute = 0.0 if math.isnan(curve.compute_s) or curve.strong else curve.compute_s
+    if math.isnan(curve.link_mbit_per_s) or math.isnan(curve.parameters):
+        return np.full(len(at.ranks), compute)
+    nodes = curve.nodes(at.ranks).astype(int)
+    links = [metrics.ring_allreduce_min_s(int(curve.parameters), int(n), curve.link_mbit_per_s) for n in nodes]
+    return np.maximum(compute, links)
+
+
+def ideal(curve: Curve, at: Sizes) -> np.ndarray:
+    """Images/s if each rank were as fast as at the point that speedups are over."""
+    base = curve.base
+    of_rank = metrics.per_rank(float(curve.images_per_s[base]), float(curve.ranks[base]))
+    return metrics.whole_job(np.full(len(at.ranks), of_rank), at.ranks)
+
+
+def predict(curve: Curve, at: Sizes, learned: Learned) -> Prediction:
+    """Images/s at each size, with the 90 % interval of a measurement there.
+
+    No value is above the ideal, none beyond the limits that are known. The upper end may be above the ideal by what
+    noise adds to the point that the ideal is taken from.
+    """
+    from scipy.special import ndtri
+
+    found = average(curve, at, learned.weights, learned.noise)
+    ideal_s = metrics.step_s(at.batch, metrics.per_rank(ideal(curve, at), at.ranks))
+    tail = (1 - LEVEL) / 2
+    # Of all sizes the smallest deviation is nearest to that of a point that was measured.
+    noise = float(found.deviation.min())
+    fastest = found.quantile(tail, learned.faster, learned.slower)
+    fastest = np.maximum(fastest, np.log(ideal_s) + float(ndtri(tail)) * noise)
+    slowest = found.quantile(1 - tail, learned.faster, learned.slower)
+    value = np.maximum(found.value, np.log(ideal_s))
+
+    def rate(ln_s: np.ndarray) -> np.ndarray:
+        step_s = np.maximum(np.exp(ln_s), limit_s(curve, at))
+        return metrics.whole_job(metrics.rate(at.batch, step_s), at.ranks)
+
+    return Prediction(
+        at,
+        rate(value),
+        rate(np.maximum(slowest, value)),
+        rate(np.minimum(fastest, value)),
+        {name: rate(np.maximum(ln_s, np.log(ideal_s))) for name, ln_s in zip(found.names, found.ln_s, strict=True)},
+    )

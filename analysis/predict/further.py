@@ -1,0 +1,153 @@
+"""What to measure next: the points that narrow the intervals of the targets most for their cost.
+
+As in Ernest's experiment design (Venkataraman et al., NSDI'16, section 4) a point counts by what its row adds to the
+design matrix of the fit; here also by how much less remains to extrapolate.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from analysis import metrics
+from analysis.predict.average import Learned, average, predict
+from analysis.predict.points import Curve, Sizes
+from analysis.predict.support import MIN_POINTS, bend, why_not
+
+MOST = 2  # points that are proposed
+# A point that narrows the intervals by less is not worth a launch: a fraction of their width.
+_WORTH = 0.05
+# What a point costs with MEASURE=report: launches, and steps of each (10 of warm-up, 100 timed).
+_LAUNCHES, _STEPS = 6, 110
+
+
+@dataclass(frozen=True)
+class Further:
+    """A point to measure. `before`, `after`: how far the interval reaches on average over the targets, as a factor."""
+
+    ranks: int
+    nodes: int
+    node_hours: float  # NaN: the time of a step is not known
+    before: float  # NaN where a target was not supported without it
+    after: float
+
+
+def points(curve: Curve, at: Sizes, learned: Learned, fixed_s: float = 0.0) -> list[Further]:
+    """One or two points worth measuring for these targets, the best one first.
+
+    None where no point helps: what more points cannot mend, as a curve that bends.
+
+    Where a target is not supported, the cheapest that make the most of them so. The interval after is what is expected
+    if the points turn out as predicted. `fixed_s`: what each launch pays once.
+    """
+    found: list[Further] = []
+    if not len(curve.ranks) or curve.doubts or bend(curve, learned.noise):
+        return found
+    while len(found) < MOST:
+        before = _state(curve, at, learned)
+        best: tuple[tuple[float, ...], Curve, Further] | None = None
+        for ranks in _candidates(curve, at):
+            more = _with(curve, ranks, learned)
+            after = _state(more, at, learned)
+            cost = _cost(more, ranks, fixed_s)
+            worth = _worth(before, after, float(curve.nodes(np.array([ranks]))[0]), cost)
+            if worth and (best is None or worth > best[0]):
+                best = worth, more, _further(curve, ranks, cost, before, after)
+        if best is None:
+            break
+        curve = best[1]
+        found.append(best[2])
+    return found
+
+
+@dataclass(frozen=True)
+class _State:
+    """How well a curve carries the targets: how many, and the mean logarithm of high / low of their intervals.
+
+    `sizes`: different numbers of ranks among its points, as far as they are needed.
+    """
+
+    supported: int
+    width: float
+    sizes: int
+
+
+def _state(curve: Curve, at: Sizes, learned: Learned) -> _State:
+    carried = np.array([not why for why in why_not(curve, at, learned.noise)])
+    different = min(len(np.unique(curve.ranks)), MIN_POINTS)
+    if not carried.any():
+        return _State(0, math.inf, different)
+    found = predict(curve, Sizes(at.ranks[carried], at.batch[carried]), learned)
+    return _State(int(carried.sum()), float(np.mean(np.log(found.high / found.low))), different)
+
+
+def _candidates(curve: Curve, at: Sizes) -> list[float]:
+    """Numbers of ranks up to the largest target that are not measured: powers of two, and so many full nodes."""
+    largest = float(at.ranks.max())
+    powers = 2.0 ** np.arange(math.floor(math.log2(largest)) + 1)
+    if math.isfinite(curve.ranks_per_node):
+        within = powers[powers < curve.ranks_per_node]
+        powers = np.append(within, powers * curve.ranks_per_node)
+    return [float(n) for n in powers if curve.ranks.min() < n <= largest and n not in curve.ranks]
+
+
+def _with(curve: Curve, ranks: float, learned: Learned) -> Curve:
+    """The curve with one more point, where the forms expect it."""
+    batch = float(curve.batch[curve.base])
+    if curve.strong:
+        batch *= float(curve.ranks[curve.base]) / ranks
+    at = Sizes(np.array([ranks]), np.array([batch]))
+    step_s = float(np.exp(average(curve, at, learned.weights, learned.noise).value[0]))
+    rate = metrics.whole_job(metrics.rate(batch, step_s), ranks)
+    row = {
+        "ranks": ranks,
+        "batch": batch,
+        "images_per_s": rate,
+        "spread": math.nan,
+        "repeats": np.median(curve.repeats),
+    }
+    order = np.argsort(np.append(curve.ranks, ranks), kind="stable")
+    more: dict[str, Any] = {name: np.append(getattr(curve, name), value)[order] for name, value in row.items()}
+    return replace(curve, **more)
+
+
+def _cost(more: Curve, ranks: float, fixed_s: float) -> float:
+    """Node hours of a point; NaN where the batch, and so the time of a step, is not known."""
+    which = more.ranks == ranks
+    if float(more.batch.max()) <= 1:
+        return math.nan
+    seconds = _LAUNCHES * (fixed_s + _STEPS * float(more.step_s[which].max()))
+    return float(more.nodes(np.array([ranks]))[0]) * seconds / 3600
+
+
+def _worth(before: _State, after: _State, nodes: float, cost: float) -> tuple[float, ...]:
+    """Orders points: more targets supported, then more narrowing for the cost; empty where a point is not worth it."""
+    price = nodes if math.isnan(cost) else cost
+    if after.supported > before.supported:
+        return (after.supported, 1 / price)
+    if not before.supported and after.sizes > before.sizes:
+        return (0, 1 / price)
+    if after.supported < before.supported or not before.supported:
+        return ()
+    narrower = before.width - after.width
+    return (before.supported, narrower / price) if narrower > _WORTH * before.width else ()
+
+
+def _further(curve: Curve, ranks: float, cost: float, before: _State, after: _State) -> Further:
+    all_before = before.supported == after.supported
+    reach = [math.exp(state.width / 2) for state in (before, after)]
+    nodes = int(curve.nodes(np.array([ranks]))[0])
+    return Further(int(ranks), nodes, cost, reach[0] if all_before else math.nan, reach[1])
+
+
+def command(model: str, further: Sequence[Further], experiment: str, ranks_per_node: float) -> str:
+    """The command that measures these points, for the largest of them; points that are there are not measured again."""
+    largest = max(further, key=lambda point: point.ranks)
+    per_node = 1 if math.isnan(ranks_per_node) else min(int(ranks_per_node), largest.ranks)
+    words = [f"make {experiment.replace('_', '-')}", f"NODES={largest.nodes}"]
+    words += [f"MODELS={model}"] if model else []
+    return " ".join([*words, *([f'ARGS="ranks_per_node={per_node}"'] if per_node > 1 else []), "MEASURE=report"])

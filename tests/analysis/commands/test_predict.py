@@ -1,0 +1,111 @@
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+
+from analysis.__main__ import main
+from tests.helpers import ROOT
+
+CURVE = "ranks,images_per_s,batch_per_rank\n1,100,32\n2,195,32\n4,380,32\n8,745,32\n"
+
+
+@pytest.fixture
+def csv(tmp_path):
+    path = tmp_path / "curve.csv"
+    path.write_text(CURVE)
+    return str(path)
+
+
+def test_a_file_as_json(csv, capsys):
+    assert main(["predict", "--file", csv, "--to", "32,64,512", "--format", "json"]) == 0
+    at_32, at_64, at_512 = json.loads(capsys.readouterr().out)
+    assert (at_32["ranks"], at_64["ranks"], at_512["ranks"]) == (32, 64, 512)
+    assert 2000 < at_32["images_per_s"]["low"] < at_32["images_per_s"]["value"] < at_32["images_per_s"]["high"] < 3200
+    assert (at_64["supported"], at_512["supported"]) == (True, False)
+
+
+def test_a_file_in_words_with_what_to_measure_next(csv, capsys):
+    assert main(["predict", "--file", csv, "--to", "64", "--images", "1000000", "--epochs", "3"]) == 0
+    said = capsys.readouterr().out
+    assert "Checked on the 7 published" in said
+    assert "To measure next, batch 32: " in said
+    assert "make weak-scaling NODES=" in said
+    assert "wall time" in said
+    assert max(map(len, said.splitlines())) <= 100
+
+
+def test_the_published_curves_are_the_default(capsys):
+    assert main(["predict", "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert len(found) == 3 * 57
+    assert {row["ranks"] for row in found} == {16, 64, 256}
+    assert any(row["supported"] for row in found if row["ranks"] == 256)
+    assert all(row["why"] for row in found if not row["supported"])
+
+
+def test_local_records_and_a_job(results, capsys):
+    for nodes, step_s in ((1, 0.5), (2, 0.52), (4, 0.54), (8, 0.57)):
+        results.add(nodes=nodes, step_s=step_s)
+    asked = ["--experiment", "weak-scaling", "--results", str(results.folder), "--to", "16", "--images", "160"]
+    assert main(["predict", *asked, "--price", "36"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "with 5.87 s that a job pays once" in said
+    assert "cost" in said
+    assert main(["predict", *asked, "--format", "json", "--price", "36"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    wall = row["wall_s"]["value"]
+    assert wall == pytest.approx(5.87 + 160 / row["images_per_s"]["value"], abs=0.01)
+    assert row["cost"]["value"] == pytest.approx(wall * 16 * 36 / 3600)
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["--to", "16,x"], "'16,x' given; allowed: whole numbers of at least 1"),
+        (["--to", "0"], "'0' given; allowed"),
+        (["--images", "-1"], "'-1' given; allowed: numbers above 0"),
+        (["--models", "resnet5"], "--models: no curve of 'resnet5'; allowed: alexnet, "),
+        (["--price", "3"], "--price: of what job? allowed: together with --images"),
+    ],
+)
+def test_wrong_options_say_what_is_allowed(argv, said, capsys):
+    try:
+        status = main(["predict", *argv])
+    except SystemExit as stop:
+        status = stop.code
+    assert status == 2
+    assert said in capsys.readouterr().err
+
+
+def test_an_experiment_without_records_names_those_that_are_there(results, capsys):
+    results.add(experiment="fixed_work")
+    assert main(["predict", "--experiment", "weak_scaling", "--results", str(results.folder)]) == 2
+    assert "no record of experiment 'weak_scaling' (experiments with records: fixed_work)" in capsys.readouterr().err
+
+
+def test_nothing_predicted_is_not_a_success(tmp_path, capsys):
+    (tmp_path / "two.csv").write_text("ranks,images_per_s\n1,100\n2,195\n")
+    assert main(["predict", "--file", str(tmp_path / "two.csv"), "--to", "16"]) == 1
+    assert "2 numbers of ranks measured, at least 3 are needed" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.slow
+def test_the_figure_is_drawn_on_request(csv, tmp_path, capsys):
+    assert main(["predict", "--file", csv, "--to", "64", "--draw", "--out", str(tmp_path / "figures")]) == 0
+    assert {path.name for path in (tmp_path / "figures").iterdir()} == {f"predicted.{s}" for s in ("pdf", "png", "svg")}
+
+
+@pytest.mark.slow
+def test_it_takes_less_than_three_seconds_of_a_processor(csv):
+    """Its processor time alone: a busy machine takes longer on the clock."""
+    import resource
+
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    start = time.perf_counter()
+    command = [sys.executable, "-m", "analysis", "predict", "--file", csv, "--to", "32,64", "--format", "json"]
+    subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    assert min(used, time.perf_counter() - start) < 3

@@ -1,0 +1,81 @@
+import json
+import math
+
+import pytest
+
+from analysis.metrics import Estimate
+from analysis.predict import answers
+from analysis.predict.answers import Job, Question, Range
+from tests.helpers.scaling_curves import LEARNED, curve
+
+
+def ideal(n):
+    return 0.01
+
+
+def test_speedup_and_efficiency_are_over_the_fewest_ranks():
+    """100 images/s a rank on 2, 4 and 8 ranks: 32 ranks are 3200 images/s, 16 times 2 ranks, efficiency 1."""
+    (target,) = answers.answer(curve(ideal, (2, 4, 8)), Question((32,)), LEARNED).targets
+    numbers = target.numbers
+    assert numbers["images_per_s"].value == pytest.approx(3200)
+    assert numbers["speedup"].value == pytest.approx(16)
+    assert numbers["efficiency"].value == pytest.approx(1)
+    assert numbers["efficiency"].low == pytest.approx(numbers["images_per_s"].low / 3200)
+    assert numbers["images_per_s"].low < 3200 < numbers["images_per_s"].high
+
+
+def test_wall_time_and_cost_of_a_job_worked_by_hand():
+    """360,000 images at 3200 images/s: 112.5 s, and 10 s (8 to 12) once; 8 nodes at 4 an hour: 122.5 x 32 / 3600."""
+    of = curve(ideal, (2, 4, 8), ranks_per_node=4.0)
+    once = Estimate(10, 2 / 4.303, 2, 4)  # Student's t with 2 degrees: 4.303
+    (target,) = answers.answer(of, Question((32,), job=Job(360_000, 4)), LEARNED, once).targets
+    rate, wall = target.numbers["images_per_s"], target.numbers["wall_s"]
+    assert wall.value == pytest.approx(122.5)
+    assert wall.low == pytest.approx(8 + 360_000 / rate.high, rel=1e-4)
+    assert wall.high == pytest.approx(12 + 360_000 / rate.low, rel=1e-4)
+    assert target.numbers["cost"].value == pytest.approx(122.5 * 32 / 3600)
+
+
+def test_no_cost_without_the_ranks_of_a_node_and_no_time_that_is_paid_twice():
+    (target,) = answers.answer(curve(ideal, (2, 4, 8)), Question((32,), job=Job(3200, 4)), LEARNED).targets
+    assert target.numbers["wall_s"].value == pytest.approx(1)
+    assert "cost" not in target.numbers
+
+
+def test_a_curve_that_keeps_its_global_batch_is_asked_for_that():
+    """t = 0.1 b + 0.05 log2 n with 32 images in all: 16 ranks take 0.2 + 0.2 s for them: 80 images/s."""
+    of = curve([0.1 * 32 / n + 0.05 * math.log2(n) for n in (1, 2, 4, 8)], (1, 2, 4, 8), batch=[32, 16, 8, 4])
+    found = answers.answer(of, Question((16,)), LEARNED)
+    assert found.global_batch == 32
+    (target,) = found.targets
+    assert target.batch == 2
+    assert target.numbers["images_per_s"].value == pytest.approx(80, rel=0.05)
+
+
+def test_json_has_the_documented_form_and_no_number_that_is_not_known():
+    found = answers.answer(curve(ideal, (1, 2, 4), ranks_per_node=2.0), Question((16, 256)), LEARNED)
+    known, unknown = json.loads(json.dumps(answers.as_json([found]), allow_nan=False))
+    assert {"model", "ranks", "images_per_s", "supported", "why"} <= set(known)
+    assert set(known["images_per_s"]) == {"value", "low", "high", "level"}
+    assert (known["model"], known["ranks"], known["nodes"], known["why"]) == ("resnet50", 16, 8, "")
+    assert known["supported"] is True
+    assert known["images_per_s"]["level"] == known["speedup"]["level"] == 0.9
+    assert unknown["images_per_s"] == {"value": None, "low": None, "high": None, "level": None}
+    assert unknown["supported"] is False
+    assert unknown["why"].startswith("6 doublings beyond 4 ranks")
+    assert "speedup" not in unknown
+
+
+def test_a_range_in_another_unit():
+    assert Range(2.0, 1.0, 4.0).times(0.5) == Range(1.0, 0.5, 2.0)
+
+
+def test_points_that_are_left_out_check_the_prediction():
+    asked = Question((16, 32), up_to=8)
+    at_16, at_32 = answers.answer(curve(lambda n: 0.02 if n == 16 else 0.01), asked, LEARNED).targets
+    assert at_16.measured == pytest.approx(800)
+    assert at_16.numbers["images_per_s"].value == pytest.approx(1600)
+    assert math.isnan(at_32.measured)
+    of = answers.answer(curve(ideal), asked, LEARNED)
+    assert of.curve.largest == 8
+    assert [row.get("measured") for row in answers.as_json([of])] == [pytest.approx(1600), None]

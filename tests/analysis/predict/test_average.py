@@ -1,0 +1,94 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis import metrics
+from analysis.predict.average import Averaged, average, ideal, predict
+from analysis.predict.points import weak
+from tests.helpers.scaling_curves import LEARNED, curve
+
+
+def one(deviation=0.1, doublings=0.0):
+    return Averaged(("a",), np.ones(1), np.zeros((1, 1)), np.full((1, 1), deviation), np.array([doublings]))
+
+
+def test_one_form_without_growth_is_a_normal_distribution():
+    assert one().quantile(0.05, 0, 0) == pytest.approx([-0.1645], abs=1e-4)
+    assert one().quantile(0.95, 0, 0) == pytest.approx([0.1645], abs=1e-4)
+
+
+def test_the_error_grows_with_each_doubling_on_its_own_side():
+    """3 doublings x 0.1, with 0.4 of the points: 0.5 on the slower side."""
+    found = one(0.4, 3.0)
+    assert found.quantile(0.95, 0.0, 0.1) == pytest.approx([1.645 * 0.5], abs=1e-3)
+    assert found.quantile(0.05, 0.0, 0.1) == pytest.approx([-1.645 * 0.4], abs=1e-3)
+    assert found.probability(np.zeros(1), 0.0, 0.1) == pytest.approx([0.5])
+
+
+def test_forms_that_disagree_widen_the_interval_to_where_they_are():
+    both = Averaged(("a", "b"), np.array([0.9, 0.1]), np.array([[0.0], [1.0]]), np.full((2, 1), 0.01), np.zeros(1))
+    assert both.value == pytest.approx([0.1])
+    assert both.quantile(0.95, 0, 0)[0] == pytest.approx(1.0, abs=0.01)
+
+
+def test_more_points_narrow_the_interval():
+    def width(ranks):
+        of = curve(lambda n: 1 + 0.05 * math.log2(n), ranks)
+        found = predict(of, weak(of, np.array([16.0])), LEARNED)
+        return float(found.high[0] / found.low[0])
+
+    assert width((1, 2, 4, 8, 16)) < width((1, 4, 16)) < width((1, 2, 4))
+
+
+def test_points_that_scatter_widen_the_interval():
+    def width(scatter):
+        times = [1 + scatter, 1.05 - scatter, 1.1 + scatter, 1.15 - scatter, 1.2 + scatter]
+        found = predict(of := curve(times), weak(of, np.array([32.0])), LEARNED)
+        return float(found.high[0] / found.low[0])
+
+    assert width(0.1) > 1.3 * width(0.0)
+
+
+def test_the_link_limits_what_is_predicted():
+    """1e6 parameters on 32 nodes of 100 Mbit/s: 2 x 31/32 x 32e6 bits / 1e8 = 0.62 s a step at least."""
+    slow = {"parameters": 1e6, "link_mbit_per_s": 100.0, "ranks_per_node": 1.0}
+    of = curve([0.1, 0.1, 0.1], ranks=(1, 2, 4), **slow)
+    found = predict(of, weak(of, np.array([32.0])), LEARNED)
+    assert found.high == pytest.approx(32 / metrics.ring_allreduce_min_s(10**6, 32, 100))
+    assert found.high == pytest.approx([32 / 0.62])
+
+
+def test_the_step_without_allreduce_limits_it_too():
+    of = curve([1.0, 1.5, 1.6, 1.65], ranks=(1, 2, 4, 8), compute_s=1.0)
+    assert predict(of, weak(of, np.array([16.0])), LEARNED).high[0] <= 16
+
+
+@given(
+    st.lists(st.floats(0.9, 1.5), min_size=3, max_size=6),
+    st.sampled_from([1.0, 4.0, math.nan]),
+    st.integers(0, 4),
+)
+def test_no_value_is_negative_superlinear_or_outside_its_interval(times, per_node, doublings):
+    of = curve(times, ranks=2.0 ** np.arange(len(times)), ranks_per_node=per_node)
+    at = weak(of, of.largest * 2.0 ** np.arange(doublings + 1))
+    found = predict(of, at, LEARNED)
+    assert (found.low > 0).all()
+    assert (found.low <= found.images_per_s).all()
+    assert (found.images_per_s <= found.high).all()
+    assert (found.images_per_s <= ideal(of, at) * (1 + 1e-12)).all()
+    of_rank = found.images_per_s / at.ranks
+    assert (np.diff(of_rank) <= 1e-9 * of_rank[:-1]).all()
+    assert all((alone <= ideal(of, at) * (1 + 1e-12)).all() for alone in found.of_forms.values())
+
+
+def test_known_intervals_of_points_tell_the_noise():
+    """Points said to be within 1 % count; one said to be within 30 % hardly does."""
+    times, spread = [1.0, 1.02, 1.04, 1.06, 1.5], [0.005] * 4 + [0.3]
+    believed, doubted = (curve(times, spread=s) for s in ([0.005] * 5, spread))
+    at = weak(believed, np.array([16.0]))
+    values = [np.exp(average(of, at, LEARNED.weights, LEARNED.noise).value[0]) for of in (believed, doubted)]
+    assert values[1] == pytest.approx(1.08, abs=0.02)
+    assert values[0] > 1.2

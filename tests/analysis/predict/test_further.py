@@ -1,0 +1,60 @@
+import math
+
+import numpy as np
+import pytest
+
+from analysis.predict import further
+from analysis.predict.further import Further
+from analysis.predict.points import Doubt, weak
+from tests.helpers.scaling_curves import LEARNED, curve
+
+
+def logarithmic(n):
+    return 1 + 0.05 * math.log2(n)
+
+
+def proposed(of, *targets, **more):
+    return further.points(of, weak(of, np.array(targets, float)), LEARNED, **more)
+
+
+def test_the_points_lie_between_the_largest_one_and_the_target_and_narrow_the_interval():
+    found = proposed(curve(logarithmic, (1, 2, 4)), 64)
+    assert 1 <= len(found) <= 2
+    assert all(4 < point.ranks <= 64 for point in found)
+    assert all(point.after < point.before for point in found)
+
+
+def test_the_gain_is_weighed_against_the_cost():
+    """To measure the target itself would narrow most, and costs most."""
+    (first, *_) = proposed(curve(logarithmic, (1, 2, 4, 8)), 128)
+    assert first.ranks < 128
+
+
+def test_what_a_point_costs_worked_by_hand():
+    """Batch 2, 1.5 s a step on 8 ranks of 4 a node: 2 nodes x 6 launches x (5 s + 110 steps x 1.5 s) / 3600."""
+    of = curve(lambda n: 1.5, (1, 2, 4), ranks_per_node=4.0, batch=[2.0] * 3)
+    (first, *_) = proposed(of, 8, fixed_s=5.0)
+    assert (first.ranks, first.nodes) == (8, 2)
+    assert first.node_hours == pytest.approx(2 * 6 * 170 / 3600)
+    assert math.isnan(first.before)  # 8 ranks were not supported: no point on two nodes
+
+
+def test_two_points_become_three_first():
+    found = proposed(curve(logarithmic, (1, 2)), 16)
+    assert math.isnan(found[0].before)
+    assert found[0].after < 2
+
+
+def test_nothing_is_proposed_where_points_do_not_help():
+    assert proposed(curve(logarithmic, doubts=(Doubt("ranks shared cores"),)), 64) == []
+    assert proposed(curve(lambda n: max(1, n / 6)), 64) == []  # bends
+    assert proposed(curve(logarithmic), 16) == []  # all sizes up to the target are measured
+
+
+def test_the_command_measures_the_largest_point():
+    points = [Further(16, 4, 1.0, 2.0, 1.5), Further(32, 8, 2.0, 1.5, 1.2)]
+    assert (
+        further.command("resnet50", points, "weak_scaling", 4.0)
+        == 'make weak-scaling NODES=8 MODELS=resnet50 ARGS="ranks_per_node=4" MEASURE=report'
+    )
+    assert further.command("", points[:1], "strong_scaling", math.nan) == "make strong-scaling NODES=4 MEASURE=report"

@@ -1,0 +1,162 @@
+import numpy as np
+import pytest
+
+from analysis import TableError
+from analysis.predict import reading
+from analysis.predict.points import Doubt, joined
+from analysis.table import loading
+from tests.helpers.own_records import Arm, make_record, make_rounds, save
+from tests.helpers.tidy_rows import curve as rows_of
+from tests.helpers.tidy_rows import table
+
+
+def written(tmp_path, text):
+    path = tmp_path / "curve.csv"
+    path.write_text(text)
+    return path
+
+
+def read(tmp_path, text):
+    return reading.file(written(tmp_path, text))
+
+
+def test_a_file_with_all_columns(tmp_path):
+    text = """model,ranks,images_per_s,ranks_per_node,batch_per_rank,n,low,high,who
+resnet50,4,380,4,32,12,376,384,me
+resnet50,1,100,4,32,12,99,101,me
+"""
+    (of,), notes = read(tmp_path, text)
+    assert (of.model, of.name, of.ranks_per_node) == ("resnet50", "batch 32", 4)
+    assert of.ranks.tolist() == [1, 4]
+    assert of.images_per_s.tolist() == [100, 380]
+    assert of.step_s == pytest.approx([32 / 100, 32 * 4 / 380])
+    assert of.spread == pytest.approx([2 / 3.92 / 100, 8 / 3.92 / 380])
+    assert of.repeats.tolist() == [12, 12]
+    assert notes == ["columns not used: who"]
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_common_names_and_separators(tmp_path, separator):
+    lines = [["GPUs", "Images/sec", "Batch per GPU"], ["1", "100", "32"], ["2", "195", "32"]]
+    (of,), _ = read(tmp_path, "\n".join(separator.join(line) for line in lines))
+    assert of.ranks.tolist() == [1, 2]
+    assert of.batch.tolist() == [32, 32]
+
+
+def test_one_curve_a_model_and_batch_unless_the_global_batch_is_kept(tmp_path):
+    text = (
+        "model,ranks,images_per_s,batch_per_rank\na,1,10,8\na,2,19,8\na,1,9,4\na,2,17,4\nb,1,10,8\nb,2,18,4\nb,4,30,2\n"
+    )
+    curves, _ = read(tmp_path, text)
+    assert [(of.model, of.name, of.strong) for of in curves] == [
+        ("a", "batch 4", False),
+        ("a", "batch 8", False),
+        ("b", "", True),
+    ]
+    a, b = joined(curves)
+    assert a.strong
+    assert a.ranks.tolist() == [1, 1, 2, 2]
+    assert a.batch.tolist() == [4, 8, 4, 8]
+    assert b.batch.tolist() == [8, 4, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "ranks,images_per_s\n4,100\n",
+            "line 2: ranks: 4 given, the only point; allowed: two or more numbers of ranks",
+        ),
+        ("ranks,images_per_s\n", "ranks: no point; allowed: two or more"),
+        ("ranks,images_per_s\n4,100\n8,190\n4,110\n", "line 4: ranks: 4 given, as in line 2; allowed: each number of"),
+        ("ranks,images_per_s\n4,100\n4,110\n", "line 3: ranks: 4 given, as in line 2; allowed"),
+        ("ranks,images_per_s\n4,100\n8,-190\n", "line 3: images_per_s: -190 given, must be more than 0"),
+        ("ranks,images_per_s\n4,100\n8,0\n", "line 3: images_per_s: 0 given, must be more than 0"),
+        (
+            "ranks,images_per_s\n4,100\n8,fast\n",
+            "line 3: images_per_s: 'fast' is not a number; allowed: numbers above 0",
+        ),
+        ("ranks,images_per_s\n4,100\n8.5,190\n", "line 3: ranks: '8.5' is not a whole number; allowed: whole numbers"),
+        ("ranks,images_per_s\n4,100\n-8,190\n", "line 3: ranks: -8 given, must be more than 0"),
+        ("ranks,images_per_s\n4,100\n8,\n", "line 3: images_per_s is empty"),
+        ("ranks,images_per_s\n4,100\n8,nan\n", "line 3: images_per_s: 'nan' is not a number"),
+        ("ranks,speed\n4,100\n8,190\n", "column 'images_per_s' is missing"),
+        (
+            "ranks,images_per_s,low,high\n4,100,99,101\n8,190,200,210\n",
+            "line 3: low, high: 200, 210 given; allowed: ends",
+        ),
+        ("", "not a readable CSV file"),
+    ],
+)
+def test_bad_input_names_file_line_column_and_what_is_allowed(tmp_path, text, said):
+    with pytest.raises(TableError) as error:
+        read(tmp_path, text)
+    assert "curve.csv" in str(error.value)
+    assert said in str(error.value)
+
+
+def test_a_file_that_does_not_exist_is_said(tmp_path):
+    with pytest.raises(TableError, match="No such file"):
+        reading.file(tmp_path / "none.csv")
+
+
+def test_of_a_copied_page_the_page_counts_and_updates_tell_curves_apart():
+    copied = rows_of("images_per_s", {1: 30, 2: 58, 4: 117})
+    page = rows_of("images_per_s", {1: 30.5, 2: 57.8, 4: 116}, run="primary source", note="variable update: replicated")
+    update = {"run": "primary source", "note": "variable update: parameter_server(cpu)", "place": "further down"}
+    server = rows_of("images_per_s", {1: 29.7, 8: 229}, **update)
+    curves = reading.published(table(*copied, *page, *server))
+    assert [of.images_per_s.tolist() for of in curves] == [[30.5, 57.8, 116], [29.7, 229]]
+    assert [bool(of.doubts) for of in curves] == [False, True]
+
+
+def test_a_speed_printed_as_nothing_is_no_point():
+    (of,) = reading.published(table(*rows_of("images_per_s", {1: 30, 2: 58, 4: 0})))
+    assert of.ranks.tolist() == [1, 2]
+
+
+def test_the_published_curves_that_cross_nodes():
+    curves = reading.published(loading.published())
+    assert len(curves) == 57
+    across = [of for of in curves if of.name.endswith("distributed_replicated")]
+    assert len(across) == 5
+    assert all(of.ranks.tolist() == [1, 8, 16, 32, 64] and of.ranks_per_node == 8 for of in across)
+    (vgg,) = [of for of in curves if of.model == "vgg19"]
+    assert vgg.images_per_s[:2].tolist() == [170.24, 2 * 169.37]  # printed per GPU
+    assert np.isnan(vgg.ranks_per_node)
+
+
+def test_times_of_equal_work_are_rates():
+    of = reading.timed(table(*rows_of("epoch_s", {4: 80, 8: 44})))
+    assert of.images_per_s == pytest.approx([1 / 80, 1 / 44])
+    assert len(reading.timed(table(*rows_of("job_s", {1: 2})).iloc[:0]).ranks) == 0
+
+
+def test_local_records_bring_their_interval_batch_and_node(results):
+    for nodes, step_s in ((1, 0.5), (2, 0.52), (4, 0.55)):
+        for repeat in range(6):
+            results.add(nodes=nodes, ranks_per_node=2, step_s=step_s * (1 + 0.01 * repeat), repeat=repeat)
+    (of,) = reading.local(results.table())
+    assert (of.model, of.ranks.tolist(), of.batch.tolist()) == ("resnet50", [2, 4, 8], [8, 8, 8])
+    assert of.ranks_per_node == 2
+    assert of.repeats.tolist() == [6, 6, 6]
+    assert of.spread[0] == pytest.approx(0.05 / 3.92, rel=0.05)  # from the smallest to the largest of six
+    assert of.doubts == ()
+
+
+def test_shared_cores_are_a_doubt_that_names_its_points(results):
+    for nodes in (1, 2, 4):
+        run = make_record(nodes=nodes)
+        run.cores_shared = nodes == 4
+        save(run, results.folder)
+    (of,) = reading.local(results.table())
+    assert of.doubts == (Doubt("ranks shared cores", (4,)),)
+    assert of.only(of.ranks < 4).doubts == ()
+
+
+def test_the_step_without_allreduce_is_that_of_the_largest_control(results):
+    arms = (Arm(1), Arm(2), Arm(4), Arm(4, allreduce=False))
+    save(make_rounds([[0.5, 0.6, 0.7, 0.52]] * 3, arms), results.folder)
+    (of,) = [of for of in reading.local(results.table()) if of.ranks.tolist() == [1, 2, 4]]
+    assert of.compute_s == pytest.approx(0.52)
+    assert of.step_s == pytest.approx([0.5, 0.6, 0.7])
