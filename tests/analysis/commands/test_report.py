@@ -17,14 +17,13 @@ def few_figures(monkeypatch):
     return kept
 
 
-def report(results, folder):
-    asked = ["--results", str(results.folder), "--figures", str(folder / "drawn"), "--out", str(folder / "new/r.html")]
-    return main(["report", *asked])
+def report(results, folder, *more):
+    return main(["report", "--results", str(results.folder), "--out", str(folder / "new/r.html"), *more])
 
 
-def test_it_writes_the_page_the_figures_in_it_and_their_captions(few_figures, results, tmp_path, capsys):
+def test_it_keeps_the_figures_with_their_captions_where_that_is_asked_for(few_figures, results, tmp_path, capsys):
     results.add(experiment="overhead", nodes=1)
-    assert report(results, tmp_path) == 0
+    assert report(results, tmp_path, "--figures", str(tmp_path / "drawn")) == 0
     page = (tmp_path / "new/r.html").read_text()
     drawn = {f"{name}.{suffix}" for name in few_figures for suffix in ("pdf", "png", "svg")}
     assert {path.name for path in (tmp_path / "drawn").iterdir()} == {*drawn, "captions.md"}
@@ -46,4 +45,5 @@ def test_what_is_left_out_is_named(few_figures, results, tmp_path, capsys):
 
 def test_without_any_record_there_are_the_reports(few_figures, results, tmp_path):
     assert report(results, tmp_path) == 0
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["r.html"]
     assert "There is no complete run yet." in (tmp_path / "new/r.html").read_text()
