@@ -56,14 +56,18 @@ def over_smallest(points: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
 
 def lookup(rows: pd.DataFrame, names: Sequence[str] = (*SETTING, *SIZE)) -> Callable[[Row], list[Row]]:
     """A function from a row to those of `rows` that agree with it in all of `names`; by default one configuration."""
+    found: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
 
     def key(row: Row) -> tuple[Any, ...]:
         return tuple(None if pd.isna(row[name]) else row[name] for name in names)
 
-    found: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-    for row in rows.to_dict("records"):
-        found[key(row)].append(row)
-    return lambda row: found.get(key(row), [])
+    def find(row: Row) -> list[Row]:
+        if not found:  # most are never asked
+            for one in rows.to_dict("records"):
+                found[key(one)].append(one)
+        return found.get(key(row), [])
+
+    return find
 
 
 def report_of(row: Row) -> str:
@@ -90,28 +94,32 @@ def curves(table: pd.DataFrame, *quantities: str) -> Iterator[pd.DataFrame]:
     """
     rows = measured(table, *quantities)
     rows = rows[rows["ranks"].notna() & rows["value"].gt(0)]
-    if rows.empty:
+    if len(rows) < 2:
         return
     key = [*SETTING, "experiment", "quantity"]
     if "series" in rows:
         key += ["series", "other_axis"]
         rows = rows.assign(other_axis=rows["axis_value"].mask(rows["axis"].isin(SCALING)))
-    rows = rows.assign(kept=_kept_batch(rows, key))
-    key.append("kept")
-    rows["value"] = rows.groupby([*key, "ranks"], dropna=False, sort=False)["value"].transform("mean")
-    rows = rows.drop_duplicates([*key, "ranks"]).sort_values("ranks", kind="stable")
-    several = rows.groupby(key, dropna=False, sort=False)["ranks"].transform("size").gt(1)
-    for _, curve in rows[several].groupby(key, dropna=False, sort=False):
-        yield curve.reset_index(drop=True)
+    setting = rows.groupby(key, dropna=False, sort=False).ngroup()
+    rows = rows.assign(kept=_kept_batch(rows, setting))
+    rows["curve"] = rows.groupby([setting, "kept"], dropna=False, sort=False).ngroup()
+    rows["value"] = rows.groupby(["curve", "ranks"])["value"].transform("mean")
+    rows = rows.drop_duplicates(["curve", "ranks"]).sort_values("ranks", kind="stable")
+    rows = rows[rows["curve"].duplicated(keep=False)]
+    which = rows.pop("curve").to_numpy()
+    rows.index = rows.groupby(which).cumcount()  # all at once: each curve counts from 0
+    for _, curve in rows.groupby(which, sort=False):
+        yield curve
 
 
-def _kept_batch(rows: pd.DataFrame, key: list[str]) -> pd.Series:
+def _kept_batch(rows: pd.DataFrame, setting: pd.Series) -> pd.Series:
     """The batch that tells curves of one setting apart: per rank, or global where it is one on all ranks."""
-    batch = rows["batch_per_rank"].astype("Float64")
-    for _, same in rows.groupby(key, dropna=False, sort=False):
-        if metrics.kept(same["ranks"].tolist(), same["global_batch"].tolist()) == "global_batch":
-            batch[same.index] = same["global_batch"].astype("Float64")
-    return batch
+    of_setting: dict[int, list[tuple[float, float]]] = defaultdict(list)
+    for number, *batch in zip(setting.tolist(), rows["ranks"].tolist(), rows["global_batch"].tolist(), strict=True):
+        of_setting[number].append((batch[0], batch[1]))
+    kept = {number: metrics.kept(*zip(*batches, strict=True)) for number, batches in of_setting.items()}
+    strong = setting.map(kept).eq("global_batch")
+    return rows["batch_per_rank"].astype("Float64").mask(strong, rows["global_batch"].astype("Float64"))
 
 
 def bases(table: pd.DataFrame) -> Callable[[Row], list[Row]]:

@@ -63,9 +63,10 @@ def select(table: pd.DataFrame, where: Where | None) -> pd.DataFrame:
     """The rows whose columns have the value, or one of the tuple of values, that `where` gives; None gives no row."""
     if where is None:
         return table.iloc[:0]
+    chosen = pd.Series(True, table.index)
     for column, value in where.items():
-        table = table[table[column].isin(value if isinstance(value, tuple) else (value,))]
-    return table
+        chosen &= table[column].isin(value if isinstance(value, tuple) else (value,))
+    return table[chosen]
 
 
 class Figures(list[Entry]):

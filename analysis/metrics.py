@@ -322,8 +322,11 @@ def _of_pairs(
 
 def _launches(values: pd.DataFrame, column: str) -> list[list[float]]:
     """The values of a column that are known, launch by launch."""
-    known = values[values[column].notna()]
-    return [of.tolist() for _, of in known.groupby("launch", sort=False)[column]]
+    found: dict[str, list[float]] = {}
+    for launch, value in zip(values["launch"], values[column].tolist(), strict=True):
+        if not math.isnan(value):
+            found.setdefault(launch, []).append(value)
+    return list(found.values())
 
 
 def _speedup(of_size: pd.DataFrame, rate: Statistic, base_rate: Statistic, is_base: bool) -> Statistic:

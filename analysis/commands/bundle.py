@@ -36,7 +36,8 @@ MANIFEST      SHA-256 of every file: sha256sum --check MANIFEST
 With the kit's code, the numbers can be made again from the records:
 python -m analysis compare --results results
 python -m analysis audit results
-python -m analysis report --results results --figures redrawn --out redrawn/report.html
+python -m analysis draw --results results --out redrawn
+python -m analysis report --results results --out redrawn/report.html
 """
 
 
@@ -93,7 +94,7 @@ def pack(results: Path, scrubbed: bool) -> tuple[bytes, int, list[str]]:
         for place, text in packed.items():
             record.write_atomically(folder / "results" / place, text)
         with contextlib.chdir(folder):  # so that figures and page name a record by its place in the archive
-            report.make(Path("results"), Path("figures"), Path("report.html"))
+            report.make(Path("results"), Path("report.html"), Path("figures"))
         (folder / "README.txt").write_text(_README)
         (folder / MANIFEST).write_text(manifest(folder))
         return archive(folder), len(packed), left_out

@@ -1,13 +1,15 @@
 """Figures and captions as files: PDF, PNG and SVG. The same input gives the same bytes."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import matplotlib as mpl
 import pandas as pd
 
 from analysis import plots
+from analysis.commands import fonts
 from analysis.figures import Entry, Points
 
 # What would otherwise name the day and the version of Matplotlib in each file.
@@ -16,6 +18,7 @@ _METADATA = {
     "svg": {"Date": None},
     "png": {"Software": None},
 }
+FORMATS = tuple(_METADATA)
 
 
 def caption(entry: Entry, points: Points) -> str:
@@ -30,27 +33,41 @@ def caption(entry: Entry, points: Points) -> str:
     return "\n\n".join(text) + "\n"
 
 
-def save(entry: Entry, points: Points, folder: Path) -> None:
-    """Draw a figure from `points` into `folder`, in three formats."""
-    with mpl.rc_context(fname=plots.STYLE):
+def save(entry: Entry, points: Points, folder: Path, formats: Sequence[str] = FORMATS) -> None:
+    """Draw a figure from `points` into `folder`, in these formats."""
+    with mpl.rc_context(fname=plots.STYLE), fonts.quick_to_embed():
         drawn = entry.draw(points)
-        drawn.draw_without_rendering()  # lays it out, once for the three formats
-        drawn.set_layout_engine("none")
-        for suffix, metadata in _METADATA.items():
-            drawn.savefig(folder / f"{entry.id}.{suffix}", metadata=metadata)
+        if layout := drawn.get_layout_engine():
+            layout.execute(drawn)  # once for all formats; with an engine each would be laid out and drawn twice
+            drawn.set_layout_engine(None)
+        for suffix in formats:
+            drawn.savefig(folder / f"{entry.id}.{suffix}", metadata=_METADATA[suffix])
+
+
+@contextmanager
+def in_background(
+    entries: Sequence[Entry],
+    published: pd.DataFrame,
+    local: pd.DataFrame,
+    folder: Path,
+    formats: Sequence[str] = FORMATS,
+) -> Iterator[None]:
+    """Draw the figures into `folder`, in parallel, while the block runs; all are there when the block is left."""
+    folder.mkdir(parents=True, exist_ok=True)
+    todo = [(entry, entry.points(published, local)) for entry in entries]
+    for entry, points in todo[:1]:  # here, so that the processes that are forked have fonts and libraries loaded
+        save(entry, points, folder, formats)
+    with ProcessPoolExecutor() as pool:
+        pending = [pool.submit(save, entry, points, folder, formats) for entry, points in todo[1:]]
+        yield
+        for done in pending:
+            done.result()
 
 
 def draw(entries: Sequence[Entry], published: pd.DataFrame, local: pd.DataFrame, folder: Path) -> list[str]:
     """Draw the figures into `folder`, in parallel; returns their ids."""
-    folder.mkdir(parents=True, exist_ok=True)
-    todo = [(entry, entry.points(published, local)) for entry in entries]
-    for entry, points in todo[
-        :1
-    ]:  # here, so that the processes that are forked after it have fonts and libraries loaded
-        save(entry, points, folder)
-    with ProcessPoolExecutor() as pool:
-        for done in [pool.submit(save, entry, points, folder) for entry, points in todo[1:]]:
-            done.result()
+    with in_background(entries, published, local, folder):
+        pass
     return [entry.id for entry in entries]
 
 

@@ -21,7 +21,8 @@ from analysis.audit.words import called
 from analysis.claims import claims
 from analysis.claims.claims import VERDICTS, Judged
 from analysis.commands import compare, drawing
-from analysis.compare import published, sets, tolerances
+from analysis.compare import published as beside
+from analysis.compare import sets, tolerances
 from analysis.experiments import summary
 from analysis.figures import Entry
 from analysis.reports import TITLES, derived
@@ -55,18 +56,34 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class Content:
-    """What a page is made from: the tables, and the figures as SVG files in `folder`."""
+class Analysed:
+    """What a page says beside its figures."""
 
     published: pd.DataFrame
     local: Local
-    figures: Sequence[Entry]
-    folder: Path
+    judged: Sequence[Judged]
+    findings: Sequence[Finding]  # in the reports
+    local_findings: Sequence[Finding]
+    recomputed: pd.DataFrame  # the derived numbers of the reports
+    comparisons: tuple[list[compare.Section], compare.Notes]  # of local numbers with those of the reports
 
 
-def _drawn(entry: Entry, content: Content) -> Drawn:
-    svg = base64.b64encode((content.folder / f"{entry.id}.svg").read_bytes()).decode()
-    points = entry.points(content.published, content.local.table)
+def analyse(published: pd.DataFrame, local: Local) -> Analysed:
+    """Judge, audit, recompute and compare: all that a page says beside its figures."""
+    return Analysed(
+        published,
+        local,
+        claims.judge(claims.read(), published, local.table),
+        audit.of_table(published),
+        audit.of_records(local),
+        derived.recompute(published),
+        compare.beside_published(beside.compare(published, local.table, tolerances.read())),
+    )
+
+
+def _drawn(entry: Entry, analysed: Analysed, folder: Path) -> Drawn:
+    svg = base64.b64encode((folder / f"{entry.id}.svg").read_bytes()).decode()
+    points = entry.points(analysed.published, analysed.local.table)
     paragraphs = drawing.caption(entry, points).split("\n\n")[1:]
     text = [text.replace("**", "").replace("`", "") for text in paragraphs]
     return Drawn(entry, f"data:image/svg+xml;base64,{svg}", text)
@@ -198,13 +215,13 @@ def _rounds(number: int) -> str:
     return f"{number} round{'s' * (number != 1)}" if number else ""
 
 
-def _reports(table: pd.DataFrame, judged: Sequence[Judged], drawn: Sequence[Drawn]) -> list[dict[str, Any]]:
+def _reports(analysed: Analysed, drawn: Sequence[Drawn]) -> list[dict[str, Any]]:
     """What the page says about each report."""
-    findings, recomputed, cited = audit.of_table(table), derived.recompute(table), sources()
+    recomputed, cited = analysed.recomputed, sources()
     reports = []
     for number in schema.REPORTS:
-        found = [f for f in findings if f.report == number]
-        said = [j for j in judged if j.claim.report == number]
+        found = [f for f in analysed.findings if f.report == number]
+        said = [j for j in analysed.judged if j.claim.report == number]
         numbers = recomputed[recomputed["report"] == number]
         reports.append(
             {
@@ -223,27 +240,25 @@ def _reports(table: pd.DataFrame, judged: Sequence[Judged], drawn: Sequence[Draw
     return reports
 
 
-def page(content: Content) -> str:
-    """Returns the page as HTML."""
-    table, local = content.published, content.local
-    drawn = [_drawn(entry, content) for entry in content.figures]
-    judged = claims.judge(claims.read(), table, local.table)
+def page(analysed: Analysed, figures: Sequence[Entry], folder: Path) -> str:
+    """Returns the page as HTML, with the figures that are SVG files in `folder`."""
+    local = analysed.local
+    drawn = [_drawn(entry, analysed, folder) for entry in figures]
     experiments, shared = _experiments(local.table, [one for one in drawn if one.entry.published is None])
-    findings = audit.of_records(local)
-    sections, notes = compare.beside_published(published.compare(table, local.table, tolerances.read()))
+    sections, notes = analysed.comparisons
     environment = Environment(
         loader=FileSystemLoader(TEMPLATE.parent), autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True
     )
     return environment.get_template(TEMPLATE.name).render(
-        numbers=len(table),
+        numbers=len(analysed.published),
         runs=local.table["record"].nunique(),
-        claims=judged,
-        verdicts=_counts([j.verdict for j in judged], VERDICTS),
-        reports=_reports(table, judged, drawn),
+        claims=analysed.judged,
+        verdicts=_counts([j.verdict for j in analysed.judged], VERDICTS),
+        reports=_reports(analysed, drawn),
         experiments=experiments,
         shared=shared,
-        local_findings=_findings(findings),
-        local_severities=_counts([f.severity for f in findings], SEVERITIES),
+        local_findings=_findings(analysed.local_findings),
+        local_severities=_counts([f.severity for f in analysed.local_findings], SEVERITIES),
         comparisons=sections,
         notes=notes,
     )

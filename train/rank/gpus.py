@@ -5,11 +5,18 @@ Without a driver there are none. `nvml` is the module pynvml of the package nvid
 
 from __future__ import annotations
 
+import ctypes
+import json
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import pynvml
+
+_LIBRARY = "libnvidia-ml.so.1"  # NVML itself
+_PATIENCE_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -23,8 +30,27 @@ class GpuUse:
 UNKNOWN = GpuUse(None, None)
 
 
-def names(nvml: Any = pynvml) -> list[str]:
-    """The names of the GPUs, in the order of the PCI bus; empty without a driver."""
+def names(patience_s: float = _PATIENCE_S) -> list[str]:
+    """The names of the GPUs, in the order of the PCI bus; empty without a driver, or if it does not answer in time.
+
+    Another process asks the driver: while a driver hangs, a process inside it can neither continue nor be killed.
+    """
+    try:
+        ctypes.CDLL(_LIBRARY)
+    except OSError:
+        return []
+    asked = subprocess.Popen([sys.executable, "-m", __name__], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    try:
+        answer, _ = asked.communicate(timeout=patience_s)
+    except subprocess.TimeoutExpired:
+        asked.kill()  # without waiting for its end
+        print(f"warning: NVIDIA's driver did not answer within {patience_s:g} s: GPUs are not named", file=sys.stderr)
+        return []
+    return list(json.loads(answer)) if asked.returncode == 0 else []
+
+
+def ask_names(nvml: Any = pynvml) -> list[str]:
+    """As `names`, but asks the driver from this process, for as long as it takes."""
     try:
         nvml.nvmlInit()
     except pynvml.NVMLError:
@@ -40,7 +66,7 @@ def names(nvml: Any = pynvml) -> list[str]:
 def reader(gpu: str, nvml: Any = pynvml) -> Callable[[], GpuUse]:
     """A function that reads the use of a GPU; it returns UNKNOWN where there is no driver or no such GPU.
 
-    NVML stays open until the process ends.
+    NVML stays open until the process ends. A driver that hangs holds up the caller: call it from a process of its own.
 
     Args:
         gpu: as in CUDA_VISIBLE_DEVICES: an index, the UUID of a GPU (`GPU-...`) or its beginning, or that of a MIG
@@ -84,3 +110,7 @@ def _or_none(read: Callable[[], Any]) -> Any:
         return read()
     except pynvml.NVMLError:
         return None
+
+
+if __name__ == "__main__":
+    print(json.dumps(ask_names()))

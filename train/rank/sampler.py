@@ -6,6 +6,7 @@ The rank keeps these lines in an unnamed temporary file, so that it neither read
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -22,6 +23,7 @@ from train.rank import gpus
 from train.record.record import Usage
 
 _PR_SET_PDEATHSIG = 1
+_PATIENCE_S = 5.0  # for the end of a process that was killed
 
 # seconds since the epoch, CPU time in s, resident bytes, GPU busy fraction, bytes of GPU memory
 Sample = tuple[float, float, int, float | None, int | None]
@@ -42,9 +44,13 @@ class Sampler:
         self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self._lines)
 
     def stop(self, started_at: float) -> Usage:
-        """Kill the process and return its samples; times count from `started_at`, seconds since the epoch."""
+        """Kill the process and return its samples; times count from `started_at`, seconds since the epoch.
+
+        A process inside a GPU driver that hangs cannot be killed. It is left behind, and its samples end there.
+        """
         self._process.kill()
-        self._process.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_PATIENCE_S)
         self._lines.seek(0)
         return collected((line for line in self._lines if line.endswith("\n")), started_at)
 

@@ -11,6 +11,12 @@ from train.record import summary
 from train.record.parts import Part, first_failure
 from train.record.record import Failure, NodeQuota, Order, Rank, RunRecord
 
+# What rank 0's part says of the whole job.
+_OF_THE_JOB = (
+    *("environment", "losses", "epochs", "resizes", "weights_differ", "notes"),
+    *("arms_left_out", "attachments"),
+)
+
 
 @dataclass(frozen=True)
 class Identity:
@@ -56,34 +62,15 @@ def assemble(parts: Sequence[Part], identity: Identity, ending: Ending) -> RunRe
     failure = ending.failure or first_failure(list(parts))
     first = parts[0] if parts else Part()
     record = RunRecord(
-        experiment=identity.experiment,
-        point=identity.point,
-        repeat=identity.repeat,
-        generation=identity.generation,
-        config=identity.config,
-        config_hash=identity.config_hash,
-        source_digest=identity.source_digest,
-        command=identity.command,
-        learning_rate=identity.learning_rate,
-        swept=identity.swept,
-        arm=identity.arm,
-        arm_keys=list(identity.arm_keys),
-        order=identity.order,
+        **vars(identity) | {"arm_keys": list(identity.arm_keys)},
         status="failed" if failure else "complete",
         failure=failure,
         started_at=datetime.fromtimestamp(ending.started_at, UTC).isoformat(timespec="seconds"),
         job_s=ending.job_s,
         cores_shared=ending.cores_shared,
         ranks=[_rank(part, ending) for part in parts],
-        environment=first.environment,
-        losses=first.losses,
-        epochs=first.epochs,
-        resizes=first.resizes,
-        weights_differ=first.weights_differ,
-        notes=first.notes,
-        arms_left_out=first.arms_left_out,
         node_quotas=list(ending.node_quotas),
-        attachments=first.attachments,
+        **{name: getattr(first, name) for name in _OF_THE_JOB},
     )
     record.summary = summary.of(record)
     return record

@@ -5,7 +5,7 @@ import pytest
 
 from analysis import registry
 from analysis.commands import drawing
-from analysis.commands.page import Content, page, sources
+from analysis.commands.page import analyse, page, sources
 from analysis.table import loading
 from tests.helpers.own_records import make_record, save
 from train.record.record import Failure
@@ -20,7 +20,7 @@ def write(results, folder):
     figures = registry.figures(local.table)
     shown = [figures[id] for id in SHOWN if id in figures]
     drawing.draw(shown, published, local.table, folder)
-    return page(Content(published, local, shown, folder))
+    return page(analyse(published, local), shown, folder)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 
 from analysis import registry
 from analysis.commands import drawing
-from analysis.commands.page import Content
+from analysis.commands.page import analyse
 from analysis.commands.page import page as written
 from analysis.table import loading
 from tests.helpers.browser import Browser
@@ -43,7 +43,7 @@ def page(tmp_path_factory):
     shown = [known[id] for id in _FIGURES]
     drawing.draw(shown, published, local.table, tmp_path)
     path = tmp_path / "report.html"
-    path.write_text(written(Content(published, local, shown, tmp_path)))
+    path.write_text(written(analyse(published, local), shown, tmp_path))
     return path
 
 

@@ -3,6 +3,7 @@
 With GPUs, NVML cannot be had here: a fake of the module pynvml answers as its documentation says, with its own errors.
 """
 
+import time
 from types import SimpleNamespace
 
 import pynvml
@@ -75,8 +76,40 @@ def test_without_a_driver_there_are_no_gpus():
 
 def test_gpus_are_named_and_the_library_is_closed():
     nvml = FakeNvml()
-    assert gpus.names(nvml) == ["Tesla P100-PCIE-16GB", "NVIDIA A100-SXM4-40GB"]
+    assert gpus.ask_names(nvml) == ["Tesla P100-PCIE-16GB", "NVIDIA A100-SXM4-40GB"]
     assert nvml.open == 0
+
+
+@pytest.fixture
+def driver(monkeypatch, tmp_path):
+    """A function that replaces NVML by a module whose `nvmlInit` does what is given, for new processes."""
+
+    def write(init: str) -> None:
+        names = "nvmlDeviceGetHandleByIndex = lambda index: index\nnvmlDeviceGetName = lambda handle: f'GPU {handle}'\n"
+        rest = "class NVMLError(Exception): pass\ndef nvmlShutdown(): pass\ndef nvmlDeviceGetCount(): return 2\n"
+        (tmp_path / "pynvml.py").write_text(f"import os, time\n{rest}{names}def nvmlInit(): {init}\n")
+
+    monkeypatch.setattr(gpus, "_LIBRARY", "libc.so.6")  # one that this machine has
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    return write
+
+
+def test_another_process_asks_the_driver(driver):
+    driver("pass")
+    assert gpus.names() == ["GPU 0", "GPU 1"]
+
+
+def test_a_driver_that_crashes_its_caller_leaves_this_process_alone(driver):
+    driver("os.abort()")
+    assert gpus.names() == []
+
+
+def test_a_driver_that_hangs_is_not_waited_for(driver, capfd):
+    driver("time.sleep(60)")
+    began = time.monotonic()
+    assert gpus.names(patience_s=0.5) == []
+    assert time.monotonic() - began < 30
+    assert "NVIDIA's driver did not answer within 0.5 s" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

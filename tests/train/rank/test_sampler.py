@@ -1,6 +1,7 @@
 """The process beside a rank: what its lines say, that it samples, and that it never outlives the rank."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -34,6 +35,19 @@ def test_samples_end_with_their_process():
     next(taken)
     ended.communicate()
     assert list(taken) == []
+
+
+def test_a_process_that_cannot_be_killed_is_left_behind(monkeypatch):
+    monkeypatch.setattr(sampler, "_PATIENCE_S", 0.1)
+    beside = sampler.Sampler(60, None)
+    process = beside._process
+    monkeypatch.setattr(process, "kill", lambda: None)  # as if it were inside a driver that hangs
+    try:
+        beside.stop(time.time())
+        assert process.poll() is None
+    finally:
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 @pytest.mark.slow

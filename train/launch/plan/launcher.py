@@ -30,7 +30,7 @@ class Gpus:
 
     needed: int
     available: int
-    source: str  # who says so, as "nvidia-smi shows"
+    source: str  # who says so, as "NVIDIA's driver shows"
 
 
 class Watcher(Protocol):
@@ -105,7 +105,7 @@ class Launcher(ABC):
 
     def gpus(self, config: Config) -> list[Gpus]:
         """How many GPUs the point needs and finds: on this machine, or on each host."""
-        return [Gpus(config.ranks, len(environment.gpus()), "nvidia-smi shows")]
+        return [Gpus(config.ranks, len(environment.gpus()), "NVIDIA's driver shows")]
 
     def free_bytes(self, config: Config) -> int | None:
         """Free memory of this machine, or of the host that has least; None where that is not known beforehand."""

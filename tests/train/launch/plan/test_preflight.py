@@ -35,10 +35,10 @@ def test_memory_is_counted_per_host_where_hosts_are_apart():
 
 def test_too_few_gpus_are_an_error(monkeypatch):
     plan = planned("experiment=weak_scaling", "model=resnet50", "nodes=2", "device=gpu")
-    monkeypatch.setattr(plan.launcher, "gpus", lambda config: [Gpus(config.ranks, 2, "nvidia-smi shows")])
+    monkeypatch.setattr(plan.launcher, "gpus", lambda config: [Gpus(config.ranks, 2, "NVIDIA's driver shows")])
     preflight.check(plan.points, plan.launcher)
-    monkeypatch.setattr(plan.launcher, "gpus", lambda config: [Gpus(config.ranks, 1, "nvidia-smi shows")])
-    with pytest.raises(ConfigError, match="device=gpu: resnet50-nodes2 needs 2 GPUs; nvidia-smi shows 1"):
+    monkeypatch.setattr(plan.launcher, "gpus", lambda config: [Gpus(config.ranks, 1, "NVIDIA's driver shows")])
+    with pytest.raises(ConfigError, match="device=gpu: resnet50-nodes2 needs 2 GPUs; NVIDIA's driver shows 1"):
         preflight.check(plan.points, plan.launcher)
 
 
