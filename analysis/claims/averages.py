@@ -86,7 +86,7 @@ def trend(
         number, _ = _slope(curves)
         found.append(verdicts.judge(number, limits))
         told.append(f"{name}: x {number} at each doubling, from {number.n} points of {len(curves)} curves")
-    claimed = f"within {margin:.0%} of 1" if direction == "none" else direction
+    claimed = f"within {100 * margin:.3g} % of 1" if direction == "none" else direction
     return verdicts.together(found), f"claimed: {claimed}. {'; '.join(told)}"
 
 
@@ -103,7 +103,7 @@ def same_trend(data: Data, of: Selection, among: str, one: str, along: str = "ra
         number = of_estimate(metrics.difference(of_mine.slope, of_others.slope), log=True)
         found.append(verdicts.judge(number, Limits(1 - margin, 1 + margin)))
         told.append(f"{name}: x {a} at each doubling, the others x {b}: the ratio is {number}")
-    return verdicts.together(found), f"claimed: the ratio is within {margin:.0%} of 1. {'; '.join(told)}"
+    return verdicts.together(found), f"claimed: the ratio is within {100 * margin:.3g} % of 1. {'; '.join(told)}"
 
 
 def _curves(rows: pd.DataFrame, along: str) -> list[list[dict]]:
@@ -140,7 +140,7 @@ def same(data: Data, ratio: str, by: Sequence[str], margin: float = MARGIN) -> F
         told.append(f"{name}: {number}, {len(group)} cells")
     found = verdicts.judge_all(numbers, Limits(1 - margin, 1 + margin))
     counts = ", ".join(f"{found.count(name)} {name}" for name in verdicts.VERDICTS if found.count(name))
-    return verdicts.together(found), f"claimed: within {margin:.0%} of 1. {'; '.join(told)}; {counts}"
+    return verdicts.together(found), f"claimed: within {100 * margin:.3g} % of 1. {'; '.join(told)}; {counts}"
 
 
 def irreconcilable(data: Data, of: Selection, margin: float = MARGIN) -> Found:
@@ -160,7 +160,7 @@ def irreconcilable(data: Data, of: Selection, margin: float = MARGIN) -> Found:
     reconciled = verdicts.together(found)
     opposite: dict[Verdict, Verdict] = {"supported": "contradicted", "contradicted": "supported"}
     verdict = opposite.get(reconciled, reconciled) if len(set(found)) == 1 else "not decidable"
-    return verdict, f"reconciled: 1 within {margin:.0%}. {'; '.join(told)}"
+    return verdict, f"reconciled: 1 within {100 * margin:.3g} %. {'; '.join(told)}"
 
 
 def _times(data: Data, walls: pd.DataFrame) -> list[tuple[float, float]]:

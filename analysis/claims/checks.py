@@ -26,7 +26,7 @@ Need = Literal["all", "any"] | int
 
 def stated(data: Data, of: Selection) -> Found:
     """The derived numbers that the report states follow from its primary numbers, as `tables` recomputes them."""
-    found = [d for d in data.derived if all(d.row[name] in _list(value) for name, value in of.items())]
+    found = [d for d in data.report.derived if all(d.row[name] in _list(value) for name, value in of.items())]
     if not found:
         raise Unknown(f"no derived number is known for {words(of)}")
     told = "; ".join(

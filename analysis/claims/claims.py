@@ -17,7 +17,7 @@ import pandas as pd
 from analysis import TableError
 from analysis.claims.checks import CHECKS
 from analysis.claims.limits import Claimed
-from analysis.claims.numbers import SCOPES, Data, Scope, Unknown, words
+from analysis.claims.numbers import SCOPES, Data, Report, Scope, Unknown, words
 from analysis.computed import computed
 from analysis.table.loading import PUBLISHED
 from analysis.verdicts import VERDICTS as VERDICTS
@@ -121,16 +121,12 @@ def judge(claims: list[Claim], table: pd.DataFrame, local: pd.DataFrame) -> list
     Raises TableError where an argument is wrong.
     """
     numbers = pd.concat([table, computed(table)], ignore_index=True)
-    by_report: dict[tuple[str, Scope], Data] = {}
+    reports = {report: Report(numbers[numbers["report"].eq(report)]) for report in {claim.report for claim in claims}}
     judged = []
     for claim in claims:
-        key = claim.report, claim.scope
-        if claim.experiment:
-            data = Data(local[local["experiment"].eq(claim.experiment)], claim.scope)
-        else:
-            data = by_report.setdefault(key, Data(numbers[numbers["report"].eq(claim.report)], claim.scope))
+        of = Report(local[local["experiment"].eq(claim.experiment)]) if claim.experiment else reports[claim.report]
         try:
-            verdict, evidence = CHECKS[claim.check](data, **claim.arguments)
+            verdict, evidence = CHECKS[claim.check](Data(of, claim.scope), **claim.arguments)
         except Unknown as missing:
             verdict, evidence = "not decidable", str(missing)
         except (TypeError, KeyError, ValueError) as error:

@@ -76,6 +76,6 @@ class Claimed:
             if (limit := getattr(self, name)) is not None
         ]
         if self.about is not None:
-            said.append(f"{self.about:.6g} within {self.within:.3g} of it")
-        also = f", give or take {self.roughly:.0%}" if self.roughly else ""
-        return " and ".join(said) + also + (f", with a margin of {self.margin:.0%}" if self.margin else "")
+            said.append(f"within {100 * self.within:.3g} % of {self.about:.6g}")
+        also = f", give or take {100 * self.roughly:.3g} %" if self.roughly else ""
+        return " and ".join(said) + also + (f", with a margin of {100 * self.margin:.3g} %" if self.margin else "")

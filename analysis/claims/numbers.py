@@ -28,11 +28,10 @@ class Unknown(Exception):
 
 
 @dataclass(frozen=True, eq=False)
-class Data:
-    """The numbers of one report, measured and computed, and how far to trust a single one of them."""
+class Report:
+    """The numbers of one report, measured and computed; what is made from all of them is made once."""
 
     table: pd.DataFrame
-    scope: Scope = "these runs"
 
     @cached_property
     def noise(self) -> Callable[[Row], Noise | None]:
@@ -43,6 +42,19 @@ class Data:
     def derived(self) -> list[Derived]:
         """The derived numbers that the report states, each with its verdict."""
         return list(derived.lines(self.table[self.table["kind"].ne("computed")]))
+
+
+@dataclass(frozen=True)
+class Data:
+    """The numbers of one report, and how far to trust a single one of them."""
+
+    report: Report
+    scope: Scope = "these runs"
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """All numbers of the report."""
+        return self.report.table
 
     def select(self, of: Selection) -> pd.DataFrame:
         """The rows whose columns have the values in `of` (a list: any of them), measured or computed unless it says so.
@@ -81,9 +93,9 @@ class Data:
         """The measurements that a row stands for, with the power of each: a speedup is made from two."""
         name = str(row["quantity"])
         if name.startswith("images_per_s"):
-            return [(self.noise(row), power)]
+            return [(self.report.noise(row), power)]
         if name.endswith("_throughput"):
-            return [(self.noise(row), power), (self.noise(row), -power)]
+            return [(self.report.noise(row), power), (self.report.noise(row), -power)]
         return [(None, power)]  # no report repeats a time or an accuracy
 
 
@@ -105,8 +117,8 @@ def one(rows: pd.DataFrame, what: str) -> Row:
 
 def words(of: Selection) -> str:
     """A selection in words."""
-    shown = {name: ", ".join(map(str, value)) if isinstance(value, list) else str(value) for name, value in of.items()}
-    return "; ".join(f"{name} {value}" for name, value in shown.items())
+    said = {name: ", ".join(map(str, value)) if isinstance(value, list) else str(value) for name, value in of.items()}
+    return "; ".join(f"{name} {value}" if value else f"no {name}" for name, value in said.items())
 
 
 def shown(rows: Iterable[Mapping[Hashable, Any]]) -> str:

@@ -64,19 +64,20 @@ def _speedup(row: Row, rate: Row, first: Row, share: bool) -> Derived:
 def ratios(table: pd.DataFrame) -> Iterator[Derived]:
     """Ratios of the throughputs of two settings; of their speedups, each over its base, where the note says so."""
     for name in RATIOS:
-        raw, scaled = (lookup(pairs(table, name, normalised)) for normalised in (False, True))
-        for row in stated(table, name):
-            cells = (scaled if row["note"].startswith("speedup") else raw)(row)
+        rows = stated(table, name)
+        scaled = [row["note"].startswith("speedup") for row in rows]
+        of = {normalised: lookup(pairs(table, name, normalised)) for normalised in set(scaled)}
+        for row, normalised in zip(rows, scaled, strict=True):
+            cells = of[normalised](row)
             if len(cells) == 1:
                 value, off = cells[0]["follows"], cells[0]["follows"] * cells[0]["off"]
                 formula = f"{cells[0]['upper']:.4g} / {cells[0]['lower']:.4g}"
                 yield Derived(row, between(value, value - off, value + off), formula)
 
 
-def medians(table: pd.DataFrame) -> Iterator[Derived]:
+def medians(table: pd.DataFrame, cells: Sequence[Derived]) -> Iterator[Derived]:
     """Medians of the blocks, of a row where the report prints one for each number of GPUs, from unrounded cells."""
     names = [name for name in table["quantity"].unique() if name.startswith("median_")]
-    cells = [*speedups(table), *ratios(table)] if names else []
     for row in stated(table, *names):
         block = [d for d in cells if d.row["quantity"] == row["quantity"].removeprefix("median_")]
         if not pd.isna(row["ranks"]):
@@ -118,12 +119,10 @@ def _plotted(row: Row, first: Row, by: str) -> Iterator[Derived]:
         yield Derived({**row, **shown}, made, f"from {row['quantity']}: {first['value']:g}, {row['value']:g}", first)
 
 
-def bounds(table: pd.DataFrame) -> Iterator[Derived]:
+def bounds(table: pd.DataFrame, shares: Sequence[Derived]) -> Iterator[Derived]:
     """What a report says of a whole block: the lowest efficiency of all models, or of one; a baseline."""
     wanted = ("efficiency_throughput", "efficiency_wall_time")
-    rows = [row for row in stated(table, *wanted) if pd.isna(row["ranks"])]
-    shares = [*speedups(table), *scaling_of_times(table)] if rows else []
-    for row in rows:
+    for row in (row for row in stated(table, *wanted) if pd.isna(row["ranks"])):
         of = [d for d in shares if (d.row["quantity"], d.row["experiment"]) == (row["quantity"], row["experiment"])]
         of = [d for d in of if row["model"] in ("", d.row["model"])]
         least = min(of, key=lambda d: d.computed.value)
@@ -182,13 +181,17 @@ def sizes(table: pd.DataFrame) -> Iterator[Derived]:
 
 
 DERIVATIONS: tuple[Derivation, ...] = (
-    speedups, ratios, medians, bounds, scaling_of_times, changes, trained.epochs, trained.times, trained.predictions,
-    trained.spread, sizes,
+    changes, trained.epochs, trained.times, trained.predictions, trained.spread, sizes,
 )  # fmt: skip
 
 
 def lines(table: pd.DataFrame) -> Iterator[Derived]:
     """Every derived number of one report that can be recomputed, each once."""
+    cells, plotted = [*speedups(table), *ratios(table)], [*scaling_of_times(table)]
+    yield from cells
+    yield from medians(table, cells)
+    yield from bounds(table, [*cells, *plotted])
+    yield from plotted
     for derive in DERIVATIONS:
         yield from derive(table)
 

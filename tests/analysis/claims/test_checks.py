@@ -104,7 +104,7 @@ def test_formula():
     assert judge(about=3.8, within=0.01) == "contradicted"
     assert judge(about=3.63, within=0.005) == "not decidable"
     told = judged("formula", *RATES, formula="four / one", of=of, unit="x", about=3.6)[1]
-    assert told == ("claimed: 3.6 within 0.05 of it. four / one = 3.6 (3.577 to 3.623) x, with four = 360, one = 100")
+    assert told == ("claimed: within 5 % of 3.6. four / one = 3.6 (3.577 to 3.623) x, with four = 360, one = 100")
 
 
 def test_formula__for_each_value():
