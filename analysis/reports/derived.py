@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -30,8 +31,11 @@ def speedups(table: pd.DataFrame) -> Iterator[Derived]:
     Of several bases the one that comes nearest. A base that is printed for another experiment is of another run: then
     the noise of the report on that device and at that scale decides, where it is known.
     """
-    rates, base, noisy = lookup(measured(table, "images_per_s")), bases(table), noise(table)
-    for row in stated(table, "speedup_throughput", "efficiency_throughput"):
+    rows = stated(table, "speedup_throughput", "efficiency_throughput")
+    if not rows:
+        return
+    rates, base, noisy = lookup(measured(table, "images_per_s")), bases(table), functools.cache(lambda: noise(table))
+    for row in rows:
         if pd.isna(row["ranks"]):
             continue
         over = base(row) or (rates(row)[:1] if row["ranks"] == 1 else [])
@@ -42,7 +46,7 @@ def speedups(table: pd.DataFrame) -> Iterator[Derived]:
         found = [_speedup(row, rate, first, share) for first in over]
         nearest = min(found, key=lambda one: abs(one.computed.value - row["value"]))
         if nearest.base and nearest.base["experiment"] != row["experiment"]:
-            other = of_other_runs(nearest.computed, [(noisy(rate), 1.0), (noisy(nearest.base), -1.0)])
+            other = of_other_runs(nearest.computed, [(noisy()(rate), 1.0), (noisy()(nearest.base), -1.0)])
             said = f"{nearest.formula}, the base from {nearest.base['place']}: that of its curve is not printed"
             nearest = Derived(row, other, said, nearest.base)
         yield nearest

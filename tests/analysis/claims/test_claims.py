@@ -4,6 +4,8 @@ from analysis import TableError
 from analysis.claims import claims
 from analysis.claims.claims import Claim
 from analysis.table import loading
+from tests.helpers.judged import judged as judged_claims
+from tests.helpers.judged import published
 from tests.helpers.tidy_rows import curve, table
 
 NOTHING = loading.local().table  # no local records
@@ -11,7 +13,7 @@ NOTHING = loading.local().table  # no local records
 
 @pytest.fixture(scope="module")
 def judged():
-    return {item.claim.id: item for item in claims.judge(claims.read(), loading.published(), NOTHING)}
+    return {item.claim.id: item for item in judged_claims()}
 
 
 def test_every_report_has_claims(judged):
@@ -89,7 +91,7 @@ def changed(published, name, value, **where):
 )  # fmt: skip
 def test_other_numbers_lead_to_another_verdict(name, quantity, value, where, expected):
     (claim,) = (claim for claim in claims.read() if claim.id == name)
-    ((found),) = claims.judge([claim], changed(loading.published(), quantity, value, **where), NOTHING)
+    ((found),) = claims.judge([claim], changed(published(), quantity, value, **where), NOTHING)
     assert found.verdict == expected
 
 
