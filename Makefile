@@ -127,6 +127,10 @@ tables: setup-analysis ## recompute every derived number of the reports; show st
 audit: setup-analysis ## find inconsistencies in the reports and in your records; judge the reports' claims (STRICT=1: a finding is an error)
 	@$(KIT) -m analysis audit $(RESULTS) $(if $(call on,STRICT),--strict)
 
+.PHONY: claims
+claims: setup-analysis ## judge the claims of the reports: hypothesis, data, rule and verdict of each (docs/claims.md)
+	@$(KIT) -m analysis claims $(RECORDS)
+
 .PHONY: explain
 explain: setup-analysis ## explain why speedup by throughput and by wall time disagree: FILE=table.csv or EXPERIMENT=fixed_work
 	@$(KIT) -m analysis explain $(if $(EXPERIMENT),--experiment $(EXPERIMENT),$(or $(FILE),analysis/published/000_hacksa.csv)) $(RECORDS)

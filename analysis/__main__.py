@@ -16,6 +16,7 @@ COMMANDS = {
         "every derived number that the reports print, recomputed",
     ),
     "audit": ("analysis.commands.audit", "inconsistencies in the reports and in local records; the claims, judged"),
+    "claims": ("analysis.commands.claims", "the claims of the reports: hypothesis, data, rule, verdict"),
     "compare": (
         "analysis.commands.compare",
         "local records beside the published numbers, or two sets of local records",

@@ -8,7 +8,8 @@ from itertools import pairwise
 import pandas as pd
 
 from analysis import metrics
-from analysis.curves import PER_RANK, curves, lookup, measured
+from analysis.curves import PER_RANK, Row, curves, lookup, measured
+from analysis.printed import half_unit
 
 
 def computed(table: pd.DataFrame) -> pd.DataFrame:
@@ -16,7 +17,7 @@ def computed(table: pd.DataFrame) -> pd.DataFrame:
 
     speedup_ and efficiency_ by throughput, wall time (images / wall_s, or equal work) and job time; job_s and epoch_s
     over those at half as many ranks (`…_per_doubling`, a fraction); time_to_stable_s = job_s x epochs_to_stable /
-    epochs_planned.
+    epochs_planned. Each carries how far the rounding of what it is made from can move it (`half_unit`, to first order).
     """
     rows = [*_speedups(table), *_doublings(table), *_times_to_stable(table)]
     return pd.DataFrame(rows, columns=[*table.columns]).assign(kind="computed").astype(table.dtypes)
@@ -42,8 +43,15 @@ def _speedups(table: pd.DataFrame) -> Iterator[dict]:
             for point, rate in zip(points, rates, strict=True):
                 speedup = metrics.speedup(rate, rates[0])
                 share = metrics.efficiency(speedup, point["ranks"], points[0]["ranks"])
-                yield {**point, "quantity": f"speedup_{name}", "value": speedup, "unit": "x"}
-                yield {**point, "quantity": f"efficiency_{name}", "value": share, "unit": "fraction"}
+                off = _rounding(point, points[0]) if rate is not rates[0] else 0.0
+                for what, ratio, unit in (("speedup", speedup, "x"), ("efficiency", share, "fraction")):
+                    numbers = {"quantity": f"{what}_{name}", "value": ratio, "unit": unit}
+                    yield {**point, **numbers, "half_unit": off * ratio}
+
+
+def _rounding(*rows: Row) -> float:
+    """How far rounding can move a product or quotient of printed numbers, as a fraction of it, to first order."""
+    return sum(half_unit(row) / row["value"] for row in rows)
 
 
 def _doublings(table: pd.DataFrame) -> Iterator[dict]:
@@ -51,7 +59,9 @@ def _doublings(table: pd.DataFrame) -> Iterator[dict]:
         for before, after in pairwise(curve.to_dict("records")):
             if after["ranks"] == 2 * before["ranks"]:
                 name = f"{after['quantity']}_per_doubling"
-                yield {**after, "quantity": name, "value": after["value"] / before["value"], "unit": "fraction"}
+                value = after["value"] / before["value"]
+                numbers = {"quantity": name, "value": value, "unit": "fraction"}
+                yield {**after, **numbers, "half_unit": _rounding(after, before) * value}
 
 
 def _times_to_stable(table: pd.DataFrame) -> Iterator[dict]:
@@ -59,4 +69,5 @@ def _times_to_stable(table: pd.DataFrame) -> Iterator[dict]:
     for row in measured(table, "epochs_to_stable").to_dict("records"):
         if jobs(row) and planned(row):
             value = metrics.time_to_stable_s(jobs(row)[0]["value"], row["value"], planned(row)[0]["value"])
-            yield {**row, "quantity": "time_to_stable_s", "value": value, "unit": "s"}
+            numbers = {"quantity": "time_to_stable_s", "value": value, "unit": "s"}
+            yield {**row, **numbers, "half_unit": _rounding(jobs(row)[0], row) * value}

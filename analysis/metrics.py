@@ -283,10 +283,10 @@ def curve(runs: pd.DataFrame, over: str, base: pd.DataFrame | None = None) -> pd
     launches = runs.groupby(runs[over].astype(float))["record"].nunique()
     of_base = values if base is None else paired(base, over)
     first = of_base["size"].min()
-    base_rate = harmonic_mean(_launches(of_base[of_base["size"] == first], "rate"))
+    base_rate = harmonic_mean(by_launch(of_base[of_base["size"] == first], "rate"))
     rows = []
     for size, of_size in values.groupby("size"):
-        rate = harmonic_mean(_launches(of_size, "rate"))
+        rate = harmonic_mean(by_launch(of_size, "rate"))
         faster = _speedup(of_size, rate, base_rate, size == first and base is None)
         share = faster.over(float(str(size)) / first) if first > 0 else Statistic(math.nan)
         ends = [x for found in (rate, faster, share) for x in (found.value, found.low, found.high)]
@@ -296,7 +296,7 @@ def curve(runs: pd.DataFrame, over: str, base: pd.DataFrame | None = None) -> pd
 
 def rate_of(runs: pd.DataFrame) -> Statistic:
     """The rate of the runs or rounds of one point, as `rates` gives them."""
-    return harmonic_mean(_launches(runs.sort_values(_PAIR), "rate"))
+    return harmonic_mean(by_launch(runs.sort_values(_PAIR), "rate"))
 
 
 def paired_ratios(over: pd.DataFrame, under: pd.DataFrame) -> list[list[float]]:
@@ -317,10 +317,10 @@ def _of_pairs(
 ) -> list[list[float]]:
     first, second = (of.groupby(_PAIR, sort=False)[column].mean() for of in (a, b))
     found = formula(first, second).dropna().rename("found").reset_index().sort_values(_PAIR)
-    return _launches(found, "found")
+    return by_launch(found, "found")
 
 
-def _launches(values: pd.DataFrame, column: str) -> list[list[float]]:
+def by_launch(values: pd.DataFrame, column: str) -> list[list[float]]:
     """The values of a column that are known, launch by launch."""
     found: dict[str, list[float]] = {}
     for launch, value in zip(values["launch"], values[column].tolist(), strict=True):
@@ -333,7 +333,7 @@ def _speedup(of_size: pd.DataFrame, rate: Statistic, base_rate: Statistic, is_ba
     """The speedup of one size."""
     if is_base:
         return Statistic(1.0, n=rate.n)
-    ratios = _launches(of_size, "speedup")
+    ratios = by_launch(of_size, "speedup")
     return median(ratios) if ratios else Statistic(speedup(rate.value, base_rate.value), n=min(rate.n, base_rate.n))
 
 
@@ -350,8 +350,13 @@ def base_of(curve: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame | None:
 
 def per_doubling_in_rounds(runs: pd.DataFrame, over: str) -> Statistic:
     """As `per_doubling`, of a curve in rounds: the median over its rounds. `runs`, `over`: as of `paired`."""
+    return median(shares_per_doubling(runs, over))
+
+
+def shares_per_doubling(runs: pd.DataFrame, over: str) -> Launches:
+    """The share of its efficiency that a curve in rounds keeps at each doubling: launch by launch, round by round."""
     shares = _by_pair(runs, over).groupby(_PAIR, sort=False)[["size", "rate"]].apply(_per_doubling).dropna()
-    return median([of.tolist() for _, of in shares.groupby(level="launch", sort=False)])
+    return [of.tolist() for _, of in shares.groupby(level="launch", sort=False)]
 
 
 def _per_doubling(of_pair: pd.DataFrame) -> float:

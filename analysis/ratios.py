@@ -4,6 +4,7 @@ import pandas as pd
 
 from analysis import metrics
 from analysis.curves import SETTING, SIZE, measured
+from analysis.printed import half_unit
 
 # What the two sides of a printed ratio differ in: column, upper side, lower side.
 RATIOS = {
@@ -20,18 +21,20 @@ def pairs(table: pd.DataFrame, ratio: str, normalised: bool = False) -> pd.DataF
     """Returns both sides of every cell of a printed ratio, from the throughputs of the same table.
 
     Columns: those of the tidy table (of the upper side), `upper`, `lower` [images/s, or x where `normalised`, each
-    over its own fewest ranks], `follows` = upper / lower.
+    over its own fewest ranks], `follows` = upper / lower, `off`: how far rounding can move it, a fraction of it.
     """
     column, over, under = RATIOS[ratio]
     rows = measured(table, "images_per_s")
     rows = rows[rows["report"].isin(table.loc[table["quantity"].eq(ratio), "report"])]
+    rows = rows.assign(off=[half_unit(row) / row["value"] for row in rows.to_dict("records")])
     if normalised:
-        first = (
-            rows.sort_values("ranks").groupby([*SETTING, "batch_per_rank"], dropna=False)["value"].transform("first")
-        )
-        rows = rows.assign(value=metrics.speedup(rows["value"], first))
+        columns = rows.sort_values("ranks").groupby([*SETTING, "batch_per_rank"], dropna=False)
+        first = columns[["value", "off"]].transform("first").loc[rows.index]
+        off = (rows["off"] + first["off"]).where(rows["value"].ne(first["value"]), 0.0)
+        rows = rows.assign(value=metrics.speedup(rows["value"], first["value"]), off=off)
     key = [name for name in [*SETTING, *SIZE] if name != column and name not in _WITH.get(column, ())]
-    upper, lower = rows[rows[column] == over], rows[rows[column] == under][[*key, "value"]]
+    upper, lower = rows[rows[column] == over], rows[rows[column] == under][[*key, "value", "off"]]
     found = upper.merge(lower, on=key, suffixes=("", "_lower"))
     found["upper"], found["lower"] = found["value"], found["value_lower"]
+    found["off"] += found["off_lower"]
     return found.assign(follows=metrics.speedup(found["upper"], found["lower"]))

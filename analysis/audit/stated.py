@@ -1,79 +1,65 @@
 """Rules over derived numbers as reports print them: do they follow from the primary numbers, and mean what is said?"""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
 
-from analysis import metrics
+from analysis import metrics, printed
 from analysis.audit.finding import TABLE_RULES, Finding, graded, rule
 from analysis.audit.words import at, called, ranks
 from analysis.curves import SETTING, SIZE, SOURCE_RUN, Row, bases, lookup, measured, report_of
 from analysis.ratios import RATIOS, pairs
-
-
-def printed_half_unit(value: float) -> float:
-    """Half a unit of the last digit that `value` is printed with: 0.05 for 7.2, 0.5 for 7."""
-    text = repr(float(value))
-    digits = 0 if text.endswith(".0") else len(text.partition(".")[2])
-    return 0.5 * 10.0**-digits
+from analysis.reports import derived
+from analysis.verdicts import Uncertain, Verdict, between
 
 
 @rule(TABLE_RULES)
 def stated_speedup(table: pd.DataFrame) -> Iterator[Finding]:
     """A stated speedup that does not follow from its throughputs, within the digits that are printed.
 
-    The base that it implies (throughput / speedup) is compared with the base that the report states.
+    The base that it implies (throughput / speedup) is compared with the base that the report states. A note where that
+    base is of another run, and no noise is known that tells whether it could be so.
     """
-    rates, base = lookup(measured(table, "images_per_s")), bases(table)
-    for row in _stated(table, "speedup_throughput"):
-        if not rates(row) or not base(row):
+    for found in derived.speedups(table):
+        row, base = found.row, found.base
+        if row["quantity"] != "speedup_throughput" or found.verdict == "supported" or base is None:
             continue
-        rate = rates(row)[0]["value"]
-        nearest = min(base(row), key=lambda found: abs(metrics.speedup(rate, found["value"]) - row["value"]))
-        computed = metrics.speedup(rate, nearest["value"])
-        if abs(computed - row["value"]) > printed_half_unit(row["value"]) + 1e-9:
-            off = metrics.change_fraction(computed, row["value"])
-            yield Finding(
-                report_of(row),
-                at(row),
-                "stated_speedup",
-                graded(off),
-                f"{row['value']:g}x",
-                f"{computed:.4g}x = {rate:g} / {nearest['value']:g} images/s",
-                off,
-                f"It implies a base of {rate / row['value']:.4g} images/s; {nearest['place']} states "
-                f"{nearest['value']:g} for this configuration, which gives {computed:.2f}x.",
-            )
+        off = metrics.change_fraction(found.computed.value, row["value"])
+        rate = found.computed.value * base["value"]
+        implied = f"It implies a base of {rate / row['value']:.4g} images/s; {base['place']} states {base['value']:g}"
+        open_ = found.verdict == "not decidable"
+        yield Finding(
+            report_of(row),
+            at(row),
+            "stated_speedup",
+            "note" if open_ else graded(off),
+            f"{row['value']:g}x",
+            f"{found.computed.value:.4g}x = {rate:g} / {base['value']:g} images/s",
+            off,
+            f"{implied} for this configuration, which gives {found.computed.value:.2f}x."
+            + (" Whether runs differ by so much is not decidable: their noise is not known." if open_ else ""),
+        )
 
 
 @rule(TABLE_RULES)
 def stated_efficiency(table: pd.DataFrame) -> Iterator[Finding]:
     """A stated efficiency that is not the share of the ideal throughput, within the digits that are printed."""
-    rates, base = lookup(measured(table, "images_per_s")), bases(table)
-    for row in _stated(table, "efficiency_throughput"):
-        if not rates(row) or not base(row):
-            continue
-        first = base(row)[0]
-        speedup = metrics.speedup(rates(row)[0]["value"], first["value"])
-        computed = metrics.efficiency(speedup, row["ranks"], first["ranks"])
-        if abs(computed - row["value"]) > max(printed_half_unit(row["value"]), 0.5e-4) + 1e-9:
+    for found in derived.speedups(table):
+        row = found.row
+        if row["quantity"] == "efficiency_throughput" and found.verdict == "contradicted":
+            off = metrics.change_fraction(found.computed.value, row["value"])
             yield Finding(
                 report_of(row),
                 at(row),
                 "stated_efficiency",
-                graded(metrics.change_fraction(computed, row["value"])),
+                graded(off),
                 f"{row['value']:.2%}",
-                f"{computed:.2%}",
-                metrics.change_fraction(computed, row["value"]),
+                f"{found.computed.value:.2%}",
+                off,
                 "The efficiency does not follow from the throughputs beside it.",
             )
-
-
-def _stated(table: pd.DataFrame, quantity: str) -> Sequence[Row]:
-    rows = table[table["kind"].eq("stated") & table["quantity"].eq(quantity) & table["ranks"].notna()]
-    return rows.to_dict("records")
 
 
 @rule(TABLE_RULES)
@@ -84,13 +70,13 @@ def normalised_ratio(table: pd.DataFrame) -> Iterator[Finding]:
     conclusion of "no effect" drawn from it says nothing about speed. Ratios that follow from neither are named as such.
     """
     for ratio in RATIOS:
-        for report, printed in table[table["quantity"].eq(ratio) & table["kind"].eq("stated")].groupby("report"):
+        for report, said in table[table["quantity"].eq(ratio) & table["kind"].eq("stated")].groupby("report"):
             rows = table[table["report"].eq(str(report))]
-            raw, scaled = _agreement(printed, pairs(rows, ratio)), _agreement(printed, pairs(rows, ratio, True))
+            raw, scaled = _agreement(said, pairs(rows, ratio)), _agreement(said, pairs(rows, ratio, True))
             if raw.empty or raw["fits"].all():
                 continue
             worst = raw.loc[[raw["follows"].sub(raw["value"]).abs().idxmax()]].to_dict("records")[0]
-            base = {"report": str(report), "rule": "normalised_ratio", "place": f"{printed['place'].iloc[0]} and below"}
+            base = {"report": str(report), "rule": "normalised_ratio", "place": f"{said['place'].iloc[0]} and below"}
             off = metrics.change_fraction(worst["follows"], worst["value"])
             count = f"{(~raw['fits']).sum()} of {len(raw)} cells do not follow from the throughputs"
             meaning = (
@@ -112,11 +98,17 @@ def normalised_ratio(table: pd.DataFrame) -> Iterator[Finding]:
             )
 
 
-def _agreement(printed: pd.DataFrame, computed: pd.DataFrame) -> pd.DataFrame:
-    """Printed cells beside what follows; `fits` where they agree to the two decimals that a sheet shows."""
+def _agreement(said: pd.DataFrame, computed: pd.DataFrame) -> pd.DataFrame:
+    """Printed cells beside what follows; `fits` where rounding can explain the difference."""
     key = [*SETTING, *SIZE]
-    both = printed[[*key, "value", "place"]].merge(computed[[*key, "upper", "lower", "follows"]], on=key)
-    return both.assign(fits=both["follows"].sub(both["value"]).abs().le(0.005 + 1e-9))
+    both = said.merge(computed[[*key, "upper", "lower", "follows", "off"]], on=key)
+    fits = [printed.follows(row, _ratio(row)) != "contradicted" for row in both.to_dict("records")]
+    return both.assign(fits=pd.Series(fits, both.index, dtype=bool))
+
+
+def _ratio(cell: Row) -> Uncertain:
+    value, off = cell["follows"], cell["follows"] * cell["off"]
+    return between(value, value - off, value + off)
 
 
 @rule(TABLE_RULES)
@@ -128,8 +120,8 @@ def median_of_two_groups(table: pd.DataFrame) -> Iterator[Finding]:
     """
     for ratio, (column, *_) in RATIOS.items():
         name = f"median_{ratio}"
-        printed = table[table["quantity"].eq(name) & table["kind"].eq("stated") & table["ranks"].isna()]
-        for row in printed.drop_duplicates("report").to_dict("records"):
+        said = table[table["quantity"].eq(name) & table["kind"].eq("stated") & table["ranks"].isna()]
+        for row in said.drop_duplicates("report").to_dict("records"):
             cells = table[table["quantity"].eq(ratio) & table["report"].eq(row["report"])].sort_values("value")
             values = cells["value"].to_numpy()
             if len(values) < 6:
@@ -158,13 +150,6 @@ def median_of_two_groups(table: pd.DataFrame) -> Iterator[Finding]:
                 )
 
 
-# Stated changes: which measured quantity they are of, and whether more is stated than less.
-_CHANGES = {
-    "job_s_improvement_fraction": "job_s",
-    "epoch_s_decrease_fraction": "epoch_s",
-}
-
-
 @rule(TABLE_RULES)
 def percentage_base(table: pd.DataFrame) -> Iterator[Finding]:
     """A percentage that does not follow from its two numbers on any base, or only on another base than the one named.
@@ -172,43 +157,44 @@ def percentage_base(table: pd.DataFrame) -> Iterator[Finding]:
     From old to new a time falls by (old - new) / old, and the speed rises by old / new - 1; both are tried over each
     smaller point of the same curve. The point named is the next smaller one.
     """
-    for row in table[table["quantity"].isin(_CHANGES) & table["kind"].eq("stated")].to_dict("records"):
-        times = measured(table, _CHANGES[row["quantity"]])
-        new = lookup(times)(row)
-        curve = sorted(lookup(times, [*SETTING, "experiment"])(row), key=lambda point: -point["ranks"])
-        before = [point for point in curve if point["ranks"] < row["ranks"]]
-        if not new or not before:
+    for found in derived.changes(table):
+        row = found.row
+        if found.verdict == "supported":
             continue
-        readings = [
-            (
-                f"{words} {old['value']:g} to {new[0]['value']:g} {old['unit']}, over {ranks(old['ranks'])}",
-                value,
-                old is before[0],
-            )
-            for old in before
-            for words, value in (
-                ("the time falls from", -metrics.change_fraction(old["value"], new[0]["value"])),
-                ("the speed rises, with times from", metrics.faster_fraction(old["value"], new[0]["value"])),
-            )
-        ]
-        # Times are printed in whole seconds, percentages in whole per cent.
-        slack = 0.005 + 1e-9
-        if any(named and abs(value - row["value"]) <= slack for _, value, named in readings):
+        readings = list(_readings(table, row))
+        said = [(text, value, named) for text, value, named, verdict in readings if verdict == "supported"]
+        if any(named for *_, named in said):
             continue
-        other = [text for text, value, named in readings if not named and abs(value - row["value"]) <= slack]
-        follows = readings[0][1]
+        follows, faster = readings[0][1].value, readings[1][1].value
         yield Finding(
             report_of(row),
             at(row),
             "percentage_base",
-            "serious",
+            "serious" if found.verdict == "contradicted" else "note",
             f"{row['quantity']} {row['value']:.0%}",
-            f"{follows:.1%} less time, {readings[1][1]:.1%} more speed",
+            f"{follows:.1%} less time, {faster:.1%} more speed",
             metrics.change_fraction(follows, row["value"]),
-            f"Its base is another point: {other[0]}."
-            if other
-            else "No base gives it: " + "; ".join(f"{value:.1%} ({text})" for text, value, _ in readings) + ".",
+            f"Its base is another point: {said[0][0]}."
+            if said
+            else "No base gives it: " + "; ".join(f"{value.value:.1%} ({text})" for text, value, *_ in readings) + ".",
         )
+
+
+def _readings(table: pd.DataFrame, row: Row) -> Iterator[tuple[str, Uncertain, bool, Verdict]]:
+    """Each way to read a stated change: in words, its value, whether over the point that is named, its verdict."""
+    times = measured(table, derived.CHANGES[row["quantity"]])
+    new = lookup(times)(row)[0]
+    before = [point for point in lookup(times, [*SETTING, "experiment"])(row) if point["ranks"] < row["ranks"]]
+    before.sort(key=lambda point: -point["ranks"])
+    for old in before:
+        both = {"old": printed.number(old), "new": printed.number(new)}
+        ends = f"{old['value']:g} to {new['value']:g} {old['unit']}, over {ranks(old['ranks'])}"
+        for words, formula in (
+            ("the time falls from", lambda old, new: -metrics.change_fraction(old, new)),
+            ("the speed rises, with times from", lambda old, new: metrics.faster_fraction(old, new)),
+        ):
+            value = printed.combined(formula, both)
+            yield f"{words} {ends}", value, old is before[0], printed.follows(row, value)
 
 
 @rule(TABLE_RULES)
@@ -256,7 +242,8 @@ def primary_source(table: pd.DataFrame) -> Iterator[Finding]:
     both = copied.merge(source[[*key, "value", "place"]], on=key, suffixes=("", "_source"))
     both = both[both["value"].ne(both["value_source"])]
     base = bases(table)
-    rounded = both[(both["value"] - both["value_source"]).abs() <= both["value"].map(printed_half_unit) + 1e-9]
+    halves = [printed.half_unit(row) + 1e-9 for row in both.to_dict("records")]
+    rounded = both[(both["value"] - both["value_source"]).abs() <= halves]
     for row in both.drop(rounded.index).to_dict("records"):
         off = metrics.change_fraction(row["value_source"], row["value"])
         swapped = sorted(f"{row['value']:g}") == sorted(f"{row['value_source']:g}")
@@ -294,24 +281,20 @@ def primary_source(table: pd.DataFrame) -> Iterator[Finding]:
 @rule(TABLE_RULES)
 def size_in_bytes(table: pd.DataFrame) -> Iterator[Finding]:
     """A model size that its parameters do not have, at 4 bytes each: a unit of 2^20 bytes printed as 10^6."""
-    parameters = table[table["quantity"].eq("parameters") & table["model"].ne("")]
-    key = ["source", "report", "model"]
-    for row in (
-        table[table["quantity"].eq("model_bytes")].merge(parameters, on=key, suffixes=("", "_n")).to_dict("records")
-    ):
-        follows = 4 * row["value_n"]
-        off = metrics.change_fraction(follows, row["value"])
-        if abs(off) > 0.01:
-            binary = abs(row["value"] * 1.048576 / follows - 1) < 0.005
-            yield Finding(
-                report_of(row),
-                at(row),
-                "size_in_bytes",
-                "note",
-                f"{row['value'] / 1e6:g} MB",
-                f"{follows / 1e6:.0f} MB = 4 x {row['value_n']:.0f}",
-                off,
-                "The number is right in MiB (2^20 bytes), not in MB."
-                if binary
-                else "Size and parameters do not agree.",
-            )
+    for found in derived.sizes(table):
+        row, follows = found.row, found.computed.value
+        if row["quantity"] != "model_bytes" or found.verdict != "contradicted" or found.base is None:
+            continue
+        binary = printed.follows({**row, "note": ""}, printed.combined(lambda b: b / 1.048576, {"b": found.computed}))
+        yield Finding(
+            report_of(row),
+            at(row),
+            "size_in_bytes",
+            "note",
+            f"{row['value'] / 1e6:g} MB",
+            f"{follows / 1e6:.0f} MB = 4 x {found.base['value']:.0f}",
+            metrics.change_fraction(follows, row["value"]),
+            "The number is right in MiB (2^20 bytes), not in MB."
+            if binary == "supported"
+            else "Size and parameters do not agree.",
+        )

@@ -1,231 +1,192 @@
-"""The checks that decide claims: each sees the tidy table with the numbers computed from it, and returns a verdict."""
+"""The checks that decide claims: each sees the numbers of a report and returns a verdict, with what decided it.
+
+A verdict comes from `analysis.verdicts`: from where a number can be, and where it must be. Checks that average many
+numbers are in `analysis.claims.averages`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import pandas as pd
 
-from analysis import metrics
-from analysis.claims.limits import Limits, arithmetic
-from analysis.curves import SOURCE_RUN, scatter
+from analysis import verdicts
+from analysis.claims import averages
+from analysis.claims.limits import Claimed, arithmetic
+from analysis.claims.numbers import Data, Selection, Unknown, groups, one, point, shown, words
+from analysis.curves import Row
 from analysis.experiments import equivalence
-from analysis.explain import fit, tidy
-from analysis.ratios import RATIOS, pairs
+from analysis.reports import derived
+from analysis.verdicts import Limits, Uncertain, Verdict
 
-Verdict = Literal["supported", "contradicted", "not decidable"]
-VERDICTS: tuple[Verdict, ...] = ("contradicted", "not decidable", "supported")
-SIGNIFICANCE = 0.05
-
-
-class Unknown(Exception):
-    """The numbers that a check needs are not known."""
+Found = tuple[Verdict, str]
+Need = Literal["all", "any"] | int
 
 
-def select(table: pd.DataFrame, of: dict[str, Any]) -> pd.DataFrame:
-    """The rows whose columns have the values in `of` (a list: any of them), measured or computed unless it says `kind`.
-
-    Rows of a primary source only where `run` asks for them. Raises Unknown where there is none, KeyError for a column.
-    """
-    if unknown := [name for name in of if name not in table.columns]:
-        raise KeyError(f"no column {', '.join(unknown)}")
-    wanted = {"kind": ["measured", "computed"]} | of
-    rows = table if "run" in of else table[table["run"].ne(SOURCE_RUN)]
-    for name, value in wanted.items():
-        rows = rows[rows[name].isin(value if isinstance(value, list) else [value])]
-    if rows.empty:
-        raise Unknown(f"no number is known for {', '.join(f'{name} {value}' for name, value in of.items())}")
-    return rows
+def stated(data: Data, of: Selection) -> Found:
+    """The derived numbers that the report states follow from its primary numbers, as `tables` recomputes them."""
+    found = [d for d in data.report.derived if all(d.row[name] in _list(value) for name, value in of.items())]
+    if not found:
+        raise Unknown(f"no derived number is known for {words(of)}")
+    told = "; ".join(
+        f"{d.row['value']:.4g} stated, {d.computed} follows, {d.formula}" if d.computed.value == d.computed.value
+        else f"{d.row['value']:.4g} stated, {d.formula}"
+        for d in found
+    )  # fmt: skip
+    return derived.verdict(found), told
 
 
-def _number(table: pd.DataFrame, of: dict[str, Any] | float) -> float:
-    """The number that a selection stands for: the mean of its rows, which are repeats."""
-    return float(of) if isinstance(of, int | float) else float(select(table, of)["value"].mean())
-
-
-def _shown(rows: pd.DataFrame) -> str:
-    return ", ".join(f"{row['value']:.4g} ({_point(row)})" for row in rows.to_dict("records"))
-
-
-def _point(row: dict) -> str:
-    words = [row["run"] if row["report"] == "004" else row["model"], row["gpu"]]
-    ranks = "" if pd.isna(row["ranks"]) else f"{row['ranks']} rank{'s' * (row['ranks'] != 1)}"
-    return ", ".join(word for word in (*words, ranks) if word)
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def formula(
-    table: pd.DataFrame, formula: str, of: dict[str, Any], unit: str = "", **limits: float
-) -> tuple[Verdict, str]:
-    """What follows from a few numbers by arithmetic is within `limits`; `of`: a selection or a number for each name."""
-    values = {name: _number(table, selection) for name, selection in of.items()}
-    found, wanted = arithmetic(formula, values), Limits(**limits)
-    numbers = ", ".join(f"{name} = {value:.10g}" for name, value in values.items())
-    evidence = f"{formula} = {found:.4g}{' ' * bool(unit)}{unit}, with {numbers}; claimed: {wanted}"
-    return ("supported" if wanted.hold(found) else "contradicted"), evidence
+    data: Data, formula: str, of: Mapping[str, Selection], unit: str = "", each: Sequence[str] = (), need: Need = "all",
+    **claimed: float,
+) -> Found:  # fmt: skip
+    """What follows from a few numbers by arithmetic is within the limits; with `each`: for each value of columns."""
+    wanted = Claimed(**claimed)
+
+    def value(**numbers: float) -> float:
+        return arithmetic(formula, numbers)
+
+    sets = _each(data, of, each)
+    numbers = [data.formula(value, rows) for _, rows in sets]
+    told = []
+    for (name, rows), number in zip(sets, numbers, strict=True):
+        given = ", ".join(f"{key} = {row['value']:.10g}" for key, row in rows.items())
+        made = f", with {given}" if len(sets) < 4 else ""
+        told.append(f"{name + ': ' if name else ''}{formula} = {number}{' ' * bool(unit)}{unit}{made}")
+    return _several(numbers, told, wanted, need)
 
 
-def bound(table: pd.DataFrame, of: dict[str, Any], any: bool = False, **limits: float) -> tuple[Verdict, str]:
-    """Every number of a selection (with `any`: one or more) is within `limits`."""
-    rows, wanted = select(table, of), Limits(**limits)
-    held = rows["value"].map(wanted.hold)
-    ends = f"{rows['value'].min():.4g} to {rows['value'].max():.4g}"
-    told = f"{held.sum()} of {len(rows)} values are {wanted} ({ends})"
-    if any:
-        return ("supported" if held.any() else "contradicted"), f"{told}: {_shown(rows[held])}"
-    failing = rows[~held].sort_values("value")
-    return ("supported" if held.all() else "contradicted"), told + (
-        "" if held.all() else f"; not so: {_shown(failing)}"
+def _each(data: Data, of: Mapping[str, Selection], each: Sequence[str]) -> list[tuple[str, dict[str, Row]]]:
+    """The rows that a formula takes: one set, or one for each value of some columns for which all are known."""
+    if not each:
+        return [("", {name: data.single(selection) for name, selection in of.items()})]
+    selected = {name: groups(data.select(selection), each) for name, selection in of.items()}
+    keys = [dict(found) for found in selected.values()]
+    common = [key for key in keys[0] if all(key in other for other in keys)]
+    if not common:
+        raise Unknown(f"no {', '.join(each)} for which all of {', '.join(of)} are known")
+    return [(key, {name: one(dict(selected[name])[key], f"{name}, {key}") for name in of}) for key in common]
+
+
+def _several(numbers: Sequence[Uncertain], told: Sequence[str], wanted: Claimed, need: Need) -> Found:
+    """The verdict on several numbers; in words those that are not within the limits first."""
+    found = verdicts.judge_all(numbers, wanted.limits, wanted.same)
+    first = sorted(range(len(found)), key=lambda nth: verdicts.VERDICTS.index(found[nth]))
+    counts = ", ".join(f"{found.count(name)} {name}" for name in verdicts.VERDICTS if found.count(name))
+    counted = f"; {len(found)} numbers: {counts}" if len(found) > 1 else ""
+    return (
+        verdicts.together(found, need),
+        f"claimed: {wanted}. {_few([told[nth] for nth in first])}{_unknown(numbers)}{counted}",
     )
 
 
-def spread(table: pd.DataFrame, of: dict[str, Any], at_most: float) -> tuple[Verdict, str]:
-    """The largest and the smallest of a selection differ by no more than `at_most`."""
-    values = select(table, of)["value"]
-    found = float(values.max() - values.min())
-    evidence = f"{values.min():.4g} to {values.max():.4g}: they differ by {found:.4g}; claimed: at most {at_most:g}"
-    return ("supported" if Limits(at_most=at_most).hold(found) else "contradicted"), evidence
+def _few(told: Sequence[str], most: int = 8) -> str:
+    return "; ".join(told[:most]) + (f"; and {len(told) - most} more" if len(told) > most else "")
+
+
+def _unknown(numbers: Sequence[Uncertain]) -> str:
+    """A remark where a number has no interval."""
+    without = sum(number.low != number.low for number in numbers)
+    return "; no repeat on this device at this scale tells how far runs differ" if without else ""
+
+
+def every(data: Data, of: Selection, need: Need = "all", unit: str = "", **claimed: float) -> Found:
+    """Every number of a selection is within the limits (`need`: any of them, or so many)."""
+    wanted = Claimed(**claimed)
+    rows: Sequence[Row] = data.select(of).sort_values("value").to_dict("records")
+    numbers = [data.number(row) for row in rows]
+    told = [f"{number} ({point(row)})" for row, number in zip(rows, numbers, strict=True)]
+    return _several(numbers, told, wanted, need)
+
+
+def spread(data: Data, of: Selection, **claimed: float) -> Found:
+    """The largest and the smallest of a selection differ by no more than the limits say."""
+    wanted = Claimed(**claimed)
+    rows = data.select(of).sort_values("value").to_dict("records")
+    number = data.formula(lambda largest, smallest: largest - smallest, {"largest": rows[-1], "smallest": rows[0]})
+    return verdicts.judge(number, wanted.limits), f"claimed: {wanted}. They differ by {number}: {shown(rows)}"
 
 
 def order(
-    table: pd.DataFrame, of: dict[str, Any], among: str, highest: str = "", lowest: str = "", at: str = "ranks"
-) -> tuple[Verdict, str]:
-    """The `highest` (or `lowest`) of a selection is the claimed one of column `among`, at each value of column `at`."""
-    told, held, judged = [], [], 0
-    for place, rows in select(table, of).groupby(at):
-        means = rows.groupby(among)["value"].mean().sort_values(ascending=bool(lowest))
-        if len(means) > 1 and (highest or lowest) in means:
-            judged += 1
-            held.append(means.index[0] == (highest or lowest))
-            told.append(f"{at} {place}: " + ", ".join(f"{name} {value:.4g}" for name, value in means.items()))
-    if not judged:
-        raise Unknown(f"no two of {among} are known at the same {at}")
-    return ("supported" if all(held) else "contradicted"), f"at {sum(held)} of {judged}; " + "; ".join(told)
+    data: Data,
+    of: Selection,
+    among: str,
+    at: Sequence[str],
+    highest: Any = None,
+    lowest: Any = None,
+    need: Need = "all",
+) -> Found:
+    """The claimed one of column `among` is the highest (or lowest) at each value of the columns `at`.
 
-
-def trend(
-    table: pd.DataFrame, of: dict[str, Any], direction: Literal["rising", "falling", "none"], along: str = "ranks"
-) -> tuple[Verdict, str]:
-    """From the smallest to the largest point of each curve a quantity rises or falls; "none": not all go one way."""
-    ends, told = [], []
-    for _, curve in select(table, of).groupby(["model", "dataset", "gpu", "machine", "batch_per_rank"], dropna=False):
-        means = curve.groupby(along)["value"].mean().sort_index()
-        if len(means) > 1:
-            ends.append(float(means.iloc[-1] - means.iloc[0]))
-            told.append(" -> ".join(f"{value:.4g}" for value in means))
-    if not ends:
-        raise Unknown("no curve of two points or more is known")
-    falling, rising = all(end < 0 for end in ends), all(end > 0 for end in ends)
-    held = {"falling": falling, "rising": rising, "none": not (falling or rising)}[direction]
-    steps = f"{sum(e < 0 for e in ends)} of {len(ends)} curves fall from end to end"
-    shown = "; ".join(told) if len(told) <= 4 else f"{told[0]}; {told[1]}; …"
-    return ("supported" if held else "contradicted"), f"{steps}: {shown}"
-
-
-def difference(table: pd.DataFrame, larger: dict[str, Any], smaller: dict[str, Any]) -> tuple[Verdict, str]:
-    """One number is larger than another by more than the noise of the report; within the noise nothing is decided."""
-    a, b = _number(table, larger), _number(table, smaller)
-    noise = next(iter(scatter(table).values()), None)
-    off = metrics.change_fraction(b, a)
-    told = f"{a:.4g} against {b:.4g}: {off:+.1%}"
-    if noise is not None and abs(off) <= noise:
-        raise Unknown(f"{told}, within the noise of the report, {noise:.1%}")
-    return ("supported" if a > b else "contradicted"), told
-
-
-def within_noise(table: pd.DataFrame, formula: str, of: dict[str, Any], stated: float) -> tuple[Verdict, str]:
-    """A stated number and what follows from others agree within the noise of the report."""
-    values = {name: _number(table, selection) for name, selection in of.items()}
-    found, noise = arithmetic(formula, values), max(scatter(table).values(), default=0.0)
-    off = metrics.change_fraction(found, stated)
-    numbers = ", ".join(f"{name} = {value:.10g}" for name, value in values.items())
-    evidence = (
-        f"{stated:g} stated, {formula} = {found:.4g} with {numbers}: {off:+.1%}; the noise of the report is {noise:.1%}"
-    )
-    return ("supported" if abs(off) <= noise else "contradicted"), evidence
-
-
-def no_effect(table: pd.DataFrame, ratio: str, by: list[str]) -> tuple[Verdict, str]:
-    """Two settings give the same throughput: in no group of cells does their ratio differ from 1 significantly.
-
-    Student's t on the logarithms of the ratios of one group (columns `by`), at 5 % over all groups (Bonferroni).
+    It is so where its ratio to each of the others is; all these ratios together are wrong at most 5 times in 100.
     """
-    import numpy as np
-    from scipy.stats import ttest_1samp
-
-    if ratio not in RATIOS:
-        raise ValueError(f"ratio '{ratio}' given, allowed: {', '.join(RATIOS)}")
-    groups = list(pairs(table, ratio).groupby(by))
-    if not groups:
-        raise Unknown(f"no pair of cells for {ratio}")
-    told = []
-    for name, cells in groups:
-        p = min(1.0, len(groups) * float(ttest_1samp(np.log(cells["follows"]), 0).pvalue))
-        if p < SIGNIFICANCE:
-            label = ", ".join(f"{column} {value}" for column, value in zip(by, name, strict=True))
-            told.append(f"{label}: {np.exp(np.log(cells['follows']).mean()):.3f} (p = {p:.2g}, {len(cells)} cells)")
-    evidence = f"{ratio}: significant in {len(told)} of {len(groups)} groups. " + "; ".join(told)
-    return ("contradicted" if told else "supported"), evidence.strip()
-
-
-def median(table: pd.DataFrame, ratio: str, by: str, **limits: float) -> tuple[Verdict, str]:
-    """The median of all cells of a ratio of throughputs is within `limits`; with the medians of its groups."""
-    cells, wanted = pairs(table, ratio), Limits(**limits)
-    found = float(cells["follows"].median())
-    groups = ", ".join(
-        f"{name} {rows.median():.2f} ({rows.min():.2f} to {rows.max():.2f})"
-        for name, rows in cells.groupby(by)["follows"]
-    )
-    evidence = f"median of {len(cells)} cells {found:.3f}, claimed {wanted}; by {by}: {groups}"
-    return ("supported" if wanted.hold(found) else "contradicted"), evidence
+    name = highest if lowest is None else lowest
+    limits = Limits(low=1.0, strict=True) if lowest is None else Limits(high=1.0, strict=True)
+    places, numbers, told = [], [], []
+    for place, rows in groups(data.select(of), at):
+        mine, others = rows[rows[among].eq(name)], rows[rows[among].ne(name)]
+        if len(mine) > 1 or others[among].duplicated().any():
+            raise ValueError(f"{place}: several numbers for one {among}")
+        for other in others.to_dict("records") if len(mine) else ():
+            both = {"mine": mine.to_dict("records")[0], "other": other}
+            numbers.append(data.formula(lambda mine, other: mine / other, both))
+            places.append(place)
+            told.append(
+                f"{place}: {both['mine']['value']:.4g} over {other['value']:.4g} ({other[among]}), {numbers[-1]}"
+            )
+    if not numbers:
+        raise Unknown(f"no two of {among} are known at the same {', '.join(at)}, one of them {name}, for {words(of)}")
+    found = pd.Series(verdicts.judge_all(numbers, limits)).groupby(places, sort=False)
+    at_each = [verdicts.together([*of]) for _, of in found]
+    return verdicts.together(at_each, need), f"{_few(told)}{_unknown(numbers)}"
 
 
-def irreconcilable(table: pd.DataFrame, within: float) -> tuple[Verdict, str]:
-    """Speed and wall time contradict each other: contradicted where a fixed cost reconciles them, in every curve.
+def flat_from(data: Data, of: Selection, along: str, at: float, each: Sequence[str], margin: float) -> Found:
+    """From one value of a column on a quantity no longer rises by more than a margin, and up to it it does."""
+    rise, level, told = [], [], []
+    for name, rows in groups(data.select(of), each):
+        by = {row[along]: row for row in rows.to_dict("records")}
+        before, after = [key for key in by if key < at], [key for key in by if key > at]
+        if at not in by or not before or not after:
+            raise Unknown(f"{name}: not known below {at:g}, at it and above it")
+        rise.append(data.formula(lambda a, b: b / a, {"a": by[max(before)], "b": by[at]}))
+        level += [data.formula(lambda a, b: b / a, {"a": by[at], "b": by[key]}) for key in after]
+        told.append(f"{name}: " + ", ".join(f"{key:g}: {by[key]['value']:.4g}" for key in sorted(by)))
+    found = [
+        *verdicts.judge_all(rise, Limits(low=1 + margin)),
+        *verdicts.judge_all(level, Limits(1 - margin, 1 + margin)),
+    ]
+    return verdicts.together(found), f"{_few(told)}{_unknown([*rise, *level])}"
 
-    The speed that the wall times imply (`analysis.explain`, which does not use the speed) is the measured one `within`.
-    """
-    told, reconciled = [], []
-    points, _ = tidy.points(table[table["kind"].ne("computed")], "the report")
-    for name, curve in tidy.curves(points):
-        found = fit.explain(curve, name)
-        implied, speed = found.fit.images_per_s_per_rank.value, found.points["images_per_s_per_rank"].median()
-        off = metrics.change_fraction(speed, implied)
-        reconciled.append(abs(off) <= within)
-        told.append(
-            f"{name.split()[-1]}: {found.fit.fixed_s.value:.3g} s once, then {implied:.4g} images/s a rank where "
-            f"{speed:.4g} were measured ({off:+.1%})"
-        )
-    return ("contradicted" if all(reconciled) else "supported"), "; ".join(told)
 
-
-def averaging_loses(table: pd.DataFrame) -> tuple[Verdict, str]:
-    """Averaging gradients over ranks makes training less precise: `table` has local records of the same steps."""
-    loses, told = equivalence.verdict(equivalence.pairs(table))
+def averaging_loses(data: Data) -> Found:
+    """Averaging gradients over ranks makes training less precise: local records of the same steps decide it."""
+    loses, told = equivalence.verdict(equivalence.pairs(data.table))
     if loses is None:
         raise Unknown(told)
     return ("supported" if loses else "contradicted"), told
 
 
-def unknown(table: pd.DataFrame, needs: str) -> tuple[Verdict, str]:
-    """The known numbers do not decide it; `needs` says what would."""
-    raise Unknown(f"it would take {needs}")
-
-
-CHECKS: dict[str, Callable[..., tuple[Verdict, str]]] = {
+CHECKS: dict[str, Callable[..., Found]] = {
     check.__name__: check
     for check in (
+        stated,
         formula,
-        bound,
+        every,
         spread,
         order,
-        trend,
-        difference,
-        within_noise,
-        no_effect,
-        median,
-        irreconcilable,
+        flat_from,
+        averages.mean,
+        averages.mean_ratio,
+        averages.trend,
+        averages.same_trend,
+        averages.same,
+        averages.irreconcilable,
         averaging_loses,
-        unknown,
     )
 }

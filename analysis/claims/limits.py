@@ -1,11 +1,14 @@
-"""What a number must be for a claim to hold, and the arithmetic of formulas."""
+"""What a number must be for a claim to hold, in the words of `claims.toml`, and the arithmetic of formulas."""
 
 from __future__ import annotations
 
 import ast
+import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
+
+from analysis.verdicts import MARGIN, Limits
 
 _OPERATORS: dict[type, Callable[[float, float], float]] = {
     ast.Add: operator.add,
@@ -34,34 +37,45 @@ def arithmetic(formula: str, values: dict[str, float]) -> float:
 
 
 @dataclass(frozen=True)
-class Limits:
-    """What a number must be for a claim to hold: beyond a bound, or near a value within a tolerance."""
+class Claimed:
+    """What a number must be for a claim to hold: beyond a bound, or about a value.
+
+    `within` is the fraction that "about" allows. `roughly` moves bounds apart by a fraction. `margin` does not move
+    them: what is beyond a bound by less than this fraction is not contradicted by it, and counts as within.
+    """
 
     at_least: float | None = None
     at_most: float | None = None
     more_than: float | None = None
     less_than: float | None = None
     about: float | None = None
-    within: float = 0.0
+    within: float = MARGIN
+    roughly: float = 0.0
+    margin: float = 0.0
 
-    def hold(self, value: float) -> bool:
-        """Whether `value` is within all limits."""
-        small = 1e-9 * max(1.0, abs(value))
-        return (
-            (self.at_least is None or value >= self.at_least - small)
-            and (self.at_most is None or value <= self.at_most + small)
-            and (self.more_than is None or value > self.more_than)
-            and (self.less_than is None or value < self.less_than)
-            and (self.about is None or abs(value - self.about) <= self.within + small)
-        )
+    @property
+    def limits(self) -> Limits:
+        """What is allowed."""
+        low = max((x for x in (self.at_least, self.more_than) if x is not None), default=-math.inf)
+        high = min((x for x in (self.at_most, self.less_than) if x is not None), default=math.inf)
+        if self.about is not None:
+            low, high = max(low, self.about * (1 - self.within)), min(high, self.about * (1 + self.within))
+        strict = self.more_than is not None or self.less_than is not None
+        return Limits(low, high, strict).wider(self.roughly)
+
+    @property
+    def same(self) -> Limits | None:
+        """What counts as allowed where it cannot be told from it, by the margin."""
+        return self.limits.wider(self.margin) if self.margin else None
 
     def __str__(self) -> str:
         """The limits in words."""
-        words = [
+        said = [
             f"{name.replace('_', ' ')} {limit:.6g}"
             for name in ("at_least", "at_most", "more_than", "less_than")
             if (limit := getattr(self, name)) is not None
         ]
         if self.about is not None:
-            words.append(f"{self.about:.6g}" + (f" within {self.within:.3g}" if self.within else ""))
-        return " and ".join(words)
+            said.append(f"within {100 * self.within:.3g} % of {self.about:.6g}")
+        also = f", give or take {100 * self.roughly:.3g} %" if self.roughly else ""
+        return " and ".join(said) + also + (f", with a margin of {100 * self.margin:.3g} %" if self.margin else "")

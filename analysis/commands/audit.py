@@ -30,7 +30,7 @@ def _text(findings: list[Finding], judged: list[Judged]) -> str:
         lines += ["", f"== {TITLES.get(report, report)}: claims"]
         for item in (item for item in judged if item.claim.report == report):
             lines += ["", f"{item.verdict.upper()} {item.claim.id} ({item.claim.place})"]
-            lines += _wrap(f"\u201c{item.claim.text}\u201d") + _wrap(item.evidence) + _wrap(item.claim.remark)
+            lines += _wrap(item.claim.text) + _wrap(item.evidence) + _wrap(item.claim.remark)
     lines += ["", f"{len(findings)} findings: {_counts([f.severity for f in findings], SEVERITIES)}"]
     lines += [f"{len(judged)} claims: {_counts([item.verdict for item in judged], VERDICTS)}"]
     return "\n".join(lines).lstrip("\n")

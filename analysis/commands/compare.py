@@ -7,7 +7,6 @@ import json
 import math
 import textwrap
 from collections.abc import Sequence
-from dataclasses import asdict
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -33,6 +32,12 @@ def _interval(value: float, low: float, high: float) -> str:
     return _number(value) + ("" if math.isnan(low) else f" ({_number(low)} to {_number(high)})")
 
 
+def _rounding(row: Comparison) -> tuple[float, float]:
+    """The ends of what rounds to a published number; NaN where that is one number to the digits shown."""
+    ends = row.published_low, row.published_high
+    return (math.nan, math.nan) if len({_number(end) for end in ends}) == 1 else ends
+
+
 def _allowed(low: float, high: float) -> str:
     if math.isnan(low) and math.isnan(high):
         return ""
@@ -50,10 +55,11 @@ def _shown(row: Comparison) -> dict[str, str]:
         "model": row.model or "all",
         "quantity": f"{row.quantity} [{row.unit}]",
         "at": _at(row),
-        "published": _number(row.published),
+        "published (rounding)": _interval(row.published, *_rounding(row)),
         "local (95 % interval)": _interval(row.local, row.low, row.high),
         "n": str(row.n),
         "allowed": _allowed(row.allowed_low, row.allowed_high),
+        "p": _number(row.p_value),
         "verdict": row.verdict,
         "note": row.note,
     }
@@ -69,7 +75,18 @@ def beside_published(found: Compared) -> tuple[list[Section], Notes]:
     ordered = sorted(found.rows, key=lambda row: (row.report or "~", row.experiment, title(row)))
     sections = [(name, [_shown(row) for row in rows]) for name, rows in groupby(ordered, key=title)]
     counted = ", ".join(f"{n} {verdict}" for verdict, n in published.counts(found.rows).items())
+    how = [
+        "A number is within what is allowed where its 90 % interval is, outside where its whole 95 % interval is; p is "
+        "how often that would come from chance. Over all numbers that are judged p is corrected (Holm): together they "
+        "are wrong at most 5 times in 100. Without an interval (fewer than 6 values) nothing is decided."
+    ]
+    if any("in rounds" in row.local_on for row in found.rows):
+        how.append(
+            "Curves in rounds: the reports measured each point in a launch of its own; that both give the same number "
+            "is not shown (docs/statistics.md)."
+        )
     return sections, {
+        "How": how if found.rows else [],
         "Local records without a published counterpart": found.local_alone,
         "Published numbers without a local counterpart": found.published_alone,
         "Verdicts": [f"{len(found.rows)} comparisons: {counted}"],
@@ -81,25 +98,24 @@ def _beside_each_other(found: Sets, a: Path, b: Path) -> tuple[list[Section], No
         {
             "experiment": row.experiment,
             "point": row.point,
-            "by": row.by,
-            "A [images/s]": _number(row.a),
+            "quantity": f"{row.quantity.replace('_per_', '/')} by {row.by}",
+            "of A": _number(row.a),
             "n": str(row.n_a),
-            "B [images/s]": _number(row.b),
+            "of B": _number(row.b),
             "n of B": str(row.n_b),
             "B / A (95 % interval)": _interval(row.ratio, row.low, row.high),
+            "p": _number(row.p_value),
             "verdict": row.said,
             "note": row.note,
         }
         for row in found.ratios
     ]
     made = [{"what": row.what, "A": row.a, "B": row.b, "experiments": row.experiments} for row in found.differences]
-    intervals = sum(not math.isnan(row.low) for row in found.ratios)
     how = [
-        "Each repeat is an independent launch: A and B are not paired. Welch's interval (Student's t, each set with "
-        "its own variance), on the logarithm of the ratio."
+        "Each repeat is an independent launch: A and B are not paired. Rates: Welch's interval (Student's t, each set "
+        "with its own variance), on the logarithm of the ratio. Speedups of points in rounds: the ratio of the medians "
+        "over rounds, by order statistics. p is corrected for the number of ratios (Holm)."
     ]
-    if intervals > 1:
-        how.append(f"{intervals} intervals of 95 %: expect {0.05 * intervals:.1f} of them to miss the truth by chance.")
     return [(f"B = {b} against A = {a}", ratios), ("How their runs differ", made)], {
         "How": how,
         "Not compared": found.alone,
@@ -128,15 +144,6 @@ def _markdown(sections: Sequence[Section], notes: Notes) -> str:
         parts.append(f"## {title}\n\n{table}")
     parts += [f"## {title}\n\n" + "\n".join(f"- {line}" for line in lines) for title, lines in notes.items() if lines]
     return "\n\n".join(parts)
-
-
-def _plain(value: Any) -> Any:
-    """Values that JSON has: numbers that are not finite become null."""
-    if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_plain(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 FORMATS = {"table": _text, "markdown": _markdown}
@@ -171,7 +178,7 @@ def run(options: argparse.Namespace) -> int:
     if options.sets:
         a, b = two_sets(options.sets)
         both = sets.compare(a, b)
-        content: dict[str, Any] = asdict(both)
+        content: dict[str, Any] = both.as_json()
         sections, notes = _beside_each_other(both, a, b)
     else:
         if not options.results.is_dir():
@@ -180,12 +187,12 @@ def run(options: argparse.Namespace) -> int:
         compared = published.compare(loading.published(), local.table, tolerances.read(options.tolerances))
         sections, notes = beside_published(compared)
         left_out, failed = ([str(notice) for notice in of] for of in (local.left_out, local.failed))
-        content = asdict(compared) | {"left_out": left_out, "failed": failed}
+        content = compared.as_json() | {"left_out": left_out, "failed": failed}
         if not compared.rows:
             notes = {"Nothing to compare": [f"no complete run in {options.results} has a counterpart"]} | notes
         notes["Left out"] = left_out + [f"failed: {line}" for line in failed]
     if options.format == "json":
-        print(json.dumps(_plain(content), indent=1, ensure_ascii=False))
+        print(json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False))
     else:
         print(FORMATS[options.format](sections, notes))
     return 0

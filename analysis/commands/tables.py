@@ -3,10 +3,13 @@
 import argparse
 from pathlib import Path
 
+import pandas as pd
 from tabulate import tabulate
 
 from analysis.reports import derived
 from analysis.table import loading
+
+_FOLLOWS = {True: "yes", False: "no"}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,7 +18,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write one CSV and one Markdown table a report, and print what does not agree; the exit status."""
+    """Write one CSV and one Markdown table a report, and print what does not follow; the exit status."""
     found = derived.recompute(loading.published())
     options.out.mkdir(parents=True, exist_ok=True)
     for report, rows in found.groupby("report"):
@@ -23,12 +26,29 @@ def run(options: argparse.Namespace) -> int:
         text = tabulate(rows.astype(object).where(rows.notna(), ""), headers="keys", tablefmt="github", showindex=False)
         (options.out / f"{report}.md").write_text(f"# Report {report}: derived numbers, recomputed\n\n{text}\n")
     said = found[found["stated"].notna()]
-    off = said[~said["agrees"].fillna(False)]
-    columns = ["report", "place", "model", "quantity", "read_as", "stated", "computed", "formula"]
-    print(tabulate(off[columns], headers="keys", tablefmt="simple", showindex=False, maxcolwidths=28, floatfmt=".4g"))
+    open_ = [_open(row) for row in said[~said["agrees"].fillna(False)].to_dict("records")]
+    print(tabulate(open_, headers="keys", tablefmt="simple", maxcolwidths=28, disable_numparse=True))
     for report, rows in said.groupby("report"):
+        yes, no = (int(rows["agrees"].eq(answer).sum()) for answer in (True, False))
         print(
-            f"report {report}: {int(rows['agrees'].sum())} of {len(rows)} stated numbers follow from its primary ones"
+            f"report {report}: {yes} of {len(rows)} stated numbers follow from its primary ones, {no} do not, "
+            f"{len(rows) - yes - no} are not decidable"
         )
     print(f"all of them: {options.out}")
     return 0
+
+
+def _open(row: dict) -> dict[str, str]:
+    """A stated number that does not follow, or of which it is not decidable, for people."""
+    ends = [row["computed"], row["computed_low"], row["computed_high"]]
+    value, low, high = ("" if pd.isna(end) else f"{end:.4g}" for end in ends)
+    return {
+        "report": row["report"],
+        "place": row["place"],
+        "of": row["model"] or row["run"],
+        "quantity": row["quantity"],
+        "stated": f"{row['read_as']} {row['stated']:.4g}".strip(),
+        "computed": value + (f" ({low} to {high})" if low and low != high else ""),
+        "follows": "not decidable" if pd.isna(row["agrees"]) else _FOLLOWS[bool(row["agrees"])],
+        "formula": row["formula"],
+    }

@@ -8,10 +8,13 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import metrics
+from analysis import metrics, verdicts
 from analysis.computed import computed
 from analysis.curves import PER_RANK, RATES, bases, keeps_global_batch, measured
+from analysis.printed import half_unit
+from analysis.table import controls
 from analysis.table.identity import BATCHES
+from analysis.verdicts import Uncertain
 
 # Sizes of a machine: over these, ratios of rates are speedups.
 SIZES = ("nodes", "ranks")
@@ -37,7 +40,8 @@ class Curve:
     sizes: tuple[float, ...]
     rates: tuple[float, ...]
     unit: str = "images/s"
-    shared: bool = False  # whether ranks shared cores at any point
+    half_units: tuple[float, ...] = ()  # how far rounding can have moved each rate; of published curves
+    lost: tuple[tuple[float, str], ...] = ()  # sizes that are no measurement of scaling, and why
     pairs: tuple[metrics.Pair, ...] = ()  # of each rate; of local records
 
     @property
@@ -57,7 +61,20 @@ class Curve:
     def _of(self, kept: Sequence[int]) -> Curve:
         """The same curve with these of its rates."""
         sizes, rates = (tuple(values[nth] for nth in kept) for values in (self.sizes, self.rates))
-        return replace(self, sizes=sizes, rates=rates, pairs=tuple(self.pairs[nth] for nth in kept if self.pairs))
+        halves = tuple(self.half_units[nth] for nth in kept if self.half_units)
+        pairs = tuple(self.pairs[nth] for nth in kept if self.pairs)
+        return replace(self, sizes=sizes, rates=rates, half_units=halves, pairs=pairs)
+
+    def why_lost(self, *sizes: float) -> str:
+        """Why one of these sizes is no measurement of scaling, in words; "" where all are. Without sizes: of any."""
+        said = [f"{size:g} {self.axis}: {why}" for size, why in self.lost if size in sizes or not sizes]
+        return "; ".join(said)
+
+    def printed(self, size: float) -> Uncertain:
+        """A published rate with its rounding."""
+        nth = self.sizes.index(size)
+        half = self.half_units[nth] if self.half_units else 0.0
+        return verdicts.between(self.rates[nth], self.rates[nth] - half, self.rates[nth] + half)
 
     def by_launch(self) -> Curve:
         """Returns the same curve with one rate a launch: of rounds their harmonic mean."""
@@ -66,7 +83,7 @@ class Curve:
         inverse = metrics.rate(1.0, self.points().set_index(["size", "launch"])["rate"])
         of_launch = metrics.rate(1.0, inverse.groupby(level=["size", "launch"]).mean())
         sizes, rates = of_launch.index.get_level_values("size"), of_launch.tolist()
-        return replace(self, sizes=tuple(sizes), rates=tuple(rates), pairs=())
+        return replace(self, sizes=tuple(sizes), rates=tuple(rates), pairs=(), half_units=())
 
 
 def words(row: Mapping[Hashable, Any], *names: str) -> str:
@@ -126,6 +143,7 @@ def _published_curve(rows: pd.DataFrame, over: str, by: str, kept: list[str]) ->
         words(first, "device", "gpu", "machine", "dataset", *kept), over, by,
         tuple(float(size) for size in rows[over]), tuple(float(rate) for rate in rows["rate"]),
         "images/s" if first["quantity"] in (*RATES, *PER_RANK) else "x",
+        tuple(half_unit(row) / row["value"] * row["rate"] for row in rows.to_dict("records")),
     )  # fmt: skip
 
 
@@ -140,7 +158,8 @@ def _stated(table: pd.DataFrame, swept: Axes) -> Iterator[Curve]:
     """A speedup that is stated over one node, as the curve of two points that it is."""
     rows = table[table["kind"].eq("stated") & table["quantity"].eq("speedup_throughput") & table["nodes"].gt(1)]
     for curve in _curves(rows.assign(rate=rows["value"]), table, swept):
-        yield replace(curve, sizes=(1.0, *curve.sizes), rates=(1.0, *curve.rates))
+        halves = (0.0, *curve.half_units)
+        yield replace(curve, sizes=(1.0, *curve.sizes), rates=(1.0, *curve.rates), half_units=halves)
 
 
 def local_curve(runs: pd.DataFrame, over: str, by: str = "throughput") -> Curve:
@@ -148,10 +167,12 @@ def local_curve(runs: pd.DataFrame, over: str, by: str = "throughput") -> Curve:
     runs = runs[runs[over].notna()].sort_values(over, kind="stable")
     first = runs.to_dict("records")[0]
     kept = [first["kept"]] if first["kept"] else []
+    lost = controls.why_lost(runs) if over in SIZES else [""] * len(runs)
     return Curve(
         "", first["experiment"], first["model"], first["device"],
-        words(first, "device", "machine", "dataset", *kept, "precision", "measure"), over, by,
+        words(first, "device", "machine", "dataset", *kept, "precision", "measure")
+        + (", in rounds" if by == "throughput" and runs["round"].notna().any() else ""), over, by,
         tuple(float(size) for size in runs[over]), tuple(float(rate) for rate in runs["rate"]),
-        shared=bool(runs["cores_shared"].any()),
+        lost=tuple(dict.fromkeys((float(size), why) for size, why in zip(runs[over], lost, strict=True) if why)),
         pairs=tuple((str(launch), int(seed), int(turn)) for launch, seed, turn in runs[_PAIR].to_numpy()),
     )  # fmt: skip

@@ -2,201 +2,26 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 
-from analysis import metrics
+from analysis import metrics, printed, verdicts
 from analysis.compare import tolerances
+from analysis.compare.comparison import Compared as Compared
+from analysis.compare.comparison import Comparison as Comparison
+from analysis.compare.comparison import Subject, compared
 from analysis.compare.curves import SIZES, Curve, axes, column, local_curve, published_curves, words
+from analysis.compare.order import compare_order
+from analysis.compare.scaling import compare_curves, points
 from analysis.compare.tolerances import Tolerance, Verdict
-from analysis.metrics import Estimate, Statistic
+from analysis.verdicts import ALPHA, Uncertain, between, of_estimate, unknown
 
 FLAT = 0.10  # a throughput within this fraction of the best one no longer rises
 _FINAL = ("validation_accuracy", "train_accuracy")
-
-
-class Seen(NamedTuple):
-    """A local number and the ends of its 95 % interval, NaN where none is known."""
-
-    value: float
-    low: float = math.nan
-    high: float = math.nan
-    n: int = 1
-
-    @classmethod
-    def at(cls, point: Mapping[str, float], column: str, n: float) -> Seen:
-        """What a point of `metrics.curve` says of one of its columns."""
-        return cls(point[column], point[f"{column}_low"], point[f"{column}_high"], int(n))
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A local number beside the published one, in `unit`; NaN where not known.
-
-    `at` is the size of the point on `axis`, None for what is of a whole curve. `allowed_low` and `allowed_high` are the
-    ends of what the tolerance allows.
-    """
-
-    report: str
-    experiment: str
-    model: str
-    published_on: str
-    local_on: str
-    quantity: str
-    unit: str
-    axis: str
-    at: float | None
-    published: float
-    local: float
-    low: float
-    high: float
-    n: int
-    allowed_low: float
-    allowed_high: float
-    verdict: Verdict
-    note: str
-
-
-@dataclass(frozen=True)
-class Compared:
-    """All comparisons, and what has no counterpart."""
-
-    rows: list[Comparison]
-    local_alone: list[str]
-    published_alone: list[str]
-
-
-@dataclass(frozen=True)
-class _Subject:
-    """What is compared: a quantity of two curves, at one size or as a whole (None)."""
-
-    published: Curve
-    local: Curve
-    quantity: str
-    at: float | None = None
-
-    def limit(self, limits: Sequence[Tolerance]) -> Tolerance | None:
-        """The tolerance for it."""
-        mine = self.local
-        point = {"experiment": mine.experiment, "model": mine.model, "device": mine.device, "at": self.at}
-        return tolerances.find(limits, self.quantity, **point)
-
-    def around(self, limits: Sequence[Tolerance]) -> Tolerance | None:
-        """The tolerance around a published number; one that states a value says nothing about that of the report."""
-        limit = self.limit(limits)
-        return limit if limit and limit.value is None else None
-
-
-def _comparison(what: _Subject, value: float, seen: Seen, limit: Tolerance | None, note: str = "") -> Comparison:
-    bounds = limit.bounds(value) if limit else (math.nan, math.nan)
-    verdict = tolerances.judge(*seen[:3], bounds) if limit else "for information"
-    remarks = [note] if note else []
-    if limit and what.local.shared:
-        verdict = "not decidable"
-        remarks.append("ranks shared cores: no measure of scaling")
-    elif limit and math.isnan(seen.low):
-        remarks.append("no interval")
-    unit = tolerances.unit(what.quantity)
-    assert unit is not None
-    theirs, mine = what.published, what.local
-    return Comparison(
-        theirs.report, mine.experiment, mine.model, theirs.on, mine.on, what.quantity, unit, mine.axis, what.at, value,
-        *seen, *bounds, verdict, "; ".join(remarks),
-    )  # fmt: skip
-
-
-def compare_curves(published: Curve, local: Curve, limits: Sequence[Tolerance]) -> Iterator[Comparison]:
-    """Two curves of one model over the same axis: raw rates, their ratios to the smallest size of both, their shape.
-
-    Where the axis is one of scaling the ratios are speedup and efficiency, and the shape is the efficiency that each
-    doubling keeps, over all sizes of each curve, which need not be the same.
-    """
-    by = local.by.replace(" ", "_")
-    both = sorted(set(published.sizes) & set(local.sizes))
-    theirs, mine = _points(published.only(both)), _points(local.only(both))
-
-    def beside(quantity: str, column: str, size: float, note: str = "") -> Comparison:
-        seen = Seen.at(mine[size], column, min(mine[s]["n"] for s in (size, both[0])))
-        what = _Subject(published, local, quantity, size)
-        return _comparison(what, theirs[size][column], seen, what.around(limits), note)
-
-    for size in both if published.unit == local.unit == "images/s" and local.by == "throughput" else ():
-        yield beside("images_per_s", "rate", size)
-    for size in both[1:]:
-        over = f"over {both[0]:g}"
-        if local.axis in SIZES:
-            yield beside(f"speedup_{by}", "speedup", size, over)
-            yield beside(f"efficiency_{by}", "efficiency", size, over)
-        else:
-            yield beside("relative_throughput", "speedup", size, over)
-    if local.axis in SIZES and len(set(published.sizes)) > 1 and len(set(local.sizes)) > 1:
-        quantity = f"efficiency_{by}_per_doubling"
-        stated = metrics.per_doubling(published.sizes, published.rates)
-        kept = _kept_per_doubling(local)
-        spans = (f"{min(c.sizes):g} to {max(c.sizes):g}" for c in (published, local))
-        note = "report {}, local {} {}".format(*spans, local.axis)
-        what = _Subject(published, local, quantity)
-        yield _comparison(what, stated.value, _seen(kept), what.around(limits), note)
-
-
-def _kept_per_doubling(local: Curve) -> Estimate | Statistic:
-    if local.in_rounds:
-        return metrics.per_doubling_in_rounds(local.points(), "size")
-    return metrics.per_doubling(local.sizes, local.rates)
-
-
-def _points(curve: Curve) -> dict[float, dict[str, float]]:
-    rows = metrics.curve(curve.points(), "size").to_dict("records")
-    return {row["size"]: {str(name): float(value) for name, value in row.items()} for row in rows}
-
-
-def _seen(e: Estimate | Statistic) -> Seen:
-    return Seen(e.value, e.low, e.high, e.n)
-
-
-def compare_order(
-    pairs: Sequence[tuple[Curve, Curve]], quantity: str, limits: Sequence[Tolerance]
-) -> Iterator[Comparison]:
-    """The order of the models, as the share of their pairs that are ordered as in the report.
-
-    `pairs` has the published and the local curve of each model. By throughput, at the smallest size of each; or by the
-    efficiency that a doubling keeps. A pair that the local repeats cannot tell apart is counted as either, in the two
-    ends of the interval.
-    """
-    theirs = {local.model: _standing(published, quantity) for published, local in pairs}
-    mine = {local.model: _standing(local, quantity) for _, local in pairs}
-    if len(mine) < 2:
-        return
-    kept = low = high = 0
-    for a, b in combinations(mine, 2):
-        ratio = metrics.ratio(mine[a], mine[b])
-        alike = (mine[a].value > mine[b].value) == (theirs[a].value > theirs[b].value)
-        undecided = not math.isnan(ratio.low) and ratio.low <= 1 <= ratio.high
-        kept, low, high = kept + alike, low + (alike and not undecided), high + (alike or undecided)
-    total, n = math.comb(len(mine), 2), min(e.n for e in mine.values())
-    known = all(not math.isnan(e.low) for e in mine.values())
-    seen = Seen(kept / total, *((low / total, high / total) if known else (math.nan, math.nan)), n)
-    note = "; ".join(
-        f"{who}: {' > '.join(sorted(side, key=lambda model: -side[model].value))}"
-        for who, side in (("report", theirs), ("local", mine))
-    )
-    published, local = pairs[0]
-    local = replace(local, model="", shared=any(curve.shared for _, curve in pairs))
-    what = _Subject(published, local, quantity)
-    yield _comparison(what, 1.0, seen, what.limit(limits), note)
-
-
-def _standing(curve: Curve, quantity: str) -> Estimate:
-    curve = curve.by_launch()
-    if quantity == "order_by_efficiency":
-        return metrics.per_doubling(curve.sizes, curve.rates)
-    return metrics.estimate(curve.only([min(curve.sizes)]).rates)
 
 
 def _single_rows(published: pd.DataFrame) -> pd.DataFrame:
@@ -218,19 +43,19 @@ def _single_numbers(published: pd.DataFrame, local: pd.DataFrame, limits: Sequen
             on = ", ".join(filter(None, (row["run"], words(row, "device", "gpu", "machine", "dataset"))))
             theirs = replace(mine, report=row["report"], on=on)
             at = None if pd.isna(row["ranks"]) else int(row["ranks"])
-            what = _Subject(theirs, mine, row["quantity"], at)
-            yield _comparison(what, row["value"], seen, what.around(limits))
+            what = Subject(theirs, mine, row["quantity"], at)
+            yield compared(what, printed.number({**row, "note": ""}), seen, what.around(limits))
 
 
-def _single(series: pd.DataFrame, quantity: str) -> Seen | None:
+def _single(series: pd.DataFrame, quantity: str) -> Uncertain | None:
     """A number of a whole run, over repeats, or of a whole curve; None where the records do not have it."""
     if quantity == "flat_from_global_batch":
         mean = metrics.curve(metrics.rates(series), "global_batch").set_index("size")["rate"]
         # The rule for accuracies: the first from which on all stay close to the best.
         flat = metrics.epochs_to_stable(mean.index.tolist(), metrics.speedup(mean, mean.max()).tolist(), FLAT)
-        return Seen(flat) if len(mean) > 1 else None
+        return unknown(flat) if len(mean) > 1 else None
     found = metrics.final(series, quantity) if quantity in _FINAL else metrics.training(series)["epochs_to_stable"]
-    return _seen(metrics.estimate(found.dropna().tolist())) if found.notna().any() else None
+    return of_estimate(metrics.estimate(found.dropna().tolist())) if found.notna().any() else None
 
 
 def stated_values(local: pd.DataFrame, limits: Sequence[Tolerance]) -> Iterator[Comparison]:
@@ -249,12 +74,14 @@ def _stated_of(curve: Curve, limits: Sequence[Tolerance]) -> Iterator[Comparison
     """One local curve against the values that the tolerances state."""
     names = {f"{name}_{curve.by.replace(' ', '_')}": name for name in ("speedup", "efficiency")}
     names |= {"images_per_s": "rate"} if curve.by == "throughput" else {}
+    first = min(curve.sizes)
     for quantity, name in names.items():
-        for size, point in _points(curve).items():
-            what = _Subject(replace(curve, on="stated in the tolerances"), curve, quantity, size)
+        for size, point in points(curve).items():
+            over = None if name == "rate" else first
+            what = Subject(replace(curve, on="stated in the tolerances"), curve, quantity, size, over)
             limit = what.limit(limits)
             if limit and limit.value is not None:
-                yield _comparison(what, limit.value, Seen.at(point, name, point["n"]), limit)
+                yield compared(what, between(limit.value, limit.value, limit.value), point[name], limit)
 
 
 def compare(published: pd.DataFrame, local: pd.DataFrame, limits: Sequence[Tolerance]) -> Compared:
@@ -263,7 +90,7 @@ def compare(published: pd.DataFrame, local: pd.DataFrame, limits: Sequence[Toler
     A model is compared with the report's numbers of the same device (CPU, GPU) where there are any, else with those of
     the other one.
     """
-    local = local[local["kind"].eq("measured")]  # not the controls of emulated nodes
+    local = local[local["kind"].eq("measured")]  # not the controls of emulated nodes: they tell which points are lost
     curves = published_curves(published, axes(local))
     rows: list[Comparison] = []
     alone: list[str] = []
@@ -289,7 +116,17 @@ def compare(published: pd.DataFrame, local: pd.DataFrame, limits: Sequence[Toler
     rows += _single_numbers(published, local, limits)
     left = _published_alone(published, curves, rows)
     rows += stated_values(local, limits)
-    return Compared(rows, [*dict.fromkeys(alone)], left)
+    return Compared(_together(rows), [*dict.fromkeys(alone)], left)
+
+
+def _together(rows: Sequence[Comparison]) -> list[Comparison]:
+    """The comparisons with the verdicts that stay when so many are made at once (Holm)."""
+    judged = [nth for nth, row in enumerate(rows) if row.judged]
+    found = [*rows]
+    for nth, p in zip(judged, verdicts.adjust([rows[nth].p_value for nth in judged]), strict=True):
+        verdict: Verdict = rows[nth].verdict if p <= ALPHA else "not decidable"
+        found[nth] = replace(rows[nth], p_value=p, verdict=verdict)
+    return found
 
 
 def _published_alone(table: pd.DataFrame, curves: Sequence[Curve], rows: Sequence[Comparison]) -> list[str]:

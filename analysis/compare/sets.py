@@ -6,19 +6,20 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import pandas as pd
 
-from analysis import TableError, metrics
+from analysis import TableError, metrics, verdicts
 from analysis.metrics import Estimate
-from analysis.table import loading
+from analysis.table import controls, loading
+from analysis.verdicts import ALPHA, Limits, Uncertain, of_estimate, of_launches
 from train.record import record
 from train.record.record import RunRecord
 
-Said = Literal["B faster", "B slower", "no difference shown", "no interval"]
+Said = Literal["B faster", "B slower", "no difference shown", "no interval", "not judged"]
 
 # What a configuration says that no measurement depends on.
 _NOT_COMPARED = ("configuration.results", "configuration.tracking.", "configuration.launcher.timeout_s")
@@ -27,13 +28,16 @@ _MOST_SHOWN = 6
 
 @dataclass(frozen=True)
 class Ratio:
-    """One point in both sets: rates in images/s as mean, n, and the ratio B / A with its 95 % interval (NaN: none).
+    """One point in both sets: its rate in images/s or its speedup, n, and the ratio B / A with its 95 % interval.
 
-    `by` says which rate: throughput of the timed steps, wall time (from the broadcast on), job time.
+    `by` says by which rate: throughput of the timed steps, wall time (from the broadcast on), job time. A rate is a
+    mean over launches. A speedup is the median of the ratios within rounds, where the records have rounds. `p_value`:
+    how often such a difference would come from chance, by Holm over all ratios that are judged. NaN where not known.
     """
 
     experiment: str
     point: str
+    quantity: Literal["images_per_s", "speedup"]
     by: str
     a: float
     n_a: int
@@ -42,8 +46,24 @@ class Ratio:
     ratio: float
     low: float
     high: float
+    p_value: float
     said: Said
     note: str
+
+    def as_json(self) -> dict[str, Any]:
+        """The ratio for programs; docs/claims.md has the schema."""
+        level = None if math.isnan(self.low) else 1 - ALPHA
+        n = min(self.n_a, self.n_b)
+        sides = {
+            side: {"value": value, "low": None, "high": None, "level": None, "n": count}
+            for side, value, count in (("a", self.a, self.n_a), ("b", self.b, self.n_b))
+        }
+        return verdicts.plain(
+            {"experiment": self.experiment, "point": self.point, "quantity": self.quantity, "by": self.by}
+            | sides
+            | {"ratio": {"value": self.ratio, "low": self.low, "high": self.high, "level": level, "n": n}}
+            | {"p_value": self.p_value, "verdict": self.said, "note": self.note}
+        )
 
 
 @dataclass(frozen=True)
@@ -65,15 +85,37 @@ class Sets:
     alone: list[str]
     left_out: list[str]
 
+    def as_json(self) -> dict[str, Any]:
+        """Both sets for programs; docs/claims.md has the schema."""
+        made = [asdict(difference) for difference in self.differences]
+        return {
+            "ratios": [ratio.as_json() for ratio in self.ratios],
+            "differences": made,
+            "alone": self.alone,
+            "left_out": self.left_out,
+        }
+
+
+@dataclass(frozen=True)
+class _Arm:
+    """What one record says of one point: its rates, and its speedups round by round where it was measured in rounds."""
+
+    rates: dict[str, float]
+    speedups: list[float]
+    lost: str  # why it is no measurement of scaling
+
 
 @dataclass(frozen=True)
 class _Run:
     experiment: str
     point: str
     config_hash: str
-    shared: bool
-    rates: dict[str, float]
+    arm: _Arm
     making: dict[str, str]
+
+    @property
+    def rates(self) -> dict[str, float]:
+        return self.arm.rates
 
 
 def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
@@ -105,14 +147,14 @@ def making(run: RunRecord) -> dict[str, str]:
 
 def _runs(place: Path) -> tuple[list[_Run], list[str]]:
     local = loading.local(*([place] if place.is_file() else sorted(place.rglob(record.RECORD_NAME))))
-    rates = _rates(local.table)
+    arms = _arms(local.table)
     runs = []
     for path in local.table["record"].unique():
         run = record.load(Path(path))
         made = making(run)
-        for arm, of_arm in rates[path].items():
-            point = f"{run.point}, {arm}" if arm else run.point
-            runs.append(_Run(run.experiment, point, run.config_hash, run.cores_shared, of_arm, made))
+        for name, arm in arms[path].items():
+            point = f"{run.point}, {name}" if name else run.point
+            runs.append(_Run(run.experiment, point, run.config_hash, arm, made))
     if not runs:
         reason = (
             f"no complete run ({len(local.left_out)} left out, {len(local.failed)} failed)"
@@ -123,17 +165,33 @@ def _runs(place: Path) -> tuple[list[_Run], list[str]]:
     return runs, [str(notice) for notice in (*local.left_out, *local.failed)]
 
 
-def _rates(local: pd.DataFrame) -> dict[str, dict[str, dict[str, float]]]:
-    """The rates of each record: arm of a launch in rounds ("" else) -> which rate -> its harmonic mean, in images/s."""
-    found: dict[str, dict[str, dict[str, float]]] = {path: {} for path in local["record"].unique()}
+_ARM = ["nodes", "batch_per_rank", "arm"]
+
+
+def _arms(local: pd.DataFrame) -> dict[str, dict[str, _Arm]]:
+    """What each record says of its point ("") or of each arm of a launch in rounds, by name; rates in images/s."""
+    found: dict[str, dict[str, _Arm]] = {path: {} for path in local["record"].unique()}
     for by in metrics.BY:
         rates = metrics.rates(local, by).dropna(subset="rate")
-        for _, of_arm in rates.groupby(["record", "nodes", "batch_per_rank", "arm"], dropna=False):
+        for _, of_arm in rates.groupby(["record", *_ARM], dropna=False):
             first = of_arm.iloc[0]
             words = [f"{first['nodes']} nodes", f"batch {first['batch_per_rank']}", *filter(None, [first["arm"]])]
             name = ", ".join(words) if of_arm["round"].notna().any() else ""
-            found[first["record"]].setdefault(name, {})[by] = statistics.harmonic_mean(of_arm["rate"].tolist())
-    return {path: of_arms or {"": {}} for path, of_arms in found.items()}
+            lost = controls.why_lost(of_arm).iloc[0]
+            arm = found[first["record"]].setdefault(name, _Arm({}, _speedups(of_arm, rates) if name else [], lost))
+            arm.rates[by] = statistics.harmonic_mean(of_arm["rate"].tolist())
+    return {path: of_arms or {"": _Arm({}, [], "")} for path, of_arms in found.items()}
+
+
+def _speedups(of_arm: pd.DataFrame, rates: pd.DataFrame) -> list[float]:
+    """The speedup of an arm in each round over the smallest arm with allreduce of its launch; [] for that arm."""
+    of_launch = rates[rates["record"].eq(of_arm["record"].iloc[0])]
+    measured = of_launch[of_launch["kind"].eq("measured")]
+    base = measured[measured["ranks"].eq(measured["ranks"].min())]
+    if base.empty or of_arm["ranks"].iloc[0] == base["ranks"].iloc[0]:
+        return []
+    found = metrics.paired(of_arm, "ranks", base).sort_values("turn")
+    return found["speedup"].dropna().tolist()
 
 
 def _configurations(runs: Sequence[_Run]) -> dict[tuple[str, str], dict[str, list[_Run]]]:
@@ -182,23 +240,65 @@ def ratio(a: Sequence[float], b: Sequence[float]) -> tuple[Estimate, float, floa
     return e, e.value / apart, e.value * apart
 
 
-def _said(low: float, high: float) -> Said:
-    if math.isnan(low):
-        return "no interval"
-    return "B faster" if low > 1 else "B slower" if high < 1 else "no difference shown"
+def _of_rates(a: Sequence[float], b: Sequence[float]) -> Uncertain:
+    """mean(b) / mean(a) with Welch's interval, as `ratio` has it."""
+    e, *_ = ratio(a, b)
+    spread = e.standard_error / e.value
+    return of_estimate(Estimate(math.log(e.value), spread, e.degrees, e.n), log=True)
+
+
+def ratio_of_medians(a: metrics.Launches, b: metrics.Launches) -> Uncertain:
+    """median(b) / median(a) of two sets of launches, with an interval that assumes no distribution.
+
+    From the low end of B over the high end of A to the opposite: each side's interval has half of the chance of an
+    error, so that the ratio's holds the truth at least as often as it claims. NaN where one side has none at that
+    level.
+    """
+    sides = [of_launches(metrics.median(of).value, of) for of in (a, b)]
+    value = sides[1].value / sides[0].value
+
+    def ends(level: float) -> tuple[float, float]:
+        (a_low, a_high), (b_low, b_high) = (side.ends(1 - (1 - level) / 2) for side in sides)
+        return b_low / a_high, b_high / a_low
+
+    return Uncertain(value, ends, min(side.n for side in sides))
 
 
 def _ratios(a: list[_Run], b: list[_Run]) -> Iterator[Ratio]:
-    shared = [name for name, runs in (("A", a), ("B", b)) if any(run.shared for run in runs)]
-    note = f"cores shared in {' and '.join(shared)}" if shared else ""
+    lost = [f"{name}: {run.arm.lost}" for name, runs in (("A", a), ("B", b)) for run in runs if run.arm.lost]
+    note = "; ".join(dict.fromkeys(lost))
     for by in (by for by in metrics.BY if all(by in run.rates for run in (*a, *b))):
         rates = [[run.rates[by] for run in runs] for runs in (a, b)]
-        means = [metrics.estimate(values) for values in rates]
-        e, low, high = ratio(*rates)
-        yield Ratio(
-            a[0].experiment, a[0].point, by, means[0].value, means[0].n, means[1].value, means[1].n, e.value, low, high,
-            _said(low, high), note,
-        )  # fmt: skip
+        yield _ratio(a[0], "images_per_s", by, rates, _of_rates(*rates), note)
+    if all(run.arm.speedups for run in (*a, *b)):
+        launches = [[run.arm.speedups for run in runs] for runs in (a, b)]
+        speedups = [[metrics.median(of).value] * sum(map(len, of)) for of in launches]
+        yield _ratio(a[0], "speedup", "throughput", speedups, ratio_of_medians(*launches), note)
+
+
+def _ratio(
+    of: _Run, quantity: Literal["images_per_s", "speedup"], by: str, sides: Sequence[Sequence[float]],
+    found: Uncertain, note: str,
+) -> Ratio:  # fmt: skip
+    """One ratio, before the correction for the others; `sides`: the values of A and of B."""
+    (a, b), (n_a, n_b) = (statistics.fmean(values) for values in sides), (len(values) for values in sides)
+    verdict, p = verdicts.p_value(found, Limits(1.0, 1.0))
+    p = p if verdict == "contradicted" else 1.0
+    said: Said = "not judged" if note else "no interval" if math.isnan(found.low) else "no difference shown"
+    p = math.nan if said in ("not judged", "no interval") else p
+    return Ratio(
+        of.experiment, of.point, quantity, by, a, n_a, b, n_b, found.value, found.low, found.high, p, said, note
+    )
+
+
+def _together(ratios: Sequence[Ratio]) -> list[Ratio]:
+    """The ratios with the verdicts that stay when so many are made at once (Holm)."""
+    judged = [nth for nth, one in enumerate(ratios) if not math.isnan(one.p_value)]
+    found = [*ratios]
+    for nth, p in zip(judged, verdicts.adjust([ratios[nth].p_value for nth in judged]), strict=True):
+        faster: Said = "B faster" if ratios[nth].ratio > 1 else "B slower"
+        found[nth] = replace(ratios[nth], p_value=p, said=faster if p <= ALPHA else "no difference shown")
+    return found
 
 
 def values(runs: Iterable[Mapping[str, str]], name: str) -> str:
@@ -229,7 +329,7 @@ def compare(a: Path, b: Path) -> Sets:
     pairs, alone = _pairs(runs_a, runs_b)
     made_alike = [[run for pair in pairs for run in pair[side]] for side in (0, 1)]
     return Sets(
-        [one for pair in pairs for one in _ratios(*pair)],
+        _together([one for pair in pairs for one in _ratios(*pair)]),
         differences(*made_alike),
         alone,
         [f"A: {line}" for line in left_a] + [f"B: {line}" for line in left_b],

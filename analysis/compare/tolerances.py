@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from analysis import TableError
+from analysis import TableError, verdicts
 from analysis.table import schema
+from analysis.verdicts import Limits, Uncertain
 
 TOLERANCES = Path(__file__).with_name("tolerances.toml")
 
-Verdict = Literal["within", "outside", "not decidable", "for information"]
-VERDICTS: tuple[Verdict, ...] = ("outside", "not decidable", "within", "for information")
+Verdict = Literal["within", "outside", "not decidable", "not judged", "for information"]
+VERDICTS: tuple[Verdict, ...] = ("outside", "not decidable", "within", "not judged", "for information")
 
 # What a comparison adds to the quantities of the tidy table, with its unit.
 COMPARED = {
@@ -52,6 +53,28 @@ class Tolerance:
         low = -math.inf if self.lower is None else value * (1 + self.lower)
         high = math.inf if self.upper is None else value * (1 + self.upper)
         return low, high
+
+    def limits(self, published: Uncertain) -> tuple[Limits, Limits]:
+        """What is allowed around some value that rounds to the published one, and around every such value."""
+        low, high = self.bounds(published.low), self.bounds(published.high)
+        return Limits(low[0], high[1]), Limits(high[0], low[1])
+
+
+def p_value(seen: Uncertain, published: Uncertain, limit: Tolerance) -> tuple[Verdict, float]:
+    """Whether a local number is within a tolerance or outside, whichever is likelier, and how often by chance.
+
+    Within: around every value that the published number may be rounded from. Outside: around none of them.
+    """
+    some, every = limit.limits(published)
+    verdict, p = verdicts.p_value(seen, some, every)
+    return _NAMES[verdict], p
+
+
+_NAMES: dict[verdicts.Verdict, Verdict] = {
+    "supported": "within",
+    "contradicted": "outside",
+    "not decidable": "not decidable",
+}
 
 
 def _tolerance(given: dict[str, Any], where: str) -> Tolerance:
@@ -98,17 +121,3 @@ def find(tolerances: Sequence[Tolerance], quantity: str, **point: Any) -> Tolera
         if tolerance.quantity == quantity and all(point.get(key) == value for key, value in tolerance.where.items()):
             return tolerance
     return None
-
-
-def judge(value: float, low: float, high: float, bounds: tuple[float, float]) -> Verdict:
-    """Whether a number is within `bounds`: its whole 95 % interval from `low` to `high` is, or none of it.
-
-    Where the interval crosses a bound the measurement does not decide it. Without an interval (NaN) the number itself
-    decides.
-    """
-    ends = (value, value) if math.isnan(low) else (low, high)
-    small = 1e-9 * max(1.0, abs(value))
-    inside = [bounds[0] - small <= end <= bounds[1] + small for end in ends]
-    if all(inside):
-        return "within"
-    return "outside" if ends[1] < bounds[0] or ends[0] > bounds[1] else "not decidable"

@@ -1,238 +1,228 @@
-"""Every derived number that the reports print, recomputed from their primary numbers, side by side."""
+"""Every derived number that the reports print, recomputed from their primary numbers, each with its verdict.
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+`tables`, the audit and the claims all take their verdict from here: whether a printed number follows.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import pandas as pd
 
-from analysis import metrics
-from analysis.curves import Row, bases, lookup, measured
+from analysis import metrics, printed, verdicts
+from analysis.curves import SETTING, Row, bases, lookup, measured
+from analysis.noise import noise, of_other_runs
+from analysis.printed import combined, number
 from analysis.ratios import RATIOS, pairs
+from analysis.reports import trained
+from analysis.reports.line import Derived, stated
+from analysis.verdicts import Uncertain, Verdict, between
 
-Derivation = Callable[[pd.DataFrame], Iterator["Derived"]]
-
-# How a report states a number, as its note begins: it decides what counts as agreement.
-READINGS = ("at least", "at most", "about")
-_ABOUT = 0.05  # what "about" and "approximately" allow, relative to the stated number
-_SHEET_DECIMALS = {"x": 2, "fraction": 4}
-
-
-@dataclass(frozen=True)
-class Derived:
-    """A number computed from the primary numbers of a report; `row`: as the report states it, NaN if only plotted."""
-
-    row: Row
-    computed: float
-    formula: str
-
-
-def _stated(table: pd.DataFrame, *quantities: str) -> Sequence[Row]:
-    rows = table[table["kind"].isin(["stated", "predicted"]) & table["quantity"].isin(quantities)]
-    return rows.to_dict("records")
+Derivation = Callable[[pd.DataFrame], Iterator[Derived]]
+_AGREES = {"supported": True, "contradicted": False, "not decidable": None}
 
 
 def speedups(table: pd.DataFrame) -> Iterator[Derived]:
-    """Speedup and efficiency by throughput, over the fewest ranks whose throughput the report prints."""
-    rates, base = lookup(measured(table, "images_per_s")), bases(table)
-    for row in _stated(table, "speedup_throughput", "efficiency_throughput"):
+    """Speedup and efficiency by throughput, over the fewest ranks whose throughput the report prints.
+
+    Of several bases the one that comes nearest. A base that is printed for another experiment is of another run: then
+    the noise of the report on that device and at that scale decides, where it is known.
+    """
+    rows = stated(table, "speedup_throughput", "efficiency_throughput")
+    if not rows:
+        return
+    rates, base, noisy = lookup(measured(table, "images_per_s")), bases(table), functools.cache(lambda: noise(table))
+    for row in rows:
         if pd.isna(row["ranks"]):
             continue
-        if not rates(row):
-            yield Derived(row, np.nan, "its throughputs are not printed")
+        over = base(row) or (rates(row)[:1] if row["ranks"] == 1 else [])
+        if not rates(row) or not over:
+            yield Derived(row, verdicts.unknown(), "its throughputs are not printed")
             continue
-        first = (base(row) or rates(row))[0]
-        rate, one, times = rates(row)[0]["value"], first["value"], row["ranks"] / first["ranks"]
-        share = row["quantity"] == "efficiency_throughput"
-        formula = f"{rate:g} / {one:g} images/s" + (f" / {times:g}" if share else "")
-        if first["experiment"] != row["experiment"]:
-            formula += f", the base from {first['place']}: that of its curve is not printed"
-        speedup = metrics.speedup(rate, one)
-        yield Derived(row, metrics.efficiency(speedup, times) if share else speedup, formula)
+        share, rate = row["quantity"] == "efficiency_throughput", rates(row)[0]
+        found = [_speedup(row, rate, first, share) for first in over]
+        nearest = min(found, key=lambda one: abs(one.computed.value - row["value"]))
+        if nearest.base and nearest.base["experiment"] != row["experiment"]:
+            other = of_other_runs(nearest.computed, [(noisy()(rate), 1.0), (noisy()(nearest.base), -1.0)])
+            said = f"{nearest.formula}, the base from {nearest.base['place']}: that of its curve is not printed"
+            nearest = Derived(row, other, said, nearest.base)
+        yield nearest
+
+
+def _speedup(row: Row, rate: Row, first: Row, share: bool) -> Derived:
+    """A speedup over one base, or an efficiency."""
+    times = row["ranks"] / first["ranks"]
+    made = combined(
+        lambda rate, one: metrics.efficiency(metrics.speedup(rate, one), times if share else 1.0),
+        {"rate": number(rate), "one": number(first)},
+    )
+    if rate is first:
+        made = between(made.value, made.value, made.value)
+    formula = f"{rate['value']:g} / {first['value']:g} images/s" + (f" / {times:g}" if share else "")
+    return Derived(row, made, formula, first)
 
 
 def ratios(table: pd.DataFrame) -> Iterator[Derived]:
-    """The spreadsheet's four comparisons. Batch 64 against 32 compares speedups, the other three throughputs."""
+    """Ratios of the throughputs of two settings; of their speedups, each over its base, where the note says so."""
     for name in RATIOS:
-        both = pairs(table, name, normalised=name == "ratio_batch_64_to_32")
-        cells = lookup(both)
-        for row in _stated(table, name):
-            (cell,) = cells(row)
-            yield Derived(row, cell["follows"], f"{cell['upper']:.4g} / {cell['lower']:.4g}")
+        rows = stated(table, name)
+        scaled = [row["note"].startswith("speedup") for row in rows]
+        of = {normalised: lookup(pairs(table, name, normalised)) for normalised in set(scaled)}
+        for row, normalised in zip(rows, scaled, strict=True):
+            cells = of[normalised](row)
+            if len(cells) == 1:
+                value, off = cells[0]["follows"], cells[0]["follows"] * cells[0]["off"]
+                formula = f"{cells[0]['upper']:.4g} / {cells[0]['lower']:.4g}"
+                yield Derived(row, between(value, value - off, value + off), formula)
 
 
-def medians(table: pd.DataFrame) -> Iterator[Derived]:
+def medians(table: pd.DataFrame, cells: Sequence[Derived]) -> Iterator[Derived]:
     """Medians of the blocks, of a row where the report prints one for each number of GPUs, from unrounded cells."""
     names = [name for name in table["quantity"].unique() if name.startswith("median_")]
-    cells = pd.DataFrame([{**d.row, "computed": d.computed} for d in (*speedups(table), *ratios(table))])
-    for row in _stated(table, *names):
-        block = cells[
-            (cells["quantity"] == row["quantity"].removeprefix("median_")) & (cells["report"] == row["report"])
-        ]
+    for row in stated(table, *names):
+        block = [d for d in cells if d.row["quantity"] == row["quantity"].removeprefix("median_")]
         if not pd.isna(row["ranks"]):
-            block = block[block["ranks"] == row["ranks"]]
-        yield Derived(row, float(block["computed"].median()), f"median of {len(block)}")
+            block = [d for d in block if d.row["ranks"] == row["ranks"]]
+        if block:
+            yield Derived(row, _median([d.computed for d in block]), f"median of {len(block)}")
+
+
+def _median(numbers: Sequence[Uncertain]) -> Uncertain:
+    value, low, high = np.median([(n.value, n.low, n.high) for n in numbers], axis=0).tolist()
+    return between(value, low, high, len(numbers))
 
 
 def scaling_of_times(table: pd.DataFrame) -> Iterator[Derived]:
-    """Speedup and efficiency by speed and by wall time, which a report only plots, and the bounds that it states."""
-    best: dict[str, list[tuple[float, str]]] = {"efficiency_throughput": [], "efficiency_wall_time": []}
-    rows = measured(table[table["experiment"] == "fixed_work"], "images_per_s_per_rank", "wall_s")
-    for (model, quantity), curve in rows[rows["value"] > 0].groupby(["model", "quantity"], sort=False):
-        by = "wall_time" if quantity == "wall_s" else "throughput"
+    """Speedup and efficiency by speed and by wall time that a report only plots, with no number to compare."""
+    rows = measured(table, "images_per_s_per_rank", "wall_s")
+    key = ["experiment", "model", "quantity"]
+    for (_, _, quantity), curve in rows[rows["value"] > 0].groupby(key, sort=False):
         points: Sequence[Row] = curve.sort_values("ranks").to_dict("records")
-        first = points[0]
         for row in points:
-            rates = [
-                metrics.rate(1.0, at["value"]) if by == "wall_time" else metrics.whole_job(at["value"], at["ranks"])
-                for at in (row, first)
-            ]
-            faster = metrics.speedup(*rates)
-            for name, value in (
-                ("speedup", faster),
-                ("efficiency", metrics.efficiency(faster, row["ranks"], first["ranks"])),
-            ):
-                unit = "x" if name == "speedup" else "fraction"
-                plotted = {
-                    **row,
-                    "quantity": f"{name}_{by}",
-                    "value": np.nan,
-                    "unit": unit,
-                    "place": "plots",
-                    "note": "",
-                }
-                yield Derived(plotted, value, f"from {quantity}: {first['value']:g}, {row['value']:g}")
-                if name == "efficiency":
-                    best[f"efficiency_{by}"].append((value, str(model)))
-    for row in _stated(table[table["experiment"] == "fixed_work"], *best):
-        value, model = min(found for found in best[row["quantity"]] if row["model"] in ("", found[1]))
-        yield Derived(row, value, f"the minimum, of {model}")
+            yield from _plotted(row, points[0], "wall_time" if quantity == "wall_s" else "throughput")
 
 
-def bounds(table: pd.DataFrame) -> Iterator[Derived]:
-    """What a report says of a whole block: the lowest efficiency, a baseline."""
-    rows = table[(table["experiment"] == "tf_benchmarks") & table["ranks"].isna()]
-    for row in _stated(rows, "efficiency_throughput"):
-        shares = [d.computed for d in speedups(table) if d.row["quantity"] == "efficiency_throughput"]
-        yield Derived(row, min(shares), f"the minimum of {len(shares)}")
-    for row in _stated(table, "images_per_s"):
+def _plotted(row: Row, first: Row, by: str) -> Iterator[Derived]:
+    """Speedup and efficiency of one point over another: of times of the same work, or of speeds of a rank."""
+
+    def faster(here: float, there: float) -> float:
+        if by == "wall_time":
+            return metrics.speedup(metrics.rate(1.0, here), metrics.rate(1.0, there))
+        return metrics.speedup(metrics.whole_job(here, row["ranks"]), metrics.whole_job(there, first["ranks"]))
+
+    ratio = row["ranks"] / first["ranks"]
+    for name, unit, over in (("speedup", "x", 1.0), ("efficiency", "fraction", ratio)):
+        both = {"here": number(row), "there": number(first)}
+        made = combined(lambda here, there, over=over: faster(here, there) / over, both)
+        if row is first:
+            made = between(made.value, made.value, made.value)
+        shown: Row = {"quantity": f"{name}_{by}", "value": np.nan, "unit": unit, "place": "plots", "note": ""}
+        yield Derived({**row, **shown}, made, f"from {row['quantity']}: {first['value']:g}, {row['value']:g}", first)
+
+
+def bounds(table: pd.DataFrame, shares: Sequence[Derived]) -> Iterator[Derived]:
+    """What a report says of a whole block: the lowest efficiency of all models, or of one; a baseline."""
+    wanted = ("efficiency_throughput", "efficiency_wall_time")
+    for row in (row for row in stated(table, *wanted) if pd.isna(row["ranks"])):
+        of = [d for d in shares if (d.row["quantity"], d.row["experiment"]) == (row["quantity"], row["experiment"])]
+        of = [d for d in of if row["model"] in ("", d.row["model"])]
+        least = min(of, key=lambda d: d.computed.value)
+        low, high = (min(getattr(d.computed, end) for d in of) for end in ("low", "high"))
+        formula = f"the minimum of {len(of)}, of {least.row['model']} on {least.row['ranks']} ranks"
+        yield Derived(row, between(least.computed.value, low, high, len(of)), formula)
+    for row in stated(table, "images_per_s"):
         cells = measured(table, "images_per_s")
-        cells = cells[
-            (cells["model"] == row["model"]) & (cells["gpu"] == row["gpu"]) & (cells["ranks"] == row["ranks"])
-        ]
-        yield Derived(row, float(cells["value"].median()), f"median of {len(cells)} cells")
+        same = [cells[name].eq(row[name]) for name in ("model", "gpu", "ranks")]
+        found = [number(cell) for cell in cells[np.logical_and.reduce(same)].to_dict("records")]
+        if found:
+            yield Derived(row, _median(found), f"median of {len(found)} cells")
+
+
+# What a stated change is of.
+CHANGES = {"job_s_improvement_fraction": "job_s", "epoch_s_decrease_fraction": "epoch_s"}
 
 
 def changes(table: pd.DataFrame) -> Iterator[Derived]:
-    """A percentage by which a time fell, on the base that the report names: the run before."""
-    for name, quantity in (("job_s_improvement_fraction", "job_s"), ("epoch_s_decrease_fraction", "epoch_s")):
-        for row in _stated(table, name):
-            times = measured(table, quantity)
-            curve = times[times["experiment"] == row["experiment"]].set_index("run")["value"]
-            old, new = curve["model 1"], curve[row["run"]]
-            formula = f"({old:g} - {new:g}) / {old:g} s; as speed {metrics.faster_fraction(old, new):+.1%}"
-            yield Derived(row, -metrics.change_fraction(old, new), formula)
-
-
-def epochs(table: pd.DataFrame) -> Iterator[Derived]:
-    """Epochs and time until the accuracy is stable, and what the report predicts for twice the GPUs."""
-    names = ("epochs_to_stable", "epochs_to_stable_per_doubling", "time_to_stable_s", "job_s", "epoch_s")
-    said = _stated(table[table["experiment"] == "caltech256"], *names)
-    if not said:
-        return
-    models = measured(table[table["experiment"] == "caltech256"], "epochs_to_stable", "job_s", "epoch_s")
-    wide = models.pivot_table("value", ["run", "ranks"], "quantity").reset_index()
-    planned = table[(table["quantity"] == "epochs_planned") & (table["experiment"] == "caltech256")]["value"].max()
-    wide["until"] = metrics.time_to_stable_s(wide["job_s"], wide["epochs_to_stable"], planned)
-    mean = wide.groupby("ranks")["epochs_to_stable"].mean()
-    for row in said:
-        at, name = row["ranks"], row["quantity"]
-        last = wide[wide["ranks"] == wide["ranks"].max()].iloc[0]
-        doublings = np.log2(mean.index.max() / mean.index.min())
-        step = (mean.iloc[-1] - mean.iloc[0]) / doublings
-        if name == "epochs_to_stable_per_doubling":
-            yield Derived(row, step, f"({mean.iloc[-1]:g} - {mean.iloc[0]:g}) / {doublings:g} doublings")
-        elif name == "time_to_stable_s":
-            until = wide[wide["ranks"] == at].sort_values("until").iloc[0]
-            formula = (
-                f"{until['epochs_to_stable']:g} / {planned:g} x {until['job_s']:g} s, the minimum ({until['run']})"
+    """A percentage by which a time fell, from that of the next smaller point of its curve."""
+    for name, quantity in CHANGES.items():
+        times = measured(table, quantity)
+        same, curve = lookup(times), lookup(times, [*SETTING, "experiment"])
+        for row in stated(table, name):
+            before = sorted((p for p in curve(row) if p["ranks"] < row["ranks"]), key=lambda point: -point["ranks"])
+            if not before or not same(row):
+                continue
+            old, new = before[0], same(row)[0]
+            made = combined(
+                lambda old, new: -metrics.change_fraction(old, new), {"old": number(old), "new": number(new)}
             )
-            yield Derived(row, until["until"], formula)
-        elif row["kind"] == "stated":
-            yield Derived(row, mean[at], f"mean of {(wide['ranks'] == at).sum()}")
-        elif name == "epochs_to_stable":
-            yield Derived(row, last[name] + step, f"{last[name]:g} + {step:g}")
-        else:
-            yield Derived(row, last[name] / 2, f"{last[name]:g} s / 2")
-
-
-def spread(table: pd.DataFrame) -> Iterator[Derived]:
-    """How far apart final accuracies are: the wider of training and validation; a loss against one not printed."""
-    for row in _stated(table, "validation_accuracy_loss_fraction"):
-        yield Derived(row, np.nan, "the accuracy on one GPU is not printed")
-    for row in _stated(table, "accuracy_spread_fraction"):
-        runs = measured(table[table["experiment"] == row["experiment"]], "train_accuracy", "validation_accuracy")
-        ranges = runs.groupby("quantity")["value"].agg(lambda values: values.max() - values.min())
-        formula = ", ".join(f"{name} {value:.4f}" for name, value in ranges.items())
-        yield Derived(row, float(ranges.max()), formula)
+            speed = metrics.faster_fraction(old["value"], new["value"])
+            formula = f"({old['value']:g} - {new['value']:g}) / {old['value']:g} s; as speed {speed:+.1%}"
+            yield Derived(row, made, formula, old)
 
 
 def sizes(table: pd.DataFrame) -> Iterator[Derived]:
-    """The bytes of a model: its parameters in 32 bits."""
-    count = table[(table["quantity"] == "parameters")].set_index(["report", "model"])["value"]
-    for row in table[table["quantity"] == "model_bytes"].to_dict("records"):
-        parameters = count[row["report"], row["model"]]
-        yield Derived(row, 4 * parameters, f"4 x {parameters:.0f}")
+    """The bytes of a model: its parameters in 32 bits. Images of a class. The batch of all ranks together."""
+    parameters = lookup(table[table["quantity"].eq("parameters")], ["report", "model"])
+    for row in table[table["quantity"].eq("model_bytes")].to_dict("records"):
+        for found in parameters(row):
+            made = combined(lambda count: 4 * count, {"count": number(found)})
+            yield Derived(row, made, f"4 x {found['value']:.0f}", found)
+    images, classes = (
+        lookup(table[table["quantity"].eq(f"dataset_{what}")], ["report", "dataset", "run"])
+        for what in ("images", "classes")
+    )
+    for row in table[table["quantity"].eq("dataset_images_per_class_mean")].to_dict("records"):
+        for all_images, all_classes in zip(images(row), classes(row), strict=False):
+            numbers = {"images": number(all_images), "classes": number(all_classes)}
+            formula = f"{all_images['value']:g} / {all_classes['value']:g}"
+            yield Derived(row, combined(lambda images, classes: images / classes, numbers), formula)
+    for said in stated(table, "effective_batch"):
+        batch = float(said["batch_per_rank"] * said["ranks"])
+        yield Derived(said, between(batch, batch, batch), f"{said['ranks']} x {said['batch_per_rank']}")
 
 
 DERIVATIONS: tuple[Derivation, ...] = (
-    speedups, ratios, medians, bounds, scaling_of_times, changes, epochs, spread, sizes,
+    changes, trained.epochs, trained.times, trained.predictions, trained.spread, sizes,
 )  # fmt: skip
 
 
-def reading(note: str) -> str:
-    """How the report states the number: "at least", "at most", "about", or "" where it gives it as it is."""
-    return next((words for words in READINGS if note.startswith(words)), "about" if note.startswith("approx") else "")
+def lines(table: pd.DataFrame) -> Iterator[Derived]:
+    """Every derived number of one report that can be recomputed, each once."""
+    cells, plotted = [*speedups(table), *ratios(table)], [*scaling_of_times(table)]
+    yield from cells
+    yield from medians(table, cells)
+    yield from bounds(table, [*cells, *plotted])
+    yield from plotted
+    for derive in DERIVATIONS:
+        yield from derive(table)
 
 
-def decimals(row: Row) -> int:
-    """The decimals that the report prints; a spreadsheet prints the same in every cell of a block."""
-    if row["place"].startswith("row "):
-        return _SHEET_DECIMALS[row["unit"]]
-    return len(f"{row['value']:g}".partition(".")[2])
-
-
-def agrees(row: Row, computed: float) -> bool:
-    """Whether the stated number follows from the primary ones, in the digits that are printed, or within its bound."""
-    value = row["value"]
-    match reading(row["note"]):
-        case "at least":
-            return computed >= value
-        case "at most":
-            return computed <= value
-        case "about":
-            return abs(computed - value) <= _ABOUT * value
-        case _:
-            return abs(computed - value) <= 0.5 * 10.0 ** -decimals(row) + 1e-9
+def verdict(found: Iterable[Derived]) -> Verdict:
+    """The verdict on a sentence that states several derived numbers: all of them must follow."""
+    return verdicts.together([one.verdict for one in found])
 
 
 def recompute(published: pd.DataFrame) -> pd.DataFrame:
     """Returns every derived number of the reports with the computed one.
 
     Columns: report, place, model, run, gpu, dataset, batch_per_rank, ranks, quantity, unit, stated (NaN: the report
-    only plots it), read_as, computed, difference (computed - stated), agrees (<NA>: one of the two is not known),
+    only plots it), read_as, computed, computed_low and computed_high (the ends of what rounding, noise or scatter leave
+    open; NaN: not known), difference (computed - stated), agrees (<NA>: not decidable, or one of the two is not known),
     formula.
     """
     kept = ["report", "place", "model", "run", "gpu", "dataset", "batch_per_rank", "ranks", "quantity", "unit"]
     rows = []
     for _, table in published.groupby("report"):
-        for derive in DERIVATIONS:
-            for d in derive(table):
-                both = not np.isnan(d.row["value"] + d.computed)
-                rows.append(
-                    {name: d.row[name] for name in kept}
-                    | {"stated": d.row["value"], "read_as": reading(d.row["note"]), "computed": d.computed}
-                    | {"difference": d.computed - d.row["value"], "agrees": agrees(d.row, d.computed) if both else None}
-                    | {"formula": d.formula}
-                )
+        for d in lines(table):
+            known = not math.isnan(d.row["value"])
+            rows.append(
+                {name: d.row[name] for name in kept}
+                | {"stated": d.row["value"], "read_as": printed.reading(d.row["note"]), "computed": d.computed.value}
+                | {"computed_low": d.computed.low, "computed_high": d.computed.high}
+                | {"difference": d.computed.value - d.row["value"], "agrees": _AGREES[d.verdict] if known else None}
+                | {"formula": d.formula}
+            )
     return pd.DataFrame(rows).astype({"agrees": "boolean", "ranks": "Int64", "batch_per_rank": "Int64"})

@@ -53,6 +53,21 @@ def lost(local: pd.DataFrame) -> pd.Series:
     return local["cores_shared"].fillna(False).astype(bool) | disturbed
 
 
+def why_lost(local: pd.DataFrame) -> pd.Series:
+    """Why each row is no measurement of scaling, in words; "" where it is one.
+
+    So are, unlike in `lost`, emulated nodes without a control: whether they disturbed each other is not known.
+    """
+    off, emulated = local["control_off"], local["cpus_per_node"].notna()
+    said = [
+        f"without allreduce {100 * found:+.0f} % off one node alone (bound {100 * bound:.0f} %)"
+        for found, bound in zip(off.fillna(0.0), local["flat_within_fraction"].fillna(0.0), strict=True)
+    ]
+    found = pd.Series(said, local.index, dtype=object).where(off.abs() > local["flat_within_fraction"], "")
+    found = found.mask(emulated & off.isna(), "emulated without a control")
+    return found.mask(local["cores_shared"].fillna(False).astype(bool), "ranks shared cores")
+
+
 def numbers(nodes: pd.Series) -> str:
     """Each number of nodes once, in ascending order: "2, 8 nodes"."""
     return f"{', '.join(str(number) for number in sorted(nodes.unique()))} nodes"

@@ -4,6 +4,7 @@ import difflib
 import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Literal
 
@@ -54,6 +55,7 @@ COLUMNS = (
     Column("unit", "text", blank=False),
     Column("kind", "text", blank=False, allowed=KINDS),
     Column("note", "text"),
+    Column("half_unit", "number", required=False, minimum=0),  # how far rounding can have moved `value`; blank: not
 )
 
 # Only local records have these. All points and repeats of one curve share `series`; `arms` is shared by the runs that
@@ -133,7 +135,8 @@ QUANTITIES = {
     "train_accuracy": _accuracy,
     "validation_accuracy": _accuracy,
     "validation_accuracy_loss_fraction": _fraction,
-    "accuracy_spread_fraction": _fraction,
+    "train_accuracy_spread_fraction": _fraction,
+    "validation_accuracy_spread_fraction": _fraction,
     "train_loss": Quantity("1", zero=True),
     "validation_loss": Quantity("1", zero=True),
     "step_loss": Quantity("1", zero=True),
@@ -175,13 +178,34 @@ QUANTITIES = {
     "dataset_classes": _count,
     "dataset_images_per_class_min": _count,
     "dataset_images_per_class_max": _count,
-    "dataset_images_per_class_mean": _count,
+    "dataset_images_per_class_mean": Quantity("images per class"),
     "learning_rate_per_rank": Quantity("1"),
     "best_global_batch": Quantity("images"),
     "flat_from_global_batch": Quantity("images"),
     "largest_ranks": _count,
+    "effective_batch": Quantity("images"),
+    "distributed_optimizer_lines": Quantity("count", zero=True),
+    "dataset_image_pixels_mean": Quantity("pixels"),
     "ranks_as_printed": _count,  # a label beside values; `ranks` holds what they are of
 }
+
+
+# Such numbers are counted, not rounded, where they are printed to the last unit.
+_COUNTED = ("count", "steps", "epochs", "images")
+
+
+def half_unit(text: str, unit: str) -> float:
+    """Half a unit of the last digit of a printed number: 0.05 for "7.2", 5e6 for "2.59e9"; 0 for counts, NaN for words.
+
+    Digits are those of the text: "0.6760" has four decimals. A number in thousands or millions is written so: "460e3".
+    """
+    try:
+        exponent = Decimal(text.strip()).as_tuple().exponent
+    except InvalidOperation:
+        return np.nan
+    if not isinstance(exponent, int):  # of "nan", "inf"
+        return np.nan
+    return 0.0 if unit in _COUNTED and exponent == 0 else 0.5 * 10.0**exponent
 
 
 def quantity(name: str) -> Quantity | None:
@@ -310,6 +334,8 @@ def read_csv(path: Path, columns: Sequence[Column]) -> pd.DataFrame:
         frame = pd.read_csv(path, dtype=str, keep_default_na=False, skipinitialspace=True)
     except (OSError, UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise TableError(f"{path}: not a readable CSV file: {getattr(error, 'strerror', None) or error}") from error
+    if "half_unit" in {column.name for column in columns} - {*frame.columns} and {"value", "unit"} <= {*frame.columns}:
+        frame["half_unit"] = [half_unit(*cells) for cells in zip(frame["value"], frame["unit"], strict=True)]
     return conform(frame, columns, str(path))
 
 
@@ -334,7 +360,7 @@ def check(table: pd.DataFrame, where: str = "table") -> pd.DataFrame:
         value = rows["value"]
         bad = ~value.map(known.possible)
         problems += [f"{rows['place'][i]}: {name}: {value[i]:g} {known.unit} is impossible" for i in rows.index[bad]]
-    key = [name for name in table.columns if name not in ("value", "note")]
+    key = [name for name in table.columns if name not in ("value", "note", "half_unit")]
     for row in table[table.duplicated(key)].to_dict("records"):
         problems.append(f"{row['place']}: duplicate {row['quantity']} of {row['model'] or row['run'] or 'it'}")
     _raise(where, problems)

@@ -68,11 +68,13 @@ def _dependence(values: Sequence[float]) -> float:
 def of_median(values: Sequence[float], level: float = LEVEL) -> Interval | None:
     """The interval of the median of values in the order of their measurement; None for fewer than MIN_VALUES.
 
+    None too at a level at which not even the smallest and the largest of so few values enclose the median.
+
     Order statistics, exact for independent values of any distribution. Where neighbours are alike (a disturbance that
     lasts), it is widened as the count of values below the median is then more uncertain.
     """
     n = len(values)
-    if n < MIN_VALUES:
+    if n < MIN_VALUES or _order(n, level) == 0:
         return None
     half = (n / 2 - _order(n, level)) * math.sqrt(_dependence(values))
     k = max(1, math.floor(n / 2 - half))

@@ -24,10 +24,25 @@ def test_anything_else_is_no_formula(bad):
         ({"more_than": 3}, False),
         ({"at_most": 3}, True),
         ({"less_than": 3}, False),
-        ({"about": 3.4, "within": 0.5}, True),
-        ({"about": 3.6, "within": 0.5}, False),
+        ({"about": 3.1}, True),  # 5 %
+        ({"about": 3.2}, False),
+        ({"about": 3.4, "within": 0.15}, True),
         ({"at_least": 1, "at_most": 2}, False),
+        ({"at_least": 3.1, "roughly": 0.05}, True),
+        ({"at_least": 3.1, "margin": 0.05}, False),
     ],
 )
 def test_limits_on_three(given_limits, holds):
-    assert limits.Limits(**given_limits).hold(3.0) is holds
+    assert limits.Claimed(**given_limits).limits.hold(3.0) is holds
+
+
+def test_a_margin_is_apart_from_the_limits():
+    assert limits.Claimed(at_most=1, margin=0.05).same.hold(1.04)
+    assert limits.Claimed(at_most=1).same is None
+
+
+def test_limits_in_words():
+    assert str(limits.Claimed(at_least=24e6, at_most=26e6, roughly=0.05)) == (
+        "at least 2.4e+07 and at most 2.6e+07, give or take 5 %"
+    )
+    assert str(limits.Claimed(about=1)) == "within 5 % of 1"

@@ -4,6 +4,7 @@ import pytest
 
 from analysis import TableError
 from analysis.compare import tolerances
+from analysis.verdicts import between
 
 
 def write(path, text):
@@ -21,20 +22,36 @@ def test_the_bounds_are_fractions_of_the_reference():
     assert own.bounds(8.0) == (pytest.approx(3.6), math.inf)
 
 
+ALLOWED = tolerances.Tolerance("speedup_throughput", "x", None, -0.1, 0.1)
+
+
 @pytest.mark.parametrize(
-    ("value", "low", "high", "verdict"),
+    ("low", "high", "verdict"),
     [
-        (0.9, 0.86, 0.94, "within"),
-        (0.9, 0.70, 1.10, "not decidable"),  # wider than the tolerance
-        (0.8, 0.70, 0.86, "not decidable"),  # across the lower bound
-        (0.8, 0.75, 0.84, "outside"),
-        (1.1, 1.05, 1.15, "outside"),
-        (0.85, math.nan, math.nan, "within"),  # on the bound
-        (0.84, math.nan, math.nan, "outside"),
+        (7.3, 8.7, "within"),  # 7.2 to 8.8 around 8
+        (5.0, 9.0, "not decidable"),  # wider than the tolerance
+        (7.0, 7.5, "not decidable"),  # across the lower bound
+        (6.0, 7.1, "outside"),
+        (8.9, 9.5, "outside"),
+        (math.nan, math.nan, "not decidable"),  # no interval, no verdict
     ],
 )
-def test_the_whole_interval_decides(value, low, high, verdict):
-    assert tolerances.judge(value, low, high, (0.85, 1.0)) == verdict
+def test_the_whole_interval_decides(low, high, verdict):
+    eight = between(8.0, 8.0, 8.0)
+    assert tolerances.p_value(between(8.0, low, high), eight, ALLOWED)[0] == verdict
+
+
+def test_a_published_number_carries_its_rounding():
+    # 7 is 6.5 to 7.5: within is what is allowed around both, 6.75 to 7.15; outside what is around neither
+    seven = between(7.0, 6.5, 7.5)
+
+    def verdict(low, high):
+        return tolerances.p_value(between(7.0, low, high), seven, ALLOWED)[0]
+
+    assert verdict(6.8, 7.1) == "within"
+    assert verdict(6.5, 6.7) == "not decidable"  # around 6.5 it would be, around 7.5 not
+    assert verdict(8.2, 8.3) == "not decidable"
+    assert verdict(8.3, 8.4) == "outside"
 
 
 def test_the_first_entry_that_fits_counts(tmp_path):
@@ -68,6 +85,4 @@ def test_a_wrong_entry_is_named(tmp_path, text, said):
 
 
 def test_the_tolerances_of_the_kit_are_well_formed():
-    assert {"speedup_throughput", "efficiency_wall_time", "order_by_throughput"} <= {
-        t.quantity for t in tolerances.read()
-    }
+    assert {"speedup_throughput", "speedup_wall_time", "order_by_throughput"} <= {t.quantity for t in tolerances.read()}

@@ -42,16 +42,22 @@ def only(found, **where):
         # 136.51 / 19.4, 66.25 / 8.82
         ({"report": "001", "place": "text, part 5 (figure 5)", "model": "inceptionv3"}, 7.0366, True),
         ({"report": "001", "place": "text, part 5 (figure 5)", "model": "vgg16"}, 7.5113, True),
-        # 671.09 / 63.88, of figure 4
-        ({"report": "001", "place": "text, part 5 (figure 6)", "model": "vgg16"}, 10.5055, False),
+        # 671.09 / 63.88, of figure 4: another run, and no repeat on a GPU tells how far runs differ
+        ({"report": "001", "place": "text, part 5 (figure 6)", "model": "vgg16"}, 10.5055, None),
         # 5:19 to 3:25, 11 s to 5 s
         ({"report": "004", "quantity": "job_s_improvement_fraction"}, 114 / 319, False),
         ({"report": "004", "quantity": "epoch_s_decrease_fraction"}, 6 / 11, False),
         # 15 of 30 epochs of 1:38:30
         ({"report": "004", "quantity": "time_to_stable_s", "run": "model 3"}, 2955, True),
-        # half of 23:07
-        ({"report": "004", "quantity": "job_s", "run": "prediction"}, 693.5, True),
-        ({"report": "004", "quantity": "epochs_to_stable", "run": "prediction"}, 30, True),
+        # 4 epochs more on T4 and 5 on V100: 4.5, and from 22.5 between 4 and 8 V100 to 16 of them
+        ({"report": "004", "quantity": "epochs_to_stable_per_doubling"}, 4.5, None),
+        ({"report": "004", "quantity": "epochs_to_stable", "run": "prediction"}, 29.25, None),
+        # 2594 / 5910 and 1387 / 2502: a factor of 0.4933 at each doubling, from 1862.9 s between 4 and 8 V100
+        ({"report": "004", "quantity": "job_s", "run": "prediction"}, 645.37, None),
+        # 190 / 202, both in whole images/s
+        ({"report": "000", "quantity": "efficiency_throughput", "place": "text, Results", "model": ""}, 0.94059, None),
+        ({"report": "004", "quantity": "dataset_images_per_class_mean"}, 30607 / 257, True),
+        ({"report": "001", "quantity": "effective_batch", "ranks": 8}, 32, False),
         # 193.45 / 18.32, by wall time on 16 GPUs; only plotted
         ({"report": "000", "quantity": "speedup_wall_time", "model": "vgg19", "ranks": 16}, 10.5595, None),
         # 16 x 164.77 / 170.24
@@ -64,7 +70,7 @@ def test_numbers_worked_by_hand(found, where, computed, agrees):
     row = only(found, **where)
     assert row["computed"] == pytest.approx(computed, rel=1e-4)
     assert row["agrees"] is pd.NA if agrees is None else row["agrees"] == agrees
-    if agrees is not None:
+    if not pd.isna(row["stated"]):
         assert row["difference"] == row["computed"] - row["stated"]
 
 
@@ -73,21 +79,3 @@ def test_what_cannot_be_recomputed_is_said(found):
     assert row["stated"] == 6.3
     assert pd.isna(row["computed"])
     assert "not printed" in row["formula"]
-
-
-@pytest.mark.parametrize(
-    ("note", "value", "computed", "agrees"),
-    [
-        ("", 7, 7.49, True),
-        ("", 7, 7.51, False),
-        ("", 6.84, 6.845, True),
-        ("at least: x", 0.94, 0.96, True),
-        ("at least: x", 0.94, 0.93, False),
-        ("at most: x", 0.4, 0.41, False),
-        ("about: x", 100, 104, True),
-        ("about: x", 100, 106, False),
-    ],
-)
-def test_a_number_agrees_in_its_printed_digits_or_within_its_bound(note, value, computed, agrees):
-    row = {"note": note, "value": value, "place": "text", "unit": "x"}
-    assert derived.agrees(row, computed) is agrees

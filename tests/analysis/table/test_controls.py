@@ -97,3 +97,21 @@ def test_in_rounds_of_strong_scaling_each_batch_has_its_own_node_alone(results):
     save(make_rounds([(0.5, 0.19, 0.3, 0.2)], arms, **strong), results.folder)
     found = controls.deviations(own(results)).set_index(["nodes", "batch_per_rank"])["control_off"]
     assert found.to_dict() == pytest.approx({(1, 8): 0, (1, 2): 0, (4, 2): 0.19 / 0.2 - 1})
+
+
+def test_why_a_point_is_no_measurement_of_scaling(results):
+    for nodes, control_s in ((1, 0.5), (2, 0.51), (8, 0.625)):
+        results.add(nodes=nodes, **QUOTA)
+        results.add(nodes=nodes, step_s=control_s, **QUOTA, **NO_ALLREDUCE)
+    results.add(nodes=4, **QUOTA)
+    assert controls.why_lost(images_per_s(own(results), "measured")).to_dict() == {
+        1: "",
+        2: "",
+        4: "emulated without a control",
+        8: "without allreduce -20 % off one node alone (bound 10 %)",
+    }
+
+
+def test_a_real_machine_needs_no_control(results):
+    results.add(nodes=2)
+    assert set(controls.why_lost(own(results))) == {""}

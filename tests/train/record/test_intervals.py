@@ -28,6 +28,13 @@ def test_six_values_are_the_least():
     assert (found.value, found.low, found.high, found.n) == (3.5, 1.0, 6.0, 6)
 
 
+def test_a_level_that_so_few_values_cannot_have_is_no_interval():
+    six = [3.0, 1.0, 2.0, 6.0, 4.0, 5.0]  # the smallest and the largest miss the median once in 32
+    assert of_median(six, 0.968).low == 1.0
+    assert of_median(six, 0.97) is None
+    assert over_launches([[value] for value in six], 0.97) is None
+
+
 def test_values_that_alternate_are_no_reason_to_widen():
     values = [1.0, 2.0] * 12
     assert (of_median(values).low, of_median(values).high) == (1.0, 2.0)

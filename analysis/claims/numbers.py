@@ -1,0 +1,147 @@
+"""The numbers that claims are about: selected from the tidy table, each with its rounding and, if asked, its noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import pandas as pd
+
+from analysis import noise, printed
+from analysis.curves import SOURCE_RUN, Row
+from analysis.noise import Noise
+from analysis.reports import derived
+from analysis.reports.line import Derived
+from analysis.verdicts import Uncertain
+
+# What a claim is about: what was measured in these runs, or what would be measured in any.
+Scope = Literal["these runs", "any run"]
+SCOPES: tuple[Scope, ...] = ("these runs", "any run")
+Selection = Mapping[str, Any]
+
+
+class Unknown(Exception):
+    """The numbers that a check needs are not known."""
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """The numbers of one report, measured and computed; what is made from all of them is made once."""
+
+    table: pd.DataFrame
+
+    @cached_property
+    def noise(self) -> Callable[[Row], Noise | None]:
+        """The noise of the report, as `analysis.noise.noise` gives it."""
+        return noise.noise(self.table[self.table["kind"].ne("computed")])
+
+    @cached_property
+    def derived(self) -> list[Derived]:
+        """The derived numbers that the report states, each with its verdict."""
+        return list(derived.lines(self.table[self.table["kind"].ne("computed")]))
+
+
+@dataclass(frozen=True)
+class Data:
+    """The numbers of one report, and how far to trust a single one of them."""
+
+    report: Report
+    scope: Scope = "these runs"
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """All numbers of the report."""
+        return self.report.table
+
+    def select(self, of: Selection) -> pd.DataFrame:
+        """The rows whose columns have the values in `of` (a list: any of them), measured or computed unless it says so.
+
+        Rows of a primary source only where `run` asks for them. Raises Unknown where there is none, KeyError for a
+        column.
+        """
+        if unknown := [name for name in of if name not in self.table.columns]:
+            raise KeyError(f"no column {', '.join(unknown)}")
+        wanted = {"kind": ["measured", "computed"]} | dict(of)
+        rows = self.table if "run" in of else self.table[self.table["run"].ne(SOURCE_RUN)]
+        for name, value in wanted.items():
+            rows = rows[rows[name].isin(value if isinstance(value, list) else [value])]
+        if rows.empty:
+            raise Unknown(f"no number is known for {words(of)}")
+        return rows
+
+    def single(self, of: Selection) -> Row:
+        """The one row of a selection. Raises ValueError where there are several: they must not be mixed."""
+        return one(self.select(of), words(of))
+
+    def number(self, row: Row) -> Uncertain:
+        """The number of a row: with its rounding, and where the claim is about any run with its noise too."""
+        return self.formula(lambda x: x, {"x": row})
+
+    def formula(self, formula: Callable[..., float], rows: Mapping[str, Row]) -> Uncertain:
+        """What a formula makes of the numbers of some rows, with their rounding, and their noise as in `number`."""
+        numbers = {name: printed.number(row) for name, row in rows.items()}
+        found = printed.combined(formula, numbers)
+        if self.scope == "these runs":
+            return found
+        powers = _powers(formula, {name: number.value for name, number in numbers.items()}, found.value)
+        return noise.of_other_runs(found, [one for name, row in rows.items() for one in self._runs(row, powers[name])])
+
+    def _runs(self, row: Row, power: float) -> list[tuple[Noise | None, float]]:
+        """The measurements that a row stands for, with the power of each: a speedup is made from two."""
+        name = str(row["quantity"])
+        if name.startswith("images_per_s"):
+            return [(self.report.noise(row), power)]
+        if name.endswith("_throughput"):
+            return [(self.report.noise(row), power), (self.report.noise(row), -power)]
+        return [(None, power)]  # no report repeats a time or an accuracy
+
+
+def _powers(formula: Callable[..., float], values: Mapping[str, float], value: float) -> dict[str, float]:
+    """The power with which each value enters a formula, to first order: d ln(formula) / d ln(value)."""
+    step, found = 1e-6, {}
+    for name in values:
+        moved = formula(**{**values, name: values[name] * (1 + step)})
+        found[name] = (moved - value) / value / step if value else math.inf
+    return found
+
+
+def one(rows: pd.DataFrame, what: str) -> Row:
+    """The only one of some rows. Raises ValueError where there are several."""
+    if len(rows) > 1:
+        raise ValueError(f"{len(rows)} numbers for {what}: {shown(rows.to_dict('records')[:4])}, ...")
+    return rows.to_dict("records")[0]
+
+
+def words(of: Selection) -> str:
+    """A selection in words."""
+    said = {name: ", ".join(map(str, value)) if isinstance(value, list) else str(value) for name, value in of.items()}
+    return "; ".join(f"{name} {value}" if value else f"no {name}" for name, value in said.items())
+
+
+def shown(rows: Iterable[Mapping[Hashable, Any]]) -> str:
+    """The values of some rows, and what tells them apart, in words."""
+    return ", ".join(f"{row['value']:.4g} ({point(row)})" for row in rows)
+
+
+def point(row: Mapping[Hashable, Any]) -> str:
+    """What a row is of, in words."""
+    ranks = "" if pd.isna(row["ranks"]) else f"{row['ranks']} rank{'s' * (row['ranks'] != 1)}"
+    said = [row["model"] or row["run"], row["gpu"], ranks]
+    return ", ".join(dict.fromkeys(str(word) for word in said if word))
+
+
+def groups(rows: pd.DataFrame, by: Sequence[str]) -> list[tuple[str, pd.DataFrame]]:
+    """The rows of each value of some columns, with those values in words."""
+    found = rows.groupby(list(by), dropna=False, sort=True)
+    return [(", ".join(_word(name, cell) for name, cell in zip(by, cells, strict=True)), of) for cells, of in found]
+
+
+def _word(column: str, cell: Any) -> str:
+    if pd.isna(cell) or cell == "":
+        return f"no {column}"
+    if column in ("ranks", "nodes"):
+        return f"{cell} {column.removesuffix('s') if cell == 1 else column}"
+    return {"batch_per_rank": "batch {}", "global_batch": "global batch {}"}.get(column, "{}").format(cell)

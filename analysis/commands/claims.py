@@ -1,0 +1,81 @@
+"""`claims`: every claim of the reports with its hypothesis, the data that bear on it, the rule and the verdict."""
+
+import argparse
+import json
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+
+from tabulate import tabulate
+
+from analysis.claims import claims
+from analysis.claims.claims import VERDICTS, Judged
+from analysis.reports import TITLES
+from analysis.table import loading
+
+
+def counted(judged: Sequence[Judged]) -> str:
+    """How many claims have each verdict, in words."""
+    found = [item.verdict for item in judged]
+    return f"{len(found)} claims: {', '.join(f'{found.count(name)} {name}' for name in VERDICTS)}"
+
+
+def text(judged: Sequence[Judged]) -> str:
+    """The claims for people, report by report."""
+    lines: list[str] = []
+    for report in dict.fromkeys(item.claim.report for item in judged):
+        lines += ["", f"== {TITLES.get(report, report)}"]
+        for claim, item in ((item.claim, item) for item in judged if item.claim.report == report):
+            lines += ["", f"{item.verdict.upper()} {claim.id} ({claim.place})"]
+            for name, said in (
+                ("says", claim.text), ("hypothesis", claim.hypothesis), ("data", claim.data), ("rule", claim.rule),
+                ("numbers", item.evidence), ("remark", claim.remark),
+            ):  # fmt: skip
+                lines += (
+                    textwrap.wrap(f"{name + ':':12}{said}", 110, initial_indent="    ", subsequent_indent=" " * 16)
+                    if said
+                    else []
+                )
+    return "\n".join([*lines, "", counted(judged)]).lstrip("\n")
+
+
+def markdown(judged: Sequence[Judged]) -> str:
+    """The claims as one table, as it is in docs/claims.md."""
+    rows = [
+        {
+            "claim": f"`{item.claim.id}`: {item.claim.text}",
+            "hypothesis": item.claim.hypothesis,
+            "data": item.claim.data,
+            "rule": item.claim.rule,
+            "verdict": item.verdict,
+        }
+        for item in judged
+    ]
+    cells = [{name: said.replace("|", "\\|") for name, said in row.items()} for row in rows]
+    table = tabulate([[*row.values()] for row in cells], headers=[*cells[0]], tablefmt="github", disable_numparse=True)
+    # One space beside each cell: a wide cell does not widen all others.
+    table = "\n".join(" ".join(line.split()) for line in table.splitlines())
+    rule = "|".join(["", *(" --- " for _ in cells[0]), ""])
+    lines = table.splitlines()
+    return "\n".join([lines[0], rule, *lines[2:], "", counted(judged) + "."])
+
+
+def as_json(judged: Sequence[Judged]) -> str:
+    """The claims for programs, as docs/claims.md says."""
+    return json.dumps([item.as_json() for item in judged], indent=1, ensure_ascii=False)
+
+
+FORMATS = {"table": text, "markdown": markdown, "json": as_json}
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of local records")
+    parser.add_argument("--format", choices=sorted(FORMATS), default="table", help="default: table")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the claims and their verdicts; the exit status."""
+    judged = claims.judge(claims.read(), loading.published(), loading.local(options.results).table)
+    print(FORMATS[options.format](judged))
+    return 0

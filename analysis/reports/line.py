@@ -1,0 +1,33 @@
+"""A derived number: what a report states, beside what follows from its primary numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pandas as pd
+
+from analysis import printed
+from analysis.curves import Row
+from analysis.verdicts import Uncertain, Verdict
+
+
+@dataclass(frozen=True, eq=False)
+class Derived:
+    """A number computed from the primary numbers of a report; `row`: as the report states it, NaN if only plotted."""
+
+    row: Row
+    computed: Uncertain
+    formula: str
+    base: Row | None = None  # what a ratio is over
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether what is stated follows."""
+        return printed.follows(self.row, self.computed)
+
+
+def stated(table: pd.DataFrame, *quantities: str) -> Sequence[Row]:
+    """The rows of these quantities that a report derives, claims or predicts."""
+    rows = table[table["kind"].isin(["stated", "predicted"]) & table["quantity"].isin(quantities)]
+    return rows.to_dict("records")

@@ -1,0 +1,89 @@
+"""`tables`, the audit, `compare` and the claims, over all points: none contradicts another about the same number."""
+
+import pandas as pd
+import pytest
+
+from analysis.audit import findings as audit
+from analysis.audit.words import at
+from analysis.claims.numbers import Data, Report
+from analysis.compare import published as compare
+from analysis.compare import tolerances
+from analysis.computed import computed
+from analysis.reports import derived
+from analysis.table import loading
+from tests.helpers.judged import judged, lines, published
+from tests.helpers.own_records import Arm, make_rounds, save
+
+pytestmark = pytest.mark.slow  # every rule over every point
+
+# Which findings of the audit are about a derived number that a report states, and of which quantities.
+SAME_NUMBER = {
+    "stated_speedup": ("speedup_throughput",),
+    "stated_efficiency": ("efficiency_throughput",),
+    "percentage_base": tuple(derived.CHANGES),
+    "size_in_bytes": ("model_bytes",),
+}
+
+
+def test_tables_has_the_verdict_of_every_line():
+    table = derived.recompute(published())
+    said = table[table["stated"].notna()]
+    answers = {"supported": True, "contradicted": False, "not decidable": None}
+    shown = [None if pd.isna(answer) else bool(answer) for answer in said["agrees"]]
+    assert len(shown) == len(lines()) > 300
+    assert shown == [answers[line.verdict] for _, line in lines()]
+
+
+def test_the_audit_alleges_what_tables_contradict_and_nothing_else():
+    findings = audit.of_table(published())
+    for rule, quantities in SAME_NUMBER.items():
+        found = {finding.place: finding for finding in findings if finding.rule == rule}
+        of = [line for _, line in lines() if line.row["quantity"] in quantities]
+        wrong = {at(line.row) for line in of if line.verdict == "contradicted"}
+        unclear = {at(line.row) for line in of if line.verdict == "not decidable"}
+        assert wrong <= set(found) <= wrong | unclear, rule
+        assert all(found[place].severity == "note" for place in set(found) - wrong), rule
+
+
+def test_a_claim_about_a_stated_number_has_the_verdict_of_its_line():
+    about = [item for item in judged() if item.claim.check == "stated"]
+    assert len(about) > 20
+    for item in about:
+        of = {name: value if isinstance(value, list) else [value] for name, value in item.claim.arguments["of"].items()}
+        mine = [
+            line
+            for report, line in lines()
+            if report == item.claim.report and all(line.row[name] in values for name, values in of.items())
+        ]
+        assert item.verdict == derived.verdict(mine), item.claim.id
+
+
+def test_a_ratio_is_what_it_is_in_tables_and_in_the_claims():
+    numbers = published()
+    for report in ("000", "001", "003"):
+        rows = numbers[numbers["report"].eq(report)]
+        data = Data(Report(rows))
+        made = computed(rows)
+        key = ["quantity", "model", "dataset", "gpu", "device", "ranks", "batch_per_rank"]
+        by = {tuple(row[name] for name in key): data.number(row).value for row in made.to_dict("records")}
+        for line in derived.lines(rows):
+            point = tuple(line.row[name] for name in key)
+            if line.row["quantity"] == "efficiency_throughput" and point in by and line.base is not None:
+                assert line.computed.value == pytest.approx(by[point]), point
+
+
+@pytest.mark.parametrize(("off", "shared"), [(-0.05, False), (-0.15, False), (0.25, False), (0.0, True)])
+def test_compare_judges_the_points_that_the_audit_trusts(results, off, shared):
+    system, launcher = {"name": "laptop", "cpus_per_node": 0.4}, {"name": "emulated", "flat_within_fraction": 0.1}
+    arms = [Arm(1), Arm(2), Arm(8), Arm(2, allreduce=False), Arm(8, allreduce=False)]
+    rounds = [(0.5, 0.52, 0.58 + n % 3 / 1e3, 0.5, 0.5 / (1 + off)) for n in range(12)]
+    run = make_rounds(rounds, arms, system=system, launcher=launcher)
+    run.cores_shared = shared
+    save(run, results.folder)
+    own = loading.local(results.folder)
+    compared = compare.compare(published(), own.table, tolerances.read())
+    rules = {finding.rule for finding in audit.of_records(own)}
+    distrusted = bool(rules & {"emulated_nodes_disturbed", "cores_shared"})
+    judged = [row for row in compared.rows if row.at == 8 and row.judged]
+    assert bool(judged) is not distrusted
+    assert distrusted is (shared or abs(off) > 0.1)
