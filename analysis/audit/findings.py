@@ -51,11 +51,15 @@ def of_records(local: Local) -> list[Finding]:
 
 
 def _left_out(local: Local) -> Iterator[Finding]:
+    """One finding for each contradiction of a record, or for what else keeps it out of the table."""
     meaning = "It is left out of everything."
     for notice in local.left_out:
-        yield Finding(
-            "local", notice.path, "unreadable_record", "serious", notice.reason, "a whole record", None, meaning
-        )  # fmt: skip
+        for one in notice.contradictions:
+            yield Finding("local", notice.path, one.rule, "serious", one.stated, one.follows, one.off, meaning)
+        if not notice.contradictions:
+            yield Finding(
+                "local", notice.path, "unreadable_record", "serious", notice.reason, "a whole record", None, meaning
+            )  # fmt: skip
     for notice in local.failed:
         kept = f"Its {notice.rounds} whole rounds count." if notice.rounds else meaning
         yield Finding("local", notice.path, "failed_run", "warning", notice.reason, "a complete run", None, kept)
