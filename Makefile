@@ -110,6 +110,8 @@ input-bench: setup ## is the input the limit? images/s of one core: decoding, re
 
 ##@ Analyse
 
+##? SIGN_KEY=KEY      an SSH key that signs the archive of make bundle; of make bundle-check its public part
+
 # The analysis needs only a few packages: they are installed if there is no environment yet.
 .PHONY: setup-analysis
 setup-analysis:
@@ -141,7 +143,11 @@ report: setup-analysis ## write one HTML page with everything, readable offline
 
 .PHONY: bundle
 bundle: setup-analysis ## pack records, figures and page into one archive for a reviewer (SCRUB=1: without host and user names)
-	@$(KIT) -m analysis bundle $(if $(call on,SCRUB),--scrub) $(RECORDS)
+	@$(KIT) -m analysis bundle $(if $(call on,SCRUB),--scrub) $(if $(SIGN_KEY),--sign-key "$(SIGN_KEY)") $(RECORDS)
+
+.PHONY: bundle-check
+bundle-check: setup-analysis ## is an archive what its author packed? FILE=bundle.tar.gz, SIGN_KEY=author.pub
+	@$(KIT) -m analysis bundle-check "$(FILE)" $(if $(SIGN_KEY),--sign-key "$(SIGN_KEY)")
 
 ##@ Images (docs/images.md)
 
