@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from analysis import TableError
-from analysis.audit import curves, emulation, measuring, records, stated  # noqa: F401 - each adds to the lists of rules
+from analysis.audit import curves, emulation, measuring, records, series, stated, wall_times  # noqa: F401 - each adds to the lists of rules
 from analysis.audit.finding import SEVERITIES, TABLE_RULES, Finding
 from analysis.table.loading import Local
 from train.record import record
@@ -47,7 +47,7 @@ def of_records(local: Local) -> list[Finding]:
     """
     counted = sorted(set(local.table["record"]))
     found = of_table(local.table) if counted else []
-    return ordered([*found, *records.audit((path, record.load(Path(path))) for path in counted), *_left_out(local)])
+    return ordered([*found, *series.audit((path, record.load(Path(path))) for path in counted), *_left_out(local)])
 
 
 def _left_out(local: Local) -> Iterator[Finding]:
