@@ -126,8 +126,8 @@ tables: setup-analysis ## recompute every derived number of the reports; show st
 	@$(KIT) -m analysis tables
 
 .PHONY: audit
-audit: setup-analysis ## find inconsistencies in the reports and in your records; judge the reports' claims (STRICT=1: a finding is an error)
-	@$(KIT) -m analysis audit $(RESULTS) $(if $(call on,STRICT),--strict)
+audit: setup-analysis ## find inconsistencies in the reports and in your records, or in FILE=study.csv; judge the reports' claims (STRICT=1: a finding is an error)
+	@$(KIT) -m analysis audit $(if $(FILE),--file "$(FILE)",$(RESULTS)) $(if $(call on,STRICT),--strict)
 
 .PHONY: explain
 explain: setup-analysis ## explain why speedup by throughput and by wall time disagree: FILE=table.csv or EXPERIMENT=fixed_work

@@ -191,6 +191,8 @@ def strong_beats_weak(table: pd.DataFrame) -> Iterator[Finding]:
     strong = pd.Series([keeps_global_batch(row, based(row)) for row in rows.to_dict("records")], rows.index, dtype=bool)
     key = ["source", "report", "model", "dataset", "device", "gpu", "machine", "ranks"]
     both = rows[strong].merge(rows[~strong], on=key, suffixes=("", "_weak"))
+    if both.empty:
+        return
     of_repeats = noise.of_stated(table)
     for row in both.to_dict("records"):
         off = metrics.change_fraction(row["value_weak"], row["value"])

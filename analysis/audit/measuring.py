@@ -21,10 +21,12 @@ DEVICES = Path(__file__).with_name("devices.csv")
 def measured_twice(table: pd.DataFrame) -> Iterator[Finding]:
     """One configuration measured twice in a report with different results: the difference is its noise floor.
 
-    No smaller difference in the report means anything. One finding a report, on the widest pair.
+    No smaller difference in the report means anything. Repeats that are numbered as such are none. One finding a
+    report, on the widest pair.
     """
     widest: dict[str, tuple[float, pd.DataFrame, int]] = {}
-    for rows in configurations(measured(table[table["source"].eq("published")], "images_per_s")):
+    unnumbered = table[table["source"].eq("published") & table["repeat"].isna()]
+    for rows in configurations(measured(unnumbered, "images_per_s")):
         if len(rows) > 1:
             report = rows["report"].iloc[0]
             off = float(metrics.change_fraction(rows["value"].min(), rows["value"].max()))
@@ -43,6 +45,31 @@ def measured_twice(table: pd.DataFrame) -> Iterator[Finding]:
             f"The widest of {count} configurations measured twice: no difference below {off:.1%} means anything in "
             "this report.",
         )
+
+
+@rule(TABLE_RULES)
+def copied_values(table: pd.DataFrame) -> Iterator[Finding]:
+    """Measurements that are equal in all of their many digits: one of them is a copy, not a measurement.
+
+    Repeats of one point, or points of one setting. One finding a setting and quantity, on the first pair.
+    """
+    rows = measured(table[table["source"].eq("published")], "images_per_s", "images_per_s_per_rank", "wall_s", "job_s")
+    rows = rows[rows["value"].map(_digits) >= limit("copied_digits")]
+    for _, same in rows.groupby([*SETTING, "quantity"], dropna=False, sort=False):
+        twice = same[same.duplicated("value", keep=False)].to_dict("records")
+        if twice:
+            one, two = [row for row in twice if row["value"] == twice[0]["value"]][:2]
+            yield Finding(
+                report_of(two), at(two), "copied_values", "serious",
+                f"{two['quantity']} {two['value']:.12g} {two['unit']}",
+                f"not the number of {at(one)} to the last digit", None,
+                "Two measurements do not agree in so many digits: measure this point again.",
+            )  # fmt: skip
+
+
+def _digits(value: float) -> int:
+    """The significant digits that it takes to write a number."""
+    return len(f"{value:.15g}".partition("e")[0].replace(".", "").strip("-0"))
 
 
 @rule(TABLE_RULES)
@@ -72,8 +99,8 @@ def zero_speed(table: pd.DataFrame) -> Iterator[Finding]:
 def few_steps(table: pd.DataFrame) -> Iterator[Finding]:
     """A speed over too few steps: the window is too short for a mean, and a single slow step changes it."""
     steps = table[table["quantity"].isin(["steps_per_rank", "steps_per_rank_planned"])]
-    for report, rows in steps[steps["value"].lt(limit("few_steps"))].groupby("report", sort=False):
-        if report == "" and rows["measure"].eq("quick").all():
+    for _, rows in steps[steps["value"].lt(limit("few_steps"))].groupby("report", sort=False):
+        if "measure" in rows and rows["measure"].eq("quick").all():
             continue
         least = rows.sort_values("value").to_dict("records")[0]
         yield Finding(

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from analysis import metrics
 from analysis.audit.finding import Severity
-from analysis.curves import PER_RANK, RATES, TIMES, Row, bases, configurations, measured
+from analysis.curves import PER_RANK, RATES, SETTING, SIZE, TIMES, Row, bases, measured
 from analysis.thresholds import limit
 
 UNKNOWN = "each was measured once, and no repeat on this device at this scale tells how large the noise is"
 _QUANTITIES = (*RATES, *PER_RANK, *TIMES, "wall_s")
-_Scale = tuple[Any, ...]  # report, device, GPU, quantity, ranks
+_SCALE = ("source", "report", "device", "gpu", "quantity", "ranks")
+_Scale = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -43,31 +42,28 @@ def unknown(difference: float, worst: Severity = "serious") -> Severity:
     return "warning" if abs(difference) > limit("unrepeated") else "note"
 
 
-def _scale(row: Row, quantity: str) -> _Scale:
-    return row["source"], row["report"], row["device"], row["gpu"], quantity, int(row["ranks"])
+def _scale(row: Row) -> _Scale:
+    return tuple(str(row[name]) for name in _SCALE)
 
 
 def _pooled(table: pd.DataFrame) -> tuple[dict[_Scale, _Noise], Callable[[Row], int]]:
     """The noise at each scale, pooled over all that was measured more than once there; and how often a point was."""
-    squares: dict[_Scale, float] = defaultdict(float)
-    degrees: dict[_Scale, int] = defaultdict(int)
-    counts: dict[tuple[Any, ...], int] = {}
-    for quantity in _QUANTITIES:
-        rows = measured(table, quantity)
-        rows = rows[rows["value"].gt(0) & rows["ranks"].notna()]
-        for same in configurations(rows):
-            first = same.to_dict("records")[0]
-            counts[_point(first)] = len(same)
-            away = np.log(same["value"].to_numpy(float))
-            squares[_scale(first, quantity)] += float(((away - away.mean()) ** 2).sum())
-            degrees[_scale(first, quantity)] += len(same) - 1
-    known = {scale: _Noise(squares[scale] / free, free) for scale, free in degrees.items() if free}
+    rows = measured(table, *_QUANTITIES)
+    rows = rows[rows["value"].gt(0) & rows["ranks"].notna()]
+    point = [name for name in (*SETTING, *SIZE, "series", "axis_value", "quantity") if name in rows]
+    logarithm = pd.Series(np.log(rows["value"].to_numpy(float)), rows.index)
+    of_point = logarithm.groupby([rows[name] for name in point], dropna=False)
+    counted = rows.assign(size=of_point.transform("size"), square=(logarithm - of_point.transform("mean")) ** 2)
+    known: dict[_Scale, _Noise] = {}
+    for scale, same in counted[counted["size"] > 1].groupby(list(_SCALE), dropna=False):
+        degrees = len(same) - same.drop_duplicates(point).shape[0]
+        known[_scale(dict(zip(_SCALE, scale, strict=True)))] = _Noise(float(same["square"].sum()) / degrees, degrees)
+    counts = {_point(row): row["size"] for row in counted[counted["size"] > 1].to_dict("records")}
     return known, lambda row: counts.get(_point(row), 1)
 
 
-def _point(row: Row) -> tuple[Any, ...]:
-    names = ("source", "report", "model", "dataset", "gpu", "machine", "ranks", "batch_per_rank", "series", "quantity")
-    return tuple(str(row.get(name)) for name in names)
+def _point(row: Row) -> tuple[str, ...]:
+    return tuple(str(row.get(name)) for name in (*SETTING, *SIZE, "series", "axis_value", "quantity"))
 
 
 def _apart(ratio: float, parts: list[tuple[_Noise, int]], comparisons: int) -> Known:
@@ -94,7 +90,7 @@ def ratios(table: pd.DataFrame) -> Callable[[float, Row, Row, int], Known | None
     known, count = _pooled(table)
 
     def find(ratio: float, one: Row, other: Row, comparisons: int) -> Known | None:
-        noises = [known.get(_scale(row, row["quantity"])) for row in (one, other)]
+        noises = [known.get(_scale(row)) for row in (one, other)]
         parts = [(noise, count(row)) for noise, row in zip(noises, (one, other), strict=True) if noise]
         return _apart(ratio, parts, comparisons) if len(parts) == 2 else None
 
@@ -112,7 +108,7 @@ def of_stated(table: pd.DataFrame) -> Callable[[Row, float], Known | None]:
     def find(row: Row, off: float) -> Known | None:
         base = based(row)
         rows = [row, *base[:1]]
-        noises = [noise for one in rows if (noise := known.get(_scale(one, RATES[0])))]
+        noises = [noise for one in rows if (noise := known.get(_scale({**one, "quantity": RATES[0]})))]
         return _apart(1 + off, [(noise, 1) for noise in noises * 2], 1) if len(noises) == 2 else None
 
     return find

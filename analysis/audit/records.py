@@ -93,7 +93,8 @@ def warm_up_drift(run: RunRecord, path: str) -> Iterator[Finding]:
     """The first timed steps are slower than the rest: the warm-up was too short, which the mean includes.
 
     The median of the first tenth of the steps (three or more) against the median of the others, on the rank where they
-    differ most. In rounds an untimed step goes before each window, and `arm_drift` compares them.
+    differ most; and a rank-sum test says that the scatter of the steps does not explain it. In rounds an untimed step
+    goes before each window, and `arm_drift` compares them.
     """
     found = [finding for rank in run.ranks for finding in _drift(rank, path)]
     yield from sorted(found, key=lambda finding: finding.off or 0)[-1:]
@@ -105,12 +106,19 @@ def _drift(rank: Rank, path: str) -> Iterator[Finding]:
         first = max(3, len(steps) // 10)
         early, late = statistics.median(steps[:first]), statistics.median(steps[first:])
         off = metrics.change_fraction(late, early)
-        if off > limit("drift"):
+        if off > limit("drift") and _larger_p(steps[:first], steps[first:]) < limit("drift_level"):
             yield Finding(
                 "local", path, "warm_up_drift", graded(off, warning=limit("drift"), serious=limit("apart_serious")),
                 f"rank {rank.rank}: first {first} steps {early:.4g} s", f"{late:.4g} s, as the others", off,
                 "More warm-up steps are needed before the clock starts.",
             )  # fmt: skip
+
+
+def _larger_p(some: list[float], others: list[float]) -> float:
+    """How likely values of one kind are as much larger than the others (Mann and Whitney's test, one-sided)."""
+    from scipy.stats import mannwhitneyu  # it takes longer to import than most commands to run
+
+    return float(mannwhitneyu(some, others, alternative="greater").pvalue)
 
 
 @rule(RECORD_RULES)

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 
+import numpy as np
 import pandas as pd
 
 from analysis import TableError, metrics
 from analysis.audit.finding import TABLE_RULES, Finding, graded, rule
 from analysis.audit.words import at
-from analysis.curves import report_of
+from analysis.curves import SETTING, SIZE, Row, lookup, measured, report_of
 from analysis.explain import fit, tidy, words
 from analysis.thresholds import limit
 
@@ -47,12 +48,42 @@ def fixed_cost(table: pd.DataFrame) -> Iterator[Finding]:
                 report_of(row),
                 at(row),
                 "fixed_cost",
-                "note" if row["source"] == "local" else "serious" if off < -limit("apart_serious") else "warning",
+                "note" if not row["report"] else "serious" if off < -limit("apart_serious") else "warning",
                 f"{last['speedup_throughput']:.3g}x by speed",
                 f"{last['speedup_wall_time']:.3g}x by wall time",
                 off,
                 " ".join(words.sentences(explained)[:1]),
             )
+
+
+@rule(TABLE_RULES)
+def too_short(table: pd.DataFrame) -> Iterator[Finding]:
+    """A wall time in which the work cannot have been done at the speed that was measured, whatever else it holds.
+
+    Steps per rank x batch per rank / measured speed of a rank is more than the wall time, in the means over repeats.
+    """
+    steps, planned = (lookup(table[table["quantity"].eq(f"steps_per_rank{end}")]) for end in ("", "_planned"))
+    speeds = lookup(measured(table[table["value"].gt(0)], "images_per_s_per_rank"))
+    walls = measured(table[table["source"].eq("published") & table["batch_per_rank"].notna()], "wall_s")
+    for _, same in walls.groupby([*SETTING, *SIZE, "experiment"], dropna=False, sort=False):
+        row = same.to_dict("records")[0]
+        counts = {one["value"] for one in _of_experiment(row, steps(row) or planned(row))}
+        rates = [one["value"] for one in _of_experiment(row, speeds(row))]
+        if len(counts) == 1 and rates:
+            count, rate, wall_s = counts.pop(), float(np.mean(rates)), float(same["value"].mean())
+            least_s = count * row["batch_per_rank"] / rate
+            off = metrics.change_fraction(least_s, wall_s)
+            if off < -limit("impossible"):
+                work = f"{count:g} steps of {row['batch_per_rank']} images at {rate:.4g} images/s"
+                yield Finding(
+                    report_of(row), at(row), "too_short", "serious", f"{wall_s:.4g} s",
+                    f"{least_s:.4g} s or more: {work}", off, "One of the three is wrong, or of another unit.",
+                )  # fmt: skip
+
+
+def _of_experiment(row: Row, found: list[Row]) -> list[Row]:
+    """Those of the rows of one configuration that are of the experiment of a row, where any is."""
+    return [one for one in found if one["experiment"] == row["experiment"]] or found
 
 
 def _explained(table: pd.DataFrame) -> Iterator[tuple[fit.Explanation, pd.DataFrame]]:

@@ -1,7 +1,7 @@
 import pytest
 
 from analysis.audit import wall_times as rules
-from tests.helpers.tidy_rows import curve, table
+from tests.helpers.tidy_rows import curve, row, table
 
 
 def found(rule, *rows):
@@ -35,3 +35,22 @@ def test_a_fixed_cost_makes_the_two_speedups_differ():
     assert finding.severity == "serious"
     assert "pays 4 s" in finding.meaning
     assert not found(rules.fixed_cost, *fixed_work({n: 0.1 * steps for n, steps in STEPS.items()}, STEPS, 640))
+
+
+def test_a_wall_time_in_which_the_work_cannot_have_been_done():
+    # 100 steps of 64 images at 640 images/s take 10 s.
+    def study(*walls, speed=640):
+        steps = row("steps_per_rank", 100, 4)
+        return [
+            steps,
+            row("images_per_s_per_rank", speed, 4),
+            *(row("wall_s", w, 4, repeat=i) for i, w in enumerate(walls)),
+        ]
+
+    (finding,) = found(rules.too_short, *study(6))
+    assert finding.follows == "10 s or more: 100 steps of 64 images at 640 images/s"
+    assert finding.off == pytest.approx(-0.4)
+    assert not found(rules.too_short, *study(12))
+    assert not found(rules.too_short, *study(9.5))  # within what two noisy numbers differ by
+    assert not found(rules.too_short, *study(8.5, 10.5))  # in the mean of repeats
+    assert found(rules.too_short, *study(12, speed=64))  # speeds in another unit
