@@ -166,3 +166,8 @@ def quotas(run: RunRecord) -> Iterator[Contradiction]:
                 "quotas", f"node {quota.node}: {quota.throttled_periods} periods throttled", f"{quota.periods} in all",
                 off(quota.throttled_periods, quota.periods),
             )  # fmt: skip
+        if quota.periods * quota.period_s > run.job_s:
+            yield Contradiction(
+                "quotas", f"node {quota.node}: {quota.periods} periods of {quota.period_s:g} s",
+                f"the job took {run.job_s:.6g} s", off(quota.periods * quota.period_s, run.job_s),
+            )  # fmt: skip

@@ -91,8 +91,9 @@ def test_a_node_is_held_to_the_quota_that_was_asked_for():
     run.config["system"]["cpus_per_node"] = 0.4
     run.node_quotas = [NodeQuota(0, 0.4, 0.1, 50, 20, 1.0, "cgroup")]
     assert not said(counts.quotas, run)
-    run.node_quotas = [NodeQuota(0, 0.5, 0.1, 50, 60, 1.0, "cgroup")]
+    run.node_quotas = [NodeQuota(0, 0.5, 0.4, 50, 60, 1.0, "cgroup")]
     found = said(counts.quotas, run)
     assert [one[:2] for one in found] == [
         ("node 0: 0.5 cores", "system.cpus_per_node=0.4"), ("node 0: 60 periods throttled", "50 in all"),
+        ("node 0: 50 periods of 0.4 s", "the job took 16 s"),
     ]  # fmt: skip
