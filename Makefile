@@ -110,6 +110,8 @@ input-bench: setup ## is the input the limit? images/s of one core: decoding, re
 
 ##@ Analyse
 
+##? SIGN_KEY=KEY      an SSH key that signs the archive of make bundle; of make bundle-check its public part
+
 # The analysis needs only a few packages: they are installed if there is no environment yet.
 .PHONY: setup-analysis
 setup-analysis:
@@ -124,8 +126,8 @@ tables: setup-analysis ## recompute every derived number of the reports; show st
 	@$(KIT) -m analysis tables
 
 .PHONY: audit
-audit: setup-analysis ## find inconsistencies in the reports and in your records; judge the reports' claims (STRICT=1: a finding is an error)
-	@$(KIT) -m analysis audit $(RESULTS) $(if $(call on,STRICT),--strict)
+audit: setup-analysis ## find inconsistencies in the reports and in your records, or in FILE=study.csv; judge the reports' claims (STRICT=1: a finding is an error)
+	@$(KIT) -m analysis audit $(if $(FILE),--file "$(FILE)",$(RESULTS)) $(if $(call on,STRICT),--strict)
 
 .PHONY: claims
 claims: setup-analysis ## judge the claims of the reports: hypothesis, data, rule and verdict of each (docs/claims.md)
@@ -154,7 +156,11 @@ report: setup-analysis ## write one HTML page with everything, readable offline
 
 .PHONY: bundle
 bundle: setup-analysis ## pack records, figures and page into one archive for a reviewer (SCRUB=1: without host and user names)
-	@$(KIT) -m analysis bundle $(if $(call on,SCRUB),--scrub) $(RECORDS)
+	@$(KIT) -m analysis bundle $(if $(call on,SCRUB),--scrub) $(if $(SIGN_KEY),--sign-key "$(SIGN_KEY)") $(RECORDS)
+
+.PHONY: bundle-check
+bundle-check: setup-analysis ## is an archive what its author packed? FILE=bundle.tar.gz, SIGN_KEY=author.pub
+	@$(KIT) -m analysis bundle-check "$(FILE)" $(if $(SIGN_KEY),--sign-key "$(SIGN_KEY)")
 
 ##@ Images (docs/images.md)
 

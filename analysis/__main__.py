@@ -23,6 +23,7 @@ COMMANDS = {
     ),
     "report": ("analysis.commands.report", "one HTML page with everything; it needs no network"),
     "bundle": ("analysis.commands.bundle", "records, figures and page in one archive, for an artifact reviewer"),
+    "bundle-check": ("analysis.commands.bundle_check", "is an archive that bundle made whole, and who signed it"),
     "explain": ("analysis.commands.explain", "split wall times into a fixed cost and a cost per step"),
     "predict": ("analysis.commands.predict", "what more ranks would give, with an interval"),
 }

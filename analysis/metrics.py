@@ -86,6 +86,18 @@ def ratio(a: Estimate, b: Estimate) -> Estimate:
     return Estimate(value, value * math.sqrt(u + v), degrees, n)
 
 
+def difference(a: Estimate, b: Estimate) -> Estimate:
+    """a - b of independent estimates: standard errors add in quadrature, degrees of freedom as in `ratio`."""
+    value, n = a.value - b.value, min(a.n, b.n)
+    u, v = a.standard_error**2, b.standard_error**2
+    if math.isnan(u + v):
+        return Estimate(value, n=n)
+    if u + v == 0:
+        return Estimate(value, 0.0, math.inf, n)
+    degrees = (u + v) ** 2 / sum(w**2 / e.degrees for w, e in ((u, a), (v, b)) if w > 0)
+    return Estimate(value, math.sqrt(u + v), degrees, n)
+
+
 def scaled(a: Estimate, factor: float) -> Estimate:
     """a x factor, the factor being exact."""
     return Estimate(a.value * factor, a.standard_error * abs(factor), a.degrees, a.n)

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from train.record import record
+from train.record import config_hash, record
 from train.record.record import RunRecord
 
 SCRUBBED = "scrubbed: names of hosts and users, paths and addresses are replaced"
@@ -51,8 +51,8 @@ def _file_alone(path: re.Match[str]) -> str:
 def scrubber(host_names: Iterable[str], user_names: Iterable[str]) -> Callable[[RunRecord], RunRecord]:
     """Returns a function from a record to the same one without these names, without folders of paths and addresses.
 
-    A host has one new name in all records, so that its ranks are still seen to be on one host. Numbers do not change.
-    `notes` says that it was done.
+    A host has one new name in all records, so that its ranks are still seen to be on one host. Numbers do not change,
+    and the hash of the configuration is that of the scrubbed one. `notes` says that it was done.
     """
     short = sorted({name.partition(".")[0] for name in host_names})
     given = {name: f"host{short.index(name.partition('.')[0])}" for name in host_names} | dict.fromkeys(
@@ -79,6 +79,7 @@ def scrubber(host_names: Iterable[str], user_names: Iterable[str]) -> Callable[[
 
     def scrub(run: RunRecord) -> RunRecord:
         done = msgspec.convert(clean(asdict(run)), RunRecord)
+        done.config_hash = config_hash.of(done.config)
         done.notes.append(SCRUBBED)
         return done
 

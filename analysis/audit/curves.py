@@ -6,8 +6,10 @@ from itertools import pairwise
 
 import pandas as pd
 
-from analysis import TableError, metrics
+from analysis import metrics
+from analysis.audit import noise
 from analysis.audit.finding import TABLE_RULES, Finding, graded, rule
+from analysis.audit.noise import Known
 from analysis.audit.words import at, ranks
 from analysis.curves import (
     RATES,
@@ -23,13 +25,10 @@ from analysis.curves import (
     over_smallest,
     rate_curves,
     report_of,
-    scatter,
 )  # fmt: skip
-from analysis.explain import fit, tidy, words
+from analysis.thresholds import limit
 
 _STEPS = ("steps_per_rank_planned", "steps_per_rank")
-# Points whose images in all differ by no more divide one work: steps are rounded down to whole numbers.
-_SAME_WORK = 0.05
 
 
 def _scaling(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
@@ -49,44 +48,48 @@ def _scaling(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
 def beyond_ideal(table: pd.DataFrame) -> Iterator[Finding]:
     """A speedup above the number of ranks, or an efficiency above 1: N workers do not do more than N times the work.
 
-    The base is too slow, or the point too fast, or they did other work. Of a curve in rounds the whole 95 % interval is
-    above the ideal; others are compared with the scatter that the same report shows elsewhere. One finding a curve, on
-    its worst point.
+    The base is too slow, or the point too fast, or they did other work. The 95 % interval of the efficiency lies above
+    1; where none can be given, because each was measured once, how far it is above decides the severity. One finding a
+    curve, on its worst point.
     """
-    noise = scatter(table)
+    of_repeats = noise.ratios(table)
     for curve in _scaling(table):
         share = efficiencies(curve)
-        if in_rounds(curve.to_dict("records")[0]):
-            share = over_smallest(curve, table)["efficiency_low"].fillna(0)
-        worst = curve.to_dict("records")[int(share.argmax())]
-        excess = float(share.max()) - 1
-        if excess > 1e-9:
-            first = curve.to_dict("records")[0]
-            yield _beyond(worst, excess, noise, worst["ranks"] / first["ranks"])
+        rows = curve.to_dict("records")
+        found = [
+            (
+                float(share[place]) - 1,
+                row,
+                of_repeats(share[place], row, rows[0], len(rows) - 1),
+                row["ranks"] / rows[0]["ranks"],
+            )
+            for place, row in enumerate(rows)
+            if place and share[place] > 1
+        ]
+        if in_rounds(rows[0]):
+            ends = over_smallest(curve, table)
+            found = [
+                (excess, row, Known(ends.loc[row["ranks"], "efficiency_low"] > 1), ideal)
+                for excess, row, _, ideal in found
+            ]
+        if worst := max((one for one in found if one[2] is None or one[2].apart), key=lambda one: one[0], default=None):
+            yield _beyond(*worst)
     rates = lookup(measured(table, "images_per_s"))
     counted = {at(row) for curve in curves(table, *RATES) for row in curve.to_dict("records")}
     stated = table[table["kind"].eq("stated") & table["quantity"].str.startswith("speedup_") & table["ranks"].notna()]
     for row in stated.to_dict("records"):
         ideal = row["nodes"] if not pd.isna(row["nodes"]) and row["nodes"] > 1 else row["ranks"]
         if row["value"] > ideal and not any(at(found) in counted for found in rates(row)):
-            yield _beyond(row, metrics.change_fraction(ideal, row["value"]), noise, ideal)
+            yield _beyond(metrics.change_fraction(ideal, row["value"]), row, None, ideal)
 
 
-def _beyond(row: Row, excess: float, noise: dict[str, float], ideal: float) -> Finding:
-    seen = noise.get(report_of(row))
-    if in_rounds(row):
-        explains, severity = "the 95 % interval begins there", graded(excess)
-    elif seen is None:
-        explains, severity = "no repeat tells how large the noise is", graded(excess)
-    elif seen >= excess:
-        explains, severity = f"noise as seen elsewhere here ({seen:.1%}) could explain it", "note"
-    else:
-        explains, severity = f"noise as seen elsewhere here ({seen:.1%}) does not explain it", graded(excess)
+def _beyond(excess: float, row: Row, known: Known | None, ideal: float) -> Finding:
+    explains = "its 95 % interval lies above 1" if known else noise.UNKNOWN
     return Finding(
         report_of(row),
         at(row),
         "beyond_ideal",
-        severity,
+        graded(excess) if known else noise.unknown(excess),
         f"{(1 + excess) * ideal:.3g}x by {row['quantity']}",
         f"at most {ideal:g}x",
         excess,
@@ -137,26 +140,29 @@ def _shortfall(images: list[float]) -> float:
 def more_ranks_no_faster(table: pd.DataFrame) -> Iterator[Finding]:
     """More ranks that take longer for the same work, or do less work per second, than fewer did.
 
-    Of a curve in rounds the whole 95 % interval of their ratio is below 1.
+    The 95 % interval of their ratio lies below 1; where none can be given, because each was measured once, how far
+    apart they are decides the severity.
     """
+    of_repeats = noise.ratios(table)
     for curve in [*curves(table, "images_per_s"), *_equal_work(table)]:
         for before, after in pairwise(curve.to_dict("records")):
             old, new = (after, before) if after["unit"] != "s" else (before, after)
             slower = metrics.change_fraction(old["value"], new["value"])
+            known = of_repeats(1 + slower, before, after, len(curve) - 1)
             if in_rounds(after):
                 ends = over_smallest(curve[curve["ranks"].isin([before["ranks"], after["ranks"]])], table)
-                slower = slower if ends.loc[after["ranks"], "speedup_high"] < 1 else 0.0
-            if slower > 0:
+                known = Known(ends.loc[after["ranks"], "speedup_high"] < 1)
+            if slower > 0 and (known is None or known.apart):
                 yield Finding(
                     report_of(after),
                     at(after),
                     "more_ranks_no_faster",
-                    graded(slower, serious=math.inf),
+                    graded(slower, serious=math.inf) if known else noise.unknown(slower, worst="warning"),
                     f"{after['quantity']} {after['value']:g} {after['unit']}",
                     f"better than {before['value']:g} {before['unit']} on {ranks(before['ranks'])}",
                     slower,
                     f"{after['ranks'] / before['ranks']:g} times the ranks gain nothing here: a cost that does not "
-                    "shrink with the ranks, or grows with them, dominates.",
+                    f"shrink with the ranks, or grows with them, dominates{'' if known else '; ' + noise.UNKNOWN}.",
                 )
 
 
@@ -171,67 +177,7 @@ def _equal_work(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
 
 def _divides(curve: pd.DataFrame) -> bool:
     """Whether the points of a curve of steps share out one number of images."""
-    return _shortfall(_work(curve)["in all"]) >= -_SAME_WORK
-
-
-@rule(TABLE_RULES)
-def wall_time_misfit(table: pd.DataFrame) -> Iterator[Finding]:
-    """A wall time that the other points of its curve do not predict: something else took time (or less) in that run.
-
-    The prediction is the regression of `analysis.explain.fit`.
-    """
-    for explained, rows in _explained(table):
-        for point in explained.misfits.to_dict("records"):
-            row = rows[rows["ranks"].eq(point["ranks"])].to_dict("records")[0]
-            off = metrics.change_fraction(point["fitted_s"], point["wall_s"])
-            yield Finding(
-                report_of(row),
-                at(row),
-                "wall_time_misfit",
-                graded(off, serious=0.25),
-                f"{point['wall_s']:.4g} s",
-                f"{point['fitted_s']:.3g} s from the other points",
-                off,
-                f"{abs(point['wall_s'] - point['fitted_s']):.2g} s {'more' if off > 0 else 'less'} than a fixed cost "
-                f"and a cost per step explain (p = {point['misfit_p']:.2g}): measure this point again.",
-            )
-
-
-@rule(TABLE_RULES)
-def fixed_cost(table: pd.DataFrame) -> Iterator[Finding]:
-    """Speedup by speed and by wall time that disagree because a cost paid once weighs more the shorter the run."""
-    for explained, rows in _explained(table):
-        cost, last = explained.fit.fixed_s, explained.points.dropna(subset=["speedup_throughput"]).iloc[-1]
-        off = metrics.change_fraction(last["speedup_throughput"], last["speedup_wall_time"])
-        if cost.low > 0 and off < -0.1:
-            row = rows[rows["ranks"].eq(last["ranks"])].to_dict("records")[0]
-            yield Finding(
-                report_of(row),
-                at(row),
-                "fixed_cost",
-                "note" if row["source"] == "local" else "serious" if off < -0.25 else "warning",
-                f"{last['speedup_throughput']:.3g}x by speed",
-                f"{last['speedup_wall_time']:.3g}x by wall time",
-                off,
-                " ".join(words.sentences(explained)[:1]),
-            )
-
-
-def _explained(table: pd.DataFrame) -> Iterator[tuple[fit.Explanation, pd.DataFrame]]:
-    """Each curve of wall times that can be split into a fixed cost and a cost per step, and its rows."""
-    for _, rows in table[table["quantity"].ne("")].groupby(["source", "report"], sort=False):
-        try:
-            points, _ = tidy.points(rows, "table")
-        except TableError:
-            continue
-        for name, curve in tidy.curves(points):
-            its = rows[rows["quantity"].eq("wall_s") & rows["model"].isin(curve["model"])]
-            if "series" in curve:
-                its = its[its["series"].isin(curve["series"])]
-            try:
-                yield fit.explain(curve, name), its
-            except TableError:
-                continue
+    return _shortfall(_work(curve)["in all"]) >= -limit("same_work")
 
 
 @rule(TABLE_RULES)
@@ -245,21 +191,20 @@ def strong_beats_weak(table: pd.DataFrame) -> Iterator[Finding]:
     strong = pd.Series([keeps_global_batch(row, based(row)) for row in rows.to_dict("records")], rows.index, dtype=bool)
     key = ["source", "report", "model", "dataset", "device", "gpu", "machine", "ranks"]
     both = rows[strong].merge(rows[~strong], on=key, suffixes=("", "_weak"))
-    noise = {} if both.empty else scatter(table)
+    if both.empty:
+        return
+    of_repeats = noise.of_stated(table)
     for row in both.to_dict("records"):
         off = metrics.change_fraction(row["value_weak"], row["value"])
-        if off > 0:
-            seen = noise.get(report_of(row))
-            known = (
-                f"the noise of the report is {seen:.1%}" if seen else "the report has no repeat to estimate its noise"
-            )
+        known = of_repeats(row, off)
+        if off > 0 and (known is None or known.apart):
             yield Finding(
                 report_of(row),
                 at(row),
                 "strong_beats_weak",
-                "note" if seen and seen >= off else "warning",
+                "warning" if known else noise.unknown(off, worst="warning"),
                 f"{row['value']:g}x with the global batch kept",
                 f"no more than {row['value_weak']:g}x, with the batch per rank kept ({row['place_weak']})",
                 off,
-                f"Less work between the same exchanges should not scale better; {known}.",
+                f"Less work between the same exchanges should not scale better{'' if known else '; ' + noise.UNKNOWN}.",
             )

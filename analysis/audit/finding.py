@@ -6,6 +6,8 @@ from typing import Any, Literal, TypeVar
 
 import pandas as pd
 
+from analysis.thresholds import limit
+
 Severity = Literal["note", "warning", "serious"]
 SEVERITIES: tuple[Severity, ...] = ("serious", "warning", "note")
 
@@ -43,6 +45,8 @@ def rule(rules: dict[str, Any]) -> Callable[[Rule], Rule]:
     return add
 
 
-def graded(off: float, warning: float = 0.02, serious: float = 0.10) -> Severity:
+def graded(off: float, warning: float | None = None, serious: float | None = None) -> Severity:
     """The severity of a relative difference: a note below `warning`, serious from `serious` on."""
+    warning = limit("graded_warning") if warning is None else warning
+    serious = limit("graded_serious") if serious is None else serious
     return "serious" if abs(off) >= serious else "warning" if abs(off) >= warning else "note"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 
 from analysis import TableError
-from analysis.audit import curves, emulation, measuring, records, stated  # noqa: F401 - each adds to the lists of rules
+from analysis.audit import curves, emulation, files, measuring, records, series, stated, wall_times  # noqa: F401 - each adds to the lists of rules
 from analysis.audit.finding import SEVERITIES, TABLE_RULES, Finding
 from analysis.table.loading import Local
 from train.record import record
@@ -17,6 +18,16 @@ from train.record import record
 def of_table(table: pd.DataFrame) -> list[Finding]:
     """What every rule over a tidy table finds, in order."""
     return ordered(finding for rule in TABLE_RULES.values() for finding in rule(table))
+
+
+def of_file(path: Path) -> tuple[list[Finding], list[str]]:
+    """What every rule over tables finds in the study in a CSV file, in order; and what was left out of it.
+
+    Findings that are of no report of the kit bear the name of the file. Raises TableError as `files.read` does.
+    """
+    table, notes = files.read(path)
+    named = [replace(f, report=path.name) if f.report in ("", "local") else f for f in of_table(table)]
+    return ordered(named), notes
 
 
 def ordered(findings: Iterable[Finding]) -> list[Finding]:
@@ -47,15 +58,19 @@ def of_records(local: Local) -> list[Finding]:
     """
     counted = sorted(set(local.table["record"]))
     found = of_table(local.table) if counted else []
-    return ordered([*found, *records.audit((path, record.load(Path(path))) for path in counted), *_left_out(local)])
+    return ordered([*found, *series.audit((path, record.load(Path(path))) for path in counted), *_left_out(local)])
 
 
 def _left_out(local: Local) -> Iterator[Finding]:
+    """One finding for each contradiction of a record, or for what else keeps it out of the table."""
     meaning = "It is left out of everything."
     for notice in local.left_out:
-        yield Finding(
-            "local", notice.path, "unreadable_record", "serious", notice.reason, "a whole record", None, meaning
-        )  # fmt: skip
+        for one in notice.contradictions:
+            yield Finding("local", notice.path, one.rule, "serious", one.stated, one.follows, one.off, meaning)
+        if not notice.contradictions:
+            yield Finding(
+                "local", notice.path, "unreadable_record", "serious", notice.reason, "a whole record", None, meaning
+            )  # fmt: skip
     for notice in local.failed:
         kept = f"Its {notice.rounds} whole rounds count." if notice.rounds else meaning
         yield Finding("local", notice.path, "failed_run", "warning", notice.reason, "a complete run", None, kept)

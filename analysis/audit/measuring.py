@@ -1,6 +1,7 @@
 """Rules on how numbers were measured: clocks, windows, repeats, and totals that their parts contradict."""
 
 import csv
+import math
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,21 +12,21 @@ from analysis import metrics
 from analysis.audit.finding import TABLE_RULES, Finding, graded, rule
 from analysis.audit.words import at, called
 from analysis.curves import SETTING, SIZE, Row, configurations, lookup, measured, report_of
+from analysis.thresholds import limit
 
 DEVICES = Path(__file__).with_name("devices.csv")
-
-MIN_STEPS = 30  # a mean over fewer steps still includes the first, slower ones
-COARSE = 0.03  # half a tick of the clock, as a share of the value
 
 
 @rule(TABLE_RULES)
 def measured_twice(table: pd.DataFrame) -> Iterator[Finding]:
     """One configuration measured twice in a report with different results: the difference is its noise floor.
 
-    No smaller difference in the report means anything. One finding a report, on the widest pair.
+    No smaller difference in the report means anything. Repeats that are numbered as such are none. One finding a
+    report, on the widest pair.
     """
     widest: dict[str, tuple[float, pd.DataFrame, int]] = {}
-    for rows in configurations(measured(table[table["source"].eq("published")], "images_per_s")):
+    unnumbered = table[table["source"].eq("published") & table["repeat"].isna()]
+    for rows in configurations(measured(unnumbered, "images_per_s")):
         if len(rows) > 1:
             report = rows["report"].iloc[0]
             off = float(metrics.change_fraction(rows["value"].min(), rows["value"].max()))
@@ -37,13 +38,38 @@ def measured_twice(table: pd.DataFrame) -> Iterator[Finding]:
             report,
             f"{one['place']} and {two['place']}: {called(one)}",
             "measured_twice",
-            "note" if off < 0.02 else "warning",
+            graded(off, serious=math.inf),
             f"{one['value']:g} and {two['value']:g} {one['unit']}",
             "one number",
             off,
             f"The widest of {count} configurations measured twice: no difference below {off:.1%} means anything in "
             "this report.",
         )
+
+
+@rule(TABLE_RULES)
+def copied_values(table: pd.DataFrame) -> Iterator[Finding]:
+    """Measurements that are equal in all of their many digits: one of them is a copy, not a measurement.
+
+    Repeats of one point, or points of one setting. One finding a setting and quantity, on the first pair.
+    """
+    rows = measured(table[table["source"].eq("published")], "images_per_s", "images_per_s_per_rank", "wall_s", "job_s")
+    rows = rows[rows["value"].map(_digits) >= limit("copied_digits")]
+    for _, same in rows.groupby([*SETTING, "quantity"], dropna=False, sort=False):
+        twice = same[same.duplicated("value", keep=False)].to_dict("records")
+        if twice:
+            one, two = [row for row in twice if row["value"] == twice[0]["value"]][:2]
+            yield Finding(
+                report_of(two), at(two), "copied_values", "serious",
+                f"{two['quantity']} {two['value']:.12g} {two['unit']}",
+                f"not the number of {at(one)} to the last digit", None,
+                "Two measurements do not agree in so many digits: measure this point again.",
+            )  # fmt: skip
+
+
+def _digits(value: float) -> int:
+    """The significant digits that it takes to write a number."""
+    return len(f"{value:.15g}".partition("e")[0].replace(".", "").strip("-0"))
 
 
 @rule(TABLE_RULES)
@@ -73,8 +99,8 @@ def zero_speed(table: pd.DataFrame) -> Iterator[Finding]:
 def few_steps(table: pd.DataFrame) -> Iterator[Finding]:
     """A speed over too few steps: the window is too short for a mean, and a single slow step changes it."""
     steps = table[table["quantity"].isin(["steps_per_rank", "steps_per_rank_planned"])]
-    for report, rows in steps[steps["value"].lt(MIN_STEPS)].groupby("report", sort=False):
-        if report == "" and rows["measure"].eq("quick").all():
+    for _, rows in steps[steps["value"].lt(limit("few_steps"))].groupby("report", sort=False):
+        if "measure" in rows and rows["measure"].eq("quick").all():
             continue
         least = rows.sort_values("value").to_dict("records")[0]
         yield Finding(
@@ -83,7 +109,7 @@ def few_steps(table: pd.DataFrame) -> Iterator[Finding]:
             "few_steps",
             "warning",
             f"{least['value']:g} steps",
-            f"{MIN_STEPS} or more",
+            f"{limit('few_steps'):g} or more",
             None,
             "The measured window is a few seconds long; its mean still includes the first, slower steps.",
         )
@@ -101,12 +127,12 @@ def coarse_clock(table: pd.DataFrame) -> Iterator[Finding]:
             if len(curve) > 1 and (curve["value"] % 1 == 0).all():
                 least = curve.sort_values("value").to_dict("records")[0]
                 share = 0.5 / least["value"]
-                if share >= COARSE:
+                if share >= limit("coarse_clock"):
                     yield Finding(
                         report_of(least),
                         at(least),
                         "coarse_clock",
-                        graded(share, warning=0.05, serious=0.25),
+                        graded(share, warning=limit("unrepeated"), serious=limit("apart_serious")),
                         f"{quantity} {least['value']:g} s",
                         f"{least['value'] - 0.5:g} to {least['value'] + 0.5:g} s",
                         share,
@@ -123,7 +149,7 @@ def parts_and_total(table: pd.DataFrame) -> Iterator[Finding]:
         if not all(part(row) for part in parts):
             continue
         follows = sum(float(part(row)[0]["value"]) for part in parts)
-        if abs(follows - row["value"]) > 0.011:
+        if abs(follows - row["value"]) > limit("printed_sum_s"):
             off = metrics.change_fraction(follows, row["value"])
             yield Finding(
                 report_of(row), at(row), "parts_and_total", graded(off), f"{row['value']:g} s", f"{follows:g} s", off,
@@ -148,12 +174,12 @@ def epochs_and_job(table: pd.DataFrame) -> Iterator[Finding]:
         slack = count * 0.5 / total
         if off > slack:
             yield Finding(
-                report_of(row), at(row), "epochs_and_job", graded(off, serious=0.05),
+                report_of(row), at(row), "epochs_and_job", graded(off, serious=limit("unrepeated")),
                 f"{count:g} epochs of {row['value']:g} s = {follows:g} s", f"at most the job's {total:g} s", off,
                 "The epochs alone take longer than the whole job: the printed epoch time is not a mean, but that of a "
                 "slow epoch (often the first, which reads the data).",
             )  # fmt: skip
-        elif off < -0.4:
+        elif off < -limit("elsewhere"):
             yield Finding(
                 report_of(row), at(row), "epochs_and_job", "warning",
                 f"{count:g} epochs of {row['value']:g} s = {follows:g} s", f"most of the job's {total:g} s", off,
@@ -185,7 +211,7 @@ def faster_device(table: pd.DataFrame) -> Iterator[Finding]:
             for fast in best:
                 expected = min(b / a for a, b in zip(devices[slow["gpu"]], devices[fast["gpu"]], strict=True))
                 gain = metrics.speedup(fast["speed"], slow["speed"])
-                if expected > 1.2 and gain - 1 < 0.5 * (expected - 1):
+                if expected > limit("device_gain") and gain - 1 < limit("device_share") * (expected - 1):
                     yield Finding(
                         report_of(fast), f"{at(fast)}, against {slow['gpu']}", "faster_device", "serious",
                         f"{gain:.2f}x ({slow['value']:g} and {fast['value']:g} {fast['unit']})",

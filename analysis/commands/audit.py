@@ -1,14 +1,15 @@
-"""`audit`: the findings, and the claims with their verdicts."""
+"""`audit`: the findings, and the claims with their verdicts; or the findings in a study of one's own."""
 
 import argparse
 import json
 import textwrap
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from tabulate import tabulate
 
+from analysis import TableError
 from analysis.audit import findings as audit
 from analysis.audit.finding import SEVERITIES, Finding
 from analysis.claims import claims
@@ -16,9 +17,21 @@ from analysis.claims.claims import VERDICTS, Judged
 from analysis.reports import TITLES
 from analysis.table import loading
 
+JSON_VERSION = 1  # of the document that --format json prints (docs/audit.md)
 
-def _text(findings: list[Finding], judged: list[Judged]) -> str:
-    lines = []
+
+@dataclass(frozen=True)
+class Audited:
+    """What was found, and what was left out of what was read."""
+
+    findings: list[Finding]
+    judged: list[Judged] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def _text(audited: Audited) -> str:
+    findings, judged = audited.findings, audited.judged
+    lines = [f"note: {note}" for note in audited.notes]
     for report in dict.fromkeys(finding.report for finding in findings):
         lines += ["", f"== {TITLES.get(report, report)}: findings"]
         for finding in (finding for finding in findings if finding.report == report):
@@ -32,7 +45,8 @@ def _text(findings: list[Finding], judged: list[Judged]) -> str:
             lines += ["", f"{item.verdict.upper()} {item.claim.id} ({item.claim.place})"]
             lines += _wrap(item.claim.text) + _wrap(item.evidence) + _wrap(item.claim.remark)
     lines += ["", f"{len(findings)} findings: {_counts([f.severity for f in findings], SEVERITIES)}"]
-    lines += [f"{len(judged)} claims: {_counts([item.verdict for item in judged], VERDICTS)}"]
+    if judged:
+        lines += [f"{len(judged)} claims: {_counts([item.verdict for item in judged], VERDICTS)}"]
     return "\n".join(lines).lstrip("\n")
 
 
@@ -60,17 +74,26 @@ def claim_rows(judged: list[Judged]) -> list[dict[str, str]]:
     ]
 
 
-def _markdown(findings: list[Finding], judged: list[Judged]) -> str:
-    rows = [{**asdict(finding), "off": "" if finding.off is None else f"{finding.off:+.1%}"} for finding in findings]
+def _markdown(audited: Audited) -> str:
+    rows = [{**asdict(f), "off": "" if f.off is None else f"{f.off:+.1%}"} for f in audited.findings]
+    notes = [{"note": note} for note in audited.notes]
     parts = []
-    for title, table in (("Findings", rows), ("Claims", claim_rows(judged))):
+    for title, table in (("Findings", rows), ("Claims", claim_rows(audited.judged)), ("Notes", notes)):
+        if not table and title != "Findings":
+            continue
         cells = [{key: value.replace("|", "/") for key, value in row.items()} for row in table]
         parts.append(f"## {title}\n\n{tabulate(cells, headers='keys', tablefmt='github')}")
     return "\n\n".join(parts)
 
 
-def _json(findings: list[Finding], judged: list[Judged]) -> str:
-    content = {"findings": [asdict(finding) for finding in findings], "claims": claim_rows(judged)}
+def _json(audited: Audited) -> str:
+    """The document that docs/audit.md describes; its names stay, and its version counts what is changed in it."""
+    content = {
+        "version": JSON_VERSION,
+        "findings": [asdict(finding) for finding in audited.findings],
+        "claims": claim_rows(audited.judged),
+        "notes": audited.notes,
+    }
     return json.dumps(content, indent=1, ensure_ascii=False)
 
 
@@ -82,14 +105,29 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "records", nargs="*", type=Path, metavar="RECORDS", help="result folders or record files (default: results)"
     )
+    parser.add_argument("--file", type=Path, metavar="FILE.csv", help="a scaling study, tidy or as `explain` reads it")
     parser.add_argument("--format", choices=sorted(FORMATS), default="table", help="default: table")
     parser.add_argument("--strict", action="store_true", help="exit with 1 where a finding is serious")
 
 
 def run(options: argparse.Namespace) -> int:
     """Print all findings and claims; 0, with --strict 1 where a finding is serious."""
+    audited = _of_file(options) if options.file else _of_all(options)
+    print(FORMATS[options.format](audited))
+    return 1 if options.strict and any(finding.severity == "serious" for finding in audited.findings) else 0
+
+
+def _of_file(options: argparse.Namespace) -> Audited:
+    """The audit of one study. Raises TableError where it cannot be read, or records are given too."""
+    if options.records:
+        raise TableError(f"--file {options.file}: audits this study alone; leave out {options.records[0]}")
+    findings, notes = audit.of_file(options.file)
+    return Audited(findings, notes=notes)
+
+
+def _of_all(options: argparse.Namespace) -> Audited:
+    """The audit of the published numbers and of local records."""
     published = loading.published()
     local = loading.local(*audit.record_files(options.records))
     findings = audit.ordered([*audit.of_table(published), *audit.of_records(local)])
-    print(FORMATS[options.format](findings, claims.judge(claims.read(), published, local.table)))
-    return 1 if options.strict and any(finding.severity == "serious" for finding in findings) else 0
+    return Audited(findings, claims.judge(claims.read(), published, local.table))

@@ -1,6 +1,6 @@
 """`bundle`: one archive for an artifact reviewer: records, figures and the page, with the SHA-256 of each file.
 
-The same records give the same bytes.
+The same records give the same bytes; so does a signature, unless the key is of the kind ecdsa.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import argparse
 import contextlib
 import getpass
 import gzip
-import hashlib
 import io
 import os
 import socket
@@ -19,21 +18,23 @@ import tempfile
 from pathlib import Path
 
 from analysis import TableError, scrub
-from analysis.commands import report
+from analysis.commands import manifest, report
+from analysis.commands.manifest import MANIFEST, OUTSIDE, SIGNATURE
 from train.record import record
 from train.record.record import RecordError, RunRecord
 
 NAME = "bundle"
-MANIFEST = "MANIFEST"
 _README = """\
 Run records, the figures drawn from them, and a page that shows them beside the published numbers.
 
 report.html   open it in any browser; it needs no network
 figures/      PDF, PNG, SVG, and captions.md
-results/      one record.json a run; its sha256 field is checked when it is read
+results/      one record.json a run; its sha256 field shows damage by accident, its redundancies are checked on reading
 MANIFEST      SHA-256 of every file: sha256sum --check MANIFEST
+MANIFEST.sig  where the author signed the manifest:
+              ssh-keygen -Y check-novalidate -n {namespace} -s MANIFEST.sig < MANIFEST
 
-With the kit's code, the numbers can be made again from the records:
+With the kit's code, all of this is checked by `make bundle-check FILE=...`, and the numbers can be made again:
 python -m analysis compare --results results
 python -m analysis audit results
 python -m analysis draw --results results --out redrawn
@@ -64,18 +65,16 @@ def _records(results: Path, scrubbed: bool) -> tuple[dict[Path, bytes], list[str
     return {place: record.dumps(cleaned(run)) for place, run in found.items()}, left_out
 
 
-def manifest(folder: Path) -> str:
-    """One line a file below `folder`, sorted, as `sha256sum` writes and checks it."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != MANIFEST)
-    return "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(folder)}\n" for path in files)
-
-
 def archive(folder: Path) -> bytes:
-    """The folder as a compressed tar: sorted, without owners and times, so that the same files give the same bytes."""
+    """The folder as a compressed tar, without owners and times, so that the same files give the same bytes.
+
+    Sorted, the manifest and its signature last.
+    """
+    files = [path for path in folder.rglob("*") if path.is_file()]
     packed = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0) as compressed:
         with tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT) as tar:
-            for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            for path in sorted(files, key=lambda path: (path.name in OUTSIDE and path.parent == folder, path)):
                 entry = tarfile.TarInfo(f"{NAME}/{path.relative_to(folder)}")
                 entry.size, entry.mode = path.stat().st_size, 0o644
                 with path.open("rb") as file:
@@ -83,10 +82,25 @@ def archive(folder: Path) -> bytes:
     return packed.getvalue()
 
 
-def pack(results: Path, scrubbed: bool) -> tuple[bytes, int, list[str]]:
-    """The archive, the number of its records, and what was left out. Raises TableError where there is no record.
+def seal(folder: Path, key: Path | None) -> None:
+    """Write the manifest of all that is in the folder, last of all, and sign it where there is a key.
 
-    Figures and page are made from the records as they are packed.
+    Raises TableError where it cannot sign.
+    """
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    digests = {path.relative_to(folder).as_posix(): manifest.digest(path.read_bytes()) for path in files}
+    text = manifest.text(digests).encode()
+    signature = manifest.sign(text, key) if key else None
+    (folder / MANIFEST).write_bytes(text)
+    if signature:
+        (folder / SIGNATURE).write_bytes(signature)
+
+
+def pack(results: Path, scrubbed: bool, key: Path | None = None) -> tuple[bytes, int, list[str]]:
+    """The archive, the number of its records, and what was left out.
+
+    Figures and page are made from the records as they are packed. Raises TableError where there is no record, or the
+    manifest cannot be signed.
     """
     packed, left_out = _records(results, scrubbed)
     with tempfile.TemporaryDirectory() as stage:
@@ -95,8 +109,8 @@ def pack(results: Path, scrubbed: bool) -> tuple[bytes, int, list[str]]:
             record.write_atomically(folder / "results" / place, text)
         with contextlib.chdir(folder):  # so that figures and page name a record by its place in the archive
             report.make(Path("results"), Path("report.html"), Path("figures"))
-        (folder / "README.txt").write_text(_README)
-        (folder / MANIFEST).write_text(manifest(folder))
+        (folder / "README.txt").write_text(_README.format(namespace=manifest.NAMESPACE))
+        seal(folder, key)
         return archive(folder), len(packed), left_out
 
 
@@ -104,12 +118,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     parser.add_argument("--results", type=Path, default=Path("results"), help="folder of local records")
     parser.add_argument("--scrub", action="store_true", help="without names of hosts and users, paths and addresses")
+    parser.add_argument("--sign-key", type=Path, metavar="KEY", help="sign the manifest with this SSH key")
     parser.add_argument("--out", type=Path, default=Path("figures/bundle.tar.gz"), help="default: %(default)s")
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the archive and say what is in it; the exit status."""
-    packed, records, left_out = pack(options.results.absolute(), options.scrub)
+    key = manifest.signing_key(options.sign_key) if options.sign_key else None
+    packed, records, left_out = pack(options.results.absolute(), options.scrub, key)
     for line in left_out:
         print(f"left out: {line}", file=sys.stderr)
     options.out.parent.mkdir(parents=True, exist_ok=True)
@@ -118,4 +134,6 @@ def run(options: argparse.Namespace) -> int:
     os.replace(partial, options.out)
     scrubbed = ", scrubbed" if options.scrub else ""
     print(f"{options.out}: {records} records{scrubbed}, figures, page and {MANIFEST}; {len(packed) / 1e6:.1f} MB")
+    unsigned = f"the {MANIFEST} is not signed: SIGN_KEY=~/.ssh/id_ed25519 signs it"
+    print(f"{SIGNATURE}: signed with {options.sign_key}" if key else unsigned)
     return 0

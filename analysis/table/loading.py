@@ -11,8 +11,9 @@ import pandas as pd
 
 from analysis import TableError
 from analysis.table import controls, schema
+from analysis.table.checks import copies
 from analysis.table.identity import identify
-from analysis.table.runs import Measured, Notice, Run, Value, read
+from analysis.table.runs import Measured, Notice, Run, Value, contradicted, read
 from train.record import record
 
 PUBLISHED = Path(__file__).parents[1] / "published"
@@ -54,12 +55,12 @@ def local(*places: Path) -> Local:
     """The complete records in `places` (results folders, record files) as a tidy table, each run's newest generation.
 
     Beside the columns of the published numbers it has those of `schema.LOCAL_COLUMNS`. A launch in rounds has the rows
-    of each of its arms. A file that cannot be read or trusted is left out and named with the reason, a failed run too;
-    the rounds that all ranks had finished before a launch failed are in the table. A folder that does not exist has no
-    records.
+    of each of its arms. A file that cannot be read, contradicts itself (`analysis.table.checks`) or is a copy of
+    another run is left out and named with the reason, a failed run too; the rounds that all ranks had finished before a
+    launch failed are in the table. A folder that does not exist has no records.
     """
     paths = sorted({path for place in places for path in ([place] if place.is_file() else record.find(place))})
-    read_all = _read_all(paths)
+    read_all = _without_copies(_read_all(paths))
     newest: dict[tuple[str, str, str, int, int], Run] = {}
     for run in read_all:
         if isinstance(run, Run) and (run.key not in newest or newest[run.key].generation < run.generation):
@@ -67,6 +68,17 @@ def local(*places: Path) -> Local:
     notices = [one if isinstance(one, Notice) else one.notice for one in read_all]
     points = [point for run in newest.values() for point in run.points]
     return Local(controls.attach(_tidy(points)), [notice for notice in notices if notice])
+
+
+def _without_copies(read_all: list[Run | Notice]) -> list[Run | Notice]:
+    """What was read, with a notice in place of each run that is a copy of another."""
+    found = copies.find([one.trace for one in read_all if isinstance(one, Run)])
+    return [
+        contradicted(one.trace.path, (found[one.trace.path],))
+        if isinstance(one, Run) and one.trace.path in found
+        else one
+        for one in read_all
+    ]
 
 
 def _read_all(paths: list[Path]) -> list[Run | Notice]:

@@ -11,6 +11,9 @@ from typing import Any, NamedTuple
 
 from analysis import metrics
 from analysis.table import schema
+from analysis.table.checks import copies, every
+from analysis.table.checks.contradiction import Contradiction
+from analysis.table.checks.copies import Trace
 from analysis.table.identity import Facts, flat
 from train.record import record as records
 from train.record import rounds, usage
@@ -52,6 +55,7 @@ class Run:
     key: tuple[str, str, str, int, int]  # of each, the newest generation counts
     generation: int
     points: list[Measured]
+    trace: Trace
     notice: Notice | None = None  # of a launch that failed after whole rounds
 
 
@@ -63,6 +67,7 @@ class Notice:
     path: str
     reason: str
     rounds: int = 0  # whole rounds that a failed launch had measured: they count
+    contradictions: tuple[Contradiction, ...] = ()  # where that is why
 
     def __str__(self) -> str:
         """Path and reason, as the commands print them."""
@@ -81,15 +86,23 @@ def read(path: Path) -> Run | Notice:
     if notice and not run.config.get("rounds"):
         return notice
     try:
-        points = list(_points(run, str(path)))
+        found = every.contradictions(run)
+        points = [] if found else list(_points(run, str(path)))
     except (LookupError, TypeError, ValueError, ZeroDivisionError) as error:
         needed = f"a complete run must have it: {type(error).__name__} {error}"
         return notice or Notice(False, str(path), needed)
+    if found:
+        return contradicted(str(path), found)
     if wrong := [f"{v.quantity} = {v.value:g}" for point in points for v in point.values if _impossible(v)]:
         return Notice(False, str(path), f"impossible: {', '.join(wrong)}")
     if notice:
         notice = replace(notice, rounds=len({value.round for value in points[0].values}))
-    return Run(_key(run), run.generation, points, notice)
+    return Run(_key(run), run.generation, points, copies.trace(run, str(path)), notice)
+
+
+def contradicted(path: str, found: tuple[Contradiction, ...]) -> Notice:
+    """The notice of a record that cannot be true."""
+    return Notice(False, path, f"contradicts itself: {'; '.join(map(str, found))}", contradictions=found)
 
 
 def _failed(failure: Failure | None) -> str:

@@ -1,7 +1,5 @@
 """Run records with known step times, in the layout in which the launcher writes them."""
 
-import hashlib
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -9,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.table import loading
-from train.record import record
+from train.record import config_hash, record, summary
 from train.record.record import Environment, Epoch, Host, Rank, RunRecord, Usage
 
 # Seconds; 'timed' and 'warm_up' follow from the step times.
@@ -51,10 +49,12 @@ def make_record(
 ) -> RunRecord:
     """A run whose steps all took `step_s`, so that images_per_s is global_batch / step_s.
 
-    Unless `swept` says otherwise, its experiment sweeps the model and the nodes. `config` replaces values of the
-    configuration by their top-level keys, and keys within a group by their dotted names.
+    With epochs the steps are theirs, and as long as each epoch says; the very first one is not timed. With losses there
+    are as many steps. Unless `swept` says otherwise, its experiment sweeps the model and the nodes. `config` replaces
+    values of the configuration by their top-level keys, and keys within a group by their dotted names.
     """
     ranks = nodes * ranks_per_node
+    steps = len(losses) if losses else steps
     values = {
         "experiment": experiment,
         "model": of_model or {"name": model},
@@ -78,13 +78,17 @@ def make_record(
         group, _, name = key.rpartition(".")
         if group:
             values[group] = {**values[group], name: value}
-    phases = PHASES_S | {"warm_up": warm_up_steps * step_s, "timed": steps * step_s}
+    step_times, warm_up_times = [step_s] * steps, [step_s] * warm_up_steps
     if epochs:  # such training has no warm-up
+        step_times = [epoch.duration_s / epoch.steps for epoch in epochs for _ in range(epoch.steps)][1:]
+        warm_up_times = []
+    phases = PHASES_S | {"warm_up": sum(warm_up_times), "timed": sum(step_times)}
+    if epochs:
         del phases["warm_up"]
     phases = {name: phases[name] for name in record.PHASES if name in phases}
     made = [
-        Rank(i, i % ranks_per_node, i // ranks_per_node, "host0", [i], None, dict(phases), [step_s] * warm_up_steps,
-             [step_s] * steps, 2**30)
+        Rank(i, i % ranks_per_node, i // ranks_per_node, "host0", [i], None, dict(phases), [*warm_up_times],
+             [*step_times], 2**30)
         for i in range(ranks)
     ]  # fmt: skip
     if epochs:
@@ -99,7 +103,7 @@ def make_record(
         point=f"{model}_nodes={nodes}",
         repeat=repeat,
         generation=generation,
-        config_hash=hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest(),
+        config_hash=config_hash.of(values),
         config=values,
         status="failed" if failure else "complete",
         failure=failure,
@@ -163,6 +167,26 @@ def _listed(arm: Arm, model: str) -> dict[str, object]:
     return {"name": f"nodes{arm.nodes}-{control or ''}", **asdict(arm), **of_point}
 
 
+Moved = tuple[str, str, int, float]  # what, from where, bytes, s
+
+
+def as_sweep(
+    run: RunRecord, times: dict[int, list[list[float]]], transfers: Sequence[Sequence[Moved]] = ()
+) -> RunRecord:
+    """The record as one of an allreduce sweep: for each message size the times of each rank, in s.
+
+    transfers: what each rank moved.
+    """
+    run.config["allreduce_sweep"], run.learning_rate = {}, None
+    for rank in run.ranks:
+        rank.step_times_s, rank.warm_up_step_times_s = [], []
+        rank.allreduces = [record.AllreduceTimes(size, of_ranks[rank.rank]) for size, of_ranks in times.items()]
+        rank.transfers = [record.Transfer(*moved) for moved in transfers[rank.rank]] if transfers else []  # type: ignore[arg-type]
+        timed_s = max(sum(sum(of_ranks[one.rank]) for of_ranks in times.values()) for one in run.ranks)
+        rank.phases_s = {"start": 1.0, "warm_up": 1.0, "timed": timed_s}
+    return run
+
+
 def curve_in_rounds(results: Path, model: str = "resnet50", **more: object) -> None:
     """Save a clean weak scaling study: two launches of six rounds, and a launch of each single point.
 
@@ -170,7 +194,7 @@ def curve_in_rounds(results: Path, model: str = "resnet50", **more: object) -> N
     the 3rd largest of these 12 are 1.52 and 1.63. Without allreduce all are 1.9. The machine drifts by a tenth a round.
     """
     for launch, ratios in enumerate(([1.50, 1.60, 1.51, 1.61, 1.52, 1.62], [1.53, 1.63, 1.54, 1.64, 1.56, 1.65])):
-        alone = [0.5 * (1 + 0.1 * number) for number in range(6)]
+        alone = [STEP_S[model] * (1 + 0.1 * number) for number in range(6)]
         rounds = [(step, 2 * step / ratio, 2 * step / 1.9) for step, ratio in zip(alone, ratios, strict=True)]
         save(make_rounds(rounds, repeat=launch, model=model, **more), results)
     for nodes, step_s in ((1, 0.5), (2, 0.625)):
@@ -199,7 +223,23 @@ def named_run(**more: object) -> RunRecord:
     return run
 
 
+def settle(run: RunRecord) -> RunRecord:
+    """The record with what follows from the rest as the launcher computes it: hash, time of the job, exit, summary."""
+    run.config_hash = config_hash.of(run.config)
+    busy_s = [sum(rank.phases_s.values()) for rank in run.ranks]
+    run.job_s = max(busy_s, default=run.job_s)
+    for rank, of_rank_s in zip(run.ranks, busy_s, strict=True):
+        rank.phases_s["exit"] = rank.phases_s.get("exit", 0.0) + run.job_s - of_rank_s
+    run.summary = summary.of(run)
+    return run
+
+
 def save(run: RunRecord, results: Path) -> Path:
+    """Write the record, settled, where the launcher would; its path."""
+    return save_as_it_is(settle(run), results)
+
+
+def save_as_it_is(run: RunRecord, results: Path) -> Path:
     """Write the record where the launcher would; its path."""
     name = f"r{run.repeat}" + (f"g{run.generation}" if run.generation else "")
     path = results / run.experiment / run.point / run.config_hash[:8] / name / record.RECORD_NAME
@@ -304,10 +344,7 @@ LINK = "system.link_mbit_per_s"
 def _allreduces(results: Results, repeat: int) -> None:
     for nodes in (2, 4):
         swept = {"distribution.controller": "gloo", "distribution.cycle_time_ms": 20, "nodes": nodes}
-        run = make_record("allreduce_bench", nodes=nodes, repeat=repeat, allreduce_sweep={}, swept=swept)
+        run = make_record("allreduce_bench", nodes=nodes, repeat=repeat, swept=swept)
         run.config["distribution"]["cycle_time_ms"] = 20
-        run.learning_rate = None
-        for rank in run.ranks:
-            rank.allreduces = [record.AllreduceTimes(1 << k, [0.02 * (1 + 0.01 * repeat)]) for k in range(10, 30)]
-            rank.transfers = [record.Transfer("memory_copy", "", 10**9, 0.1)]
-        save(run, results.folder)
+        times = {1 << k: [[0.02 * (1 + 0.01 * repeat)]] * nodes for k in range(10, 30)}
+        save(as_sweep(run, times, [[("memory_copy", "", 10**9, 0.1)]] * nodes), results.folder)

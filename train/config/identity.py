@@ -1,12 +1,11 @@
 """What makes two runs the same measurement: the values that a record keeps, the name of a point, the hash."""
 
-import hashlib
-import json
 from collections.abc import Iterable
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import asdict, is_dataclass
 from typing import Any
 
 from train.config.schema import Config, scaled_learning_rate
+from train.record import config_hash as record_hash
 
 
 def resolved(config: Config) -> dict[str, Any]:
@@ -66,22 +65,5 @@ def learning_rate(config: Config) -> float | None:
 
 
 def config_hash(config: Config) -> str:
-    """Hexadecimal SHA-256 of the values that change what is measured: two runs with the same hash are repeats.
-
-    Metadata of the schema's fields excludes names, paths, estimates and repeats, and from an allreduce sweep all that
-    only training uses.
-    """
-    measured = _measured(config, resolved(config), trains=config.allreduce_sweep is None)
-    return hashlib.sha256(json.dumps(measured, sort_keys=True).encode()).hexdigest()
-
-
-def _measured(section: Any, values: dict[str, Any], trains: bool) -> dict[str, Any]:
-    """Those of the values of a section, as `resolved` gives them, that change what is measured."""
-    found = {}
-    for field in fields(section):
-        used = trains or not field.metadata.get("training_only", False)
-        if field.name in values and used and field.metadata.get("measured", True):
-            value = getattr(section, field.name)
-            is_section = is_dataclass(value)
-            found[field.name] = _measured(value, values[field.name], trains) if is_section else values[field.name]
-    return found
+    """Hexadecimal SHA-256 of the values that change what is measured: two runs with the same hash are repeats."""
+    return record_hash.of(resolved(config))

@@ -14,18 +14,54 @@ def test_four_ranks_do_not_do_more_than_four_times_the_work():
     # 4.4x on 4 ranks: efficiency 1.1
     (finding,) = found(rules.beyond_ideal, *curve("images_per_s", {1: 100, 2: 190, 4: 440}))
     assert finding.off == pytest.approx(0.1)
-    assert finding.severity == "serious"
+    assert finding.severity == "warning"  # measured once: not known whether it is noise
     assert "4 ranks" in finding.place
-    assert "no repeat tells" in finding.meaning
-
-
-def test_noise_of_the_same_report_may_explain_an_efficiency_above_one():
-    twice = [row("images_per_s", 50, 1, model="vgg16"), row("images_per_s", 52, 1, model="vgg16", experiment="fruit")]
-    (finding,) = found(rules.beyond_ideal, *curve("images_per_s", {1: 100, 2: 203}), *twice)
+    assert "no repeat on this device at this scale tells" in finding.meaning
+    (finding,) = found(rules.beyond_ideal, *curve("images_per_s", {1: 100, 2: 204}))
     assert finding.severity == "note"
-    assert "(4.0%) could explain it" in finding.meaning
-    (finding,) = found(rules.beyond_ideal, *curve("images_per_s", {1: 100, 2: 230}), *twice)
+
+
+def repeated(values):
+    """Each value of a number of ranks is a repeat."""
+    return [
+        row("images_per_s", value, ranks, repeat=repeat)
+        for ranks, of_ranks in values.items()
+        for repeat, value in enumerate(of_ranks)
+    ]
+
+
+def test_with_repeats_the_interval_of_the_efficiency_decides():
+    # About 1.10 on two ranks, repeats within 1 %: above 1. With repeats that differ by 20 % it may be noise.
+    (finding,) = found(rules.beyond_ideal, *repeated({1: [100, 101, 99], 2: [220, 221, 219]}))
     assert finding.severity == "serious"
+    assert "its 95 % interval lies above 1" in finding.meaning
+    assert not found(rules.beyond_ideal, *repeated({1: [100, 115, 85], 2: [220, 240, 200]}))
+
+
+def test_one_noisy_point_does_not_hide_another():
+    noisy = {1: [100, 101, 99], 2: [220, 221, 219], 4: [380, 300, 460]}
+    (finding,) = found(rules.beyond_ideal, *repeated(noisy))
+    assert "2 ranks" in finding.place
+
+
+def test_with_repeats_the_interval_decides_whether_more_ranks_are_slower():
+    (finding,) = found(rules.more_ranks_no_faster, *repeated({1: [100, 101, 99], 2: [90, 91, 89]}))
+    assert (finding.severity, finding.off) == ("warning", pytest.approx(100 / 90 - 1))
+    assert not found(rules.more_ranks_no_faster, *repeated({1: [100, 120, 80], 2: [95, 110, 80]}))
+
+
+def test_noise_of_the_same_report_at_the_same_scale_on_the_same_device_counts():
+    def twice(ranks, **other):
+        values = (50 * ranks, 52 * ranks)
+        return [
+            row("images_per_s", v, ranks, model="vgg16", experiment=e, **other)
+            for v, e in zip(values, "ab", strict=True)
+        ]
+
+    small = curve("images_per_s", {1: 100, 2: 203})
+    assert not found(rules.beyond_ideal, *small, *twice(1), *twice(2))  # 1.5 %, where two runs differ by 4 %
+    assert found(rules.beyond_ideal, *small, *twice(1), *twice(4))  # nothing is known on two ranks
+    assert found(rules.beyond_ideal, *small, *twice(1, gpu="K80"), *twice(2, gpu="K80"))  # or of this device
 
 
 def test_a_stated_speedup_beyond_ideal_without_its_curve():
@@ -84,35 +120,6 @@ def test_more_ranks_that_process_fewer_images():
     (finding,) = found(rules.more_ranks_no_faster, *curve("images_per_s", {1: 100, 2: 80}))
     assert finding.off == pytest.approx(0.25)
     assert not found(rules.more_ranks_no_faster, *curve("images_per_s", {1: 100, 2: 101}))
-
-
-def fixed_work(walls, steps, speed):
-    return [
-        *curve("wall_s", walls, experiment="fixed_work"),
-        *curve("steps_per_rank_planned", steps, kind="planned", experiment="fixed_work"),
-        *curve("images_per_s_per_rank", dict.fromkeys(walls, speed), experiment="fixed_work"),
-    ]
-
-
-STEPS = {2: 320, 4: 160, 8: 80, 16: 40, 32: 20}
-
-
-def test_a_wall_time_that_the_others_do_not_predict():
-    walls = {n: 4 + 0.1 * steps for n, steps in STEPS.items()}
-    assert not found(rules.wall_time_misfit, *fixed_work(walls, STEPS, 640))
-    (finding,) = found(rules.wall_time_misfit, *fixed_work(walls | {8: 15}, STEPS, 640))
-    assert "8 ranks" in finding.place
-    assert finding.off == pytest.approx(15 / 12 - 1)
-
-
-def test_a_fixed_cost_makes_the_two_speedups_differ():
-    # At 640 images/s a step of 64 takes 0.1 s: by speed 16x from 2 to 32 ranks, by wall time 36 / 6 = 6x.
-    walls = {n: 4 + 0.1 * steps for n, steps in STEPS.items()}
-    (finding,) = found(rules.fixed_cost, *fixed_work(walls, STEPS, 640))
-    assert finding.off == pytest.approx(6 / 16 - 1)
-    assert finding.severity == "serious"
-    assert "pays 4 s" in finding.meaning
-    assert not found(rules.fixed_cost, *fixed_work({n: 0.1 * steps for n, steps in STEPS.items()}, STEPS, 640))
 
 
 def test_strong_scaling_should_not_beat_weak_scaling():

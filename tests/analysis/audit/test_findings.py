@@ -4,7 +4,7 @@ import pytest
 
 from analysis.audit.findings import of_records, record_files
 from analysis.table import loading
-from tests.helpers.own_records import curve_in_rounds, make_record, make_rounds, save
+from tests.helpers.own_records import curve_in_rounds, make_record, make_rounds, save, save_as_it_is, settle
 from train.record.record import RECORD_NAME, Failure
 
 
@@ -23,6 +23,20 @@ def test_an_unreadable_record_is_named_and_left_out(results):
     (finding,) = [finding for finding in of_records(loading.local(good, bad)) if finding.rule == "unreadable_record"]
     assert finding.place == str(bad)
     assert finding.severity == "serious"
+
+
+def test_each_contradiction_of_a_record_is_a_finding_with_both_numbers(results):
+    run = settle(make_record(nodes=2, batch_per_rank=8))
+    run.config["global_batch"], run.config_hash = 32, "0" * 64
+    path = save_as_it_is(run, results.folder)
+    results.add(nodes=4)
+    own = loading.local(results.folder)
+    assert str(path) not in set(own.table["record"])
+    found = {f.rule: f for f in of_records(own) if f.place == str(path)}
+    assert set(found) == {"batch_and_ranks", "config_hash", "summary"}
+    one = found["batch_and_ranks"]
+    assert (one.stated, one.follows, one.off) == ("global batch 32", "8 a rank x 2 ranks = 16", 1.0)
+    assert (one.severity, one.meaning) == ("serious", "It is left out of everything.")
 
 
 def test_records_below_any_folder_and_none_elsewhere(results, tmp_path):
@@ -75,7 +89,8 @@ def test_what_is_beyond_ideal_or_no_faster_in_rounds_is_so_with_its_whole_interv
     study("too_few", [0.8] * 5)
     found = of_records(loading.local(results.folder))
     rules = {finding.rule: finding for finding in found}
-    assert len(found) == len(rules) == 2
+    assert len(found) == len(rules) == 3
+    assert "/too_few/" in rules["few_rounds"].place
     assert "/beyond/" in rules["beyond_ideal"].place
     assert rules["beyond_ideal"].off == pytest.approx(0.1)
     assert "/slower/" in rules["more_ranks_no_faster"].place

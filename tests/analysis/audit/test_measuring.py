@@ -88,3 +88,17 @@ def test_a_device_as_its_machine_names_it():
     rows = [row("images_per_s", 60, 4, gpu="Tesla T4"), row("images_per_s", 62, 4, gpu="Tesla V100-SXM2-16GB")]
     (finding,) = found(rules.faster_device, *rows)
     assert finding.stated == "1.03x (60 and 62 images/s)"
+
+
+def test_two_measurements_that_agree_in_all_digits():
+    (finding,) = found(rules.copied_values, *curve("images_per_s", {1: 101.23, 2: 190.77, 4: 190.77}))
+    assert finding.stated == "images_per_s 190.77 images/s"
+    assert "2 ranks" in finding.follows
+    assert not found(rules.copied_values, *curve("images_per_s", {1: 101.23, 2: 190.7, 4: 190.7}))  # four digits
+    assert not found(rules.copied_values, *curve("images_per_s", {1: 101.23, 2: 190.77, 4: 190.78}))
+
+
+def test_repeats_that_are_numbered_are_no_configuration_measured_twice():
+    twice = [row("images_per_s", value, 1, repeat=i) for i, value in enumerate((50, 52))]
+    assert not found(rules.measured_twice, *twice)
+    assert found(rules.measured_twice, *(one | {"repeat": None, "experiment": str(one["value"])} for one in twice))

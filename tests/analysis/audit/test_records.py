@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from analysis.audit import records as rules
+from analysis.audit import records  # noqa: F401 - adds its rules to the list
 from analysis.audit.finding import RECORD_RULES
 from tests.helpers.own_records import make_record, make_rounds
 from train.record.record import Host
@@ -82,49 +82,6 @@ def test_ranks_that_did_not_train_one_model():
     assert not found("weights_differ", replace(alone, weights_differ=True))
 
 
-def made(**run):
-    return rules.made(make_record(**run), "p")
-
-
-def test_a_point_measured_once():
-    (finding,) = rules.one_repeat([made(), made(nodes=2), made(nodes=2, repeat=1)])
-    assert finding.stated == "weak_scaling: 1 repeat"
-    assert not list(rules.one_repeat([made(), made(repeat=1)]))
-
-
-def test_repeats_far_apart():
-    (finding,) = rules.repeats_apart([made(step_s=0.5), made(step_s=0.55, repeat=1)])
-    assert finding.off == pytest.approx(0.1)
-    assert not list(rules.repeats_apart([made(step_s=0.5), made(step_s=0.51, repeat=1)]))
-
-
-def test_points_made_with_different_software():
-    newer = make_record(nodes=2)
-    newer.environment.versions["tensorflow"] = "2.19.0"
-    (finding,) = rules.unequal_software([made(), rules.made(newer, "p")])
-    assert finding.stated == "tensorflow: 2.18.1, 2.19.0"
-    assert finding.severity == "serious"
-    assert not list(rules.unequal_software([made(), made(nodes=2)]))
-
-
-def test_a_node_that_is_not_the_same_machine_at_every_point():
-    whole = make_record()
-    whole.ranks[0].cores = [0, 1, 2, 3]
-    (finding,) = rules.unequal_cores([rules.made(whole, "p"), made(nodes=4)])
-    assert finding.stated == "1, 4 cores a rank"
-    assert not list(rules.unequal_cores([made(), made(nodes=4)]))
-    swept = {"model": "resnet50", "ranks_per_node": 1}
-    divided = [make_record(ranks_per_node=ranks, swept=swept | {"ranks_per_node": ranks}) for ranks in (1, 4)]
-    divided[0].ranks[0].cores = [0, 1, 2, 3]
-    assert not list(rules.unequal_cores([rules.made(run, "p") for run in divided]))
-
-
-def test_a_rule_that_fires_for_many_runs_is_one_finding():
-    runs = [(f"r{i}", steps(*[slow] * 3, *[1.0] * 27)) for i, slow in enumerate((1.1, 1.2, 1.3))]
-    drift = [finding for finding in rules.audit(runs) if finding.rule == "warm_up_drift"]
-    assert [finding.place for finding in drift] == ["r2, and 2 more runs"]
-
-
 @pytest.mark.parametrize("name", sorted(RECORD_RULES))
 def test_a_clean_launch_in_rounds_gives_no_finding(name):
     assert not found(name, make_rounds([(0.5, 0.8, 0.55)] * 12))
@@ -136,7 +93,7 @@ def test_slow_steps_in_rounds_are_compared_within_their_arm():
     for window in run.ranks[0].windows[:6:3]:
         window.step_times_s = [2.0, 2.0]
     (finding,) = found("step_outliers", run)
-    assert finding.stated == "4 of 24 steps above 1 s"
+    assert finding.stated == "rank 0, nodes1-: 4 of 24 steps above 1 s"
     assert finding.off == pytest.approx(4 * 1.5 / (20 * 0.5 + 4 * 2))
 
 
@@ -146,3 +103,31 @@ def test_a_straggler_in_rounds():
         window.compute_times_s = [time_s * 1.5 for time_s in window.compute_times_s]
     (finding,) = found("straggler", run)
     assert finding.off == pytest.approx(0.5)
+
+
+def test_outliers_and_drift_of_any_rank_count():
+    run = make_record(nodes=3, steps=20)
+    run.ranks[2].step_times_s = [0.5] * 18 + [3.0, 3.0]
+    (finding,) = found("step_outliers", run)
+    assert finding.stated == "rank 2: 2 of 20 steps above 1 s"
+    run.ranks[1].step_times_s = [0.6] * 3 + [0.5] * 17
+    (finding,) = found("warm_up_drift", run)
+    assert finding.stated == "rank 1: first 3 steps 0.6 s"
+
+
+def test_an_arm_that_slows_down_while_the_others_do_not():
+    early, late = [1.9, 1.92, 1.88, 1.91, 1.89, 1.9], [1.6, 1.62, 1.58, 1.61, 1.59, 1.6]
+    both = make_rounds([(0.5, 1 / ratio, 0.55) for ratio in early + late])
+    (finding,) = found("arm_drift", both)
+    assert finding.stated.endswith("ratio 1.9 in the first rounds")
+    assert finding.off == pytest.approx(1.6 / 1.9 - 1)
+    scattered = [ratio for pair in zip(early, late, strict=True) for ratio in pair]
+    assert not found("arm_drift", make_rounds([(0.5, 1 / ratio, 0.55) for ratio in scattered]))
+    slower = [(0.5 * (1 + 0.1 * n), (1 + 0.1 * n) / ratio, 0.55 * (1 + 0.1 * n)) for n, ratio in enumerate(early * 2)]
+    assert not found("arm_drift", make_rounds(slower))  # the whole machine
+
+
+def test_too_few_rounds_for_an_interval():
+    (finding,) = found("few_rounds", make_rounds([(0.5, 0.8, 0.55)] * 5))
+    assert (finding.stated, finding.severity) == ("5 rounds", "note")
+    assert not found("few_rounds", make_rounds([(0.5, 0.8, 0.55)] * 6))

@@ -42,6 +42,28 @@ def test_text_fits_a_hundred_columns(capsys, results):
     assert "== local records" in shown
 
 
+def test_a_study_in_a_file(capsys, tmp_path):
+    path = tmp_path / "study.csv"
+    path.write_text(
+        "gpus,steps_per_worker,batch_per_gpu,train_s,images_per_s_per_gpu\n1,100,64,70,100\n2,50,64,40,180\n4,25,64,,95\n"
+    )
+    assert main(["audit", "--file", str(path), "--strict"]) == 1
+    shown = capsys.readouterr().out
+    assert "== study.csv: findings" in shown
+    assert "stated: 3.6x by images_per_s; follows: at most 2x (+80.0%)" in shown
+    assert "claims" not in shown
+    assert shown.startswith("note: left out: ")
+    assert main(["audit", "--file", str(path), "--format", "json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert set(told) == {"version", "findings", "claims", "notes"}
+    assert told["version"] == 1
+    assert told["claims"] == []
+    names = {"report", "place", "rule", "severity", "stated", "follows", "off", "meaning"}
+    assert all(set(finding) == names for finding in told["findings"])
+    assert main(["audit", "--file", str(path), "results"]) == 2
+    assert "audits this study alone" in capsys.readouterr().err
+
+
 def test_a_place_that_is_not_there(capsys):
     assert main(["audit", str(Path("nowhere"))]) == 2
     assert "nowhere: does not exist" in capsys.readouterr().err

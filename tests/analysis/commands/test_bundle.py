@@ -26,16 +26,24 @@ def test_the_same_files_give_the_same_bytes(tmp_path):
         assert {(member.mtime, member.uid, member.uname, member.mode) for member in tar} == {(0, 0, "", 0o644)}
 
 
-def test_the_manifest_is_what_sha256sum_checks(tmp_path):
-    (tmp_path / "a.txt").write_text("a")
-    text = bundle.manifest(tmp_path)
-    assert text == f"{hashlib.sha256(b'a').hexdigest()}  a.txt\n"
-    (tmp_path / bundle.MANIFEST).write_text(text)
-    assert bundle.manifest(tmp_path) == text
-    check = ["sha256sum", "--check", bundle.MANIFEST]
+def test_the_manifest_comes_last_and_is_what_sha256sum_checks(tmp_path):
+    (tmp_path / "z.txt").write_text("a")
+    bundle.seal(tmp_path, None)
+    text = (tmp_path / "MANIFEST").read_text()
+    assert text == f"{hashlib.sha256(b'a').hexdigest()}  z.txt\n"
+    with tarfile.open(fileobj=io.BytesIO(bundle.archive(tmp_path))) as tar:
+        assert tar.getnames() == ["bundle/z.txt", "bundle/MANIFEST"]
+    check = ["sha256sum", "--check", "MANIFEST"]
     assert subprocess.run(check, cwd=tmp_path, capture_output=True).returncode == 0
-    (tmp_path / "a.txt").write_text("b")
+    (tmp_path / "z.txt").write_text("b")
     assert subprocess.run(check, cwd=tmp_path, capture_output=True).returncode == 1
+
+
+def test_a_key_that_is_not_there_is_said_before_anything_is_drawn(results, tmp_path, capsys):
+    save(named_run(), results.folder)
+    given = ["--results", str(results.folder), "--sign-key", str(tmp_path / "id"), "--out", str(tmp_path / "b.tar.gz")]
+    assert main(["bundle", *given]) == 2
+    assert "id: no such file; give an SSH key" in capsys.readouterr().err
 
 
 @pytest.mark.slow  # draws every figure
@@ -44,9 +52,13 @@ def test_the_whole_archive(results, tmp_path, capsys):
     save(named_run(repeat=1, failure=Failure("killed", host="owens-ib2")), results.folder)
     broken = save(named_run(repeat=2), results.folder)
     broken.write_bytes(broken.read_bytes().replace(b'"repeat": 2', b'"repeat": 3'))
-    out = tmp_path / "out" / "bundle.tar.gz"
-    assert main(["bundle", "--scrub", "--results", str(results.folder), "--out", str(out)]) == 0
+    out, key = tmp_path / "out" / "bundle.tar.gz", tmp_path / "id_ed25519"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+    given = ["--results", str(results.folder), "--sign-key", str(key), "--out", str(out)]
+    assert main(["bundle", "--scrub", *given]) == 0
     said = capsys.readouterr()
+    assert main(["bundle-check", str(out), "--sign-key", f"{key}.pub"]) == 0
+    assert "none wrong" in capsys.readouterr().out
     assert "2 records, scrubbed" in said.out
     assert "edited after it was written" in said.err
     with tarfile.open(out) as tar:
@@ -54,7 +66,9 @@ def test_the_whole_archive(results, tmp_path, capsys):
     there = tmp_path / "bundle"
     names = [line.partition("  ")[2] for line in (there / "MANIFEST").read_text().splitlines()]
     assert sorted(names) == sorted(
-        str(path.relative_to(there)) for path in there.rglob("*") if path.is_file() and path.name != "MANIFEST"
+        str(path.relative_to(there))
+        for path in there.rglob("*")
+        if path.is_file() and not path.name.startswith("MANIFEST")
     )
     assert {"README.txt", "report.html", "figures/captions.md", "figures/000-vgg19.pdf"} <= set(names)
     assert subprocess.run(["sha256sum", "--check", "--quiet", "MANIFEST"], cwd=there).returncode == 0

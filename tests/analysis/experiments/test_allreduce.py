@@ -3,8 +3,7 @@ import pytest
 from analysis import metrics
 from analysis.experiments import allreduce, summary
 from analysis.table import loading
-from tests.helpers.own_records import Results, make_record, save
-from train.record.record import AllreduceTimes, Transfer
+from tests.helpers.own_records import Results, as_sweep, make_record, save
 
 MIB = 1 << 20
 
@@ -12,14 +11,8 @@ MIB = 1 << 20
 def add(results: Results, times, ranks=2, controller="gloo", cycle_ms=20.0, transfers=(), device="cpu", **other):
     """A sweep: `times` has for each message size the times of each rank, `transfers` what each rank moved."""
     distribution = {"backend": "horovod", "allreduce": True, "controller": controller, "cycle_time_ms": cycle_ms}
-    run = make_record(
-        "allreduce_bench", nodes=ranks, steps=0, warm_up_steps=0, distribution=distribution, allreduce_sweep={},
-        device=device, **other,
-    )  # fmt: skip
-    for rank, made in enumerate(run.ranks):
-        made.allreduces = [AllreduceTimes(size, of_ranks[rank]) for size, of_ranks in times.items()]
-        made.transfers = [Transfer(*one) for one in transfers[rank]] if transfers else []
-        made.phases_s = {"start": 1.0, "warm_up": 1.0, "timed": 4.0}
+    run = make_record("allreduce_bench", nodes=ranks, distribution=distribution, device=device, **other)
+    as_sweep(run, times, transfers)
     if device == "gpu":
         run.environment.horovod_built_with = ["gloo", "nccl"]
     return save(run, results.folder)

@@ -16,11 +16,16 @@ def test_a_sweep_over_ranks_per_node_has_the_figures_of_scaling(results):
     assert ids(results) == [f"own-my-ranks-{name}" for name in ("throughput", "efficiency", "steps", "phases")]
 
 
+def configured(key, value):
+    """The configuration of a swept value; of a group its name."""
+    return {f"{key}.name": value} if key == "optimizer" else {key: value}
+
+
 @pytest.mark.parametrize(
     ("swept", "values", "found"),
     [
         ("optimizer.momentum", (0.0, 0.9), ["own-mine-throughput"]),
-        ("measure.warm_up_steps", (1, 5), ["own-mine-throughput"]),
+        ("distribution.fusion_threshold_bytes", (1, 5), ["own-mine-throughput"]),
         ("batch_per_rank", (4, 8), ["own-mine"]),
         ("optimizer", ("sgd", "adam"), ["own-mine-throughput"]),
         ("seed", (0, 1), ["own-mine-throughput"]),
@@ -28,7 +33,7 @@ def test_a_sweep_over_ranks_per_node_has_the_figures_of_scaling(results):
 )
 def test_a_sweep_over_any_key_has_a_figure(results, swept, values, found):
     for repeat, value in enumerate(values):
-        results.add(experiment="mine", repeat=repeat, swept={swept: value})
+        results.add(experiment="mine", repeat=repeat, swept={swept: value}, **configured(swept, value))
     assert ids(results) == found
 
 

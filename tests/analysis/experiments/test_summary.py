@@ -4,8 +4,8 @@ import pytest
 
 from analysis.experiments import summary
 from analysis.table import loading
-from tests.helpers.own_records import curve_in_rounds, make_record, save
-from train.record.record import AllreduceTimes, Epoch
+from tests.helpers.own_records import as_sweep, curve_in_rounds, make_record, save
+from train.record.record import Epoch
 
 
 def test_a_table_worked_by_hand(results):
@@ -118,10 +118,8 @@ def test_points_of_single_launches_and_of_allreduces_as_json(results):
     (point,) = summary.as_json(results.table())
     assert (point["design"], point["rounds"], point["launches"]) == ("launches", 0, 1)
     assert point["images_per_s"] == {"value": 16, "low": None, "high": None, "level": None, "n": 1}
-    run = make_record("allreduce_bench", nodes=2, allreduce_sweep={}, **{"distribution.cycle_time_ms": 20})
-    for rank in run.ranks:
-        rank.allreduces = [AllreduceTimes(1024, [0.02])]
-    save(run, results.folder)
+    run = make_record("allreduce_bench", nodes=2, **{"distribution.cycle_time_ms": 20})
+    save(as_sweep(run, {1024: [[0.02], [0.02]]}), results.folder)
     (point,) = summary.as_json(results.table().query("experiment == 'allreduce_bench'"))
     assert (point["message_bytes"], point["allreduce_s"]["value"]) == (1024, 0.02)
     assert point["bus_bandwidth_bytes_per_s"]["value"] == pytest.approx(1024 / 0.02)  # 2 (n - 1) / n is 1 for two ranks

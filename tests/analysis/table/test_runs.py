@@ -3,7 +3,7 @@ import pytest
 from analysis.table import loading
 from analysis.table.runs import Notice, read
 from tests.helpers.own_records import Arm, curve_in_rounds, make_record, make_rounds, save
-from train.record.record import Failure
+from train.record.record import Epoch, Failure
 
 
 def test_a_record_keeps_the_learning_rate_that_was_in_force(results):
@@ -19,11 +19,10 @@ def test_a_failed_run_says_where_it_failed_as_far_as_it_is_known(results):
 
 
 def test_an_impossible_number_is_no_measurement(results):
-    run = make_record()
-    run.job_s = -1.0
+    run = make_record(epochs=[Epoch(1, 10, 2.0, 1.2, train_accuracy=1.2)])
     path = save(run, results.folder)
-    assert read(path) == Notice(False, str(path), "impossible: job_s = -1")
-    assert str(read(path)) == f"{path}: impossible: job_s = -1"
+    assert read(path) == Notice(False, str(path), "impossible: train_accuracy = 1.2")
+    assert str(read(path)) == f"{path}: impossible: train_accuracy = 1.2"
 
 
 def test_a_complete_run_without_ranks_is_left_out(results):
@@ -60,9 +59,10 @@ def test_a_launch_in_rounds_has_the_throughputs_of_each_arm_round_by_round(resul
 
 def test_the_slowest_rank_gates_the_rate_of_a_round(results):
     run = make_rounds([(0.5, 0.8, 0.55)])
-    run.ranks[1].windows[0].window_s = 2.0  # of two steps of 16 images on two nodes
+    run.ranks[1].windows[0].window_s = 1.61  # of two steps of 16 images on two nodes, which took 1.6 s
+    run.ranks[1].phases_s["timed"] += 0.01
     save(run, results.folder)
-    assert rates(results.table(), nodes=2, kind="measured") == [16]
+    assert rates(results.table(), nodes=2, kind="measured") == [32 / 1.61]
 
 
 def test_points_in_rounds_are_of_one_curve_with_launches_of_the_same_points(results):

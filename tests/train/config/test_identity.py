@@ -1,7 +1,11 @@
+from dataclasses import fields, is_dataclass
+
 import pytest
 
 from train.config.compose import load
 from train.config.identity import config_hash, point_name, resolved
+from train.config.schema import Config
+from train.record import config_hash as hashed
 
 SWEEP = ["experiment=allreduce_bench", "nodes=2"]
 
@@ -66,3 +70,20 @@ def test_a_record_keeps_only_what_the_run_uses():
     elastic = resolved(load(digits))["distribution"]
     assert elastic["commit_steps"] == 10
     assert not {"cycle_time_ms", "fusion_threshold_bytes"} & elastic.keys()
+
+
+def marked(section, mark, prefix=""):
+    """The dotted keys that the metadata of the schema marks so, but for those that no record has."""
+    found = set()
+    for field in fields(section):
+        key = f"{prefix}{field.name}"
+        if mark(field.metadata):
+            found.add(key)
+        elif is_dataclass(field.type):
+            found |= marked(field.type, mark, f"{key}.")
+    return found - {"sweep", "arms", "when_emulated"}
+
+
+def test_the_keys_that_are_not_hashed_are_those_that_the_schema_marks():
+    assert marked(Config, lambda metadata: not metadata.get("measured", True)) == hashed.NOT_MEASURED
+    assert marked(Config, lambda metadata: metadata.get("training_only", False)) == hashed.TRAINING_ONLY

@@ -1,0 +1,117 @@
+"""The manifest of an archive: the SHA-256 of every file in it, and who signed that, with OpenSSH's signatures."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from analysis import TableError
+
+MANIFEST = "MANIFEST"
+SIGNATURE = "MANIFEST.sig"
+OUTSIDE = (MANIFEST, SIGNATURE)  # of what the manifest lists
+# What a signature is for: one that was made for something else does not count (ssh-keygen(1), -n).
+NAMESPACE = "horovod-scaling-kit"
+
+
+def digest(content: bytes) -> str:
+    """Hexadecimal SHA-256."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def text(digests: Mapping[str, str]) -> str:
+    """One line a file, sorted by name, as `sha256sum` writes and checks it."""
+    return "".join(f"{digests[name]}  {name}\n" for name in sorted(digests))
+
+
+def parse(content: str, where: str) -> dict[str, str]:
+    """The digests in a manifest by the names of the files. Raises TableError naming a line that is none."""
+    found = {}
+    for number, line in enumerate(content.splitlines(), 1):
+        stated, separator, name = line.partition("  ")
+        if not separator or len(stated) != 64 or not name or name in found:
+            raise TableError(f"{where}: line {number}: '{line[:80]}' given, must be a SHA-256, two spaces and a file")
+        found[name] = stated
+    return found
+
+
+def differences(stated: Mapping[str, str], found: Mapping[str, str]) -> list[str]:
+    """A line for each file that differs from the manifest, is missing, or is not in it."""
+    lines = [f"differs: {name}" for name in stated if name in found and found[name] != stated[name]]
+    lines += [f"missing: {name}" for name in stated if name not in found]
+    lines += [f"extra: {name} is not in the {MANIFEST}" for name in found if name not in stated]
+    return sorted(lines)
+
+
+def signing_key(given: Path) -> Path:
+    """The absolute path of a key. Raises TableError where there is no such file."""
+    key = given.expanduser().absolute()
+    if not key.is_file():
+        raise TableError(f"SIGN_KEY={given}: no such file; give an SSH key, as ~/.ssh/id_ed25519")
+    return key
+
+
+def sign(content: bytes, key: Path) -> bytes:
+    """The signature of these bytes with a private key, or with a public one whose private part an agent holds.
+
+    Raises TableError where the key cannot be used; ssh-keygen itself asks for a passphrase.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / MANIFEST
+        path.write_bytes(content)
+        done = _ssh_keygen("sign", "-f", str(key), "-n", NAMESPACE, str(path))
+        if done.returncode:
+            raise TableError(f"SIGN_KEY={key}: cannot sign: {_told(done)}")
+        return (Path(folder) / SIGNATURE).read_bytes()
+
+
+@dataclass(frozen=True)
+class Signed:
+    """What a signature says: whether it is good, and in words by which key."""
+
+    good: bool
+    words: str
+
+
+def verify(content: bytes, signature: bytes, key: Path | None = None) -> Signed:
+    """Whether the signature is of these bytes, and by `key` where one is given: a file with a public key.
+
+    Raises TableError where `key` cannot be read.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / SIGNATURE
+        path.write_bytes(signature)
+        how = ["-n", NAMESPACE, "-s", str(path)]
+        if key is None:
+            done = _ssh_keygen("check-novalidate", *how, given=content)
+        else:
+            signers = Path(folder) / "signers"
+            signers.write_text(f"author {_public(key)}\n")
+            done = _ssh_keygen("verify", *how, "-I", "author", "-f", str(signers), given=content)
+    return Signed(done.returncode == 0, _told(done))
+
+
+def _public(key: Path) -> str:
+    try:
+        public = key.expanduser().read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise TableError(f"SIGN_KEY={key}: not a readable public key: {error}") from error
+    if "PRIVATE KEY" in public or "\n" in public:
+        raise TableError(f"SIGN_KEY={key}: give the public key of who signed, as id_ed25519.pub")
+    return public
+
+
+def _ssh_keygen(*arguments: str, given: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
+    try:
+        return subprocess.run(["ssh-keygen", "-Y", *arguments], input=given, capture_output=True)
+    except FileNotFoundError as error:
+        raise TableError("ssh-keygen is not installed: it signs and verifies (Debian: openssh-client)") from error
+
+
+def _told(done: subprocess.CompletedProcess[bytes]) -> str:
+    lines = (done.stdout + done.stderr).decode(errors="replace").split("\n")
+    return "; ".join(line.strip() for line in lines if line.strip()) or f"exit status {done.returncode}"

@@ -1,0 +1,181 @@
+"""Checks of numbers that are counted or chosen: ranks, batches, steps, and what was asked for."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+
+from analysis.table.checks.contradiction import Contradiction, check, off
+from analysis.table.checks.kinds import in_rounds, own_epochs, resized, size, size_of_point, sweeps
+from train.record import config_hash as hashed
+from train.record.record import RunRecord
+
+
+@check
+def ranks_and_nodes(run: RunRecord) -> Iterator[Contradiction]:
+    """A job has nodes x ranks_per_node ranks, numbered from 0, node by node; an elastic one those it ended with."""
+    expected = run.resizes[-1].ranks_after if run.resizes else size(run)
+    numbers = [rank.rank for rank in run.ranks]
+    complete = run.status == "complete"
+    if len(numbers) > expected or (complete and len(numbers) != expected):
+        yield Contradiction(
+            "ranks_and_nodes", f"{len(numbers)} ranks", f"nodes x ranks per node = {expected}",
+            off(len(numbers), expected),
+        )  # fmt: skip
+    elif complete and numbers != list(range(expected)):
+        yield Contradiction("ranks_and_nodes", f"ranks numbered {numbers}", f"0 to {expected - 1} are expected")
+    for before, after in itertools.pairwise(run.resizes):
+        if before.ranks_after != after.ranks_before:
+            yield Contradiction(
+                "ranks_and_nodes", f"{after.ranks_before} ranks before the change at {after.at_s:.6g} s",
+                f"{before.ranks_after} after the one before",
+            )  # fmt: skip
+    for rank in run.ranks:
+        if not (run.resizes or run.config.get("worlds")) and rank.node != rank.rank // run.config["ranks_per_node"]:
+            per_node = run.config["ranks_per_node"]
+            yield Contradiction(
+                "ranks_and_nodes", f"rank {rank.rank} on node {rank.node}", f"{per_node} ranks per node"
+            )
+
+
+@check
+def batch_and_ranks(run: RunRecord) -> Iterator[Contradiction]:
+    """The global batch is the batch per rank times the ranks; in rounds the largest arm is the job itself."""
+    config = run.config
+    stated, batch = config.get("global_batch"), config.get("batch_per_rank")
+    ranks = size_of_point(run)
+    if stated is not None and batch is not None and stated != batch * ranks:
+        yield Contradiction(
+            "batch_and_ranks", f"global batch {stated}", f"{batch} a rank x {ranks} ranks = {batch * ranks}",
+            off(stated, batch * ranks),
+        )  # fmt: skip
+    arms = [(arm["nodes"], arm["batch_per_rank"]) for arm in config.get("rounds") or [] if arm["allreduce"]]
+    if arms and max(arms)[0] != config["nodes"]:
+        yield Contradiction(
+            "batch_and_ranks", f"{config['nodes']} nodes", f"{max(arms)[0]} in the largest arm of the rounds"
+        )
+    elif arms and (config["nodes"], batch) not in arms:
+        yield Contradiction("batch_and_ranks", f"batch {batch} a rank", f"{max(arms)[1]} in the largest arm")
+
+
+@check
+def step_counts(run: RunRecord) -> Iterator[Contradiction]:
+    """All ranks make the same steps, as many as were asked for, and each step has one of everything."""
+    if resized(run) or not run.ranks:
+        return
+    first = run.ranks[0]
+    for rank in run.ranks:
+        for name in ("step_times_s", "warm_up_step_times_s", "compute_times_s", "allreduces"):
+            yield from _counted(
+                f"rank {rank.rank}: {len(getattr(rank, name))} {name}", len(getattr(rank, name)),
+                f"rank 0: {len(getattr(first, name))}", len(getattr(first, name)),
+            )  # fmt: skip
+        if rank.compute_times_s:
+            yield from _counted(
+                f"rank {rank.rank}: {len(rank.compute_times_s)} compute_times_s", len(rank.compute_times_s),
+                f"{len(rank.step_times_s)} steps", len(rank.step_times_s),
+            )  # fmt: skip
+    if run.status == "complete":
+        yield from _asked_for(run)
+
+
+def _counted(stated: str, number: int, follows: str, expected: int) -> Iterator[Contradiction]:
+    if number != expected:
+        yield Contradiction("step_counts", stated, follows, off(number, expected))
+
+
+def _asked_for(run: RunRecord) -> Iterator[Contradiction]:
+    """The steps of a complete run against its configuration."""
+    steps, measure = len(run.ranks[0].step_times_s), run.config["measure"]
+    if in_rounds(run) or sweeps(run):
+        yield from _counted(f"{steps} steps outside of the windows", steps, "none", 0)
+        yield from _message_sizes(run)
+        return
+    if run.epochs:
+        if not own_epochs(run):
+            epochs = sum(epoch.steps for epoch in run.epochs)
+            yield from _counted(f"{steps} timed steps", steps, f"epochs of {epochs} steps, the first not timed", epochs)
+        return
+    asked = measure["timed_steps"]
+    yield from _counted(f"{steps} timed steps", steps, f"measure.timed_steps={asked}", asked)
+    warm_up, asked = len(run.ranks[0].warm_up_step_times_s), measure["warm_up_steps"]
+    yield from _counted(f"{warm_up} steps of warm-up", warm_up, f"measure.warm_up_steps={asked}", asked)
+    if run.losses:
+        yield from _counted(f"{len(run.losses)} losses", len(run.losses), f"{steps} timed steps", steps)
+
+
+def _message_sizes(run: RunRecord) -> Iterator[Contradiction]:
+    """Every rank times each message as often as the others, and each size once in every round."""
+    for of_ranks in zip(*(rank.allreduces for rank in run.ranks), strict=False):
+        kinds = Counter((of.message_bytes, len(of.times_s)) for of in of_ranks)
+        if len(kinds) > 1:
+            (size_bytes, count), *_, (other_bytes, other) = kinds
+            yield Contradiction(
+                "step_counts", f"{other} allreduces of {other_bytes} bytes on a rank",
+                f"{count} of {size_bytes} bytes on another", off(other, count),
+            )  # fmt: skip
+    sizes = {of.message_bytes for of in run.ranks[0].allreduces}
+    rounds = {of.round for of in run.ranks[0].allreduces}
+    times = Counter((of.round, of.message_bytes) for of in run.ranks[0].allreduces)
+    for number in sorted(rounds):
+        for message_bytes in sorted(sizes):
+            if (count := times[number, message_bytes]) != 1:
+                yield Contradiction(
+                    "step_counts", f"round {number}: {count} entries of {message_bytes} bytes", "each size once a round"
+                )
+
+
+@check
+def config_hash(run: RunRecord) -> Iterator[Contradiction]:
+    """The hash of the configuration follows from the configuration: runs with one hash are repeats of one point."""
+    if (follows := hashed.of(run.config)) != run.config_hash:
+        yield Contradiction(
+            "config_hash", f"config_hash {run.config_hash[:12]}", f"the configuration has the hash {follows[:12]}"
+        )
+
+
+@check
+def swept_values(run: RunRecord) -> Iterator[Contradiction]:
+    """What the record says was swept is what its configuration has; of a config group `swept` names the file."""
+    for key, stated in run.swept.items():
+        value = run.config
+        for name in key.split("."):
+            value = value.get(name, {}) if isinstance(value, dict) else {}
+        if not isinstance(value, dict) and value != stated:
+            yield Contradiction("swept_values", f"swept: {key}={stated}", f"the configuration has {key}={value}")
+
+
+@check
+def shared_cores(run: RunRecord) -> Iterator[Contradiction]:
+    """Ranks of one host that are bound to the same core share it, unless each node is held to a quota."""
+    limited = run.node_quotas or run.config["system"].get("cpus_per_node") is not None
+    in_turn = run.config.get("worlds") and not run.config["worlds_at_once"]
+    if run.config["device"] != "cpu" or limited or run.cores_shared or resized(run) or in_turn:
+        return
+    bound = Counter((rank.host, core) for rank in run.ranks for core in set(rank.cores))
+    for (host, core), count in bound.items():
+        if count > 1:
+            yield Contradiction("shared_cores", "cores_shared false", f"{count} ranks are on core {core} of {host}")
+
+
+@check
+def quotas(run: RunRecord) -> Iterator[Contradiction]:
+    """A node was held to the share of the machine that was asked for, and not longer than the job ran."""
+    asked = run.config["system"].get("cpus_per_node")
+    for quota in run.node_quotas:
+        if asked is not None and quota.cpus != asked:
+            yield Contradiction(
+                "quotas", f"node {quota.node}: {quota.cpus:g} cores", f"system.cpus_per_node={asked:g}",
+                off(quota.cpus, asked),
+            )  # fmt: skip
+        if quota.throttled_periods > quota.periods:
+            yield Contradiction(
+                "quotas", f"node {quota.node}: {quota.throttled_periods} periods throttled", f"{quota.periods} in all",
+                off(quota.throttled_periods, quota.periods),
+            )  # fmt: skip
+        if quota.periods * quota.period_s > run.job_s:
+            yield Contradiction(
+                "quotas", f"node {quota.node}: {quota.periods} periods of {quota.period_s:g} s",
+                f"the job took {run.job_s:.6g} s", off(quota.periods * quota.period_s, run.job_s),
+            )  # fmt: skip

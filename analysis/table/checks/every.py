@@ -1,0 +1,25 @@
+"""What every check finds in a record."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from analysis.table.checks import counts, times, windows  # noqa: F401 - each adds to the checks
+from analysis.table.checks.contradiction import CHECKS, Contradiction
+from train.record.record import RunRecord
+
+
+def contradictions(run: RunRecord) -> tuple[Contradiction, ...]:
+    """What every check finds in a record: of each check the widest, and how many more there are.
+
+    Raises LookupError, TypeError or ValueError where the record lacks what every record of its kind has.
+    """
+    return tuple(worst for check in CHECKS.values() if (worst := _widest(list(check(run)))))
+
+
+def _widest(found: list[Contradiction]) -> Contradiction | None:
+    if not found:
+        return None
+    worst = max(found, key=lambda one: abs(one.off or 0))
+    more = f" (and {len(found) - 1} more such)" if len(found) > 1 else ""
+    return replace(worst, follows=worst.follows + more)

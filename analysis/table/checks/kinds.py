@@ -1,0 +1,81 @@
+"""What kind of run a record is of, and how exactly its clocks can be compared."""
+
+from __future__ import annotations
+
+from itertools import accumulate, pairwise
+
+from analysis.thresholds import limit
+from train.record.record import Rank, RunRecord
+
+
+def in_rounds(run: RunRecord) -> bool:
+    """Whether the launch measured several points in turn."""
+    return bool(run.config.get("rounds"))
+
+
+def sweeps(run: RunRecord) -> bool:
+    """Whether only allreduces were timed."""
+    return run.config.get("allreduce_sweep") is not None
+
+
+def resized(run: RunRecord) -> bool:
+    """Whether ranks came or went: then they differ in what they measured."""
+    return bool(run.resizes or run.config["distribution"].get("elastic"))
+
+
+def size_of_point(run: RunRecord) -> int:
+    """The ranks that the configuration asks for: of the job, or where it has several worlds of the first."""
+    return int(run.config["nodes"] * run.config["ranks_per_node"])
+
+
+def size(run: RunRecord) -> int:
+    """The ranks of the job that were asked for."""
+    return sum(world["ranks"] for world in run.config.get("worlds") or []) or size_of_point(run)
+
+
+def pause_s(run: RunRecord) -> float:
+    """How long a rank may stand still between two readings of its clock that belong together.
+
+    A node that is held to a CPU quota stands still for up to one period of it.
+    """
+    return limit("pause_s") + max((quota.period_s for quota in run.node_quotas), default=0.0)
+
+
+def barrier_s(run: RunRecord, window_s: float, ranks: int) -> float:
+    """How long a barrier of so many ranks may take after the last step of a window, on the slowest rank.
+
+    It ends with a cycle of Horovod. Ranks that share cores wait for each other to be scheduled, all along the window.
+    """
+    distribution = run.config["distribution"]
+    joined = distribution["backend"] != "none" and not (in_rounds(run) and ranks == 1)
+    cycle_s = distribution.get("cycle_time_ms", limit("longest_cycle_ms")) / 1e3
+    cycles = limit("barrier_cycles") * (cycle_s + pause_s(run) - limit("pause_s")) if joined else 0.0
+    crowded = limit("crowded_fraction") * window_s if run.cores_shared else 0.0
+    return pause_s(run) + cycles + crowded
+
+
+def apart_s(run: RunRecord, window_s: float) -> float:
+    """How far apart two ranks may time the same window: they leave a barrier within one cycle."""
+    cycle_s = run.config["distribution"].get("cycle_time_ms", limit("longest_cycle_ms")) / 1e3
+    return cycle_s + pause_s(run) + (limit("crowded_fraction") * window_s if run.cores_shared else 0.0)
+
+
+def own_epochs(run: RunRecord) -> list[tuple[int, slice]]:
+    """The epochs that this launch trained, by their place, and which of its timed steps they are.
+
+    The first of them also has the first step, which is not timed. A launch that resumed says so; its earlier epochs
+    are of another launch. Empty where no number of epochs gives the steps that were timed.
+    """
+    steps = len(run.ranks[0].step_times_s) + 1
+    resumed = any("resumed after its epoch" in note for note in run.notes)
+    for first in range(len(run.epochs) if resumed else 1):
+        counts = [epoch.steps for epoch in run.epochs[first:]]
+        if sum(counts) == steps:
+            ends = [0, *(end - 1 for end in accumulate(counts))]
+            return [(first + place, slice(*ends_of)) for place, ends_of in enumerate(pairwise(ends))]
+    return []
+
+
+def total(rank: Rank, which: slice = slice(None)) -> float:
+    """The sum of a rank's timed steps, in s."""
+    return sum(rank.step_times_s[which])

@@ -1,0 +1,180 @@
+"""Checks of the times of one launch: sums against totals, ranks against each other, and clocks that go forward."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import pairwise
+
+from analysis.table.checks.contradiction import Contradiction, check, off
+from analysis.table.checks.kinds import (
+    apart_s,
+    barrier_s,
+    in_rounds,
+    own_epochs,
+    pause_s,
+    resized,
+    sweeps,
+    total,
+)
+from analysis.thresholds import limit
+from train.record import summary as summaries
+from train.record.record import Rank, RunRecord
+
+
+@check
+def phases_and_job(run: RunRecord) -> Iterator[Contradiction]:
+    """The phases of a rank add up to the time of the job: a launcher books what is left on `exit`.
+
+    Where they are longer than the job (`exit` is then 0), the clocks of two hosts differ. By hand no launcher sees the
+    end, and the job's time is the sum of rank 0.
+    """
+    for rank in run.ranks:
+        phases_s = sum(rank.phases_s.values())
+        if "exit" not in rank.phases_s and (rank.rank or run.status == "failed"):
+            continue
+        skew_s = limit("clock_skew_s") if rank.phases_s.get("exit") == 0 else 0.0
+        if not -limit("rounding_s") <= phases_s - run.job_s <= skew_s + limit("rounding_s"):
+            yield Contradiction(
+                "phases_and_job", f"job_s {run.job_s:.6g} s",
+                f"the phases of rank {rank.rank} add up to {phases_s:.6g} s", off(run.job_s, phases_s),
+            )  # fmt: skip
+
+
+@check
+def clocks_forward(run: RunRecord) -> Iterator[Contradiction]:
+    """Times are not negative, steps take time, and what is later has the later time, within the time of the job."""
+    try:
+        datetime.fromisoformat(run.started_at)
+    except ValueError:
+        yield Contradiction("clocks_forward", f"started_at {run.started_at!r}", "no date and time in ISO 8601")
+    for rank in run.ranks:
+        where, used = f"rank {rank.rank}", rank.usage
+        named = {f"phase {name}": [value] for name, value in rank.phases_s.items()}
+        yield from _not_negative(where, named | {"compute_times_s": rank.compute_times_s})
+        yield from _not_negative(
+            where, {"step_times_s": rank.step_times_s, "warm_up_step_times_s": rank.warm_up_step_times_s}, zero=False
+        )
+        if used:
+            yield from _ascending(f"{where}: samples of usage at", used.at_s, run.job_s + limit("clock_skew_s"))
+            yield from _ascending(f"{where}: CPU time of samples", used.cpu_s)
+    yield from _ascending("changes of the ranks at", [change.at_s for change in run.resizes], run.job_s)
+    numbers = [epoch.epoch for epoch in run.epochs]
+    if numbers != list(range(1, len(numbers) + 1)):
+        yield Contradiction("clocks_forward", f"epochs numbered {numbers}", "one after the other, from 1")
+
+
+def _not_negative(where: str, of: dict[str, list[float]], zero: bool = True) -> Iterator[Contradiction]:
+    for name, values in of.items():
+        least = min(values, default=math.inf)
+        if least < 0 or (least == 0 and not zero):
+            yield Contradiction("clocks_forward", f"{where}: {name} {least:.6g} s", "time goes forward")
+
+
+def _ascending(what: str, values: list[float], end: float = math.inf) -> Iterator[Contradiction]:
+    for before, after in pairwise(values):
+        if after < before:
+            yield Contradiction("clocks_forward", f"{what} {after:.6g} s", f"{before:.6g} s before it")
+    if values and values[-1] > end:
+        yield Contradiction("clocks_forward", f"{what} {values[-1]:.6g} s", f"the job ended at {end:.6g} s")
+
+
+def _between(rule: str, what: str, window_s: float, steps_s: float, slack_s: float) -> Iterator[Contradiction]:
+    """Steps lie within their window, and fill it but for `slack_s`."""
+    if not -limit("rounding_s") <= window_s - steps_s <= slack_s:
+        yield Contradiction(
+            rule, f"{what} {window_s:.6g} s", f"its steps add up to {steps_s:.6g} s", off(window_s, steps_s)
+        )
+
+
+@check
+def steps_and_window(run: RunRecord) -> Iterator[Contradiction]:
+    """The timed steps of a rank lie between the barriers of its window; on the slowest rank they fill it.
+
+    With epochs there are as many windows; of a sweep, one for each message size.
+    """
+    if in_rounds(run) or resized(run) or run.status != "complete" or not run.ranks:
+        return
+    if sweeps(run):
+        windows, sums = len(run.ranks[0].allreduces), [sum(map(sum, _allreduces(rank))) for rank in run.ranks]
+    else:
+        windows, sums = max(1, len(run.epochs)), [total(rank) for rank in run.ranks]
+    timed = [rank.phases_s["timed"] for rank in run.ranks]
+    slack_s = windows * barrier_s(run, max(timed) / windows, len(run.ranks))
+    for rank, steps_s, window_s in zip(run.ranks, sums, timed, strict=True):
+        yield from _between("steps_and_window", f"rank {rank.rank}: timed", window_s, steps_s, math.inf)
+    yield from _between("steps_and_window", "the longest timed phase", max(timed), max(sums), slack_s)
+    apart = windows * apart_s(run, max(timed) / windows)
+    if max(timed) - min(timed) > apart:
+        yield Contradiction(
+            "steps_and_window", f"timed {max(timed):.6g} s on one rank", f"{min(timed):.6g} s on another, within the "
+            "same barriers", off(max(timed), min(timed)),
+        )  # fmt: skip
+
+
+def _allreduces(rank: Rank) -> list[list[float]]:
+    return [of.times_s for of in rank.allreduces]
+
+
+@check
+def allreduces_of_ranks(run: RunRecord) -> Iterator[Contradiction]:
+    """The allreduces of one message size take all ranks equally long: each waits for all, between two barriers."""
+    for of_ranks in zip(*(rank.allreduces for rank in run.ranks), strict=False):
+        sums = [sum(of.times_s) for of in of_ranks]
+        one_s = max(sums) / max(1, len(of_ranks[0].times_s))  # the last one ends on all ranks within its own time
+        if max(sums) - min(sums) > barrier_s(run, max(sums), len(run.ranks)) + one_s:
+            yield Contradiction(
+                "allreduces_of_ranks", f"{len(of_ranks[0].times_s)} allreduces of {of_ranks[0].message_bytes} bytes in "
+                f"{max(sums):.6g} s on one rank", f"{min(sums):.6g} s on another", off(max(sums), min(sums)),
+            )  # fmt: skip
+
+
+@check
+def warm_up_and_phase(run: RunRecord) -> Iterator[Contradiction]:
+    """The steps of the warm-up lie within the phase."""
+    for rank in run.ranks:
+        if rank.warm_up_step_times_s and "warm_up" in rank.phases_s:
+            phase_s, steps_s = rank.phases_s["warm_up"], sum(rank.warm_up_step_times_s)
+            yield from _between("warm_up_and_phase", f"rank {rank.rank}: warm_up", phase_s, steps_s, math.inf)
+
+
+@check
+def computing_and_step(run: RunRecord) -> Iterator[Contradiction]:
+    """The local gradients are ready before the step ends."""
+    for rank in run.ranks:
+        timed = [(rank.step_times_s, rank.compute_times_s)]
+        timed += [(window.step_times_s, window.compute_times_s) for window in rank.windows]
+        for steps, computing in timed:
+            for step_s, computed_s in zip(steps, computing, strict=False):
+                if computed_s > step_s + pause_s(run):
+                    yield Contradiction(
+                        "computing_and_step", f"rank {rank.rank}: a step of {step_s:.6g} s",
+                        f"its gradients were ready after {computed_s:.6g} s", off(step_s, computed_s),
+                    )  # fmt: skip
+
+
+@check
+def epochs_and_steps(run: RunRecord) -> Iterator[Contradiction]:
+    """The time of an epoch is that of its steps and of the barrier at its end; of the first one, the first step too."""
+    if not run.epochs or resized(run) or run.status != "complete":
+        return
+    first_step_s = run.ranks[0].phases_s["first_step"]
+    for place, steps in own_epochs(run):
+        epoch = run.epochs[place]
+        sums = max(total(rank, steps) for rank in run.ranks)
+        slack_s = barrier_s(run, epoch.duration_s, len(run.ranks)) + limit("write_s")
+        slack_s += first_step_s if steps.start == 0 else 0.0
+        yield from _between("epochs_and_steps", f"epoch {epoch.epoch}:", epoch.duration_s, sums, slack_s)
+
+
+@check
+def summary(run: RunRecord) -> Iterator[Contradiction]:
+    """The summary for people was computed from the rest of the record."""
+    if run.status != "complete" or not run.summary:
+        return
+    follows = summaries.of(run)
+    for name in ("timed_s", "images_per_s", "largest_message_s"):
+        stated, expected = run.summary.get(name), follows.get(name)
+        if stated is not None and expected is not None and not math.isclose(stated, expected, rel_tol=1e-9):
+            yield Contradiction("summary", f"summary: {name} {stated:.6g}", f"{expected:.6g}", off(stated, expected))

@@ -1,0 +1,123 @@
+"""Checks of a launch in rounds: its windows against their steps, between ranks, and against the order of rounds."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+
+from analysis.table.checks.contradiction import Contradiction, check, off
+from analysis.table.checks.kinds import apart_s, barrier_s, in_rounds
+from analysis.thresholds import limit
+from train.record.record import RunRecord, Window
+from train.record.rounds import ranks_of
+
+Windows = dict[tuple[int, int], list[Window]]  # of each round and arm, one a rank
+
+
+def _by_turn(run: RunRecord) -> Windows:
+    found: Windows = defaultdict(list)
+    for rank in run.ranks:
+        for window in rank.windows:
+            found[window.round, window.arm].append(window)
+    return found
+
+
+def _ranks(run: RunRecord) -> list[range]:
+    """The ranks of each arm; none of one that was left out."""
+    arms = run.config.get("rounds") or []
+    return [
+        range(0) if arm["name"] in run.arms_left_out else ranks_of(run.config, place) for place, arm in enumerate(arms)
+    ]
+
+
+def _called(turn: tuple[int, int]) -> str:
+    return f"round {turn[0]}, arm {turn[1]}"
+
+
+@check
+def windows_and_rounds(run: RunRecord) -> Iterator[Contradiction]:
+    """Each round has every arm once, on the ranks that are its, and rounds follow each other.
+
+    A launch that failed may lack windows of its last round.
+    """
+    arms = _ranks(run)
+    for rank in run.ranks:
+        for turn, count in Counter((window.round, window.arm) for window in rank.windows).items():
+            if turn[1] >= len(arms) or rank.rank not in arms[turn[1]]:
+                yield Contradiction("windows_and_rounds", f"rank {rank.rank} in {_called(turn)}", "no such part of it")
+            elif count > 1:
+                yield Contradiction(
+                    "windows_and_rounds", f"rank {rank.rank}: {count} windows of {_called(turn)}", "one a round"
+                )
+        if any(after.round < before.round for before, after in pairwise(rank.windows)):
+            yield Contradiction("windows_and_rounds", f"rank {rank.rank}: rounds out of order", "time goes forward")
+    if run.status == "complete" and in_rounds(run):
+        turns = _by_turn(run)
+        rounds = 1 + max((turn[0] for turn in turns), default=-1)
+        for turn in ((number, arm) for number in range(rounds) for arm in range(len(arms))):
+            if len(turns[turn]) != len(arms[turn[1]]):
+                yield Contradiction(
+                    "windows_and_rounds", f"{_called(turn)}: windows of {len(turns[turn])} ranks",
+                    f"{len(arms[turn[1]])} ranks", off(len(turns[turn]), len(arms[turn[1]])),
+                )  # fmt: skip
+
+
+@check
+def steps_of_windows(run: RunRecord) -> Iterator[Contradiction]:
+    """The windows of an arm have the same number of steps, in every round and on every rank."""
+    counts: dict[int, Counter[int]] = defaultdict(Counter)
+    for (_, arm), windows in _by_turn(run).items():
+        counts[arm].update(len(window.step_times_s) for window in windows)
+        for window in windows:
+            computed, steps = len(window.compute_times_s), len(window.step_times_s)
+            if computed not in (0, steps):
+                yield Contradiction(
+                    "steps_of_windows", f"{_called((window.round, arm))}: {computed} compute_times_s", f"{steps} steps"
+                )
+    for arm, of_arm in counts.items():
+        (usual, often), *others = of_arm.most_common()
+        for count, times in others:
+            yield Contradiction(
+                "steps_of_windows", f"arm {arm}: {times} windows of {count} steps", f"{often} windows of {usual} steps",
+                off(count, usual),
+            )  # fmt: skip
+
+
+@check
+def steps_in_windows(run: RunRecord) -> Iterator[Contradiction]:
+    """The steps of a window lie between its barriers; on the slowest rank they fill it. Ranks time it alike."""
+    for turn, windows in _by_turn(run).items():
+        sums = [sum(window.step_times_s) for window in windows]
+        longest = max(window.window_s for window in windows)
+        shortest = min(window.window_s for window in windows)
+        for window, steps_s in zip(windows, sums, strict=True):
+            if steps_s > window.window_s + limit("rounding_s"):
+                yield _apart(turn, window.window_s, steps_s)
+        if longest - max(sums) > barrier_s(run, longest, len(windows)):
+            yield _apart(turn, longest, max(sums))
+        if longest - shortest > apart_s(run, longest):
+            yield Contradiction(
+                "steps_in_windows", f"{_called(turn)}: window of {longest:.6g} s on one rank",
+                f"{shortest:.6g} s on another", off(longest, shortest),
+            )  # fmt: skip
+
+
+def _apart(turn: tuple[int, int], window_s: float, steps_s: float) -> Contradiction:
+    return Contradiction(
+        "steps_in_windows", f"{_called(turn)}: window of {window_s:.6g} s", f"its steps add up to {steps_s:.6g} s",
+        off(window_s, steps_s),
+    )  # fmt: skip
+
+
+@check
+def windows_and_timed(run: RunRecord) -> Iterator[Contradiction]:
+    """The windows of a rank lie within its timed phase."""
+    for rank in run.ranks:
+        windows_s = sum(window.window_s for window in rank.windows)
+        timed_s = rank.phases_s.get("timed", 0.0)
+        if windows_s > timed_s + limit("rounding_s"):
+            yield Contradiction(
+                "windows_and_timed", f"rank {rank.rank}: timed {timed_s:.6g} s",
+                f"its windows add up to {windows_s:.6g} s", off(timed_s, windows_s),
+            )  # fmt: skip

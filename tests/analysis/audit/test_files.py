@@ -1,0 +1,70 @@
+import numpy as np
+import pytest
+
+from analysis import TableError
+from analysis.audit import files, findings
+from analysis.table import loading
+from tests.helpers import studies
+from tests.helpers.tidy_rows import curve, table
+
+
+def audited(study, path):
+    """The rules that fire with a warning or worse."""
+    found, _ = findings.of_file(studies.write(study, path))
+    return {finding.rule for finding in found if finding.severity != "note"}
+
+
+def test_a_plain_study_as_a_tidy_table(tmp_path):
+    path = tmp_path / "study.csv"
+    path.write_text(
+        "model,gpus,steps_per_worker,batch_per_gpu,train_s,images_per_s_per_gpu\n"
+        "vgg16,1,100,64,70.5,100\nvgg16,4,25,64,20.5,90\nvgg16,4,25,64,20.7,\n"
+    )
+    made, notes = files.read(path)
+    rates = made[made["quantity"].eq("images_per_s")]
+    assert rates["value"].tolist() == [100, 360]
+    assert rates["global_batch"].tolist() == [64, 256]
+    walls = made[made["quantity"].eq("wall_s")]
+    assert walls["place"].tolist() == ["study.csv, line 2", "study.csv, line 3", "study.csv, line 4"]
+    assert walls["repeat"].fillna(-1).tolist() == [-1, 0, 1]  # two runs of one configuration are repeats
+    assert notes == [] or all("line" in note or "speed" in note for note in notes)
+
+
+def test_a_tidy_table_is_read_as_it_is(tmp_path):
+    path = tmp_path / "tidy.csv"
+    rows = table(*curve("images_per_s", {1: 100, 2: 190, 4: 560}, report=""))
+    rows.to_csv(path, index=False)
+    found, notes = findings.of_file(path)
+    (beyond,) = [finding for finding in found if finding.rule == "beyond_ideal"]
+    assert (beyond.report, beyond.off, notes) == ("tidy.csv", pytest.approx(0.4), [])
+
+
+def test_the_published_tables_can_be_audited_one_by_one():
+    found, _ = findings.of_file(loading.PUBLISHED / "000_hacksa.csv")
+    assert {finding.report for finding in found} == {"000"}
+    assert "zero_speed" in {finding.rule for finding in found}
+
+
+def test_a_file_that_is_not_there_or_no_study(tmp_path):
+    with pytest.raises(TableError, match=r"study\.csv: No such file"):
+        files.read(tmp_path / "study.csv")
+    (tmp_path / "study.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(TableError, match="ranks"):
+        files.read(tmp_path / "study.csv")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(studies.FAULTS))
+def test_each_kind_of_fault_in_a_study_is_found(name, tmp_path):
+    """Of three studies with 1 % of noise all but one at most; benchmarks/audit_power.py counts more of them."""
+    rng, path = np.random.default_rng(3), tmp_path / "study.csv"
+    _, expected = studies.FAULTS[name]
+    found = [audited(studies.faulty(rng, name), path) & set(expected) for _ in range(3)]
+    assert sum(map(bool, found)) >= 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kept", [0.9, 0.97, 1.0])
+def test_nothing_is_alleged_of_a_clean_study_with_repeats(kept, tmp_path):
+    study = studies.clean(np.random.default_rng(5), studies.Truth(noise=0.01, repeats=3, kept=kept))
+    assert audited(study, tmp_path / "study.csv") == set()

@@ -1,0 +1,56 @@
+import pytest
+
+from analysis.audit import wall_times as rules
+from tests.helpers.tidy_rows import curve, row, table
+
+
+def found(rule, *rows):
+    return list(rule(table(*rows)))
+
+
+def fixed_work(walls, steps, speed):
+    return [
+        *curve("wall_s", walls, experiment="fixed_work"),
+        *curve("steps_per_rank_planned", steps, kind="planned", experiment="fixed_work"),
+        *curve("images_per_s_per_rank", dict.fromkeys(walls, speed), experiment="fixed_work"),
+    ]
+
+
+STEPS = {2: 320, 4: 160, 8: 80, 16: 40, 32: 20}
+
+
+def test_a_wall_time_that_the_others_do_not_predict():
+    walls = {n: 4 + 0.1 * steps for n, steps in STEPS.items()}
+    assert not found(rules.wall_time_misfit, *fixed_work(walls, STEPS, 640))
+    (finding,) = found(rules.wall_time_misfit, *fixed_work(walls | {8: 15}, STEPS, 640))
+    assert "8 ranks" in finding.place
+    assert finding.off == pytest.approx(15 / 12 - 1)
+
+
+def test_a_fixed_cost_makes_the_two_speedups_differ():
+    # At 640 images/s a step of 64 takes 0.1 s: by speed 16x from 2 to 32 ranks, by wall time 36 / 6 = 6x.
+    walls = {n: 4 + 0.1 * steps for n, steps in STEPS.items()}
+    (finding,) = found(rules.fixed_cost, *fixed_work(walls, STEPS, 640))
+    assert finding.off == pytest.approx(6 / 16 - 1)
+    assert finding.severity == "serious"
+    assert "pays 4 s" in finding.meaning
+    assert not found(rules.fixed_cost, *fixed_work({n: 0.1 * steps for n, steps in STEPS.items()}, STEPS, 640))
+
+
+def test_a_wall_time_in_which_the_work_cannot_have_been_done():
+    # 100 steps of 64 images at 640 images/s take 10 s.
+    def study(*walls, speed=640):
+        steps = row("steps_per_rank", 100, 4)
+        return [
+            steps,
+            row("images_per_s_per_rank", speed, 4),
+            *(row("wall_s", w, 4, repeat=i) for i, w in enumerate(walls)),
+        ]
+
+    (finding,) = found(rules.too_short, *study(6))
+    assert finding.follows == "10 s or more: 100 steps of 64 images at 640 images/s"
+    assert finding.off == pytest.approx(-0.4)
+    assert not found(rules.too_short, *study(12))
+    assert not found(rules.too_short, *study(9.5))  # within what two noisy numbers differ by
+    assert not found(rules.too_short, *study(8.5, 10.5))  # in the mean of repeats
+    assert found(rules.too_short, *study(12, speed=64))  # speeds in another unit

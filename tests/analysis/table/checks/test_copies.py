@@ -1,0 +1,56 @@
+from dataclasses import replace
+
+import numpy as np
+
+from analysis.table import loading
+from analysis.table.checks import copies
+from analysis.table.checks.copies import Trace
+from tests.helpers import noisy_records
+from tests.helpers.own_records import make_record, save, settle
+
+LATER = "2026-11-21T12:00:00Z"
+
+
+def noisy(seed=0, **run):
+    return noisy_records.launch(np.random.default_rng(seed), **run)
+
+
+def test_a_repeat_that_has_the_times_of_another_is_left_out_and_the_first_one_counts(results):
+    first = noisy()
+    one = save(first, results.folder)
+    two, three = (save(replace(first, repeat=repeat, started_at=LATER), results.folder) for repeat in (1, 2))
+    other = save(noisy(seed=1, repeat=3), results.folder)
+    own = loading.local(results.folder)
+    assert set(own.table["record"]) == {str(one), str(other)}
+    assert [notice.path for notice in own.left_out] == [str(two), str(three)]
+    (found,) = own.left_out[0].contradictions
+    assert found.rule == "copied_run"
+    assert found.follows.endswith(f"are those of {one}")
+
+
+def test_a_copy_with_another_time_of_its_job_is_still_one(results):
+    first = noisy()
+    save(first, results.folder)
+    changed = replace(first, repeat=1, started_at=LATER)
+    changed.ranks[0].phases_s["build"] += 0.123456789
+    save(changed, results.folder)
+    assert len(loading.local(results.folder).left_out) == 1
+
+
+def test_one_record_given_twice_is_no_copy(results, tmp_path):
+    run = noisy()
+    own = loading.local(save(run, results.folder), save(run, tmp_path / "backup"))
+    assert own.left_out == []
+    assert own.table["record"].nunique() == 1
+
+
+def test_times_that_someone_typed_in_say_nothing():
+    assert not copies.trace(settle(make_record(step_s=0.505)), "p").times
+
+
+def test_equal_by_chance():
+    times = [float(x) for x in np.random.default_rng(0).uniform(1, 2, 10)]
+    made = [Trace(str(i), str(i), str(i), frozenset(times[i * 3 :])) for i in range(2)]  # 7 of 10 agree
+    assert set(copies.find(made)) == {"1"}
+    few = [Trace("a", "a", "a", frozenset(times)), Trace("b", "b", "b", frozenset([*times[:2], 0.1234567891]))]
+    assert not copies.find(few)  # two of three

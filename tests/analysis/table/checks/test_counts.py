@@ -1,0 +1,99 @@
+import pytest
+
+from analysis.table.checks import counts
+from tests.helpers.own_records import make_record, make_rounds, settle
+from train.record.record import NodeQuota, Resize
+
+
+def said(check, run):
+    return [(one.stated, one.follows, one.off) for one in check(settle(run))]
+
+
+def test_two_nodes_of_two_ranks_are_four_ranks():
+    run = make_record(nodes=2, ranks_per_node=2)
+    assert not said(counts.ranks_and_nodes, run)
+    run.ranks.pop()
+    assert said(counts.ranks_and_nodes, run) == [("3 ranks", "nodes x ranks per node = 4", -0.25)]
+    run = make_record(nodes=2, ranks_per_node=2)
+    run.ranks[3].node = 0
+    assert said(counts.ranks_and_nodes, run)[0][:2] == ("rank 3 on node 0", "2 ranks per node")
+    run = make_record(nodes=2)
+    run.ranks.reverse()
+    assert said(counts.ranks_and_nodes, run)[0][0] == "ranks numbered [1, 0]"
+
+
+def test_an_elastic_job_has_the_ranks_that_it_ended_with():
+    run = make_record(nodes=3)
+    run.resizes = [Resize(9.0, 1, 4, 4, 2, "lost c"), Resize(12.0, 1, 8, 2, 3, "c came")]
+    assert not said(counts.ranks_and_nodes, run)
+    run.resizes[1].ranks_before = 1
+    assert said(counts.ranks_and_nodes, run)[0][:2] == (
+        "1 ranks before the change at 12 s", "2 after the one before",
+    )  # fmt: skip
+
+
+def test_the_global_batch_is_that_of_all_ranks():
+    run = make_record(nodes=4, batch_per_rank=8)
+    run.config["global_batch"] = 64
+    assert said(counts.batch_and_ranks, run) == [("global batch 64", "8 a rank x 4 ranks = 32", 1.0)]
+
+
+@pytest.mark.parametrize(("key", "value"), [("nodes", 3), ("batch_per_rank", 9)])
+def test_the_largest_arm_of_rounds_is_the_job(key, value):
+    run = make_rounds([(0.5, 0.8, 0.55)])
+    assert not said(counts.batch_and_ranks, run)
+    for arm in run.config["rounds"]:
+        arm[key] = value if arm["nodes"] == 2 else arm[key]
+    assert said(counts.batch_and_ranks, run)
+
+
+def test_all_ranks_make_the_steps_that_were_asked_for():
+    run = make_record(nodes=2, steps=10)
+    run.ranks[1].step_times_s = run.ranks[1].step_times_s[:5]
+    assert said(counts.step_counts, run) == [("rank 1: 5 step_times_s", "rank 0: 10", -0.5)]
+    run = make_record(nodes=2, steps=10)
+    for rank in run.ranks:
+        rank.step_times_s.pop()
+    assert said(counts.step_counts, run)[0][:2] == ("9 timed steps", "measure.timed_steps=10")
+    run = make_record(losses=[2.0, 1.0])
+    run.losses.append(0.5)
+    assert said(counts.step_counts, run)[0][:2] == ("3 losses", "2 timed steps")
+
+
+def test_a_configuration_that_was_changed_has_another_hash():
+    run = settle(make_record())
+    assert not list(counts.config_hash(run))
+    run.config["results"] = "elsewhere"  # changes no measurement
+    assert not list(counts.config_hash(run))
+    run.config["precision"] = "bf16"
+    (found,) = counts.config_hash(run)
+    assert found.stated == f"config_hash {run.config_hash[:12]}"
+    assert found.follows.startswith("the configuration has the hash ")
+
+
+def test_what_was_swept_is_in_the_configuration():
+    run = make_record(nodes=2, swept={"model": "resnet50", "nodes": 4})
+    assert said(counts.swept_values, run)[0][:2] == ("swept: nodes=4", "the configuration has nodes=2")
+
+
+def test_cores_that_ranks_share_without_saying_so():
+    run = make_record(nodes=2)
+    run.ranks[1].cores = [0]
+    assert said(counts.shared_cores, run)[0][:2] == ("cores_shared false", "2 ranks are on core 0 of host0")
+    run.cores_shared = True
+    assert not said(counts.shared_cores, run)
+    run.cores_shared, run.config["system"]["cpus_per_node"] = False, 0.4
+    assert not said(counts.shared_cores, run)
+
+
+def test_a_node_is_held_to_the_quota_that_was_asked_for():
+    run = make_record()
+    run.config["system"]["cpus_per_node"] = 0.4
+    run.node_quotas = [NodeQuota(0, 0.4, 0.1, 50, 20, 1.0, "cgroup")]
+    assert not said(counts.quotas, run)
+    run.node_quotas = [NodeQuota(0, 0.5, 0.4, 50, 60, 1.0, "cgroup")]
+    found = said(counts.quotas, run)
+    assert [one[:2] for one in found] == [
+        ("node 0: 0.5 cores", "system.cpus_per_node=0.4"), ("node 0: 60 periods throttled", "50 in all"),
+        ("node 0: 50 periods of 0.4 s", "the job took 16 s"),
+    ]  # fmt: skip

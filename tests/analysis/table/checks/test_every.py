@@ -1,0 +1,57 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analysis.table.checks.contradiction import CHECKS
+from analysis.table.checks.every import contradictions
+from tests.helpers import noisy_records, record_edits
+from tests.helpers.own_records import make_record
+
+
+def found(run):
+    """Whether the record is left out: it contradicts itself, or cannot be read."""
+    try:
+        return bool(contradictions(run))
+    except (LookupError, TypeError, ValueError, ZeroDivisionError):
+        return True
+
+
+@settings(max_examples=25)
+@given(kind=st.sampled_from(sorted(noisy_records.KINDS)), seed=st.integers(0, 10**6), nodes=st.integers(2, 4))
+def test_nothing_is_alleged_of_a_clean_record_however_noisy(kind, seed, nodes):
+    more = {} if kind == "a launch in rounds" else {"nodes": nodes}
+    assert contradictions(noisy_records.KINDS[kind](np.random.default_rng(seed), **more)) == ()
+
+
+def test_of_random_single_edits_by_more_than_5_percent_95_in_100_are_found():
+    rng = np.random.default_rng(20)
+    edits = [
+        made
+        for make in noisy_records.KINDS.values()
+        for run in [make(rng)]
+        for field in record_edits.MADE_FROM
+        for _ in range(5)
+        if (made := record_edits.edit(run, field, rng))
+    ]
+    assert len(edits) > 150
+    assert sum(map(found, edits)) >= 0.95 * len(edits)
+
+
+@pytest.mark.parametrize("name", ["one loss", "epochs: train_accuracy", "peak_memory_bytes"])
+def test_what_nothing_else_in_a_record_tells_cannot_be_found(name):
+    rng = np.random.default_rng(1)
+    (field,) = [field for field in record_edits.OTHERS if field.name == name]
+    assert not found(record_edits.edit(noisy_records.epochs(rng), field, rng))
+
+
+def test_of_each_check_the_widest_contradiction_is_told():
+    run = make_record(nodes=3, steps=10)
+    run.ranks[1].step_times_s.pop()
+    run.ranks[2].step_times_s = run.ranks[2].step_times_s[:5]
+    (one,) = [one for one in contradictions(run) if one.rule == "step_counts"]
+    assert (one.stated, one.follows, one.off) == ("rank 2: 5 step_times_s", "rank 0: 10 (and 1 more such)", -0.5)
+
+
+def test_every_check_says_why():
+    assert all(check.__doc__ for check in CHECKS.values())

@@ -1,0 +1,139 @@
+import numpy as np
+import pytest
+
+from analysis.table.checks import times
+from tests.helpers import noisy_records
+from tests.helpers.own_records import as_sweep, make_record, settle
+from train.record.record import Epoch, NodeQuota, Resize
+
+
+def said(check, run):
+    return [(one.stated, one.follows) for one in check(run)]
+
+
+def test_the_phases_of_a_rank_are_the_job():
+    run = settle(make_record())
+    assert not said(times.phases_and_job, run)
+    busy = run.job_s
+    run.job_s = 1.0
+    assert said(times.phases_and_job, run) == [
+        ("job_s 1 s", f"the phases of rank 0 add up to {busy:.6g} s"),
+    ]  # fmt: skip
+
+
+def test_clocks_of_two_hosts_may_differ_where_nothing_is_left_for_the_exit():
+    run = settle(make_record(nodes=2))
+    run.ranks[1].phases_s |= {"start": run.ranks[1].phases_s["start"] + 0.7, "exit": 0.0}  # 0.2 s too long
+    assert not said(times.phases_and_job, run)
+    run.ranks[1].phases_s["start"] += 0.4
+    assert said(times.phases_and_job, run)
+
+
+def test_by_hand_only_rank_0_knows_the_time_of_the_job():
+    run = noisy_records.launch(np.random.default_rng(0), by_hand=True)
+    assert "exit" not in run.ranks[0].phases_s
+    run.ranks[1].phases_s["start"] += 2.0
+    assert not said(times.phases_and_job, run)
+    run.ranks[0].phases_s["start"] += 0.1
+    assert said(times.phases_and_job, run)
+
+
+@pytest.mark.parametrize(
+    ("change", "stated"),
+    [
+        (lambda run: setattr(run, "started_at", "yesterday"), "started_at 'yesterday'"),
+        (lambda run: run.ranks[0].phases_s.update(build=-2.0), "rank 0: phase build -2 s"),
+        (lambda run: run.ranks[0].step_times_s.__setitem__(1, 0.0), "rank 0: step_times_s 0 s"),
+        (lambda run: run.ranks[0].usage.at_s.__setitem__(1, 1.0), "rank 0: samples of usage at 1 s"),
+        (lambda run: run.ranks[0].usage.cpu_s.__setitem__(2, 0.5), "rank 0: CPU time of samples 0.5 s"),
+        (lambda run: run.ranks[0].usage.at_s.__setitem__(2, 1e4), "rank 0: samples of usage at 10000 s"),
+        (lambda run: setattr(run.epochs[1], "epoch", 1), "epochs numbered [1, 1]"),
+        (
+            lambda run: setattr(run, "resizes", [Resize(at, 1, 1, 1, 1, "") for at in (5.0, 4.0)]),
+            "changes of the ranks at 4 s",
+        ),
+    ],
+)
+def test_time_goes_forward(change, stated):
+    run = settle(make_record(epochs=[Epoch(i, 10, 2.0, 1.0, 0.5) for i in (1, 2)]))
+    assert not said(times.clocks_forward, run)
+    change(run)
+    assert stated in [one for one, _ in said(times.clocks_forward, run)]
+
+
+def test_a_window_that_was_halved_is_shorter_than_its_steps():
+    run = make_record(nodes=2, step_s=0.5, steps=10)
+    for rank in run.ranks:
+        rank.phases_s["timed"] = 2.5
+    found = said(times.steps_and_window, settle(run))  # the rest of the record agrees with it
+    assert ("rank 0: timed 2.5 s", "its steps add up to 5 s") in found
+
+
+def test_steps_fill_their_window_on_the_slowest_rank():
+    run = make_record(nodes=2, step_s=0.5, steps=10)
+    run.ranks[0].step_times_s = [0.4] * 10  # it waits for rank 1
+    assert not said(times.steps_and_window, run)
+    run.ranks[1].step_times_s = [0.4] * 10
+    assert said(times.steps_and_window, run) == [("the longest timed phase 5 s", "its steps add up to 4 s")]
+
+
+def test_ranks_time_the_same_window_alike():
+    run = make_record(nodes=2, step_s=0.5, steps=10)
+    run.ranks[1].phases_s["timed"] = 5.06  # 20 ms of a cycle and 20 ms of a pause are allowed
+    assert said(times.steps_and_window, run)[0][0] == "timed 5.06 s on one rank"
+    run.node_quotas = [NodeQuota(0, 0.4, 0.1, 50, 20, 1.0, "cgroup")]  # stands still for up to 0.1 s
+    assert not said(times.steps_and_window, run)
+
+
+def test_ranks_that_share_cores_are_compared_coarsely():
+    run = make_record(nodes=2, step_s=0.5, steps=10)
+    run.ranks[1].phases_s["timed"] = 5.5
+    run.cores_shared = True
+    assert not said(times.steps_and_window, run)
+
+
+def test_all_ranks_take_as_long_for_the_allreduces_of_a_size():
+    run = as_sweep(make_record(nodes=2), {1024: [[0.1] * 10, [0.1] * 10]})
+    assert not said(times.allreduces_of_ranks, run) + said(times.steps_and_window, run)
+    run.ranks[1].allreduces[0].times_s = [0.05] * 10
+    assert said(times.allreduces_of_ranks, run) == [
+        ("10 allreduces of 1024 bytes in 1 s on one rank", "0.5 s on another")
+    ]
+
+
+def test_a_warm_up_holds_its_steps():
+    run = make_record(warm_up_steps=2, step_s=0.5)
+    run.ranks[0].phases_s["warm_up"] = 0.9
+    assert said(times.warm_up_and_phase, run) == [("rank 0: warm_up 0.9 s", "its steps add up to 1 s")]
+
+
+def test_gradients_are_ready_before_the_step_ends():
+    run = make_record(steps=2, step_s=0.5)
+    run.ranks[0].compute_times_s = [0.4, 0.6]
+    assert said(times.computing_and_step, run) == [("rank 0: a step of 0.5 s", "its gradients were ready after 0.6 s")]
+
+
+def test_an_epoch_is_its_steps_and_the_first_one_has_the_first_step():
+    run = make_record(epochs=[Epoch(i, 10, 20.0, 1.0, 0.5) for i in (1, 2)])
+    assert not said(times.epochs_and_steps, run)
+    run.epochs[0].duration_s = 23.0  # 18 s of nine steps, and up to 6 s of the first step
+    assert not said(times.epochs_and_steps, run)
+    run.epochs[1].duration_s = 21.0
+    assert said(times.epochs_and_steps, run) == [("epoch 2: 21 s", "its steps add up to 20 s")]
+
+
+def test_the_epochs_before_a_resumption_are_of_another_launch():
+    run = make_record(epochs=[Epoch(i, 10, 20.0, 1.0, 0.5) for i in (1, 2, 3)])
+    run.ranks[0].step_times_s = run.ranks[0].step_times_s[:19]
+    run.epochs[0].duration_s = 1000.0
+    run.notes = ["an earlier launch was interrupted: this one resumed after its epoch 1; ..."]
+    assert not said(times.epochs_and_steps, run)
+    run.epochs[2].duration_s = 1000.0
+    assert said(times.epochs_and_steps, run)
+
+
+def test_the_summary_follows_from_the_record():
+    run = settle(make_record(nodes=2, batch_per_rank=8, step_s=0.5))
+    assert not said(times.summary, run)
+    run.summary["images_per_s"] = 64.0
+    assert said(times.summary, run) == [("summary: images_per_s 64", "32")]

@@ -1,0 +1,31 @@
+import re
+from pathlib import Path
+
+import pytest
+
+import analysis
+from analysis import TableError, thresholds
+
+
+def test_every_threshold_is_used_and_every_one_that_is_used_is_there():
+    folder = Path(analysis.__file__).parent
+    used = {
+        name for path in folder.rglob("*.py") for name in re.findall(r'limit\("(\w+)"\)', path.read_text())
+    }  # fmt: skip
+    assert used == set(thresholds.read())
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[drift]\nvalue = 1\nunit = 's'\nreason = 'because'", r"\[drift\] must have exactly reason, source"),
+        ("[drift]\nvalue = 1\nunit = 's'\nreason = ''\nsource = 'x'", "none of them empty"),
+        ("drift = 1", r"\[drift\] must have exactly"),
+        ("[drift", "not a readable TOML file"),
+    ],
+)
+def test_a_threshold_has_its_unit_its_reason_and_its_source(tmp_path, text, told):
+    path = tmp_path / "t.toml"
+    path.write_text(text)
+    with pytest.raises(TableError, match=told):
+        thresholds.read(path)

@@ -1,0 +1,21 @@
+"""docs/audit.md lists every rule, and describes the JSON as it is."""
+
+import re
+from pathlib import Path
+
+from analysis.audit import findings  # noqa: F401 - adds all rules to the lists
+from analysis.audit.finding import EXPERIMENT_RULES, RECORD_RULES, TABLE_RULES
+from analysis.table.checks import every  # noqa: F401 - adds all checks to the list
+from analysis.table.checks.contradiction import CHECKS
+
+PAGE = (Path(__file__).parents[2] / "docs" / "audit.md").read_text()
+ALSO = {"copied_run", "unreadable_record", "failed_run"}
+
+
+def test_the_page_lists_every_rule_once_and_no_other():
+    rows = [line.split("|")[1] for line in PAGE.splitlines() if line.startswith("| `")]
+    listed = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    json_keys = {"version", "findings", "claims", "notes"}
+    rules = {*CHECKS, *RECORD_RULES, *EXPERIMENT_RULES, *TABLE_RULES} | ALSO
+    assert {name for name in listed if name not in json_keys} == rules
+    assert len(listed) == len(set(listed))

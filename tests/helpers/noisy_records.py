@@ -1,0 +1,160 @@
+"""Run records as a noisy machine leaves them: parts of ranks with clocks that scatter, put together by the launcher."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tests.helpers.own_records import WEAK, Arm, make_record, make_rounds
+from train.record import assembly
+from train.record.assembly import Ending, Identity
+from train.record.parts import Part
+from train.record.record import AllreduceTimes, Epoch, RunRecord, Usage, Window
+
+CYCLE_S = 0.02
+_STARTED_AT = 1_764_000_000.0
+Rng = np.random.Generator
+
+
+def _scattered(rng: Rng, mean_s: float, noise: float = 0.03) -> float:
+    """A time as a clock gives it, never shorter than the mean."""
+    return float(mean_s * (1 + rng.exponential(noise)))
+
+
+def _steps(rng: Rng, ranks: int, count: int, step_s: float) -> list[list[float]]:
+    """The steps of each rank: they wait for each other at every exchange, and leave it within a tenth of a ms."""
+    together = [_scattered(rng, step_s) for _ in range(count)]
+    return [[time_s + float(rng.uniform(0, 1e-4)) for time_s in together] for _ in range(ranks)]
+
+
+def _computing(rng: Rng, steps: Sequence[float]) -> list[float]:
+    return [time_s * float(rng.uniform(0.8, 0.95)) for time_s in steps]
+
+
+def _window_s(rng: Rng, of_ranks: Sequence[Sequence[float]], cycles: float = 1.7) -> list[float]:
+    """The time between the barriers of these ranks: their slowest steps, up to the next cycle of Horovod or two."""
+    last_s = max(map(sum, of_ranks)) + float(rng.uniform(0, cycles * CYCLE_S)) + 1e-5
+    return [last_s + float(rng.uniform(0, 1e-3)) for _ in of_ranks]
+
+
+def _parts(rng: Rng, ranks: int, windows_s: Sequence[float], more: Sequence[dict[str, Any]]) -> list[Part]:
+    """The parts of all ranks of one host; `more` has for each what else it measured."""
+    made = []
+    for rank, window_s in enumerate(windows_s):
+        of_phases = {
+            name: _scattered(rng, mean_s, 0.1)
+            for name, mean_s in (
+                ("start", 0.4),
+                ("import", 4.5),
+                ("init", 0.3),
+                ("data", 0.05),
+                ("build", 2.5),
+                ("broadcast", 0.4),
+                ("first_step", 6.4),
+                ("evaluate", 0.1),
+            )
+        }
+        warm_up = more[rank].get("warm_up_step_times_s", [])
+        of_phases |= {"warm_up": sum(warm_up) + 0.05, "timed": window_s}
+        at = sorted(float(x) for x in rng.uniform(5, 14, 4))
+        part = Part(rank=rank, local_rank=rank, node=rank, host="vm", began_at=_STARTED_AT + of_phases["start"])
+        part.cores, part.phases_s, part.finished, part.phase = [rank], of_phases, True, "evaluate"
+        part.usage = Usage(at, [1.0, 1.9, 2.7, 3.9], [2**30] * 4, [None] * 4, [None] * 4)
+        part.peak_memory_bytes = 2**30
+        for name, value in more[rank].items():
+            setattr(part, name, value)
+        made.append(part)
+    return made
+
+
+def _assembled(rng: Rng, made: RunRecord, parts: list[Part], by_hand: bool = False) -> RunRecord:
+    """The record that the launcher puts together of these parts, for the run that `made` identifies."""
+    parts[0].environment = made.environment
+    made.environment.hosts[0].host = "vm"
+    identity = Identity(
+        experiment=made.experiment, point=made.point, repeat=made.repeat, generation=made.generation,
+        config=made.config, config_hash=made.config_hash, source_digest=made.source_digest, command=made.command,
+        learning_rate=made.learning_rate, swept=made.swept, arm=made.arm, arm_keys=made.arm_keys,
+    )  # fmt: skip
+    busy_s = max(sum(part.phases_s.values()) for part in parts)
+    job_s = sum(parts[0].phases_s.values()) if by_hand else busy_s + _scattered(rng, 0.4)
+    began_s = _STARTED_AT + 1000.0 * made.repeat
+    return assembly.assemble(parts, identity, Ending(began_s, job_s, cores_shared=False, seen_to_end=not by_hand))
+
+
+def launch(
+    rng: Rng, nodes: int = 2, step_s: float = 0.8, steps: int = 10, by_hand: bool = False, **run: Any
+) -> RunRecord:
+    """A launch of one point, with warm-up and timed steps."""
+    made = make_record(nodes=nodes, steps=steps, warm_up_steps=2, **run)
+    timed, warm_up = _steps(rng, nodes, steps, step_s), _steps(rng, nodes, 2, step_s)
+    more = [
+        {"step_times_s": timed[i], "warm_up_step_times_s": warm_up[i], "compute_times_s": _computing(rng, timed[i])}
+        for i in range(nodes)
+    ]
+    more[0]["losses"] = [float(x) for x in rng.uniform(1, 7, steps)]
+    return _assembled(rng, made, _parts(rng, nodes, _window_s(rng, timed), more), by_hand)
+
+
+def rounds(rng: Rng, arms: Sequence[Arm] = WEAK, step_s: float = 0.8, number: int = 12, **run: Any) -> RunRecord:
+    """A launch in rounds, each window of two steps of the same mean, whatever the arm."""
+    made = make_rounds([], arms, **run)
+    ranks = made.config["nodes"]
+    windows: list[list[Window]] = [[] for _ in range(ranks)]
+    for turn in range(number):
+        for place in rng.permutation(len(arms)):
+            size = arms[place].nodes
+            steps = _steps(rng, size, 2, step_s)
+            for rank, window_s in enumerate(_window_s(rng, steps, cycles=1.7 if size > 1 else 0.001)):
+                windows[rank].append(Window(turn, int(place), window_s, steps[rank], _computing(rng, steps[rank])))
+    longest_s = 1.4 * sum(window.window_s for window in windows[0])
+    more = [{"windows": of_rank} for of_rank in windows]
+    return _assembled(rng, made, _parts(rng, ranks, [longest_s + float(x) for x in rng.uniform(0, 1e-2, ranks)], more))
+
+
+def epochs(rng: Rng, nodes: int = 2, number: int = 3, steps: int = 20, step_s: float = 1.0, **run: Any) -> RunRecord:
+    """Training over epochs of 20 s."""
+    listed = [Epoch(i + 1, steps, steps * step_s, 1.0, 0.5) for i in range(number)]
+    made = make_record(nodes=nodes, epochs=listed, **{"measure.epochs": number, **run})
+    of_epochs = [_steps(rng, nodes, steps - (turn == 0), step_s) for turn in range(number)]
+    windows = [_window_s(rng, of_ranks) for of_ranks in of_epochs]
+    timed = [[time_s for of_ranks in of_epochs for time_s in of_ranks[rank]] for rank in range(nodes)]
+    parts = _parts(
+        rng, nodes, [sum(of[rank] for of in windows) for rank in range(nodes)],
+        [{"step_times_s": of_rank} for of_rank in timed],
+    )  # fmt: skip
+    for part in parts:
+        del part.phases_s["warm_up"]
+    first_s = parts[0].phases_s["first_step"]
+    durations = [
+        window[0] + (first_s if turn == 0 else 0.0) + float(rng.uniform(0, 0.01)) for turn, window in enumerate(windows)
+    ]
+    parts[0].epochs = [Epoch(i + 1, steps, duration, 1.0, 0.5) for i, duration in enumerate(durations)]
+    parts[0].losses = [float(x) for x in rng.uniform(1, 7, number * steps - 1)]
+    return _assembled(rng, made, parts)
+
+
+def sweep(
+    rng: Rng, nodes: int = 2, sizes: Sequence[int] = (1 << 20, 1 << 26), count: int = 20, **run: Any
+) -> RunRecord:
+    """A sweep of allreduces."""
+    made = make_record("allreduce_bench", nodes=nodes, swept={"nodes": nodes}, allreduce_sweep={"probe_s": 1.0}, **run)
+    made.config["model"] = made.config["model"] | {"name": "none"}
+    times = [_steps(rng, nodes, count, 0.02 if size < 1 << 22 else 0.2) for size in sizes]
+    windows = [_window_s(rng, of_ranks) for of_ranks in times]
+    more = [
+        {"allreduces": [AllreduceTimes(size, of_ranks[rank]) for size, of_ranks in zip(sizes, times, strict=True)]}
+        for rank in range(nodes)
+    ]
+    timed = [sum(of[rank] for of in windows) for rank in range(nodes)]
+    return _assembled(rng, made, _parts(rng, nodes, timed, more))
+
+
+KINDS: dict[str, Callable[..., RunRecord]] = {
+    "a launch of one point": launch,
+    "a launch in rounds": rounds,
+    "training over epochs": epochs,
+    "a sweep of allreduces": sweep,
+}

@@ -1,0 +1,120 @@
+"""Made-up scaling studies whose truth is known, clean or with one planted fault, as plain CSV files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+Rng = np.random.Generator
+RANKS = (1, 2, 4, 8, 16, 32)
+
+
+@dataclass(frozen=True)
+class Truth:
+    """A study: its noise as a fraction, its repeats, the share of its efficiency that each doubling keeps."""
+
+    noise: float = 0.01
+    repeats: int = 1
+    kept: float = 0.97
+    fixed_s: float = 10.0
+    total_steps: int = 12800
+    batch: int = 64
+    speed: float = 100.0
+
+
+def clean(rng: Rng, truth: Truth = Truth()) -> pd.DataFrame:
+    """A fixed work shared out: one row a run, with proportional noise of speeds and, independently, of wall times."""
+    rows = []
+    for ranks in RANKS:
+        for repeat in range(truth.repeats):
+            steps = truth.total_steps // ranks
+            speed = truth.speed * truth.kept ** np.log2(ranks)
+            wall_s = truth.fixed_s + steps * truth.batch / speed
+            rows.append(
+                {
+                    "model": "resnet50",
+                    "ranks": ranks,
+                    "steps_per_rank": steps,
+                    "batch_per_rank": truth.batch,
+                    "wall_s": round(wall_s * float(np.exp(rng.normal(0, truth.noise))), 3),
+                    "images_per_s_per_rank": round(speed * float(np.exp(rng.normal(0, truth.noise))), 3),
+                    "repeat": repeat,
+                }
+            )
+    return pd.DataFrame(rows)
+
+
+def _at(study: pd.DataFrame, ranks: int) -> pd.Series:
+    return study["ranks"].eq(ranks)
+
+
+def _times(column: str, factor: float) -> Callable[[pd.DataFrame, int], None]:
+    def plant(study: pd.DataFrame, ranks: int) -> None:
+        study[column] = study[column].astype(float)
+        study.loc[_at(study, ranks), column] *= factor
+
+    return plant
+
+
+def _base_too_slow(study: pd.DataFrame, ranks: int) -> None:
+    study.loc[_at(study, 1), "images_per_s_per_rank"] /= 1.3
+
+
+def _swapped(study: pd.DataFrame, ranks: int) -> None:
+    """The measurements of this point and of the one with twice the ranks under each other's label."""
+    other = ranks * 2 if ranks < max(RANKS) else ranks // 2
+    here, there = _at(study, ranks), _at(study, other)
+    for name in ("wall_s", "steps_per_rank"):
+        one, two = study.loc[here, name].to_numpy(), study.loc[there, name].to_numpy()
+        study.loc[here, name], study.loc[there, name] = two, one
+
+
+def _copied(study: pd.DataFrame, ranks: int) -> None:
+    """The speed of the point before is given again."""
+    before = study.loc[_at(study, ranks // 2), "images_per_s_per_rank"].to_numpy()
+    study.loc[_at(study, ranks), "images_per_s_per_rank"] = before
+
+
+def _half_the_steps(study: pd.DataFrame, ranks: int) -> None:
+    """The run made half its steps, and took the time of those."""
+    here = _at(study, ranks)
+    study.loc[here, "wall_s"] -= study.loc[here, "steps_per_rank"] / 2 * 64 / study.loc[here, "images_per_s_per_rank"]
+    study.loc[here, "steps_per_rank"] //= 2
+
+
+def _slower_than_before(study: pd.DataFrame, ranks: int) -> None:
+    study.loc[_at(study, ranks), "images_per_s_per_rank"] *= 0.4
+
+
+# What is wrong, and the rules that say so; a fault is found where one of them does.
+FAULTS: dict[str, tuple[Callable[[pd.DataFrame, int], None], tuple[str, ...]]] = {
+    "speed 1.3 times too high at one point": (_times("images_per_s_per_rank", 1.3), ("beyond_ideal",)),
+    "base 1.3 times too slow": (_base_too_slow, ("beyond_ideal", "too_short")),
+    "speed of the whole job in the column per rank": (
+        lambda study, ranks: _times("images_per_s_per_rank", float(ranks))(study, ranks), ("beyond_ideal",),
+    ),
+    "one point slower than half its ranks": (_slower_than_before, ("more_ranks_no_faster", "too_short")),
+    "wall time 1.5 times too long at one point": (_times("wall_s", 1.5), ("wall_time_misfit",)),
+    "wall time half at one point": (_times("wall_s", 0.5), ("wall_time_misfit", "too_short")),
+    "wall time in minutes at one point": (_times("wall_s", 1 / 60), ("wall_time_misfit", "too_short")),
+    "half the steps at one point": (_half_the_steps, ("unequal_work",)),
+    "two points under each other's label": (_swapped, ("unequal_work", "too_short", "wall_time_misfit")),
+    "speed copied from the point before": (_copied, ("copied_values",)),
+}  # fmt: skip
+
+
+def faulty(rng: Rng, name: str, truth: Truth = Truth()) -> pd.DataFrame:
+    """A study with this fault at a random point, but for the smallest."""
+    study = clean(rng, truth)
+    FAULTS[name][0](study, int(rng.choice(RANKS[1:])))
+    return study
+
+
+def write(study: pd.DataFrame, path: Path) -> Path:
+    """The study as a CSV file."""
+    study.to_csv(path, index=False)
+    return path

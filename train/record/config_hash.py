@@ -1,0 +1,84 @@
+"""The hash of a configuration: over the values that change what is measured. Two runs with the same hash are repeats.
+
+It is computed from the values as a record keeps them, so that a reader of a record can compute it again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+# Keys that are not hashed, as the metadata of train/config/schema.py marks them; a test compares the two.
+NOT_MEASURED = frozenset(
+    {
+        "experiment",
+        "tracking",
+        "results",
+        "assumed",
+        "derived",
+        "model.parameters",
+        "model.activation_bytes_per_image",
+        "dataset.ordered",
+        "dataset.data_dir",
+        "measure.name",
+        "measure.repeats",
+        "measure.batch_per_rank",
+        "measure.global_batch",
+        "measure.total_steps",
+        "measure.usage_period_s",
+        "measure.design",
+        "measure.precision_fraction",
+        "measure.budget_s",
+        "measure.control",
+        "measure.launches",
+        "measure.single_launches",
+        "launcher.timeout_s",
+        "launcher.by_hand",
+        "launcher.cores_fraction",
+        "launcher.flat_within_fraction",
+        "launcher.hosts",
+        "launcher.order",
+        "launcher.split",
+        "launcher.assumed_run_s",
+        "launcher.time_limit_s",
+        "container.image",
+        "container.mpi_home",
+        "system.name",
+        "system.emulate",
+        "system.account",
+        "system.longest_s",
+        "system.remark",
+    }
+)
+# Keys that a run does not use that only sweeps allreduces.
+TRAINING_ONLY = frozenset(
+    {
+        "model",
+        "dataset",
+        "optimizer",
+        "measure",
+        "precision",
+        "batch_per_rank",
+        "global_batch",
+        "seed",
+        "weights",
+        "rounds",
+    }
+)
+
+
+def of(values: Mapping[str, Any]) -> str:
+    """Hexadecimal SHA-256 of the values of a resolved configuration that change what is measured."""
+    unused = NOT_MEASURED if values.get("allreduce_sweep") is None else NOT_MEASURED | TRAINING_ONLY
+    return hashlib.sha256(json.dumps(_without(values, unused), sort_keys=True).encode()).hexdigest()
+
+
+def _without(values: Mapping[str, Any], unused: frozenset[str], prefix: str = "") -> dict[str, Any]:
+    """The values whose dotted key is not among `unused`."""
+    left = {name: value for name, value in values.items() if f"{prefix}{name}" not in unused}
+    return {
+        name: _without(value, unused, f"{prefix}{name}.") if isinstance(value, dict) else value
+        for name, value in left.items()
+    }
