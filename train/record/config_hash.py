@@ -65,6 +65,8 @@ TRAINING_ONLY = frozenset(
         "seed",
         "weights",
         "rounds",
+        "worlds",
+        "worlds_at_once",
     }
 )
 
