@@ -69,8 +69,13 @@ def beyond_ideal(table: pd.DataFrame) -> Iterator[Finding]:
         if in_rounds(rows[0]):
             ends = over_smallest(curve, table)
             found = [
-                (excess, row, Known(ends.loc[row["ranks"], "efficiency_low"] > 1), ideal)
-                for excess, row, _, ideal in found
+                (
+                    ends.loc[row["ranks"], "efficiency"] - 1,
+                    row,
+                    Known(ends.loc[row["ranks"], "efficiency_low"] > 1),
+                    ideal,
+                )
+                for _, row, _, ideal in found
             ]
         if worst := max((one for one in found if one[2] is None or one[2].apart), key=lambda one: one[0], default=None):
             yield _beyond(*worst)
