@@ -1,51 +1,63 @@
 """`explain`: split wall times into a fixed cost and a cost per step."""
 
 import argparse
+import json
+import sys
 import textwrap
 from pathlib import Path
 
 import pandas as pd
 
 from analysis import TableError
-from analysis.explain import fit, tidy, words
-from analysis.explain.tidy import COLUMNS, SYNONYMS
+from analysis.explain import cells, document, fit, phases, tidy, words
 from analysis.table import loading
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    columns = ", ".join(column.name + ("" if column.required else " (optional)") for column in COLUMNS)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = "\n".join(
-        [
-            *textwrap.wrap(
-                f"FILE.csv has one row a point: {columns}; or it is a tidy table like those in analysis/published.", 98
-            ),
-            "wall_s [s] is the training time without the initialisation; images_per_s_per_rank is the measured speed.",
-            "A row without steps, batch or wall time is left out and named; a row without a speed still counts.",
-            "Also read as these columns:",
-            *textwrap.wrap(", ".join(f"{other} = {name}" for other, name in SYNONYMS.items()), 98),
-        ]
-    )
+    columns = [
+        f"  {name}{'' if name in cells.NEEDED else ' (optional)'}: also {', '.join(others)}"
+        for name, others in cells.EXAMPLES.items()
+    ]
+    paragraphs = [
+        "FILE.csv has one row a run, separated by comma, semicolon, tab or |; or it is a tidy table like those in "
+        "analysis/published. Columns:",
+        "wall_s [s] is the training time without the initialisation. model (optional): one curve each. repeat "
+        "(optional): the number of a repeat.",
+        "A bad cell is named; its row is left out, or, where only the speed is bad, used without it. "
+        "docs/explain.md: the method, all names of columns, and the JSON.",
+    ]
+    filled = [textwrap.fill(paragraph, 98) for paragraph in paragraphs]
+    parser.epilog = "\n".join([filled[0], *columns, *filled[1:]])
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("file", nargs="?", type=Path, metavar="FILE.csv", help="points of one or more curves")
+    what.add_argument("file", nargs="?", type=Path, metavar="FILE.csv", help="runs of one or more curves")
     what.add_argument("--experiment", metavar="NAME", help="local records of this experiment")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
     parser.add_argument("--results", type=Path, default=Path("results"), metavar="DIR", help="default: results")
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the explanation of each curve; 1 where none could be split."""
     points, notes = _of_experiment(options) if options.experiment else tidy.read(options.file)
-    split = 0
+    explained, refused = [], {}
     for name, rows in tidy.curves(points):
         try:
-            print(words.report(fit.explain(rows, name), fit.phases(rows)), end="\n\n")
-            split += 1
+            explained.append((fit.explain(rows, name), phases.phases(rows)))
         except TableError as error:
-            print(f"== {name or 'the curve'}\n\nnot split: {error}\n")
+            refused[name] = str(error)
+    if options.format == "json":
+        curves = [document.as_json(one, split) for one, split in explained]
+        json.dump({"curves": curves, "not_split": refused, "notes": notes}, sys.stdout, indent=1, allow_nan=False)
+        print()
+        return 0 if explained else 1
+    for one, split in explained:
+        print(words.report(one, split), end="\n\n")
+    for name, reason in refused.items():
+        print(textwrap.fill(f"== {name or 'the curve'}: not split: {reason}", words.WIDTH), end="\n\n")
     for note in notes:
-        print(f"note: {note}")
-    return 0 if split else 1
+        print(textwrap.fill(f"note: {note}", words.WIDTH, subsequent_indent="  "))
+    return 0 if explained else 1
 
 
 def _of_experiment(options: argparse.Namespace) -> tuple[pd.DataFrame, list[str]]:

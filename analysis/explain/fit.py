@@ -1,72 +1,81 @@
-"""The fit: a line through the wall times of one curve, checked point by point.
+"""The fit of one curve of wall times: which model, the fixed cost, and the points that the others do not predict.
 
 Each rank of a run pays once for what does not depend on how long it trains (sending the variables to all ranks, the
 first, traced step, warm-up, saving), and then for each step:
 
-    wall_s = fixed_s + steps_per_rank x batch_per_rank x s_per_image
+    wall_s = fixed_s + steps_per_rank x batch_per_rank x time per image
 
-A regression over the points of one curve finds both costs from work and wall time alone. It does not use the measured
-speed, so that the speed which it implies (1 / s_per_image) can be compared with the measured one. It takes the time
-per image as the same at every point. One rank alone exchanges no gradients: its steps are of another kind, and its run,
-the longest by far, would pull the line; it is left out where there are enough other points.
+The time per image may depend on the number of ranks: that is what scaling studies measure. Where speeds were measured
+they give it (`models.SPEEDS`), or its ratio between points where wall times contradict their level (`models.FACTOR`).
+Where several works were measured at one number of ranks, each number of ranks has its own. Else it is fitted together
+with a change at each doubling of the ranks, and with few points it is taken as the same at all, which then is said.
+
+No conclusion rests on which points are left out: each point is left out in turn, and where the conclusion changes,
+nothing is concluded.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 
-from analysis import TableError, metrics
-from analysis.explain.tidy import PHASES
-from analysis.metrics import Estimate
+from analysis import TableError
+from analysis.explain import fitted, inputs, misfits, models, split
+from analysis.explain.fitted import Fit
+from analysis.explain.inputs import Finding
+from analysis.explain.linear import Linear
+from analysis.explain.models import Model
+from analysis.metrics import Statistic
 
-# A point does not fit where all the others together predict it this badly. The level is for the whole curve (each
-# point is tested at MISFIT_LEVEL / points): of ten curves whose points all fit, about one names a point by mistake.
-# A stricter level finds next to nothing in the five or six points that a scaling curve has. Choosing what to leave out
-# makes the interval of what is left a little too narrow: for five points it covers the truth 89 times in 100, not 95.
-MISFIT_LEVEL = 0.10
-# Fewer points are not tested: the line through the others would have no more than one degree of freedom.
-MIN_TESTED = 5
-# Two numbers are fitted; a third point is the minimum that says how well.
-MIN_POINTS = 3
-# With so many points of two ranks and more, the point of one rank is not needed to fit the line, and to test it.
-ENOUGH_WITHOUT_ONE_RANK = 4
-
-
-@dataclass(frozen=True)
-class Fit:
-    """A line through the points of one curve: wall time [s] over images per rank."""
-
-    ranks: tuple[int, ...]  # of the points it was made from
-    fixed_s: Estimate
-    s_per_image: Estimate  # of one rank
-
-    @property
-    def images_per_s_per_rank(self) -> Estimate:
-        """The speed that the cost per image implies; its error by first-order propagation."""
-        cost = self.s_per_image
-        return Estimate(1 / cost.value, cost.standard_error / cost.value**2, cost.degrees, cost.n)
-
-    def wall_s(self, images_per_rank: pd.Series) -> pd.Series:
-        """The wall time [s] on the line for each of `images_per_rank`."""
-        return self.fixed_s.value + self.s_per_image.value * images_per_rank
+# The assumption of an equal time per image fails where it would look so bad by chance this seldom.
+REFUTED = 0.05
+# The same for the level of the measured speeds. To doubt speeds that are right costs a wrong fixed cost: 0.05 would let
+# its interval hold the truth 2 times in 100 less often (benchmarks/explain_coverage.py).
+SPEEDS_REFUTED = 0.01
+# With one degree of freedom Student's t has 12.7: such fits say next to nothing, and decide nothing.
+DECIDING_DEGREES = 2
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What the wall times of one curve say. `points` has one row a number of ranks; see `explain` for its columns."""
+    """What the wall times of one curve say. `points` has one row a point; see `explain` for its columns."""
 
     name: str
     points: pd.DataFrame
-    fits: dict[str, Fit]  # by what they were made from, from all points to those that were kept
+    fits: dict[str, Fit]  # by what they were made from; the first is `fit`
+    findings: tuple[Finding, ...]
+    fixed_without_one_s: tuple[Statistic, ...]  # the fixed cost with each point left out in turn
+    growth_p: float  # how likely the time per image would seem to change so much, were it the same; NaN: not tested
 
     @property
     def fit(self) -> Fit:
-        """The line through the points that were kept."""
-        return list(self.fits.values())[-1]
+        """The fit that is concluded from."""
+        return next(iter(self.fits.values()))
+
+    @property
+    def paid(self) -> bool | None:
+        """Whether a fixed cost can be told from zero; None where that depends on which points or model are chosen.
+
+        It is not told either where the only model that the runs allow is refuted.
+        """
+        if self.fit.model is models.EQUAL and self.growth_p < REFUTED:
+            return None
+        costs = [self.fit.fixed_s, *self.fixed_without_one_s]
+        costs += [fit.fixed_s for name, fit in self.fits.items() if self.reasonable(name)]
+        told = {cost.low > 0 for cost in costs if not math.isnan(cost.low)}
+        return told.pop() if len(told) == 1 else None
+
+    def reasonable(self, name: str) -> bool:
+        """Whether the fit of this name could as well be concluded from: nothing known contradicts what it assumes."""
+        fit = self.fits[name]
+        if fit.linear.degrees < DECIDING_DEGREES or fit.model is models.SPEEDS is not self.fit.model:
+            return False
+        if fit.model is self.fit.model or fit.model not in (models.EQUAL, models.GROWING):
+            return True
+        return not self.fit.model.speeds and not (fit.model is models.EQUAL and self.growth_p < REFUTED)
 
     @property
     def misfits(self) -> pd.DataFrame:
@@ -74,142 +83,118 @@ class Explanation:
         return self.points[self.points["misfit"]]
 
 
-def fit(points: pd.DataFrame) -> Fit:
-    """The line of wall time over images per rank, by ordinary least squares over `points`, one row a rank count.
-
-    Columns: ranks, images_per_rank, wall_s [s]. The intervals are Student's t with len(points) - 2 degrees.
-    Raises TableError where there are fewer than three points, or all did the same work a rank: then no regression
-    can tell the fixed cost from the cost per step.
-    """
-    from scipy.stats import linregress  # it takes longer to import than most commands to run
-
-    x, y = points["images_per_rank"].to_numpy(float), points["wall_s"].to_numpy(float)
-    if len(x) < MIN_POINTS:
-        raise TableError(f"{len(x)} points: a fixed cost and a cost per step need {MIN_POINTS} or more")
-    if np.ptp(x) == 0:
-        raise TableError(
-            f"every point did the same work per rank ({x[0]:g} images): the fixed cost cannot be told from the cost "
-            "per step; measure points with different steps per rank"
-        )
-    line = linregress(x, y)
-    if line.slope <= 0:
-        raise TableError(
-            f"wall time does not grow with the work per rank ({line.slope:.3g} s per image): no cost per step"
-        )
-    degrees = len(x) - 2
-    return Fit(
-        tuple(int(rank) for rank in points["ranks"]),
-        Estimate(float(line.intercept), float(line.intercept_stderr), degrees, len(x)),
-        Estimate(float(line.slope), float(line.stderr), degrees, len(x)),
-    )
-
-
-def _misfit_probability(points: pd.DataFrame) -> pd.Series:
-    """For each point, how likely the others would leave it so far off by chance, for the curve as a whole.
-
-    The externally studentized residual: the point is predicted from a line through the others, and its distance
-    divided by the standard error of that prediction; Student's t with n - 3 degrees, times n (Bonferroni).
-    NaN where the others cannot predict it, or are too few.
-    """
-    found = [
-        _away(points.drop(points.index[position]), points.iloc[position]) if len(points) >= MIN_TESTED else math.nan
-        for position in range(len(points))
-    ]
-    return (len(points) * pd.Series(found, points.index, dtype=float)).clip(upper=1.0)
-
-
-def _away(others: pd.DataFrame, point: pd.Series) -> float:
-    """How likely a point is so far from the line through the others by chance; NaN where they predict nothing."""
-    from scipy.stats import linregress, t
-
-    x, y = others["images_per_rank"].to_numpy(float), others["wall_s"].to_numpy(float)
-    if np.ptp(x) == 0:
-        return math.nan
-    line = linregress(x, y)
-    spread = float(((x - x.mean()) ** 2).sum())
-    variance = float(line.stderr) ** 2 * spread
-    reach = (float(point["images_per_rank"]) - x.mean()) ** 2 / spread
-    away = abs(float(point["wall_s"]) - line.intercept - line.slope * float(point["images_per_rank"]))
-    # Rounding leaves a perfect line about 1e-13 off: that is no distance.
-    negligible = 1e-9 * max(float(y.max()), float(point["wall_s"]))
-    error = max(math.sqrt(variance * (1 + 1 / len(x) + reach)), negligible)
-    return 2 * float(t.sf(away / error, len(x) - 2)) if away > negligible else 1.0
-
-
 def explain(points: pd.DataFrame, name: str = "") -> Explanation:
-    """The split of one curve, checked point by point. `points` as `read` gives them; repeats are averaged.
+    """The split of one curve, checked point by point. `points`: runs as `tidy` gives them.
 
-    The columns of the explanation's points: ranks, repeats, steps_per_rank, batch_per_rank, images_per_rank, wall_s,
-    images_per_s_per_rank (NaN: not known), fitted_s, misfit_p, misfit, fixed_fraction (of wall_s),
-    beyond_speed_s = wall_s - images_per_rank / images_per_s_per_rank (what the measured speed leaves unexplained),
-    speedup_throughput, speedup_wall_time, speedup_without_fixed (with _low and _high, from the interval of the fixed
-    cost; NaN where no time is left), all over the smallest point; used (by the fit).
-    Raises TableError where the curve cannot be split (see `fit`).
+    A point has one number of ranks, of steps per rank and a batch; its runs are repeats. The columns of the
+    explanation's points, in the order of ranks and of falling work: ranks, steps_per_rank, batch_per_rank, runs,
+    images_per_rank, wall_s (mean), images_per_s_per_rank (harmonic mean; NaN: not known or not believed), used (by the
+    fit), impossible (no run of it can be believed: it has no speedup), misfit_p, misfit, misfit_undecided (see
+    `misfits.test`), fitted_s (NaN: not known), steps_that_fit (the steps that its wall time would fit), fixed_fraction
+    (of wall_s), beyond_speed_s = wall_s - images_per_rank / images_per_s_per_rank,
+    ideal (speedup), speedup_throughput, speedup_wall_time, speedup_without_fixed (with _low and _high; NaN where no
+    time is left). Speedups are over the first point that the fit uses. Raises TableError where the curve cannot be
+    split.
     """
-    found = _averaged(points)
-    fits = {"all points": fit(found)}
-    several = found["ranks"].gt(1)
-    found["used"] = several if several.sum() >= ENOUGH_WITHOUT_ONE_RANK else True
-    if not found["used"].all():
-        fits["2+ ranks"] = fit(found[found["used"]])
-    found["misfit_p"] = _misfit_probability(found[found["used"]]).reindex(found.index)
-    # The worst one only: with five or six points a second test would have no degrees of freedom left.
-    found["misfit"] = found["misfit_p"].rank(method="first").eq(1) & found["misfit_p"].lt(MISFIT_LEVEL)
-    found["used"] &= ~found["misfit"]
-    if found["misfit"].any():
-        fits[f"{list(fits)[-1]}, not {found.loc[found['misfit'], 'ranks'].item()}"] = fit(found[found["used"]])
-    return Explanation(name, _split(found, list(fits.values())[-1]), fits)
-
-
-def _averaged(points: pd.DataFrame) -> pd.DataFrame:
-    """One row a number of ranks: means over repeats, and the images of one rank."""
-    averaged = ["steps_per_rank", "batch_per_rank", "wall_s", "images_per_s_per_rank"]
-    by_ranks = points.groupby("ranks", sort=True)
-    found = by_ranks[averaged].mean().astype(float).reset_index()
-    found.insert(1, "repeats", by_ranks.size().to_numpy())
-    return found.assign(images_per_rank=found["steps_per_rank"] * found["batch_per_rank"])
-
-
-def _split(found: pd.DataFrame, chosen: Fit) -> pd.DataFrame:
-    """The points with what the chosen line makes of them: fixed share, time beyond the speed, speedups."""
-    cost, ranks = chosen.fixed_s, found["ranks"].astype(float)
-    speed_s = metrics.step_s(found["images_per_rank"], found["images_per_s_per_rank"])
-    found = found.assign(
-        fitted_s=chosen.wall_s(found["images_per_rank"]),
-        fixed_fraction=cost.value / found["wall_s"],
-        beyond_speed_s=found["wall_s"] - speed_s,
+    concluded = conclude(points)
+    model, kept = concluded.fit.model, concluded.kept
+    return Explanation(
+        name,
+        concluded.points,
+        dict(_fits(concluded)),
+        concluded.findings,
+        tuple(_without_one(model, kept)),
+        _growth_p(kept),
     )
-    images = metrics.whole_job(found["images_per_rank"], ranks)
-    rates = {
-        "speedup_throughput": metrics.whole_job(found["images_per_s_per_rank"], ranks),
-        "speedup_wall_time": metrics.rate(images, found["wall_s"]),
-    }
-    for end, fixed_s in (("", cost.value), ("_low", max(cost.low, 0.0)), ("_high", cost.high)):
-        left_s = (found["wall_s"] - fixed_s).where(lambda left: left > 0)
-        rates[f"speedup_without_fixed{end}"] = metrics.rate(images, left_s)
-    return found.assign(**{column: metrics.speedup(rate, rate.iloc[0]) for column, rate in rates.items()})
 
 
-def phases(points: pd.DataFrame) -> pd.DataFrame:
-    """Where the fixed cost of local records went [s], one row a rank count, mean over repeats; empty without phases.
+@dataclass(frozen=True)
+class Conclusion:
+    """What is concluded from the runs of one curve, before it is asked whether another choice would change it."""
 
-    With `step` = batch_per_rank / images_per_s_per_rank, the time of one steady step: the broadcast; the first step
-    less `step`; warm-up and timed steps less `step` each; what the four phases do not account for (ranks that waited in
-    different phases); and their sum, the fixed cost that was measured.
-    """
-    columns = [f"phase_{name}_s" for name in PHASES]
-    if any(column not in points for column in columns):
-        return pd.DataFrame()
-    step = metrics.step_s(points["batch_per_rank"].astype(float), points["images_per_s_per_rank"])
-    broadcast, first, warm_up, timed = (points[column] for column in columns)
-    split = pd.DataFrame(
-        {
-            "ranks": points["ranks"],
-            "broadcast_s": broadcast,
-            "first_step_s": first - step,
-            "warm_up_s": warm_up + timed - (points["steps_per_rank"] - 1) * step,
-            "other_s": points["wall_s"] - broadcast - first - warm_up - timed,
-        }
-    )
-    split["fixed_s"] = split.drop(columns="ranks").sum(axis=1, skipna=False)
-    return split.groupby("ranks", sort=True).mean().dropna().reset_index()
+    fit: Fit
+    points: pd.DataFrame
+    findings: tuple[Finding, ...]
+    trusted: pd.DataFrame  # the runs that nothing contradicts
+    kept: pd.DataFrame  # of these, the runs of the points that fit
+
+
+def conclude(points: pd.DataFrame) -> Conclusion:
+    """The fit of one curve, and its points. Arguments, columns and errors: `explain`."""
+    runs = points.reset_index(drop=True)
+    runs = runs.assign(images_per_rank=(runs["steps_per_rank"] * runs["batch_per_rank"]).astype(float))
+    runs["images_per_s_per_rank"] = runs["images_per_s_per_rank"].astype(float)
+    runs["point"] = runs.groupby(split.POINT).ngroup()
+    findings = inputs.check(runs)
+    trusted = inputs.without(runs, findings)
+    model = choose(trusted)
+    tested = misfits.test(model, trusted)
+    kept = trusted[~trusted["point"].isin(tested.index[tested["misfit"]])]
+    chosen = fitted.through(model, kept)
+    assert chosen is not None, "the test of misfits leaves more than half of the points"
+    found = split.of_runs(inputs.unbelieved(runs, findings)).join(tested)
+    found[["misfit", "misfit_undecided"]] = found[["misfit", "misfit_undecided"]].eq(True)
+    found["used"] = found.index.isin(model.usable(kept)["point"])
+    found["impossible"] = ~found.index.isin(trusted["point"])
+    found = split.add(found, chosen).sort_values(["ranks", "images_per_rank"], ascending=[True, False])
+    return Conclusion(chosen, found.reset_index(drop=True), tuple(findings), trusted, kept)
+
+
+def choose(runs: pd.DataFrame) -> Model:
+    """The model that takes the least for granted, of those that the runs can tell. Raises TableError for none."""
+    if runs["images_per_s_per_rank"].notna().sum() >= 2:
+        factor = models.FACTOR.system(models.FACTOR.usable(runs)).solve()
+        return models.FACTOR if factor and _differs_from_one(factor) else models.SPEEDS
+    for model in (models.own_times(runs), models.GROWING):
+        solved = model.system(runs).solve()
+        if solved and solved.degrees >= DECIDING_DEGREES and solved.coefficient(1).statistic.value > 0:
+            return model
+    if len(runs) < 3:
+        raise TableError(f"{len(runs)} runs: a fixed cost and a cost per step need 3, or 2 whose speed was measured")
+    solved = models.EQUAL.system(runs).solve()
+    if solved is None:
+        raise TableError(
+            f"every run did the same work per rank ({runs['images_per_rank'].iloc[0]:g} images), and fewer than 2 have "
+            "a measured speed: the fixed cost cannot be told from the cost per step; measure different steps per rank"
+        )
+    cost = solved.coefficient(1).statistic.value
+    if cost <= 0:
+        raise TableError(f"wall time does not grow with the work per rank ({cost:.3g} s per image): no cost per step")
+    return models.EQUAL
+
+
+def _differs_from_one(factor: Linear) -> bool:
+    """Whether the wall times contradict the level of the measured speeds."""
+    return factor.degrees >= DECIDING_DEGREES and factor.coefficient(1).p(of=1.0) < SPEEDS_REFUTED
+
+
+def _without_one(model: Model, runs: pd.DataFrame) -> Iterator[Statistic]:
+    """The fixed cost with each point left out in turn, where enough are left to decide."""
+    usable = model.usable(runs)
+    system, of = model.system(usable), usable["point"].to_numpy()
+    for point in sorted(set(of)):
+        solved = system.without(of == point).solve()
+        if solved and solved.degrees >= DECIDING_DEGREES:
+            yield solved.coefficient(0).statistic
+
+
+def _growth_p(runs: pd.DataFrame) -> float:
+    """How likely the time per image would seem to change so much with the ranks by chance; NaN: cannot be tested."""
+    solved = models.GROWING.system(runs).solve()
+    return math.nan if solved is None else solved.coefficient(2).p()
+
+
+def _fits(concluded: Conclusion) -> Iterator[tuple[str, Fit]]:
+    """The fit that is concluded from, and others that could be made of the same runs, each with its name."""
+    chosen, kept, trusted = concluded.fit, concluded.kept, concluded.trusted
+    yield chosen.model.name, chosen
+    several = kept[kept["ranks"].gt(1)]
+    others = [(f"{chosen.model.name}, 2+ ranks", chosen.model, several)] if len(several) < len(kept) else []
+    if len(kept) < len(trusted):
+        others.append((f"{chosen.model.name}, all points", chosen.model, trusted))
+    among = (models.SPEEDS, models.FACTOR, models.GROWING, models.EQUAL)
+    others += [(model.name, model, kept) for model in among if model is not chosen.model]
+    for name, model, runs in others:
+        found = fitted.through(model, runs)
+        if found and found.linear.degrees >= 1:
+            yield name, found

@@ -10,56 +10,37 @@ import numpy as np
 import pandas as pd
 
 from analysis import TableError, metrics
+from analysis.explain import cells
 from analysis.table import schema
-from analysis.table.schema import Column
 
-COLUMNS = (
-    Column("model", "text", required=False),
-    Column("ranks", "integer", above=0),
-    Column("steps_per_rank", "number", above=0),
-    Column("batch_per_rank", "number", above=0),
-    Column("wall_s", "number", above=0),
-    Column("images_per_s_per_rank", "number", required=False, minimum=0),
-)
-# Other names of the same columns, as reports print them.
-SYNONYMS = {
-    "gpus": "ranks",
-    "workers": "ranks",
-    "steps_per_worker": "steps_per_rank",
-    "planned_steps_per_worker": "steps_per_rank",
-    "batch_per_gpu": "batch_per_rank",
-    "batch_per_worker": "batch_per_rank",
-    "train_s": "wall_s",
-    "wall_time_s": "wall_s",
-    "examples_per_s_per_gpu": "images_per_s_per_rank",
-    "images_per_s_per_gpu": "images_per_s_per_rank",
-}
-_NEEDED = ["ranks", "steps_per_rank", "batch_per_rank", "wall_s"]
 PHASES = ("broadcast", "first_step", "warm_up", "timed")
+# What tells a run from the others of a tidy table, as far as the table has it.
+_RUN = ["experiment", "run", "model", "series", "axis_value", "ranks", "batch_per_rank", "repeat", "seed", "record"]
 
 
 def read(path: Path) -> tuple[pd.DataFrame, list[str]]:
-    """The points in the CSV file `path`, and what was left out of them.
+    """The runs in the CSV file `path`, and what was left out of them.
 
-    Either one row a point, with the columns `COLUMNS` (or their `SYNONYMS`), or a tidy table (`analysis.table.schema`).
-    Raises TableError naming the file and every column or cell that cannot be used.
+    Either one row a run, with the columns of `analysis.explain.cells`, or a tidy table (`analysis.table.schema`).
+    A bad cell, be it blank, NaN, text or an impossible number, is named by line and column; its row is left out, or,
+    where it is not needed, used without it. Raises TableError naming the file where no row can be used.
     """
-    try:
-        frame = pd.read_csv(path, dtype=str, keep_default_na=False, skipinitialspace=True)
-    except (OSError, UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        raise TableError(f"{path}: not a readable CSV file: {getattr(error, 'strerror', None) or error}") from error
-    if "quantity" in frame.columns:
-        return points(schema.check(schema.read_csv(path, schema.COLUMNS), str(path)), str(path))
-    frame = frame.rename(columns=SYNONYMS)
-    names = [column.name for column in COLUMNS]
-    ignored = [str(name) for name in frame.columns if name not in names]
-    notes = [f"columns not used: {', '.join(ignored)}"] if ignored else []
-    usable, more = _usable(schema.conform(frame.drop(columns=ignored), COLUMNS, str(path)), str(path))
+    text = cells.load(path)
+    if "quantity" in text.headers:
+        return points(schema.check(text.frame(), str(path)), str(path))
+    frame, notes = cells.points(text)
+    frame["ranks"] = frame["ranks"].astype("Int64")
+    for whole, name in cells.WHOLE_JOB.items():
+        if whole in frame and name not in frame:
+            frame[name] = metrics.per_rank(frame[whole], frame["ranks"].astype(float))
+    if cells.SPEED not in frame:
+        notes.append("no measured speed is given: the time per image is known from the wall times alone")
+    usable, more = _usable(frame.drop(columns=[whole for whole in cells.WHOLE_JOB if whole in frame]), str(path))
     return usable, notes + more
 
 
 def points(table: pd.DataFrame, where: str) -> tuple[pd.DataFrame, list[str]]:
-    """The points in a tidy table, one row a model, series, number of ranks and repeat; and what was left out of them.
+    """The runs in a tidy table, one row a model, series, number of ranks and repeat; and what was left out of them.
 
     Steps per rank are those within the wall time: images / global batch where the images are known (local records:
     first step, warm-up and timed steps), else as stated, else as planned. Local records bring their phases along.
@@ -72,8 +53,7 @@ def points(table: pd.DataFrame, where: str) -> tuple[pd.DataFrame, list[str]]:
     rows = rows[rows["quantity"].isin([*wanted, *(f"phase_{name}_s" for name in PHASES)])]
     if not (rows["quantity"] == "wall_s").any():
         raise TableError(f"{where}: no wall_s among its quantities: there is no wall time to split")
-    key = ["experiment", "model", "series", "axis_value", "ranks", "batch_per_rank", "repeat", "seed", "record"]
-    key = [name for name in key if name in rows.columns]
+    key = [name for name in _RUN if name in rows.columns]
     found = rows.set_index([*key, "quantity"])["value"].unstack("quantity").reset_index()
     ranks, batch = found["ranks"].astype(float), found["batch_per_rank"].astype(float)
     have = found.reindex(columns=wanted).astype(float)
@@ -85,28 +65,31 @@ def points(table: pd.DataFrame, where: str) -> tuple[pd.DataFrame, list[str]]:
 
 
 def _usable(points: pd.DataFrame, where: str) -> tuple[pd.DataFrame, list[str]]:
-    """The points that can be used, and a line for each that cannot, or whose speed cannot."""
-    notes = []
+    """The runs that can be used, and a line for each that cannot, or whose speed cannot."""
+    notes, needed = [], list(cells.NEEDED)
     points = points.copy()
     if "model" not in points:
         points["model"] = ""
     if "images_per_s_per_rank" not in points:
         points["images_per_s_per_rank"] = np.nan
-        notes.append("no measured speed is given: there is nothing to compare the implied speed with")
-    for row in points[points[_NEEDED].isna().any(axis=1)].to_dict("records"):
-        absent = [name for name in _NEEDED if pd.isna(row[name])]
+    for row in points[points[needed].isna().any(axis=1)].to_dict("records"):
+        absent = [name for name in needed if pd.isna(row[name])]
         notes.append(f"left out: {_called(row)}: no {', '.join(absent)}")
-    points = points.dropna(subset=_NEEDED)
+    points = points.dropna(subset=needed)
     for row in points[points["images_per_s_per_rank"].eq(0)].to_dict("records"):
         notes.append(f"speed not used: {_called(row)}: 0 images/s beside {row['wall_s']:g} s of training")
     points["images_per_s_per_rank"] = points["images_per_s_per_rank"].replace(0, np.nan)
     if points.empty:
-        raise TableError(f"{where}: no row has all of {', '.join(_NEEDED)}")
-    same = [*_NEEDED, "model", *(name for name in ("series", "axis_value", "repeat", "seed") if name in points)]
-    twice = points[points.duplicated(same)]
-    if not twice.empty:
-        raise TableError(f"{where}: duplicate point: {_called(twice.to_dict('records')[0])}")
-    return points.reset_index(drop=True), notes
+        raise TableError(f"{where}: no row has all of {', '.join(needed)}")
+    same = [*cells.NEEDED, "model", *(name for name in ("series", "axis_value", "repeat", "seed") if name in points)]
+    twice = points.duplicated([name for name in same if name != "repeat" or points["repeat"].notna().any()])
+    for row in points[twice].to_dict("records"):
+        at = f"line {row['line']}" if "line" in row else where
+        notes.append(
+            f"left out: {at}: {_called(row)}: its wall time is that of an earlier row to the last digit, a copy? "
+            "(repeats that are none: number them in a column 'repeat')"
+        )
+    return points[~twice].reset_index(drop=True), notes
 
 
 def _called(row: Mapping[Hashable, Any]) -> str:

@@ -133,47 +133,34 @@ def efficiency_wall_time(points: Points) -> Figure:
     {"report": "000", "quantity": (*_QUANTITIES, "steps_per_rank_planned"), "kind": ("measured", "planned")},
 )
 def explained(points: Points) -> Figure:
-    """Why speedup by speed and by wall time disagree: wall time over images per GPU is a line with an intercept.
+    """Why speedup by speed and by wall time disagree: each run pays a cost once, which the speed does not see.
 
-    Top: wall time of the training over the images of one GPU, and the line of a regression that never sees the speed
-    (dashed: the fixed cost that each run pays, whatever its steps). Bottom: efficiency by wall time (open marks), and
-    by wall time without the fixed cost (filled), over GPUs. Crosses are points that the line leaves out: one GPU alone,
-    which exchanges no gradients, and the point that all others predict badly (below: a white cross). Steps per GPU are
-    those that the job script asks for.
+    Top: the wall time of the training less the time that its images take at the measured speed, over GPUs; the lines
+    are the fixed cost of each model with its 95 % interval (bands). Bottom: efficiency by wall time (open marks), and
+    by wall time without the fixed cost (filled). Crosses are points that the others do not predict, whichever of them
+    is left out; the fixed cost is without them. Steps per GPU are those that the job script asks for.
     """
     fig, (top, bottom) = plots.canvas(2, 1, height_mm=120)
     table, _ = tidy.points(points.published, "report 000")
     for model in _MODELS:
         found = fit.explain(table[table["model"] == model], model)
-        at, used, colour = found.points, found.points["used"], plots.colour(model)
-        x = at["images_per_rank"]
-        ends = pd.Series([0, x.max()])
-        top.plot(ends, found.fit.wall_s(ends), "-", color=colour, linewidth=0.8)
-        top.plot(x[used], at["wall_s"][used], plots.marker(model), color=colour)
-        top.plot(x[~used], at["wall_s"][~used], "x", color=colour)
-        cost = found.fit.fixed_s
-        top.axhline(cost.value, color=colour, linewidth=0.6, linestyle="--")
+        at, colour, mark = found.points, plots.colour(model), plots.marker(model)
+        gpus, cost, fits = at["ranks"].astype(float), found.fit.fixed_s, ~at["misfit"]
         label = f"{plots.name(model)}: fixed {cost.value:.1f} s ({cost.low:.1f} to {cost.high:.1f})"
-        top.plot([], [], plots.marker(model), color=colour, label=label)
-        gpus = at["ranks"].astype(float)
+        top.plot(gpus[fits], at["beyond_speed_s"][fits], mark, color=colour, label=label)
+        top.plot(gpus[~fits], at["beyond_speed_s"][~fits], "x", color=colour)
+        top.axhline(cost.value, color=colour, linewidth=0.8)
+        top.axhspan(cost.low, cost.high, color=colour, alpha=0.12, linewidth=0)
         for column, face, style in (("speedup_wall_time", "white", ":"), ("speedup_without_fixed", colour, "-")):
-            bottom.plot(
-                gpus,
-                metrics.efficiency(at[column], gpus),
-                plots.marker(model) + style,
-                color=colour,
-                mfc=face,
-                linewidth=0.8,
-            )
-        misfit = at["misfit"]
-        left = metrics.efficiency(at["speedup_without_fixed"], gpus)[misfit]
-        bottom.plot(gpus[misfit], left, "x", color="white", markersize=3)
-    plots.write(top, 0.5, 0.16, "crosses: left out of the line\ndashed: the fixed cost")
-    top.set_xlabel("images per GPU")
-    top.set_ylabel("wall time [s]")
+            shares = metrics.efficiency(at[column], gpus, gpus.iloc[0])
+            bottom.plot(gpus, shares, mark + style, color=colour, mfc=face, linewidth=0.8)
+            if column == "speedup_without_fixed":
+                bottom.plot(gpus[~fits], shares[~fits], "x", color="white", markersize=3)
+    for axes in (top, bottom):
+        plots.doubling(axes, points.published["ranks"], "GPUs")
+    plots.write(top, 0.03, 0.06, "lines: fixed cost; cross: left out, the others do not predict it")
+    top.set_ylabel("wall time not in the speed [s]")
     top.set_ylim(0)
-    top.set_xlim(0)
-    plots.doubling(bottom, points.published["ranks"], "GPUs")
     plots.fraction(bottom, "efficiency by wall time", ideal=False)
     bottom.axhline(1, color=plots.GREY, linestyle=":")
     plots.write(bottom, 0.03, 0.06, "filled: without the fixed cost; open: with it")

@@ -1,12 +1,33 @@
+import json
+
 from analysis.__main__ import main
 from analysis.table import loading
 
+REPORT = str(loading.PUBLISHED / "000_hacksa.csv")
+
 
 def test_the_command_prints_each_curve_in_a_hundred_columns(capsys):
-    assert main(["explain", str(loading.PUBLISHED / "000_hacksa.csv")]) == 0
+    assert main(["explain", REPORT]) == 0
     shown = capsys.readouterr().out
     assert shown.count("They differ because each run pays") == 3
     assert max(map(len, shown.splitlines())) <= 100
+
+
+def test_the_same_as_json(capsys):
+    assert main(["explain", REPORT, "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert list(found) == ["curves", "not_split", "notes"]
+    assert [one["fixed_cost_paid"] for one in found["curves"]] == ["yes", "yes", "yes"]
+    assert [point["ranks"] for one in found["curves"] for point in one["points"] if point["fits"] == "no"] == [32]
+
+
+def test_a_curve_that_cannot_be_split_is_named(tmp_path, capsys):
+    path = tmp_path / "one.csv"
+    path.write_text("GPUs;Steps;Batch per GPU;Time [s]\n1;10;8;3,5\n2;10;8;x\n")
+    assert main(["explain", str(path)]) == 1
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "not split: 1 runs: a fixed cost and a cost per step need 3" in shown
+    assert "line 3, column 'Time [s]': 'x' is no number; the row is left out" in shown
 
 
 def test_an_experiment_without_records_is_said(tmp_path, capsys):
@@ -22,4 +43,4 @@ def test_the_method_is_checked_against_the_phases_of_local_records(results, caps
     assert main(["explain", "--experiment", "fixed_work", "--results", str(results.folder)]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert "each run pays 5.9 s (5.9 to 5.9) once" in shown
-    assert "Measured: 5.9 s (median). The regression, which used no phase, estimated 5.9 s (5.9 to 5.9)" in shown
+    assert "By the phases: 5.9 s (median). The wall times alone, which know no phase and no speed, say 5.9 s" in shown

@@ -1,6 +1,7 @@
 import pandas as pd
 
 from analysis.explain import fit, words
+from analysis.explain.phases import phases
 
 # 4 s once, then 0.1 s a step of 10 images.
 STEPS = {2: 320, 4: 160, 8: 80, 16: 40, 32: 20}
@@ -16,15 +17,54 @@ POINTS = pd.DataFrame(
 )
 
 
-def test_the_sentences_say_what_is_paid_once_and_what_speed_that_implies():
-    said = words.sentences(fit.explain(POINTS))
-    assert said[0].startswith("They differ because each run pays 4 s (4 to 4) once")
-    assert "from 320 on 2 to 20 on 32" in said[0]
-    assert "On 32 ranks: 16.0x by speed, 6.0x by wall time, 16.0x by wall time without the fixed cost" in said[1]
-    assert "The cost per step implies 100 images/s a rank" in said[2]
+def said(points):
+    return words.sentences(fit.explain(points))
 
 
-def test_the_report_fits_a_hundred_columns():
-    text = words.report(fit.explain(POINTS, "a curve"), fit.phases(POINTS))
-    assert text.startswith("== a curve")
-    assert max(map(len, text.splitlines())) <= 100
+def test_the_sentences_say_what_is_paid_once_and_how_that_is_known():
+    sentences = said(POINTS)
+    assert sentences[0].startswith("They differ because each run pays 4 s (4 to 4) once")
+    assert "from 320 on 2 to 20 on 32" in sentences[0]
+    assert sentences[1] == "It is what the steps at their measured speed leave of the wall times."
+    assert sentences[2] == "Whichever point is left out, it is 4 s."
+    assert "On 32 ranks: 16.0x by speed, 6.0x by wall time, 16.0x by wall time without the fixed cost" in sentences[3]
+    assert "imply 100 images/s a rank (100 to 100)" in sentences[4]
+    assert sentences[4].endswith("they agree.")
+
+
+def test_a_misfit_names_the_work_that_would_fit():
+    slow = POINTS.assign(wall_s=POINTS["wall_s"].where(POINTS["ranks"] != 8, 15.0))
+    assert "The point at 8 ranks does not fit: it took 15 s, 3 s more than the others predict" in said(slow)[-1]
+    assert said(slow)[-1].endswith("as if it had run 110 steps, not 80.")
+
+
+def test_a_point_without_a_speed_is_told_the_one_it_had():
+    unknown = POINTS.assign(images_per_s_per_rank=POINTS["images_per_s_per_rank"].where(POINTS["ranks"] != 32))
+    assert said(unknown)[-1].endswith("with the same fixed cost it was about 100 images/s a rank.")
+
+
+def test_the_assumption_of_a_fit_without_speeds_is_stated():
+    blind = POINTS.assign(images_per_s_per_rank=float("nan"))
+    assert "as changing alike at each doubling of the ranks: that it does cannot be told" in said(blind)[1]
+    assert "that an image takes the same time at every point, which is not refuted" in said(blind[:4])[1]
+
+
+def test_a_speed_above_the_ideal_is_said():
+    fast = POINTS.assign(images_per_s_per_rank=[100.0, 100.0, 101.5, 100.0, 100.0])
+    assert any("The speedup by speed is above the ideal: 4.06x on 8 (ideal 4x)." in one for one in said(fast))
+
+
+def test_findings_come_first_and_the_report_fits_a_hundred_columns():
+    wrong = pd.concat([POINTS, POINTS[:1].assign(batch_per_rank=20, wall_s=68.0)], ignore_index=True)
+    wrong.loc[2, "images_per_s_per_rank"] = 10.0
+    wrong = pd.concat([wrong, wrong[:1].assign(wall_s=36.01)])
+    text = words.report(fit.explain(wrong, "a curve"), phases(wrong))
+    assert text.startswith("== a curve\n\nfinding: The run on 8 ranks is impossible: 800 images a rank take 80 s")
+    assert "-: not used" in text
+    assert max(map(len, text.splitlines())) <= words.WIDTH
+
+
+def test_a_point_above_the_ideal_is_marked():
+    # Half a second less on 8 ranks is a misfit: 32 s of images on 2 ranks over 7.5 s of a quarter of them each.
+    quick = POINTS.assign(wall_s=POINTS["wall_s"] - pd.Series([0, 0, 0.5, 0, 0]))
+    assert "4.267!" in words.report(fit.explain(quick), phases(quick))

@@ -1,0 +1,226 @@
+"""A plain CSV file of points: separator, headers and cells. What cannot be read is named by line and column."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import io
+import math
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from analysis import TableError
+
+SEPARATORS = {",": "','", ";": "';'", "\t": "tab", "|": "'|'"}
+
+# Of a file with one row a run. A row without these is left out; with any other bad cell it is used without it.
+NEEDED = ("ranks", "steps_per_rank", "batch_per_rank", "wall_s")
+SPEED = "images_per_s_per_rank"
+# Of the whole job; divided by the ranks they are these.
+WHOLE_JOB = {"global_batch": "batch_per_rank", "images_per_s": SPEED}
+TEXT = ("model",)
+NUMBERS = (*NEEDED, SPEED, *WHOLE_JOB, "repeat")
+COLUMNS = (*TEXT, *NUMBERS)
+_WHOLE_NUMBERS = ("ranks", "repeat")
+
+# Other names of the same columns, word by word as `_normal` writes them.
+SYNONYMS = {
+    "model": ("network", "net", "model_name"),
+    "ranks": ("num_ranks", "n_ranks", "rank_count", "number_of_ranks", "np", "nprocs", "world_size"),
+    "steps_per_rank": ("steps", "num_steps", "n_steps", "planned_steps_rank", "steps_rank_planned"),
+    "batch_per_rank": ("batch_size_rank", "rank_batch", "rank_batch_size", "local_batch", "local_batch_size"),
+    "global_batch": ("global_batch_size", "total_batch", "total_batch_size", "effective_batch_size"),
+    "wall_s": (
+        "wall", "wall_time", "wall_time_s", "walltime", "walltime_s", "wall_clock", "wall_clock_s", "wall_clock_time",
+        "time", "time_s", "train", "train_s", "train_time", "train_time_s", "elapsed", "elapsed_s", "elapsed_time",
+        "runtime", "runtime_s", "duration", "duration_s",
+    ),
+    SPEED: ("speed_rank", "throughput_rank"),
+    "images_per_s": ("total_images_s", "total_throughput", "total_speed"),
+    "repeat": ("run", "trial", "repetition", "launch"),
+}  # fmt: skip
+EXAMPLES = {
+    "ranks": ("GPUs", "workers", "processes"),
+    "steps_per_rank": ("steps", "iterations per GPU"),
+    "batch_per_rank": ("batch per GPU", "local batch size", "or global_batch"),
+    "wall_s": ("wall time", "training time [s]", "elapsed"),
+    SPEED: ("images/s per GPU", "samples/sec/worker", "or images_per_s, of the whole job"),
+}
+# Words of a header that mean the same; "per" is left out. Case, units in brackets and signs do not matter.
+WORDS = {
+    "rank": ("gpu", "gpus", "worker", "workers", "process", "processes", "procs", "device", "devices", "ranks"),
+    "images": ("image", "img", "imgs", "sample", "samples", "example", "examples"),
+    "steps": ("step", "iteration", "iterations", "iter", "iters", "batches"),
+    "s": ("sec", "secs", "second", "seconds"),
+    "train": ("training",),
+    "": ("per",),
+}
+# Of one rank, or of the whole job? They are not used, and the reader is asked.
+AMBIGUOUS = {
+    "batch": "batch_per_rank or global_batch",
+    "batch_size": "batch_per_rank or global_batch",
+    "batchsize": "batch_per_rank or global_batch",
+    "speed": f"{SPEED} or images_per_s",
+    "throughput": f"{SPEED} or images_per_s",
+}
+_SAME = {other: word for word, others in WORDS.items() for other in others}
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The text of a CSV file: headers, rows, and the line in the file on which each row ends."""
+
+    path: Path
+    separator: str
+    headers: list[str]
+    rows: list[list[str]]
+    lines: list[int]
+
+    def frame(self) -> pd.DataFrame:
+        """The rows as text under their headers. Raises TableError for a row of another length."""
+        wrong = [
+            problem for row, line in zip(self.rows, self.lines, strict=True) if (problem := self.length(row, line))
+        ]
+        if wrong:
+            raise TableError("\n".join(wrong))
+        return pd.DataFrame(self.rows, columns=self.headers, dtype=str)
+
+    def length(self, row: list[str], line: int) -> str:
+        """What is wrong with the number of cells of a row; "" where it is that of the headers."""
+        if len(row) == len(self.headers):
+            return ""
+        separated = SEPARATORS[self.separator]
+        return f"{self.path}, line {line}: {len(row)} cells, and {len(self.headers)} headers; separated by {separated}"
+
+
+def load(path: Path) -> Cells:
+    """The text of the file `path`; the separator is the one of SEPARATORS that most headers stand between.
+
+    Raises TableError where it cannot be read, or has no header.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TableError(f"{path}: not a readable CSV file: {getattr(error, 'strerror', None) or error}") from error
+    header = next((line for line in text.splitlines() if line.strip()), "")
+    if not header:
+        raise TableError(f"{path}: not a readable CSV file: it is empty")
+    separator = max(SEPARATORS, key=header.count)
+    reader = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True)
+    found = [(row, reader.line_num) for row in reader if any(cell.strip() for cell in row)]
+    rows, lines = zip(*found, strict=True)
+    stripped = [[cell.strip() for cell in row] for row in rows]
+    return Cells(path, separator, stripped[0], stripped[1:], list(lines[1:]))
+
+
+def points(cells: Cells) -> tuple[pd.DataFrame, list[str]]:
+    """The rows that can be used, with their `line`, and what could not be: cell by cell, and columns.
+
+    Raises TableError where a needed column is absent or given twice, or no row can be used.
+    """
+    named = _columns(cells)
+    notes = _unused(cells, named)
+    found = []
+    for row, line in zip(cells.rows, cells.lines, strict=True):
+        if wrong := cells.length(row, line):
+            notes.append(f"{wrong}; the row is left out")
+            continue
+        values, problems = _row(cells, named, row, line)
+        notes += problems
+        if values is not None:
+            found.append({**values, "line": line})
+    if not found:
+        raise TableError("\n".join([f"{cells.path}: no row can be used", *notes[:20]]))
+    return pd.DataFrame(found), notes
+
+
+def _normal(header: str) -> str:
+    """A header in the words that SYNONYMS has: "Wall time [sec]" is wall_time_s, "img/sec per GPU" images_s_rank."""
+    words = re.sub(r"[^a-z0-9]+", " ", header.lower()).split()
+    return "_".join(filter(None, (_SAME.get(word, word) for word in words)))
+
+
+_NAMES = {_normal(other): name for name, others in SYNONYMS.items() for other in (name, *others)}
+
+
+def _columns(cells: Cells) -> dict[str, int]:
+    """Where each known column stands. Raises TableError for one given twice, or a needed one that is absent."""
+    names = [_NAMES.get(_normal(header), "") for header in cells.headers]
+    twice = [name for name, count in Counter(filter(None, names)).items() if count > 1]
+    for name in twice:
+        both = " and ".join(f"'{header}'" for header, of in zip(cells.headers, names, strict=True) if of == name)
+        raise TableError(f"{cells.path}: columns {both} are both {name}: rename or remove one")
+    named = {name: place for place, name in enumerate(names) if name}
+    missing = [name for name in NEEDED if name not in named]
+    missing = [name for name in missing if not any(WHOLE_JOB[of] == name for of in WHOLE_JOB if of in named)]
+    if missing:
+        raise TableError(
+            "\n".join([f"{cells.path}: {len(missing)} needed columns are missing", *_help(cells, missing)])
+        )
+    return named
+
+
+def _help(cells: Cells, missing: list[str]) -> list[str]:
+    unknown = {_normal(header): header for header in cells.headers if _normal(header) not in _NAMES}
+    lines = []
+    for name in missing:
+        close = difflib.get_close_matches(name, unknown, n=1, cutoff=0.7)
+        like = f"; is it '{unknown[close[0]]}'?" if close else ""
+        lines.append(f"column '{name}' is missing{like} (also read as it: {', '.join(EXAMPLES[name])})")
+    lines += [
+        f"'{unknown[of]}': of one rank or of the whole job? Call it {AMBIGUOUS[of]}"
+        for of in unknown.keys() & AMBIGUOUS
+    ]
+    headers = ", ".join(f"'{header}'" for header in cells.headers)
+    return [*lines, f"read as separated by {SEPARATORS[cells.separator]}, with the headers {headers}"]
+
+
+def _unused(cells: Cells, named: dict[str, int]) -> list[str]:
+    unused = [header for place, header in enumerate(cells.headers) if place not in named.values()]
+    notes = [f"columns not used: {', '.join(unused)}"] if unused else []
+    for header in unused:
+        if meant := AMBIGUOUS.get(_normal(header)):
+            notes.append(f"'{header}': of one rank or of the whole job? Call it {meant}")
+    for whole, name in WHOLE_JOB.items():
+        if whole in named and name not in named:
+            notes.append(f"'{cells.headers[named[whole]]}' is taken as of the whole job, and divided by the ranks")
+    return notes
+
+
+def _row(cells: Cells, named: dict[str, int], row: list[str], line: int) -> tuple[dict[str, object] | None, list[str]]:
+    """The values of a row, None where a needed one is bad; and a line for each bad cell."""
+    values: dict[str, object] = {}
+    problems, lost = [], False
+    for name, place in named.items():
+        if name in TEXT:
+            values[name] = row[place]
+            continue
+        values[name], wrong = _number(name, row[place], cells.separator)
+        at_issue = WHOLE_JOB.get(name, name) if WHOLE_JOB.get(name, name) not in named else name
+        lost |= bool(wrong) and at_issue in NEEDED
+        if wrong:
+            left = "the row is left out" if at_issue in NEEDED else "the row is used without it"
+            problems.append(f"{cells.path}, line {line}, column '{cells.headers[place]}': {wrong}; {left}")
+    return (None if lost else values), problems
+
+
+def _number(name: str, cell: str, separator: str) -> tuple[float, str]:
+    """The number in a cell, NaN where it cannot be used, and why not. In a file with ';' a comma is a decimal point."""
+    text = cell.replace(",", ".") if separator == ";" and re.fullmatch(r"[-+]?\d+,\d+", cell) else cell
+    if not text:
+        return math.nan, "empty"
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        return math.nan, f"'{cell}' is no number"
+    if value < 0 or (value == 0 and name != "repeat"):
+        return math.nan, f"{cell} given, must be more than 0"
+    if name in _WHOLE_NUMBERS and value % 1:
+        return math.nan, f"{cell} given, must be a whole number"
+    return value, ""

@@ -1,0 +1,93 @@
+"""One model through the runs of one curve."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from analysis.explain import models
+from analysis.explain.linear import Array, Linear, relative_s2
+from analysis.explain.models import Model
+from analysis.metrics import Statistic
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What one model says of the runs of one curve."""
+
+    model: Model
+    linear: Linear
+    ranks: tuple[int, ...]  # of the runs it was made from
+    points: tuple[int, ...]  # the point of each run
+    times_s: Array
+    fixed_s: Statistic
+    images_per_s_per_rank: Statistic  # that the wall times imply; NaN: nothing implies one
+    measured_images_per_s: float  # what to compare it with: the median measured speed of its runs; NaN: none is used
+
+    @property
+    def runs(self) -> int:
+        """How many runs it was made from."""
+        return len(self.points)
+
+    def left_s(self, points: pd.DataFrame) -> tuple[Array, Array]:
+        """The mean wall times of `points` less the fixed cost [s], for each mix of noise, and their covariance [s^2].
+
+        (mixes, points) and (mixes, points, points). `points` is indexed by the number of the point, with the columns
+        runs and wall_s.
+        """
+        wall_s = points["wall_s"].to_numpy(float)
+        members = (points.index.to_numpy()[:, None] == np.array(self.points)).astype(float)
+        members /= np.maximum(members.sum(axis=1, keepdims=True), 1)
+        apart = np.where(members.any(axis=1), 0.0, 1 / points["runs"].to_numpy(float))
+        scales_s2 = self.linear.variances_s2[:, :1] / relative_s2(self.times_s[:1], self.times_s)
+        noise_s2 = scales_s2 * relative_s2(wall_s, self.times_s)
+        left_s = wall_s - self.linear.coefficients[:, :1]
+        return left_s, self.linear.left_covariance_s2(members, noise_s2 * apart)
+
+    def predicted_s(self, points: pd.DataFrame) -> pd.Series:
+        """The wall time [s] of each of `points`; NaN where the model needs a speed, or knows not the number of ranks.
+
+        `points` has the columns of `analysis.explain.models`.
+        """
+        centres = [self.linear.coefficient(place).statistic.value for place in range(self.linear.coefficients.shape[1])]
+        columns = self.model.columns(points)
+        steps_s = sum((cost * column for cost, column in zip(centres[1:], columns, strict=True)), start=0.0)
+        predicted_s = self.fixed_s.value + self.model.known_s(points) + steps_s
+        return predicted_s.where(points["ranks"].isin(self.ranks) | (not self.model.by_ranks))
+
+
+def through(model: Model, runs: pd.DataFrame) -> Fit | None:
+    """A model through the runs that it can use; None where they do not suffice."""
+    usable = model.usable(runs)
+    solved = model.system(usable).solve()
+    if solved is None:
+        return None
+    ranks = tuple(int(one) for one in sorted(set(usable["ranks"])))
+    measured = float(usable["images_per_s_per_rank"].median()) if model.speeds else math.nan
+    implied = _implied(model, usable, solved, measured)
+    points, times_s = tuple(usable["point"]), usable["wall_s"].to_numpy(float)
+    return Fit(model, solved, ranks, points, times_s, solved.coefficient(0).statistic, implied, measured)
+
+
+def _implied(model: Model, runs: pd.DataFrame, solved: Linear, measured: float) -> Statistic:
+    """The speed of one rank that the wall times imply [images/s], without the level of measured speeds.
+
+    With measured speeds it is their median over the factor by which the wall times grow faster than they say; without
+    them it is that at the fewest ranks.
+    """
+    if model.speeds:
+        factor = models.FACTOR.system(runs).solve()
+        return Statistic(math.nan, n=len(runs)) if factor is None else _over(measured, factor, [0.0, 1.0])
+    if model is models.GROWING:
+        return _over(1.0, solved, [0.0, 1.0, math.log2(runs["ranks"].min())])
+    return _over(1.0, solved, [0.0, 1.0] + [0.0] * (solved.coefficients.shape[1] - 2))
+
+
+def _over(numerator: float, solved: Linear, of: list[float]) -> Statistic:
+    """A numerator over a combination of coefficients; NaN for an end that it does not have."""
+    cost = solved.number(np.array(of)).statistic
+    high, value, low = (numerator / x if x > 0 else math.nan for x in (cost.low, cost.value, cost.high))
+    return Statistic(value, low, high, cost.n)

@@ -1,0 +1,105 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import linregress, t
+
+from analysis.explain.linear import MIXES, System, relative_s2
+
+
+def line(x, y):
+    x, y = np.asarray(x, float), np.asarray(y, float)
+    return System(np.column_stack([np.ones_like(x), x]), y, y)
+
+
+def test_with_additive_noise_alone_it_is_the_ordinary_line():
+    x, y = [1, 2, 3, 5, 8], [12.1, 13.9, 16.2, 19.8, 26.1]
+    solved, known = line(x, y).solve(), linregress(x, y)
+    assert solved.coefficients[0] == pytest.approx([known.intercept, known.slope], rel=1e-3)
+    errors = np.sqrt(np.diagonal(solved.covariances[0]))
+    assert errors == pytest.approx([known.intercept_stderr, known.stderr], rel=1e-3)
+
+
+def test_with_proportional_noise_alone_it_is_the_line_weighted_by_the_inverse_square():
+    x, y = np.array([1.0, 2, 3, 5, 8]), np.array([12.1, 13.9, 16.2, 19.8, 26.1])
+    design = np.column_stack([np.ones_like(x), x]) / y[:, None]
+    known = np.linalg.lstsq(design, np.ones_like(y), rcond=None)[0]
+    assert line(x, y).solve().coefficients[-1] == pytest.approx(known, rel=1e-3)
+
+
+def test_alike_times_leave_only_one_noise_and_student_t():
+    # One cost, of 10.0, 10.1, 10.2: the mean, and t(0.98, 2) times 0.1 / sqrt(3), whatever the mix.
+    times = np.array([10.0, 10.1, 10.2])
+    found = System(np.ones((3, 1)), times, times).solve().coefficient(0).statistic
+    half = t.ppf(1 - 0.020, 2) * 0.1 / 3**0.5
+    assert (found.value, found.low, found.high) == pytest.approx((10.1, 10.1 - half, 10.1 + half), rel=2e-3)
+    assert found.n == 3
+
+
+def test_the_noise_at_hand_weighs_the_times():
+    # 1 % of noise on times from 10 to 1000: the small ones tell the fixed cost of 5, the large ones 0.01 x 1000.
+    rng = np.random.default_rng(0)
+    x = np.array([5.0, 10, 50, 100, 500, 1000] * 4)
+    solved = line(x, (5 + x) * (1 + rng.normal(0, 0.01, len(x)))).solve()
+    cost = solved.coefficient(0).statistic
+    assert cost.low < 5 < cost.high
+    assert cost.high - cost.low < 0.5
+
+
+def test_costs_that_cannot_be_told_apart_are_not_solved():
+    assert line([3, 3, 3], [1, 2, 3]).solve() is None
+    assert line([3], [1]).solve() is None
+    apart = line([1, 2, 2, 2], [1, 2, 3, 4]).apart(np.array([True, False, False, False]))
+    assert apart.solve() is None
+
+
+def test_no_degree_of_freedom_has_no_interval_and_no_p():
+    solved = line([1, 2], [5, 6]).solve()
+    assert np.isnan([solved.coefficient(0).statistic.low, solved.coefficient(0).p()]).all()
+    assert solved.coefficient(0).statistic.value == pytest.approx(4)
+
+
+def test_one_run_apart_is_its_distance_from_the_line_of_the_others():
+    system = line([1, 2, 3, 4], [3.0, 4.0, 5.0, 9.0])  # 2 + x, and 3 too many at 4
+    solved = system.apart(np.array([False, False, False, True])).solve()
+    assert solved.coefficient(2).statistic.value == pytest.approx(3)
+    assert solved.coefficient(2).p() < 1e-6
+    assert system.apart(np.array([True, False, False, False])).solve().coefficient(2).p() > 0.05
+
+
+def test_a_difference_within_a_margin_has_no_small_p():
+    times = np.array([10.0, 10.1, 10.2])
+    number = System(np.ones((3, 1)), times, times).solve().coefficient(0)
+    assert number.p(of=10.1) == pytest.approx(1, abs=0.01)
+    assert number.p(of=9) < 0.01
+    assert number.p(within=1.2, of=9) > 0.5
+
+
+def test_what_a_mean_leaves_is_uncertain_by_its_noise_and_less_by_what_it_shares():
+    # Two times of variance s^2 = 1/2 (10 and 11, mean 10.5): what is left of each has the variance s^2 / 2, the
+    # opposite of the other's; a third mean apart from the fit has its own variance and that of the mean.
+    times = np.array([10.0, 11.0])
+    solved = System(np.ones((2, 1)), times, times).solve()
+    members = np.array([[1.0, 0], [0, 1], [0, 0]])
+    found = solved.left_covariance_s2(members, np.tile([0.0, 0, 0.5], (len(MIXES), 1)))
+    found = found[0]
+    assert found[:2, :2] == pytest.approx(np.array([[0.25, -0.25], [-0.25, 0.25]]), rel=0.01)
+    assert found[2, 2] == pytest.approx(0.75, rel=0.01)
+
+
+def test_relative_variances_are_additive_first_and_proportional_last():
+    found = relative_s2(np.array([1.0, 100]), np.array([10.0]))
+    assert found[0] == pytest.approx([1, 1], abs=0.02)
+    assert found[-1][1] / found[-1][0] == pytest.approx(1e4, rel=0.02)
+
+
+@settings(max_examples=30)
+@given(scale=st.floats(1e-3, 1e3), noise=st.lists(st.floats(-0.1, 0.1), min_size=5, max_size=5, unique=True))
+def test_another_unit_of_time_changes_no_p_and_scales_every_interval(scale, noise):
+    x = [1, 2, 4, 8, 16]
+    y = [5 + value + off for value, off in zip(x, noise, strict=True)]
+    one, other = line(x, y).solve(), line(x, [value * scale for value in y]).solve()
+    assert other.coefficient(0).p() == pytest.approx(one.coefficient(0).p(), rel=1e-5, abs=1e-12)
+    for end in ("value", "low", "high"):
+        found = [getattr(of.coefficient(0).statistic, end) for of in (one, other)]
+        assert found[1] == pytest.approx(found[0] * scale, rel=1e-5)
