@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from analysis import metrics
-from analysis.metrics import Estimate
+from analysis.metrics import Statistic
 from analysis.predict.average import LEVEL, Learned, Prediction, predict
 from analysis.predict.points import Curve, Sizes, strong, weak
 from analysis.predict.support import why_not
@@ -69,7 +69,7 @@ class Answer:
     curve: Curve
     targets: list[Target]
     global_batch: float | None  # that is kept; None: the batch of a rank is
-    fixed_s: Estimate | None  # of one job, where a job was asked for and it is known
+    fixed_s: Statistic | None  # of one job, where a job was asked for and it is known
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def sizes(curve: Curve, ranks: Sequence[float] | np.ndarray, global_batch: float
     return weak(curve, wanted) if global_batch is None else strong(wanted, global_batch)
 
 
-def answer(curve: Curve, asked: Question, learned: Learned, fixed_s: Estimate | None = None) -> Answer:
+def answer(curve: Curve, asked: Question, learned: Learned, fixed_s: Statistic | None = None) -> Answer:
     """What the curve says of each number of ranks; of the job where one is asked for, with what each job pays once.
 
     A curve that keeps its global batch is asked for that, unless another is given.
@@ -120,7 +120,7 @@ def _left_out(whole: Curve, used: Curve, ranks: float, batch: float) -> float:
 
 
 def _numbers(
-    curve: Curve, found: Prediction, i: int, nodes: float, job: Job | None, fixed_s: Estimate | None
+    curve: Curve, found: Prediction, i: int, nodes: float, job: Job | None, fixed_s: Statistic | None
 ) -> dict[str, Range]:
     """What is predicted at one size."""
     rate = Range(float(found.images_per_s[i]), float(found.low[i]), float(found.high[i]))
@@ -138,7 +138,7 @@ def _numbers(
     return numbers
 
 
-def _wall_s(images: float, rate: Range, fixed_s: Estimate | None) -> Range:
+def _wall_s(images: float, rate: Range, fixed_s: Statistic | None) -> Range:
     """The wall time of a job: what it pays once, and its images at that rate; the ends are those of both together."""
     training = (metrics.step_s(images, end) for end in (rate.value, rate.high, rate.low))
     once = (0.0, 0.0, 0.0)

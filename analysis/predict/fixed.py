@@ -10,9 +10,10 @@ import pandas as pd
 
 from analysis import TableError, metrics
 from analysis.explain import fit, tidy
-from analysis.metrics import Estimate
+from analysis.explain.phases import phases
+from analysis.metrics import Statistic
 
-Costs = dict[tuple[str, str], Estimate]  # by model, and series of local records ("" of others)
+Costs = dict[tuple[str, str], Statistic]  # by model, and series of local records ("" of others)
 
 
 def of_table(table: pd.DataFrame, where: str) -> Costs:
@@ -43,11 +44,11 @@ def _of_points(points: pd.DataFrame) -> Costs:
     return found
 
 
-def _fixed_s(rows: pd.DataFrame) -> Estimate | None:
+def _fixed_s(rows: pd.DataFrame) -> Statistic | None:
     """The fixed cost of one curve: as its phases show it, else from the regression over its wall times."""
-    measured = fit.phases(rows)
+    measured = phases(rows)
     if not measured.empty:
-        return metrics.estimate(measured["fixed_s"].tolist())
+        return metrics.arithmetic_mean(measured["fixed_s"].tolist())
     try:
         cost = fit.explain(rows).fit.fixed_s
     except TableError:

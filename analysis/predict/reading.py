@@ -13,7 +13,6 @@ import pandas as pd
 
 from analysis import TableError, metrics
 from analysis.curves import PER_RANK, RATES, SETTING, SOURCE_RUN, TIMES
-from analysis.explain import tidy
 from analysis.predict.points import Curve, Doubt
 from analysis.table import controls, schema
 from analysis.table.schema import Column
@@ -28,9 +27,11 @@ COLUMNS = (
     Column("low", "number", required=False, above=0),
     Column("high", "number", required=False, above=0),
 )
-# Other names of the same columns, beside those that `explain` reads.
-SYNONYMS = tidy.SYNONYMS | {
+# Other names of the same columns.
+SYNONYMS = {
+    "gpus": "ranks",
     "gpu": "ranks",
+    "workers": "ranks",
     "num_gpus": "ranks",
     "processes": "ranks",
     "images_per_sec": "images_per_s",
@@ -42,6 +43,8 @@ SYNONYMS = tidy.SYNONYMS | {
     "gpus_per_node": "ranks_per_node",
     "processes_per_node": "ranks_per_node",
     "batch": "batch_per_rank",
+    "batch_per_gpu": "batch_per_rank",
+    "batch_per_worker": "batch_per_rank",
     "batch_size_per_gpu": "batch_per_rank",
     "repeats": "n",
     "lower": "low",
