@@ -128,7 +128,7 @@ audit: setup-analysis ## find inconsistencies in the reports and in your records
 	@$(KIT) -m analysis audit $(RESULTS) $(if $(call on,STRICT),--strict)
 
 .PHONY: explain
-explain: setup-analysis ## explain why speedup by throughput and by wall time disagree: FILE=table.csv or EXPERIMENT=fixed_work
+explain: setup-analysis ## explain why speedup by throughput and by wall time disagree: FILE=table.csv (default: report 000) or EXPERIMENT=fixed_work
 	@$(KIT) -m analysis explain $(if $(EXPERIMENT),--experiment $(EXPERIMENT),$(or $(FILE),analysis/published/000_hacksa.csv)) $(RECORDS)
 
 .PHONY: compare
