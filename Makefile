@@ -134,7 +134,7 @@ claims: setup-analysis ## judge the claims of the reports: hypothesis, data, rul
 	@$(KIT) -m analysis claims $(RECORDS)
 
 .PHONY: explain
-explain: setup-analysis ## explain why speedup by throughput and by wall time disagree: FILE=table.csv or EXPERIMENT=fixed_work
+explain: setup-analysis ## explain why speedup by throughput and by wall time disagree: FILE=table.csv (default: report 000) or EXPERIMENT=fixed_work
 	@$(KIT) -m analysis explain $(if $(EXPERIMENT),--experiment $(EXPERIMENT),$(or $(FILE),analysis/published/000_hacksa.csv)) $(RECORDS)
 
 ##? TO=N,N            of predict: numbers of ranks (default: 16,64,256); GLOBAL_BATCH=N keeps that batch; UP_TO=N uses smaller points only

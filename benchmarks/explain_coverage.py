@@ -1,0 +1,167 @@
+"""How often the intervals of `explain` hold the truth, and what it alleges of curves in which nothing is wrong.
+
+    python -m benchmarks.explain_coverage [--curves 1000] [--only WORDS]
+
+Each line simulates many curves of one design under one kind of noise: a fixed cost of 7 s, 170 images/s on one rank,
+500 steps of 64 images shared out among the ranks where the design does not say otherwise. `fixed cost`, `speed` and
+`speedup` are the shares of curves whose interval holds the fixed cost, the speed that the wall times imply, and the
+speedup without the fixed cost on the most ranks. `misfit`, `undecided` and `finding` are the shares of curves of which
+a point is said not to fit, not to be decidable, or to contradict itself. In the last lines one point ran twice its
+steps: `misfit` is the share in which that point, and no other, is named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from tabulate import tabulate
+
+from analysis.explain import fit
+
+FIXED_S, SPEED, BATCH, STEPS = 7.0, 170.0, 64, 500
+Rng = np.random.Generator
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Of a wall time: additive [s] and proportional, normal; and of a measured speed, proportional."""
+
+    name: str
+    additive_s: float = 0.0
+    proportional: float = 0.0
+    of_speed: float = 0.0
+
+
+ADDITIVE = Noise("additive, 0.3 s", additive_s=0.3)
+PROPORTIONAL = Noise("proportional, 1 %", proportional=0.01)
+BOTH = Noise("0.15 s and 0.5 %, speeds 0.5 %", 0.15, 0.005, 0.005)
+
+
+def same(ranks: np.ndarray) -> np.ndarray:
+    """The time per image, over that of one rank: the same on any number of ranks."""
+    return np.ones_like(ranks)
+
+
+def doubling(ranks: np.ndarray) -> np.ndarray:
+    """It grows by 10 % of one rank's at each doubling."""
+    return 1 + 0.1 * np.log2(ranks)
+
+
+def ring(ranks: np.ndarray) -> np.ndarray:
+    """It grows as a ring allreduce does: by 10 % x 2 (n - 1) / n."""
+    return 1 + 0.1 * 2 * (ranks - 1) / ranks
+
+
+@dataclass(frozen=True)
+class Design:
+    """What is measured: the points, and whether the speeds are."""
+
+    name: str
+    ranks: tuple[int, ...]
+    grows: Callable[[np.ndarray], np.ndarray] = same
+    speeds: bool = True
+    steps: tuple[int, ...] = ()  # of each point; none: STEPS shared out
+    repeats: int = 1
+    twice: int | None = None  # the point that ran twice its steps
+
+
+SIX = (1, 2, 4, 8, 16, 32)
+SQUARE = {"ranks": (1, 1, 1, 2, 2, 2, 4, 4, 4), "steps": (50, 100, 200) * 3, "speeds": False}
+DESIGNS = [
+    Design("speeds, 1 to 8 ranks", SIX[:4]),
+    Design("speeds, 1 to 32 ranks", SIX),
+    Design("speeds, 1 to 32, time per image + 10 % a doubling", SIX, doubling),
+    Design("speeds, 1 to 8, 3 repeats, + 10 % a doubling", SIX[:4], doubling, repeats=3),
+    Design("speeds, 1 to 8, equal work a rank, + 10 % a doubling", SIX[:4], doubling, steps=(100,) * 4),
+    Design("wall times alone, 1 to 32", SIX, speeds=False),
+    Design("wall times alone, 1 to 32, + 10 % a doubling", SIX, doubling, speeds=False),
+    Design("wall times alone, 1 to 32, + 10 % as a ring", SIX, ring, speeds=False),
+    Design("wall times alone, 1 to 8", SIX[:4], speeds=False),
+    Design("3 works each on 1, 2 and 4, + 10 % a doubling", grows=doubling, **SQUARE),  # type: ignore[arg-type]
+    Design("speeds, 1 to 32, twice the steps on 32", SIX, twice=5),
+    Design("speeds, 1 to 32, twice the steps on 1", SIX, twice=0),
+]
+
+
+def curve(design: Design, noise: Noise, rng: Rng) -> tuple[pd.DataFrame, float]:
+    """The runs of one curve, and the true speedup of its last point over its first."""
+    ranks = np.tile(np.array(design.ranks, float), design.repeats)
+    stated = np.tile(np.array(design.steps or [max(1, STEPS // n) for n in design.ranks], float), design.repeats)
+    done = stated.copy()
+    if design.twice is not None:
+        done[design.twice] *= 2
+    per_image = design.grows(ranks) / SPEED
+    wall_s = FIXED_S + done * BATCH * per_image
+    wall_s = wall_s * (1 + rng.normal(0, noise.proportional, len(ranks))) + rng.normal(0, noise.additive_s, len(ranks))
+    speed = 1 / per_image * (1 + rng.normal(0, noise.of_speed, len(ranks)))
+    runs = pd.DataFrame(
+        {
+            "ranks": ranks.astype(int),
+            "steps_per_rank": stated,
+            "batch_per_rank": BATCH,
+            "wall_s": wall_s,
+            "images_per_s_per_rank": speed if design.speeds else np.nan,
+        }
+    )
+    return runs, float(ranks.max() / ranks.min() * per_image[ranks.argmin()] / per_image[ranks.argmax()])
+
+
+def simulate(design: Design, noise: Noise, curves: int, rng: Rng) -> dict[str, str]:
+    """A line of the table."""
+    told = pd.DataFrame([_judge(design, *curve(design, noise, rng)) for _ in range(curves)]).mean()
+    shares = {name: "-" if math.isnan(share) else f"{share:.3f}" for name, share in told.items()}
+    return {"design": design.name, "noise": noise.name} | shares
+
+
+def _judge(design: Design, runs: pd.DataFrame, speedup: float) -> dict[str, float]:
+    """What is said of one curve: 1 for true, 0 for false, NaN for nothing."""
+    found = fit.conclude(runs)
+    implied, true_speed = found.fit.images_per_s_per_rank, found.fit.measured_images_per_s
+    last = found.points[~found.points["misfit"]].iloc[-1]
+    misfits = found.points.index[found.points["misfit"]]
+    wrong = len(misfits) > 0 if design.twice is None else misfits.tolist() == [design.twice]
+    return {
+        "fixed cost": float(_holds(found.fit.fixed_s.low, FIXED_S, found.fit.fixed_s.high)),
+        "speed": _holds(implied.low, SPEED if math.isnan(true_speed) else true_speed, implied.high),
+        "speedup": _holds(last["speedup_without_fixed_low"], speedup, last["speedup_without_fixed_high"])
+        if design.twice is None
+        else math.nan,
+        "misfit": float(wrong),
+        "undecided": float(found.points["misfit_undecided"].any()),
+        "finding": float(bool(found.findings)),
+    }
+
+
+def _holds(low: float, truth: float, high: float) -> float:
+    """Whether an interval holds the truth, without an upper end where that is not known; NaN where it is not."""
+    if math.isnan(low) and math.isnan(high):
+        return math.nan
+    return float(not (truth < low or truth > high))
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.explain_coverage", description=__doc__.splitlines()[0])
+    parser.add_argument("--curves", type=int, default=1000, help="simulated for each line")
+    parser.add_argument("--only", default="", help="the designs whose name has these words")
+    options = parser.parse_args()
+    lines = list(enumerate((design, noise) for design in DESIGNS for noise in (ADDITIVE, PROPORTIONAL, BOTH)))
+    with ProcessPoolExecutor() as pool:
+        jobs = [
+            pool.submit(simulate, design, noise, options.curves, np.random.default_rng([0, number]))
+            for number, (design, noise) in lines
+            if options.only in design.name
+        ]
+        rows = [job.result() for job in jobs]
+    print(tabulate(rows, headers="keys", tablefmt="github", disable_numparse=True))
+    print(f"\nnominal 95 %; {options.curves} curves a line, standard error at most {0.5 / options.curves**0.5:.3f}")
+
+
+if __name__ == "__main__":
+    main()
