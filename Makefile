@@ -159,8 +159,8 @@ bundle: setup-analysis ## pack records, figures and page into one archive for a 
 	@$(KIT) -m analysis bundle $(if $(call on,SCRUB),--scrub) $(if $(SIGN_KEY),--sign-key "$(SIGN_KEY)") $(RECORDS)
 
 .PHONY: bundle-check
-bundle-check: setup-analysis ## is an archive what its author packed? FILE=bundle.tar.gz, SIGN_KEY=author.pub
-	@$(KIT) -m analysis bundle-check "$(FILE)" $(if $(SIGN_KEY),--sign-key "$(SIGN_KEY)")
+bundle-check: setup-analysis ## is an archive what its author packed? FILE= (default: figures/bundle.tar.gz), SIGN_KEY=author.pub
+	@$(KIT) -m analysis bundle-check "$(or $(FILE),figures/bundle.tar.gz)" $(if $(SIGN_KEY),--sign-key "$(SIGN_KEY)")
 
 ##@ Images (docs/images.md)
 
