@@ -1,4 +1,4 @@
-"""Images for Podman that take almost nothing: the programs are this machine's own, mounted; only the kit is in the image.
+"""Images for Podman that hold nothing but a kit: the programs are this machine's own, mounted.
 
 They are real images, run by the real engine. Its settings and its storage are in a folder of the test.
 """
