@@ -197,7 +197,7 @@ format: dev ## format the code
 .PHONY: test
 test: dev ## run all tests; UNIT=1: only the fast ones; PYTEST_ARGS="..."
 	@$(KIT) -m pytest -n auto $(if $(call on,UNIT),--dist loadfile) -m "not end_to_end $(if $(call on,UNIT),and not slow)" $(PYTEST_ARGS)
-	@$(if $(call on,UNIT),,$(KIT) -m pytest -n 2 --dist loadfile -m end_to_end $(PYTEST_ARGS))
+	@$(if $(call on,UNIT),,$(KIT) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m end_to_end $(PYTEST_ARGS))
 
 .PHONY: test-cluster
 test-cluster: setup ## open a shell on NODES=4 simulated hosts with ssh and Slurm, all on this machine (needs root)

@@ -42,7 +42,8 @@ def _register() -> tempfile.TemporaryDirectory[str]:
 def _part(weight: str, folder: Path) -> Path:
     """The file, in `folder`, of the font with few characters, under a family name of its own."""
     options = subset.Options(drop_tables=["FFTM"])  # a time stamp, which fontTools does not know
-    font = subset.load_font(font_manager.findfont(font_manager.FontProperties(_WHOLE, weight=weight)), options)
+    whole = font_manager.FontProperties(family=_WHOLE, weight=weight)
+    font = subset.load_font(font_manager.findfont(whole), options)
     cut = subset.Subsetter(options)
     cut.populate(unicodes=_CHARACTERS)
     cut.subset(font)

@@ -199,7 +199,7 @@ def _experiment(name: str, rows: pd.DataFrame, drawn: Sequence[Drawn]) -> dict[s
                 "started": row["started_at"],
                 "generation": str(row["generation"]),
                 "images/s": _number(images_per_s.get(row["record"])),
-                "notes": "; ".join(filter(None, (_rounds(rounds[row["record"]]), row["note"]))),
+                "notes": "; ".join(filter(None, (_rounds(int(rounds[row["record"]])), row["note"]))),
             }
             for row in one_each.head(MAX_RUNS).to_dict("records")
         ],

@@ -159,7 +159,7 @@ def _losses(axes: Axes, pairs: list[Pair], title: str, over_images: bool) -> Non
     drawn += [(p.ranks, p.global_batch, p.losses) for p in pairs]
     for ranks, global_batch, losses in drawn:
         x = losses.index * global_batch / 1000 if over_images else losses.index
-        axes.plot(x, losses, label=f"{ranks} rank{'s' * (ranks > 1)}", **_look(ranks))
+        axes.plot(x, losses, label=f"{ranks} rank{'s' * bool(ranks > 1)}", **_look(ranks))
     axes.set_title(title)
     axes.set_xlabel("images [thousands]" if over_images else "step")
     axes.set_ylabel("loss")

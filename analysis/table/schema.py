@@ -261,7 +261,10 @@ def _text(column: Column, cells: pd.Series, empty: pd.Series, frame: pd.DataFram
 
 
 def _blank(cells: pd.Series) -> pd.Series:
-    return cells.isna() if pd.api.types.is_numeric_dtype(cells) else cells.isna() | cells.astype(str).str.strip().eq("")
+    if pd.api.types.is_numeric_dtype(cells):
+        return cells.isna()
+    spaces = [isinstance(cell, str) and not cell.strip() for cell in cells.to_numpy(object)]
+    return cells.isna() | pd.Series(spaces, cells.index, bool)
 
 
 def _allowed(column: Column) -> str:
@@ -361,7 +364,8 @@ def check(table: pd.DataFrame, where: str = "table") -> pd.DataFrame:
         bad = ~value.map(known.possible)
         problems += [f"{rows['place'][i]}: {name}: {value[i]:g} {known.unit} is impossible" for i in rows.index[bad]]
     key = [name for name in table.columns if name not in ("value", "note", "half_unit")]
-    for row in table[table.duplicated(key)].to_dict("records"):
+    duplicates = table[table.duplicated(key)]
+    for row in duplicates.to_dict("records") if len(duplicates) else ():
         problems.append(f"{row['place']}: duplicate {row['quantity']} of {row['model'] or row['run'] or 'it'}")
     _raise(where, problems)
     return table

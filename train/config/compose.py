@@ -1,9 +1,9 @@
 """From conf/ to a checked configuration: Hydra composes, the schema checks, errors name the file and the key."""
 
-import copy
 import functools
 import importlib.util
 import mmap
+import pickle
 import re
 from dataclasses import fields
 from pathlib import Path
@@ -104,10 +104,13 @@ def _not_allowed(item: Override) -> str | None:
 
 
 @functools.cache
-def _composed(conf: Path, *chosen: str) -> DictConfig:
-    """What Hydra composes from the files of a folder with these choices; takes an eighth of a second."""
+def _composed(conf: Path, *chosen: str) -> bytes:
+    """What Hydra composes from the files of a folder with these choices; takes an eighth of a second.
+
+    A pickled DictConfig: unpickled, it is a copy in a quarter of the time that copy.deepcopy takes.
+    """
     with initialize_config_dir(str(conf), version_base="1.3"):
-        return compose("config", overrides=list(chosen))
+        return pickle.dumps(compose("config", overrides=list(chosen)))
 
 
 def compose_config(overrides: list[str]) -> DictConfig:
@@ -119,7 +122,7 @@ def compose_config(overrides: list[str]) -> DictConfig:
     given = parse(overrides)
     chosen = [item for item in given if _is_group(item.key_or_group) or item.is_sweep_override()]
     try:
-        composed = copy.deepcopy(_composed(CONF, *(item.input_line or "" for item in chosen)))
+        composed: DictConfig = pickle.loads(_composed(CONF, *(item.input_line or "" for item in chosen)))
         for item in given:
             if item not in chosen:
                 OmegaConf.update(composed, item.key_or_group, item.value())

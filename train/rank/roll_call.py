@@ -154,7 +154,7 @@ def differences(present: Sequence[Present], details: Sequence[Details], launcher
         if keys := _changed(worlds.flat(reference.config), worlds.flat(other.config)):
             texts.append(f"another configuration than {named}: {_listed(keys)}")
         if files := source.differing(reference.source, other.source):
-            texts.append(f"other files than {named}: {_listed(files)}. Copy the same tree to all hosts")
+            texts.append(f"other files than {named}: {_listed(files)}. All hosts and images need the same tree")
         if packages := _changed(first.packages, other.packages):
             texts.append(f"other packages than {rank_0}: {_listed(packages)}. Install the same ones on all hosts")
         for text in texts:

@@ -52,7 +52,7 @@ def test_a_study_in_a_file(capsys, tmp_path):
     assert "== study.csv: findings" in shown
     assert "stated: 3.6x by images_per_s; follows: at most 2x (+80.0%)" in shown
     assert "claims" not in shown
-    assert shown.startswith("note: left out: ")
+    assert "line 4, column 'train_s': empty" in shown
     assert main(["audit", "--file", str(path), "--format", "json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert set(told) == {"version", "findings", "claims", "notes"}

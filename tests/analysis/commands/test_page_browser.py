@@ -41,9 +41,10 @@ def page(tmp_path_factory):
     local, published = loading.local(results.folder), loading.published()
     known = registry.figures(local.table)
     shown = [known[id] for id in _FIGURES]
-    drawing.draw(shown, published, local.table, tmp_path)
+    with drawing.in_background(shown, published, local.table, tmp_path, ("svg",)):
+        analysed = analyse(published, local)
     path = tmp_path / "report.html"
-    path.write_text(written(analyse(published, local), shown, tmp_path))
+    path.write_text(written(analysed, shown, tmp_path))
     return path
 
 

@@ -119,7 +119,7 @@ def test_other_files_are_named_and_the_launcher_counts(config):
     other = [*GOOD[:2], *(replace(one, source_digest=source.digest(changed)) for one in GOOD[2:])]
     problem, _ = hold(config, other, [*DETAILS[:2], *(replace(one, source=changed) for one in DETAILS[2:])])
     assert problem == (
-        "rank 2 (b), rank 3 (b): other files than rank 0 (a): train/a.py. Copy the same tree to all hosts"
+        "rank 2 (b), rank 3 (b): other files than rank 0 (a): train/a.py. All hosts and images need the same tree"
     )
 
     expected = Expected(config_hash="hash", launcher=Details(DETAILS[0].config, changed))

@@ -45,18 +45,36 @@ def test_data_on_other_hosts_is_left_to_the_ranks(tmp_path):
 
 
 @pytest.mark.slow
-def test_what_is_there_is_said_and_what_would_fail_ends_it(tmp_path):
+def test_what_is_there_is_said(tmp_path):
     (there, *_) = [p for p in points(fruit(tmp_path / "fruit/unpacked").parent) if p.config.nodes == 2]
     assert input_check.check([there], hosts_apart=False) == [
         f"fruit in {tmp_path}/fruit: 12 training and 6 validation samples"
     ]
-    few = points(tmp_path / "fruit", "batch_per_rank=7")
-    with pytest.raises(ConfigError, match=r"global_batch=14: fruit has 12 training samples in .*allowed is up to that"):
-        input_check.check(few, hosts_apart=False)
 
 
-@pytest.mark.slow
-def test_a_program_that_breaks_shows_its_last_lines(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys, "executable", "/bin/false")
+@pytest.fixture
+def program(tmp_path, monkeypatch):
+    """A function that replaces Python by a program that writes lines to standard error and exits with this status."""
+
+    def replace(lines: int, status: int) -> None:
+        path = tmp_path / "python"
+        path.write_text(f"#!/bin/sh\nfor i in $(seq {lines}); do echo line $i >&2; done\nexit {status}\n")
+        path.chmod(0o755)
+        monkeypatch.setattr(sys, "executable", str(path))
+
+    return replace
+
+
+def test_what_would_fail_is_said_in_full(tmp_path, program):
+    program(lines=20, status=2)
+    with pytest.raises(ConfigError, match=r"\Aline 1\nline 2\n(.*\n)+line 20\Z"):
+        input_check.check(points(tmp_path), hosts_apart=False)
+
+
+def test_a_program_that_breaks_shows_its_last_lines(tmp_path, program):
+    program(lines=20, status=1)
+    with pytest.raises(ConfigError, match=r"\Aline 9\nline 10\n(.*\n)+line 20\Z"):
+        input_check.check(points(tmp_path), hosts_apart=False)
+    program(lines=0, status=1)
     with pytest.raises(ConfigError, match="exit status 1"):
         input_check.check(points(tmp_path), hosts_apart=False)

@@ -1,0 +1,83 @@
+"""Images for Podman that hold nothing but a kit: the programs are this machine's own, mounted.
+
+They are real images, run by the real engine. Its settings and its storage are in a folder of the test.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+
+IMAGE = "localhost/kit-in-a-test:other"
+KIT = "/opt/kit"  # in the image
+
+_PACKAGES = {"podman": "podman", "runc": "runc"}  # command -> Debian package
+_EMPTY = ("dev", "etc", "proc", "root", "run", "sys", "tmp", "usr", "var")
+_MERGED = ("bin", "lib", "lib64", "sbin")  # links to folders in usr
+
+_STORAGE = """\
+[storage]
+driver = "vfs"
+graphroot = "{folder}/storage"
+runroot = "{folder}/run"
+"""
+# Limits that this process may set, and cgroups without systemd: a machine without an init system can run it too.
+_CONTAINERS = """\
+[containers]
+default_ulimits = ["nofile=1024:1024", "nproc=4096:4096"]
+volumes = [{volumes}]
+[engine]
+runtime = "runc"
+cgroup_manager = "cgroupfs"
+events_logger = "file"
+"""
+
+
+def missing() -> str | None:
+    """Why this machine cannot run such images, and the fix; None if nothing is known to be missing."""
+    if os.geteuid() != 0:
+        return "Podman's runtime runc needs root here"
+    absent = [package for command, package in _PACKAGES.items() if not shutil.which(command)]
+    return f"no Podman: apt-get install --no-install-recommends {' '.join(absent)}" if absent else None
+
+
+def settings(folder: Path) -> dict[str, str]:
+    """Write Podman's settings into a folder; returns the environment variables that name them."""
+    programs = {"/usr", *(str(Path(path).resolve()) for path in (sys.prefix, sys.base_prefix))}
+    volumes = ", ".join(f'"{path}:{path}:ro"' for path in sorted(programs))
+    (folder / "storage.conf").write_text(_STORAGE.format(folder=folder))
+    (folder / "containers.conf").write_text(_CONTAINERS.format(volumes=volumes))
+    return {
+        "CONTAINERS_CONF": str(folder / "containers.conf"),
+        "CONTAINERS_STORAGE_CONF": str(folder / "storage.conf"),
+    }
+
+
+def import_image(folder: Path, kit: Path, variables: Mapping[str, str]) -> None:
+    """Make IMAGE, with the tree `kit` as KIT and these environment variables. Raises RuntimeError with Podman's words.
+
+    The variables that `settings` returned must be set in this process.
+    """
+    archive = folder / "image.tar"
+    with tarfile.open(archive, "w") as tar:
+        for name in _EMPTY:
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.mode = tarfile.DIRTYPE, 0o1777 if name == "tmp" else 0o755
+            tar.addfile(entry)
+        for name in _MERGED:
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.linkname = tarfile.SYMTYPE, f"usr/{name}"
+            tar.addfile(entry)
+        tar.add(kit, KIT)
+    set_variables = [f"--change=ENV {name}={value}" for name, value in variables.items()]
+    _podman("import", *set_variables, str(archive), IMAGE)
+    _podman("run", "--rm", "--network=host", IMAGE, "true")
+
+
+def _podman(*arguments: str) -> None:
+    done = subprocess.run(["podman", *arguments], capture_output=True, text=True, timeout=120)
+    if done.returncode:
+        raise RuntimeError(f"podman {arguments[0]}: {done.stderr.strip()}")
