@@ -59,7 +59,7 @@ def new_run(config: Config, overrides: Sequence[str]) -> Run:
 
 
 class Standalone:
-    """One rank's hold on the record of such a job."""
+    """What one rank does for the record of a job that was started by hand."""
 
     def __init__(self, part: PartWriter, clock: PhaseClock, overrides: Sequence[str]) -> None:
         """Before the ranks have met there is no folder, and nothing is written."""

@@ -32,7 +32,7 @@ _UPLOAD_LIMITS = {
 
 
 class SyncError(Exception):
-    """Some runs were not uploaded: says how many, where they are and what to do."""
+    """Some runs were not uploaded; the message says how many, where they are and what to do."""
 
 
 def mirror(record_paths: Sequence[Path], tracking: Tracking) -> list[str]:

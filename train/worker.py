@@ -39,7 +39,7 @@ class Worker:
         self._host = environment.host(len(placement.usable_cores()))  # counted before this process is bound
 
     def work(self) -> Distribution:
-        """The ranks, when this one has measured all that it was asked for, and recorded it.
+        """Measure and record all that was asked for; returns the ranks, which are still joined.
 
         Raises ConfigError, PeerLost, LeftBehind, and what training and allreduce sweeps raise.
         """

@@ -95,7 +95,7 @@ def run(context: Context) -> None:
 
 
 def _sizes(sweep: AllreduceSweep, context: Context) -> tuple[list[int], list[str]]:
-    """The sizes that every rank has memory for, and a note of those that are left out. A GPU says so by itself."""
+    """The sizes that every rank has memory for, and a note of the others. A GPU reports a lack of memory itself."""
     if context.config.device != "cpu":
         return sweep.sizes_bytes, []
     free = min(context.distribution.gather(psutil.virtual_memory().available // placement.local_size()))

@@ -86,7 +86,7 @@ class Dataset:
             bool(self.data_dir) or not self.files,
             "dataset.data_dir",
             self.data_dir,
-            f"give the folder that holds {self.name}; docs/data.md says where to get it and how it must look",
+            f"give the folder that holds {self.name}; docs/data.md says where to get it and which layout it needs",
         )
 
 
@@ -424,7 +424,7 @@ class Config:
             settings.backend == "horovod" or self.ranks == 1,
             "distribution.backend",
             settings.backend,
-            f"{self.ranks} ranks need a backend that joins them: horovod",
+            f"{self.ranks} ranks need distribution.backend=horovod",
         )
         check(
             self.measure.epochs > 0 or not settings.elastic,
@@ -454,8 +454,8 @@ class Config:
             self.model.name in PRETRAINED and self.dataset.channels == 3,
             "weights",
             self.weights,
-            f"there are some of three channels, for {', '.join(sorted(PRETRAINED))}; not for {self.model.name} with "
-            f"{self.dataset.channels}. Allowed are none, the path of a file of weights",
+            f"there are such weights for three channels and {', '.join(sorted(PRETRAINED))}, not for "
+            f"{self.model.name} with {self.dataset.channels}. Allowed are none, the path of a file of weights",
         )
 
     def _check_synthetic(self) -> None:

@@ -59,7 +59,7 @@ def read_table(path: Path) -> Table:
         content = loadmat(path, squeeze_me=True, variable_names=[name])
     except NotImplementedError as error:
         raise ConfigError(
-            f"{path}: MATLAB's version 7.3, which is HDF5; expected is version 5, as distributed. "
+            f"{path}: MATLAB's version 7.3, which is HDF5; expected version 5, as distributed. "
             f"In MATLAB: save('{path.name}', '{name}', '-v7')"
         ) from error
     except Exception as error:  # SciPy can raise anything on a damaged file

@@ -64,7 +64,7 @@ class Parts:
 
 
 def failure(part: Part, position: int, numbers: np.ndarray) -> str | None:
-    """Why the sample cannot be decoded, as TensorFlow says it; None if it can."""
+    """Why the sample cannot be decoded, in TensorFlow's words; None if it can."""
     import tensorflow as tf
 
     try:

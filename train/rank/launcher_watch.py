@@ -22,7 +22,7 @@ def end_with_launcher(output: int) -> None:
         closed = select.poll()
         closed.register(output, 0)  # no events: poll then reports only errors and the end (POLLERR, POLLHUP)
         closed.poll()
-        print("the launcher is gone: ending", file=sys.stderr, flush=True)
+        print("the launcher has ended: this rank exits", file=sys.stderr, flush=True)
         os._exit(1)
 
     threading.Thread(target=wait, daemon=True).start()

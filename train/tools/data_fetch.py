@@ -83,7 +83,7 @@ def fetch(dataset: str, folder: Path, url: str | None, checksum: str | None) -> 
     folder.mkdir(parents=True, exist_ok=True)
     archive = folder / Path(urllib.parse.unquote(urllib.parse.urlsplit(url).path)).name
     if archive == folder:
-        raise ConfigError(f"URL={url}: names no file")
+        raise ConfigError(f"URL={url}: does not name a file")
     marker = folder / f".fetched-{archive.name}"
     if marker.exists():
         print(f"{archive.name} was fetched and unpacked before. Remove {marker} to fetch it again")
@@ -123,7 +123,7 @@ def _check_present(archive: Path, checksum: str | None) -> None:
     expected = parse_checksum(checksum)
     found = digest(archive, expected.algorithm)
     if found != expected.digits:
-        raise ConfigError(f"{archive}: has the {expected.algorithm} {found}; expected is {expected.digits}. Remove it")
+        raise ConfigError(f"{archive}: has the {expected.algorithm} {found}; expected {expected.digits}. Remove it")
 
 
 def main() -> int:

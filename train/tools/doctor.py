@@ -61,7 +61,7 @@ def check_python() -> Check:
         return Check("Python", OK, found)
     if sys.version_info[:2] == (3, 12):
         return Check("Python", WARNING, f"{found}: the locks were made for 3.11; this version is untested", fix)
-    return Check("Python", FAILURE, f"{found}: needed is 3.11 (TensorFlow 2.18.1 has no wheels beyond 3.12)", fix)
+    return Check("Python", FAILURE, f"{found}: 3.11 is required (TensorFlow 2.18.1 has no wheels beyond 3.12)", fix)
 
 
 def check_venv() -> Check:

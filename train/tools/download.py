@@ -149,7 +149,7 @@ def _copy(response: http.client.HTTPResponse, file: BinaryIO, begin: int, total:
 
 
 def _verified(url: str, part: Path, expected: Checksum | None) -> str:
-    """How the file was verified, in words. Removes it and raises ConfigError if its checksum is another one."""
+    """How the file was verified, in words. Removes it and raises ConfigError if its checksum differs."""
     if expected is None:
         return f"not verified, no checksum is known. It has the sha256 {digest(part, 'sha256')}"
     found = digest(part, expected.algorithm)
@@ -157,7 +157,7 @@ def _verified(url: str, part: Path, expected: Checksum | None) -> str:
         size = _size(part)
         part.unlink()
         raise ConfigError(
-            f"{url}: its {size:,} bytes have the {expected.algorithm} {found}; expected is {expected.digits}. Removed: "
+            f"{url}: its {size:,} bytes have the {expected.algorithm} {found}; expected {expected.digits}. Removed: "
             "it is damaged, or another file. Try again, or give --checksum if a newer one is published"
         )
     return f"{expected.algorithm} {expected.digits} verified"

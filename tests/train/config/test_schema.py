@@ -19,7 +19,7 @@ SWEEP = ["experiment=allreduce_bench", "nodes=2"]
         (["batch_per_rank=null"], "batch_per_rank=None: give batch_per_rank or global_batch"),
         (["batch_per_rank=null", "global_batch=33", "nodes=2"], "global_batch=33: must be a multiple of 2 ranks"),
         (["batch_per_rank=4", "global_batch=9", "nodes=2"], "global_batch=9: contradicts batch_per_rank=4 on 2 ranks"),
-        (["distribution=none", "nodes=2"], "distribution.backend=none: 2 ranks need a backend"),
+        (["distribution=none", "nodes=2"], "distribution.backend=none: 2 ranks need distribution.backend=horovod"),
         (["measure.total_steps=1", "nodes=2"], "measure.total_steps=1: 2 ranks need at least one step each"),
         (["measure.epochs=2"], "measure.epochs=2: synthetic data has no epochs"),
         (["optimizer.warm_up_epochs=1"], "optimizer.warm_up_epochs=1.0: synthetic data has no epochs"),

@@ -124,7 +124,7 @@ def write_version_73(path: Path) -> None:
 @pytest.mark.parametrize(
     ("write", "message"),
     [
-        (write_version_73, r"imdb.mat: MATLAB's version 7.3, which is HDF5; expected is version 5.*'-v7'"),
+        (write_version_73, r"imdb.mat: MATLAB's version 7.3, which is HDF5; expected version 5.*'-v7'"),
         (lambda path: path.write_text("<html>404</html>" * 20), r"imdb.mat: not a complete MATLAB file of version 5"),
         (lambda path: path.write_bytes(path.read_bytes()[:900]), r"imdb.mat: not a complete MATLAB file of version 5"),
         (

@@ -32,7 +32,9 @@ def test_the_weights_to_start_from_change_what_is_measured():
 
 
 def test_weights_that_are_not_published_are_refused():
-    with pytest.raises(ConfigError, match="weights=imagenet: there are some of three channels, for inceptionv3, res"):
+    with pytest.raises(
+        ConfigError, match="weights=imagenet: there are such weights for three channels and inceptionv3, res"
+    ):
         load([*TINY, "weights=imagenet"])
     with pytest.raises(ConfigError, match="not for resnet50 with 1"):
         load([*RESNET, "dataset=digits"])

@@ -25,7 +25,7 @@ def test_a_process_ends_when_nobody_can_read_its_output():
         assert process.poll() is None
     assert process.wait(timeout=5) == 1
     assert process.stderr
-    assert process.stderr.read() == b"the launcher is gone: ending\n"
+    assert process.stderr.read() == b"the launcher has ended: this rank exits\n"
 
 
 def test_a_process_that_writes_to_a_file_is_left_alone(tmp_path):

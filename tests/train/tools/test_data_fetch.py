@@ -63,7 +63,7 @@ def test_every_dataset_read_from_files_has_a_source():
 
 def test_an_archive_that_is_there_is_verified(server, tmp_path):
     (tmp_path / "data.tar.gz").write_bytes(packed({"one.txt": b"one"}))
-    with pytest.raises(ConfigError, match=r"data.tar.gz: has the md5 \w{32}; expected is 0{32}. Remove it"):
+    with pytest.raises(ConfigError, match=r"data.tar.gz: has the md5 \w{32}; expected 0{32}. Remove it"):
         data_fetch.fetch("fruit", tmp_path, server.url, "md5:" + "0" * 32)
     data_fetch.fetch("fruit", tmp_path, server.url, md5((tmp_path / "data.tar.gz").read_bytes()))
     assert (tmp_path / "one.txt").read_bytes() == b"one"

@@ -52,7 +52,7 @@ def test_a_server_that_cannot_resume_sends_all(server, tmp_path):
 
 def test_other_bytes_than_expected_are_removed_and_both_checksums_named(server, tmp_path):
     server.content = b"other bytes"
-    with pytest.raises(ConfigError, match=r"11 bytes have the md5 \w{32}; expected is 0{32}"):
+    with pytest.raises(ConfigError, match=r"11 bytes have the md5 \w{32}; expected 0{32}"):
         download.download(server.url, tmp_path / "data", "md5:" + "0" * 32)
     assert not list(tmp_path.iterdir())
 

@@ -74,7 +74,7 @@ class BatchLauncher(Launcher):
             raise ConfigError(f"launcher={self.name}: there is no command {command[0]} on this machine") from None
         except subprocess.TimeoutExpired:
             raise ConfigError(
-                f"launcher={self.name}: {command[0]} gave no answer within {_ANSWER_WITHIN_S} s"
+                f"launcher={self.name}: {command[0]} did not answer within {_ANSWER_WITHIN_S} s"
             ) from None
         if done.returncode:
             raise ConfigError(f"launcher={self.name}: {shlex.join(command)}: {done.stderr.strip()}")

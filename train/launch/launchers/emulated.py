@@ -35,7 +35,7 @@ class Emulated(Local):
     def check(self, config: Config) -> None:
         """Raise ConfigError where a quota means nothing, or separate networks cannot be used."""
         super().check(config)
-        check(config.device == "cpu", "device", config.device, "launcher=emulated shares out CPU time; take device=cpu")
+        check(config.device == "cpu", "device", config.device, "launcher=emulated divides CPU time; use device=cpu")
         timed = config.measure.epochs == 0 and config.allreduce_sweep is None
         why = "its quotas hold for timed training steps; for epochs and allreduces alone take launcher=local"
         check(timed, "launcher", self.name, why)

@@ -58,7 +58,7 @@ class Ssh(Launcher):
         if mpirun.implementation(mpirun.NO_CONTAINER) != OPEN_MPI:
             raise ConfigError(
                 "distribution.controller=mpi: over ssh only Open MPI's mpirun can be used, and this machine's is "
-                "MPICH's; take distribution.controller=gloo, or launcher=slurm"
+                "MPICH's; use distribution.controller=gloo, or launcher=slurm"
             )
         return OPEN_MPI
 

@@ -59,7 +59,7 @@ def _ask(host: str, token: Path, image: str | None) -> Host:
             command, capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, stdin=subprocess.DEVNULL
         )
     except subprocess.TimeoutExpired:
-        raise ConfigError(f"launcher.hosts: {host}: gave no answer within {_PROBE_TIMEOUT_S} s") from None
+        raise ConfigError(f"launcher.hosts: {host}: did not answer within {_PROBE_TIMEOUT_S} s") from None
     if done.returncode == 0:
         return Host(name=host, **json.loads(done.stdout.splitlines()[-1]))
     message = (done.stderr.strip().splitlines() or ["no message"])[-1]

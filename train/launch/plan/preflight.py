@@ -79,7 +79,7 @@ def check(points: Sequence[Point], launcher: Launcher) -> None:
             if gpus.needed > gpus.available:
                 raise ConfigError(
                     f"device=gpu: {point.name} needs {gpus.needed} GPUs; {gpus.source} {gpus.available}. "
-                    "Take fewer nodes or ranks_per_node, or device=cpu"
+                    "Use fewer nodes or ranks_per_node, or device=cpu"
                 )
         launcher.check_machine(point.config)
 

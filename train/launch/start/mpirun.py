@@ -44,5 +44,5 @@ def _ask(engine: str, image: str | None) -> str:
     answer = f"it says: {text.splitlines()[0]}" if text.strip() else why
     raise ConfigError(
         f"distribution.controller=mpi: {where} has no mpirun of Open MPI or of MPICH ({answer}); "
-        "install one, or take distribution.controller=gloo"
+        "install one, or use distribution.controller=gloo"
     )

@@ -34,7 +34,7 @@ def check(overrides: list[str]) -> None:
         ([*SSH, "nodes=3"], "launcher.hosts=a,b: 3 nodes need as many hosts: make ... LAUNCHER=ssh HOSTS=a,b,c"),
         ([*SSH, "container=docker"], f"container=docker: {ON_ONE_MACHINE}=ssh allowed are none, singularity"),
         (["launcher=slurm", "container=podman"], f"container=podman: {ON_ONE_MACHINE}=slurm allowed are none"),
-        (["launcher=emulated", "device=gpu"], "device=gpu: launcher=emulated shares out CPU time; take device=cpu"),
+        (["launcher=emulated", "device=gpu"], "device=gpu: launcher=emulated divides CPU time; use device=cpu"),
         (["launcher=emulated", "dataset=digits", "measure.epochs=1"], TIMED),
         (["launcher=emulated", "experiment=allreduce_bench", "nodes=2"], TIMED),
         ([*NETWORKS, "distribution.controller=mpi"], GLOO),
