@@ -1,12 +1,13 @@
 """Start the worlds of a job side by side, each by a command of its own, and end all when one fails.
 
-Each line of their output has its world in front; where one fails, the last line says which was the first.
+Each line of their output has its world in front; where any fail, the last lines say which, and how.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import re
 import signal
@@ -20,8 +21,9 @@ from dataclasses import asdict, dataclass
 from train.record import protocol
 
 _POLL_S = 0.2
-_FIRST = "world {world} ended first, with exit status {code}"
-_FIRST_PATTERN = re.compile(r"^world (?P<world>\d+) ended first, with exit status (?P<code>\d+)$", re.MULTILINE)
+_GRACE_S = 5.0  # the command of a world notices later than the other worlds that a rank of it has died
+_FAILED = "world {world} failed with exit status {code}"
+_FAILED_PATTERN = re.compile(r"^world (?P<world>\d+) failed with exit status (?P<code>\d+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -37,14 +39,17 @@ def argv(python: str, commands: Sequence[Command]) -> list[str]:
     return [python, "-m", "train.launch.start.worlds", json.dumps([asdict(command) for command in commands])]
 
 
-def first_to_end(output: str) -> tuple[int, int, str] | None:
-    """The world that failed first, the exit status of its command, and what that printed; None where none failed."""
-    found = _FIRST_PATTERN.search(output)
-    if not found:
-        return None
-    prefix = _prefix(int(found["world"]))
-    lines = (line.removeprefix(prefix) for line in output.splitlines() if line.startswith(prefix))
-    return int(found["world"]), int(found["code"]), "\n".join(lines)
+def failed(output: str) -> list[tuple[int, int, str]]:
+    """The worlds that failed, in this order: number, exit status of its command, and what that printed."""
+    return [
+        (int(found["world"]), int(found["code"]), _printed(output, int(found["world"])))
+        for found in _FAILED_PATTERN.finditer(output)
+    ]
+
+
+def _printed(output: str, world: int) -> str:
+    prefix = _prefix(world)
+    return "\n".join(line.removeprefix(prefix) for line in output.splitlines() if line.startswith(prefix))
 
 
 def _prefix(world: int) -> str:
@@ -73,19 +78,25 @@ def _forward(world: int, child: subprocess.Popen[str]) -> None:
 
 
 def _wait(children: Sequence[subprocess.Popen[str]]) -> int:
-    """Wait until all have ended, or one has failed; returns its exit status as a shell gives it, else 0."""
-    while True:
-        codes = [child.poll() for child in children]
-        failed = [(world, code) for world, code in enumerate(codes) if code]
-        if failed:
-            world, code = failed[0]
-            status = code if code > 0 else 128 - code
-            time.sleep(_POLL_S)  # what it printed last is on its way
-            print(_FIRST.format(world=world, code=status), flush=True)
-            return status
-        if all(code == 0 for code in codes):
-            return 0
+    """Wait until all have ended, or one has failed and the others had time to; returns its exit status, else 0."""
+    statuses: dict[int, int] = {}  # of the worlds that failed, in this order, as a shell gives them
+    end = math.inf
+    while time.monotonic() < end and any(child.poll() is None for child in children):
         time.sleep(_POLL_S)
+        _note_failed(children, statuses)
+        if statuses and end == math.inf:
+            end = time.monotonic() + _GRACE_S
+    _note_failed(children, statuses)
+    time.sleep(_POLL_S if statuses else 0)  # what they printed last is on its way
+    for world, status in statuses.items():
+        print(_FAILED.format(world=world, code=status), flush=True)
+    return next(iter(statuses.values()), 0)
+
+
+def _note_failed(children: Sequence[subprocess.Popen[str]], statuses: dict[int, int]) -> None:
+    for world, child in enumerate(children):
+        if code := child.poll():
+            statuses.setdefault(world, code if code > 0 else 128 - code)
 
 
 def main() -> int:

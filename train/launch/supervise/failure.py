@@ -58,7 +58,7 @@ def find(job: Job, launcher: Launcher, outcome: Outcome, parts: Sequence[Part], 
         return None
     if outcome.ended_by:
         return _ended_from_outside(job, outcome, parts, timeout_s)
-    first = _first_to_end(job, outcome)
+    first = _first_to_end(job, outcome, parts)
     if reported := _reported(parts, first):
         code = first[1] if first and first[0] == reported.rank else None
         return replace(reported, exit_code=code, log=str(protocol.rank_log(job.folder, reported.rank or 0)))
@@ -79,13 +79,17 @@ def _ended_from_outside(job: Job, outcome: Outcome, parts: Sequence[Part], timeo
     return Failure(reason=reason, phase=phase, log=str(protocol.launcher_log(job.folder)))
 
 
-def _first_to_end(job: Job, outcome: Outcome) -> tuple[int, int] | None:
-    if of_world := worlds.first_to_end(outcome.output):
-        number, code, output = of_world
+def _first_to_end(job: Job, outcome: Outcome, parts: Sequence[Part]) -> tuple[int, int] | None:
+    """The rank that ended first, and its exit status: of several worlds of the first that did not follow another."""
+    if not job.worlds:
+        return _first_of(job.exchange, outcome.exit_code, outcome.output)
+    followed = {part.rank for part in parts if part.failure and part.failure.consequence}
+    found = []
+    for number, code, output in worlds.failed(outcome.output):
         world = job.worlds[number]
-        first = _first_of(world.exchange, code, output)
-        return (world.first_rank + first[0], first[1]) if first else None
-    return _first_of(job.exchange, outcome.exit_code, outcome.output)
+        if first := _first_of(world.exchange, code, output):
+            found.append((world.first_rank + first[0], first[1]))
+    return next((first for first in found if first[0] not in followed), found[0] if found else None)
 
 
 def _first_of(exchange: Exchange, code: int, output: str) -> tuple[int, int] | None:

@@ -22,7 +22,7 @@ def test_each_world_is_told_its_number_and_its_first_rank():
     done = run(python(TELL), python(TELL, first_rank=3))
     assert done.returncode == 0
     assert sorted(done.stdout.splitlines()) == ["[world 0] world 0 from rank 0", "[world 1] world 1 from rank 3"]
-    assert worlds.first_to_end(done.stdout) is None
+    assert worlds.failed(done.stdout) == []
 
 
 def test_one_that_fails_ends_the_others_and_is_named_with_what_it_printed():
@@ -30,13 +30,19 @@ def test_one_that_fails_ends_the_others_and_is_named_with_what_it_printed():
     done = run(python(SLEEP), python("print('no memory'); raise SystemExit(7)"))
     assert time.monotonic() - begin < 30
     assert done.returncode == 7
-    assert worlds.first_to_end(done.stdout) == (1, 7, "no memory")
+    assert worlds.failed(done.stdout) == [(1, 7, "no memory")]
 
 
 def test_a_signal_is_an_exit_status_as_a_shell_gives_it():
     done = run(python("import os; os.kill(os.getpid(), 9)"), python(SLEEP))
     assert done.returncode == 128 + 9
-    assert worlds.first_to_end(done.stdout)[:2] == (0, 137)
+    assert [one[:2] for one in worlds.failed(done.stdout)] == [(0, 137)]
+
+
+def test_one_that_follows_another_is_named_too():
+    late = python("import time; time.sleep(1.5); raise SystemExit(9)")
+    done = run(python("raise SystemExit(1)"), late)
+    assert [one[:2] for one in worlds.failed(done.stdout)] == [(0, 1), (1, 9)]
 
 
 def test_ended_itself_it_ends_its_worlds():

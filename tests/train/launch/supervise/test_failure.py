@@ -49,7 +49,7 @@ def side_by_side(tmp_path: Path) -> Job:
 
 def in_world(number: int, output: str, code: int) -> str:
     lines = [f"[world {number}] {line}" for line in output.splitlines()]
-    return "\n".join([*lines, f"world {number} ended first, with exit status {code}\n"])
+    return "\n".join([*lines, f"world {number} failed with exit status {code}\n"])
 
 
 def outcome(exit_code: int = 1, output: str = "", ended_by: str | None = None) -> Outcome:
@@ -166,3 +166,10 @@ def test_a_world_of_one_rank_has_the_exit_status_of_that_rank(tmp_path):
 def test_all_worlds_must_finish(tmp_path):
     assert find(side_by_side(tmp_path), outcome(0), [done(0), done(1), done(2)]) is None
     assert "ranks that did not finish: [2]" in find(side_by_side(tmp_path), outcome(0), [done(0), done(1)]).reason
+
+
+def test_a_world_that_ended_sooner_but_only_followed_is_not_the_cause(tmp_path):
+    parts = [failed(0, "the meeting failed", consequence=True), running(1), running(2)]
+    output = in_world(0, "", 1) + in_world(1, GLOO, 1)
+    found = find(side_by_side(tmp_path), outcome(1, output), parts)
+    assert (found.rank, found.exit_code) == (2, 137)
