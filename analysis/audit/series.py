@@ -64,13 +64,21 @@ def made(run: RunRecord, path: str) -> Made:
         tuple(sorted(software.items())),
         tuple((key, value) for key, value in run.swept.items() if key != "nodes"),
         bool(run.config.get("rounds")),
-        tuple(sorted({len(rank.cores) for rank in run.ranks})),
+        _cores_per_rank(run),
         tuple(run.config[key] for key in _DIVIDE if key in run.swept or key in run.arm_keys),
         _images_per_s(run),
         run.config["measure"]["name"],
         run.repeat,
         tuple((name, known) for name, values in ratios(run).items() if (known := intervals.of_median(values))),
     )
+
+
+def _cores_per_rank(run: RunRecord) -> tuple[int, ...]:
+    """The numbers of cores that ranks have; none where the worlds of a launch are to divide a node differently."""
+    of_worlds = [world["settings"] for world in run.config.get("worlds") or []]
+    if any(key in settings for settings in of_worlds for key in _DIVIDE):
+        return ()
+    return tuple(sorted({len(rank.cores) for rank in run.ranks}))
 
 
 def _images_per_s(run: RunRecord) -> float:

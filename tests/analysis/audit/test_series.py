@@ -49,6 +49,15 @@ def test_a_node_that_is_not_the_same_machine_at_every_point():
     assert not list(series.unequal_cores([series.made(run, "p") for run in divided]))
 
 
+def test_worlds_that_divide_a_node_differently_are_not_compared():
+    worlds = [{"settings": {}, "first_rank": 0, "ranks": 1}, {"settings": {}, "first_rank": 1, "ranks": 1}]
+    launch = make_record(nodes=2)
+    launch.config["worlds"], launch.ranks[0].cores = worlds, [0, 1]
+    assert list(series.unequal_cores([series.made(launch, "p")]))
+    worlds[1]["settings"] = {"threads_per_rank": 1}
+    assert not list(series.unequal_cores([series.made(launch, "p")]))
+
+
 def test_a_rule_that_fires_for_many_runs_is_one_finding():
     runs = [(f"r{i}", steps(*[slow] * 3, *[1.0] * 27)) for i, slow in enumerate((1.1, 1.2, 1.3))]
     drift = [finding for finding in series.audit(runs) if finding.rule == "warm_up_drift"]
