@@ -80,6 +80,14 @@ class _Bench:
         self._initial = [tf.identity(variable) for variable in self._variables]
         self.limited = False  # whether the nodes are held to their quotas, and their links to a rate
 
+    def trace_alone(self, config: Config) -> None:
+        """Trace the step without exchange of the first arm's batch on all ranks at once; in turns each would wait."""
+        first = config.rounds[0].batch_per_rank
+        for arm, listed in zip(self.arms, config.rounds, strict=True):
+            if arm and not _exchanges(listed) and listed.batch_per_rank == first:
+                run_steps(arm.step, arm.batches, 1)
+                break
+
     def restore(self) -> None:
         """Set weights and optimizer state to this rank's copy: nothing is sent."""
         for variable, value in zip(self._variables, self._initial, strict=True):
@@ -158,11 +166,15 @@ def _arms(context: Context, learner: Learner) -> list[_Arm | None]:
             found.append(None)
             continue
         group = ranks.group(arm.ranks, arm.allreduce)
-        key = (arm.ranks if arm.allreduce else 1, arm.batch_per_rank)
+        key = (arm.ranks if _exchanges(arm) else 1, arm.batch_per_rank)
         if key not in steps:
             steps[key] = make_train_step(learner.model, learner.optimizer, group, config.optimizer.label_smoothing)
         found.append(_Arm(group, steps[key], _batches(config, arm, ranks.rank)))
     return found
+
+
+def _exchanges(arm: RoundArm) -> bool:
+    return arm.allreduce and arm.ranks > 1
 
 
 def _batches(config: Config, arm: RoundArm, rank: int) -> Batches:
@@ -187,6 +199,7 @@ def measure_rounds(context: Context, learner: Learner) -> None:
     clock, config = context.clock, context.config
     clock.enter("first_step")
     bench = _Bench(context, learner)
+    bench.trace_alone(config)
     kept = _affordable(context, bench)
     context.gate.wait_for_quota()
     bench.limited = True
