@@ -82,7 +82,7 @@ $(EXPERIMENTS): setup
 	  status=$$?; $(if $(call on,DRY_RUN)$(filter slurm,$(LAUNCHER)),,[ $$status = 2 ] || $(KIT) -m analysis summary $(subst -,_,$@) --draw $(RECORDS);) exit $$status
 
 .PHONY: status
-status: setup ## the points of all experiments: done, running, queued in Slurm, failed
+status: setup ## the points of all experiments: done, running (and how far), queued in Slurm, failed; also of another terminal
 	@$(KIT) -m train.launch.status "$(or $(RESULTS),results)"
 
 .PHONY: wandb-sync
@@ -168,7 +168,7 @@ bundle-check: setup-analysis ## is an archive what its author packed? FILE= (def
 ##? BUILD_OPTIONS="...", SIF_OPTIONS="..."   more options for `docker build`, `singularity build`
 
 .PHONY: image
-image: ## build the image kit:cpu with docker, podman or buildah (VARIANT=mvapich2, VARIANT=cuda)
+image: ## build the image kit:cpu with CONTAINER=docker, podman or buildah, or the first that works (VARIANT=mvapich2, VARIANT=cuda)
 	@$(PYTHON) containers/build.py image $(or $(VARIANT),cpu)
 
 .PHONY: sif
@@ -177,7 +177,7 @@ sif: ## build images/kit-cpu.sif with singularity only (VARIANT=; FROM_OCI=1: fr
 
 .PHONY: test-images
 test-images: SET := launch
-test-images: setup ## build all images, test what each is for, and print a table of results (VARIANT=: only that one, without building)
+test-images: setup ## build all images, test what each is for, and print a table of results (VARIANT=: only that one, without building; CONTAINER=docker or podman)
 	@$(KIT) containers/verify.py $(if $(VARIANT),--built $(VARIANT))
 
 ##@ Check

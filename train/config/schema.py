@@ -231,12 +231,19 @@ class AllreduceSweep:
 
 @dataclass
 class Tracking:
-    """Where records are mirrored to."""
+    """Where records are mirrored to, and what runs are watched while they are in progress."""
 
     name: str = field(metadata=limits(allowed=("wandb", "none")))
     project: str
     entity: str | None
-    sync: bool  # upload at the end of an experiment; the network is not used while it runs
+    sync: bool  # upload at the end of an experiment what was written offline
+    # Of runs that are logged while they train. Offline: nothing connects to a server before `make wandb-sync`.
+    mode: str = field(default="offline", metadata=limits(allowed=("offline", "online")))
+    # Log runs while they are in progress, not after the experiment.
+    live: bool | None = None  # null: of those that train over epochs
+    tags: list[str] = field(default_factory=list)
+    notes: str | None = None
+    group: str | None = None  # null: the experiment
 
     def __post_init__(self) -> None:
         """Check each value."""
