@@ -47,7 +47,7 @@ KIT := $(VENV)/bin/python
 RECORDS := $(if $(RESULTS),--results "$(RESULTS)")
 
 EXPERIMENT_FILES := $(wildcard conf/experiment/*.yaml)
-EXPERIMENTS := $(subst _,-,$(notdir $(EXPERIMENT_FILES:.yaml=)))
+EXPERIMENTS := $(filter-out diagnose,$(subst _,-,$(notdir $(EXPERIMENT_FILES:.yaml=))))
 OVERRIDES := device=$(DEVICE) $(if $(NODES),nodes=$(NODES)) $(if $(MODELS),model=$(MODELS)) \
   $(if $(DATASET),dataset=$(DATASET)) $(if $(MEASURE),measure=$(MEASURE)) $(if $(REPEATS),measure.repeats=$(REPEATS)) \
   $(if $(DATA_DIR),"dataset.data_dir='$(DATA_DIR)'") \
@@ -76,10 +76,18 @@ clean-env: ## remove the virtual environment; results are kept
 
 ##@ Run
 
+LAUNCH = $(KIT) -m train.launch $(if $(call on,FORCE),--force) $(if $(call on,DRY_RUN),--dry-run) $(if $(ONLY),--only $(ONLY)) experiment=$(subst -,_,$@) $(OVERRIDES)
+
 .PHONY: $(EXPERIMENTS)
 $(EXPERIMENTS): setup
-	@$(KIT) -m train.launch $(if $(call on,FORCE),--force) $(if $(call on,DRY_RUN),--dry-run) $(if $(ONLY),--only $(ONLY)) experiment=$(subst -,_,$@) $(OVERRIDES); \
+	@$(LAUNCH); \
 	  status=$$?; $(if $(call on,DRY_RUN)$(filter slurm,$(LAUNCHER)),,[ $$status = 2 ] || $(KIT) -m analysis summary $(subst -,_,$@) --draw $(RECORDS);) exit $$status
+
+# EXPERIMENT=NAME: over the records of that experiment, without measuring.
+.PHONY: diagnose
+diagnose: $(if $(EXPERIMENT),setup-analysis,setup)
+	@$(if $(EXPERIMENT),:,$(LAUNCH)); \
+	  status=$$?; $(if $(call on,DRY_RUN)$(filter slurm,$(LAUNCHER)),,[ $$status = 2 ] || $(KIT) -m analysis diagnose $(or $(EXPERIMENT),diagnose) $(if $(MODELS),--models $(MODELS)) --draw $(RECORDS);) exit $$status
 
 .PHONY: status
 status: setup ## the points of all experiments: done, running (and how far), queued in Slurm, failed; also of another terminal

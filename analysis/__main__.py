@@ -25,6 +25,10 @@ COMMANDS = {
     "bundle": ("analysis.commands.bundle", "records, figures and page in one archive, for an artifact reviewer"),
     "bundle-check": ("analysis.commands.bundle_check", "is an archive that bundle made whole, and who signed it"),
     "explain": ("analysis.commands.explain", "split wall times into a fixed cost and a cost per step"),
+    "diagnose": (
+        "analysis.commands.diagnose",
+        "where the time of a step goes, the largest loss, and what to try first",
+    ),
     "predict": ("analysis.commands.predict", "what more ranks would give, with an interval"),
 }
 

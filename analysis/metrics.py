@@ -225,7 +225,15 @@ def arithmetic_mean(values: Sequence[float]) -> Statistic:
     """
     if not len(values) or not np.isfinite(values).all():
         raise ValueError(f"a mean needs finite values; given: {list(values)}")
-    return _around(statistics.fmean(values), median([list(values)]))
+    return mean_cost([list(values)])
+
+
+def mean_cost(launches: Launches) -> Statistic:
+    """The mean of costs over all values of some launches; the means of parts add up to that of the whole.
+
+    Its interval is that of the median and the mean.
+    """
+    return _around(statistics.fmean([value for of in launches for value in of]), median(launches))
 
 
 def _around(value: float, middle: Statistic) -> Statistic:

@@ -36,7 +36,7 @@ class Worker:
         self._config = worlds.config_of(task.config, placement.world())
         self._config_hash = config_hash(task.config)
         self._details = roll_call.Details(asdict(task.config), source.files(), environment.versions())
-        self._host = environment.host(len(placement.usable_cores()))  # counted before this process is bound
+        self._host = environment.host(placement.usable_cores())  # counted before this process is bound
 
     def work(self) -> Distribution:
         """Measure and record all that was asked for; returns the ranks, which are still joined.

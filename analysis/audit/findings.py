@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from analysis import TableError
-from analysis.audit import curves, emulation, files, measuring, records, series, stated, wall_times  # noqa: F401 - each adds to the lists of rules
+from analysis.audit import curves, emulation, files, host_state, measuring, records, series, stated, wall_times  # noqa: F401 - each adds to the lists of rules
 from analysis.audit.finding import SEVERITIES, TABLE_RULES, Finding
 from analysis.table.loading import Local
 from train.record import record

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
+from analysis.diagnose import figure as diagnosis
 from analysis.experiments import allreduce, arms, equivalence, network, scaling, settings, steps, training
 from analysis.figures import LOCAL, Draw, Entry, Where
 from analysis.table.identity import BATCHES, LINK, SCALING
@@ -34,6 +35,7 @@ _DIVISION = Kind("", "throughput over ranks x threads on one node", settings.div
 _WITH_CONTROL: Where = {"kind": ("measured", "control")}
 _EFFICIENCY = Kind("efficiency", "efficiency by throughput and by wall time", scaling.efficiency, _WITH_CONTROL)
 _STEPS = Kind("steps", "distribution of the step times", steps.figure, _WITH_CONTROL)
+DIAGNOSIS = Kind("diagnosis", "where the time of a step goes", diagnosis.diagnosis, _WITH_CONTROL)
 _PHASES = Kind("phases", "where the time of the job went", scaling.phases)
 _BATCH = Kind("", "throughput over batch size on one node", settings.batch)
 _LINK = Kind("", "throughput and exposed communication over the rate of the links", network.figure, _WITH_CONTROL)
@@ -87,6 +89,8 @@ def _of_throughput(rows: pd.DataFrame, axis: str) -> Iterator[Kind]:
     if axis in SCALING:
         divided = axis == "ranks_per_node" and rows["threads_per_rank"].nunique() > 1
         yield from (_DIVISION if divided else _THROUGHPUT, _EFFICIENCY, _STEPS)
+        if axis == "nodes" and rows["round"].notna().any():
+            yield DIAGNOSIS
         if "job_s" in set(rows["quantity"]):  # a launch in rounds alone has none of a point
             yield _PHASES
     elif axis:

@@ -132,6 +132,7 @@ def _arms(run: RunRecord, path: str) -> Iterator[Measured]:
     """The arms of a launch in rounds, with their throughputs in each whole round. Raises ValueError without any.
 
     An arm without allreduce is a control. So is, where nodes are emulated, an arm of one rank: it exchanges nothing.
+    Where images are read, arms with a batch in memory are left out: they only tell the parts of a step apart.
     Phases and job time are those of all arms together, and not of a point.
     """
     machine, emulated = _machine(run), run.config["system"].get("cpus_per_node") is not None
@@ -140,8 +141,10 @@ def _arms(run: RunRecord, path: str) -> Iterator[Measured]:
     whole = rounds.whole(measured, len(arms) - len(run.arms_left_out))
     if not whole:
         raise ValueError("no whole round")
+    reading = any(arm["reads"] for arm in run.config["rounds"])
     for place, arm in enumerate(arms):
-        if run.config["rounds"][place]["name"] in run.arms_left_out:
+        stated = run.config["rounds"][place]
+        if stated["name"] in run.arms_left_out or (reading and not stated["reads"]):
             continue
         values = []
         for number, rates in whole.items():

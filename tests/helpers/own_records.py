@@ -163,7 +163,7 @@ def _listed(arm: Arm, model: str) -> dict[str, object]:
     """The arm as the configuration in a record lists it."""
     control = None if arm.allreduce else "without-allreduce"
     of_point = {"ranks": arm.nodes, "arm": control, "swept": {"model": model, "nodes": arm.nodes}, "world": 0}
-    of_point |= {"link_mbit_per_s": None}
+    of_point |= {"link_mbit_per_s": None, "reads": False}
     return {"name": f"nodes{arm.nodes}-{control or ''}", **asdict(arm), **of_point}
 
 

@@ -167,6 +167,8 @@ class Measure:
     # Beside the points: without allreduce at the largest number of nodes, at every number, or nowhere.
     control: str = field(default="largest", metadata=limits(allowed=("largest", "all", "none")) | NOT_MEASURED)
     launches: int = field(default=1, metadata=limits(minimum=1) | NOT_MEASURED)  # of a curve, at least
+    # Rounds also measure what tells the parts of a step apart: each point's exchange alone, and its batch in memory.
+    split: bool = False
     # Launches of each single point beside the rounds: for what a job costs once.
     single_launches: int = field(default=1, metadata=limits(minimum=1) | NOT_MEASURED)
 
@@ -188,6 +190,7 @@ class RoundArm:
     swept: dict[str, Any] = field(default_factory=dict)  # key that the experiment sweeps -> this point's value
     world: int = 0  # whose ranks measure it
     link_mbit_per_s: float | None = None  # as system.link_mbit_per_s
+    reads: bool = False  # each batch from files; else the same one again and again, in memory
 
 
 @dataclass

@@ -4,15 +4,20 @@ An arm is one of the points: the first ranks of the job, or of one of its worlds
 each of its ranks restores weights and optimizer state from its own copy, makes one untimed step, and then the timed
 steps of its window; the other ranks wait in a barrier. Nothing but steps is in a window. Worlds that measure at the
 same time share a turn: they make their windows once on the cores of each.
+
+With measure.split a round also has what tells the parts of a step apart: the exchange of each point's gradients by
+itself, and where images are read from files, each point with one batch in memory.
 """
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -22,20 +27,22 @@ import tensorflow as tf
 from train.config.checks import check
 from train.config.schema import Config, RoundArm
 from train.context import Context
-from train.datasets import DATASETS
+from train.datasets import DATASETS, Data
 from train.distribution.protocol import Distribution
 from train.loop.learner import Learner
-from train.loop.step import TrainStep, make_train_step
-from train.loop.timed_steps import Batches, NotFinite, Steps, run_steps
-from train.rank import placement
+from train.loop.step import ExchangeStep, TrainStep, make_exchange_step, make_train_step
+from train.loop.timed_steps import Batches, NotFinite, Steps, endless, run_steps
+from train.rank import core_use, placement
 from train.record import intervals, rounds
-from train.record.record import Window
+from train.record.record import CoreUse, Window
 
 _MIN_STEPS = 2  # of a window
 _STALL_SHUTDOWN = "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS"
 _PATIENCE = 10  # a disturbed window takes several times as long as expected
 _MIN_ARMS = 2  # these are measured whatever the budget is: with fewer there is no ratio
 _WARM_UP_STEPS = 3  # from which the length of a window is chosen
+_SETTLE_STEPS = 3  # untimed, until reading ahead is as far ahead as it stays
+_EXCHANGES = 2  # of one arm in a round
 _CYCLES = 4  # a window is at least so many of Horovod's cycles over the precision: it ends with a barrier, within one
 
 
@@ -48,7 +55,8 @@ class _Arm:
 
     group: Distribution
     step: TrainStep
-    batches: Batches
+    batches: Callable[[], AbstractContextManager[Batches]]  # those of one window: nothing is read before or after
+    settle_steps: int  # untimed, before a window
 
 
 @dataclass(frozen=True)
@@ -57,6 +65,7 @@ class _Half:
 
     window_s: float  # between the barriers of the arm's ranks
     steps: Steps
+    cores: CoreUse | None
 
 
 @dataclass(frozen=True)
@@ -79,13 +88,17 @@ class _Bench:
         self._variables = learner.variables()
         self._initial = [tf.identity(variable) for variable in self._variables]
         self.limited = False  # whether the nodes are held to their quotas, and their links to a rate
+        self._on_cpu = context.config.device == "cpu"
+        self._counts_energy = context.part.part.local_rank == 0  # of the host: once
+        self.exchanges = _exchanges(context, learner, self.arms)
 
     def trace_alone(self, config: Config) -> None:
         """Trace the step without exchange of the first arm's batch on all ranks at once; in turns each would wait."""
         first = config.rounds[0].batch_per_rank
         for arm, listed in zip(self.arms, config.rounds, strict=True):
-            if arm and not _exchanges(listed) and listed.batch_per_rank == first:
-                run_steps(arm.step, arm.batches, 1)
+            if arm and not _is_exchanged(listed) and listed.batch_per_rank == first:
+                with arm.batches() as batches:
+                    run_steps(arm.step, batches, 1)
                 break
 
     def restore(self) -> None:
@@ -102,7 +115,8 @@ class _Bench:
         arm, time_s = self._own(turn), 0.0
         self._prepare(turn)
         if arm:
-            times = run_steps(arm.step, arm.batches, steps).times_s
+            with arm.batches() as batches:
+                times = run_steps(arm.step, batches, steps).times_s
             time_s = median(times[1:] or times)
         return max(self.everyone.gather(time_s))
 
@@ -121,9 +135,30 @@ class _Bench:
             return None, True
         place = next(place for place in turn if self.arms[place])
         times = [time_s for half in made for time_s in half.steps.times_s]
-        computed = [time_s for half in made for time_s in half.steps.compute_times_s]
+        computed = [time_s for half in made for time_s in half.steps.compute_times_s] if self._on_cpu else []
+        used = core_use.together([half.cores for half in made])
         finite = all(math.isfinite(float(loss)) for half in made for loss in half.steps.losses)
-        return Window(number, place, sum(half.window_s for half in made), times, computed), finite
+        return Window(number, place, sum(half.window_s for half in made), times, computed, used), finite
+
+    def exchange(self, place: int, number: int) -> Window | None:
+        """Exchange the gradients of an arm by themselves; None on ranks that have no part in it."""
+        self._prepare((place,))
+        arm, exchange = self.arms[place], self.exchanges[place]
+        if arm is None or exchange is None:
+            self.everyone.barrier()
+            return None
+        times_s = []
+        arm.group.barrier()
+        begin = time.perf_counter()
+        for _ in range(_EXCHANGES):
+            begin_one = time.perf_counter()
+            exchange()
+            tf.test.experimental.sync_devices()
+            times_s.append(time.perf_counter() - begin_one)
+        arm.group.barrier()
+        window_s = time.perf_counter() - begin
+        self.everyone.barrier()
+        return Window(number, place, window_s, times_s)
 
     def _prepare(self, turn: Turn) -> None:
         """Wait until all ranks, and the links between them, are ready for a turn."""
@@ -140,20 +175,24 @@ class _Bench:
         """Steps of this rank's arm of a turn, between barriers; None where it has none there."""
         arm = self._own(turn)
         self._prepare(turn)
-        if arm:
-            run_steps(arm.step, arm.batches, 1)
-        if len(turn) > 1:
+        with arm.batches() if arm else nullcontext(iter(())) as batches:
+            if arm:
+                run_steps(arm.step, batches, arm.settle_steps)
+            if len(turn) > 1:
+                self.everyone.barrier()
+            made = self._window(arm, batches, steps) if arm else None
             self.everyone.barrier()
-        if arm is None:
-            self.everyone.barrier()
-            return None
+        return made
+
+    def _window(self, arm: _Arm, batches: Batches, steps: int) -> _Half:
+        """Timed steps between the barriers of the arm's ranks: nothing else is between them."""
+        counted = core_use.read(energy=self._counts_energy)
         arm.group.barrier()
         begin = time.perf_counter()
-        timed = run_steps(arm.step, arm.batches, steps)
+        timed = run_steps(arm.step, batches, steps)
         arm.group.barrier()
         window_s = time.perf_counter() - begin
-        self.everyone.barrier()
-        return _Half(window_s, timed)
+        return _Half(window_s, timed, core_use.since(counted))
 
 
 def _arms(context: Context, learner: Learner) -> list[_Arm | None]:
@@ -166,22 +205,61 @@ def _arms(context: Context, learner: Learner) -> list[_Arm | None]:
             found.append(None)
             continue
         group = ranks.group(arm.ranks, arm.allreduce)
-        key = (arm.ranks if _exchanges(arm) else 1, arm.batch_per_rank)
+        key = (arm.ranks if _is_exchanged(arm) else 1, arm.batch_per_rank)
         if key not in steps:
             steps[key] = make_train_step(learner.model, learner.optimizer, group, config.optimizer.label_smoothing)
-        found.append(_Arm(group, steps[key], _batches(config, arm, ranks.rank)))
+        found.append(_Arm(group, steps[key], *_batches(arm, _data(context, learner, arm))))
     return found
 
 
-def _exchanges(arm: RoundArm) -> bool:
+def _is_exchanged(arm: RoundArm) -> bool:
     return arm.allreduce and arm.ranks > 1
 
 
-def _batches(config: Config, arm: RoundArm, rank: int) -> Batches:
-    """The batches of an arm, whose size may be another than that of the job's largest point."""
-    size = arm.batch_per_rank
-    own = replace(config, batch_per_rank=size, global_batch=size * config.ranks)
-    return DATASETS[config.dataset.name](own, rank).training(0)
+def _data(context: Context, learner: Learner, arm: RoundArm) -> Data:
+    """The share of this rank in the data of an arm, whose batch may be another than that of the job's largest point."""
+    config, rank, size = context.config, context.distribution.rank, arm.batch_per_rank
+    if size == learner.data.batch_per_rank:
+        data = copy.copy(learner.data)
+    else:
+        data = DATASETS[config.dataset.name](
+            replace(config, batch_per_rank=size, global_batch=size * config.ranks), rank
+        )
+    data.share_out(rank, arm.ranks)
+    return data
+
+
+def _batches(arm: RoundArm, data: Data) -> tuple[Callable[[], AbstractContextManager[Batches]], int]:
+    """What gives the batches of a window of an arm, and how many untimed steps it needs before."""
+    if arm.reads:
+        epochs = itertools.count()
+        return lambda: _read(data, next(epochs)), _SETTLE_STEPS
+    [batch] = itertools.islice(data.training(0), 1)
+    return lambda: nullcontext(itertools.repeat(batch)), 1
+
+
+@contextmanager
+def _read(data: Data, epoch: int) -> Iterator[Batches]:
+    """Batches from the files, from this epoch on. At the end reading ahead ends too: it would disturb other windows."""
+    batches = endless(data, epoch)
+    try:
+        yield batches
+    finally:
+        batches.close()
+
+
+def _exchanges(context: Context, learner: Learner, arms: Sequence[_Arm | None]) -> dict[int, ExchangeStep | None]:
+    """The exchange of gradients by itself, by the arm's place: once for each number of ranks and rate of links.
+
+    None on ranks that have no part in it. Empty unless measure.split asks for it.
+    """
+    of_config = context.config.rounds if context.config.measure.split else []
+    first: dict[tuple[int, float | None], int] = {}
+    for place, arm in enumerate(of_config):
+        if arm.allreduce and arm.ranks > 1:
+            first.setdefault((arm.ranks, arm.link_mbit_per_s), place)
+    own = {place: arms[place] for place in first.values()}
+    return {place: make_exchange_step(learner.model, arm.group) if arm else None for place, arm in own.items()}
 
 
 def turns(config: Config) -> list[Turn]:
@@ -201,6 +279,8 @@ def measure_rounds(context: Context, learner: Learner) -> None:
     bench = _Bench(context, learner)
     bench.trace_alone(config)
     kept = _affordable(context, bench)
+    for place in bench.exchanges:
+        bench.exchange(place, 0)  # traced, not measured
     context.gate.wait_for_quota()
     bench.limited = True
     clock.enter("warm_up")
@@ -279,7 +359,8 @@ def _measure(context: Context, bench: _Bench, steps: Mapping[Turn, int]) -> None
     for number in itertools.count():
         made = [bench.take(taken[n], number, steps[taken[n]]) for n in order.permutation(len(taken))]
         own = [window for window, _ in made if window]
-        context.part.add(windows=own)
+        alone = [bench.exchange(place, number) for place in bench.exchanges]
+        context.part.add(windows=own, exchanges=[window for window in alone if window])
         told = context.everyone.gather(_Told(own, all(finite for _, finite in made), context.clock.elapsed_s()))
         if not all(one.finite for one in told):
             raise NotFinite(1 + max(steps.values()))

@@ -12,6 +12,7 @@ from train.config.schema import scaled_learning_rate
 from train.distribution.protocol import Distribution
 
 TrainStep = Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor, tf.Tensor]]
+ExchangeStep = Callable[[], tf.Tensor]
 EvaluationStep = Callable[[tf.Tensor, tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor, tf.Tensor]]
 
 POLICIES = {"fp32": "float32", "bf16": "mixed_bfloat16", "fp16": "mixed_float16"}
@@ -116,6 +117,32 @@ def make_train_step(
         return loss, _correct(labels, logits, tf.ones_like(labels, tf.float32)), joint.computed_at
 
     return train_step
+
+
+class GivenTape(tf.GradientTape):
+    """A tape that computes nothing: the values of the variables stand in for their gradients, of the same sizes."""
+
+    def gradient(
+        self, target: tf.Tensor, sources: Sequence[tf.Variable], output_gradients: tf.Tensor | None = None
+    ) -> list[tf.Tensor]:
+        """The values of the sources. Horovod's tape is created as a subclass of this one, and exchanges them."""
+        return [source.value() for source in sources]
+
+
+def make_exchange_step(model: tf_keras.Model, distribution: Distribution) -> ExchangeStep:
+    """A compiled exchange of tensors like the gradients of `model`, by itself, as the training step makes it.
+
+    It returns the time when the means are there, in seconds since the epoch; `model` stays as it is.
+    """
+
+    @tf.function(autograph=False)
+    def exchange_step() -> tf.Tensor:
+        with GivenTape() as tape:
+            means = distribution.tape(tape).gradient(tf.zeros(()), model.trainable_variables)
+        with tf.control_dependencies(means):
+            return tf.timestamp()
+
+    return exchange_step
 
 
 def make_evaluation_step(model: tf_keras.Model) -> EvaluationStep:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -13,6 +14,7 @@ from train.context import Context
 from train.datasets import Data
 from train.distribution.protocol import Distribution
 from train.loop.step import TrainStep
+from train.rank import core_use
 
 Batches = Iterator[tuple[tf.Tensor, tf.Tensor]]
 
@@ -80,7 +82,7 @@ def time_steps(context: Context, step: TrainStep, data: Data) -> None:
     Raises NotFinite, when the finite losses before are recorded.
     """
     settings, distribution, clock, part = context.config.measure, context.distribution, context.clock, context.part
-    batches = _endless(data)
+    batches = endless(data)
     clock.enter("first_step")
     first = run_steps(step, batches, 1)
     context.gate.wait_for_quota()
@@ -89,13 +91,15 @@ def time_steps(context: Context, step: TrainStep, data: Data) -> None:
     part.add(warm_up_step_times_s=warm_up.times_s)
     _require(finite_losses((first + warm_up).losses, distribution), 1 + settings.warm_up_steps, before=0)
     clock.announce("timed")
+    counted = core_use.read(energy=part.part.local_rank == 0)
     distribution.barrier()
     clock.enter("timed")
     timed = run_steps(step, batches, settings.timed_steps)
     distribution.barrier()
     clock.enter("evaluate")
+    used = core_use.since(counted)
     context.gate.release()
-    part.add(step_times_s=timed.times_s)
+    part.add(step_times_s=timed.times_s, timed_cores=used)
     if context.config.device == "cpu":  # a GPU gets its work ahead of time: the step does not see when it is done
         part.add(compute_times_s=timed.compute_times_s)
     losses = finite_losses(timed.losses, distribution)
@@ -110,8 +114,7 @@ def _require(losses: Sequence[float], count: int, before: int) -> None:
         raise NotFinite(before + len(losses) + 1)
 
 
-def _endless(data: Data) -> Batches:
-    epoch = 0
-    while True:
-        yield from data.training(epoch)
-        epoch += 1
+def endless(data: Data, epoch: int = 0) -> Generator[tuple[tf.Tensor, tf.Tensor]]:
+    """The batches of this epoch and of all that follow."""
+    for number in itertools.count(epoch):
+        yield from data.training(number)

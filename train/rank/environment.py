@@ -10,11 +10,13 @@ import re
 import shutil
 import socket
 import subprocess
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 from train.config.checks import ConfigError
 from train.rank import gpus as nvidia
+from train.rank import host as machine
 from train.record import protocol
 from train.record.record import Environment, Host
 
@@ -53,15 +55,17 @@ def gpus() -> list[str]:
     return nvidia.names()
 
 
-def host(usable_cores: int) -> Host:
-    """This machine; usable_cores: how many of its cores the job may use."""
+def host(usable_cores: Collection[int]) -> Host:
+    """This machine; usable_cores: those of its cores that the job may use."""
+    found = nvidia.found()
     return Host(
         host=socket.gethostname(),
         cpu_model=cpu_model(),
-        cores=usable_cores,
+        cores=len(usable_cores),
         memory_bytes=memory_bytes(),
         kernel=platform.release(),
-        gpus=gpus(),
+        gpus=[state.name for state in found.states],
+        state=machine.state(usable_cores, found.states, found.topology),
     )
 
 

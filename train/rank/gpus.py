@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import ctypes
 import json
+import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import pynvml
+
+from train.record.record import GpuState
 
 _LIBRARY = "libnvidia-ml.so.1"  # NVML itself
 _PATIENCE_S = 10.0
@@ -30,37 +34,77 @@ class GpuUse:
 UNKNOWN = GpuUse(None, None)
 
 
-def names(patience_s: float = _PATIENCE_S) -> list[str]:
-    """The names of the GPUs, in the order of the PCI bus; empty without a driver, or if it does not answer in time.
+@dataclass(frozen=True)
+class Gpus:
+    """The GPUs of this machine, in the order of the PCI bus."""
+
+    states: list[GpuState]
+    topology: str | None = None  # how they and the network cards are linked, as nvidia-smi prints it
+
+
+def names() -> list[str]:
+    """The names of the GPUs, in the order of the PCI bus; empty without a driver, or if it does not answer in time."""
+    return [state.name for state in found().states]
+
+
+def found(patience_s: float = _PATIENCE_S) -> Gpus:
+    """The GPUs and how they are set; none without a driver, or if it does not answer in time.
 
     Another process asks the driver: while a driver hangs, a process inside it can neither continue nor be killed.
     """
     try:
         ctypes.CDLL(_LIBRARY)
     except OSError:
-        return []
+        return Gpus([])
     asked = subprocess.Popen([sys.executable, "-m", __name__], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
     try:
         answer, _ = asked.communicate(timeout=patience_s)
     except subprocess.TimeoutExpired:
         asked.kill()  # without waiting for its end
         print(f"warning: NVIDIA's driver did not answer within {patience_s:g} s: GPUs are not named", file=sys.stderr)
-        return []
-    return list(json.loads(answer)) if asked.returncode == 0 else []
+        return Gpus([])
+    if asked.returncode != 0:
+        return Gpus([])
+    told = json.loads(answer)
+    return Gpus([GpuState(**state) for state in told["states"]], told["topology"])
 
 
-def ask_names(nvml: Any = pynvml) -> list[str]:
-    """As `names`, but asks the driver from this process, for as long as it takes."""
+def ask(nvml: Any = pynvml) -> Gpus:
+    """As `found`, but asks the driver from this process, for as long as it takes."""
     try:
         nvml.nvmlInit()
     except pynvml.NVMLError:
-        return []
+        return Gpus([])
     try:
-        return [nvml.nvmlDeviceGetName(handle) for handle in _handles(nvml)]
+        states = [_state(handle, nvml) for handle in _handles(nvml)]
     except pynvml.NVMLError:
-        return []
+        return Gpus([])
     finally:
         nvml.nvmlShutdown()
+    return Gpus(states, _topology() if states else None)
+
+
+def _state(handle: Any, nvml: Any) -> GpuState:
+    """How a GPU is set. Raises NVMLError where it has no name."""
+    persistence = _or_none(lambda: nvml.nvmlDeviceGetPersistenceMode(handle))
+    limit_mw = _or_none(lambda: nvml.nvmlDeviceGetEnforcedPowerLimit(handle))
+    return GpuState(
+        name=nvml.nvmlDeviceGetName(handle),
+        driver=_or_none(lambda: nvml.nvmlSystemGetDriverVersion()) or "",
+        clock_mhz=_or_none(lambda: float(nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM))),
+        clock_max_mhz=_or_none(lambda: float(nvml.nvmlDeviceGetMaxClockInfo(handle, nvml.NVML_CLOCK_SM))),
+        persistence=None if persistence is None else bool(persistence),
+        power_limit_w=None if limit_mw is None else limit_mw / 1e3,
+    )
+
+
+def _topology() -> str | None:
+    """How GPUs and network cards are linked; None without nvidia-smi."""
+    if not shutil.which("nvidia-smi"):
+        return None
+    done = subprocess.run(["nvidia-smi", "topo", "-m"], capture_output=True, text=True)
+    # Colours of the terminal, and a legend of three paragraphs.
+    return re.sub(r"\x1b\[\d*m", "", done.stdout).partition("\n\n")[0].strip() or None
 
 
 def reader(gpu: str, nvml: Any = pynvml) -> Callable[[], GpuUse]:
@@ -113,4 +157,4 @@ def _or_none(read: Callable[[], Any]) -> Any:
 
 
 if __name__ == "__main__":
-    print(json.dumps(ask_names()))
+    print(json.dumps(asdict(ask())))

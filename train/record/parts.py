@@ -15,7 +15,17 @@ from typing import Any
 import msgspec
 
 from train.record import protocol, usage
-from train.record.record import AllreduceTimes, Environment, Epoch, Failure, Resize, Transfer, Usage, Window
+from train.record.record import (
+    AllreduceTimes,
+    CoreUse,
+    Environment,
+    Epoch,
+    Failure,
+    Resize,
+    Transfer,
+    Usage,
+    Window,
+)
 
 
 @dataclass
@@ -39,6 +49,8 @@ class Part:
     allreduces: list[AllreduceTimes] = field(default_factory=list)
     transfers: list[Transfer] = field(default_factory=list)
     windows: list[Window] = field(default_factory=list)
+    exchanges: list[Window] = field(default_factory=list)
+    timed_cores: CoreUse | None = None
     samples: list[usage.Sample] = field(default_factory=list)
     peak_memory_bytes: int = 0
     environment: Environment | None = None

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import msgspec
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 RECORD_NAME = "record.json"
 
 # In the order in which a job goes through them. They are contiguous: their sum is the wall time of the job.
@@ -88,6 +88,21 @@ class Transfer:
 
 
 @dataclass
+class CoreUse:
+    """What the kernel counted on the cores of a rank, from before the barrier that begins timed steps to after its end.
+
+    In seconds of core time, in ticks of 10 ms; without interrupts, which also serve the rank itself.
+    """
+
+    wall_s: float
+    own_s: float  # of the threads of this rank
+    busy_s: float  # of all processes
+    steal_s: float  # in which the hypervisor ran something else
+    frequency_mhz: float | None = None  # mean over the cores, at the end; None: the kernel does not say
+    energy_j: float | None = None  # of the processors of the host, on its first rank; None: cannot be read
+
+
+@dataclass
 class Window:
     """Timed steps of one arm in one round, on one rank that took part."""
 
@@ -96,6 +111,7 @@ class Window:
     window_s: float  # between the barriers of the arm's ranks around the steps
     step_times_s: list[float]
     compute_times_s: list[float] = field(default_factory=list)  # as Rank.compute_times_s
+    cores: CoreUse | None = None  # None: the kernel does not say
 
 
 @dataclass
@@ -139,10 +155,40 @@ class Rank:
     allreduces: list[AllreduceTimes] = field(default_factory=list)  # of a sweep over message sizes, ascending
     transfers: list[Transfer] = field(default_factory=list)  # what link and memory carry, measured in the same run
     windows: list[Window] = field(default_factory=list)  # of a launch in rounds, in the order of measurement
+    exchanges: list[Window] = field(default_factory=list)  # of an arm's gradients alone: each step is one exchange
     usage: Usage | None = None  # None: not sampled
     # Of each timed step until the local gradients are ready, input included: the rest is exchange, and waiting for the
     # other ranks. Empty where a GPU computes, or epochs are trained.
     compute_times_s: list[float] = field(default_factory=list)
+    timed_cores: CoreUse | None = None  # of the timed steps; None: in rounds, or the kernel does not say
+
+
+@dataclass
+class GpuState:
+    """One GPU as its driver reported it when the job began; None: it does not say."""
+
+    name: str
+    driver: str
+    clock_mhz: float | None
+    clock_max_mhz: float | None
+    persistence: bool | None
+    power_limit_w: float | None
+
+
+@dataclass
+class HostState:
+    """How one machine was set and what it was doing when the job began; None: it does not say."""
+
+    governor: str | None  # of its CPU clocks; where cores differ, all of them
+    frequency_mhz: float | None  # mean over cores
+    frequency_max_mhz: float | None
+    smt: bool | None  # a core has several hardware threads in use
+    numa_nodes: int | None
+    transparent_huge_pages: str | None  # always, madvise, never
+    load: float | None  # processes that ran or wanted to, mean over a minute
+    cpu_flags: list[str]  # instruction sets that decide how fast training is
+    gpus: list[GpuState]
+    gpu_topology: str | None  # nvidia-smi's table of links between GPUs and network cards
 
 
 @dataclass
@@ -155,6 +201,7 @@ class Host:
     memory_bytes: int
     kernel: str
     gpus: list[str]
+    state: HostState | None = None
 
 
 @dataclass

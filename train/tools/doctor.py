@@ -197,6 +197,18 @@ def check_cores(ranks: int) -> Check:
     )
 
 
+def check_precisions() -> Check:
+    """Which precisions the processor computes in hardware; the others are emulated, and slow."""
+    from train.rank import host
+
+    flags = host.cpu_flags()
+    fast = host.fast_precisions(flags)
+    if "bf16" in fast:
+        return Check("precisions", OK, f"fast: {', '.join(fast)} ({', '.join(flags)})")
+    lacking = " nor ".join(flag.upper() for flag in host.BF16_FLAGS)
+    return Check("precisions", OK, f"fast: fp32; bf16 is emulated and slow: neither {lacking}")
+
+
 def check_rank_memory(ranks: int) -> Check:
     """Whether this many ranks of the default model fit into memory; the launcher estimates each point itself."""
     import psutil
@@ -245,7 +257,14 @@ def before_setup(packages: str) -> list[Check]:
 def before_run(ranks: int, within: list[Check], contained: bool = False) -> list[Check]:
     """What a measurement with this many ranks needs; within: the checks of what they run in, bare or a container."""
     checks = [check_platform(), check_python(not contained), *within, check_own_name()]
-    return [*checks, check_cores(ranks), check_rank_memory(ranks), check_disk(_RUN_DISK_GIB), check_wandb()]
+    return [
+        *checks,
+        check_cores(ranks),
+        check_precisions(),
+        check_rank_memory(ranks),
+        check_disk(_RUN_DISK_GIB),
+        check_wandb(),
+    ]
 
 
 def show(checks: list[Check]) -> None:

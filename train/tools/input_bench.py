@@ -274,7 +274,7 @@ def _write(rates: Rates, config: Config) -> Path:
     content = {
         "images_per_s": rates.images_per_s,
         "config": resolved(config),
-        "host": asdict(environment.host(1)),
+        "host": asdict(environment.host([0])),
         "measured_at": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
     }
     write_atomically(path, json.dumps(content, indent=1).encode())

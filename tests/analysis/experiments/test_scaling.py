@@ -65,7 +65,7 @@ def test_a_curve_in_rounds_has_its_intervals_its_rounds_and_the_control(results)
 def test_rounds_alone_have_no_phases(results):
     save(make_rounds([(0.5, 0.8, 0.55)] * 6), results.folder)
     ids = [id for id in registry.figures(results.table()) if id.startswith("own-")]
-    assert ids == ["own-weak-scaling-throughput", "own-weak-scaling-efficiency", "own-weak-scaling-steps"]
+    assert ids == [f"own-weak-scaling-{kind}" for kind in ("throughput", "efficiency", "steps", "diagnosis")]
     for id in ids:
         drawn(id, results.table())
 

@@ -36,7 +36,7 @@ def measured():
         config = load(["model=tiny", "nodes=2", "batch_per_rank=2", "measure.precision_fraction=0.9", *overrides])
         config.rounds, config.worlds, config.worlds_at_once = list(arms), list(worlds), bool(worlds)
         context = make_context(config, FirstOfTwo(), places=places)
-        data = DATASETS["synthetic"](config, 0)
+        data = DATASETS[config.dataset.name](config, 0)
         model = build("tiny", config.model.image_size, config.dataset.channels, config.dataset.classes)
         learner = Learner(config, context.distribution, data, model)
         before = [variable.numpy().copy() for variable in learner.variables()]
@@ -57,6 +57,49 @@ def test_a_round_has_a_window_of_every_arm_in_an_order_of_its_own(measured):
     for window in windows:
         assert 0 < sum(window.step_times_s) <= window.window_s
         assert len(window.compute_times_s) == len(window.step_times_s) >= 2
+
+
+def test_a_split_measures_the_exchange_of_the_points_by_itself_in_every_round(measured):
+    alone = replace(TWO, name="control", allreduce=False)
+    context, _, _ = measured("measure.budget_s=0.001", "measure.split=true", arms=(ONE, TWO, alone))
+    [exchange] = context.part.part.exchanges  # one rank exchanges nothing, nor does the control
+    assert (exchange.round, exchange.arm) == (0, 1)
+    assert len(exchange.step_times_s) == 2
+    assert 0 < sum(exchange.step_times_s) <= exchange.window_s
+    assert measured("measure.budget_s=0.001")[0].part.part.exchanges == []
+
+
+def test_arms_that_read_go_on_in_their_epochs_and_read_nothing_between_windows(measured, monkeypatch):
+    from train.input.reader import Reader
+
+    begun, ended = [], []
+    training = Reader.training
+
+    def noted(reader, epoch, used=0):
+        begun.append(epoch)
+        try:
+            yield from training(reader, epoch, used)
+        finally:
+            ended.append(epoch)
+
+    monkeypatch.setattr(Reader, "training", noted)
+    arms = [replace(ONE, reads=True), replace(ONE, name="in-memory")]
+    context, _, _ = measured(
+        "dataset=digits", "nodes=1", "measure.split=true", "measure.budget_s=0.001", "distribution.cycle_time_ms=1",
+        "dataset.training_samples=4000", "measure.precision_fraction=0.9", arms=arms,
+    )  # fmt: skip
+    assert {(window.round, window.arm) for window in context.part.part.windows} == {(0, 0), (0, 1)}
+    assert begun == ended
+    assert begun[0] == 0  # the one batch that is kept in memory
+    assert begun[1:] == sorted(begun[1:])
+    assert len(begun[1:]) == len(set(begun[1:])) >= 3  # traced, warmed up, one round, the last step
+
+
+def test_windows_tell_what_the_cores_did(measured):
+    context, _, _ = measured("measure.budget_s=0.001")
+    for window in context.part.part.windows:
+        assert window.cores.wall_s >= window.window_s
+        assert window.cores.own_s > 0
 
 
 def test_the_budget_ends_the_rounds(measured):

@@ -10,13 +10,16 @@ import pytest
 from train.config.checks import ConfigError
 from train.rank import environment, gpus
 from train.record import protocol
+from train.record.record import GpuState
 
 
 def test_the_host_is_this_machine(monkeypatch):
-    monkeypatch.setattr(gpus, "names", lambda: ["Tesla P100", "Tesla P100"])
-    here = environment.host(3)
+    p100 = GpuState("Tesla P100", "550.54", 1189.0, 1480.0, True, 250.0)
+    monkeypatch.setattr(gpus, "found", lambda: gpus.Gpus([p100, p100], "GPU0 X NV1"))
+    here = environment.host([0, 1, 2])
     assert (here.host, here.cores, here.kernel) == (socket.gethostname(), 3, platform.release())
     assert here.gpus == ["Tesla P100", "Tesla P100"]
+    assert (here.state.gpus, here.state.gpu_topology) == ([p100, p100], "GPU0 X NV1")
     assert here.memory_bytes == os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     assert here.cpu_model
 
@@ -91,7 +94,7 @@ _IN_A_RANK = """
 import dataclasses, json
 import horovod.tensorflow
 from train.rank import environment
-print(json.dumps(dataclasses.asdict(environment.collect([environment.host(1)]))))
+print(json.dumps(dataclasses.asdict(environment.collect([environment.host([0])]))))
 """
 
 

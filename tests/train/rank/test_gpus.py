@@ -11,6 +11,7 @@ import pytest
 
 from train.rank import gpus
 from train.rank.gpus import UNKNOWN, GpuUse
+from train.record.record import GpuState
 
 FIRST, SECOND = "GPU-11111111-aaaa", "GPU-22222222-bbbb"
 INSTANCE = "MIG-33333333-cccc"
@@ -20,6 +21,7 @@ class FakeNvml:
     """Two GPUs, the second with a MIG instance, which reports memory and no utilisation."""
 
     nvmlMemory_v2 = 2
+    NVML_CLOCK_SM = 1
 
     def __init__(self):
         self.open = 0
@@ -49,6 +51,25 @@ class FakeNvml:
     def nvmlDeviceGetName(self, handle):
         return {FIRST: "Tesla P100-PCIE-16GB", SECOND: "NVIDIA A100-SXM4-40GB"}[handle]
 
+    def nvmlSystemGetDriverVersion(self):
+        return "550.54.15"
+
+    def nvmlDeviceGetPersistenceMode(self, handle):
+        return 1
+
+    def nvmlDeviceGetEnforcedPowerLimit(self, handle):
+        if handle == SECOND:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+        return 250_000  # mW
+
+    def nvmlDeviceGetClockInfo(self, handle, clock):
+        assert clock == self.NVML_CLOCK_SM
+        return 1189
+
+    def nvmlDeviceGetMaxClockInfo(self, handle, clock):
+        assert clock == self.NVML_CLOCK_SM
+        return 1480
+
     def nvmlDeviceGetUtilizationRates(self, handle):
         if handle == INSTANCE:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
@@ -74,9 +95,11 @@ def test_without_a_driver_there_are_no_gpus():
     assert gpus.reader("0")() == UNKNOWN
 
 
-def test_gpus_are_named_and_the_library_is_closed():
+def test_gpus_tell_how_they_are_set_and_the_library_is_closed():
     nvml = FakeNvml()
-    assert gpus.ask_names(nvml) == ["Tesla P100-PCIE-16GB", "NVIDIA A100-SXM4-40GB"]
+    first, second = gpus.ask(nvml).states
+    assert first == GpuState("Tesla P100-PCIE-16GB", "550.54.15", 1189.0, 1480.0, True, 250.0)
+    assert (second.name, second.power_limit_w, second.clock_mhz) == ("NVIDIA A100-SXM4-40GB", None, 1189.0)
     assert nvml.open == 0
 
 
@@ -87,7 +110,8 @@ def driver(monkeypatch, tmp_path):
     def write(init: str) -> None:
         names = "nvmlDeviceGetHandleByIndex = lambda index: index\nnvmlDeviceGetName = lambda handle: f'GPU {handle}'\n"
         rest = "class NVMLError(Exception): pass\ndef nvmlShutdown(): pass\ndef nvmlDeviceGetCount(): return 2\n"
-        (tmp_path / "pynvml.py").write_text(f"import os, time\n{rest}{names}def nvmlInit(): {init}\n")
+        unknown = "def __getattr__(name): raise NVMLError(name) if 'NVML' in name.upper() else AttributeError(name)\n"
+        (tmp_path / "pynvml.py").write_text(f"import os, time\n{rest}{names}{unknown}def nvmlInit(): {init}\n")
 
     monkeypatch.setattr(gpus, "_LIBRARY", "libc.so.6")  # one that this machine has
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -107,7 +131,7 @@ def test_a_driver_that_crashes_its_caller_leaves_this_process_alone(driver):
 def test_a_driver_that_hangs_is_not_waited_for(driver, capfd):
     driver("time.sleep(60)")
     began = time.monotonic()
-    assert gpus.names(patience_s=0.5) == []
+    assert gpus.found(patience_s=0.5).states == []
     assert time.monotonic() - began < 30
     assert "NVIDIA's driver did not answer within 0.5 s" in capfd.readouterr().err
 

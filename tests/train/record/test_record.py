@@ -33,7 +33,7 @@ def test_the_file_follows_the_committed_json_schema():
         (lambda text: text.replace(b'"job_s": 5.0', b'"job_s": 4.0'), "edited after it was written"),
         (lambda text: text.replace(b'"job_s": 5.0', b'"job_s": "5"'), r"\$\.job_s"),
         (lambda text: text.replace(b'"job_s": 5.0, ', b""), "job_s"),
-        (lambda text: text.replace(b'"schema_version": 2', b'"schema_version": 1'), "schema version 1"),
+        (lambda text: text.replace(b'"schema_version": 3', b'"schema_version": 1'), "schema version 1"),
         (lambda text: b"", "not a whole run record"),
         (lambda text: b"[]", "not a whole run record"),
     ],

@@ -6,7 +6,7 @@ from collections import namedtuple
 import pytest
 
 from train.launch.emulate import cgroups
-from train.rank import environment
+from train.rank import environment, host
 from train.tools import doctor
 
 Version = namedtuple("Version", "major minor micro")
@@ -131,3 +131,15 @@ def test_a_number_of_ranks_that_cannot_be_is_refused():
     done = subprocess.run([sys.executable, doctor.__file__, "--ranks", "-1"], capture_output=True, text=True)
     assert done.returncode == 2
     assert "--ranks -1: must be 1 or more" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "found"),
+    [
+        (["avx2"], "fast: fp32; bf16 is emulated and slow: neither AVX512_BF16 nor AMX_BF16"),
+        (["avx2", "avx512_bf16"], "fast: fp32, bf16 (avx2, avx512_bf16)"),
+    ],
+)
+def test_which_precisions_are_fast(monkeypatch, flags, found):
+    monkeypatch.setattr(host, "cpu_flags", lambda: flags)
+    assert doctor.check_precisions() == doctor.Check("precisions", doctor.OK, found)

@@ -21,6 +21,7 @@ from train.config.schema import Config, RoundArm, World
 from train.launch.plan.point import Point
 
 CONTROL = "without-allreduce"
+IN_MEMORY = "batch-in-memory"
 _NODES = "nodes"
 _LINK = "system.link_mbit_per_s"  # changes between rounds, so it keeps no points apart
 _AXES = (_NODES, "ranks_per_node", "batch_per_rank", "global_batch")  # the first that is swept varies along a curve
@@ -111,7 +112,7 @@ def _needs_launches(group: Sequence[Point], hosts_apart: bool) -> str:
         return "an allreduce sweep has no training steps"
     if config.measure.epochs:
         return "epochs are trained to their end"
-    if config.dataset.name != "synthetic":
+    if config.dataset.name != "synthetic" and not config.measure.split:
         return f"dataset.name={config.dataset.name}: reading ahead would cross from one window into the next"
     for point in group:
         controller = point.config.distribution.controller
@@ -185,15 +186,28 @@ def _over_nodes(group: Sequence[Point], arms: list[RoundArm]) -> list[RoundArm]:
     control = largest.config.measure.control
     wanted = [] if control == "none" else of_points if control == "all" else [largest]
     arms = arms + [
-        replace(_arm(point, 0), name=f"{_name(point.config)}-{CONTROL}", allreduce=False, arm=CONTROL)
+        replace(_arm(point, 0), name=f"{_name(point.config)}-{CONTROL}", allreduce=False, arm=CONTROL, reads=False)
         for point in wanted
         if point.config.nodes > 1
     ]
+    arms += [
+        replace(_arm(point, 0), name=f"{_name(point.config)}-{IN_MEMORY}", reads=False, arm=IN_MEMORY)
+        for point in of_points
+        if _reads(point.config)
+    ]
     alone = largest.config.ranks_per_node == 1  # a node of one rank has nothing to exchange
     unique = {
-        (arm.nodes, arm.batch_per_rank, arm.allreduce or (alone and arm.nodes == 1)): arm for arm in reversed(arms)
+        (arm.nodes, arm.batch_per_rank, arm.allreduce or (alone and arm.nodes == 1), arm.reads): arm
+        for arm in reversed(arms)
     }
-    return sorted(unique.values(), key=lambda arm: (arm.nodes, not arm.allreduce, -arm.batch_per_rank))
+    return sorted(
+        unique.values(), key=lambda arm: (arm.nodes, arm.arm is not None, not arm.allreduce, -arm.batch_per_rank)
+    )
+
+
+def _reads(config: Config) -> bool:
+    """Whether the steps of rounds read their images: else the batch is in memory, the same in every step."""
+    return config.measure.split and config.dataset.name != "synthetic"
 
 
 def _arm(point: Point, world: int) -> RoundArm:
@@ -210,6 +224,7 @@ def _arm(point: Point, world: int) -> RoundArm:
         swept=point.swept,
         world=world,
         link_mbit_per_s=config.system.link_mbit_per_s,
+        reads=exchanges and _reads(config),
     )
 
 

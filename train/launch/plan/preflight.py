@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from omegaconf import DictConfig
@@ -13,7 +13,7 @@ from train.config.schema import Config, default_image
 from train.launch.plan.launcher import Launcher
 from train.launch.plan.machine import Machine
 from train.launch.plan.point import Point
-from train.rank import placement
+from train.rank import host, placement
 
 # A process with TensorFlow and Horovod loaded: its peak resident memory before a model is built.
 PROCESS_BYTES = 580_000_000
@@ -118,6 +118,22 @@ def crowded(points: Sequence[Point], machine: Machine) -> list[str]:
         f"{len(available)} cores are too few for {', '.join(names)}: ranks share cores there. "
         "The records say so, and the figures draw those points hollow: they are no measurement of scaling."
         + (no_quotas if machine.no_quotas else "")
+    ]
+
+
+def emulated_precision(points: Sequence[Point], flags: Collection[str]) -> list[str]:
+    """A warning where a point asks this machine's processor for a precision that it has no instructions for.
+
+    flags: of the processor, as `train.rank.host.cpu_flags` gives them.
+    """
+    fast = host.fast_precisions(flags)
+    names = [point.name for point in points if point.config.device == "cpu" and point.config.precision not in fast]
+    if not names:
+        return []
+    return [
+        f"precision={points[0].config.precision} is emulated here, because this processor has neither "
+        f"{' nor '.join(flag.upper() for flag in host.BF16_FLAGS)}: steps take several times as long as with "
+        f"precision=fp32 ({', '.join(names)}). It measures the emulation, not bf16."
     ]
 
 

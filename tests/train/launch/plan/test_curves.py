@@ -32,6 +32,25 @@ def test_where_the_global_batch_is_kept_each_arm_has_its_share():
     assert arms(curve) == [(1, 8, True), (2, 4, True), (4, 2, True), (4, 2, False)]
 
 
+def test_real_images_share_a_launch_where_the_step_is_split():
+    given = ("experiment=diagnose", "model=digits_cnn", "dataset=digits", "nodes=2", "batch_per_rank=4")
+    [curve] = planned(*given).curves
+    assert [(arm.nodes, arm.arm, arm.allreduce, arm.reads) for arm in curve.config.rounds] == [
+        (1, None, True, True),
+        (1, "batch-in-memory", True, False),
+        (2, None, True, True),
+        (2, "batch-in-memory", True, False),
+        (2, "without-allreduce", False, False),
+    ]
+    assert planned(*given, "measure.split=false").curves == ()
+
+
+def test_a_diagnosis_has_a_control_at_every_number_of_nodes():
+    [curve] = planned("experiment=diagnose", "model=tiny", "nodes=4").curves
+    assert arms(curve) == [(1, 1, True), (2, 1, True), (2, 1, False), (4, 1, True), (4, 1, False)]
+    assert not any(arm.reads for arm in curve.config.rounds)
+
+
 def test_batches_that_are_swept_are_curves_of_their_own():
     plan = planned("experiment=bnl_throughput", "model=resnet50", "nodes=2")
     assert [arms(curve) for curve in plan.curves] == [

@@ -1,0 +1,98 @@
+"""Rules over single run records: what else the machine did, or how it was set, while the timed steps ran."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+
+from analysis import metrics
+from analysis.audit.finding import RECORD_RULES, Finding, rule
+from analysis.thresholds import limit
+from train.record.record import CoreUse, Rank, RunRecord
+
+
+def _spans(rank: Rank) -> list[CoreUse]:
+    """What was counted of a rank's cores in each timed span, in the order of measurement."""
+    spans = [rank.timed_cores, *(window.cores for window in rank.windows)]
+    return [span for span in spans if span]
+
+
+def _fraction(spans: Sequence[CoreUse], taken_s: Sequence[float], cores: int) -> float:
+    """The least share of the cores' time that was taken, as far as the kernel's ticks can tell.
+
+    Each count ends within a tick; the errors of several spans add up as their square root.
+    """
+    whole_s = cores * sum(span.wall_s for span in spans)
+    unsure_s = limit("tick_s") * 2 * math.sqrt(len(spans) * cores)
+    return (sum(taken_s) - unsure_s) / whole_s if whole_s > 0 else 0.0
+
+
+@rule(RECORD_RULES)
+def other_load(run: RunRecord, path: str) -> Iterator[Finding]:
+    """Other processes ran on a rank's cores while it was timed: all ranks wait for the one that lost most.
+
+    The core time of all processes less that of the rank. Where ranks share cores, or nodes are emulated, other ranks
+    are most of it, and nothing is said.
+    """
+    if run.cores_shared or run.config["system"].get("cpus_per_node") is not None:
+        return
+    yield from _taken(run, path, "other_load", "other processes", lambda span: span.busy_s - span.own_s)
+
+
+@rule(RECORD_RULES)
+def stolen_time(run: RunRecord, path: str) -> Iterator[Finding]:
+    """The hypervisor ran other machines on a rank's cores while it was timed (steal)."""
+    yield from _taken(run, path, "stolen_time", "the hypervisor", lambda span: span.steal_s)
+
+
+def _taken(run: RunRecord, path: str, name: str, by: str, taken: Callable[[CoreUse], float]) -> Iterator[Finding]:
+    """A finding where so much was taken of a rank's cores; on the rank that lost most."""
+    shares = {rank.rank: _fraction(spans, [taken(span) for span in spans], max(1, len(rank.cores)))
+              for rank in run.ranks if (spans := _spans(rank))}  # fmt: skip
+    if shares and max(shares.values()) > limit("other_load"):
+        worst = max(shares, key=lambda rank: shares[rank])
+        rank = run.ranks[worst]
+        cores = ", ".join(map(str, rank.cores))
+        yield Finding(
+            "local", path, name, "warning",
+            f"rank {worst} on {rank.host}, cores {cores}: {by} took {shares[worst]:.1%} of the timed windows",
+            f"{limit('other_load'):.0%} or less", shares[worst],
+            "The step times hold this load too. Measure again on a machine that does nothing else.",
+        )  # fmt: skip
+
+
+@rule(RECORD_RULES)
+def slow_clocks(run: RunRecord, path: str) -> Iterator[Finding]:
+    """A governor that saves power: clocks follow the load, so that short steps run at other clocks than long ones."""
+    hosts = run.environment.hosts if run.environment else []
+    for host in hosts:
+        if host.state and host.state.governor and "powersave" in host.state.governor:
+            yield Finding(
+                "local", path, "slow_clocks", "warning", f"{host.host}: governor {host.state.governor}", "performance",
+                None, "Set it before measuring: `cpupower frequency-set -g performance`, as root.",
+            )  # fmt: skip
+
+
+@rule(RECORD_RULES)
+def clocks_fell(run: RunRecord, path: str) -> Iterator[Finding]:
+    """The clocks of a rank's cores were lower at the end of a launch than at its begin: heat, or a limit of power.
+
+    The median over the last third of the windows, against that over the first.
+    """
+    found = []
+    for rank in run.ranks:
+        clocks = [span.frequency_mhz for span in _spans(rank) if span.frequency_mhz is not None]
+        third = len(clocks) // 3
+        if third >= limit("clock_windows"):
+            early, late = statistics.median(clocks[:third]), statistics.median(clocks[-third:])
+            found.append((metrics.change_fraction(early, late), rank, early, late))
+    worst = min(found, key=lambda one: one[0], default=None)
+    if worst and worst[0] < -limit("clock_fell"):
+        off, rank, early, late = worst
+        yield Finding(
+            "local", path, "clocks_fell", "warning",
+            f"rank {rank.rank} on {rank.host}: {late:.0f} MHz in the last third of the windows",
+            f"{early:.0f} MHz, as in the first", off,
+            "Rates of early and of late rounds are of different machines; ratios within a round are not.",
+        )  # fmt: skip

@@ -1,0 +1,92 @@
+"""`diagnose`: where the time of a training step goes, in words, as a table and as a figure."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+import pandas as pd
+
+from analysis import TableError
+from analysis.commands import drawing
+from analysis.diagnose import document, job, straggler, verdict, words
+from analysis.diagnose.split import Split, splits
+from analysis.diagnose.turns import Curve, curves
+from analysis.experiments.kinds import DIAGNOSIS
+from analysis.figures import LOCAL, Entry
+from analysis.table import loading
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    parser.add_argument("experiment", help="its name in conf/experiment, as weak_scaling")
+    parser.add_argument("--models", metavar="A,B", help="only these models (default: all)")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
+    parser.add_argument("--draw", action="store_true", help="draw the figure")
+    parser.add_argument("--results", type=Path, default=Path("results"), metavar="DIR", help="default: results")
+    parser.add_argument("--out", type=Path, default=Path("figures"), metavar="DIR", help="folder to draw into")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the diagnosis of each curve of an experiment; 1 where there is none. Raises TableError without a record."""
+    local = loading.local(options.results)
+    shown = _chosen(options, local.table)
+    found = [(curve, of) for curve in curves(shown) if (of := splits(curve))]
+    notes = [f"left out: {notice}" for notice in local.left_out]
+    if not found:
+        print(f"{options.experiment}: {_why_not(shown)}", file=sys.stderr)
+        return 1
+    if options.format == "json":
+        diagnosed = [document.as_json(curve, of, verdict.judge(of[-1]), _late(curve, of)) for curve, of in found]
+        jobs = [document.job(one) for one in job.jobs(shown)]
+        json.dump({"curves": diagnosed, "jobs": jobs, "notes": notes}, sys.stdout, indent=1, allow_nan=False)
+        print()
+    else:
+        print("\n\n".join(_sections(shown, found, notes)))
+    if options.draw:
+        _draw(options, shown)
+    return 0
+
+
+def _late(curve: Curve, of: list[Split]) -> straggler.Straggler | None:
+    return straggler.find(curve, of[-1].point)
+
+
+def _sections(shown: pd.DataFrame, found: list[tuple[Curve, list[Split]]], notes: list[str]) -> list[str]:
+    """What is printed: each curve, the jobs, and how to read the numbers."""
+    said = [words.report(curve, of, verdict.judge(of[-1]), _late(curve, of)) for curve, of in found]
+    if jobs := job.jobs(shown):
+        said.append("where the time of a whole job goes, from launches of single points\n\n" + words.job_table(jobs))
+    said.append("\n".join(["in brackets: the 95 % interval; docs/diagnose.md: how each part is measured", *notes]))
+    return said
+
+
+def _chosen(options: argparse.Namespace, local: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the experiment, and of the models that were asked for. Raises TableError where there are none."""
+    name = options.experiment.replace("-", "_")
+    rows = local[local["experiment"].eq(name)]
+    if rows.empty:
+        there = ", ".join(sorted(set(local["experiment"]))) or "none"
+        raise TableError(f"{options.results}: no complete run of experiment '{name}' (there are: {there})")
+    models = options.models.split(",") if options.models else sorted(rows["model"].unique())
+    if missing := sorted(set(models) - set(rows["model"])):
+        there = ", ".join(sorted(rows["model"].unique()))
+        raise TableError(f"{options.results}, {name}: no record of model {', '.join(missing)} (there are: {there})")
+    return rows[rows["model"].isin(models)]
+
+
+def _why_not(shown: pd.DataFrame) -> str:
+    """Why nothing can be split."""
+    axes = sorted(set(shown["axis"]) - {""})
+    if "nodes" not in axes:
+        return f"it varies {', '.join(axes) or 'nothing'}; a step is split along the number of nodes"
+    return "no round or repeat has both the fewest nodes and more"
+
+
+def _draw(options: argparse.Namespace, shown: pd.DataFrame) -> None:
+    """Draw the figure of these rows, and say where it is."""
+    id = f"{LOCAL}-{options.experiment.replace('_', '-')}-{DIAGNOSIS.name}"
+    entry = Entry(id, DIAGNOSIS.shows, DIAGNOSIS.draw, local=DIAGNOSIS.where)
+    drawn = drawing.draw([entry], loading.published(), shown, options.out)
+    where = sys.stdout if options.format == "text" else sys.stderr
+    print("\nfigure:", *(f"  {options.out / name}.{{pdf,png,svg}}" for name in drawn), sep="\n", file=where)

@@ -1,0 +1,198 @@
+"""The parts of a training step on several nodes: each measured, and together the step.
+
+All are seconds a step, of one turn (a round, or a repeat of launches), and their means over turns add up. With c the
+time until the local gradients are ready, s the rank that is slowest in a launch, and means over the other ranks:
+
+| part | formula |
+|---|---|
+| alone | the step of the fewest nodes (scaled with the batch per rank) |
+| shared | what others took of the cores of s without allreduce, less the same on the fewest nodes |
+| slower | the step of the other ranks without allreduce, less alone, less what others took of their cores |
+| waiting | mean over steps of (the largest c, less the mean c of the other ranks), less what others took of s alone |
+| exchange | the step with allreduce, less all of these |
+| input | the step that reads its images, less the same with its batch in memory |
+| rest | the measured time a step (images/s is the batch over it), less the mean of the steps: the barrier at the end |
+
+The mean is over the other ranks, not over all: of two ranks, of which one is held up, half the delay would else count
+as slower computing of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from analysis import metrics
+from analysis.diagnose.turns import Arm, Curve, Launch, Measured, Turn
+from analysis.metrics import Statistic
+
+Part = Literal["alone", "slower", "shared", "waiting", "exchange", "slower_or_exchange", "input", "rest"]
+PARTS: tuple[Part, ...] = (
+    "alone",
+    "slower",
+    "shared",
+    "waiting",
+    "exchange",
+    "slower_or_exchange",  # where the arm without allreduce was not measured
+    "input",
+    "rest",
+)
+LOSSES: tuple[Part, ...] = ("slower", "shared", "waiting", "exchange", "slower_or_exchange", "input")
+
+Values = list[list[float]]  # of each launch, turn by turn
+
+
+@dataclass(frozen=True)
+class Step:
+    """One point in one turn, in seconds a step."""
+
+    measured_s: float
+    base_s: float  # measured of the point with the fewest nodes, scaled with the batch per rank
+    parts_s: Mapping[Part, float]
+    exchange_alone_s: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """One point of a curve: its steps, launch by launch."""
+
+    point: Arm
+    ranks: int
+    launches: Sequence[Sequence[Step]]
+
+    @property
+    def parts(self) -> list[Part]:
+        """The parts that are known in every turn, in order."""
+        return [part for part in PARTS if all(part in step.parts_s for of in self.launches for step in of)]
+
+    def values(self, of_step: Callable[[Step], float]) -> Values:
+        """A number of each step, launch by launch."""
+        return [[of_step(step) for step in steps] for steps in self.launches]
+
+    def part(self, part: Part) -> Statistic:
+        """Seconds of a part: the mean over turns."""
+        return metrics.mean_cost(self.values(lambda step: step.parts_s[part]))
+
+    def share(self, part: Part) -> Statistic:
+        """A part as a fraction of the measured step."""
+        return metrics.mean_cost(self.values(lambda step: step.parts_s[part] / step.measured_s))
+
+    def more(self, part: Part, other: Part) -> Statistic:
+        """By how many seconds one part is longer than another in the same turn."""
+        return metrics.mean_cost(self.values(lambda step: step.parts_s[part] - step.parts_s[other]))
+
+    @property
+    def measured(self) -> Statistic:
+        """Seconds a step as measured."""
+        return metrics.mean_cost(self.values(lambda step: step.measured_s))
+
+    @property
+    def efficiency(self) -> Statistic:
+        """By throughput, over the fewest nodes: the median over turns."""
+        return metrics.median(self.values(lambda step: step.base_s / step.measured_s))
+
+    def without(self, part: Part) -> Statistic:
+        """The efficiency if this part took no time, at most: other parts may take its place."""
+        return metrics.median(self.values(lambda step: step.base_s / (step.measured_s - step.parts_s[part])))
+
+    @property
+    def exchange_alone(self) -> Statistic | None:
+        """Seconds of the exchange of the gradients by itself; None where it was not measured."""
+        return self._if_exchanged(lambda step, alone_s: alone_s)
+
+    @property
+    def hidden(self) -> Statistic | None:
+        """The seconds of that exchange that no step waits for; negative where more is exposed than it takes alone."""
+        if "exchange" not in self.parts:
+            return None
+        return self._if_exchanged(lambda step, alone_s: alone_s - step.parts_s["exchange"])
+
+    def _if_exchanged(self, number: Callable[[Step, float], float]) -> Statistic | None:
+        values = [
+            [number(step, step.exchange_alone_s) for step in steps if step.exchange_alone_s is not None]
+            for steps in self.launches
+        ]
+        return metrics.mean_cost(values) if all(values) and values else None
+
+
+def splits(curve: Curve) -> list[Split]:
+    """The points of a curve, from the fewest nodes on; those without a turn in common with the first are left out."""
+    points = curve.points
+    found = []
+    for point in points:
+        launches = [steps for launch in curve.launches if (steps := _of_launch(launch, point, points[0]))]
+        if launches:
+            found.append(Split(point, _ranks(curve, point), launches))
+    return found
+
+
+def _ranks(curve: Curve, point: Arm) -> int:
+    arms = (turn.arms.get(point) for launch in curve.launches for turn in launch.turns)
+    return next(len(found.steps_s) for found in arms if found)
+
+
+def _of_launch(launch: Launch, point: Arm, first: Arm) -> list[Step]:
+    turns = [turn for turn in launch.turns if point in turn.arms and first in turn.arms]
+    slowest = slowest_rank(turns, in_memory(point, turns))
+    return [_step(turn, point, first, slowest) for turn in turns]
+
+
+def in_memory(point: Arm, turns: Sequence[Turn]) -> Arm:
+    """The arm that differs from a point only in that its batch is in memory; the point itself without one."""
+    other = Arm(point.nodes, point.batch_per_rank)
+    return other if turns and all(other in turn.arms for turn in turns) else point
+
+
+def slowest_rank(turns: Sequence[Turn], arm: Arm) -> int:
+    """The rank of an arm whose gradients are ready last, on average over the turns of a launch."""
+    known = [found for turn in turns if (found := turn.arms[arm].computing_s) is not None]
+    return int(np.argmax(np.mean([np.mean(found, axis=1) for found in known], axis=0))) if known else 0
+
+
+def _step(turn: Turn, point: Arm, first: Arm, slowest: int) -> Step:
+    """The parts of a point in one turn."""
+    read, base = turn.arms[point], turn.arms[first]
+    kept = in_memory(point, [turn])
+    held, alone = turn.arms[kept], turn.arms[in_memory(first, [turn])]
+    scale = point.batch_per_rank / first.batch_per_rank
+    parts: dict[Part, float] = {"alone": float(np.mean(alone.steps_s)) * scale}
+    if point != first:
+        control = turn.arms.get(replace(kept, allreduce=False))
+        parts |= _beside_others(held, control, slowest, parts["alone"], _lost(alone, scale))
+    if held is not read:
+        parts["input"] = float(np.mean(read.steps_s) - np.mean(held.steps_s))
+    parts["rest"] = read.measured_s - float(np.mean(read.steps_s))
+    return Step(read.measured_s, base.measured_s * scale, parts, turn.exchanges_s.get(point.nodes))
+
+
+def _lost(alone: Measured, scale: float) -> float | None:
+    """Seconds a step that others took of the cores of the fewest nodes, scaled with the batch."""
+    return None if alone.lost_s is None else float(np.mean(alone.lost_s)) * scale
+
+
+def _beside_others(
+    held: Measured, control: Measured | None, slowest: int, alone_s: float, lost_alone_s: float | None
+) -> dict[Part, float]:
+    """The parts that several nodes add to the step of the fewest.
+
+    held: with allreduce and the batch in memory. control: the same without allreduce.
+    """
+    others = np.arange(len(held.steps_s)) != slowest
+    parts: dict[Part, float] = {}
+    if held.computing_s is not None:
+        behind = held.computing_s.max(axis=0) - held.computing_s[others].mean(axis=0)
+        parts["waiting"] = float(np.mean(behind))
+    if control is None:
+        parts["slower_or_exchange"] = float(np.mean(held.steps_s)) - alone_s - sum(parts.values())
+        return parts
+    parts["slower"] = float(np.mean(control.steps_s[others])) - alone_s
+    if control.lost_s is not None and lost_alone_s is not None and "waiting" in parts:
+        lost_others_s, lost_slowest_s = float(np.mean(control.lost_s[others])), float(control.lost_s[slowest])
+        parts["shared"] = lost_slowest_s - lost_alone_s
+        parts["slower"] -= lost_others_s - lost_alone_s
+        parts["waiting"] -= lost_slowest_s - lost_others_s
+    parts["exchange"] = float(np.mean(held.steps_s)) - alone_s - sum(parts.values())
+    return parts

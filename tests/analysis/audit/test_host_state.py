@@ -1,0 +1,81 @@
+import random
+
+import pytest
+
+from analysis.audit import host_state  # noqa: F401 - adds its rules to the list
+from analysis.audit.finding import RECORD_RULES
+from tests.helpers.own_records import make_record, make_rounds
+from train.record.record import CoreUse, HostState
+
+RULES = ("other_load", "stolen_time", "slow_clocks", "clocks_fell")
+
+
+def found(name, run):
+    return list(RECORD_RULES[name](run, "the/record.json"))
+
+
+def rounds(others=0.0, stolen=0.0, clocks=lambda number: None):
+    """Twelve rounds of three arms, 2 s each; rank 1 lost these shares of its core, and had these clocks."""
+    run = make_rounds([(1.0, 1.0, 1.0)] * 12)
+    for rank in run.ranks:
+        late = rank.rank == 1
+        for window in rank.windows:
+            busy_s = 1.9 + 2 * others * late
+            window.cores = CoreUse(2.0, 1.9, busy_s, 2 * stolen * late, clocks(window.round))
+    return run
+
+
+def test_nothing_is_said_of_a_machine_that_does_nothing_else():
+    """1 % of other load, and ticks that are off by one either way: no finding in a hundred launches."""
+    for seed in range(100):
+        draw = random.Random(seed)
+        run = rounds()
+        for rank in run.ranks:
+            for window in rank.windows:
+                window.cores.busy_s = 1.92 + draw.uniform(-0.01, 0.01)
+                window.cores.frequency_mhz = 3000.0 * draw.uniform(0.97, 1.0)
+        assert [name for name in RULES if found(name, run)] == []
+
+
+@pytest.mark.parametrize(("share", "said"), [(0.05, True), (0.01, False)])
+def test_other_processes_on_the_cores_of_a_rank(share, said):
+    findings = found("other_load", rounds(others=share))
+    assert bool(findings) == said
+    if said:
+        assert "rank 1 on host0, cores 1: other processes took 4" in findings[0].stated
+
+
+def test_ranks_that_share_cores_are_no_other_load():
+    run = rounds(others=0.5)
+    run.cores_shared = True
+    assert not found("other_load", run)
+
+
+def test_a_hypervisor_that_steals():
+    (finding,) = found("stolen_time", rounds(stolen=0.04))
+    assert finding.off == pytest.approx(0.04, abs=0.003)
+    assert not found("stolen_time", rounds(stolen=0.01))
+
+
+def test_short_windows_in_which_a_tick_is_much_are_no_evidence():
+    run = make_record(steps=1)
+    run.ranks[0].timed_cores = CoreUse(0.1, 0.09, 0.1, 0.01)  # one tick of steal: 10 %
+    assert not found("stolen_time", run)
+
+
+def test_a_governor_that_saves_power():
+    run = make_record()
+    state = HostState("powersave", 800.0, 3500.0, True, 1, "madvise", 0.1, ["avx2"], [], None)
+    run.environment.hosts[0].state = state
+    (finding,) = found("slow_clocks", run)
+    assert finding.stated == "host0: governor powersave"
+    run.environment.hosts[0].state.governor = "performance"
+    assert not found("slow_clocks", run)
+
+
+def test_clocks_that_fell_during_the_launch():
+    (finding,) = found("clocks_fell", rounds(clocks=lambda number: 3000.0 - 50 * number))
+    # 12 rounds of 3 arms on rank 0, of 2 on rank 1: first and last third are four rounds each.
+    assert finding.off == pytest.approx((2525 - 2925) / 2925, abs=0.005)
+    assert not found("clocks_fell", rounds(clocks=lambda number: 3000.0 - 5 * number))
+    assert not found("clocks_fell", rounds())

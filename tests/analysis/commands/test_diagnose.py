@@ -1,0 +1,73 @@
+import json
+
+import pytest
+
+from analysis.__main__ import main
+from tests.helpers.own_records import curve_in_rounds, make_record, save
+
+
+@pytest.fixture
+def diagnose(capsys, tmp_path):
+    """Runs the command over records in `tmp_path / "results"`; its exit status, and what it prints."""
+
+    def run(*arguments):
+        given = ["--results", str(tmp_path / "results"), "--out", str(tmp_path / "figures")]
+        status = main(["diagnose", *arguments, *given])
+        return status, capsys.readouterr()
+
+    return run
+
+
+def test_json_has_the_parts_with_intervals_and_the_largest_loss(diagnose, tmp_path):
+    curve_in_rounds(tmp_path / "results")
+    status, said = diagnose("weak_scaling", "--format", "json")
+    assert status == 0
+    [curve] = json.loads(said.out)["curves"]
+    one, two = curve["points"]
+    # Two nodes without allreduce take 2 x alone / 1.9, with it 2 x alone / ratio, ratio about 1.58.
+    assert set(one["parts_s"]) == {"alone", "rest"}
+    assert set(two["parts_s"]) == {"alone", "slower", "waiting", "exchange", "rest"}
+    total = sum(part["value"] for part in two["parts_s"].values())
+    assert total == pytest.approx(two["measured_s"]["value"])
+    slower, alone = two["parts_s"]["slower"], two["parts_s"]["alone"]
+    assert slower["value"] == pytest.approx(alone["value"] * (2 / 1.9 - 1))
+    assert (slower["level"], slower["n"]) == (0.95, 12)
+    assert two["efficiency_throughput"]["value"] == pytest.approx(1.58 / 2)
+    assert two["efficiency_without"]["exchange"]["value"] == pytest.approx(1.9 / 2)
+    assert curve["largest_loss"] == "exchange"
+    assert curve["slowest_rank"]["certain"] is False
+    [job, _] = json.loads(said.out)["jobs"]
+    assert job["job_s"]["value"] == pytest.approx(sum(part["value"] for part in job["parts_s"].values()))
+
+
+def test_the_figure_is_drawn(diagnose, tmp_path):
+    curve_in_rounds(tmp_path / "results")
+    status, said = diagnose("weak-scaling", "--draw")
+    assert status == 0
+    assert "the largest loss is exposed exchange" in said.out
+    assert {path.name for path in (tmp_path / "figures").iterdir()} == {
+        f"own-weak-scaling-diagnosis.{kind}" for kind in ("pdf", "png", "svg")
+    }
+
+
+def test_only_the_models_that_were_asked_for(diagnose, tmp_path):
+    for model in ("resnet50", "vgg16"):
+        curve_in_rounds(tmp_path / "results", model=model)
+    _, said = diagnose("weak_scaling", "--models", "vgg16")
+    assert "VGG16" in said.out
+    assert "ResNet50" not in said.out
+    assert diagnose("weak_scaling", "--models", "vgg19")[0] == 2
+
+
+def test_without_records_of_the_experiment_it_names_those_that_are_there(diagnose, tmp_path):
+    curve_in_rounds(tmp_path / "results")
+    status, said = diagnose("strong_scaling")
+    assert status == 2
+    assert "no complete run of experiment 'strong_scaling' (there are: weak_scaling)" in said.err
+
+
+def test_a_single_number_of_nodes_cannot_be_split(diagnose, tmp_path):
+    save(make_record("batch_sweep", swept={"batch_per_rank": 8}), tmp_path / "results")
+    status, said = diagnose("batch_sweep")
+    assert status == 1
+    assert "it varies batch_per_rank; a step is split along the number of nodes" in said.err

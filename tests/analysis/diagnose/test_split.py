@@ -1,0 +1,112 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.diagnose.split import splits
+from analysis.diagnose.turns import Arm, Measured, Turn
+from tests.helpers.steps_apart import CONTROL, ONE, TWO, curve, measured, turn
+
+
+def parts_of(*turns, launches=1):
+    """The parts of the largest point, in s, means over turns."""
+    [*_, largest] = splits(curve(turns, launches))
+    return {part: largest.part(part).value for part in largest.parts}
+
+
+@pytest.mark.parametrize("loss", ["slower", "waiting", "exchange", "shared"])
+def test_each_cause_is_found_in_its_part_alone(loss):
+    found = parts_of(turn(**{loss: 0.3}))
+    assert found == pytest.approx({"alone": 1.0, "slower": 0.0, "shared": 0.0, "waiting": 0.0, "exchange": 0.0,
+                                   "rest": 0.0} | {loss: 0.3})  # fmt: skip
+
+
+def test_a_delay_of_one_of_two_ranks_is_waiting_and_not_half_slower_computing():
+    # Rank 1 sleeps 0.3 s in every step, whatever the arm.
+    found = parts_of(turn(waiting=0.3, exchange=0.1))
+    assert found["waiting"] == pytest.approx(0.3)
+    assert found["slower"] == pytest.approx(0.0)
+
+
+def test_input_is_the_step_that_reads_less_the_same_in_memory():
+    reading = [Arm(arm.nodes, arm.batch_per_rank, reads=True) for arm in (ONE, TWO)]
+    made = turn(exchange=0.1)
+    arms = made.arms | {reading[0]: measured([1.4]), reading[1]: measured([1.6, 1.6])}
+    one, two = splits(curve([Turn(arms)]))
+    assert one.point == reading[0]
+    assert {part: one.part(part).value for part in one.parts} == pytest.approx({"alone": 1.0, "input": 0.4, "rest": 0})
+    assert two.part("input").value == pytest.approx(0.5)
+    assert two.part("exchange").value == pytest.approx(0.1)
+    assert two.measured.value == pytest.approx(1.6)
+    assert two.without("input").value == pytest.approx(1.4 / 1.1)
+
+
+def test_without_a_control_what_it_tells_apart_stays_together():
+    made = turn(slower=0.2, exchange=0.1, waiting=0.05)
+    arms = {arm: of for arm, of in made.arms.items() if arm != CONTROL}
+    found = parts_of(Turn(arms))
+    assert found == pytest.approx({"alone": 1.0, "waiting": 0.05, "slower_or_exchange": 0.3, "rest": 0.0})
+
+
+def test_without_the_times_of_gradients_waiting_stays_in_the_exchange():
+    arms = {ONE: measured([1.0]), TWO: measured([1.5, 1.5]), CONTROL: measured([1.1, 1.1])}
+    assert parts_of(Turn(arms)) == pytest.approx({"alone": 1.0, "slower": 0.1, "exchange": 0.4, "rest": 0.0})
+
+
+def test_what_follows_the_last_step_of_a_window_is_the_rest():
+    arms = turn(exchange=0.2).arms | {TWO: measured([1.2, 1.2], [0.9, 0.9], [0.0, 0.0], window_s=2.5)}
+    found = parts_of(Turn(arms))
+    assert found["rest"] == pytest.approx(0.05)  # (2.5 - 2 x 1.2) / 2 steps
+    assert found["exchange"] == pytest.approx(0.2)
+
+
+def test_the_batch_of_one_rank_alone_is_scaled_to_that_of_the_point():
+    # Strong scaling: 8 images on one rank take 2 s, so 4 would take 1 s.
+    half = Arm(2, 4)
+    arms = {Arm(1, 8): measured([2.0]), half: measured([1.2, 1.2])}
+    [_, two] = splits(curve([Turn(arms)]))
+    assert two.part("alone").value == pytest.approx(1.0)
+    assert two.efficiency.value == pytest.approx(1 / 1.2)
+
+
+def test_a_load_that_is_there_on_one_node_too_is_no_loss():
+    arms = turn().arms | {
+        ONE: measured([1.2], [1.1], [0.2]),
+        CONTROL: measured([1.2, 1.2], [1.1, 1.1], [0.2, 0.2]),
+        TWO: measured([1.3, 1.3], [1.1, 1.1], [0.2, 0.2]),
+    }
+    found = parts_of(Turn(arms))
+    assert (found["shared"], found["slower"], found["exchange"]) == pytest.approx((0.0, 0.0, 0.1))
+
+
+def test_the_slowest_rank_is_chosen_launch_by_launch():
+    first = turn(waiting=0.3)
+    swapped = Turn({arm: Measured(of.window_s, of.steps_s[::-1], of.computing_s[::-1], of.others_s, of.stolen_s)
+                    for arm, of in first.arms.items()})  # fmt: skip
+    assert parts_of(first, swapped, launches=2)["waiting"] == pytest.approx(0.3)
+
+
+def test_hidden_is_what_the_exchange_takes_by_itself_beyond_what_is_exposed():
+    [_, two] = splits(curve([turn(exchange=0.1, whole_exchange=0.25)]))
+    assert two.exchange_alone.value == pytest.approx(0.25)
+    assert two.hidden.value == pytest.approx(0.15)
+    [_, two] = splits(curve([turn(exchange=0.1)]))
+    assert (two.exchange_alone, two.hidden) == (None, None)
+
+
+seconds = st.floats(0.01, 10)
+
+
+@given(st.lists(st.tuples(*[seconds] * 12), min_size=1, max_size=8))
+def test_the_parts_add_up_to_the_measured_step_whatever_was_measured(rounds):
+    turns = []
+    for a, b, c, d, e, f, g, h, i, j, k, m in rounds:
+        arms = {
+            ONE: measured([a], [a / 2], [i]),
+            TWO: measured([b, c], [d, e], [j, k], window_s=2 * max(b, c) + m),
+            CONTROL: measured([f, g], [f / 2, g / 2], [h, i]),
+        }
+        turns.append(Turn(arms))
+    for split in splits(curve(turns)):
+        assert sum(split.part(part).value for part in split.parts) == pytest.approx(split.measured.value)
+        assert split.measured.value == pytest.approx(np.mean([turn.arms[split.point].measured_s for turn in turns]))

@@ -1,0 +1,93 @@
+import numpy as np
+import pytest
+
+from analysis.diagnose.turns import Arm, curves, exchange_s
+from analysis.table import loading
+from tests.helpers.own_records import curve_in_rounds, make_record, make_rounds, save
+from train.record.record import CoreUse, Failure, Window
+
+ONE, TWO = Arm(1, 8), Arm(2, 8)
+CONTROL = Arm(2, 8, allreduce=False)
+
+
+def read(folder):
+    """The curves over nodes in a folder of records."""
+    return curves(loading.local(folder).table)
+
+
+def test_the_rounds_of_each_launch_are_turns(tmp_path):
+    curve_in_rounds(tmp_path)
+    [found] = read(tmp_path)
+    assert (found.model, found.in_rounds, len(found.launches), len(found.records)) == ("resnet50", True, 2, 2)
+    assert [len(launch.turns) for launch in found.launches] == [6, 6]
+    assert found.points == [ONE, TWO]
+    first = found.launches[0].turns[0]
+    assert set(first.arms) == {ONE, TWO, CONTROL}
+    assert first.arms[TWO].steps_s == pytest.approx(np.full((2, 2), 2 * 0.5 / 1.5))
+    assert first.arms[TWO].computing_s == pytest.approx(0.9 * first.arms[TWO].steps_s)
+    assert first.arms[CONTROL].measured_s == pytest.approx(2 * 0.5 / 1.9)
+    assert found.launches[0].places == [("host0", [0]), ("host0", [1])]
+
+
+def test_what_others_took_is_what_the_cores_worked_beyond_the_rank(tmp_path):
+    run = make_rounds([(0.5, 0.6, 0.6)] * 6)
+    run.ranks[1].cores = [2, 3]
+    for rank in run.ranks:
+        for window in rank.windows:
+            window.cores = CoreUse(wall_s=1.2, own_s=0.7, busy_s=1.1, steal_s=0.02)
+    save(run, tmp_path)
+    [found] = read(tmp_path)
+    control = found.launches[0].turns[0].arms[CONTROL]
+    assert control.others_s == pytest.approx([0.2, 0.1])  # 0.4 s in two steps, on one core and on two
+    assert control.stolen_s == pytest.approx([0.01, 0.005])
+    assert control.lost_s == pytest.approx([0.21, 0.105])
+
+
+@pytest.mark.parametrize("change", ["shared", "emulated"])
+def test_ranks_that_share_cores_do_not_tell_what_others_took(tmp_path, change):
+    system = {"name": "laptop", "cores_per_node": 1, "cpus_per_node": 0.4, "link_mbit_per_s": None}
+    more = {"system": system, "launcher": {"flat_within_fraction": 0.1}} if change == "emulated" else {}
+    run = make_rounds([(0.5, 0.6, 0.6)] * 6, **more)
+    run.cores_shared = change == "shared"
+    for rank in run.ranks:
+        for window in rank.windows:
+            window.cores = CoreUse(wall_s=1.2, own_s=0.7, busy_s=1.1, steal_s=0.02)
+    save(run, tmp_path)
+    [found] = read(tmp_path)
+    assert found.launches[0].turns[0].arms[CONTROL].lost_s is None
+
+
+def test_an_exchange_takes_as_long_as_on_the_rank_that_came_last():
+    windows = [Window(0, 1, 1.0, [0.30, 0.20]), Window(0, 1, 1.0, [0.25, 0.22])]
+    assert exchange_s(windows) == pytest.approx((0.25 + 0.20) / 2)
+
+
+def test_exchanges_belong_to_the_round_and_to_the_number_of_nodes(tmp_path):
+    run = make_rounds([(0.5, 0.6, 0.6)] * 6)
+    for rank in run.ranks:
+        rank.exchanges = [Window(number, 1, 0.2, [0.1, 0.1 + 0.01 * number]) for number in range(6)]
+    save(run, tmp_path)
+    [found] = read(tmp_path)
+    assert [turn.exchanges_s[2] for turn in found.launches[0].turns] == pytest.approx(
+        [0.1 + 0.005 * number for number in range(6)]
+    )
+
+
+def test_a_round_that_was_not_finished_is_no_turn(tmp_path):
+    run = make_rounds([(0.5, 0.6, 0.6)] * 7, failure=Failure("killed", rank=1))
+    run.ranks[1].windows.pop()
+    save(run, tmp_path)
+    [found] = read(tmp_path)
+    assert len(found.launches[0].turns) == 6
+
+
+def test_repeats_of_single_launches_are_turns_too(tmp_path):
+    for repeat in range(6):
+        for nodes, step_s in ((1, 0.5), (2, 0.6)):
+            save(make_record(nodes=nodes, step_s=step_s, repeat=repeat), tmp_path)
+    [found] = read(tmp_path)
+    assert not found.in_rounds
+    assert [len(launch.turns) for launch in found.launches] == [6]
+    assert set(found.launches[0].turns[0].arms) == {ONE, TWO}
+    assert found.launches[0].turns[0].arms[TWO].measured_s == pytest.approx(0.6)
+    assert found.launches[0].turns[0].arms[TWO].computing_s is None

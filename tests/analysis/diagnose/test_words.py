@@ -1,0 +1,67 @@
+import pytest
+
+from analysis.diagnose import straggler, words
+from analysis.diagnose.split import splits
+from analysis.diagnose.verdict import judge
+from tests.helpers.steps_apart import TWO, curve, turn
+
+
+def report(*turns):
+    made = curve(turns)
+    found = splits(made)
+    return words.report(made, found, judge(found[-1]), straggler.find(made, TWO))
+
+
+@pytest.mark.parametrize(
+    ("loss", "name", "command"),
+    [
+        ("slower", "slower computing beside others", "make diagnose NODES=2 MODELS=resnet50 ARGS=batch_per_rank=8"),
+        ("shared", "cores shared with other processes", "make diagnose NODES=2 MODELS=resnet50 FORCE=1"),
+        ("waiting", "waiting for the slowest rank", "make diagnose NODES=2 MODELS=resnet50 FORCE=1"),
+        ("exchange", "exposed exchange", "make diagnose NODES=2 MODELS=resnet50 ARGS=batch_per_rank=8"),
+    ],
+)
+def test_the_largest_loss_is_named_with_what_to_try_and_what_that_could_gain(loss, name, command):
+    said = " ".join(report(*[turn(**{loss: 1.0})] * 12).split())
+    assert f"On 2 nodes the largest loss is {name}: 1000 (1000 to 1000) ms of a step of 2000 (2000 to 2000) ms." in said
+    assert command in said
+    assert "efficiency 1 (1 to 1) instead of 0.5 (0.5 to 0.5)" in said
+
+
+def test_a_straggler_is_named_by_host_rank_and_core():
+    said = " ".join(report(*[turn(waiting=0.3)] * 12).split())
+    assert "rank 1 on host host0, core 1: 300 (300 to 300) ms behind the others." in said
+    assert "leave out host0" in said
+
+
+def test_others_on_a_core_are_told_with_their_share():
+    said = " ".join(report(*[turn(shared=1.0)] * 12).split())
+    assert "Other processes took 50 % of the time of its cores, the hypervisor 0 %." in said
+
+
+def test_the_table_has_every_part_and_the_bound_that_each_leaves():
+    lines = report(*[turn(exchange=0.25, whole_exchange=0.5)] * 6).splitlines()
+    [exchange] = [line for line in lines if line.startswith("exposed exchange")]
+    assert "250 (250 to 250), 20 %" in exchange
+    assert any(line.startswith("measured step") and "1250 (1250 to 1250)" in line for line in lines)
+    assert any(line.startswith("efficiency by throughput") and "0.8 (0.8 to 0.8)" in line for line in lines)
+    assert any(line.startswith("efficiency, all exchange hidden") and "1 (1 to 1)" in line for line in lines)
+    assert any(line.startswith("exchange hidden") and "250 (250 to 250)" in line for line in lines)
+
+
+def test_few_rounds_conclude_nothing():
+    said = " ".join(report(*[turn(exchange=0.5)] * 5).split())
+    assert "fewer than 6 rounds or repeats, so nothing is concluded" in said
+    assert "Try first" not in said
+
+
+def test_nothing_lost_is_said():
+    rounds = [turn(exchange=0.01 * (-1) ** k, slower=0.01 * (-1) ** (k // 2)) for k in range(16)]
+    assert "there is nothing to win back" in " ".join(report(*rounds).split())
+
+
+def test_what_cannot_be_told_apart_is_said():
+    rounds = [turn(exchange=0.2 + 0.01 * (-1) ** k, slower=0.2) for k in range(12)]
+    said = " ".join(report(*rounds).split())
+    assert "these rounds do not tell which" in said
+    assert said.count("Try first") == 2

@@ -1,0 +1,61 @@
+import os
+import time
+
+import pytest
+
+from train.rank import core_use
+from train.record.record import CoreUse
+
+STAT = """cpu  100 0 50 900 5 1 2 30 0 0
+cpu0 60 10 20 400 5 1 2 10 0 0
+cpu1 40 0 30 500 0 0 0 20 0 0
+cpu10 500 0 0 0 0 0 0 0 0 0
+intr 1 2 3
+"""
+
+
+def test_the_times_of_the_cores_that_were_asked_for(monkeypatch):
+    monkeypatch.setattr(os, "sysconf", lambda name: 100)
+    assert core_use.core_times(STAT, [0]) == pytest.approx((0.9, 0.1))
+    assert core_use.core_times(STAT, [0, 1]) == pytest.approx((1.6, 0.3))
+
+
+@pytest.mark.skipif(not core_use._STAT.exists(), reason="no /proc/stat")
+def test_a_loop_of_this_process_is_its_own_time(monkeypatch):
+    begin = core_use.read()
+    while time.process_time() - begin.own_s < 0.2:
+        pass
+    used = core_use.since(begin)
+    assert 0.2 <= used.own_s <= used.wall_s + 0.01
+    assert used.busy_s > 0.15  # in ticks
+    assert used.energy_j is None
+
+
+def test_spans_are_added_and_one_that_is_not_known_leaves_the_sum_unknown():
+    one = CoreUse(1.0, 0.5, 0.75, 0.25, frequency_mhz=2000.0, energy_j=3.0)
+    two = CoreUse(2.0, 1.5, 1.75, 0.0, frequency_mhz=3000.0)
+    assert core_use.together([one, two]) == CoreUse(3.0, 2.0, 2.5, 0.25, 2500.0, None)
+    assert core_use.together([one, one]).energy_j == 6.0
+    assert core_use.together([one, None]) is None
+    assert core_use.together([]) is None
+
+
+def test_clocks_are_the_mean_of_the_cores(tmp_path):
+    for core, clock in ((0, "2000000"), (1, "3000000")):
+        (tmp_path / f"cpu{core}/cpufreq").mkdir(parents=True)
+        (tmp_path / f"cpu{core}/cpufreq/scaling_cur_freq").write_text(f"{clock}\n")
+    assert core_use.frequency_mhz([0, 1], clocks=tmp_path) == 2500.0
+    assert core_use.frequency_mhz([0, 2], clocks=tmp_path) is None
+
+
+def test_energy_is_that_of_all_packages_and_unknown_where_a_counter_began_anew(tmp_path, monkeypatch):
+    for package, joules in (("intel-rapl:0", 5), ("intel-rapl:1", 7), ("intel-rapl:0:0", 3), ("intel-rapl-mmio:0", 5)):
+        (tmp_path / package).mkdir()
+        (tmp_path / package / "energy_uj").write_text(f"{joules}000000\n")
+    monkeypatch.setattr(core_use, "_POWER", tmp_path)
+    begin = core_use.read(energy=True)
+    assert begin.energy_j == (5.0, 7.0)
+    (tmp_path / "intel-rapl:0/energy_uj").write_text("9000000\n")
+    assert core_use.since(begin).energy_j == 4.0
+    (tmp_path / "intel-rapl:1/energy_uj").write_text("1000000\n")
+    assert core_use.since(begin).energy_j is None

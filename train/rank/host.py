@@ -1,0 +1,81 @@
+"""How this machine is set and what it does, as far as that changes a measurement; nothing of it is changed."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection
+from pathlib import Path
+
+from train.rank import core_use
+from train.record.record import GpuState, HostState
+
+_CPUS = Path("/sys/devices/system/cpu")
+_NODES = Path("/sys/devices/system/node")
+_HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+_CPUINFO = Path("/proc/cpuinfo")
+# Instruction sets that oneDNN and Eigen have kernels of their own for, by the names of /proc/cpuinfo.
+_SPEED_FLAGS = (
+    "avx", "avx2", "fma", "f16c", "avx_vnni", "avx512f", "avx512vl", "avx512_vnni", "avx512_bf16", "avx512_fp16",
+    "amx_tile", "amx_int8", "amx_bf16", "amx_fp16",
+)  # fmt: skip
+BF16_FLAGS = ("avx512_bf16", "amx_bf16")  # either of them multiplies bfloat16 in hardware
+
+
+def state(cores: Collection[int], gpus: list[GpuState], gpu_topology: str | None) -> HostState:
+    """This machine now, with its GPUs as they were found; cores: those that the job may use."""
+    return HostState(
+        governor=governor(cores),
+        frequency_mhz=core_use.frequency_mhz(cores),
+        frequency_max_mhz=core_use.frequency_mhz(cores, "cpuinfo_max_freq"),
+        smt=smt(),
+        numa_nodes=numa_nodes(),
+        transparent_huge_pages=huge_pages(),
+        load=os.getloadavg()[0],
+        cpu_flags=cpu_flags(),
+        gpus=gpus,
+        gpu_topology=gpu_topology,
+    )
+
+
+def governor(cores: Collection[int], cpus: Path = _CPUS) -> str | None:
+    """What sets the clocks of these cores: powersave, performance, ...; several where they differ."""
+    found = {_read(cpus / f"cpu{core}/cpufreq/scaling_governor") for core in cores}
+    return None if None in found else ", ".join(sorted(name for name in found if name)) or None
+
+
+def smt(cpus: Path = _CPUS) -> bool | None:
+    """Whether several hardware threads of a core are in use."""
+    active = _read(cpus / "smt/active")
+    return None if active is None else active == "1"
+
+
+def numa_nodes(nodes: Path = _NODES) -> int | None:
+    """How many NUMA nodes the machine has."""
+    return len([path for path in nodes.glob("node*") if re.fullmatch(r"node\d+", path.name)]) or None
+
+
+def huge_pages(enabled: Path = _HUGE_PAGES) -> str | None:
+    """When memory gets huge pages by itself: always, madvise or never. The kernel puts brackets around it."""
+    chosen = re.search(r"\[(\w+)\]", _read(enabled) or "")
+    return chosen[1] if chosen else None
+
+
+def cpu_flags(cpuinfo: Path = _CPUINFO) -> list[str]:
+    """Those instruction sets of the processor that decide how fast it trains."""
+    found = re.search(r"^flags\s*:(.*)$", _read(cpuinfo) or "", re.MULTILINE)
+    there = set(found[1].split()) if found else set()
+    return [flag for flag in _SPEED_FLAGS if flag in there]
+
+
+def fast_precisions(flags: Collection[str]) -> list[str]:
+    """The precisions that a CPU with these instruction sets computes in hardware."""
+    return ["fp32", "bf16"] if any(flag in flags for flag in BF16_FLAGS) else ["fp32"]
+
+
+def _read(path: Path) -> str | None:
+    """What a file of the kernel says; None where it is not there, or not for this user."""
+    try:
+        return path.read_text().strip()
+    except OSError:
+        return None
