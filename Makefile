@@ -146,11 +146,12 @@ explain: setup-analysis ## explain why speedup by throughput and by wall time di
 	@$(KIT) -m analysis explain $(if $(EXPERIMENT),--experiment $(EXPERIMENT),$(or $(FILE),analysis/published/000_hacksa.csv)) $(RECORDS)
 
 ##? TO=N,N            of predict: numbers of ranks (default: 16,64,256); GLOBAL_BATCH=N keeps that batch; UP_TO=N uses smaller points only
+##? EXCHANGE=NAME     of predict FILE=: allreduce or server, if it is known how gradients were exchanged
 ##? IMAGES=N          of predict: images of a job, whose wall time it predicts; EPOCHS=N of so many each, PRICE=P of a node hour
 
 .PHONY: predict
 predict: setup-analysis ## what would more ranks give? of FILE=curve.csv, EXPERIMENT=weak_scaling, or the published curves (TO=16,64,256)
-	@$(KIT) -m analysis predict $(if $(EXPERIMENT),--experiment $(EXPERIMENT),$(if $(FILE),--file "$(FILE)")) $(if $(MODELS),--models $(MODELS)) $(if $(TO),--to $(TO)) $(if $(UP_TO),--up-to $(UP_TO)) \
+	@$(KIT) -m analysis predict $(if $(EXPERIMENT),--experiment $(EXPERIMENT),$(if $(FILE),--file "$(FILE)" $(if $(EXCHANGE),--exchange $(EXCHANGE)))) $(if $(MODELS),--models $(MODELS)) $(if $(TO),--to $(TO)) $(if $(UP_TO),--up-to $(UP_TO)) \
 	  $(if $(GLOBAL_BATCH),--global-batch $(GLOBAL_BATCH)) $(if $(IMAGES),--images $(IMAGES)) $(if $(EPOCHS),--epochs $(EPOCHS)) \
 	  $(if $(PRICE),--price $(PRICE)) --draw $(RECORDS)
 

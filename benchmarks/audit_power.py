@@ -2,7 +2,8 @@
 
     python -m benchmarks.audit_power [--runs 200]
 
-Prints the tables of docs/audit.md. Each line counts simulated records or studies whose truth is known.
+Prints the tables of docs/audit.md. Each line counts simulated records or studies whose truth is known; in brackets the
+95 % interval of the share (Clopper and Pearson).
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ import argparse
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
 from tabulate import tabulate
 
+from analysis import metrics
 from analysis.audit import findings, series
 from analysis.audit.finding import Finding
 from analysis.table.checks.every import contradictions
@@ -24,6 +27,12 @@ from train.record.record import RunRecord
 
 Rng = np.random.Generator
 SEED = 14
+
+
+def share(found: int, of: int) -> str:
+    """A share with the 95 % interval of what was counted."""
+    low, high = metrics.binomial(found, of)
+    return f"{found / of:.3f} ({low:.3f} to {high:.3f})"
 
 
 def left_out(run: RunRecord) -> bool:
@@ -39,7 +48,7 @@ def edits(runs: int) -> Iterator[list[object]]:
     rng = np.random.default_rng(SEED)
     made = {kind: [make(rng) for _ in range(runs)] for kind, make in noisy_records.KINDS.items()}
     for kind, of_kind in made.items():
-        yield [f"clean: {kind}", len(of_kind), f"{np.mean([left_out(run) for run in of_kind]):.3f}"]
+        yield [f"clean: {kind}", len(of_kind), share(sum(map(left_out, of_kind)), len(of_kind))]
     for field in (*record_edits.MADE_FROM, *record_edits.OTHERS):
         found = [
             left_out(edited)
@@ -48,18 +57,24 @@ def edits(runs: int) -> Iterator[list[object]]:
             for _ in range(10)
             if (edited := record_edits.edit(run, field, rng))
         ]
-        yield [field.name, len(found), f"{np.mean(found):.2f}"]
+        yield [field.name, len(found), share(sum(found), len(found))]
 
 
-def _alleged(study_of: Callable[[Rng], object], runs: int, path: Path) -> tuple[Counter[str], int]:
-    """How often each rule fires with a warning or worse over so many studies, and in how many of them any does."""
-    rng, rules, any_of = np.random.default_rng(SEED), Counter[str](), 0
-    for _ in range(runs):
-        found, _ = findings.of_file(studies.write(study_of(rng), path))  # type: ignore[arg-type]
-        names = {finding.rule for finding in found if finding.severity != "note"}
-        rules.update(names)
-        any_of += bool(names)
-    return rules, any_of
+def _alleged(fault: str, truth: studies.Truth, runs: int) -> tuple[Counter[str], Counter[str]]:
+    """How often each rule fires with a warning or worse over so many studies; and of how many studies any does.
+
+    The latter by what is counted: any rule ("any"), or one that can see the fault ("found").
+    """
+    rng, rules, of = np.random.default_rng(SEED), Counter[str](), Counter[str]()
+    expected = set(studies.FAULTS[fault][1]) if fault else set()
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(runs):
+            study = studies.faulty(rng, fault, truth) if fault else studies.clean(rng, truth)
+            found, _ = findings.of_file(studies.write(study, Path(folder) / "study.csv"))
+            names = {finding.rule for finding in found if finding.severity != "note"}
+            rules.update(names)
+            of.update(["any"] * bool(names) + ["found"] * bool(names & expected))
+    return rules, of
 
 
 TRUTHS = {
@@ -73,18 +88,19 @@ TRUTHS = {
 
 def of_studies(runs: int) -> Iterator[list[object]]:
     """False alarms on clean studies, and for each fault how often one of its rules names it."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "study.csv"
-        for name, truth in TRUTHS.items():
-            rules, any_of = _alleged(lambda rng, truth=truth: studies.clean(rng, truth), runs, path)
-            named = ", ".join(f"{rule} {count / runs:.3f}" for rule, count in rules.most_common()) or "none"
-            yield [f"clean: {name}", f"{any_of / runs:.3f}", named]
-        for name, (_, expected) in studies.FAULTS.items():
-            for truth in (studies.Truth(noise=0.01), studies.Truth(noise=0.03, repeats=3)):
-                rules, _ = _alleged(lambda rng, n=name, t=truth: studies.faulty(rng, n, t), runs, path)
-                found = max(rules[rule] for rule in expected) / runs
-                label = f"{name}; noise {truth.noise:.0%}, n={truth.repeats}"
-                yield [label, f"{found:.2f}", ", ".join(rule for rule in expected if rules[rule])]
+    cases = [(name, "", truth) for name, truth in TRUTHS.items()]
+    for fault in studies.FAULTS:
+        for truth in (studies.Truth(noise=0.01), studies.Truth(noise=0.03, repeats=3)):
+            cases.append((f"{fault}; noise {truth.noise:.0%}, n={truth.repeats}", fault, truth))
+    with ProcessPoolExecutor() as pool:
+        jobs = [pool.submit(_alleged, fault, truth, runs) for _, fault, truth in cases]
+        for (name, fault, _), job in zip(cases, jobs, strict=True):
+            rules, of = job.result()
+            shown = {
+                rule: count for rule, count in rules.most_common() if not fault or rule in studies.FAULTS[fault][1]
+            }
+            named = ", ".join(f"{rule} {count / runs:.3f}" for rule, count in shown.items()) or "none"
+            yield [name if fault else f"clean: {name}", share(of["found" if fault else "any"], runs), named]
 
 
 def _records(run_of: Callable[[Rng], list[RunRecord]], runs: int) -> Counter[str]:
@@ -165,9 +181,10 @@ def of_records(runs: int) -> Iterator[list[object]]:
     }
     for name, made in clean.items():
         rules = _records(made, runs)
-        yield [name, ", ".join(f"{rule} {count / runs:.3f}" for rule, count in rules.most_common()) or "none"]
+        named = ", ".join(f"{rule} {share(count, runs)}" for rule, count in rules.most_common())
+        yield [name, named or f"none {share(0, runs)}"]
     for name, (made, rule) in CASES.items():
-        yield [name, f"{rule} {_records(made, runs)[rule] / runs:.2f}"]
+        yield [name, f"{rule} {share(_records(made, runs)[rule], runs)}"]
 
 
 def main() -> None:

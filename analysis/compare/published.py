@@ -66,7 +66,8 @@ def stated_values(local: pd.DataFrame, limits: Sequence[Tolerance]) -> Iterator[
         axis = series["axis"].iloc[0]
         over = "nodes" if axis in ("", "nodes") else column(axis, series)
         for by in metrics.BY:
-            if len(runs := metrics.rates(series, by)):
+            runs = metrics.rates(series, by).dropna(subset="rate")  # a sweep of allreduces has wall times and no images
+            if len(runs):
                 yield from _stated_of(local_curve(runs, over, by), limits)
 
 
@@ -99,7 +100,7 @@ def compare(published: pd.DataFrame, local: pd.DataFrame, limits: Sequence[Toler
         there = [c for c in curves if c.experiment == experiment and c.model in (model, "")]
         there = [c for c in there if c.device == series["device"].iloc[0]] or there
         for theirs in there:
-            runs = metrics.rates(series, theirs.by)
+            runs = metrics.rates(series, theirs.by).dropna(subset="rate")
             if runs.empty:  # rounds alone have no wall time
                 continue
             mine = local_curve(runs, theirs.axis, theirs.by)

@@ -121,10 +121,7 @@ class Conclusion:
 
 def conclude(points: pd.DataFrame) -> Conclusion:
     """The fit of one curve, and its points. Arguments, columns and errors: `explain`."""
-    runs = points.reset_index(drop=True)
-    runs = runs.assign(images_per_rank=(runs["steps_per_rank"] * runs["batch_per_rank"]).astype(float))
-    runs["images_per_s_per_rank"] = runs["images_per_s_per_rank"].astype(float)
-    runs["point"] = runs.groupby(split.POINT).ngroup()
+    runs = inputs.prepared(points)
     findings = inputs.check(runs)
     trusted = inputs.without(runs, findings)
     model = choose(trusted)

@@ -239,3 +239,14 @@ def test_what_a_doubling_keeps_is_the_median_over_rounds():
     pairs = [("launch", 0, turn) for turn in range(3)]
     runs = metrics.points([1, 1, 1, 2, 2, 2], [10, 5, 20, 12, 8, 28], pairs * 2)
     assert metrics.per_doubling_in_rounds(runs, "size").value == pytest.approx(0.7)
+
+
+def test_the_binomial_interval_is_that_of_clopper_and_pearson():
+    """All of n: the lower end is 0.025^(1/n). 7 of 10: (0.348, 0.933), as in tables."""
+    assert metrics.binomial(25, 25) == pytest.approx((0.025 ** (1 / 25), 1))
+    assert metrics.binomial(0, 10) == pytest.approx((0, 1 - 0.025 ** (1 / 10)))
+    assert metrics.binomial(7, 10) == pytest.approx((0.3475, 0.9333), abs=1e-4)
+
+
+def test_hops_of_a_ring_worked_by_hand():
+    assert [metrics.hops(members) for members in (1, 2, 4)] == [0, 1, 1.5]

@@ -4,7 +4,6 @@ A field's metadata states its limits (train/config/checks.py) and whether it cha
 (train/config/identity.py). Checks of several fields at once are in the methods `_check_...` of their class.
 """
 
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -90,16 +89,12 @@ class Dataset:
         )
 
 
-def scaled_learning_rate(learning_rate: float, scaling: str, ranks: int) -> float:
-    """The learning rate of a job: the configured one, scaled with the number of ranks (none, linear, sqrt)."""
-    return learning_rate * {"none": 1.0, "linear": float(ranks), "sqrt": math.sqrt(ranks)}[scaling]
-
-
 @dataclass
 class Optimizer:
     """The loss and the update rule, with the usual measures against the effects of large batches.
 
-    The learning rate of a job is learning_rate, scaled with its ranks by learning_rate_scaling.
+    The learning rate of a job is learning_rate, scaled with its ranks by learning_rate_scaling
+    (`train.record.learning_rate`).
     """
 
     name: str = field(metadata=limits(allowed=("sgd", "adam", "adadelta")))

@@ -15,11 +15,25 @@ def csv(tmp_path):
 
 
 def test_a_file_as_json(csv, capsys):
-    assert main(["predict", "--file", csv, "--to", "32,64,512", "--format", "json"]) == 0
+    told = ["--exchange", "allreduce", "--format", "json"]
+    assert main(["predict", "--file", csv, "--to", "32,64,512", *told]) == 0
     at_32, at_64, at_512 = json.loads(capsys.readouterr().out)
     assert (at_32["ranks"], at_64["ranks"], at_512["ranks"]) == (32, 64, 512)
     assert 2000 < at_32["images_per_s"]["low"] < at_32["images_per_s"]["value"] < at_32["images_per_s"]["high"] < 3200
     assert (at_64["supported"], at_512["supported"]) == (True, False)
+
+
+def test_where_the_exchange_is_not_known_a_server_may_saturate(csv, capsys):
+    assert main(["predict", "--file", csv, "--to", "32", "--format", "json"]) == 0
+    (target,) = json.loads(capsys.readouterr().out)
+    assert target["may_saturate"] is True
+    assert target["images_per_s"]["low"] < 745
+    assert main(["predict", "--file", csv, "--to", "32"]) == 0
+    assert "say so: EXCHANGE=allreduce" in " ".join(capsys.readouterr().out.split())
+    assert main(["predict", "--file", csv, "--to", "32", "--exchange", "server"]) == 1
+    assert "updated by a parameter server" in " ".join(capsys.readouterr().out.split())
+    assert main(["predict", "--exchange", "server"]) == 2
+    assert "--exchange: of what runs? allowed: together with --file" in capsys.readouterr().err
 
 
 def test_a_file_in_words_with_what_to_measure_next(csv, capsys):
