@@ -203,10 +203,11 @@ lint: dev ## check format, style, types, and which package imports which
 format: dev ## format the code
 	@$(VENV)/bin/ruff format . && $(VENV)/bin/ruff check --fix .
 
+# All files in one call, the longest first (tests/conftest.py). Three at a time on two cores, because some wait for clocks.
+# Tests that are compiled once, which includes rewriting their assertions, are read the next time.
 .PHONY: test
 test: dev ## run all tests; UNIT=1: only the fast ones; PYTEST_ARGS="..."
-	@$(KIT) -m pytest -n auto $(if $(call on,UNIT),--dist loadfile) -m "not end_to_end $(if $(call on,UNIT),and not slow)" $(PYTEST_ARGS)
-	@$(if $(call on,UNIT),,$(KIT) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m end_to_end $(PYTEST_ARGS))
+	@env -u PYTHONDONTWRITEBYTECODE $(KIT) -m pytest --dist loadfile $(if $(call on,UNIT),-n auto -m "not end_to_end and not slow",-n 3 --no-loadscope-reorder) $(PYTEST_ARGS)
 
 .PHONY: test-cluster
 test-cluster: setup ## open a shell on NODES=4 simulated hosts with ssh and Slurm, all on this machine (needs root)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from typing import Any
@@ -74,16 +75,19 @@ def uncertain(runs: pd.DataFrame, over: str) -> dict[float, dict[str, Uncertain]
 
 def lookup(rows: pd.DataFrame, names: Sequence[str] = (*SETTING, *SIZE)) -> Callable[[Row], list[Row]]:
     """A function from a row to those of `rows` that agree with it in all of `names`; by default one configuration."""
-    found: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
 
     def key(row: Row) -> tuple[Any, ...]:
         return tuple(None if pd.isna(row[name]) else row[name] for name in names)
 
+    @functools.cache
+    def by_key() -> dict[tuple[Any, ...], list[Row]]:
+        found: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+        for one in rows.to_dict("records"):
+            found[key(one)].append(one)
+        return found
+
     def find(row: Row) -> list[Row]:
-        if not found:  # most are never asked
-            for one in rows.to_dict("records"):
-                found[key(one)].append(one)
-        return found.get(key(row), [])
+        return by_key().get(key(row), []) if len(rows) else []  # made when first asked: most are never
 
     return find
 
@@ -111,7 +115,8 @@ def curves(table: pd.DataFrame, *quantities: str) -> Iterator[pd.DataFrame]:
     batch per rank, or the global batch where all of them have one; local points share `series`.
     """
     rows = measured(table, *quantities)
-    rows = rows[rows["ranks"].notna() & rows["value"].gt(0)]
+    if len(rows) > 1:
+        rows = rows[rows["ranks"].notna() & rows["value"].gt(0)]
     if len(rows) < 2:
         return
     key = [*SETTING, "experiment", "quantity"]

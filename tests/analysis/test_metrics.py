@@ -109,7 +109,7 @@ def test_an_empty_curve_is_an_empty_table():
     assert curve([], []).empty
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(st.lists(positive, min_size=2, max_size=6), st.floats(1e-3, 1e3))
 def test_scaling_a_curve_by_a_constant_leaves_its_efficiency(rates, factor):
     ranks = [2**i for i in range(len(rates))]
@@ -118,7 +118,7 @@ def test_scaling_a_curve_by_a_constant_leaves_its_efficiency(rates, factor):
     assert after.tolist() == pytest.approx(before.tolist())
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(positive, st.lists(st.sampled_from([2, 4, 8, 16, 256]), min_size=1, unique=True), st.integers(1, 3))
 def test_ideal_input_gives_exactly_one(rate, more, repeats):
     ranks = [1, *more] * repeats

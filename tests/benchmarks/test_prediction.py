@@ -16,12 +16,14 @@ def held(truth, noise, learned=LEARNED, curves=60):
     return float(row["interval holds"]), float(row["held or marked"]), float(row["supported"])
 
 
+@pytest.mark.slow
 def test_an_interval_that_is_too_narrow_would_show():
     jump = Truth("jumps after the points", lambda rng, per_node, largest: lambda n: 1 + 0.5 * (n > largest), True)
     narrow = Learned(LEARNED.weights, 0.001, 0.0, 0.0)
     assert held(jump, 0.001, narrow)[0] < 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.01, 0.1])
 def test_the_interval_holds_the_form_itself_and_an_overlap(noise):
     """60 curves: a coverage of 0.9 is seen below 0.78 less than once in a hundred times."""
