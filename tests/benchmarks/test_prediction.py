@@ -17,7 +17,7 @@ def held(truth, noise, learned=LEARNED, curves=60):
 
 
 def test_an_interval_that_is_too_narrow_would_show():
-    jump = Truth("jumps after the points", lambda rng, per_node, largest: lambda n: 1 + 0.5 * (n > largest))
+    jump = Truth("jumps after the points", lambda rng, per_node, largest: lambda n: 1 + 0.5 * (n > largest), True)
     narrow = Learned(LEARNED.weights, 0.001, 0.0, 0.0)
     assert held(jump, 0.001, narrow)[0] < 0.2
 
