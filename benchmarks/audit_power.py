@@ -1,6 +1,6 @@
 """What the rules of the audit find, and what they allege of what is clean: edits of records, faults of studies, noise.
 
-    python -m benchmarks.audit_power [--runs 200]
+    python -m benchmarks.audit_power [--runs 200] [--studies 200]
 
 Prints the tables of docs/audit.md. Each line counts simulated records or studies whose truth is known; in brackets the
 95 % interval of the share (Clopper and Pearson).
@@ -16,13 +16,15 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from tabulate import tabulate
 
 from analysis import metrics
-from analysis.audit import findings, series
-from analysis.audit.finding import Finding
+from analysis.audit import files, findings, series  # noqa: F401 - findings adds the rules to their lists
+from analysis.audit.finding import TABLE_RULES, Finding
 from analysis.table.checks.every import contradictions
 from tests.helpers import noisy_records, record_edits, studies
+from tests.helpers.tidy_rows import row, table
 from train.record.record import RunRecord
 
 Rng = np.random.Generator
@@ -60,21 +62,21 @@ def edits(runs: int) -> Iterator[list[object]]:
         yield [field.name, len(found), share(sum(found), len(found))]
 
 
-def _alleged(fault: str, truth: studies.Truth, runs: int) -> tuple[Counter[str], Counter[str]]:
-    """How often each rule fires with a warning or worse over so many studies; and of how many studies any does.
+def _alleged(fault: str, truth: studies.Truth, runs: int) -> tuple[Counter[str], int]:
+    """How often each rule fires with a warning or worse over so many studies, and in how many of them any does.
 
-    The latter by what is counted: any rule ("any"), or one that can see the fault ("found").
+    Of a clean study all rules, of one with a fault those that can see it.
     """
-    rng, rules, of = np.random.default_rng(SEED), Counter[str](), Counter[str]()
-    expected = set(studies.FAULTS[fault][1]) if fault else set()
+    rng, fired, any_of = np.random.default_rng(SEED), Counter[str](), 0
+    rules = studies.FAULTS[fault][1] if fault else tuple(TABLE_RULES)
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(runs):
             study = studies.faulty(rng, fault, truth) if fault else studies.clean(rng, truth)
-            found, _ = findings.of_file(studies.write(study, Path(folder) / "study.csv"))
-            names = {finding.rule for finding in found if finding.severity != "note"}
-            rules.update(names)
-            of.update(["any"] * bool(names) + ["found"] * bool(names & expected))
-    return rules, of
+            made, _ = files.read(studies.write(study, Path(folder) / "study.csv"))
+            names = {f.rule for rule in rules for f in TABLE_RULES[rule](made) if f.severity != "note"}
+            fired.update(names)
+            any_of += bool(names)
+    return fired, any_of
 
 
 TRUTHS = {
@@ -164,6 +166,10 @@ CASES: dict[str, tuple[Callable[[Rng], list[RunRecord]], str]] = {
         ],
         "launches_apart",
     ),
+    "one of three repeats 1.3 times slower": (
+        lambda rng: [_launch(rng, repeat=i, step_s=0.8 * (1.3 if i == 2 else 1.0)) for i in range(3)],
+        "repeats_apart",
+    ),
     "one repeat from another machine": (
         lambda rng: [_launch(rng), _launch(rng, repeat=1), _other_machine(_launch(rng, repeat=2))],
         "unequal_machines",
@@ -187,14 +193,57 @@ def of_records(runs: int) -> Iterator[list[object]]:
         yield [name, f"{rule} {share(_records(made, runs)[rule], runs)}"]
 
 
+def _strong_and_weak(rng: Rng, factor: float) -> pd.DataFrame:
+    """Weak scaling of 7.0x on 8 ranks, strong scaling of 6.5x times a factor; three repeats of each throughput."""
+
+    def noisy(value: float) -> float:
+        return float(value * np.exp(rng.normal(0, 0.01)))
+
+    rates = [row("images_per_s", noisy(v), n, repeat=i) for n, v in ((1, 100), (8, 700)) for i in range(3)]
+    strong = {"batch": 8, "experiment": "strong_scaling"}
+    stated = [(7.0, {}), (6.5 * factor, strong)]
+    return table(
+        *rates,
+        *(
+            row("speedup_throughput", round(noisy(v) / noisy(1.0), 2), 8, kind="stated", **of)  # type: ignore[arg-type]
+            for v, of in stated
+        ),
+    )
+
+
+def _two_devices(rng: Rng, gain: float) -> pd.DataFrame:
+    """One P100 that is `gain` times as fast as one K80; by peak numbers it is 2.4 times or more."""
+    rates = [float(v * np.exp(rng.normal(0, 0.03))) for v in (50, 50 * gain)]
+    return table(*(row("images_per_s", v, 1, gpu=gpu) for v, gpu in zip(rates, ("K80", "P100"), strict=True)))
+
+
+TABLES: dict[str, tuple[Callable[[Rng], pd.DataFrame], str]] = {
+    "clean: strong scaling 0.93 of weak, noise 1 %": (lambda rng: _strong_and_weak(rng, 1.0), "strong_beats_weak"),
+    "strong scaling 1.2 times weak, noise 1 %": (lambda rng: _strong_and_weak(rng, 1.3), "strong_beats_weak"),
+    "clean: a P100 3.5 times a K80, noise 3 %": (lambda rng: _two_devices(rng, 3.5), "faster_device"),
+    "a P100 1.2 times a K80, noise 3 %": (lambda rng: _two_devices(rng, 1.2), "faster_device"),
+}
+
+
+def of_tables(runs: int) -> Iterator[list[object]]:
+    """False alarms and power of the rules that a plain study cannot show."""
+    for name, (made, rule) in TABLES.items():
+        rng = np.random.default_rng(SEED)
+        found = sum(any(f.severity != "note" for f in TABLE_RULES[rule](made(rng))) for _ in range(runs))
+        yield [name, f"{rule} {share(found, runs)}"]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=200, help="records or studies a line")
-    runs = parser.parse_args().runs
+    parser.add_argument("--runs", type=int, default=200, help="records and tables a line")
+    parser.add_argument("--studies", type=int, default=200, help="studies a line; each takes about a second")
+    options = parser.parse_args()
+    runs = options.runs
     for headers, rows in (
         (["single edits of records", "edits", "found"], edits(runs)),
         (["records", "named with a warning or worse, share of studies"], of_records(runs)),
-        (["studies in a file", "found, share of studies", "by"], of_studies(runs)),
+        (["tables", "named with a warning or worse, share of tables"], of_tables(runs)),
+        (["studies in a file", "found, share of studies", "by"], of_studies(options.studies)),
     ):
         print(tabulate(rows, headers, tablefmt="github", disable_numparse=True), end="\n\n")
 

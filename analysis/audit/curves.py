@@ -201,6 +201,8 @@ def strong_beats_weak(table: pd.DataFrame) -> Iterator[Finding]:
     based = bases(table)
     strong = pd.Series([keeps_global_batch(row, based(row)) for row in rows.to_dict("records")], rows.index, dtype=bool)
     key = ["source", "report", "model", "dataset", "device", "gpu", "machine", "ranks"]
+    if not strong.any():
+        return
     weak_of, noisy = lookup(rows[~strong], key), noises(table)
     for row in rows[strong].to_dict("records"):
         for weak in weak_of(row):

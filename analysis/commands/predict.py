@@ -76,9 +76,9 @@ def run(options: argparse.Namespace) -> int:
         raise TableError("--exchange: of what runs? allowed: together with --file; of others it is known")
     if options.price and not options.images:
         raise TableError("--price: of what job? allowed: together with --images (and --epochs)")
-    of_reports = reports.published()
     curves, costs = _asked(options)
     curves = _of_models(curves, options.models)
+    of_reports = reports.published()  # takes a second: after all that may be wrong in what was asked
     if options.global_batch:
         curves = joined(curves)
     job = Job(options.images * options.epochs, options.price or math.nan) if options.images else None

@@ -69,8 +69,14 @@ class Explanation:
         return told.pop() if len(told) == 1 else None
 
     def reasonable(self, name: str) -> bool:
-        """Whether the fit of this name could as well be concluded from: nothing known contradicts what it assumes."""
+        """Whether the fit of this name could as well be concluded from: nothing known contradicts what it assumes.
+
+        That an image takes the same time at every point is concluded from where a growth can hardly be fitted: there
+        the growth that can is reasonable, however little it says.
+        """
         fit = self.fits[name]
+        if self.fit.model is models.EQUAL and fit.model is models.GROWING:
+            return True
         if fit.linear.degrees < DECIDING_DEGREES or fit.model is models.SPEEDS is not self.fit.model:
             return False
         if fit.model is self.fit.model or fit.model not in (models.EQUAL, models.GROWING):

@@ -3,6 +3,7 @@ import json
 import pytest
 
 from analysis.__main__ import main
+from analysis.predict import reports
 
 CURVE = "ranks,images_per_s,batch_per_rank\n1,100,32\n2,195,32\n4,380,32\n8,745,32\n"
 
@@ -34,6 +35,16 @@ def test_where_the_exchange_is_not_known_a_server_may_saturate(csv, capsys):
     assert "updated by a parameter server" in " ".join(capsys.readouterr().out.split())
     assert main(["predict", "--exchange", "server"]) == 2
     assert "--exchange: of what runs? allowed: together with --file" in capsys.readouterr().err
+
+
+def test_what_is_wrong_is_said_before_anything_is_learned(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(reports, "published", lambda: pytest.fail("learned from the published curves"))
+    path = tmp_path / "curve.csv"
+    path.write_text("ranks,images_per_s\n1,100\n2,x\n")
+    assert main(["predict", "--file", str(path)]) == 2
+    assert f"{path}: 1 problem\nline 3: images_per_s: 'x' is not a number" in capsys.readouterr().err
+    path.write_text(CURVE)
+    assert main(["predict", "--file", str(path), "--models", "vgg16"]) == 2
 
 
 def test_a_file_in_words_with_what_to_measure_next(csv, capsys):
