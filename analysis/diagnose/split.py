@@ -51,6 +51,7 @@ class Step:
 
     measured_s: float
     base_s: float  # measured of the point with the fewest nodes, scaled with the batch per rank
+    base_input_s: float  # of that its input
     parts_s: Mapping[Part, float]
     exchange_alone_s: float | None = None
 
@@ -95,8 +96,20 @@ class Split:
         return metrics.median(self.values(lambda step: step.base_s / step.measured_s))
 
     def without(self, part: Part) -> Statistic:
-        """The efficiency if this part took no time, at most: other parts may take its place."""
-        return metrics.median(self.values(lambda step: step.base_s / (step.measured_s - step.parts_s[part])))
+        """The efficiency if this part took no time, at most: other parts may take its place.
+
+        Without input the fewest nodes have none either.
+        """
+
+        def of(step: Step) -> float:
+            base_s = step.base_s - (step.base_input_s if part == "input" else 0.0)
+            return base_s / (step.measured_s - step.parts_s[part])
+
+        return metrics.median(self.values(of))
+
+    def left(self, part: Part) -> Statistic:
+        """Seconds a step if this part took no time, at least."""
+        return metrics.mean_cost(self.values(lambda step: step.measured_s - step.parts_s[part]))
 
     @property
     def exchange_alone(self) -> Statistic | None:
@@ -165,7 +178,8 @@ def _step(turn: Turn, point: Arm, first: Arm, slowest: int) -> Step:
     if held is not read:
         parts["input"] = float(np.mean(read.steps_s) - np.mean(held.steps_s))
     parts["rest"] = read.measured_s - float(np.mean(read.steps_s))
-    return Step(read.measured_s, base.measured_s * scale, parts, turn.exchanges_s.get(point.nodes))
+    base_input_s = scale * float(np.mean(base.steps_s) - np.mean(alone.steps_s))
+    return Step(read.measured_s, base.measured_s * scale, base_input_s, parts, turn.exchanges_s.get(point.nodes))
 
 
 def _lost(alone: Measured, scale: float) -> float | None:

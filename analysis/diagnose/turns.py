@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from analysis import plots
 from train.record import record
-from train.record.record import Rank, RunRecord, Window
+from train.record.record import CoreUse, Rank, RunRecord, Window
 
 Times = NDArray[np.float64]
 
@@ -179,16 +179,28 @@ def _of_windows(windows: Sequence[Window], run: RunRecord) -> Measured:
     known = all(len(window.compute_times_s) == steps for window in windows)
     # Where ranks share cores, the others of a core are mostly ranks, as the configuration says.
     own = not run.cores_shared and run.config["system"].get("cpus_per_node") is None
-    counted = [
-        (use, steps * max(1, len(rank.cores)))
+    taken = [
+        _taken(window.cores, sum(window.step_times_s), max(1, len(rank.cores)))
         for window, rank in zip(windows, run.ranks, strict=False)
-        if own and (use := window.cores)
+        if own and window.cores
     ]
-    taken = len(counted) == len(windows)
+    others, stolen = np.array(taken).T / steps if len(taken) == len(windows) else (None, None)
     return Measured(
         max(window.window_s for window in windows),
         np.array([window.step_times_s for window in windows]),
         np.array([window.compute_times_s for window in windows]) if known else None,
-        np.array([(use.busy_s - use.own_s) / share for use, share in counted]) if taken else None,
-        np.array([use.steal_s / share for use, share in counted]) if taken else None,
+        others,
+        stolen,
     )
+
+
+def _taken(use: CoreUse, steps_s: float, cores: int) -> tuple[float, float]:
+    """Seconds of steps, mean over cores, in which others ran on the cores of a rank, and the hypervisor withheld them.
+
+    What was counted includes the barriers, where a rank leaves its cores to others at no cost: the rank lost at most
+    the time of its steps in which it did not run.
+    """
+    others_s, stolen_s = (use.busy_s - use.own_s) / cores, use.steal_s / cores
+    not_running_s = max(0.0, steps_s - use.own_s / cores)
+    share = min(1.0, not_running_s / (others_s + stolen_s)) if others_s + stolen_s > 0 else 1.0
+    return others_s * share, stolen_s * share

@@ -15,21 +15,33 @@ from train.launch.emulate import cgroups, networks
 
 pytestmark = pytest.mark.end_to_end
 
-SHORT = ("tracking=none", "measure.precision_fraction=0.2", "measure.single_launches=1")
-# One that computes for long enough to tell: 30 ms a step.
-MODEL = ("model=digits_cnn", "batch_per_rank=16")
+SHORT = ("tracking=none", "measure.precision_fraction=0.2")
+# One that computes for long enough beside the cycle of Horovod to tell.
+MODEL = ("model=digits_cnn", "batch_per_rank=256", "distribution.cycle_time_ms=5", "--only=digits_cnn-rounds")
 
-# Installed as `sitecustomize`, it makes rank 1 wait in every step before it computes.
+# Installed as `sitecustomize`, it makes rank 1 wait in every step before it computes, once the module is imported.
 LATE = """
-import os, time
+import importlib.abc, importlib.machinery, os, sys, time
+
+class Finder(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name != "train.loop.rounds":
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        execute = spec.loader.exec_module
+        def patched(module):
+            execute(module)
+            run_steps = module.run_steps
+            def waiting(batches):
+                for batch in batches:
+                    time.sleep(0.3)
+                    yield batch
+            module.run_steps = lambda step, batches, count: run_steps(step, waiting(batches), count)
+        spec.loader.exec_module = patched
+        return spec
+
 if os.environ.get("HOROVOD_RANK") == "1":
-    from train.datasets.synthetic import Synthetic
-    batches = Synthetic.training
-    def training(self, epoch, used=0):
-        for batch in batches(self, epoch, used):
-            time.sleep(0.3)
-            yield batch
-    Synthetic.training = training
+    sys.meta_path.insert(0, Finder())
 """
 
 
@@ -62,7 +74,7 @@ def adds_up(curve: dict) -> None:
 def test_a_rank_that_waits_is_named_with_its_place(tmp_path: Path):
     (tmp_path / "sitecustomize.py").write_text(LATE)
     path = os.pathsep.join([str(tmp_path), str(ROOT)])
-    measure(tmp_path, *MODEL, "--only=digits_cnn-rounds", "measure.budget_s=70", variables={"PYTHONPATH": path})
+    measure(tmp_path, *MODEL, "measure.budget_s=70", variables={"PYTHONPATH": path})
     curve = diagnosed(tmp_path)
     adds_up(curve)
     assert curve["largest_loss"] == "waiting", curve["sentences"]
@@ -74,12 +86,14 @@ def test_a_rank_that_waits_is_named_with_its_place(tmp_path: Path):
 
 def test_a_core_that_another_process_shares_is_named(tmp_path: Path):
     cores = sorted(os.sched_getaffinity(0))
-    loop = subprocess.Popen(["taskset", "-c", str(cores[1]), sys.executable, "-c", "while True: pass"])
+    command = ["taskset", "-c", str(cores[1]), sys.executable, "-c", "while True: pass"]
+    loops = [subprocess.Popen(command, start_new_session=True) for _ in range(3)]
     try:
-        measure(tmp_path, *MODEL, "--only=digits_cnn-rounds", "measure.budget_s=80")
+        measure(tmp_path, *MODEL, "measure.budget_s=80")
     finally:
-        loop.kill()
-        loop.wait()
+        for loop in loops:
+            loop.kill()
+            loop.wait()
     curve = diagnosed(tmp_path)
     adds_up(curve)
     assert curve["largest_loss"] == "shared", curve["sentences"]
@@ -94,7 +108,7 @@ def test_a_slow_link_is_named(tmp_path: Path):
     if isinstance(found := cgroups.find(), str):
         pytest.skip(found)
     emulated = ("launcher=emulated", "launcher.separate_networks=true", "system.cpus_per_node=0.8")
-    link = ("system.link_mbit_per_s=100", "--only=digits_cnn-rounds", "measure.budget_s=70")
+    link = ("system.link_mbit_per_s=100", "measure.budget_s=70")
     measure(tmp_path, *MODEL, *emulated, *link)
     curve = diagnosed(tmp_path)
     adds_up(curve)

@@ -132,15 +132,15 @@ class GivenTape(tf.GradientTape):
 def make_exchange_step(model: tf_keras.Model, distribution: Distribution) -> ExchangeStep:
     """A compiled exchange of tensors like the gradients of `model`, by itself, as the training step makes it.
 
-    It returns the time when the means are there, in seconds since the epoch; `model` stays as it is.
+    It returns a number that needs all the means, without which TensorFlow would leave the exchange out; `model` stays
+    as it is.
     """
 
     @tf.function(autograph=False)
     def exchange_step() -> tf.Tensor:
         with GivenTape() as tape:
             means = distribution.tape(tape).gradient(tf.zeros(()), model.trainable_variables)
-        with tf.control_dependencies(means):
-            return tf.timestamp()
+        return tf.add_n([tf.cast(tf.reshape(mean, [-1])[0], tf.float32) for mean in means])
 
     return exchange_step
 

@@ -38,7 +38,8 @@ def test_input_is_the_step_that_reads_less_the_same_in_memory():
     assert two.part("input").value == pytest.approx(0.5)
     assert two.part("exchange").value == pytest.approx(0.1)
     assert two.measured.value == pytest.approx(1.6)
-    assert two.without("input").value == pytest.approx(1.4 / 1.1)
+    assert two.without("input").value == pytest.approx(1.0 / 1.1)  # of both without input
+    assert two.left("input").value == pytest.approx(1.1)
 
 
 def test_without_a_control_what_it_tells_apart_stays_together():

@@ -43,6 +43,16 @@ def test_what_others_took_is_what_the_cores_worked_beyond_the_rank(tmp_path):
     assert control.lost_s == pytest.approx([0.21, 0.105])
 
 
+def test_a_rank_loses_nothing_to_others_while_it_waits_in_a_barrier(tmp_path):
+    run = make_rounds([(0.5, 0.6, 0.6)] * 6)
+    for rank in run.ranks:  # two steps of 0.6 s, in which the rank ran for 1.1 s; then others ran for 2 s
+        for window in rank.windows:
+            window.cores = CoreUse(wall_s=3.2, own_s=1.1, busy_s=3.1, steal_s=0.0)
+    save(run, tmp_path)
+    [found] = read(tmp_path)
+    assert found.launches[0].turns[0].arms[CONTROL].others_s == pytest.approx([0.05, 0.05])
+
+
 @pytest.mark.parametrize("change", ["shared", "emulated"])
 def test_ranks_that_share_cores_do_not_tell_what_others_took(tmp_path, change):
     system = {"name": "laptop", "cores_per_node": 1, "cpus_per_node": 0.4, "link_mbit_per_s": None}
