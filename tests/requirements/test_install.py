@@ -165,3 +165,15 @@ def test_without_a_cache_that_can_be_written_horovod_is_installed_all_the_same(p
     install._install_horovod(place, 2, steps)
     assert steps.ran == ["compile", "install"]
     assert "warning: Horovod is not kept for other clones" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["analysis", "launch"])
+def test_a_newer_python_has_the_same_packages_but_for_numpy(monkeypatch, name):
+    ours = set(install._lock(name).splitlines()) if sys.version_info[:2] == (3, 11) else None
+    monkeypatch.setattr(install.sys, "version_info", (3, 13, 5))
+    theirs = install._lock(name)
+    assert theirs == (PATH.parent / f"{name}-py313.txt").read_text()
+    if ours:
+        packages = [{line.split()[0] for line in lock if "==" in line} for lock in (ours, theirs.splitlines())]
+        assert {package.split("==")[0] for package in packages[0] ^ packages[1]} == {"numpy"}
+    assert install._lock("cpu") == (PATH.parent / "cpu.txt").read_text()  # TensorFlow has no wheels for it
