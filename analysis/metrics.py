@@ -35,13 +35,13 @@ class Estimate:
     @property
     def half_width(self) -> float:
         """Half of the 95 % interval, in the unit of `value`; NaN where the error is not known."""
-        from scipy.stats import t  # it takes longer to import than most commands to run
-
         if math.isnan(self.standard_error):
             return math.nan
         if self.standard_error == 0:
             return 0.0
-        return float(t.ppf(0.5 + LEVEL / 2, self.degrees)) * self.standard_error
+        from scipy.special import stdtrit  # quicker than scipy.stats, in import and in use
+
+        return float(stdtrit(self.degrees, 0.5 + LEVEL / 2)) * self.standard_error
 
     @property
     def low(self) -> float:

@@ -28,7 +28,6 @@ from steps import Step, StepFailed, Steps  # noqa: E402
 # Seconds on 2 cores (AMD EPYC, 2.6 GHz) with a fast mirror: only for the estimate of the time left.
 _STEPS = {
     "venv": Step("virtual environment", 5),
-    "build": Step("build tools", 5),  # a package of launch, antlr4, has no wheel either
     "analysis": Step("packages for the analysis", 15),
     "launch": Step("packages to start experiments with, and for the analysis", 20),
     "cpu": Step("TensorFlow and the other packages", 60),
@@ -40,6 +39,7 @@ _STEPS = {
 _FROM_CACHE = [Step("Horovod, installed and checked", 10)]
 _FROM_SOURCE = [Step("Horovod, compiled for this TensorFlow", 150), *_FROM_CACHE]
 _LARGER = {"analysis": ("launch", "cpu", "cuda"), "launch": ("cpu", "cuda")}  # the sets that include a set
+_WITH_SOURCES = ("launch", "cpu", "cuda")  # one of their packages, antlr4, has no wheel; and Horovod is compiled later
 _HEAVY = re.compile(r"tensorflow")  # begins the names of the packages that take as long as all others together
 
 
@@ -123,7 +123,7 @@ def _arguments() -> argparse.Namespace:
 def _missing(arguments: argparse.Namespace, environment: Path) -> list[str]:
     """The sets that are asked for and not installed as they are locked now, in the order to install them."""
     packages = arguments.packages
-    wanted = [*([] if packages == "analysis" else ["build"]), packages, *(["mpich"] if arguments.mpich else [])]
+    wanted = [packages, *(["mpich"] if arguments.mpich else [])]
     wanted += [*(["horovod"] if packages in ("cpu", "cuda") else []), *(["dev"] if arguments.dev else [])]
     missing = [
         name for name in wanted if not any(installed(one, environment) for one in (name, *_LARGER.get(name, ())))
@@ -143,8 +143,6 @@ def parts_of(lock: str) -> list[str]:
 
 def _steps_of(name: str, place: Place) -> list[Step]:
     """The steps that a set takes, as far as it is known before the ones before it."""
-    if name == "build":
-        return [_STEPS[name]]
     if name != "horovod":
         return [_STEPS[name], _STEPS["modules"]]
     known = place.packages == "cpu" and not place.mpich  # else its wheel depends on what is installed first
@@ -158,13 +156,14 @@ def _kept(place: Place, settings: dict[str, str]) -> wheel_cache.Kept:
 
 def _install_wheels(name: str, place: Place, steps: Steps) -> None:
     """Install one set of wheels, then compile its modules: both on more than one core, as pip alone would not."""
+    pip = place.pip("install", "--no-build-isolation", "--no-compile")
     with tempfile.TemporaryDirectory() as folder:
-        commands = []
-        for number, part in enumerate(parts_of(_lock(name))):
-            file = Path(folder) / f"{name}-{number}.txt"
+        files = [Path(folder) / f"{name}-{number}.txt" for number, _ in enumerate(parts_of(_lock(name)))]
+        for file, part in zip(files, parts_of(_lock(name)), strict=True):
             file.write_text(part)
-            commands.append([*place.pip("install", "--no-build-isolation", "--no-compile"), "-r", str(file)])
-        steps.run(commands)
+        *heavy, light = [[*pip, "-r", str(file)] for file in files]
+        tools = [[*pip, "-r", str(HERE / "build.txt")]] if name in _WITH_SOURCES else []
+        steps.run([*tools, light], *([command] for command in heavy))
     [site] = place.environment.glob("lib/python3*/site-packages")
     steps.run([[place.python, str(HERE / "compile_modules.py"), str(site)]])
 
@@ -198,7 +197,7 @@ def _compile(place: Place, settings: dict[str, str], folder: Path, steps: Steps)
     """Compile Horovod; returns its wheel, in this folder."""
     # Without --no-cache-dir pip would use a wheel of its own cache, compiled with other settings.
     options = ["--no-cache-dir", "--no-build-isolation", "--verbose", "--wheel-dir", str(folder)]
-    steps.run([[*place.pip("wheel", *options), "-r", str(HERE / "horovod.txt")]], settings)
+    steps.run([[*place.pip("wheel", *options), "-r", str(HERE / "horovod.txt")]], env=settings)
     return next(folder.glob("*.whl"))
 
 
@@ -214,8 +213,6 @@ def _install(name: str, place: Place, planned: int, steps: Steps) -> None:
     _mark(name, place.environment).unlink(missing_ok=True)
     if name == "horovod":
         _install_horovod(place, planned, steps)
-    elif name == "build":
-        steps.run([[*place.pip("install"), "-r", str(HERE / "build.txt")]])
     else:
         _install_wheels(name, place, steps)
     _mark(name, place.environment).write_text(_lock(name))

@@ -10,12 +10,13 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 _POLL_S = 0.2
 _TAIL_BYTES = 4096
 _TELLING = ("Collecting", "Downloading", "Processing", "Installing", "Building", "[")  # how lines of pip, cmake begin
 
-Commands = Sequence[Sequence[str]]
+Command = Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,8 @@ class Steps:
         self._waiting[:count] = steps
         self._count += len(steps) - count
 
-    def run(self, commands: Commands, env: Mapping[str, str] | None = None) -> None:
-        """Run the commands of the next step side by side, to their end.
+    def run(self, *lanes: Sequence[Command], env: Mapping[str, str] | None = None) -> None:
+        """Run the commands of the next step to their end: those of a lane one after the other, lanes side by side.
 
         env: variables that they get beside this program's own.
         Raises StepFailed when one of them fails: the others are ended, the end of the log is shown. Exits on Ctrl-C.
@@ -57,23 +58,22 @@ class Steps:
         if not self._terminal:
             print(f"{label} ... about {minutes(after_s + step.expected_s)} left", flush=True)
         with self._log.open("ab") as log:
-            children = [
-                subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env={**os.environ, **(env or {})})
-                for command in commands
-            ]
+            running = [_Lane(commands, log, {**os.environ, **(env or {})}) for commands in lanes]
             try:
-                while _running(children) and not _failed(children):
+                while any([lane.goes_on() for lane in running]) and not any(lane.failed for lane in running):
                     time.sleep(_POLL_S)
                     spent_s = time.monotonic() - begin
                     left = minutes(after_s + max(step.expected_s - spent_s, 5))
                     self._show(f"{label} ... {spent_s:3.0f} s, about {left} left")
             except KeyboardInterrupt:
-                _end(children)
+                for lane in running:
+                    lane.end()
                 sys.exit("\ninterrupted: nothing is lost, the same command resumes")
             finally:
-                _end(children)
+                for lane in running:
+                    lane.end()
         erase = "\r\033[K" if self._terminal else ""
-        if _failed(children):
+        if any(lane.failed for lane in running):
             tail = self._log.read_text(errors="replace").splitlines()[-25:]
             print("".join([erase, *(f"  | {line}\n" for line in tail)]), end="")
             raise StepFailed(f"{step.what}: failed; the whole log is in {self._log}")
@@ -87,21 +87,34 @@ class Steps:
             print(f"\r{line[: shutil.get_terminal_size().columns - 1]}\033[K", end="", flush=True)
 
 
-def _running(children: Sequence[subprocess.Popen]) -> bool:
-    return None in [child.poll() for child in children]
+class _Lane:
+    """Commands that run one after the other."""
 
+    def __init__(self, commands: Sequence[Command], log: IO[bytes], env: Mapping[str, str]) -> None:
+        """Start the first of them."""
+        self._waiting, self._log, self._env = list(commands), log, env
+        self._start()
 
-def _failed(children: Sequence[subprocess.Popen]) -> bool:
-    return any(child.returncode for child in children)
+    def _start(self) -> None:
+        command = self._waiting.pop(0)
+        self._child = subprocess.Popen(command, stdout=self._log, stderr=subprocess.STDOUT, env=self._env)
 
+    @property
+    def failed(self) -> bool:
+        """Whether the command that was started last has ended with another status than 0."""
+        return bool(self._child.poll())
 
-def _end(children: Sequence[subprocess.Popen]) -> None:
-    """End those that still run."""
-    for child in children:
-        if child.poll() is None:
-            child.terminate()
-    for child in children:
-        child.wait()
+    def goes_on(self) -> bool:
+        """Whether a command runs; where one has ended well, the next is started."""
+        if self._child.poll() == 0 and self._waiting:
+            self._start()
+        return self._child.poll() is None
+
+    def end(self) -> None:
+        """End the command that runs, if there is one."""
+        if self._child.poll() is None:
+            self._child.terminate()
+            self._child.wait()
 
 
 def doing_now(log: Path) -> str:

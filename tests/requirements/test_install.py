@@ -53,12 +53,12 @@ def test_a_larger_set_holds_all_of_a_smaller_one():
 
 @pytest.fixture
 def asked(monkeypatch):
-    """What the steps were asked to run, in place of running it: the names of the programs."""
+    """What the steps were asked to run, in place of running it."""
     ran = []
 
-    def run(self, commands, env=None):
+    def run(self, *lanes, env=None):
         self._waiting.pop(0)
-        ran.append([Path(next(word for word in command if not word.startswith("-"))).name for command in commands])
+        ran.append(lanes)
 
     monkeypatch.setattr(install.Steps, "run", run)
     return ran
@@ -66,7 +66,7 @@ def asked(monkeypatch):
 
 @pytest.mark.parametrize(("there", "left_alone"), [("cpu", True), ("launch", True), ("analysis", False)])
 def test_what_a_larger_set_holds_is_not_installed_again(monkeypatch, tmp_path, asked, there, left_alone):
-    _mark(tmp_path, "build", there)
+    _mark(tmp_path, there)
     (tmp_path / "lib/python3.11/site-packages").mkdir(parents=True)
     monkeypatch.setattr(doctor, "before_setup", lambda packages: [])
     monkeypatch.setattr(install.sys, "argv", ["install.py", "launch", str(tmp_path)])
@@ -111,8 +111,8 @@ class _Steps:
     def replace(self, count, steps):
         self.planned.append((count, [step.what for step in steps]))
 
-    def run(self, commands, env=None):
-        [words] = commands
+    def run(self, lane, env=None):
+        [words] = lane
         if "wheel" in words:
             folder = Path(words[words.index("--wheel-dir") + 1])
             (folder / "horovod-0.28.1-cp311-cp311-linux_x86_64.whl").write_text("a wheel")
@@ -165,3 +165,15 @@ def test_without_a_cache_that_can_be_written_horovod_is_installed_all_the_same(p
     install._install_horovod(place, 2, steps)
     assert steps.ran == ["compile", "install"]
     assert "warning: Horovod is not kept for other clones" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["analysis", "launch"])
+def test_a_newer_python_has_the_same_packages_but_for_numpy(monkeypatch, name):
+    ours = set(install._lock(name).splitlines()) if sys.version_info[:2] == (3, 11) else None
+    monkeypatch.setattr(install.sys, "version_info", (3, 13, 5))
+    theirs = install._lock(name)
+    assert theirs == (PATH.parent / f"{name}-py313.txt").read_text()
+    if ours:
+        packages = [{line.split()[0] for line in lock if "==" in line} for lock in (ours, theirs.splitlines())]
+        assert {package.split("==")[0] for package in packages[0] ^ packages[1]} == {"numpy"}
+    assert install._lock("cpu") == (PATH.parent / "cpu.txt").read_text()  # TensorFlow has no wheels for it

@@ -20,9 +20,10 @@ def test_commands_run_side_by_side_and_into_the_log(tmp_path, capsys):
         "import pathlib,sys,time\npathlib.Path({0!r}).touch()\nwhile not pathlib.Path({1!r}).exists(): time.sleep(.01)"
     )
     a, b = str(tmp_path / "a"), str(tmp_path / "b")
-    steps.run([python(meet.format(a, b)), python(meet.format(b, a))])  # each waits for the other
-    steps.run([python("import os; print(os.environ['WORD'])")], {"WORD": "spoken"})
-    assert (tmp_path / "log").read_text() == "spoken\n"
+    steps.run([python(meet.format(a, b))], [python(meet.format(b, a))])  # each waits for the other
+    speak = python("import os; print(os.environ['WORD'])")
+    steps.run([speak, python("print('then')"), speak], env={"WORD": "spoken"})
+    assert (tmp_path / "log").read_text() == "spoken\nthen\nspoken\n"
     out = capsys.readouterr().out.splitlines()
     assert out[0] == "[1/2] first ... about 1 min 10 s left"
     assert out[1].startswith("[1/2] first: ")
@@ -33,9 +34,13 @@ def test_a_command_that_fails_ends_the_others_and_shows_the_end_of_the_log(tmp_p
     steps = Steps(tmp_path / "log", [Step("packages", 5)])
     begin = time.monotonic()
     with pytest.raises(StepFailed, match=f"packages: failed; the whole log is in {tmp_path}/log"):
-        steps.run([python("import time; time.sleep(60)"), python("print('no such package'); raise SystemExit(1)")])
+        steps.run(
+            [python("import time; time.sleep(60)")],
+            [python("print('no such package'); raise SystemExit(1)"), python("print('never')")],
+        )
     assert time.monotonic() - begin < 20
     assert "  | no such package" in capsys.readouterr().out
+    assert "never" not in (tmp_path / "log").read_text()
 
 
 def test_steps_can_be_planned_in_place_of_others(tmp_path, capsys):
