@@ -17,7 +17,7 @@ pytestmark = pytest.mark.end_to_end
 
 SHORT = ("tracking=none", "measure.precision_fraction=0.2")
 # One that computes for long enough beside the cycle of Horovod to tell.
-MODEL = ("model=digits_cnn", "batch_per_rank=256", "distribution.cycle_time_ms=5", "--only=digits_cnn-rounds")
+MODEL = ("model=digits_cnn", "batch_per_rank=64", "distribution.cycle_time_ms=5", "--only=digits_cnn-rounds")
 
 # Installed as `sitecustomize`, it makes rank 1 wait in every step before it computes, once the module is imported.
 LATE = """
@@ -87,7 +87,7 @@ def test_a_rank_that_waits_is_named_with_its_place(tmp_path: Path):
 def test_a_core_that_another_process_shares_is_named(tmp_path: Path):
     cores = sorted(os.sched_getaffinity(0))
     command = ["taskset", "-c", str(cores[1]), sys.executable, "-c", "while True: pass"]
-    loops = [subprocess.Popen(command, start_new_session=True) for _ in range(3)]
+    loops = [subprocess.Popen(command, start_new_session=True) for _ in range(6)]
     try:
         measure(tmp_path, *MODEL, "measure.budget_s=80")
     finally:

@@ -98,8 +98,8 @@ def core_times(stat: str, cores: Collection[int]) -> tuple[float, float]:
 def threads(tasks: Path = _THREADS) -> dict[str, tuple[float, float]]:
     """Of each thread of this process its CPU time and the time in which it waited for a core, in s, by its id.
 
-    Linux, Documentation/scheduler/sched-stats.rst: nanoseconds on the CPU, then on the run queue. Empty where the kernel
-    does not count.
+    Linux, Documentation/scheduler/sched-stats.rst: nanoseconds on the CPU, then on the run queue. Empty where the
+    kernel does not count.
     """
     found = {}
     for task in tasks.iterdir() if tasks.exists() else ():
