@@ -30,19 +30,20 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the diagnosis of each curve of an experiment; 1 where there is none. Raises TableError without a record."""
     local = loading.local(options.results)
+    for notice in local.left_out:
+        print(f"left out: {notice}", file=sys.stderr)
     shown = _chosen(options, local.table)
     found = [(curve, of) for curve in curves(shown) if (of := splits(curve))]
-    notes = [f"left out: {notice}" for notice in local.left_out]
     if not found:
         print(f"{options.experiment}: {_why_not(shown)}", file=sys.stderr)
         return 1
     if options.format == "json":
         diagnosed = [document.as_json(curve, of, verdict.judge(of[-1]), _late(curve, of)) for curve, of in found]
         jobs = [document.job(one) for one in job.jobs(shown)]
-        json.dump({"curves": diagnosed, "jobs": jobs, "notes": notes}, sys.stdout, indent=1, allow_nan=False)
+        json.dump({"curves": diagnosed, "jobs": jobs}, sys.stdout, indent=1, allow_nan=False)
         print()
     else:
-        print("\n\n".join(_sections(shown, found, notes)))
+        print("\n\n".join(_sections(shown, found)))
     if options.draw:
         _draw(options, shown)
     return 0
@@ -52,13 +53,12 @@ def _late(curve: Curve, of: list[Split]) -> straggler.Straggler | None:
     return straggler.find(curve, of[-1].point)
 
 
-def _sections(shown: pd.DataFrame, found: list[tuple[Curve, list[Split]]], notes: list[str]) -> list[str]:
+def _sections(shown: pd.DataFrame, found: list[tuple[Curve, list[Split]]]) -> list[str]:
     """What is printed: each curve, the jobs, and how to read the numbers."""
     said = [words.report(curve, of, verdict.judge(of[-1]), _late(curve, of)) for curve, of in found]
     if jobs := job.jobs(shown):
         said.append("where the time of a whole job goes, from launches of single points\n\n" + words.job_table(jobs))
-    said.append("\n".join(["in brackets: the 95 % interval; docs/diagnose.md: how each part is measured", *notes]))
-    return said
+    return [*said, "in brackets: the 95 % interval; docs/diagnose.md: how each part is measured"]
 
 
 def _chosen(options: argparse.Namespace, local: pd.DataFrame) -> pd.DataFrame:

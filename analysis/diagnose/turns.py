@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from analysis import plots
 from train.record import record
-from train.record.record import CoreUse, Rank, RunRecord, Window
+from train.record.record import Rank, RunRecord, Window
 
 Times = NDArray[np.float64]
 
@@ -35,7 +35,7 @@ class Measured:
     window_s: float  # between the barriers around the steps, on the slowest rank
     steps_s: Times  # (ranks, steps)
     computing_s: Times | None  # (ranks, steps), until the local gradients are ready; None: not known
-    others_s: Times | None  # (ranks,), a step: that other processes ran on a rank's cores, mean over them
+    others_s: Times | None  # (ranks,), a step: that others ran on a rank's cores while it was ready, mean over them
     stolen_s: Times | None  # (ranks,), a step: that the hypervisor withheld them. Both None: not known
 
     @property
@@ -180,9 +180,10 @@ def _of_windows(windows: Sequence[Window], run: RunRecord) -> Measured:
     # Where ranks share cores, the others of a core are mostly ranks, as the configuration says.
     own = not run.cores_shared and run.config["system"].get("cpus_per_node") is None
     taken = [
-        _taken(window.cores, sum(window.step_times_s), max(1, len(rank.cores)))
+        (use.delay_s / cores, use.steal_s / cores)
         for window, rank in zip(windows, run.ranks, strict=False)
-        if own and window.cores
+        if own and (use := window.cores) and use.delay_s is not None
+        for cores in [max(1, len(rank.cores))]
     ]
     others, stolen = np.array(taken).T / steps if len(taken) == len(windows) else (None, None)
     return Measured(
@@ -192,15 +193,3 @@ def _of_windows(windows: Sequence[Window], run: RunRecord) -> Measured:
         others,
         stolen,
     )
-
-
-def _taken(use: CoreUse, steps_s: float, cores: int) -> tuple[float, float]:
-    """Seconds of steps, mean over cores, in which others ran on the cores of a rank, and the hypervisor withheld them.
-
-    What was counted includes the barriers, where a rank leaves its cores to others at no cost: the rank lost at most
-    the time of its steps in which it did not run.
-    """
-    others_s, stolen_s = (use.busy_s - use.own_s) / cores, use.steal_s / cores
-    not_running_s = max(0.0, steps_s - use.own_s / cores)
-    share = min(1.0, not_running_s / (others_s + stolen_s)) if others_s + stolen_s > 0 else 1.0
-    return others_s * share, stolen_s * share

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from train.rank import placement
 from train.record.record import CoreUse
 
 _STAT = Path("/proc/stat")
+_THREADS = Path("/proc/self/task")
 _CLOCKS = Path("/sys/devices/system/cpu")
 _POWER = Path("/sys/class/powercap")
 _BUSY = (0, 1, 2)  # user, nice, system; not idle, iowait, irq, softirq
@@ -29,6 +30,7 @@ class Reading:
     own_s: float
     busy_s: float
     steal_s: float
+    threads_s: Mapping[str, tuple[float, float]]  # by id: CPU time, and time in which it was ready and did not run
     energy_j: tuple[float, ...]  # of each package of the host
 
 
@@ -41,7 +43,7 @@ def read(energy: bool = False) -> Reading | None:
         return None
     busy_s, steal_s = core_times(_STAT.read_text(), placement.usable_cores())
     joules = tuple(_energies(_POWER)) if energy else ()
-    return Reading(time.perf_counter(), time.process_time(), busy_s, steal_s, joules)
+    return Reading(time.perf_counter(), time.process_time(), busy_s, steal_s, threads(), joules)
 
 
 def since(begin: Reading | None) -> CoreUse | None:
@@ -54,6 +56,7 @@ def since(begin: Reading | None) -> CoreUse | None:
         own_s=end.own_s - begin.own_s,
         busy_s=end.busy_s - begin.busy_s,
         steal_s=end.steal_s - begin.steal_s,
+        delay_s=delay_s(begin.threads_s, end.threads_s, len(placement.usable_cores())),
         frequency_mhz=frequency_mhz(placement.usable_cores()),
         energy_j=_used(begin.energy_j, end.energy_j),
     )
@@ -65,12 +68,14 @@ def together(uses: Sequence[CoreUse | None]) -> CoreUse | None:
     if not known or len(known) < len(uses):
         return None
     energies = [use.energy_j for use in known if use.energy_j is not None]
+    delays = [use.delay_s for use in known if use.delay_s is not None]
     clocks = [use.frequency_mhz for use in known if use.frequency_mhz is not None]
     return CoreUse(
         wall_s=sum(use.wall_s for use in known),
         own_s=sum(use.own_s for use in known),
         busy_s=sum(use.busy_s for use in known),
         steal_s=sum(use.steal_s for use in known),
+        delay_s=sum(delays) if len(delays) == len(known) else None,
         frequency_mhz=sum(clocks) / len(clocks) if clocks else None,
         energy_j=sum(energies) if len(energies) == len(known) else None,
     )
@@ -88,6 +93,36 @@ def core_times(stat: str, cores: Collection[int]) -> tuple[float, float]:
             steal += int(numbers[_STEAL])
     tick_s = 1 / os.sysconf("SC_CLK_TCK")
     return busy * tick_s, steal * tick_s
+
+
+def threads(tasks: Path = _THREADS) -> dict[str, tuple[float, float]]:
+    """Of each thread of this process its CPU time and the time in which it waited for a core, in s, by its id.
+
+    Linux, Documentation/scheduler/sched-stats.rst: nanoseconds on the CPU, then on the run queue. Empty where the
+    kernel does not count.
+    """
+    found = {}
+    for task in tasks.iterdir() if tasks.exists() else ():
+        try:
+            ran_ns, waited_ns, *_ = (task / "schedstat").read_text().split()
+        except (OSError, ValueError):  # it has ended, or the kernel does not count
+            continue
+        found[task.name] = (int(ran_ns) / 1e9, int(waited_ns) / 1e9)
+    return found
+
+
+def delay_s(
+    begin: Mapping[str, tuple[float, float]], end: Mapping[str, tuple[float, float]], cores: int
+) -> float | None:
+    """How long the threads that ran most between two readings, as many as cores, were ready and did not run, in s.
+
+    Those compute. Others, as Horovod's, wait for them whatever else the machine does. None without threads.
+    """
+    spent = [
+        (ran_s - begin.get(name, (0.0, 0.0))[0], waited_s - begin.get(name, (0.0, 0.0))[1])
+        for name, (ran_s, waited_s) in end.items()
+    ]
+    return sum(waited_s for _, waited_s in sorted(spent, reverse=True)[:cores]) if spent else None
 
 
 def frequency_mhz(cores: Collection[int], which: str = "scaling_cur_freq", clocks: Path = _CLOCKS) -> float | None:

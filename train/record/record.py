@@ -98,6 +98,8 @@ class CoreUse:
     own_s: float  # of the threads of this rank
     busy_s: float  # of all processes
     steal_s: float  # in which the hypervisor ran something else
+    # Of its busiest threads, one a core: ready to run, while others had the core. None: the kernel does not count it.
+    delay_s: float | None = None
     frequency_mhz: float | None = None  # mean over the cores, at the end; None: the kernel does not say
     energy_j: float | None = None  # of the processors of the host, on its first rank; None: cannot be read
 

@@ -21,7 +21,7 @@ def rounds(others=0.0, stolen=0.0, clocks=lambda number: None):
         late = rank.rank == 1
         for window in rank.windows:
             busy_s = 1.9 + 2 * others * late
-            window.cores = CoreUse(2.0, 1.9, busy_s, 2 * stolen * late, clocks(window.round))
+            window.cores = CoreUse(2.0, 1.9, busy_s, 2 * stolen * late, frequency_mhz=clocks(window.round))
     return run
 
 

@@ -66,6 +66,15 @@ def test_without_records_of_the_experiment_it_names_those_that_are_there(diagnos
     assert "no complete run of experiment 'strong_scaling' (there are: weak_scaling)" in said.err
 
 
+def test_a_record_that_is_left_out_is_named(diagnose, tmp_path):
+    broken = tmp_path / "results/weak_scaling/resnet50-rounds/00000000/r0/record.json"
+    broken.parent.mkdir(parents=True)
+    broken.write_text("{}")
+    status, said = diagnose("weak_scaling")
+    assert status == 2
+    assert f"left out: {broken}" in said.err
+
+
 def test_a_single_number_of_nodes_cannot_be_split(diagnose, tmp_path):
     save(make_record("batch_sweep", swept={"batch_per_rank": 8}), tmp_path / "results")
     status, said = diagnose("batch_sweep")

@@ -149,3 +149,28 @@ def test_training_lowers_the_loss_in_every_precision(step, precision):
         tf_keras.mixed_precision.set_global_policy("float32")
     assert losses[-1] < 0.5 * losses[0]
     assert all(variable.dtype == tf.float32 for variable in model.trainable_variables)
+
+
+def test_an_exchange_by_itself_has_tensors_like_the_gradients_and_changes_nothing(step):
+    from train.distribution.single import Single
+
+    exchanged = []
+
+    class Doubled(Single):
+        """Stands in for an allreduce of two ranks with equal gradients, summed."""
+
+        def tape(self, tape):
+            class Tape:
+                def gradient(self, target, sources):
+                    gradients = tape.gradient(target, sources)
+                    exchanged.append([tuple(gradient.shape) for gradient in gradients])
+                    return [2 * gradient for gradient in gradients]
+
+            return Tape()
+
+    model = linear_model()
+    model.set_weights([[[3.0, 1.0], [2.0, 5.0]]])
+    exchange = step.make_exchange_step(model, Doubled())
+    assert float(exchange()) == 6.0  # of the first element of each mean
+    assert exchanged == [[(2, 2)]]
+    np.testing.assert_array_equal(model.get_weights()[0], [[3.0, 1.0], [2.0, 5.0]])

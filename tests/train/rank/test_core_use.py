@@ -32,12 +32,29 @@ def test_a_loop_of_this_process_is_its_own_time(monkeypatch):
 
 
 def test_spans_are_added_and_one_that_is_not_known_leaves_the_sum_unknown():
-    one = CoreUse(1.0, 0.5, 0.75, 0.25, frequency_mhz=2000.0, energy_j=3.0)
+    one = CoreUse(1.0, 0.5, 0.75, 0.25, delay_s=0.125, frequency_mhz=2000.0, energy_j=3.0)
     two = CoreUse(2.0, 1.5, 1.75, 0.0, frequency_mhz=3000.0)
-    assert core_use.together([one, two]) == CoreUse(3.0, 2.0, 2.5, 0.25, 2500.0, None)
-    assert core_use.together([one, one]).energy_j == 6.0
+    assert core_use.together([one, two]) == CoreUse(3.0, 2.0, 2.5, 0.25, None, 2500.0, None)
+    assert (core_use.together([one, one]).energy_j, core_use.together([one, one]).delay_s) == (6.0, 0.25)
     assert core_use.together([one, None]) is None
     assert core_use.together([]) is None
+
+
+def test_the_delay_is_that_of_the_threads_that_ran_most():
+    begin = {"1": (5.0, 1.0), "2": (0.5, 9.0)}
+    end = {"1": (6.0, 1.25), "2": (0.6, 9.9), "3": (0.3, 0.1)}  # 1.0, 0.1 and 0.3 s of CPU time
+    assert core_use.delay_s(begin, end, cores=1) == pytest.approx(0.25)
+    assert core_use.delay_s(begin, end, cores=2) == pytest.approx(0.25 + 0.1)
+    assert core_use.delay_s({}, {}, cores=1) is None
+
+
+def test_threads_that_end_and_kernels_that_do_not_count_are_left_out(tmp_path):
+    for name, text in (("10", "2500000000 500000000 7\n"), ("11", "0 0\n"), ("12", "nothing\n")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "schedstat").write_text(text)
+    (tmp_path / "13").mkdir()
+    assert core_use.threads(tmp_path) == {"10": (2.5, 0.5), "11": (0.0, 0.0)}
+    assert core_use.threads(tmp_path / "nowhere") == {}
 
 
 def test_clocks_are_the_mean_of_the_cores(tmp_path):
