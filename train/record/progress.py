@@ -185,8 +185,7 @@ def words(seen: Seen, now: float) -> str:
     if seen.loss is not None:
         said.append(f"loss {seen.loss:.3g}")
     if seen.ends_at is not None:
-        left_s = max(0.0, seen.ends_at - now)
-        said.append(f"{'at most' if seen.at_most else 'about'} {duration(left_s)} left")
+        said.append(_left(seen, seen.ends_at - now))
     return ", ".join(part for part in said if part) or f"{seen.phase} for {duration(now - seen.since)}"
 
 
@@ -198,6 +197,13 @@ def _step(seen: Seen, now: float) -> str:
         passed = int((now - seen.since) / seen.step_s)
         return f"step about {min(seen.steps + passed, seen.to_step)} of {seen.of_steps}"
     return f"step {seen.steps} of {seen.of_steps}"
+
+
+def _left(seen: Seen, seconds: float) -> str:
+    """How long the run will go on."""
+    if seconds >= 0:
+        return f"{'at most' if seen.at_most else 'about'} {duration(seconds)} left"
+    return "its budget is spent: ends with this round" if seen.at_most else "longer than expected"
 
 
 def duration(seconds: float) -> str:
