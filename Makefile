@@ -62,7 +62,7 @@ help: ## show this page
 	@awk -f docs/help.awk $(firstword $(MAKEFILE_LIST)) $(EXPERIMENT_FILES)
 
 .PHONY: setup
-setup: ## create the virtual environment and compile Horovod for it (not with CONTAINER=); other targets do it first
+setup: ## create the virtual environment, with Horovod compiled or from ~/.cache (not with CONTAINER=); other targets do it first
 	@$(PYTHON) requirements/install.py $(SET) $(VENV)
 
 .PHONY: doctor

@@ -30,7 +30,7 @@ def test_a_training_is_seen_while_it_runs_and_leaves_one_run_a_record(tmp_path: 
     status, table = run(sys.executable, "-m", "train.launch.status", str(tmp_path))
     assert status == 0, table
     assert re.search(
-        rf"accuracy_digits nodes2 r0: epoch \d+ of {EPOCHS}, .*images/s, loss [\d.]+, about .* left", table
+        rf"accuracy_digits nodes2 r0: epoch \d+ of {EPOCHS}, .*about .* left, .*images/s, loss [\d.]+", table
     )
     terminal.press("\x03")
     assert terminal.wait(90) == 130, terminal.shown

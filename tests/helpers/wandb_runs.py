@@ -10,7 +10,6 @@ from train.config.schema import Tracking
 from train.record.record import Epoch, Rank, RunRecord, dumps
 
 WANDB = Tracking(name="wandb", project="scaling", entity=None, sync=False)
-NONE = Tracking(name="none", project="scaling", entity=None, sync=False)
 
 
 def rank(number: int, step_times_s: list[float], timed_s: float) -> Rank:

@@ -177,16 +177,15 @@ def words(seen: Seen, now: float) -> str:
     said = [seen.what] if seen.what else [] if seen.phase == "timed" else [seen.phase.replace("_", " ")]
     if seen.what and seen.phase != "timed":
         said.append(seen.phase.replace("_", " "))
-    said += [_step(seen, now), seen.speedups]
+    said.append(_step(seen, now))
+    if seen.ends_at is not None:
+        said.append(_left(seen, seen.ends_at - now))
     if seen.images_per_s is not None:
-        said.append(
-            f"{seen.images_per_s:.3g} images/s" if seen.images_per_s < 1000 else f"{seen.images_per_s:.0f} images/s"
-        )
+        digits = ".3g" if seen.images_per_s < 1000 else ".0f"
+        said.append(f"{seen.images_per_s:{digits}} images/s")
     if seen.loss is not None:
         said.append(f"loss {seen.loss:.3g}")
-    if seen.ends_at is not None:
-        left_s = max(0.0, seen.ends_at - now)
-        said.append(f"{'at most' if seen.at_most else 'about'} {duration(left_s)} left")
+    said.append(seen.speedups)  # last: there may be many, and a line on a terminal is cut off at its end
     return ", ".join(part for part in said if part) or f"{seen.phase} for {duration(now - seen.since)}"
 
 
@@ -198,6 +197,13 @@ def _step(seen: Seen, now: float) -> str:
         passed = int((now - seen.since) / seen.step_s)
         return f"step about {min(seen.steps + passed, seen.to_step)} of {seen.of_steps}"
     return f"step {seen.steps} of {seen.of_steps}"
+
+
+def _left(seen: Seen, seconds: float) -> str:
+    """How long the run will go on."""
+    if seconds >= 0:
+        return f"{'at most' if seen.at_most else 'about'} {duration(seconds)} left"
+    return "ends with this round" if seen.at_most else "longer than expected"
 
 
 def duration(seconds: float) -> str:

@@ -58,7 +58,7 @@ def test_a_run_that_a_launcher_makes_now_is_running_and_says_how_far_it_is(tmp_p
     part = PartWriter(protocol.part_path(folder, 0, "n1", 7), began_at=1002.0, warm_up_step_times_s=[0.5])
     part.add(phase="timed", phases_s={"start": 2.0})
     assert under_way([home], 1012.0) == [
-        "weak_scaling tiny-nodes1 r0.2: step about 20 of 100, 8 images/s, about 40 s left"
+        "weak_scaling tiny-nodes1 r0.2: step about 20 of 100, about 40 s left, 8 images/s"
     ]
     (folder / "run.json").write_text("{")
     [said] = under_way([home], 1012.0)
