@@ -10,8 +10,9 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import MofNCompleteColumn, Progress, Task, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Column
+from rich.text import Text
 
 from train.config.identity import config_hash, learning_rate, resolved
 from train.config.schema import Config
@@ -171,10 +172,24 @@ def _attempt(
     return record, describe_failure(record) if record.status == "failed" else None
 
 
+class _UnderWay(TextColumn):
+    """The one column that gives way on a narrow terminal, cut off at its end: the table would wrap it instead."""
+
+    def render(self, task: Task) -> Text:
+        """The text of a task."""
+        text = super().render(task)
+        text.no_wrap, text.overflow = True, "ellipsis"
+        return text
+
+
 def _progress(console: Console, runs: int) -> Progress:
     """The line at the bottom of a terminal: the run under way, how many are made, the time passed and left."""
-    under_way = TextColumn("{task.description}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"))
-    columns = (under_way, MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[left]}"))
+    fixed = [
+        MofNCompleteColumn(table_column=Column(no_wrap=True)),
+        TimeElapsedColumn(table_column=Column(no_wrap=True)),
+        TextColumn("{task.fields[left]}", table_column=Column(no_wrap=True)),
+    ]
+    columns = (_UnderWay("{task.description}", table_column=Column(ratio=1)), *fixed)
     # Each refresh takes time from ranks that share the machine.
     return Progress(*columns, console=console, disable=not runs, expand=True, refresh_per_second=1)
 
