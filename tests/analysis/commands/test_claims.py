@@ -38,6 +38,7 @@ def test_json_has_every_claim_with_stable_names():
     assert all(name in PAGE.read_text() for name in names)
 
 
+@pytest.mark.slow
 def test_the_table_for_people_counts_the_verdicts():
     said = printed("table")
     assert "NOT DECIDABLE 000-speed-near-ideal (text, Results)" in said
