@@ -23,7 +23,7 @@ def training(results: Path, nodes: int, *overrides: str) -> list[str]:
 
 @needs_setup
 def test_after_ctrl_c_make_resumes_past_a_damaged_checkpoint_and_ends_with_the_same_history(tmp_path: Path):
-    epochs = "measure.epochs=12"
+    epochs = "measure.epochs=8"
     status, output = run(*training(tmp_path / "whole", 2, epochs))
     assert status == 0, output
     (whole,) = records(tmp_path / "whole")
@@ -49,9 +49,9 @@ def test_after_ctrl_c_make_resumes_past_a_damaged_checkpoint_and_ends_with_the_s
     assert (interrupted.status, rest.status, rest.generation) == ("failed", "complete", 2)
     assert f"{newest}: damaged" in rest.notes[0]
     assert f"resumed after its epoch {done};" in rest.notes[1]
-    steps = 22 * (12 - done)  # 1438 samples // 64 in each epoch
+    steps = 22 * (8 - done)  # 1438 samples // 64 in each epoch
     assert len(rest.ranks[0].step_times_s) == steps - 1  # the first step of a launch is not timed
-    assert len(rest.losses) == len(whole.losses) == 22 * 12 - 1
+    assert len(rest.losses) == len(whole.losses) == 22 * 8 - 1
     assert rest.losses == pytest.approx(whole.losses, rel=TOLERANCE)
     assert [(e.epoch, e.steps, e.train_accuracy, e.validation_accuracy) for e in rest.epochs] == [
         (e.epoch, e.steps, e.train_accuracy, e.validation_accuracy) for e in whole.epochs

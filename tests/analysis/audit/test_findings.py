@@ -47,6 +47,7 @@ def test_records_below_any_folder_and_none_elsewhere(results, tmp_path):
         record_files([tmp_path / "missing"])
 
 
+@pytest.mark.slow
 def test_the_newest_generation_counts(results):
     old = make_record()
     old.environment.git_dirty = True

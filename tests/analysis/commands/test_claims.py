@@ -37,6 +37,7 @@ def test_json_has_every_claim_with_stable_names():
     assert {one["verdict"] for one in found} == set(VERDICTS)
 
 
+@pytest.mark.slow
 def test_the_table_for_people_counts_the_verdicts():
     said = printed("table")
     assert "NOT DECIDABLE 000-speed-near-ideal (text, Results)" in said

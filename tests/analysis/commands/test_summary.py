@@ -46,6 +46,7 @@ def test_an_experiment_without_runs_is_said(results, experiment, capsys):
 FEW = "fewer than six launches: the interval covers rounds within these launches, not other launches"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("launches", "said"), [(1, True), (6, False)])
 def test_fewer_than_six_launches_in_rounds_are_said(results, launches, said, capsys):
     for repeat in range(launches):

@@ -124,6 +124,7 @@ def test_a_folder_without_a_complete_run_is_named(a, tmp_path, capsys):
     assert "nothing: does not exist" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_launches_in_rounds_are_compared_arm_by_arm(a, b):
     for place, factor in ((a, 1.0), (b, 0.5)):
         save(make_rounds([(0.5 * factor, 0.8 * factor, 0.55 * factor)] * 6), place.folder)
@@ -140,6 +141,7 @@ def test_launches_in_rounds_are_compared_arm_by_arm(a, b):
     assert found.alone == []
 
 
+@pytest.mark.slow
 def test_speedups_of_points_in_rounds_are_compared_by_the_rounds(a, b):
     # 2 nodes: 1.6 times one node in A, 1.8 in B; in 12 rounds that scatter by less than 1 %
     for place, speedup in ((a, 1.6), (b, 1.8)):
@@ -169,6 +171,7 @@ def test_the_interval_of_a_ratio_of_medians_worked_by_hand():
     assert math.isnan(sets.ratio_of_medians([[1.0] * 6], b).low)  # six values: 3.1 % at least
 
 
+@pytest.mark.slow
 def test_a_disturbed_control_is_named_and_not_judged(a, b):
     system, launcher = {"name": "laptop", "cpus_per_node": 0.4}, {"name": "emulated", "flat_within_fraction": 0.1}
     for place in (a, b):
