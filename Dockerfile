@@ -10,9 +10,11 @@ FROM ${BASE} AS build
 ARG VARIANT
 COPY containers/install.sh /opt/kit/containers/
 RUN /opt/kit/containers/install.sh compilers ${VARIANT}
-COPY requirements/install.py requirements/build.txt requirements/cpu.txt requirements/cuda.txt requirements/horovod.txt \
-    requirements/mpich.txt /opt/kit/requirements/
-RUN --mount=type=bind,from=toolkit,target=/toolkit /opt/kit/containers/install.sh environment ${VARIANT}
+COPY requirements/*.py requirements/horovod-cmake.sh requirements/build.txt requirements/cpu.txt requirements/cuda.txt \
+    requirements/horovod.txt requirements/mpich.txt /opt/kit/requirements/
+# The cache mount has what pip downloaded and Horovod's compiled wheel, for the next build on this machine.
+RUN --mount=type=bind,from=toolkit,target=/toolkit --mount=type=cache,target=/opt/cache \
+    XDG_CACHE_HOME=/opt/cache /opt/kit/containers/install.sh environment ${VARIANT}
 
 FROM ${BASE}
 ARG VARIANT

@@ -62,7 +62,7 @@ help: ## show this page
 	@awk -f docs/help.awk $(firstword $(MAKEFILE_LIST)) $(EXPERIMENT_FILES)
 
 .PHONY: setup
-setup: ## create the virtual environment and compile Horovod for it (not with CONTAINER=); other targets do it first
+setup: ## create the virtual environment, with Horovod compiled or from ~/.cache (not with CONTAINER=); other targets do it first
 	@$(PYTHON) requirements/install.py $(SET) $(VENV)
 
 .PHONY: doctor
@@ -90,7 +90,7 @@ diagnose: $(if $(EXPERIMENT),setup-analysis,setup)
 	  status=$$?; $(if $(call on,DRY_RUN)$(filter slurm,$(LAUNCHER)),,[ $$status = 2 ] || $(KIT) -m analysis diagnose $(or $(EXPERIMENT),diagnose) $(if $(MODELS),--models $(MODELS)) --draw $(RECORDS);) exit $$status
 
 .PHONY: status
-status: setup ## the points of all experiments: done, running, queued in Slurm, failed
+status: setup ## the points of all experiments: done, running (and how far), queued in Slurm, failed; also of another terminal
 	@$(KIT) -m train.launch.status "$(or $(RESULTS),results)"
 
 .PHONY: wandb-sync
@@ -146,11 +146,12 @@ explain: setup-analysis ## explain why speedup by throughput and by wall time di
 	@$(KIT) -m analysis explain $(if $(EXPERIMENT),--experiment $(EXPERIMENT),$(or $(FILE),analysis/published/000_hacksa.csv)) $(RECORDS)
 
 ##? TO=N,N            of predict: numbers of ranks (default: 16,64,256); GLOBAL_BATCH=N keeps that batch; UP_TO=N uses smaller points only
+##? EXCHANGE=NAME     of predict FILE=: allreduce or server, if it is known how gradients were exchanged
 ##? IMAGES=N          of predict: images of a job, whose wall time it predicts; EPOCHS=N of so many each, PRICE=P of a node hour
 
 .PHONY: predict
 predict: setup-analysis ## what would more ranks give? of FILE=curve.csv, EXPERIMENT=weak_scaling, or the published curves (TO=16,64,256)
-	@$(KIT) -m analysis predict $(if $(EXPERIMENT),--experiment $(EXPERIMENT),$(if $(FILE),--file "$(FILE)")) $(if $(MODELS),--models $(MODELS)) $(if $(TO),--to $(TO)) $(if $(UP_TO),--up-to $(UP_TO)) \
+	@$(KIT) -m analysis predict $(if $(EXPERIMENT),--experiment $(EXPERIMENT),$(if $(FILE),--file "$(FILE)" $(if $(EXCHANGE),--exchange $(EXCHANGE)))) $(if $(MODELS),--models $(MODELS)) $(if $(TO),--to $(TO)) $(if $(UP_TO),--up-to $(UP_TO)) \
 	  $(if $(GLOBAL_BATCH),--global-batch $(GLOBAL_BATCH)) $(if $(IMAGES),--images $(IMAGES)) $(if $(EPOCHS),--epochs $(EPOCHS)) \
 	  $(if $(PRICE),--price $(PRICE)) --draw $(RECORDS)
 
@@ -176,7 +177,7 @@ bundle-check: setup-analysis ## is an archive what its author packed? FILE= (def
 ##? BUILD_OPTIONS="...", SIF_OPTIONS="..."   more options for `docker build`, `singularity build`
 
 .PHONY: image
-image: ## build the image kit:cpu with docker, podman or buildah (VARIANT=mvapich2, VARIANT=cuda)
+image: ## build the image kit:cpu with CONTAINER=docker, podman or buildah, or the first that works (VARIANT=mvapich2, VARIANT=cuda)
 	@$(PYTHON) containers/build.py image $(or $(VARIANT),cpu)
 
 .PHONY: sif
@@ -185,7 +186,7 @@ sif: ## build images/kit-cpu.sif with singularity only (VARIANT=; FROM_OCI=1: fr
 
 .PHONY: test-images
 test-images: SET := launch
-test-images: setup ## build all images, test what each is for, and print a table of results (VARIANT=: only that one, without building)
+test-images: setup ## build all images, test what each is for, and print a table of results (VARIANT=: only that one, without building; CONTAINER=docker or podman)
 	@$(KIT) containers/verify.py $(if $(VARIANT),--built $(VARIANT))
 
 ##@ Check
@@ -202,10 +203,11 @@ lint: dev ## check format, style, types, and which package imports which
 format: dev ## format the code
 	@$(VENV)/bin/ruff format . && $(VENV)/bin/ruff check --fix .
 
+# All files in one call, the longest first (tests/conftest.py). Three at a time on two cores, because some wait for clocks.
+# Tests that are compiled once, which includes rewriting their assertions, are read the next time.
 .PHONY: test
 test: dev ## run all tests; UNIT=1: only the fast ones; PYTEST_ARGS="..."
-	@$(KIT) -m pytest -n auto $(if $(call on,UNIT),--dist loadfile) -m "not end_to_end $(if $(call on,UNIT),and not slow)" $(PYTEST_ARGS)
-	@$(if $(call on,UNIT),,$(KIT) -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m end_to_end $(PYTEST_ARGS))
+	@env -u PYTHONDONTWRITEBYTECODE $(KIT) -m pytest --dist loadfile $(if $(call on,UNIT),-n auto -m "not end_to_end and not slow",-n 3 --no-loadscope-reorder) $(PYTEST_ARGS)
 
 .PHONY: test-cluster
 test-cluster: setup ## open a shell on NODES=4 simulated hosts with ssh and Slurm, all on this machine (needs root)

@@ -20,6 +20,8 @@ def computed(table: pd.DataFrame) -> pd.DataFrame:
     epochs_planned. Each carries how far the rounding of what it is made from can move it (`half_unit`, to first order).
     """
     rows = [*_speedups(table), *_doublings(table), *_times_to_stable(table)]
+    if not rows:
+        return table.iloc[:0]
     return pd.DataFrame(rows, columns=[*table.columns]).assign(kind="computed").astype(table.dtypes)
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
 from analysis import metrics
 from analysis.table.identity import SCALING
+from analysis.verdicts import Uncertain, of_launches, unknown
 
 # `run` of the rows that a report copied from; they are compared with, not audited themselves.
 SOURCE_RUN = "primary source"
@@ -31,6 +32,8 @@ def measured(table: pd.DataFrame, *quantities: str) -> pd.DataFrame:
 
     Of a series that was measured in rounds one row a launch and point: the harmonic mean of its rates in the rounds.
     """
+    if not table["quantity"].isin(quantities).any():  # most rules ask for what a table does not have
+        return table.iloc[:0]
     rows = metrics.counting(table)
     rows = rows[rows["kind"].eq("measured") & rows["quantity"].isin(quantities) & rows["run"].ne(SOURCE_RUN)]
     if "round" not in rows or rows["round"].isna().all():
@@ -48,24 +51,43 @@ def in_rounds(row: Row) -> bool:
     return not pd.isna(row.get("round"))
 
 
-def over_smallest(points: pd.DataFrame, table: pd.DataFrame) -> pd.DataFrame:
-    """`metrics.curve` over the ranks of these points of one curve that was measured in rounds, which `table` has."""
+def over_smallest(points: pd.DataFrame, table: pd.DataFrame) -> dict[float, dict[str, Uncertain]]:
+    """`uncertain` over the ranks of these points of one curve that was measured in rounds, which `table` has."""
     runs = metrics.rates(table[table["series"].eq(points["series"].iloc[0]) & table["kind"].eq("measured")])
-    return metrics.curve(runs[runs["ranks"].isin(points["ranks"])], "ranks").set_index("size")
+    return uncertain(runs[runs["ranks"].isin(points["ranks"])], "ranks")
+
+
+def uncertain(runs: pd.DataFrame, over: str) -> dict[float, dict[str, Uncertain]]:
+    """Rate, speedup and efficiency at each size of a curve, each with the interval of its rounds or repeats.
+
+    Arguments: `metrics.paired`. Without a pair of both sizes a number has no interval.
+    """
+    values, found = metrics.paired(runs, over), {}
+    for row in metrics.curve(runs, over).to_dict("records"):
+        of_size = values[values["size"].eq(row["size"])]
+        numbers = {}
+        for name in ("rate", "speedup", "efficiency"):
+            launches = metrics.by_launch(of_size, name)
+            numbers[name] = of_launches(float(row[name]), launches) if launches else unknown(float(row[name]))
+        found[float(row["size"])] = numbers
+    return found
 
 
 def lookup(rows: pd.DataFrame, names: Sequence[str] = (*SETTING, *SIZE)) -> Callable[[Row], list[Row]]:
     """A function from a row to those of `rows` that agree with it in all of `names`; by default one configuration."""
-    found: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
 
     def key(row: Row) -> tuple[Any, ...]:
         return tuple(None if pd.isna(row[name]) else row[name] for name in names)
 
+    @functools.cache
+    def by_key() -> dict[tuple[Any, ...], list[Row]]:
+        found: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+        for one in rows.to_dict("records"):
+            found[key(one)].append(one)
+        return found
+
     def find(row: Row) -> list[Row]:
-        if not found:  # most are never asked
-            for one in rows.to_dict("records"):
-                found[key(one)].append(one)
-        return found.get(key(row), [])
+        return by_key().get(key(row), []) if len(rows) else []  # made when first asked: most are never
 
     return find
 
@@ -75,14 +97,14 @@ def report_of(row: Row) -> str:
     return row["report"] or "local"
 
 
-def _configuration(table: pd.DataFrame) -> list[str]:
-    """The columns that tell configurations apart; those of local records where the table has them."""
+def configuration(table: Container[Hashable]) -> list[str]:
+    """The columns that tell configurations apart; those of local records where the table, or a row of it, has them."""
     return [*SETTING, *SIZE, *(name for name in ("series", "axis_value") if name in table)]
 
 
 def configurations(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """The rows of each configuration that was measured in one table: same machine, model, data, batch and ranks."""
-    for _, rows in table.groupby(_configuration(table), dropna=False, sort=False):
+    for _, rows in table.groupby(configuration(table), dropna=False, sort=False):
         yield rows
 
 
@@ -93,7 +115,8 @@ def curves(table: pd.DataFrame, *quantities: str) -> Iterator[pd.DataFrame]:
     batch per rank, or the global batch where all of them have one; local points share `series`.
     """
     rows = measured(table, *quantities)
-    rows = rows[rows["ranks"].notna() & rows["value"].gt(0)]
+    if len(rows) > 1:
+        rows = rows[rows["ranks"].notna() & rows["value"].gt(0)]
     if len(rows) < 2:
         return
     key = [*SETTING, "experiment", "quantity"]
@@ -154,10 +177,16 @@ def rates(curve: pd.DataFrame) -> pd.Series:
     return metrics.whole_job(curve["value"], curve["ranks"].astype(float)) if quantity in PER_RANK else curve["value"]
 
 
-def efficiencies(curve: pd.DataFrame) -> pd.Series:
-    """The share of the ideal at each point of a curve, over its smallest point."""
-    rate, ranks = rates(curve), curve["ranks"].astype(float)
-    return metrics.efficiency(metrics.speedup(rate, rate.iloc[0]), ranks, ranks.iloc[0])
+def times_as_fast(row: Row, base: Row, here: float, there: float) -> float:
+    """How many times the work per second of one point another does, with these values of the quantity of both.
+
+    Of a time, where both did equal work; of a rate per rank that of all ranks counts.
+    """
+    if row["unit"] == "s":
+        return metrics.speedup(metrics.rate(1.0, here), metrics.rate(1.0, there))
+    if row["quantity"] in PER_RANK:
+        here, there = metrics.whole_job(here, row["ranks"]), metrics.whole_job(there, base["ranks"])
+    return metrics.speedup(here, there)
 
 
 def rate_curves(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
@@ -165,25 +194,3 @@ def rate_curves(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
     yield from curves(table, *RATES)
     whole = lookup(measured(table, *RATES))
     yield from (curve for curve in curves(table, *PER_RANK) if not whole(curve.to_dict("records")[0]))
-
-
-def scatter(table: pd.DataFrame) -> dict[str, float]:
-    """For each report, how far apart measurements are that should agree, as a fraction; absent where none can tell.
-
-    Either one configuration measured twice, or an efficiency that rises with the ranks (no machine does that, below
-    1): the largest of them.
-    """
-    seen: dict[str, float] = {}
-    same = measured(table, *RATES).groupby(_configuration(table), dropna=False)["value"].agg(["min", "max"])
-    same = same.reset_index("report")
-    apart = metrics.change_fraction(same["min"], same["max"])
-    for report, off in apart.groupby(same["report"]).max().items():
-        if off > 0:
-            seen[report_of({"report": report})] = float(off)
-    for curve in rate_curves(table):
-        share = efficiencies(curve)
-        rises = [metrics.change_fraction(before, after) for before, after in pairwise(share) if after <= 1]
-        name = report_of(curve.to_dict("records")[0])
-        if rises and max(rises) > 0:
-            seen[name] = max(seen.get(name, 0.0), max(rises))
-    return seen

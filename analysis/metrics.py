@@ -35,13 +35,13 @@ class Estimate:
     @property
     def half_width(self) -> float:
         """Half of the 95 % interval, in the unit of `value`; NaN where the error is not known."""
-        from scipy.stats import t  # it takes longer to import than most commands to run
-
         if math.isnan(self.standard_error):
             return math.nan
         if self.standard_error == 0:
             return 0.0
-        return float(t.ppf(0.5 + LEVEL / 2, self.degrees)) * self.standard_error
+        from scipy.special import stdtrit  # quicker than scipy.stats, in import and in use
+
+        return float(stdtrit(self.degrees, 0.5 + LEVEL / 2)) * self.standard_error
 
     @property
     def low(self) -> float:
@@ -141,13 +141,18 @@ def bandwidth(transferred_bytes: float, time_s: float) -> float:
     return transferred_bytes / time_s
 
 
+def hops(members: Number) -> Number:
+    """2 (m - 1) / m: how often each of m members sends its data in a ring allreduce (Patarasuk and Yuan 2009)."""
+    return 2 * (members - 1) / members
+
+
 def bus_bandwidth(message_bytes: float, time_s: float, ranks: int) -> float:
     """Bytes/s that each link must carry for an allreduce: bandwidth x 2 (ranks - 1) / ranks.
 
     An allreduce over n links needs n - 1 sums and n copies of every element, whatever its algorithm, so this can be
     compared with the bandwidth of a link, for any number of ranks: `busbw` of nccl-tests, same page.
     """
-    return bandwidth(message_bytes, time_s) * 2 * (ranks - 1) / ranks
+    return bandwidth(message_bytes, time_s) * hops(float(ranks))
 
 
 def ring_allreduce_min_s(parameters: int, nodes: int, mbit_per_s: float) -> float:
@@ -157,7 +162,7 @@ def ring_allreduce_min_s(parameters: int, nodes: int, mbit_per_s: float) -> floa
     """
     if math.isnan(mbit_per_s):
         return 0.0
-    return 2 * (nodes - 1) / nodes * 4 * parameters * 8 / (mbit_per_s * 1e6)
+    return hops(float(nodes)) * 4 * parameters * 8 / (mbit_per_s * 1e6)
 
 
 def change_fraction(old: Number, new: Number) -> Number:
@@ -241,6 +246,16 @@ def _around(value: float, middle: Statistic) -> Statistic:
     if math.isnan(middle.low):
         return Statistic(value, n=middle.n)
     return Statistic(value, min(middle.low, value), max(middle.high, value), middle.n)
+
+
+def binomial(held: int, of: int, level: float = LEVEL) -> tuple[float, float]:
+    """The interval of a share that was held so many times (Clopper and Pearson 1934); the whole range for none."""
+    from scipy.special import betaincinv  # it takes longer to import than most commands to run
+
+    tail = (1 - level) / 2
+    low = float(betaincinv(held, of - held + 1, tail)) if held else 0.0
+    high = float(betaincinv(held + 1, of - held, 1 - tail)) if held < of else 1.0
+    return low, high
 
 
 # What the rates of two sizes are paired by: the round of one launch, else the repeat, with its seed.

@@ -1,4 +1,4 @@
-"""How far apart two measurements of the same thing are: the noise of a report, on one device and at one scale."""
+"""How far apart two measurements of the same thing are: the noise of a study, on one device and at one scale."""
 
 from __future__ import annotations
 
@@ -6,88 +6,153 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from analysis import metrics, verdicts
-from analysis.curves import RATES, Row, configurations, measured, rate_curves, rates
+from analysis import verdicts
+from analysis.curves import PER_RANK, RATES, TIMES, Row, bases, configuration, measured, rate_curves, rates
 from analysis.verdicts import Uncertain
 
-_Scale = tuple[Any, ...]  # report, device, GPU, ranks
+_Scale = tuple[str, ...]  # source, report, device, GPU, what is measured, ranks
+_Point = tuple[str, ...]
 MIN_POINTS = 3  # a straight line leaves something over
+_RATE = "rate"
 
 
 @dataclass(frozen=True)
 class Noise:
-    """The standard deviation of the logarithm of one throughput, from so many degrees of freedom."""
+    """The standard deviation of the logarithm of one measurement, from so many degrees of freedom, at its scale."""
 
     deviation: float
     degrees: int
+    scale: _Scale = ()
 
 
-def noise(table: pd.DataFrame) -> Callable[[Row], Noise | None]:
-    """A function from a row to the noise of its report on its device at its number of ranks; None where none can tell.
+@dataclass(frozen=True)
+class _Part:
+    """A sum of squares of logarithms with its degrees of freedom; `curve`: the points that scatter about one line."""
 
-    Pooled from what tells it at this scale: configurations that were measured more than once; and the scatter of the
-    points of each curve with three points or more about a straight line of ln(rate) over log2(ranks). No curve is
-    straight, so the latter is rather too large. Noise on other devices and at other scales tells nothing.
+    square: float
+    degrees: int
+    curve: frozenset[_Point] = frozenset()
+
+
+@dataclass(frozen=True, eq=False)
+class Noises:
+    """The noise of the measurements of a table, pooled at each scale, and how often each point was measured.
+
+    Pooled from what tells it there: points that were measured more than once; and for rates the scatter of the points
+    of each curve of three points or more about a straight line of ln(rate) over log2(ranks). No curve is straight, so
+    the latter is rather too large. A curve tells nothing of its own points: one that is wrong would hide itself.
     """
-    squares: dict[_Scale, float] = defaultdict(float)
-    degrees: dict[_Scale, int] = defaultdict(int)
 
-    def add(scales: set[_Scale], square: float, free: int) -> None:
-        for scale in scales:
-            squares[scale] += square
-            degrees[scale] += free
+    parts: dict[_Scale, list[_Part]]
+    counts: dict[_Point, int]
+    base: Callable[[Row], Row | None]
 
-    for same in configurations(measured(table, *RATES)):
-        if len(same) > 1 and same["value"].gt(0).all():
-            away = np.log(same["value"].to_numpy(float))
-            add(
-                {_scale(row) for row in same.to_dict("records")},
-                float(((away - away.mean()) ** 2).sum()),
-                len(same) - 1,
-            )
+    def of(self, row: Row) -> Noise | None:
+        """The noise of the mean over the repeats of a point; of a speedup or an efficiency that of its rate.
+
+        None where nothing at its scale tells it.
+        """
+        scale, point = _scale(row), _point(row)
+        parts = [part for part in self.parts.get(scale, ()) if point not in part.curve]
+        degrees = sum(part.degrees for part in parts)
+        if not degrees:
+            return None
+        variance = sum(part.square for part in parts) / degrees
+        return Noise(math.sqrt(variance / self.counts.get(point, 1)), degrees, scale)
+
+    def of_base(self, row: Row) -> Noise | None:
+        """The noise of the smallest point of the curve that a speedup is over; None where it is not known."""
+        base = self.base(row)
+        return None if base is None else self.of(base)
+
+
+def noises(table: pd.DataFrame) -> Noises:
+    """The noise of each measurement in a tidy table."""
+    parts: dict[_Scale, list[_Part]] = defaultdict(list)
+    repeated = _repeated(table)
+    for row in repeated.drop_duplicates("at").to_dict("records"):
+        parts[row["scale"]].append(_Part(row["sum"], row["size"] - 1))
+    first: dict[_Point, Row] = {}
     for curve in rate_curves(table):
-        if len(curve) >= MIN_POINTS:
-            fitted = metrics.per_doubling(curve["ranks"].astype(float).tolist(), rates(curve).tolist())
-            # The error of a slope is the residual deviation over the spread of the points.
-            spread = float(((x := np.log2(curve["ranks"].astype(float))) - x.mean()).pow(2).sum())
-            square = (fitted.standard_error / fitted.value) ** 2 * spread * fitted.degrees
-            add({_scale(row) for row in curve.to_dict("records")}, square, int(fitted.degrees))
+        points = curve.to_dict("records")
+        keys = [_point(row) for row in points]
+        first |= dict.fromkeys(keys, points[0])
+        if len(points) >= MIN_POINTS:
+            x, y = np.log2(curve["ranks"].to_numpy(float)), np.log(rates(curve).to_numpy(float))
+            square = float(((y - np.polyval(np.polyfit(x, y, 1), x)) ** 2).sum())
+            for row in points:
+                parts[_scale(row)].append(_Part(square, len(points) - 2, frozenset(keys)))
+    based = bases(table)
+    return Noises(
+        dict(parts),
+        dict(zip(repeated["at"], repeated["size"], strict=True)),
+        lambda row: first.get(_point(row)) or next(iter(based(row)), None),
+    )
 
-    def find(row: Row) -> Noise | None:
-        scale = _scale(row)
-        free = degrees.get(scale, 0)
-        return Noise(math.sqrt(squares[scale] / free), free) if free else None
 
-    return find
+def _repeated(table: pd.DataFrame) -> pd.DataFrame:
+    """Measurements of points that were measured more than once, with the columns scale, at, size, sum.
+
+    `at` is the point, `size` how often it was measured, `sum` of the squares of the logarithms about their mean.
+    """
+    rows = measured(table, *RATES, *PER_RANK, *TIMES, "wall_s")
+    rows = rows[rows["value"].gt(0) & rows["ranks"].notna()]
+    # A rate per rank that stands beside that of the job is the same measurement.
+    point = configuration(rows)
+    whole = rows["quantity"].isin(RATES).groupby([rows[name] for name in point], dropna=False).transform("any")
+    rows = rows[~(rows["quantity"].isin(PER_RANK) & whole)]
+    rows = rows.assign(logarithm=np.log(rows["value"].to_numpy(float)))
+    same = rows.groupby([*point, "quantity"], dropna=False)["logarithm"]
+    rows = rows.assign(size=same.transform("size"), away=(rows["logarithm"] - same.transform("mean")) ** 2)
+    rows = rows.assign(sum=rows.groupby([*point, "quantity"], dropna=False)["away"].transform("sum"))
+    rows = rows[rows["size"] > 1]
+    keys = [(_scale(row), _point(row)) for row in rows.to_dict("records")]
+    scale, at = (pd.Series([key[which] for key in keys], rows.index, dtype=object) for which in (0, 1))
+    return rows.assign(scale=scale, at=at)
 
 
 def of_other_runs(number: Uncertain, runs: Sequence[tuple[Noise | None, float]]) -> Uncertain:
-    """What a number made from single measurements can be in other runs: its interval, widened by their noise.
+    """What a number made from measurements can be in other runs: its interval, widened by their noise.
 
     `runs` has the noise of each measurement and the power with which it enters the number: 1 and -1 for a quotient. The
-    variances of the logarithms add; the smallest degrees of freedom count. Unknown where the noise of one is.
+    variances of the logarithms add; Student's t, with the degrees of Welch and Satterthwaite (JCGM 100:2008, G.4.1)
+    over the scales, at each of which the noise is one estimate. Unknown where the noise of one is.
     """
     from scipy.special import stdtrit  # quicker than scipy.stats, in import and in use
 
-    known = [(found, power) for found, power in runs if found is not None]
-    if len(known) < len(runs):
-        return verdicts.unknown(number.value, number.n)
-    deviation = math.sqrt(sum((power * found.deviation) ** 2 for found, power in known))
-    degrees = min(found.degrees for found, _ in known)
+    at_scale: dict[_Scale, list[tuple[float, int]]] = defaultdict(list)
+    for found, power in runs:
+        if found is None:
+            return verdicts.unknown(number.value, number.n)
+        at_scale[found.scale].append(((power * found.deviation) ** 2, found.degrees))
+    scales = [(sum(v for v, _ in of), min(degrees for _, degrees in of)) for of in at_scale.values()]
+    variance = sum(v for v, _ in scales)
+    degrees = variance**2 / sum(v**2 / of for v, of in scales) if variance else math.inf
 
     def ends(level: float) -> tuple[float, float]:
         low, high = number.ends(level)
-        factor = math.exp(min(float(stdtrit(degrees, 0.5 + level / 2)) * deviation, 700.0)) if deviation else 1.0
+        half = float(stdtrit(degrees, 0.5 + level / 2)) * math.sqrt(variance) if variance else 0.0
+        factor = math.exp(min(half, 700.0))
         return low / factor, high * factor
 
     return verdicts.Uncertain(number.value, ends, number.n)
 
 
+def _what(quantity: str) -> str:
+    """What is measured: a rate, be it per rank or not, or the base of a speedup by throughput; else the quantity."""
+    of_rate = quantity in (*RATES, *PER_RANK) or quantity in ("speedup_throughput", "efficiency_throughput")
+    return _RATE if of_rate else quantity
+
+
 def _scale(row: Row) -> _Scale:
-    ranks = row["ranks"]
-    return row["report"], row["device"], row["gpu"], None if pd.isna(ranks) else int(ranks)
+    ranks: float = row["ranks"]
+    at = "" if pd.isna(ranks) else f"{ranks:g}"
+    return (*(str(row[name]) for name in ("source", "report", "device", "gpu")), _what(row["quantity"]), at)
+
+
+def _point(row: Row) -> _Point:
+    return (*(str(row.get(name)) for name in configuration(row)), _what(row["quantity"]))

@@ -1,8 +1,9 @@
 """What the rules of the audit find, and what they allege of what is clean: edits of records, faults of studies, noise.
 
-    python -m benchmarks.audit_power [--runs 200]
+    python -m benchmarks.audit_power [--runs 200] [--studies 200]
 
-Prints the tables of docs/audit.md. Each line counts simulated records or studies whose truth is known.
+Prints the tables of docs/audit.md. Each line counts simulated records or studies whose truth is known; in brackets the
+95 % interval of the share (Clopper and Pearson).
 """
 
 from __future__ import annotations
@@ -11,19 +12,29 @@ import argparse
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from tabulate import tabulate
 
-from analysis.audit import findings, series
-from analysis.audit.finding import Finding
+from analysis import metrics
+from analysis.audit import files, findings, series  # noqa: F401 - findings adds the rules to their lists
+from analysis.audit.finding import TABLE_RULES, Finding
 from analysis.table.checks.every import contradictions
 from tests.helpers import noisy_records, record_edits, studies
+from tests.helpers.tidy_rows import row, table
 from train.record.record import RunRecord
 
 Rng = np.random.Generator
 SEED = 14
+
+
+def share(found: int, of: int) -> str:
+    """A share with the 95 % interval of what was counted."""
+    low, high = metrics.binomial(found, of)
+    return f"{found / of:.3f} ({low:.3f} to {high:.3f})"
 
 
 def left_out(run: RunRecord) -> bool:
@@ -39,7 +50,7 @@ def edits(runs: int) -> Iterator[list[object]]:
     rng = np.random.default_rng(SEED)
     made = {kind: [make(rng) for _ in range(runs)] for kind, make in noisy_records.KINDS.items()}
     for kind, of_kind in made.items():
-        yield [f"clean: {kind}", len(of_kind), f"{np.mean([left_out(run) for run in of_kind]):.3f}"]
+        yield [f"clean: {kind}", len(of_kind), share(sum(map(left_out, of_kind)), len(of_kind))]
     for field in (*record_edits.MADE_FROM, *record_edits.OTHERS):
         found = [
             left_out(edited)
@@ -48,18 +59,24 @@ def edits(runs: int) -> Iterator[list[object]]:
             for _ in range(10)
             if (edited := record_edits.edit(run, field, rng))
         ]
-        yield [field.name, len(found), f"{np.mean(found):.2f}"]
+        yield [field.name, len(found), share(sum(found), len(found))]
 
 
-def _alleged(study_of: Callable[[Rng], object], runs: int, path: Path) -> tuple[Counter[str], int]:
-    """How often each rule fires with a warning or worse over so many studies, and in how many of them any does."""
-    rng, rules, any_of = np.random.default_rng(SEED), Counter[str](), 0
-    for _ in range(runs):
-        found, _ = findings.of_file(studies.write(study_of(rng), path))  # type: ignore[arg-type]
-        names = {finding.rule for finding in found if finding.severity != "note"}
-        rules.update(names)
-        any_of += bool(names)
-    return rules, any_of
+def _alleged(fault: str, truth: studies.Truth, runs: int) -> tuple[Counter[str], int]:
+    """How often each rule fires with a warning or worse over so many studies, and in how many of them any does.
+
+    Of a clean study all rules, of one with a fault those that can see it.
+    """
+    rng, fired, any_of = np.random.default_rng(SEED), Counter[str](), 0
+    rules = studies.FAULTS[fault][1] if fault else tuple(TABLE_RULES)
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(runs):
+            study = studies.faulty(rng, fault, truth) if fault else studies.clean(rng, truth)
+            made, _ = files.read(studies.write(study, Path(folder) / "study.csv"))
+            names = {f.rule for rule in rules for f in TABLE_RULES[rule](made) if f.severity != "note"}
+            fired.update(names)
+            any_of += bool(names)
+    return fired, any_of
 
 
 TRUTHS = {
@@ -73,18 +90,19 @@ TRUTHS = {
 
 def of_studies(runs: int) -> Iterator[list[object]]:
     """False alarms on clean studies, and for each fault how often one of its rules names it."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "study.csv"
-        for name, truth in TRUTHS.items():
-            rules, any_of = _alleged(lambda rng, truth=truth: studies.clean(rng, truth), runs, path)
-            named = ", ".join(f"{rule} {count / runs:.3f}" for rule, count in rules.most_common()) or "none"
-            yield [f"clean: {name}", f"{any_of / runs:.3f}", named]
-        for name, (_, expected) in studies.FAULTS.items():
-            for truth in (studies.Truth(noise=0.01), studies.Truth(noise=0.03, repeats=3)):
-                rules, _ = _alleged(lambda rng, n=name, t=truth: studies.faulty(rng, n, t), runs, path)
-                found = max(rules[rule] for rule in expected) / runs
-                label = f"{name}; noise {truth.noise:.0%}, n={truth.repeats}"
-                yield [label, f"{found:.2f}", ", ".join(rule for rule in expected if rules[rule])]
+    cases = [(name, "", truth) for name, truth in TRUTHS.items()]
+    for fault in studies.FAULTS:
+        for truth in (studies.Truth(noise=0.01), studies.Truth(noise=0.03, repeats=3)):
+            cases.append((f"{fault}; noise {truth.noise:.0%}, n={truth.repeats}", fault, truth))
+    with ProcessPoolExecutor() as pool:
+        jobs = [pool.submit(_alleged, fault, truth, runs) for _, fault, truth in cases]
+        for (name, fault, _), job in zip(cases, jobs, strict=True):
+            rules, of = job.result()
+            shown = {
+                rule: count for rule, count in rules.most_common() if not fault or rule in studies.FAULTS[fault][1]
+            }
+            named = ", ".join(f"{rule} {count / runs:.3f}" for rule, count in shown.items()) or "none"
+            yield [name if fault else f"clean: {name}", share(of["found" if fault else "any"], runs), named]
 
 
 def _records(run_of: Callable[[Rng], list[RunRecord]], runs: int) -> Counter[str]:
@@ -148,6 +166,10 @@ CASES: dict[str, tuple[Callable[[Rng], list[RunRecord]], str]] = {
         ],
         "launches_apart",
     ),
+    "one of three repeats 1.3 times slower": (
+        lambda rng: [_launch(rng, repeat=i, step_s=0.8 * (1.3 if i == 2 else 1.0)) for i in range(3)],
+        "repeats_apart",
+    ),
     "one repeat from another machine": (
         lambda rng: [_launch(rng), _launch(rng, repeat=1), _other_machine(_launch(rng, repeat=2))],
         "unequal_machines",
@@ -165,19 +187,63 @@ def of_records(runs: int) -> Iterator[list[object]]:
     }
     for name, made in clean.items():
         rules = _records(made, runs)
-        yield [name, ", ".join(f"{rule} {count / runs:.3f}" for rule, count in rules.most_common()) or "none"]
+        named = ", ".join(f"{rule} {share(count, runs)}" for rule, count in rules.most_common())
+        yield [name, named or f"none {share(0, runs)}"]
     for name, (made, rule) in CASES.items():
-        yield [name, f"{rule} {_records(made, runs)[rule] / runs:.2f}"]
+        yield [name, f"{rule} {share(_records(made, runs)[rule], runs)}"]
+
+
+def _strong_and_weak(rng: Rng, factor: float) -> pd.DataFrame:
+    """Weak scaling of 7.0x on 8 ranks, strong scaling of 6.5x times a factor; three repeats of each throughput."""
+
+    def noisy(value: float) -> float:
+        return float(value * np.exp(rng.normal(0, 0.01)))
+
+    rates = [row("images_per_s", noisy(v), n, repeat=i) for n, v in ((1, 100), (8, 700)) for i in range(3)]
+    strong = {"batch": 8, "experiment": "strong_scaling"}
+    stated = [(7.0, {}), (6.5 * factor, strong)]
+    return table(
+        *rates,
+        *(
+            row("speedup_throughput", round(noisy(v) / noisy(1.0), 2), 8, kind="stated", **of)  # type: ignore[arg-type]
+            for v, of in stated
+        ),
+    )
+
+
+def _two_devices(rng: Rng, gain: float) -> pd.DataFrame:
+    """One P100 that is `gain` times as fast as one K80; by peak numbers it is 2.4 times or more."""
+    rates = [float(v * np.exp(rng.normal(0, 0.03))) for v in (50, 50 * gain)]
+    return table(*(row("images_per_s", v, 1, gpu=gpu) for v, gpu in zip(rates, ("K80", "P100"), strict=True)))
+
+
+TABLES: dict[str, tuple[Callable[[Rng], pd.DataFrame], str]] = {
+    "clean: strong scaling 0.93 of weak, noise 1 %": (lambda rng: _strong_and_weak(rng, 1.0), "strong_beats_weak"),
+    "strong scaling 1.2 times weak, noise 1 %": (lambda rng: _strong_and_weak(rng, 1.3), "strong_beats_weak"),
+    "clean: a P100 3.5 times a K80, noise 3 %": (lambda rng: _two_devices(rng, 3.5), "faster_device"),
+    "a P100 1.2 times a K80, noise 3 %": (lambda rng: _two_devices(rng, 1.2), "faster_device"),
+}
+
+
+def of_tables(runs: int) -> Iterator[list[object]]:
+    """False alarms and power of the rules that a plain study cannot show."""
+    for name, (made, rule) in TABLES.items():
+        rng = np.random.default_rng(SEED)
+        found = sum(any(f.severity != "note" for f in TABLE_RULES[rule](made(rng))) for _ in range(runs))
+        yield [name, f"{rule} {share(found, runs)}"]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=200, help="records or studies a line")
-    runs = parser.parse_args().runs
+    parser.add_argument("--runs", type=int, default=200, help="records and tables a line")
+    parser.add_argument("--studies", type=int, default=200, help="studies a line; each takes about a second")
+    options = parser.parse_args()
+    runs = options.runs
     for headers, rows in (
         (["single edits of records", "edits", "found"], edits(runs)),
         (["records", "named with a warning or worse, share of studies"], of_records(runs)),
-        (["studies in a file", "found, share of studies", "by"], of_studies(runs)),
+        (["tables", "named with a warning or worse, share of tables"], of_tables(runs)),
+        (["studies in a file", "found, share of studies", "by"], of_studies(options.studies)),
     ):
         print(tabulate(rows, headers, tablefmt="github", disable_numparse=True), end="\n\n")
 

@@ -83,6 +83,7 @@ DESIGNS = [
     Design("wall times alone, 1 to 32, + 10 % a doubling", SIX, doubling, speeds=False),
     Design("wall times alone, 1 to 32, + 10 % as a ring", SIX, ring, speeds=False),
     Design("wall times alone, 1 to 8", SIX[:4], speeds=False),
+    Design("wall times alone, 1 to 8, + 10 % a doubling", SIX[:4], doubling, speeds=False),
     Design("3 works each on 1, 2 and 4, + 10 % a doubling", grows=doubling, **SQUARE),  # type: ignore[arg-type]
     Design("speeds, 1 to 32, twice the steps on 32", SIX, twice=5),
     Design("speeds, 1 to 32, twice the steps on 1", SIX, twice=0),

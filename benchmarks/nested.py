@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import argparse
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import harmonic_mean
 
-from train.record import intervals, record, rounds
+from benchmarks import launches
+from train.record import record, rounds
 from train.record.record import RunRecord
 from train.record.summary import throughput
 
@@ -41,7 +41,7 @@ def main() -> None:
                 found.setdefault(key, []).append(ratio)
                 print(f"pair {number}: {words(key)}: {ratio:.3f}", flush=True)
     for key, values in sorted(found.items()):
-        print(f"{words(key)}: in rounds / alone {of(values)}, n={len(values)} pairs")
+        print(f"{words(key)}: in rounds / alone {launches.in_words(values)}, n={len(values)} pairs")
 
 
 def words(key: Key) -> str:
@@ -50,31 +50,13 @@ def words(key: Key) -> str:
     return f"{nodes} node{'s' * (nodes > 1)}{'' if allreduce else ' without allreduce'}"
 
 
-def of(values: list[float]) -> str:
-    """The median with its interval."""
-    known = intervals.of_median(values)
-    return (
-        f"{known.value:.3f} ({known.low:.3f} to {known.high:.3f})" if known else ", ".join(f"{v:.3f}" for v in values)
-    )
-
-
 def launch(results: Path, design: str, given: argparse.Namespace) -> None:
     """Measure in this design."""
-    command = [sys.executable, "-m", "train.launch", *given.overrides, f"results={results}", "tracking=none"]
-    command += [f"measure.design={design}", f"measure.budget_s={given.round_s}", "measure.repeats=1"]
-    command += [f"measure.timed_steps={given.steps}", "measure.single_launches=1"]
+    settings = {"design": design, "budget_s": given.round_s, "repeats": 1, "single_launches": 1}
+    command = launches.command(results, given.overrides, **settings, timed_steps=given.steps)
     if design == "rounds":
-        command.append(f"--only={curve_of(command)}")
+        command.append(f"--only={launches.curve_of(command)}")
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-
-
-def curve_of(command: list[str]) -> str:
-    """The name of the one curve of a command. Raises SystemExit where it has none, or several."""
-    shown = subprocess.run([*command, "--dry-run"], check=True, capture_output=True, text=True).stdout
-    names = [words[0] for line in shown.splitlines() if "rounds of" in line and (words := line.split())]
-    if len(names) != 1:
-        sys.exit(f"the overrides must give one curve in rounds; they give {', '.join(names) or 'none'}")
-    return names[0]
 
 
 def ratios(folder: Path) -> dict[Key, float]:

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from tabulate import tabulate
 
+from analysis.metrics import hops
 from analysis.predict import accuracy, reports
 from analysis.predict.average import Learned, predict
-from analysis.predict.forms import hops
 from analysis.predict.points import Curve, weak
 from analysis.predict.support import why_not
 
@@ -29,10 +29,14 @@ StepTime = Callable[[np.ndarray], np.ndarray]  # ranks -> the time of a step, 1 
 
 @dataclass(frozen=True)
 class Truth:
-    """A kind of curve: draws the time of a step over the ranks, for so many ranks on a node, and the largest point."""
+    """A kind of curve: draws the time of a step over the ranks, for so many ranks on a node, and the largest point.
+
+    `allreduce`: whether the command is told that gradients are exchanged by one.
+    """
 
     name: str
     draw: Callable[[Rng, int, float], StepTime]
+    allreduce: bool = False
 
 
 def step(rng: Rng, per_node: int, largest: float) -> StepTime:
@@ -72,10 +76,12 @@ def server(at: tuple[float, float]) -> Callable[[Rng, int, float], StepTime]:
 
 
 TRUTHS = (
-    Truth("the form itself", step),
-    Truth("Pollux's overlap", overlap),
+    Truth("the form itself", step, allreduce=True),
+    Truth("Pollux's overlap", overlap, allreduce=True),
     Truth("server, saturated among the points", server((0.25, 1))),
     Truth("server, saturated beyond the points", server((1, 4))),
+    Truth("the form itself, exchange not told", step),
+    Truth("Pollux's overlap, exchange not told", overlap),
 )
 NOISES = (0.01, 0.03, 0.10)
 
@@ -89,7 +95,10 @@ def simulated(truth: Truth, noise: float, rng: Rng) -> tuple[Curve, float, float
     sizes = np.append(ranks, wanted)
     rates = sizes / seconds(sizes) * np.exp(rng.normal(0, noise, len(sizes)))
     unknown, ones = np.full(len(ranks), np.nan), np.ones(len(ranks))
-    curve = Curve("simulated", truth.name, "", ranks, ones, rates[:-1], unknown, ones, float(per_node))
+    curve = Curve(
+        "simulated", truth.name, "", ranks, ones, rates[:-1], unknown, ones, float(per_node),
+        may_saturate=not truth.allreduce,
+    )  # fmt: skip
     return curve, float(wanted), float(rates[-1])
 
 

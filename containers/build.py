@@ -1,6 +1,6 @@
 """Build an image of the kit: OCI from the Dockerfile, SIF from singularity.def or from an OCI image.
 
-    python containers/build.py image cpu            with docker, podman or buildah, whichever works
+    python containers/build.py image cpu            with docker, podman or buildah: CONTAINER=, or whichever works
     python containers/build.py sif cpu              with singularity or apptainer only
     python containers/build.py sif cpu --from-oci   from the image that `image` built
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -29,6 +30,7 @@ BASE = "docker.io/library/debian:bookworm-slim"
 TOOLKIT = "docker.io/nvidia/cuda:12.5.1-devel-ubuntu22.04"  # only used to compile cuda; nothing of it is kept
 BOOTSTRAPS = ("docker-archive", "oci-archive", "localimage")  # prefixes of BASE allowed for a SIF
 IMAGES = ROOT / "images"
+_NEEDS_BUILDX = 23  # the first version of docker's client that builds with the plugin buildx
 
 
 @dataclass(frozen=True)
@@ -127,10 +129,38 @@ def first_that_works(commands: Sequence[str], what: str) -> str:
     sys.exit(f"error: {what} needs one of {', '.join(commands)}, and none of them works on this machine; install one")
 
 
+def chosen(engines: Sequence[str], what: str) -> str:
+    """The engine that CONTAINER= names, else the first that works. Exits with an error where it does not work."""
+    named = os.environ.get("CONTAINER")
+    if named and named not in engines:
+        sys.exit(f"error: CONTAINER={named}: for {what} allowed are {', '.join(engines)}")
+    return first_that_works([named] if named else engines, what)
+
+
+def buildkit(builder: str) -> dict[str, str]:
+    """The variables with which a builder understands the Dockerfile. Exits with an error where it cannot.
+
+    Docker's older builder does not know RUN --mount. Clients before version 23 take it unless DOCKER_BUILDKIT is set;
+    later ones need the plugin buildx, and without it fall back to the older builder, or fail.
+    """
+    if builder != "docker":
+        return {}
+    version = _output("docker", "version", "--format", "{{.Client.Version}}")
+    major = int(found[0]) if (found := re.match(r"\d+", version)) else 0
+    if major >= _NEEDS_BUILDX and not _output("docker", "buildx", "version"):
+        sys.exit(
+            f"error: this docker client ({version}) has no plugin buildx, which building the Dockerfile needs. "
+            "Install it (Docker's packages: docker-buildx-plugin; Debian 13, Ubuntu: docker-buildx), or build with "
+            "another engine: make image CONTAINER=podman"
+        )
+    return {"DOCKER_BUILDKIT": "1"}
+
+
 def build_image(variant: str, options: Sequence[str]) -> tuple[int, str]:
     """Build the OCI image; returns the builder's exit status and the name of the image."""
-    builder = first_that_works(BUILDERS, "make image")
-    done = subprocess.run(image_command(builder, plan(variant, builder), options), cwd=ROOT)
+    builder = chosen(BUILDERS, "make image")
+    environment = {**os.environ, **buildkit(builder)}
+    done = subprocess.run(image_command(builder, plan(variant, builder), options), cwd=ROOT, env=environment)
     return done.returncode, f"kit:{variant}"
 
 
@@ -153,7 +183,7 @@ def build_sif(variant: str, options: Sequence[str], from_oci: bool) -> tuple[int
 
 def save_image(variant: str) -> Path:
     """Save the image kit:VARIANT as an archive; returns its path."""
-    builder = first_that_works(BUILDERS, "make sif FROM_OCI=1")
+    builder = chosen(BUILDERS, "make sif FROM_OCI=1")
     archive = IMAGES / f"kit-{variant}.tar"
     archive.unlink(missing_ok=True)
     if builder == "buildah":

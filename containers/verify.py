@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -27,10 +28,12 @@ sys.path.insert(0, str(ROOT))
 
 from containers import build  # noqa: E402
 from tests.helpers import simcluster  # noqa: E402
+from train.record.parts import read_part  # noqa: E402
 
 ALLREDUCE = "/opt/kit/containers/allreduce.py"
 TRAIN = ["python", "-m", "train", "experiment=weak_scaling", "model=tiny", "nodes=2", "batch_per_rank=4"]
 TRAIN += ["measure.timed_steps=2", "tracking=none", "threads_per_rank=1"]
+ENDLESS = "measure.timed_steps=1000000 measure.design=launches measure.repeats=1"
 # Not the MPICH release of the images: it replaces a site's MVAPICH2, which is in no package registry.
 OTHER_MPI = "mpich==4.2.3"
 SUBNET = "10.213.77"
@@ -81,9 +84,9 @@ def lines_with(text: str, part: str) -> list[str]:
 
 
 def engine() -> str:
-    """docker or podman, whichever works. Raises Skipped."""
+    """docker or podman: CONTAINER=, or whichever works. Raises Skipped."""
     try:
-        return build.first_that_works(("docker", "podman"), "this check")
+        return build.chosen(("docker", "podman"), "this check")
     except SystemExit as error:
         raise Skipped(str(error).removeprefix("error: ")) from None
 
@@ -198,6 +201,50 @@ def experiment(container: str, image: str) -> str:
 def in_engine(variant: str) -> str:
     """An experiment in Docker or Podman."""
     return experiment(engine(), f"kit:{variant}")
+
+
+def containers_of(image: str) -> list[str]:
+    """The IDs of the containers that run this image."""
+    return output([engine(), "ps", "--quiet", "--filter", f"ancestor={image}"]).split()
+
+
+def wait_for(condition: Callable[[], bool], what: str, within_s: float) -> float:
+    """How long it took until the condition held, in s. Raises AssertionError where it does not in time."""
+    begin = time.monotonic()
+    while not condition():
+        if time.monotonic() - begin > within_s:
+            raise AssertionError(f"{what}: not within {within_s:.0f} s")
+        time.sleep(0.2)
+    return time.monotonic() - begin
+
+
+def leaves_no_container(variant: str) -> str:
+    """After Ctrl-C, and after a kill -9 of the launcher, the container of an endless run is gone."""
+    image, took = f"kit:{variant}", {}
+    if there := containers_of(image):
+        raise Skipped(f"containers of {image} are running: {', '.join(there)}")
+    settings = f"{ENDLESS} container.image={image}"
+    for name, number in (("Ctrl-C", signal.SIGINT), ("kill -9", signal.SIGKILL)):
+        with tempfile.TemporaryDirectory() as folder:
+            words = [sys.executable, "-m", "train.launch", *TRAIN[3:], f"container={engine()}", *settings.split()]
+            launcher = subprocess.Popen(
+                [*words, f"results={folder}"], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT
+            )
+            try:
+                wait_for(lambda folder=folder: timing(Path(folder)), "the timed steps", TIMEOUT_S)
+                launcher.send_signal(number)
+                took[name] = wait_for(lambda: not containers_of(image), f"{name}: the end of the container", 60)
+            finally:
+                launcher.kill()
+                launcher.wait()
+                if left := containers_of(image):
+                    output([engine(), "rm", "--force", *left])
+    return ", ".join(f"gone {seconds:.0f} s after {name}" for name, seconds in took.items())
+
+
+def timing(results: Path) -> bool:
+    """Whether rank 0 of a run below this folder makes its timed steps."""
+    return any(read_part(path).phase == "timed" for path in results.rglob("rank-0.*.jsonl"))
 
 
 def sif(variant: str, *options: str, **variables: str) -> str:
@@ -344,6 +391,7 @@ CHECKS: dict[str, list[tuple[str, Callable[[str], str]]]] = {
         ("Horovod's check", built_with),
         ("two containers", across_two_containers),
         ("make weak-scaling", in_engine),
+        ("Ctrl-C, kill -9", leaves_no_container),
         ("SIF from singularity.def", from_definition),
         ("SIF from the OCI image", from_oci),
         ("SIF under Slurm", under_slurm),
@@ -406,6 +454,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--built", nargs="+", choices=build.VARIANTS, help="test only these, without building them")
     asked = parser.parse_args()
+    if os.environ.get("CONTAINER"):
+        build.chosen(("docker", "podman"), "make test-images")  # else every check that needs it would be skipped
     rows = []
     for variant in asked.built or build.VARIANTS:
         if not asked.built:

@@ -5,82 +5,66 @@
 A set is analysis, launch (starts experiments whose ranks run in an image), cpu or cuda; `--dev` adds the packages of
 the tests and linters, `--mpich` an MPI to compile Horovod with, in place of the system's. Packages are installed with
 --require-hashes and --no-deps: only what is in a lock is installed. Horovod, only in cpu and cuda, is compiled against
-the TensorFlow of the environment.
+the TensorFlow of the environment, or taken from the user's cache if it was before (requirements/wheel_cache.py).
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
-import subprocess
 import sys
-import time
+import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
 
-# Seconds that a step takes on 2 cores (AMD EPYC, 2.6 GHz) with a fast mirror: only for the estimate of the time left.
-_EXPECTED_S = {"venv": 5, "build": 6, "analysis": 25, "launch": 35, "cpu": 95, "cuda": 300}
-_EXPECTED_S |= {"mpich": 2, "horovod": 200, "dev": 25}
-_LARGER = {"analysis": ("launch", "cpu", "cuda"), "launch": ("cpu", "cuda")}  # the sets that include a set
+import wheel_cache  # noqa: E402
+from steps import Step, StepFailed, Steps  # noqa: E402
 
-_WHAT = {
-    "venv": "virtual environment",
-    "build": "build tools",
-    "analysis": "packages for the analysis",
-    "launch": "packages to start experiments with, and for the analysis",
-    "cpu": "TensorFlow and the other packages",
-    "cuda": "TensorFlow with CUDA and the other packages",
-    "mpich": "MPICH",
-    "horovod": "Horovod, compiled for this TensorFlow",
-    "dev": "packages for tests",
+# Seconds on 2 cores (AMD EPYC, 2.6 GHz) with a fast mirror: only for the estimate of the time left.
+_STEPS = {
+    "venv": Step("virtual environment", 5),
+    "analysis": Step("packages for the analysis", 15),
+    "launch": Step("packages to start experiments with, and for the analysis", 20),
+    "cpu": Step("TensorFlow and the other packages", 60),
+    "cuda": Step("TensorFlow with CUDA and the other packages", 300),
+    "mpich": Step("MPICH", 2),
+    "dev": Step("packages for tests", 15),
+    "modules": Step("modules compiled", 20),
 }
+_FROM_CACHE = [Step("Horovod, installed and checked", 10)]
+_FROM_SOURCE = [Step("Horovod, compiled for this TensorFlow", 150), *_FROM_CACHE]
+_LARGER = {"analysis": ("launch", "cpu", "cuda"), "launch": ("cpu", "cuda")}  # the sets that include a set
+_WITH_SOURCES = ("launch", "cpu", "cuda")  # one of their packages, antlr4, has no wheel; and Horovod is compiled later
+_HEAVY = re.compile(r"tensorflow")  # begins the names of the packages that take as long as all others together
 
 
-class Steps:
-    """Runs commands one after the other, and shows the current one, its time, and an estimate of the time left."""
+@dataclass(frozen=True)
+class Place:
+    """What is set up, and where."""
 
-    def __init__(self, log: Path, planned: list[str]) -> None:
-        """Set up for the planned steps, by name; nothing runs yet."""
-        self._log, self._planned, self._done = log, planned, 0
-        self._terminal = sys.stdout.isatty()
+    packages: str  # the set
+    environment: Path
+    mpich: bool
 
-    def run(self, name: str, command: list[str], env: dict[str, str] | None = None) -> None:
-        """Run a command to its end. Exits, with the last lines of the log, if it fails."""
-        self._done += 1
-        after = sum(_EXPECTED_S[later] for later in self._planned[self._done :])
-        label = f"[{self._done}/{len(self._planned)}] {_WHAT[name]}"
-        begin = time.monotonic()
-        if not self._terminal:
-            print(f"{label} ... about {_minutes(after + _EXPECTED_S[name])} left", flush=True)
-        with self._log.open("ab") as log:
-            child = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env={**os.environ, **(env or {})})
-            try:
-                while child.poll() is None:
-                    time.sleep(0.2)
-                    spent = time.monotonic() - begin
-                    left = after + max(_EXPECTED_S[name] - spent, 5)
-                    if self._terminal:
-                        print(f"\r{label} ... {spent:3.0f} s, about {_minutes(left)} left   ", end="", flush=True)
-            except KeyboardInterrupt:
-                child.terminate()
-                child.wait()
-                sys.exit("\ninterrupted: nothing is lost, the same command resumes")
-        if child.returncode:
-            tail = self._log.read_text(errors="replace").splitlines()[-25:]
-            print("\n" + "\n".join(f"  | {line}" for line in tail))
-            sys.exit(f"error: {_WHAT[name]} failed; the whole log is in {self._log}")
-        erase = "\r\033[K" if self._terminal else ""
-        print(f"{erase}{label}: {time.monotonic() - begin:.0f} s", flush=True)
+    @property
+    def python(self) -> str:
+        """The environment's interpreter."""
+        return str(self.environment / "bin/python")
 
-
-def _minutes(seconds: float) -> str:
-    return f"{int(seconds // 60)} min {int(seconds % 60):02d} s"
+    def pip(self, *words: str) -> list[str]:
+        """A command of pip that takes only what is named, with the hash that is named for it."""
+        return [self.python, "-m", "pip", *words, "--no-deps", "--require-hashes", "--disable-pip-version-check"]
 
 
 def _lock(name: str) -> str:
-    return (HERE / f"{name}.txt").read_text()
+    """The lock of a set: that of this version of Python where it has one of its own."""
+    own = HERE / f"{name}-py{sys.version_info[0]}{sys.version_info[1]}.txt"
+    return (own if own.exists() else HERE / f"{name}.txt").read_text()
 
 
 def _mark(name: str, environment: Path) -> Path:
@@ -102,6 +86,7 @@ def horovod_environment(packages: str, environment: Path) -> dict[str, str]:
         "HOROVOD_WITHOUT_MXNET": "1",
         "HOROVOD_WITH_GLOO": "1",
         "HOROVOD_WITH_MPI" if shutil.which("mpicc", path=path) else "HOROVOD_WITHOUT_MPI": "1",
+        "HOROVOD_CMAKE": str(HERE / "horovod-cmake.sh"),
         "MAKEFLAGS": f"-j{len(os.sched_getaffinity(0))}",
         "PATH": path,
     }
@@ -138,7 +123,7 @@ def _arguments() -> argparse.Namespace:
 def _missing(arguments: argparse.Namespace, environment: Path) -> list[str]:
     """The sets that are asked for and not installed as they are locked now, in the order to install them."""
     packages = arguments.packages
-    wanted = ["build", packages, *(["mpich"] if arguments.mpich else [])]
+    wanted = [packages, *(["mpich"] if arguments.mpich else [])]
     wanted += [*(["horovod"] if packages in ("cpu", "cuda") else []), *(["dev"] if arguments.dev else [])]
     missing = [
         name for name in wanted if not any(installed(one, environment) for one in (name, *_LARGER.get(name, ())))
@@ -148,19 +133,89 @@ def _missing(arguments: argparse.Namespace, environment: Path) -> list[str]:
     return missing
 
 
-def _install(name: str, packages: str, environment: Path, steps: Steps) -> None:
-    """Install one set, and mark it as installed."""
-    command = [str(environment / "bin/python"), "-m", "pip", "install", "--no-deps", "--require-hashes"]
-    command += ["--disable-pip-version-check", *(["--no-build-isolation"] if name != "build" else [])]
-    command += ["-r", str(HERE / f"{name}.txt")]
-    _mark(name, environment).unlink(missing_ok=True)
+def parts_of(lock: str) -> list[str]:
+    """A lock in two parts that take about as long to install; one where none of its packages is heavy."""
+    requirements = re.split(r"^(?=[\w.-]+==)", lock, flags=re.MULTILINE)[1:]
+    heavy = [one for one in requirements if _HEAVY.match(one)]
+    light = [one for one in requirements if not _HEAVY.match(one)]
+    return ["".join(part) for part in (heavy, light) if part]
+
+
+def _steps_of(name: str, place: Place) -> list[Step]:
+    """The steps that a set takes, as far as it is known before the ones before it."""
+    if name != "horovod":
+        return [_STEPS[name], _STEPS["modules"]]
+    known = place.packages == "cpu" and not place.mpich  # else its wheel depends on what is installed first
+    kept = _kept(place, horovod_environment(place.packages, place.environment)) if known else None
+    return _FROM_CACHE if kept and kept.wheel() else _FROM_SOURCE
+
+
+def _kept(place: Place, settings: dict[str, str]) -> wheel_cache.Kept:
+    return wheel_cache.Kept.of(wheel_cache.depends_on(place.packages, settings, place.mpich))
+
+
+def _install_wheels(name: str, place: Place, steps: Steps) -> None:
+    """Install one set of wheels, then compile its modules: both on more than one core, as pip alone would not."""
+    pip = place.pip("install", "--no-build-isolation", "--no-compile")
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder) / f"{name}-{number}.txt" for number, _ in enumerate(parts_of(_lock(name)))]
+        for file, part in zip(files, parts_of(_lock(name)), strict=True):
+            file.write_text(part)
+        *heavy, light = [[*pip, "-r", str(file)] for file in files]
+        tools = [[*pip, "-r", str(HERE / "build.txt")]] if name in _WITH_SOURCES else []
+        steps.run([*tools, light], *([command] for command in heavy))
+    [site] = place.environment.glob("lib/python3*/site-packages")
+    steps.run([[place.python, str(HERE / "compile_modules.py"), str(site)]])
+
+
+def _install_horovod(place: Place, planned: int, steps: Steps) -> None:
+    """Install Horovod: the wheel in the cache if it works, else one that is compiled now and kept there.
+
+    planned: how many steps are planned for it.
+    """
+    settings = horovod_environment(place.packages, place.environment)
+    kept = _kept(place, settings)
+    if wheel := kept.wheel():
+        steps.replace(planned, _FROM_CACHE)
+        try:
+            return _install_wheel(wheel, place, settings, steps)
+        except StepFailed as error:
+            print(f"the wheel in {kept.folder} does not work here, and is thrown away: {error}", flush=True)
+            planned = 0
+    kept.discard()
+    steps.replace(planned, _FROM_SOURCE)
+    with tempfile.TemporaryDirectory() as folder:
+        wheel = _compile(place, settings, Path(folder), steps)
+        _install_wheel(wheel, place, settings, steps)
+        try:
+            kept.put(wheel)
+        except OSError as error:
+            print(f"warning: Horovod is not kept for other clones: {error.filename}: {error.strerror}", flush=True)
+
+
+def _compile(place: Place, settings: dict[str, str], folder: Path, steps: Steps) -> Path:
+    """Compile Horovod; returns its wheel, in this folder."""
+    # Without --no-cache-dir pip would use a wheel of its own cache, compiled with other settings.
+    options = ["--no-cache-dir", "--no-build-isolation", "--verbose", "--wheel-dir", str(folder)]
+    steps.run([[*place.pip("wheel", *options), "-r", str(HERE / "horovod.txt")]], env=settings)
+    return next(folder.glob("*.whl"))
+
+
+def _install_wheel(wheel: Path, place: Place, settings: dict[str, str], steps: Steps) -> None:
+    """Install a compiled wheel, and check that it has what it was compiled with. Raises StepFailed."""
+    parts = ["Gloo", *(["MPI"] if "HOROVOD_WITH_MPI" in settings else [])]
+    parts += ["NCCL"] if place.packages == "cuda" else []
+    steps.run([[place.python, str(HERE / "install_horovod.py"), str(wheel), *parts]])
+
+
+def _install(name: str, place: Place, planned: int, steps: Steps) -> None:
+    """Install one set, for which so many steps are planned, and mark it as installed. Raises StepFailed."""
+    _mark(name, place.environment).unlink(missing_ok=True)
     if name == "horovod":
-        # Without --no-cache-dir pip would use a wheel that was compiled with other settings.
-        command += ["--no-cache-dir", "--force-reinstall"]
-        steps.run(name, command, horovod_environment(packages, environment))
+        _install_horovod(place, planned, steps)
     else:
-        steps.run(name, command)
-    _mark(name, environment).write_text(_lock(name))
+        _install_wheels(name, place, steps)
+    _mark(name, place.environment).write_text(_lock(name))
 
 
 def main() -> None:
@@ -172,14 +227,20 @@ def main() -> None:
         return
     if not arguments.unchecked:
         check(arguments.packages)
+    place = Place(arguments.packages, environment, arguments.mpich)
     print(f"Setting up {environment} ({', '.join(missing)}); log: {environment / 'install.log'}", flush=True)
     environment.mkdir(exist_ok=True)
     new = not (environment / "bin/python").exists()
-    steps = Steps(environment / "install.log", [*(["venv"] if new else []), *missing])
-    if new:
-        steps.run("venv", [sys.executable, "-m", "venv", str(environment)])
-    for name in missing:
-        _install(name, arguments.packages, environment, steps)
+    planned = {name: _steps_of(name, place) for name in missing}
+    first = [_STEPS["venv"]] if new else []
+    steps = Steps(environment / "install.log", [*first, *(step for of_set in planned.values() for step in of_set)])
+    try:
+        if new:
+            steps.run([[sys.executable, "-m", "venv", str(environment)]])
+        for name in missing:
+            _install(name, place, len(planned[name]), steps)
+    except StepFailed as error:
+        sys.exit(f"error: {error}")
 
 
 if __name__ == "__main__":

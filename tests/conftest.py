@@ -4,9 +4,33 @@ from pathlib import Path
 
 import pytest
 
+# End-to-end tests that wait for clocks of minutes, the longest first. Each file runs in one process (--dist loadfile):
+# one that began last would run alone at the end.
+LONGEST = (
+    "test_slurm_time_limit.py",
+    "test_faults.py",
+    "test_rounds.py",
+    "test_slurm_requeue.py",
+    "test_clusters.py",
+    "test_own_experiment.py",
+    "test_container.py",
+)
+
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave unread what is slow as a whole where slow tests are not asked for: TensorFlow takes seconds to import."""
     if "not slow" not in config.option.markexpr or collection_path.suffix != ".py":
         return None
-    return "\npytestmark = pytest.mark.slow" in collection_path.read_text() or None
+    text = collection_path.read_text()
+    return "\npytestmark = pytest.mark.slow" in text or "\npytestmark = pytest.mark.end_to_end" in text or None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the longest files first, then the other end-to-end tests, then all others, which fill what time is left."""
+
+    def turn(item: pytest.Item) -> int:
+        if item.get_closest_marker("end_to_end") is None:
+            return len(LONGEST) + 1
+        return LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST)
+
+    items.sort(key=turn)

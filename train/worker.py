@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -123,10 +123,21 @@ def _run(context: Context) -> predictions.Predictions | None:
 
 @contextmanager
 def sampling(period_s: float | None, gpu: str | None, clock: PhaseClock, part: PartWriter) -> Iterator[None]:
-    """Sample what this process uses while the block runs, and record it; without a period nothing."""
-    sampler = Sampler(period_s, gpu) if period_s else None
+    """Sample what this process uses while the block runs, and record it; without a period nothing.
+
+    The samples so far are recorded after a timed phase: who watches a training over epochs sees them.
+    """
+    if period_s is None:
+        yield
+        return
+    sampler = Sampler(period_s, gpu)
+
+    def record_samples(phase: str, _seconds: Mapping[str, float]) -> None:
+        if phase == "evaluate" and (taken := sampler.taken(clock.started_at)):
+            part.add(samples=taken)
+
+    clock.listen(record_samples)
     try:
         yield
     finally:
-        if sampler:
-            part.add(usage=sampler.stop(clock.started_at))
+        part.add(samples=sampler.stop(clock.started_at))

@@ -1,15 +1,13 @@
 """Rules over scaling curves: impossible speedups, points that did other work, times that do not fit."""
 
-import math
 from collections.abc import Iterator
 from itertools import pairwise
 
 import pandas as pd
 
 from analysis import metrics
-from analysis.audit import noise
 from analysis.audit.finding import TABLE_RULES, Finding, graded, rule
-from analysis.audit.noise import Known
+from analysis.audit.judging import UNKNOWN, faster, known, outside, severity, share
 from analysis.audit.words import at, ranks
 from analysis.curves import (
     RATES,
@@ -17,7 +15,6 @@ from analysis.curves import (
     Row,
     bases,
     curves,
-    efficiencies,
     in_rounds,
     keeps_global_batch,
     lookup,
@@ -26,7 +23,10 @@ from analysis.curves import (
     rate_curves,
     report_of,
 )  # fmt: skip
+from analysis.noise import Noise, Noises, noises, of_other_runs
+from analysis.printed import combined, number
 from analysis.thresholds import limit
+from analysis.verdicts import Limits, Uncertain
 
 _STEPS = ("steps_per_rank_planned", "steps_per_rank")
 
@@ -49,56 +49,58 @@ def beyond_ideal(table: pd.DataFrame) -> Iterator[Finding]:
     """A speedup above the number of ranks, or an efficiency above 1: N workers do not do more than N times the work.
 
     The base is too slow, or the point too fast, or they did other work. The 95 % interval of the efficiency lies above
-    1; where none can be given, because each was measured once, how far it is above decides the severity. One finding a
-    curve, on its worst point.
+    1, of all points of the curve together; where none can be given, because each was measured once, how far it is above
+    decides the severity. One finding a curve, on its worst point.
     """
-    of_repeats = noise.ratios(table)
+    noisy = noises(table)
     for curve in _scaling(table):
-        share = efficiencies(curve)
-        rows = curve.to_dict("records")
-        found = [
-            (
-                float(share[place]) - 1,
-                row,
-                of_repeats(share[place], row, rows[0], len(rows) - 1),
-                row["ranks"] / rows[0]["ranks"],
-            )
-            for place, row in enumerate(rows)
-            if place and share[place] > 1
-        ]
-        if in_rounds(rows[0]):
-            ends = over_smallest(curve, table)
-            found = [
-                (
-                    ends.loc[row["ranks"], "efficiency"] - 1,
-                    row,
-                    Known(ends.loc[row["ranks"], "efficiency_low"] > 1),
-                    ideal,
-                )
-                for _, row, _, ideal in found
-            ]
-        if worst := max((one for one in found if one[2] is None or one[2].apart), key=lambda one: one[0], default=None):
+        base, *points = curve.to_dict("records")
+        ideals = [row["ranks"] / base["ranks"] for row in points]
+        shares = [share(of, ideal) for of, ideal in zip(_speedups(curve, table, noisy), ideals, strict=True)]
+        found = zip(shares, points, ideals, _alleged(shares, base, _NO_MORE), strict=True)
+        beyond = [(of, row, ideal) for of, row, ideal, is_outside in found if is_outside]
+        if worst := max(beyond, key=lambda one: one[0].value, default=None):
             yield _beyond(*worst)
     rates = lookup(measured(table, "images_per_s"))
     counted = {at(row) for curve in curves(table, *RATES) for row in curve.to_dict("records")}
     stated = table[table["kind"].eq("stated") & table["quantity"].str.startswith("speedup_") & table["ranks"].notna()]
     for row in stated.to_dict("records"):
         ideal = row["nodes"] if not pd.isna(row["nodes"]) and row["nodes"] > 1 else row["ranks"]
-        if row["value"] > ideal and not any(at(found) in counted for found in rates(row)):
-            yield _beyond(metrics.change_fraction(ideal, row["value"]), row, None, ideal)
+        of = share(of_other_runs(number(row), [(noisy.of(row), 1.0), (noisy.of_base(row), -1.0)]), ideal)
+        if not any(at(found) in counted for found in rates(row)) and outside([of], _NO_MORE)[0]:
+            yield _beyond(of, row, ideal)
 
 
-def _beyond(excess: float, row: Row, known: Known | None, ideal: float) -> Finding:
-    explains = "its 95 % interval lies above 1" if known else noise.UNKNOWN
+_NO_MORE, _NO_LESS = Limits(high=1.0), Limits(low=1.0)
+
+
+def _alleged(numbers: list[Uncertain], row: Row, limits: Limits) -> list[bool]:
+    """Whether each number of a curve is outside of the limits; of too few rounds for that `few_rounds` says so."""
+    found = outside(numbers, limits)
+    return [is_so and (known(of) or not in_rounds(row)) for of, is_so in zip(numbers, found, strict=True)]
+
+
+def _speedups(curve: pd.DataFrame, table: pd.DataFrame, noisy: Noises) -> list[Uncertain]:
+    """The speedup of each point of a curve but the first, over that one, with its interval."""
+    base, *points = curve.to_dict("records")
+    if in_rounds(base):
+        paired = over_smallest(curve, table)
+        return [paired[float(row["ranks"])]["speedup"] for row in points]
+    return [faster(row, base, noisy) for row in points]
+
+
+def _beyond(of: Uncertain, row: Row, ideal: float) -> Finding:
+    excess = of.value - 1
+    explains = "its 95 % interval lies above 1" if known(of) else UNKNOWN
     return Finding(
         report_of(row),
         at(row),
         "beyond_ideal",
-        graded(excess) if known else noise.unknown(excess),
-        f"{(1 + excess) * ideal:.3g}x by {row['quantity']}",
+        severity(of, excess),
+        f"{of.value * ideal:.3g}x by {row['quantity']}",
         f"at most {ideal:g}x",
         excess,
-        f"Efficiency {1 + excess:.1%}: {explains}. Check the smallest point first: it is the base of all others.",
+        f"Efficiency {of.value:.1%}: {explains}. Check the smallest point first: it is the base of all others.",
     )
 
 
@@ -148,27 +150,31 @@ def more_ranks_no_faster(table: pd.DataFrame) -> Iterator[Finding]:
     The 95 % interval of their ratio lies below 1; where none can be given, because each was measured once, how far
     apart they are decides the severity.
     """
-    of_repeats = noise.ratios(table)
+    noisy = noises(table)
     for curve in [*curves(table, "images_per_s"), *_equal_work(table)]:
-        for before, after in pairwise(curve.to_dict("records")):
-            old, new = (after, before) if after["unit"] != "s" else (before, after)
-            slower = metrics.change_fraction(old["value"], new["value"])
-            known = of_repeats(1 + slower, before, after, len(curve) - 1)
-            if in_rounds(after):
-                ends = over_smallest(curve[curve["ranks"].isin([before["ranks"], after["ranks"]])], table)
-                known = Known(ends.loc[after["ranks"], "speedup_high"] < 1)
-            if slower > 0 and (known is None or known.apart):
+        pairs = [*pairwise(curve.to_dict("records"))]
+        ratios = [_ratio(curve, before, after, table, noisy) for before, after in pairs]
+        alleged = _alleged(ratios, pairs[0][0], _NO_LESS)
+        for (before, after), of, slower in zip(pairs, ratios, alleged, strict=True):
+            if slower:
+                off = metrics.change_fraction(of.value, 1.0)
                 yield Finding(
                     report_of(after),
                     at(after),
                     "more_ranks_no_faster",
-                    graded(slower, serious=math.inf) if known else noise.unknown(slower, worst="warning"),
+                    severity(of, off, "warning"),
                     f"{after['quantity']} {after['value']:g} {after['unit']}",
                     f"better than {before['value']:g} {before['unit']} on {ranks(before['ranks'])}",
-                    slower,
+                    off,
                     f"{after['ranks'] / before['ranks']:g} times the ranks gain nothing here: a cost that does not "
-                    f"shrink with the ranks, or grows with them, dominates{'' if known else '; ' + noise.UNKNOWN}.",
+                    f"shrink with the ranks, or grows with them, dominates{'' if known(of) else '; ' + UNKNOWN}.",
                 )
+
+
+def _ratio(curve: pd.DataFrame, before: Row, after: Row, table: pd.DataFrame, noisy: Noises) -> Uncertain:
+    """How many times the work per second of the point before one of a curve does, with its interval."""
+    both = curve[curve["ranks"].isin([before["ranks"], after["ranks"]])]
+    return _speedups(both, table, noisy)[0]
 
 
 def _equal_work(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
@@ -195,21 +201,33 @@ def strong_beats_weak(table: pd.DataFrame) -> Iterator[Finding]:
     based = bases(table)
     strong = pd.Series([keeps_global_batch(row, based(row)) for row in rows.to_dict("records")], rows.index, dtype=bool)
     key = ["source", "report", "model", "dataset", "device", "gpu", "machine", "ranks"]
-    both = rows[strong].merge(rows[~strong], on=key, suffixes=("", "_weak"))
-    if both.empty:
+    if not strong.any():
         return
-    of_repeats = noise.of_stated(table)
-    for row in both.to_dict("records"):
-        off = metrics.change_fraction(row["value_weak"], row["value"])
-        known = of_repeats(row, off)
-        if off > 0 and (known is None or known.apart):
-            yield Finding(
-                report_of(row),
-                at(row),
-                "strong_beats_weak",
-                "warning" if known else noise.unknown(off, worst="warning"),
-                f"{row['value']:g}x with the global batch kept",
-                f"no more than {row['value_weak']:g}x, with the batch per rank kept ({row['place_weak']})",
-                off,
-                f"Less work between the same exchanges should not scale better{'' if known else '; ' + noise.UNKNOWN}.",
-            )
+    weak_of, noisy = lookup(rows[~strong], key), noises(table)
+    for row in rows[strong].to_dict("records"):
+        for weak in weak_of(row):
+            of = _over(row, weak, noisy)
+            if outside([of], _NO_MORE)[0]:
+                yield Finding(
+                    report_of(row),
+                    at(row),
+                    "strong_beats_weak",
+                    severity(of, of.value - 1, "warning"),
+                    f"{row['value']:g}x with the global batch kept",
+                    f"no more than {weak['value']:g}x, with the batch per rank kept ({weak['place']})",
+                    of.value - 1,
+                    "Less work between the same exchanges should not scale better"
+                    f"{'' if known(of) else '; ' + UNKNOWN}.",
+                )
+
+
+def _over(one: Row, other: Row, noisy: Noises) -> Uncertain:
+    """One stated speedup over another, in any runs: each is made from two throughputs."""
+    found = combined(lambda one, other: metrics.speedup(one, other), {"one": number(one), "other": number(other)})
+    made_of = [(noise, power) for row, power in ((one, 1.0), (other, -1.0)) for noise in _noise_of_both(row, noisy)]
+    return of_other_runs(found, made_of)
+
+
+def _noise_of_both(stated: Row, noisy: Noises) -> tuple[Noise | None, Noise | None]:
+    """The noise of the two throughputs that a stated speedup was made from."""
+    return noisy.of(stated), noisy.of_base(stated)

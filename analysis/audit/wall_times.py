@@ -1,15 +1,18 @@
-"""Rules over wall times: what a fixed cost and a cost per step do not explain, and speedups that a fixed cost hides."""
+"""Rules over wall times: what a fixed cost and a cost per step do not explain, and speedups that a fixed cost hides.
 
-from collections.abc import Iterator
+The verdicts are those of `make explain`: both say the same of the same point.
+"""
 
-import numpy as np
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Any
+
 import pandas as pd
 
 from analysis import TableError, metrics
 from analysis.audit.finding import TABLE_RULES, Finding, graded, rule
 from analysis.audit.words import at
-from analysis.curves import SETTING, SIZE, Row, lookup, measured, report_of
-from analysis.explain import fit, tidy, words
+from analysis.curves import Row, report_of
+from analysis.explain import fit, inputs, tidy, words
 from analysis.thresholds import limit
 
 
@@ -21,7 +24,7 @@ def wall_time_misfit(table: pd.DataFrame) -> Iterator[Finding]:
     """
     for explained, rows in _explained(table):
         for point in explained.misfits.to_dict("records"):
-            row = rows[rows["ranks"].eq(point["ranks"])].to_dict("records")[0]
+            row = _row(point, rows)
             off = metrics.change_fraction(point["fitted_s"], point["wall_s"])
             yield Finding(
                 report_of(row),
@@ -31,8 +34,7 @@ def wall_time_misfit(table: pd.DataFrame) -> Iterator[Finding]:
                 f"{point['wall_s']:.4g} s",
                 f"{point['fitted_s']:.3g} s from the other points",
                 off,
-                f"{abs(point['wall_s'] - point['fitted_s']):.2g} s {'more' if off > 0 else 'less'} than a fixed cost "
-                f"and a cost per step explain (p = {point['misfit_p']:.2g}): measure this point again.",
+                f"{words.misfit(point)} Measure this point again.",
             )
 
 
@@ -40,10 +42,13 @@ def wall_time_misfit(table: pd.DataFrame) -> Iterator[Finding]:
 def fixed_cost(table: pd.DataFrame) -> Iterator[Finding]:
     """Speedup by speed and by wall time that disagree because a cost paid once weighs more the shorter the run."""
     for explained, rows in _explained(table):
-        cost, last = explained.fit.fixed_s, explained.points.dropna(subset=["speedup_throughput"]).iloc[-1]
+        fitting = explained.points[~explained.points["misfit"]].dropna(subset=["speedup_throughput"])
+        if fitting.empty:
+            continue
+        last = fitting.iloc[-1]
         off = metrics.change_fraction(last["speedup_throughput"], last["speedup_wall_time"])
-        if cost.low > 0 and off < -limit("hidden_speedup"):
-            row = rows[rows["ranks"].eq(last["ranks"])].to_dict("records")[0]
+        if explained.paid and off < -limit("hidden_speedup"):
+            row = _row(last.to_dict(), rows)
             yield Finding(
                 report_of(row),
                 at(row),
@@ -58,36 +63,43 @@ def fixed_cost(table: pd.DataFrame) -> Iterator[Finding]:
 
 @rule(TABLE_RULES)
 def too_short(table: pd.DataFrame) -> Iterator[Finding]:
-    """A wall time in which the work cannot have been done at the speed that was measured, whatever else it holds.
+    """A wall time in which the work cannot have been done at the speed that was measured, whatever else it holds."""
+    yield from _contradictory(table, "impossible", "too_short")
 
-    Steps per rank x batch per rank / measured speed of a rank is more than the wall time, in the means over repeats.
-    """
-    steps, planned = (lookup(table[table["quantity"].eq(f"steps_per_rank{end}")]) for end in ("", "_planned"))
-    speeds = lookup(measured(table[table["value"].gt(0)], "images_per_s_per_rank"))
-    walls = measured(table[table["source"].eq("published") & table["batch_per_rank"].notna()], "wall_s")
-    for _, same in walls.groupby([*SETTING, *SIZE, "experiment"], dropna=False, sort=False):
-        row = same.to_dict("records")[0]
-        counts = {one["value"] for one in _of_experiment(row, steps(row) or planned(row))}
-        rates = [one["value"] for one in _of_experiment(row, speeds(row))]
-        if len(counts) == 1 and rates:
-            count, rate, wall_s = counts.pop(), float(np.mean(rates)), float(same["value"].mean())
-            least_s = count * row["batch_per_rank"] / rate
-            off = metrics.change_fraction(least_s, wall_s)
-            if off < -limit("impossible"):
-                work = f"{count:g} steps of {row['batch_per_rank']} images at {rate:.4g} images/s"
+
+@rule(TABLE_RULES)
+def speed_times_off(table: pd.DataFrame) -> Iterator[Finding]:
+    """A measured speed that is several times what the wall time allows: of another unit, or of something else."""
+    yield from _contradictory(table, "speed_off", "speed_times_off")
+
+
+@rule(TABLE_RULES)
+def speed_of_the_job(table: pd.DataFrame) -> Iterator[Finding]:
+    """A speed given as that of one rank which grows with the ranks: it is that of the whole job."""
+    yield from _contradictory(table, "whole_job", "speed_of_the_job")
+
+
+def _contradictory(table: pd.DataFrame, kind: str, name: str) -> Iterator[Finding]:
+    """What `analysis.explain.inputs` finds of one kind."""
+    for _, curve, rows in _curves(table):
+        runs = inputs.prepared(curve)
+        for found in inputs.check(runs):
+            if found.kind == kind:
+                row = _row(runs.loc[found.runs[-1]].to_dict(), rows)
                 yield Finding(
-                    report_of(row), at(row), "too_short", "serious", f"{wall_s:.4g} s",
-                    f"{least_s:.4g} s or more: {work}", off, "One of the three is wrong, or of another unit.",
-                )  # fmt: skip
+                    report_of(row), at(row), name, "serious", found.stated, found.follows, found.off, found.says
+                )
 
 
-def _of_experiment(row: Row, found: list[Row]) -> list[Row]:
-    """Those of the rows of one configuration that are of the experiment of a row, where any is."""
-    return [one for one in found if one["experiment"] == row["experiment"]] or found
+def _row(run: Mapping[Hashable, Any], rows: pd.DataFrame) -> Row:
+    """The row with the wall time of a run, or of one of a point."""
+    same = rows["ranks"].eq(run["ranks"]) & rows["batch_per_rank"].eq(run["batch_per_rank"])
+    exact = same & rows["value"].eq(run["wall_s"])
+    return rows[exact if exact.any() else same].to_dict("records")[0]
 
 
-def _explained(table: pd.DataFrame) -> Iterator[tuple[fit.Explanation, pd.DataFrame]]:
-    """Each curve of wall times that can be split into a fixed cost and a cost per step, and its rows."""
+def _curves(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame, pd.DataFrame]]:
+    """Each curve of wall times: its name, its runs as `analysis.explain` reads them, and the rows of its wall times."""
     for _, rows in table[table["quantity"].ne("")].groupby(["source", "report"], sort=False):
         try:
             points, _ = tidy.points(rows, "table")
@@ -97,7 +109,13 @@ def _explained(table: pd.DataFrame) -> Iterator[tuple[fit.Explanation, pd.DataFr
             its = rows[rows["quantity"].eq("wall_s") & rows["model"].isin(curve["model"])]
             if "series" in curve:
                 its = its[its["series"].isin(curve["series"])]
-            try:
-                yield fit.explain(curve, name), its
-            except TableError:
-                continue
+            yield name, curve, its
+
+
+def _explained(table: pd.DataFrame) -> Iterator[tuple[fit.Explanation, pd.DataFrame]]:
+    """Each curve of wall times that can be split into a fixed cost and a cost per step, and its rows."""
+    for name, curve, rows in _curves(table):
+        try:
+            yield fit.explain(curve, name), rows
+        except TableError:
+            continue

@@ -15,6 +15,7 @@ from analysis import verdicts
 from analysis.claims import averages
 from analysis.claims.limits import Claimed, arithmetic
 from analysis.claims.numbers import Data, Selection, Unknown, groups, one, point, shown, words
+from analysis.claims.predicted import predicted
 from analysis.curves import Row
 from analysis.experiments import equivalence
 from analysis.reports import derived
@@ -187,6 +188,7 @@ CHECKS: dict[str, Callable[..., Found]] = {
         averages.same_trend,
         averages.same,
         averages.irreconcilable,
+        predicted,
         averaging_loses,
     )
 }

@@ -82,7 +82,7 @@ class Judged:
     evidence: str
 
     def as_json(self) -> dict[str, str]:
-        """The claim and its verdict for programs; docs/claims.md has the schema."""
+        """The claim and its verdict for programs; docs/json.md has the schema."""
         claim = self.claim
         said = {name: getattr(claim, name) for name in ("id", "report", "place", "text", "hypothesis", "data", "rule")}
         return said | {"scope": claim.scope, "verdict": self.verdict, "evidence": self.evidence, "remark": claim.remark}

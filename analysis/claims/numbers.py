@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from analysis import noise, printed
+from analysis import printed
 from analysis.curves import SOURCE_RUN, Row
-from analysis.noise import Noise
+from analysis.noise import Noise, Noises, noises, of_other_runs
 from analysis.reports import derived
 from analysis.reports.line import Derived
 from analysis.verdicts import Uncertain
@@ -34,9 +34,9 @@ class Report:
     table: pd.DataFrame
 
     @cached_property
-    def noise(self) -> Callable[[Row], Noise | None]:
-        """The noise of the report, as `analysis.noise.noise` gives it."""
-        return noise.noise(self.table[self.table["kind"].ne("computed")])
+    def noises(self) -> Noises:
+        """The noise of the measurements of the report."""
+        return noises(self.table[self.table["kind"].ne("computed")])
 
     @cached_property
     def derived(self) -> list[Derived]:
@@ -87,16 +87,14 @@ class Data:
         if self.scope == "these runs":
             return found
         powers = _powers(formula, {name: number.value for name, number in numbers.items()}, found.value)
-        return noise.of_other_runs(found, [one for name, row in rows.items() for one in self._runs(row, powers[name])])
+        return of_other_runs(found, [one for name, row in rows.items() for one in self._runs(row, powers[name])])
 
     def _runs(self, row: Row, power: float) -> list[tuple[Noise | None, float]]:
         """The measurements that a row stands for, with the power of each: a speedup is made from two."""
-        name = str(row["quantity"])
-        if name.startswith("images_per_s"):
-            return [(self.report.noise(row), power)]
-        if name.endswith("_throughput"):
-            return [(self.report.noise(row), power), (self.report.noise(row), -power)]
-        return [(None, power)]  # no report repeats a time or an accuracy
+        noisy, runs = self.report.noises, [(self.report.noises.of(row), power)]
+        if str(row["quantity"]).endswith("_throughput"):
+            runs.append((noisy.of_base(row), -power))
+        return runs
 
 
 def _powers(formula: Callable[..., float], values: Mapping[str, float], value: float) -> dict[str, float]:

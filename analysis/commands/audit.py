@@ -17,7 +17,7 @@ from analysis.claims.claims import VERDICTS, Judged
 from analysis.reports import TITLES
 from analysis.table import loading
 
-JSON_VERSION = 1  # of the document that --format json prints (docs/audit.md)
+JSON_VERSION = 1  # of the document that --format json prints (docs/json.md)
 
 
 @dataclass(frozen=True)
@@ -58,27 +58,11 @@ def _wrap(text: str) -> list[str]:
     return textwrap.wrap(text, 100, initial_indent="    ", subsequent_indent="    ")
 
 
-def claim_rows(judged: list[Judged]) -> list[dict[str, str]]:
-    """Each claim as a flat row: id, report, place, text, verdict, evidence, remark."""
-    return [
-        {
-            "id": item.claim.id,
-            "report": item.claim.report,
-            "place": item.claim.place,
-            "text": item.claim.text,
-            "verdict": item.verdict,
-            "evidence": item.evidence,
-            "remark": item.claim.remark,
-        }
-        for item in judged
-    ]
-
-
 def _markdown(audited: Audited) -> str:
     rows = [{**asdict(f), "off": "" if f.off is None else f"{f.off:+.1%}"} for f in audited.findings]
     notes = [{"note": note} for note in audited.notes]
     parts = []
-    for title, table in (("Findings", rows), ("Claims", claim_rows(audited.judged)), ("Notes", notes)):
+    for title, table in (("Findings", rows), ("Claims", [item.as_json() for item in audited.judged]), ("Notes", notes)):
         if not table and title != "Findings":
             continue
         cells = [{key: value.replace("|", "/") for key, value in row.items()} for row in table]
@@ -87,11 +71,11 @@ def _markdown(audited: Audited) -> str:
 
 
 def _json(audited: Audited) -> str:
-    """The document that docs/audit.md describes; its names stay, and its version counts what is changed in it."""
+    """The document that docs/json.md describes; its names stay, and its version counts what is changed in it."""
     content = {
         "version": JSON_VERSION,
         "findings": [asdict(finding) for finding in audited.findings],
-        "claims": claim_rows(audited.judged),
+        "claims": [item.as_json() for item in audited.judged],
         "notes": audited.notes,
     }
     return json.dumps(content, indent=1, ensure_ascii=False)

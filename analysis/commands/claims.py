@@ -61,7 +61,7 @@ def markdown(judged: Sequence[Judged]) -> str:
 
 
 def as_json(judged: Sequence[Judged]) -> str:
-    """The claims for programs, as docs/claims.md says."""
+    """The claims for programs, as docs/json.md says."""
     return json.dumps([item.as_json() for item in judged], indent=1, ensure_ascii=False)
 
 

@@ -1,5 +1,6 @@
 """Figures and captions as files: PDF, PNG and SVG. The same input gives the same bytes."""
 
+import gc
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
@@ -19,6 +20,8 @@ _METADATA = {
     "png": {"Software": None},
 }
 FORMATS = tuple(_METADATA)
+# A tenth larger than the default, in a quarter of the time.
+_HOW: Mapping[str, dict] = {"png": {"pil_kwargs": {"compress_level": 2}}}
 
 
 def caption(entry: Entry, points: Points) -> str:
@@ -41,7 +44,7 @@ def save(entry: Entry, points: Points, folder: Path, formats: Sequence[str] = FO
             layout.execute(drawn)  # once for all formats; with an engine each would be laid out and drawn twice
             drawn.set_layout_engine(None)
         for suffix in formats:
-            drawn.savefig(folder / f"{entry.id}.{suffix}", metadata=_METADATA[suffix])
+            drawn.savefig(folder / f"{entry.id}.{suffix}", metadata=_METADATA[suffix], **_HOW.get(suffix, {}))
 
 
 @contextmanager
@@ -57,7 +60,7 @@ def in_background(
     todo = [(entry, entry.points(published, local)) for entry in entries]
     for entry, points in todo[:1]:  # here, so that the processes that are forked have fonts and libraries loaded
         save(entry, points, folder, formats)
-    with ProcessPoolExecutor() as pool:
+    with ProcessPoolExecutor(initializer=gc.disable) as pool:  # figures are full of circles, and the processes short
         pending = [pool.submit(save, entry, points, folder, formats) for entry, points in todo[1:]]
         yield
         for done in pending:

@@ -52,6 +52,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     of = parser.add_mutually_exclusive_group()
     of.add_argument("--file", type=Path, metavar="CSV", help="points of one or more curves (default: published ones)")
     of.add_argument("--experiment", metavar="NAME", help="local records of this experiment")
+    parser.add_argument(
+        "--exchange", choices=reading.EXCHANGES,
+        help="how the runs of --file exchange gradients (default: not known: a server may saturate beyond the points)",
+    )  # fmt: skip
     parser.add_argument("--models", metavar="A,B", help="of these models only")
     parser.add_argument("--to", type=_ranks, default=(16, 64, 256), metavar="N,N", help="ranks (default: 16,64,256)")
     parser.add_argument("--global-batch", type=_positive, metavar="N", help="keep this global batch (strong scaling)")
@@ -68,11 +72,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print what is predicted, how good such predictions were, and what to measure next; 1 where nothing is."""
+    if options.exchange and not options.file:
+        raise TableError("--exchange: of what runs? allowed: together with --file; of others it is known")
     if options.price and not options.images:
         raise TableError("--price: of what job? allowed: together with --images (and --epochs)")
-    of_reports = reports.published()
     curves, costs = _asked(options)
     curves = _of_models(curves, options.models)
+    of_reports = reports.published()  # takes a second: after all that may be wrong in what was asked
     if options.global_batch:
         curves = joined(curves)
     job = Job(options.images * options.epochs, options.price or math.nan) if options.images else None
@@ -94,7 +100,7 @@ def run(options: argparse.Namespace) -> int:
 def _asked(options: argparse.Namespace) -> tuple[list[Curve], fixed.Costs]:
     """The curves to predict, and what a job of each pays once where a job is asked for."""
     if options.file:
-        curves, notes = reading.file(options.file)
+        curves, notes = reading.file(options.file, options.exchange)
         for note in notes:
             print(f"note: {note}", file=sys.stderr)
         return curves, fixed.of_file(options.file) if options.images else {}

@@ -52,7 +52,7 @@ class Comparison:
         return self.verdict not in ("for information", "not judged")
 
     def as_json(self) -> dict[str, Any]:
-        """The comparison for programs; docs/claims.md has the schema."""
+        """The comparison for programs; docs/json.md has the schema."""
         cells = asdict(self)
         names = ("report", "experiment", "model", "published_on", "local_on", "quantity", "unit", "axis", "at")
         level = None if math.isnan(self.low) else 1 - ALPHA
@@ -75,7 +75,7 @@ class Compared:
     published_alone: list[str]
 
     def as_json(self) -> dict[str, Any]:
-        """All comparisons for programs; docs/claims.md has the schema."""
+        """All comparisons for programs; docs/json.md has the schema."""
         alone = {"local_alone": self.local_alone, "published_alone": self.published_alone}
         return {"comparisons": [row.as_json() for row in self.rows], **alone}
 

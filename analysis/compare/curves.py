@@ -137,13 +137,14 @@ def _curves(rows: pd.DataFrame, table: pd.DataFrame, swept: Axes, by: str = "thr
 
 
 def _published_curve(rows: pd.DataFrame, over: str, by: str, kept: list[str]) -> Curve:
-    first = rows.to_dict("records")[0]
+    points = rows.to_dict("records")
+    first = points[0]
     return Curve(
         first["report"], first["experiment"], first["model"], first["device"],
         words(first, "device", "gpu", "machine", "dataset", *kept), over, by,
         tuple(float(size) for size in rows[over]), tuple(float(rate) for rate in rows["rate"]),
         "images/s" if first["quantity"] in (*RATES, *PER_RANK) else "x",
-        tuple(half_unit(row) / row["value"] * row["rate"] for row in rows.to_dict("records")),
+        tuple(half_unit(row) / row["value"] * row["rate"] for row in points),
     )  # fmt: skip
 
 
@@ -165,7 +166,7 @@ def _stated(table: pd.DataFrame, swept: Axes) -> Iterator[Curve]:
 def local_curve(runs: pd.DataFrame, over: str, by: str = "throughput") -> Curve:
     """The curve of one local series over a column; `runs` as `metrics.rates` gives them for `by`."""
     runs = runs[runs[over].notna()].sort_values(over, kind="stable")
-    first = runs.to_dict("records")[0]
+    first = runs.head(1).to_dict("records")[0]
     kept = [first["kept"]] if first["kept"] else []
     lost = controls.why_lost(runs) if over in SIZES else [""] * len(runs)
     return Curve(

@@ -9,6 +9,7 @@ from analysis import metrics
 from analysis.compare.comparison import Comparison, Subject, compared
 from analysis.compare.curves import SIZES, Curve
 from analysis.compare.tolerances import Tolerance
+from analysis.curves import uncertain
 from analysis.printed import combined
 from analysis.verdicts import Uncertain, between, of_estimate, of_launches, unknown
 
@@ -77,13 +78,4 @@ def _per_doubling(local: Curve) -> Uncertain:
 
 def points(curve: Curve) -> dict[float, dict[str, Uncertain]]:
     """Rate, speedup and efficiency at each size of a local curve, each with the interval of its rounds or repeats."""
-    runs = curve.points()
-    values, found = metrics.paired(runs, "size"), {}
-    for row in metrics.curve(runs, "size").to_dict("records"):
-        of_size = values[values["size"].eq(row["size"])]
-        numbers = {}
-        for name in ("rate", "speedup", "efficiency"):
-            launches = metrics.by_launch(of_size, name)
-            numbers[name] = of_launches(float(row[name]), launches) if launches else unknown(float(row[name]))
-        found[float(row["size"])] = numbers
-    return found
+    return uncertain(curve.points(), "size")

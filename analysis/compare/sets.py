@@ -51,7 +51,7 @@ class Ratio:
     note: str
 
     def as_json(self) -> dict[str, Any]:
-        """The ratio for programs; docs/claims.md has the schema."""
+        """The ratio for programs; docs/json.md has the schema."""
         level = None if math.isnan(self.low) else 1 - ALPHA
         n = min(self.n_a, self.n_b)
         sides = {
@@ -86,7 +86,7 @@ class Sets:
     left_out: list[str]
 
     def as_json(self) -> dict[str, Any]:
-        """Both sets for programs; docs/claims.md has the schema."""
+        """Both sets for programs; docs/json.md has the schema."""
         made = [asdict(difference) for difference in self.differences]
         return {
             "ratios": [ratio.as_json() for ratio in self.ratios],

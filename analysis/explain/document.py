@@ -1,4 +1,4 @@
-"""The explanation of one curve as plain values, for JSON. docs/explain.md describes each name."""
+"""The explanation of one curve as plain values, for JSON. docs/json.md describes each name."""
 
 from __future__ import annotations
 
@@ -37,7 +37,15 @@ def as_json(explained: Explanation, split: pd.DataFrame) -> dict[str, Any]:
         "images_per_s_per_rank_implied": _number(explained.fit.images_per_s_per_rank),
         "equal_time_per_image": {"verdict": _equal(explained.growth_p), "p": _plain(explained.growth_p)},
         "findings": [
-            {"kind": one.kind, "ranks": [*one.ranks], "leaves_out": one.leaves_out, "says": one.says}
+            {
+                "kind": one.kind,
+                "ranks": [*one.ranks],
+                "stated": one.stated,
+                "follows": one.follows,
+                "off": one.off,
+                "leaves_out": one.leaves_out,
+                "says": one.says,
+            }
             for one in explained.findings
         ],
         "fits": [_fit(name, fit, explained.reasonable(name)) for name, fit in explained.fits.items()],

@@ -69,8 +69,14 @@ class Explanation:
         return told.pop() if len(told) == 1 else None
 
     def reasonable(self, name: str) -> bool:
-        """Whether the fit of this name could as well be concluded from: nothing known contradicts what it assumes."""
+        """Whether the fit of this name could as well be concluded from: nothing known contradicts what it assumes.
+
+        That an image takes the same time at every point is concluded from where a growth can hardly be fitted: there
+        the growth that can is reasonable, however little it says.
+        """
         fit = self.fits[name]
+        if self.fit.model is models.EQUAL and fit.model is models.GROWING:
+            return True
         if fit.linear.degrees < DECIDING_DEGREES or fit.model is models.SPEEDS is not self.fit.model:
             return False
         if fit.model is self.fit.model or fit.model not in (models.EQUAL, models.GROWING):
@@ -121,10 +127,7 @@ class Conclusion:
 
 def conclude(points: pd.DataFrame) -> Conclusion:
     """The fit of one curve, and its points. Arguments, columns and errors: `explain`."""
-    runs = points.reset_index(drop=True)
-    runs = runs.assign(images_per_rank=(runs["steps_per_rank"] * runs["batch_per_rank"]).astype(float))
-    runs["images_per_s_per_rank"] = runs["images_per_s_per_rank"].astype(float)
-    runs["point"] = runs.groupby(split.POINT).ngroup()
+    runs = inputs.prepared(points)
     findings = inputs.check(runs)
     trusted = inputs.without(runs, findings)
     model = choose(trusted)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.explain import models
-from analysis.explain.linear import Array, Linear, relative_s2
+from analysis.explain.linear import TAIL_OF_SPEED, Array, Linear, relative_s2
 from analysis.explain.models import Model
 from analysis.metrics import Statistic
 
@@ -42,20 +42,26 @@ class Fit:
         members = (points.index.to_numpy()[:, None] == np.array(self.points)).astype(float)
         members /= np.maximum(members.sum(axis=1, keepdims=True), 1)
         apart = np.where(members.any(axis=1), 0.0, 1 / points["runs"].to_numpy(float))
-        scales_s2 = self.linear.variances_s2[:, :1] / relative_s2(self.times_s[:1], self.times_s)
-        noise_s2 = scales_s2 * relative_s2(wall_s, self.times_s)
+        here, first = (self._relative_s2(times_s) for times_s in (wall_s, self.times_s[:1]))
+        noise_s2 = self.linear.variances_s2[:, :1] / first * here
         left_s = wall_s - self.linear.coefficients[:, :1]
         return left_s, self.linear.left_covariance_s2(members, noise_s2 * apart)
+
+    def _relative_s2(self, times_s: Array) -> Array:
+        """As `linear.relative_s2`, for the mixes of each shape."""
+        return np.tile(relative_s2(times_s, self.times_s), (len(self.model.shapes), 1))
 
     def predicted_s(self, points: pd.DataFrame) -> pd.Series:
         """The wall time [s] of each of `points`; NaN where the model needs a speed, or knows not the number of ranks.
 
         `points` has the columns of `analysis.explain.models`.
         """
-        centres = [self.linear.coefficient(place).statistic.value for place in range(self.linear.coefficients.shape[1])]
-        columns = self.model.columns(points)
-        steps_s = sum((cost * column for cost, column in zip(centres[1:], columns, strict=True)), start=0.0)
-        predicted_s = self.fixed_s.value + self.model.known_s(points) + steps_s
+        designs = self.model.designs(points)
+        fitted_s = [
+            math.nan if np.isnan(design).any() else self.linear.number(design).value
+            for design in designs.transpose(1, 0, 2)
+        ]
+        predicted_s = self.model.known_s(points) + np.array(fitted_s)
         return predicted_s.where(points["ranks"].isin(self.ranks) | (not self.model.by_ranks))
 
 
@@ -80,14 +86,13 @@ def _implied(model: Model, runs: pd.DataFrame, solved: Linear, measured: float) 
     """
     if model.speeds:
         factor = models.FACTOR.system(runs).solve()
-        return Statistic(math.nan, n=len(runs)) if factor is None else _over(measured, factor, [0.0, 1.0])
-    if model is models.GROWING:
-        return _over(1.0, solved, [0.0, 1.0, math.log2(runs["ranks"].min())])
-    return _over(1.0, solved, [0.0, 1.0] + [0.0] * (solved.coefficients.shape[1] - 2))
+        return Statistic(math.nan, n=len(runs)) if factor is None else _over(measured, factor, np.array([[0.0, 1.0]]))
+    of_one = model.designs(pd.DataFrame({"ranks": [runs["ranks"].min()], "images_per_rank": [1.0]}))[:, 0]
+    return _over(1.0, solved, of_one * (np.arange(of_one.shape[1]) > 0))
 
 
-def _over(numerator: float, solved: Linear, of: list[float]) -> Statistic:
+def _over(numerator: float, solved: Linear, of: Array) -> Statistic:
     """A numerator over a combination of coefficients; NaN for an end that it does not have."""
-    cost = solved.number(np.array(of)).statistic
+    cost = solved.number(of).within(TAIL_OF_SPEED)
     high, value, low = (numerator / x if x > 0 else math.nan for x in (cost.low, cost.value, cost.high))
     return Statistic(value, low, high, cost.n)

@@ -3,35 +3,48 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from analysis import metrics
 from analysis.explain import models
 from analysis.explain.linear import Array
-
-# The wall time and the speed of a run repeat within a few per cent: where both are 1 % off, a difference of 5 % is 3.5
-# standard deviations. Less is left to the regression, which knows the noise.
-IMPOSSIBLE = 0.05
-# A speed so many times off is an error of the input: reports 000 to 004 have no curve whose speed per rank falls to a
-# third. A misfit of the wall time alone can look twice off.
-TIMES_OFF = 3.0
-# Where the speed a rank grows with the ranks as fast as their square root it is none: ideal is no growth. The speed of
-# the whole job grows as the ranks.
-GROWTH = 0.5
+from analysis.thresholds import limit
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Runs whose numbers contradict each other. `runs`: their index. `kind`: impossible, whole_job, speed_off."""
+    """Runs whose numbers contradict each other. `runs`: their index. `kind`: impossible, whole_job, speed_off.
+
+    `stated` and `follows` are both numbers in words, `off` is stated / follows - 1.
+    """
 
     kind: str
     runs: tuple[int, ...]
     ranks: tuple[int, ...]
     says: str
-    leaves_out: str  # "runs": the runs themselves cannot be trusted; "speeds": their speeds alone
+    stated: str
+    follows: str
+    off: float
+    leaves_out: str = "speeds"  # or "runs": then the runs themselves cannot be trusted
+
+
+def prepared(points: pd.DataFrame) -> pd.DataFrame:
+    """The runs of one curve, as `analysis.explain.tidy` gives them, with the columns that the models need.
+
+    Those are images_per_rank, images_per_s_per_rank as a number (NaN: not known), and the number of the `point`.
+    """
+    runs = points.reset_index(drop=True)
+    runs = runs.assign(images_per_rank=(runs["steps_per_rank"] * runs["batch_per_rank"]).astype(float))
+    runs["images_per_s_per_rank"] = runs["images_per_s_per_rank"].astype(float)
+    return runs.assign(point=runs.groupby(POINT).ngroup())
+
+
+POINT = ["ranks", "steps_per_rank", "batch_per_rank"]
 
 
 def check(runs: pd.DataFrame) -> list[Finding]:
@@ -66,8 +79,9 @@ def _ranks(runs: pd.DataFrame) -> tuple[int, ...]:
     return tuple(int(ranks) for ranks in sorted(set(runs["ranks"])))
 
 
-def _finding(kind: str, runs: pd.DataFrame, says: str, leaves_out: str = "speeds") -> Finding:
-    return Finding(kind, tuple(runs.index), _ranks(runs), says, leaves_out)
+def _rows(runs: pd.DataFrame) -> list[tuple[int, dict[Hashable, Any]]]:
+    """Each run with its index."""
+    return list(zip(runs.index.tolist(), runs.to_dict("records"), strict=True))
 
 
 def _slope(x: Array, y: Array, apart: float) -> float:
@@ -82,45 +96,63 @@ def _whole_job(known: pd.DataFrame) -> Finding | None:
     if known["ranks"].nunique() < 3:
         return None
     ranks, speeds = (np.log2(known[column].to_numpy(float)) for column in ("ranks", "images_per_s_per_rank"))
-    if not _slope(ranks, speeds, apart=0.1) > GROWTH:
+    if not _slope(ranks, speeds, apart=0.1) > limit("speed_growth"):
         return None
-    ends = known.sort_values("ranks").iloc[[0, -1]].to_dict("records")
+    ordered = known.sort_values("ranks").to_dict("records")
+    ends = ordered[0], ordered[-1]
     first, last = (f"{point['images_per_s_per_rank']:.4g} images/s on {point['ranks']:g}" for point in ends)
-    return _finding(
+    return Finding(
         "whole_job",
-        known,
+        tuple(known.index),
+        _ranks(known),
         f"The speed given as that of one rank grows with the ranks, from {first} to {last}: it looks like the speed of "
         "the whole job. Divide it by the ranks, or name its column images_per_s. It is not used.",
+        f"{last}, as of one rank",
+        f"no more than {first}, but for noise",
+        metrics.change_fraction(*(float(point["images_per_s_per_rank"]) for point in ends)),
     )
 
 
 def _too_short(known: pd.DataFrame) -> pd.DataFrame:
-    return known[models.steps_s(known) > known["wall_s"] * (1 + IMPOSSIBLE)]
+    """The runs that are too short for their images, of the points that are so in the mean over their repeats."""
+    runs = known.assign(steps_s=models.steps_s(known))
+    means = runs.groupby(["ranks", "images_per_rank"])[["steps_s", "wall_s"]].transform("mean")
+    short = [metrics.change_fraction(of["steps_s"], of["wall_s"]) < -limit("impossible") for of in (means, runs)]
+    return known[short[0] & short[1]]
 
 
 def _all_impossible(known: pd.DataFrame) -> Finding | None:
     short = _too_short(known)
-    if len(short) <= len(known) / 2:
+    if len(known) < 3 or len(short) <= len(known) / 2:
         return None
     times = float((models.steps_s(short) / short["wall_s"]).median())
-    return _finding(
+    return Finding(
         "impossible",
-        known,
+        tuple(known.index),
+        _ranks(known),
         f"{len(short)} of {len(known)} runs took less than their images take at their measured speed, the median one "
         f"{times:.3g} times less. The speeds, the steps or the batches are wrong (the batch or the steps of the whole "
         "job, or another unit?). The speeds are not used.",
+        f"wall times of {len(short)} of {len(known)} runs",
+        f"{times:.3g} times as long or more, at the median",
+        1 / times - 1,
     )
 
 
 def _impossible(known: pd.DataFrame) -> Iterator[Finding]:
-    for index, run in _too_short(known).to_dict("index").items():
+    for index, run in _rows(_too_short(known)):
         needed = run["images_per_rank"] / run["images_per_s_per_rank"]
-        yield _finding(
+        work = f"{run['images_per_rank']:g} images a rank at {run['images_per_s_per_rank']:.4g} images/s"
+        yield Finding(
             "impossible",
-            known.loc[[index]],
+            (index,),
+            (int(run["ranks"]),),
             f"The run on {run['ranks']:g} ranks is impossible: {run['images_per_rank']:g} images a rank take "
             f"{needed:.4g} s at the measured {run['images_per_s_per_rank']:.4g} images/s, and its wall time is "
             f"{run['wall_s']:.4g} s. One of the four numbers is wrong. The run is left out.",
+            f"{run['wall_s']:.4g} s",
+            f"{needed:.4g} s or more: {work}",
+            metrics.change_fraction(needed, run["wall_s"]),
             "runs",
         )
 
@@ -130,13 +162,17 @@ def _all_off(known: pd.DataFrame) -> Finding | None:
         return None
     took = models.steps_s(known).to_numpy(float)
     times = _slope(took, known["wall_s"].to_numpy(float), apart=0.1 * took.max())
-    if not times > TIMES_OFF:
+    if not times > limit("speed_times_off"):
         return None
-    return _finding(
+    return Finding(
         "speed_off",
-        known,
+        tuple(known.index),
+        _ranks(known),
         f"The wall times grow {times:.3g} times as fast with the images as the measured speeds say: the speeds are in "
         "another unit, or of something else. They are not used.",
+        f"speeds of {len(known)} runs",
+        f"1/{times:.3g} of them, by how the wall times grow with the images",
+        times - 1,
     )
 
 
@@ -146,14 +182,19 @@ def _off(known: pd.DataFrame) -> Iterator[Finding]:
         return
     usual_s = float((known["wall_s"] - models.steps_s(known)).median())
     left_s = known["wall_s"] - usual_s
-    speeds = known["images_per_s_per_rank"]
+    speeds, most = known["images_per_s_per_rank"], limit("speed_times_off")
     times = speeds * left_s / known["images_per_rank"]
     # A run that something held up looks the same, but for its speed, which is as at other points.
-    for index, run in known[(times > TIMES_OFF) & (speeds > TIMES_OFF * speeds.median())].to_dict("index").items():
-        yield _finding(
+    for index, run in _rows(known[(times > most) & (speeds > most * speeds.median())]):
+        allowed = metrics.rate(run["images_per_rank"], left_s.at[index])
+        yield Finding(
             "speed_off",
-            known.loc[[index]],
+            (index,),
+            (int(run["ranks"]),),
             f"The speed on {run['ranks']:g} ranks, {run['images_per_s_per_rank']:.4g} images/s, is "
             f"{times.at[index]:.3g} times what its wall time allows: {run['images_per_rank']:g} images a rank took "
             f"{left_s.at[index]:.4g} s beyond the fixed cost of the other points. The speed is not used.",
+            f"{run['images_per_s_per_rank']:.4g} images/s a rank",
+            f"{allowed:.4g} images/s, which its wall time leaves",
+            metrics.change_fraction(allowed, run["images_per_s_per_rank"]),
         )

@@ -4,12 +4,16 @@ With variance `a^2 (1 + mix x (time / geometric mean of the times)^2)` a small `
 time, a large one noise of the same share. Five or six times do not tell which. So the model is fitted with each of
 `MIXES`, and every number is a mixture of what these fits say of it (Student's t each): the weight of a fit is its
 restricted likelihood (Patterson and Thompson 1971), leaning to the fits that are less sure of this number.
+
+A model may leave open the shape of one of its costs: then there is a design for each shape, and each is fitted with
+each mix. Where this file says mixes, it means all of them: shape by shape, the mixes of each.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,6 +27,8 @@ MIXES = (1e-4, 1e-2, 1.0, 1e2, 1e4)
 # and what is left out at each end. A plain mixture holds it 92 to 98 times.
 _OF_LIKELIHOOD, _OF_ERROR = 1.5, 0.5
 TAIL = 0.020
+# The same for a speed, whose noise is mostly proportional: by simulation too.
+TAIL_OF_SPEED = 0.012
 # Rounding leaves times on a perfect line about 1e-13 apart: that is no distance.
 _NEGLIGIBLE = 1e-9
 
@@ -64,11 +70,20 @@ class Marginal:
         return min(1.0, 2 * min(self.below(of + within), 1 - self.below(of - within)))
 
     @property
+    def value(self) -> float:
+        """The median; without a degree of freedom the mean of the mixes."""
+        return float(self.centres @ self.weights) if self.degrees < 1 else self.quantile(0.5)
+
+    @property
     def statistic(self) -> Statistic:
         """The number with its 95 % interval, which is not known without a degree of freedom."""
+        return self.within(TAIL)
+
+    def within(self, tail: float) -> Statistic:
+        """The number with the interval that leaves out so much at each end."""
         if self.degrees < 1:
-            return Statistic(float(self.centres @ self.weights), n=self.n)
-        return Statistic(self.quantile(0.5), self.quantile(TAIL), self.quantile(1 - TAIL), self.n)
+            return Statistic(self.value, n=self.n)
+        return Statistic(self.value, self.quantile(tail), self.quantile(1 - tail), self.n)
 
 
 @dataclass(frozen=True)
@@ -84,13 +99,14 @@ class Linear:
     n: int
 
     def number(self, of: Array) -> Marginal:
-        """What is known of a combination of the coefficients: `of` (p,) has their factors."""
-        errors = np.sqrt(np.einsum("p,kpq,q->k", of, self.covariances, of))
-        return self.marginal(self.coefficients @ of, errors)
+        """What is known of a combination of the coefficients: `of` (shapes, p) has their factors."""
+        each = np.repeat(of, len(self.coefficients) // len(of), axis=0)
+        errors = np.sqrt(np.einsum("kp,kpq,kq->k", each, self.covariances, each))
+        return self.marginal((each * self.coefficients).sum(axis=1), errors)
 
     def coefficient(self, position: int) -> Marginal:
         """What is known of one coefficient."""
-        return self.number(np.eye(self.coefficients.shape[1])[position])
+        return self.number(np.eye(self.coefficients.shape[1])[[position]])
 
     def left_covariance_s2(self, members: Array, apart_s2: Array) -> Array:
         """The covariance of what the first coefficient leaves of k means of times [s^2], (mixes, k, k).
@@ -109,7 +125,7 @@ class Linear:
 
     def _weights(self, log_errors: Array) -> Array:
         if self.degrees < 1:
-            return np.full(len(MIXES), 1 / len(MIXES))
+            return np.full(len(log_errors), 1 / len(log_errors))
         weights = _OF_LIKELIHOOD * self.likelihoods + _OF_ERROR * log_errors
         weights = np.exp(weights - weights.max())
         return np.asarray(weights / weights.sum())
@@ -117,31 +133,43 @@ class Linear:
 
 @dataclass(frozen=True)
 class System:
-    """The equations of n runs: the factors of p costs (n, p), what they explain [s], the wall times [s] (n,)."""
+    """The equations of n runs: the factors of p costs (shapes, n, p), what they explain and the wall times [s] (n,)."""
 
-    design: Array
+    designs: Array
     explained_s: Array
     times_s: Array
 
+    @property
+    def costs(self) -> int:
+        """How many there are."""
+        return int(self.designs.shape[2])
+
     def without(self, rows: Array) -> System:
         """The equations of the runs that `rows` (n,) does not mark."""
-        return System(self.design[~rows], self.explained_s[~rows], self.times_s[~rows])
+        return System(self.designs[:, ~rows], self.explained_s[~rows], self.times_s[~rows])
 
     def apart(self, rows: Array) -> System:
         """The same with one more cost, of the runs that `rows` (n,) marks alone: how they differ from all others."""
-        return System(np.column_stack([self.design, rows.astype(float)]), self.explained_s, self.times_s)
+        more = np.broadcast_to(rows.astype(float)[:, None], (*self.designs.shape[:2], 1))
+        return System(np.concatenate([self.designs, more], axis=2), self.explained_s, self.times_s)
 
     def solve(self) -> Linear | None:
-        """The costs; None where there are fewer runs than costs, or these cannot be told apart."""
-        n, p = self.design.shape
-        sizes = np.linalg.norm(self.design, axis=0)
-        if n < p or not sizes.all() or np.linalg.matrix_rank(self.design / sizes, tol=1e-8) < p:
-            return None
-        return _least_squares(self, sizes)
+        """The costs; None where there are fewer runs than costs, or these cannot be told apart in some shape."""
+        found = [_least_squares(design, self.explained_s, self.times_s) for design in self.designs]
+        known = [one for one in found if one is not None]
+        return _together(known) if len(known) == len(found) else None
+
+
+def _together(shapes: Sequence[Linear]) -> Linear:
+    """The fits of all shapes as one, each with its mixes."""
+    if len(shapes) == 1:
+        return shapes[0]
+    names = ("coefficients", "covariances", "estimators", "likelihoods", "variances_s2")
+    return replace(shapes[0], **{name: np.concatenate([getattr(one, name) for one in shapes]) for name in names})
 
 
 def relative_s2(times_s: Array, of: Array) -> Array:
-    """The variance of the noise of each of `times_s` (n,) for each mix, over that of the additive part, (mixes, n).
+    """The variance of the noise of each of `times_s` (n,) for each of MIXES, over that of the additive part, (5, n).
 
     `of`: the times of the fit.
     """
@@ -149,18 +177,20 @@ def relative_s2(times_s: Array, of: Array) -> Array:
     return np.asarray(1 + np.array(MIXES)[:, None] * (times_s / middle_s) ** 2)
 
 
-def _least_squares(system: System, sizes: Array) -> Linear:
-    """The costs by least squares, weighted for each mix of noise."""
-    relative = relative_s2(system.times_s, system.times_s)
-    n, p = system.design.shape
+def _least_squares(design: Array, explained_s: Array, times_s: Array) -> Linear | None:
+    """The costs of one design (n, p) by least squares, weighted for each mix of noise; None: they cannot be told."""
+    (n, p), sizes = design.shape, np.linalg.norm(design, axis=0)
+    if n < p or not sizes.all() or np.linalg.matrix_rank(design / sizes, tol=1e-8) < p:
+        return None
+    relative = relative_s2(times_s, times_s)
     weight = 1 / np.sqrt(relative)
-    weighted, target = system.design / sizes * weight[..., None], system.explained_s * weight
+    weighted, target = design / sizes * weight[..., None], explained_s * weight
     transposed = weighted.transpose(0, 2, 1)
     inverse = np.linalg.inv(transposed @ weighted)
     estimators = inverse @ transposed
     coefficients = (estimators @ target[..., None])[..., 0]
     squares = ((target - (weighted @ coefficients[..., None])[..., 0]) ** 2).sum(axis=1)
-    squares = np.maximum(squares, ((_NEGLIGIBLE * system.times_s * weight) ** 2).sum(axis=1))
+    squares = np.maximum(squares, ((_NEGLIGIBLE * times_s * weight) ** 2).sum(axis=1))
     scales = squares / max(n - p, 1)
     determinants = np.linalg.slogdet(inverse)[1]
     likelihoods = 0.5 * (determinants - np.log(relative).sum(axis=1) - (n - p) * np.log(squares))

@@ -9,21 +9,17 @@ import pandas as pd
 
 from analysis.explain.linear import Array, System
 from analysis.explain.models import Model
-
-# For all the points of a curve together: of a hundred curves whose points all fit, at most five name one by mistake.
-MISFIT_LEVEL = 0.05
-# Nobody would measure a point again for less, however little the others scatter: a share of its wall time.
-NEGLIGIBLE = 0.01
+from analysis.thresholds import limit
 
 
 def test(model: Model, runs: pd.DataFrame) -> pd.DataFrame:
     """Each `point` of `runs`: whether the others predict it. Columns: misfit_p, misfit, misfit_undecided.
 
     A point has a difference from all others of its own; `misfit_p` is how likely it would be so large by chance, were
-    it no more than NEGLIGIBLE, times the number of points (Bonferroni): the largest over leaving out none and each
-    other point in turn; NaN where that cannot be told. A misfit has it below MISFIT_LEVEL: leaving out another point
-    would not change that. It is undecided where that depends on which other point is left out; and where at least half
-    of the points were misfits, for then nothing says which are wrong.
+    it no more than `misfit_negligible` of its wall time, times the number of points (Bonferroni): the largest over
+    leaving out none and each other point in turn; NaN where that cannot be told. A misfit has it below `misfit_level`:
+    leaving out another point would not change that. It is undecided where that depends on which other point is left
+    out; and where at least half of the points were misfits, for then nothing says which are wrong.
     """
     usable = model.usable(runs)
     points = sorted(set(usable["point"]))
@@ -31,8 +27,8 @@ def test(model: Model, runs: pd.DataFrame) -> pd.DataFrame:
     found = pd.DataFrame(
         [_whichever_is_left_out(system, of, point) for point in points], points, ["misfit_p", "least_p"]
     )
-    found["misfit"] = found["misfit_p"].lt(MISFIT_LEVEL)
-    found["misfit_undecided"] = found["least_p"].lt(MISFIT_LEVEL) & ~found["misfit"]
+    found["misfit"] = found["misfit_p"].lt(limit("misfit_level"))
+    found["misfit_undecided"] = found["least_p"].lt(limit("misfit_level")) & ~found["misfit"]
     if found["misfit"].sum() * 2 >= len(points):
         found["misfit_undecided"] |= found["misfit"]
         found["misfit"] = False
@@ -47,7 +43,7 @@ def _whichever_is_left_out(system: System, of: Array, point: int) -> tuple[float
     points = np.unique(of)
     left_out = [np.zeros(len(of), bool), *(of == other for other in points if other != point)]
     solved = [system.apart(of == point).without(rows).solve() for rows in left_out]
-    last, within_s = system.design.shape[1], NEGLIGIBLE * float(system.times_s[of == point].mean())
+    last, within_s = system.costs, limit("misfit_negligible") * float(system.times_s[of == point].mean())
     ps = [math.nan if one is None else len(points) * one.coefficient(last).p(within_s) for one in solved]
     known = [min(1.0, p) for p in ps if not math.isnan(p)]
     largest = max(known) if len(known) == len(ps) else math.nan

@@ -23,18 +23,24 @@ Columns = Callable[[pd.DataFrame], list[pd.Series]]
 
 @dataclass(frozen=True)
 class Model:
-    """One model: `columns` has what multiplies each cost that is fitted beside the fixed one."""
+    """One model: each of `shapes` has what multiplies each cost that is fitted beside the fixed one.
+
+    Several shapes leave open which of them it is.
+    """
 
     name: str
     assumes: str
-    columns: Columns
+    shapes: tuple[Columns, ...]
     speeds: bool = False  # whether it uses measured speeds
     taken: bool = False  # whether the time of the steps is taken from the speeds as it is
     by_ranks: bool = False  # whether it knows nothing of other numbers of ranks than those it was made from
 
-    def design(self, runs: pd.DataFrame) -> Array:
-        """The factors of the fixed cost and of the other costs, (runs, costs)."""
-        return np.column_stack([np.ones(len(runs)), *(column.to_numpy(float) for column in self.columns(runs))])
+    def designs(self, runs: pd.DataFrame) -> Array:
+        """The factors of the fixed cost and of the other costs, (shapes, runs, costs)."""
+        ones = np.ones(len(runs))
+        return np.stack(
+            [np.column_stack([ones, *(column.to_numpy(float) for column in columns(runs))]) for columns in self.shapes]
+        )
 
     def known_s(self, runs: pd.DataFrame) -> pd.Series:
         """What is known of each wall time before anything is fitted [s]."""
@@ -47,7 +53,7 @@ class Model:
     def system(self, runs: pd.DataFrame) -> System:
         """The equations of `runs`, all of which the model can use."""
         times_s = runs["wall_s"].to_numpy(float)
-        return System(self.design(runs), times_s - self.known_s(runs).to_numpy(float), times_s)
+        return System(self.designs(runs), times_s - self.known_s(runs).to_numpy(float), times_s)
 
 
 def steps_s(runs: pd.DataFrame) -> pd.Series:
@@ -55,18 +61,26 @@ def steps_s(runs: pd.DataFrame) -> pd.Series:
     return metrics.step_s(runs["images_per_rank"], runs["images_per_s_per_rank"])
 
 
-def _grown(runs: pd.DataFrame) -> list[pd.Series]:
+def _at_each_doubling(runs: pd.DataFrame) -> list[pd.Series]:
     return [runs["images_per_rank"], runs["images_per_rank"] * np.log2(runs["ranks"].astype(float))]
 
 
-SPEEDS = Model("measured speeds", "the measured speeds are right", lambda runs: [], speeds=True, taken=True)
+def _as_a_ring(runs: pd.DataFrame) -> list[pd.Series]:
+    return [runs["images_per_rank"], runs["images_per_rank"] * metrics.hops(runs["ranks"].astype(float))]
+
+
+SPEEDS = Model("measured speeds", "the measured speeds are right", (lambda runs: [],), speeds=True, taken=True)
 FACTOR = Model(
-    "speeds up to a factor", "the measured speeds are right but for one factor", lambda runs: [steps_s(runs)], True
+    "speeds up to a factor", "the measured speeds are right but for one factor", (lambda runs: [steps_s(runs)],), True
 )
 EQUAL = Model(
-    "equal time per image", "the time per image is the same at every point", lambda runs: [runs["images_per_rank"]]
+    "equal time per image", "the time per image is the same at every point", (lambda runs: [runs["images_per_rank"]],)
 )
-GROWING = Model("time per image grows", "the time per image changes alike at each doubling of the ranks", _grown)
+GROWING = Model(
+    "time per image grows",
+    "the time per image changes alike at each doubling of the ranks, or as the sends of a ring allreduce do",
+    (_at_each_doubling, _as_a_ring),
+)
 
 
 def own_times(runs: pd.DataFrame) -> Model:
@@ -77,5 +91,8 @@ def own_times(runs: pd.DataFrame) -> Model:
         return [of["images_per_rank"].where(of["ranks"].eq(one), 0.0) for one in ranks]
 
     return Model(
-        "own time per image", "nothing of the time per image: each number of ranks has its own", columns, by_ranks=True
+        "own time per image",
+        "nothing of the time per image: each number of ranks has its own",
+        (columns,),
+        by_ranks=True,
     )

@@ -10,8 +10,7 @@ import pandas as pd
 from analysis import metrics
 from analysis.explain import models
 from analysis.explain.fitted import Fit
-
-POINT = ["ranks", "steps_per_rank", "batch_per_rank"]
+from analysis.explain.inputs import POINT
 
 
 def of_runs(runs: pd.DataFrame) -> pd.DataFrame:

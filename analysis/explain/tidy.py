@@ -55,6 +55,8 @@ def points(table: pd.DataFrame, where: str) -> tuple[pd.DataFrame, list[str]]:
         raise TableError(f"{where}: no wall_s among its quantities: there is no wall time to split")
     key = [name for name in _RUN if name in rows.columns]
     found = rows.set_index([*key, "quantity"])["value"].unstack("quantity").reset_index()
+    if "repeat" in key and found["repeat"].notna().any():
+        found = _of_every_repeat(found, [name for name in key if name != "repeat"])
     ranks, batch = found["ranks"].astype(float), found["batch_per_rank"].astype(float)
     have = found.reindex(columns=wanted).astype(float)
     of_images = have["images"] / (ranks * batch)
@@ -62,6 +64,16 @@ def points(table: pd.DataFrame, where: str) -> tuple[pd.DataFrame, list[str]]:
     of_job = metrics.per_rank(have["images_per_s"], ranks)
     found["images_per_s_per_rank"] = have["images_per_s_per_rank"].fillna(of_job)
     return _usable(found, where)
+
+
+def _of_every_repeat(points: pd.DataFrame, key: list[str]) -> pd.DataFrame:
+    """The runs with what is stated once of a point, without a repeat, as its steps, in each of its repeats."""
+    once, quantities = points["repeat"].isna(), [str(name) for name in points if name not in (*key, "repeat")]
+    by = [points[name] for name in key]
+    stated = points[quantities].where(once).groupby(by, dropna=False).transform("first")
+    repeated = points["repeat"].notna().groupby(by, dropna=False).transform("any")
+    points = points.assign(**{name: points[name].fillna(stated[name]) for name in quantities if name != "wall_s"})
+    return points[~(once & repeated & points["wall_s"].isna())].reset_index(drop=True)
 
 
 def _usable(points: pd.DataFrame, where: str) -> tuple[pd.DataFrame, list[str]]:

@@ -83,7 +83,8 @@ def _known_by(explained: Explanation) -> Iterator[str]:
         found = "it does" if p < REFUTED else "that it does cannot be told"
         yield (
             "Without measured speeds the time per image was fitted too, as changing alike at each doubling of the "
-            f"ranks: {found} (p = {p:.2g}). Measured speeds, or several works at one number of ranks, would tell more."
+            f"ranks or as in a ring allreduce: {found} (p = {p:.2g}). Measured speeds, or several works at one number "
+            "of ranks, would tell more."
         )
     else:
         yield "Several works at one number of ranks tell it, whatever an image takes at each number of ranks."
@@ -154,15 +155,19 @@ def _speed(explained: Explanation) -> Iterator[str]:
     )
 
 
+def misfit(point: Mapping[Hashable, Any]) -> str:
+    """How a point does not fit, and the work that would."""
+    more = point["wall_s"] - point["fitted_s"]
+    return (
+        f"The point at {point['ranks']} ranks does not fit: it took {point['wall_s']:.4g} s, {abs(more):.2g} s "
+        f"{'more' if more > 0 else 'less'} than the others predict, whichever of them is left out (p = "
+        f"{point['misfit_p']:.2g}), as if it had run {point['steps_that_fit']:.0f} steps, not "
+        f"{point['steps_per_rank']:g}."
+    )
+
+
 def _misfits(explained: Explanation) -> Iterator[str]:
-    for point in explained.misfits.to_dict("records"):
-        more = point["wall_s"] - point["fitted_s"]
-        yield (
-            f"The point at {point['ranks']} ranks does not fit: it took {point['wall_s']:.4g} s, {abs(more):.2g} s "
-            f"{'more' if more > 0 else 'less'} than the others predict, whichever of them is left out (p = "
-            f"{point['misfit_p']:.2g}), as if it had run {point['steps_that_fit']:.0f} steps, not "
-            f"{point['steps_per_rank']:g}."
-        )
+    yield from (misfit(point) for point in explained.misfits.to_dict("records"))
     undecided = explained.points[explained.points["misfit_undecided"]].to_dict("records")
     if undecided:
         told = [

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from analysis import metrics
 from analysis.predict.average import LEVEL
 from analysis.predict.calibration import Check
 from analysis.predict.points import Curve
@@ -41,7 +42,7 @@ def of(checks: Sequence[Check]) -> Accuracy:
     nearest = [abs(float(check.error[i])) for check, i in found if _all_below(check)]
     held = sum(bool(check.held[i]) for check, i in found)
     of_curves = {id(check.cut.curve): check.cut.curve.source for check, _ in found}
-    low, high = binomial(held, len(found))
+    low, high = metrics.binomial(held, len(found))
     machines = len(set(of_curves.values()))
     return Accuracy(len(of_curves), machines, float(np.median(nearest)), held, len(found), low, high)
 
@@ -50,16 +51,6 @@ def _all_below(check: Check) -> bool:
     """Whether the largest point was predicted from all points below it."""
     curve = check.cut.curve
     return len(check.cut.known.ranks) == len(curve.ranks) - 1
-
-
-def binomial(held: int, of: int, level: float = 0.95) -> tuple[float, float]:
-    """The interval of a share that was held so many times (Clopper and Pearson 1934); the whole range for none."""
-    from scipy.special import betaincinv  # it takes longer to import than most commands to run
-
-    tail = (1 - level) / 2
-    low = float(betaincinv(held, of - held + 1, tail)) if held else 0.0
-    high = float(betaincinv(held + 1, of - held, 1 - tail)) if held < of else 1.0
-    return low, high
 
 
 def words(found: Accuracy) -> str:

@@ -149,7 +149,7 @@ def _wall_s(images: float, rate: Range, fixed_s: Statistic | None) -> Range:
 
 
 def as_json(answers: Sequence[Answer]) -> list[dict[str, Any]]:
-    """The targets of each curve, for programs; the keys are in docs/prediction.md."""
+    """The targets of each curve, for programs; docs/json.md has the keys."""
     return [_in_json(found, target) for found in answers for target in found.targets]
 
 
@@ -162,6 +162,7 @@ def _in_json(found: Answer, target: Target) -> dict[str, Any]:
         "supported": target.supported,
         "why": target.why,
         "curve": found.curve.name,
+        "may_saturate": found.curve.may_saturate,
         "nodes": None if math.isnan(target.nodes) else int(target.nodes),
         **({} if math.isnan(target.measured) else {"measured": target.measured}),
         **numbers,

@@ -116,6 +116,16 @@ def limit_s(curve: Curve, at: Sizes) -> np.ndarray:
     return np.maximum(compute, links)
 
 
+def _saturated(curve: Curve, at: Sizes) -> np.ndarray:
+    """The logarithm of the time of a step behind one server that is busy from the largest point on.
+
+    It then takes the gradients of so many ranks a second and no more. Beyond the points no server of this curve is
+    slower: at the largest of them it was not.
+    """
+    largest = curve.ranks == curve.largest
+    return np.log(curve.step_s[largest].max() * np.maximum(at.ranks / curve.largest, 1.0))
+
+
 def ideal(curve: Curve, at: Sizes) -> np.ndarray:
     """Images/s if each rank were as fast as at the point that speedups are over."""
     base = curve.base
@@ -127,7 +137,8 @@ def predict(curve: Curve, at: Sizes, learned: Learned) -> Prediction:
     """Images/s at each size, with the 90 % interval of a measurement there.
 
     No value is above the ideal, none beyond the limits that are known. The upper end may be above the ideal by what
-    noise adds to the point that the ideal is taken from.
+    noise adds to the point that the ideal is taken from. Where a server may saturate beyond the points the lower end is
+    the rate of the largest point, less the noise of both measurements.
     """
     from scipy.special import ndtri
 
@@ -139,6 +150,8 @@ def predict(curve: Curve, at: Sizes, learned: Learned) -> Prediction:
     fastest = found.quantile(tail, learned.faster, learned.slower)
     fastest = np.maximum(fastest, np.log(ideal_s) + float(ndtri(tail)) * noise)
     slowest = found.quantile(1 - tail, learned.faster, learned.slower)
+    if curve.may_saturate:
+        slowest = np.maximum(slowest, _saturated(curve, at) - math.sqrt(2) * float(ndtri(tail)) * noise)
     value = np.maximum(found.value, np.log(ideal_s))
 
     def rate(ln_s: np.ndarray) -> np.ndarray:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from analysis.metrics import hops
 from analysis.predict.points import Curve, Sizes
 
 # Exponents with which computing and exchanging may overlap: 1 is one after the other, 10 nearly all at once. The range
@@ -40,11 +41,6 @@ class Fitted:
         """The variance of that logarithm from the error of the points alone, for a relative error of 1."""
         rows = self.row(at)
         return np.einsum("ij,jk,ik->i", rows, self.covariance, rows)
-
-
-def hops(members: np.ndarray) -> np.ndarray:
-    """2 (m - 1) / m: how often each of m members sends its gradients in a ring allreduce (Patarasuk and Yuan 2009)."""
-    return 2 * (members - 1) / members
 
 
 def _exchange(curve: Curve, ranks: np.ndarray) -> np.ndarray:

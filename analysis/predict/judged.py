@@ -25,19 +25,31 @@ class Claim:
     high: float = math.inf
 
 
-def judge(curve: Curve, claim: Claim, learned: Learned) -> tuple[Verdict, str]:
-    """The verdict on a claim, and its reason in words.
+@dataclass(frozen=True)
+class Judged:
+    """The verdict on a claim, its reason in words, and whether all that is predicted is as claimed."""
+
+    verdict: Verdict
+    why: str
+    shown: bool = False
+
+
+def judge(curve: Curve, claim: Claim, learned: Learned) -> Judged:
+    """The verdict on a claim.
 
     Consistent where the 90 % interval of the prediction has a part within the claim, not consistent where it has none,
-    not decidable where the points carry no prediction. `learned`: from the curves of other machines.
+    not decidable where the points carry no prediction. That a claim is consistent does not show it; it is shown where
+    the whole interval is within the claim. `learned`: from the curves of other machines.
     """
     (target,) = answers.answer(curve, Question((claim.ranks,)), learned).targets
     if not target.supported:
-        return "not decidable", f"no prediction for {claim.ranks} ranks: {target.why}"
+        return Judged("not decidable", f"no prediction for {claim.ranks} ranks: {target.why}")
     found = target.numbers["images_per_s"]
     told = f"for {claim.ranks} ranks {found.value:.4g} ({found.low:.4g} to {found.high:.4g}, {100 * LEVEL:.0f} %)"
     told = f"{told} is predicted from {_points(curve)}; claimed: {_ends(claim)}"
-    return ("consistent" if found.low <= claim.high and claim.low <= found.high else "not consistent"), told
+    if claim.low > found.high or claim.high < found.low:
+        return Judged("not consistent", told)
+    return Judged("consistent", told, claim.low <= found.low and found.high <= claim.high)
 
 
 def _points(curve: Curve) -> str:

@@ -40,6 +40,9 @@ class Curve:
     parameters: float = math.nan  # of the model
     link_mbit_per_s: float = math.nan  # the limit of an emulated link
     series: str = ""  # of local records
+    # Whether the gradients may go through a server that saturates beyond the points, which nothing in them tells: how
+    # they are exchanged is not known. An allreduce, or a server on each node, grows with the ranks.
+    may_saturate: bool = False
 
     @property
     def step_s(self) -> np.ndarray:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Hashable, Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -53,14 +54,19 @@ SYNONYMS = {
 _LEVEL_OF_ENDS = 1.96 * 2  # standard errors between the ends of a 95 % interval
 _SERVER = "parameter_server"
 _UPDATE = r"variable update: ([^;]+)"
+_OF_A_SERVER = Doubt("variables are updated by a parameter server, which no form here describes")
 
 
-def file(path: Path) -> tuple[list[Curve], list[str]]:
+Exchange = Literal["allreduce", "server"]
+EXCHANGES: tuple[Exchange, ...] = ("allreduce", "server")
+
+
+def file(path: Path, exchange: Exchange | None = None) -> tuple[list[Curve], list[str]]:
     """The curves in a CSV file, one row a point, and the columns that were not used.
 
     One curve a model and batch per rank; of a file that keeps the global batch one a model. The ends `low` and `high`
-    are those of a 95 % interval of images_per_s. Raises TableError naming the file, the line, the column, what was
-    given and what is allowed.
+    are those of a 95 % interval of images_per_s. `exchange`: how gradients are exchanged, as far as it is known. Raises
+    TableError naming the file, the line, the column, what was given and what is allowed.
     """
     frame = _frame(path)
     names = [column.name for column in COLUMNS]
@@ -69,7 +75,9 @@ def file(path: Path) -> tuple[list[Curve], list[str]]:
     _whole(rows, path)
     notes = [f"columns not used: {', '.join(ignored)}"] if ignored else []
     models = rows["model"] if "model" in rows else pd.Series("", rows.index)
-    return [curve for model, of in rows.groupby(models, sort=False) for curve in _of_file(str(model), of, path)], notes
+    doubts = (_OF_A_SERVER,) if exchange == "server" else ()
+    found = [curve for model, of in rows.groupby(models, sort=False) for curve in _of_file(str(model), of, path)]
+    return [replace(curve, may_saturate=exchange is None, doubts=doubts) for curve in found], notes
 
 
 def _frame(path: Path) -> pd.DataFrame:
@@ -157,7 +165,7 @@ def published(table: pd.DataFrame) -> list[Curve]:
     """
     rows = table[table["kind"].eq("measured") & table["quantity"].isin([*RATES, *PER_RANK]) & table["value"].gt(0)]
     copied = rows["report"].isin(rows.loc[rows["run"].eq(SOURCE_RUN), "report"]) & rows["run"].ne(SOURCE_RUN)
-    return _tidy(rows[~copied & rows["ranks"].notna()])
+    return tidy(rows[~copied & rows["ranks"].notna()])
 
 
 def timed(rows: pd.DataFrame) -> Curve:
@@ -172,7 +180,7 @@ def timed(rows: pd.DataFrame) -> Curve:
     return _group(_points(rows.assign(value=metrics.rate(1.0, rows["value"]), update="")))
 
 
-def _tidy(rows: pd.DataFrame) -> list[Curve]:
+def tidy(rows: pd.DataFrame) -> list[Curve]:
     """The curves of rates in rows of a tidy table: two numbers of ranks or more."""
     rows = rows.assign(update=rows["note"].str.extract(_UPDATE, expand=False).fillna(""))
     found = []
@@ -199,14 +207,13 @@ def _group(points: pd.DataFrame) -> Curve:
         points = points.drop_duplicates(size)
     batch = points["batch_per_rank"].dropna().unique()
     words = [first["gpu"], first["machine"], first["dataset"], f"batch {batch[0]:g}" if len(batch) == 1 else "", update]
-    doubts = (Doubt("variables are updated by a parameter server, which no form here describes"),)
     return _curve(
         points,
         model=str(first["model"] or first["run"]),
         name=", ".join(str(word) for word in words if word),
         source=str(first["machine"]),
         ranks_per_node=_per_node(points),
-        doubts=doubts if update.startswith(_SERVER) else (),
+        doubts=(_OF_A_SERVER,) if update.startswith(_SERVER) else (),
     )
 
 

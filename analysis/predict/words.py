@@ -23,7 +23,7 @@ _NAMED = 3  # curves of one reason that are named; the JSON has all
 def report(answers: Sequence[Answer], accuracy: str) -> str:
     """All answers: a table of what is predicted, why the rest is not, and how good such predictions were."""
     shown = table(answers) if any(target.supported for found in answers for target in found.targets) else ""
-    notes = [(_how_to_read(answers, shown) if shown else "") + accuracy, *_once(answers)]
+    notes = [(_how_to_read(answers, shown) if shown else "") + accuracy, *_saturating(answers), *_once(answers)]
     lines = [*filter(None, [shown]), *not_given(answers)]
     return "\n\n".join([*lines, *(textwrap.fill(note, WIDTH) for note in notes)])
 
@@ -97,6 +97,16 @@ def _how_to_read(answers: Sequence[Answer], shown: str) -> str:
     said = f"In brackets: the {LEVEL:.0%} interval of one measurement there. Speedup and efficiency: over the fewest "
     said += f"ranks of the curve{of}. "
     return said + ("Forms: what each of them says where they disagree. " if "forms" in shown else "")
+
+
+def _saturating(answers: Sequence[Answer]) -> Iterator[str]:
+    """Why lower ends are so low, where a server may saturate beyond the points."""
+    if any(found.curve.may_saturate and target.supported for found in answers for target in found.targets):
+        yield (
+            "How gradients are exchanged is not known. One server that all ranks send to may saturate just beyond the "
+            "points, which nothing in them tells: the lower ends allow for it. Where it was an allreduce (Horovod, "
+            "NCCL, MPI), say so: EXCHANGE=allreduce (--exchange allreduce)."
+        )
 
 
 def _once(answers: Sequence[Answer]) -> Iterator[str]:

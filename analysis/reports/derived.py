@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from analysis import metrics, printed, verdicts
-from analysis.curves import SETTING, Row, bases, lookup, measured
-from analysis.noise import noise, of_other_runs
+from analysis.curves import SETTING, Row, bases, lookup, measured, times_as_fast
+from analysis.noise import noises, of_other_runs
 from analysis.printed import combined, number
 from analysis.ratios import RATIOS, pairs
 from analysis.reports import trained
@@ -34,7 +34,7 @@ def speedups(table: pd.DataFrame) -> Iterator[Derived]:
     rows = stated(table, "speedup_throughput", "efficiency_throughput")
     if not rows:
         return
-    rates, base, noisy = lookup(measured(table, "images_per_s")), bases(table), functools.cache(lambda: noise(table))
+    rates, base, noisy = lookup(measured(table, "images_per_s")), bases(table), functools.cache(lambda: noises(table))
     for row in rows:
         if pd.isna(row["ranks"]):
             continue
@@ -46,7 +46,7 @@ def speedups(table: pd.DataFrame) -> Iterator[Derived]:
         found = [_speedup(row, rate, first, share) for first in over]
         nearest = min(found, key=lambda one: abs(one.computed.value - row["value"]))
         if nearest.base and nearest.base["experiment"] != row["experiment"]:
-            other = of_other_runs(nearest.computed, [(noisy()(rate), 1.0), (noisy()(nearest.base), -1.0)])
+            other = of_other_runs(nearest.computed, [(noisy().of(rate), 1.0), (noisy().of(nearest.base), -1.0)])
             said = f"{nearest.formula}, the base from {nearest.base['place']}: that of its curve is not printed"
             nearest = Derived(row, other, said, nearest.base)
         yield nearest
@@ -107,16 +107,10 @@ def scaling_of_times(table: pd.DataFrame) -> Iterator[Derived]:
 
 def _plotted(row: Row, first: Row, by: str) -> Iterator[Derived]:
     """Speedup and efficiency of one point over another: of times of the same work, or of speeds of a rank."""
-
-    def faster(here: float, there: float) -> float:
-        if by == "wall_time":
-            return metrics.speedup(metrics.rate(1.0, here), metrics.rate(1.0, there))
-        return metrics.speedup(metrics.whole_job(here, row["ranks"]), metrics.whole_job(there, first["ranks"]))
-
     ratio = row["ranks"] / first["ranks"]
     for name, unit, over in (("speedup", "x", 1.0), ("efficiency", "fraction", ratio)):
         both = {"here": number(row), "there": number(first)}
-        made = combined(lambda here, there, over=over: faster(here, there) / over, both)
+        made = combined(lambda here, there, over=over: times_as_fast(row, first, here, there) / over, both)
         if row is first:
             made = between(made.value, made.value, made.value)
         shown: Row = {"quantity": f"{name}_{by}", "value": np.nan, "unit": unit, "place": "plots", "note": ""}

@@ -301,6 +301,9 @@ def _flag(column: Column, cells: pd.Series, empty: pd.Series, frame: pd.DataFram
 
 
 _CONVERT = {"text": _text, "integer": _number, "number": _number, "flag": _flag}
+# A column without any value, as often as not in a table of a few rows.
+_NOTHING = {"text": "", "integer": pd.NA, "number": np.nan, "flag": pd.NA}
+_TYPES = {"text": "str", "integer": "Int64", "number": "float64", "flag": "boolean"}
 
 
 def _raise(where: str, problems: list[str]) -> None:
@@ -323,8 +326,11 @@ def conform(frame: pd.DataFrame, columns: Sequence[Column], where: str) -> pd.Da
         if column.name not in frame.columns:
             continue
         empty = _blank(frame[column.name])
-        made[column.name], found = _CONVERT[column.kind](column, frame[column.name], empty, frame)
-        problems += found
+        if empty.all():
+            made[column.name] = pd.Series(_NOTHING[column.kind], frame.index, _TYPES[column.kind])
+        else:
+            made[column.name], found = _CONVERT[column.kind](column, frame[column.name], empty, frame)
+            problems += found
         if not column.blank:
             problems += [f"{_row(frame, i)}: {column.name} is empty" for i in np.flatnonzero(empty)]
     _raise(where, problems)

@@ -6,7 +6,8 @@ from hypothesis import settings
 from tests.helpers.own_records import Results
 
 # How long an example takes says nothing about it: the first one imports what the others use, and machines are busy.
-settings.register_profile("unhurried", deadline=None)
+# As pandas takes a millisecond for anything, a third of the usual examples.
+settings.register_profile("unhurried", deadline=None, max_examples=30)
 settings.load_profile("unhurried")
 
 

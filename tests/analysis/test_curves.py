@@ -1,15 +1,8 @@
 import pytest
 
-from analysis.curves import bases, curves, in_rounds, keeps_global_batch, measured, scatter
+from analysis.curves import bases, curves, in_rounds, keeps_global_batch, measured, times_as_fast
 from tests.helpers.own_records import curve_in_rounds
-from tests.helpers.tidy_rows import curve, row, table
-
-
-def test_scatter_is_seen_in_an_efficiency_that_rises():
-    # 0.90, then 0.945: up by 5 %
-    points = table(*curve("images_per_s", {1: 100, 2: 180, 4: 378}))
-    assert scatter(points) == {"001": pytest.approx(0.05)}
-    assert scatter(table(*curve("images_per_s", {1: 100, 2: 180, 4: 300}))) == {}
+from tests.helpers.tidy_rows import row, table
 
 
 def test_published_points_with_one_global_batch_are_a_curve_of_strong_scaling():
@@ -44,3 +37,12 @@ def test_of_a_curve_in_rounds_each_launch_is_a_row(results):
     # 8 images over the mean step of 0.625 s, in both launches
     assert rows.loc[rows["nodes"] == 1, "value"].tolist() == pytest.approx([12.8, 12.8])
     assert all(in_rounds(row) for row in rows.to_dict("records"))
+
+
+def test_how_many_times_as_fast_a_point_is():
+    # 10 s instead of 40 s; 90 instead of 100 images/s a rank, of 4 ranks over 1
+    time, rate = (row(name, 1, 4) for name in ("job_s", "images_per_s"))
+    assert times_as_fast(time, row("job_s", 1, 1), 10, 40) == 4
+    assert times_as_fast(rate, row("images_per_s", 1, 1), 360, 100) == 3.6
+    per_rank = [row("images_per_s_per_rank", 1, n) for n in (4, 1)]
+    assert times_as_fast(*per_rank, 90, 100) == pytest.approx(3.6)

@@ -2,31 +2,62 @@ import math
 
 import pytest
 
-from analysis.noise import Noise, noise, of_other_runs
+from analysis.noise import Noise, noises, of_other_runs
 from analysis.verdicts import between
 from tests.helpers.tidy_rows import curve, row, table
 
 
 def test_the_noise_is_that_of_the_same_device_at_the_same_scale():
     twice = [row("images_per_s", value, 4, experiment=name) for value, name in ((100, "fruit"), (103, "weak_scaling"))]
-    found = noise(table(*twice, row("images_per_s", 50, 8), row("images_per_s", 10, 4, gpu="K80")))
-    assert found(twice[0]) == Noise(pytest.approx(math.log(1.03) / 2**0.5), 1)
-    assert found(row("images_per_s", 50, 8)) is None
-    assert found(row("images_per_s", 10, 4, gpu="K80")) is None
-    assert found(row("images_per_s", 10, 4, report="003")) is None
+    noisy = noises(table(*twice, row("images_per_s", 50, 8), row("images_per_s", 10, 4, gpu="K80")))
+    # Of one measurement ln(1.03) / sqrt 2; the mean of the two is sqrt 2 times as certain.
+    other = noisy.of(row("images_per_s", 70, 4, model="vgg16"))
+    assert (other.deviation, other.degrees) == (pytest.approx(math.log(1.03) / 2**0.5), 1)
+    assert noisy.of(twice[0]).deviation == pytest.approx(math.log(1.03) / 2)
+    assert noisy.of(row("images_per_s", 50, 8)) is None
+    assert noisy.of(row("images_per_s", 10, 4, gpu="K80")) is None
+    assert noisy.of(row("images_per_s", 10, 4, report="003")) is None
 
 
-def test_a_curve_of_three_points_scatters_about_its_line():
+def test_a_curve_of_three_points_scatters_about_its_line_and_tells_so_of_other_curves():
     # ln: 0, 0.1 + 1, 2 over steps of 1: residuals -1/30, 1/15, -1/30
     points = curve("images_per_s", {1: 1.0, 2: math.exp(1.1), 4: math.exp(2.0)})
-    found = noise(table(*points))(points[0])
-    assert found == Noise(pytest.approx((1 / 900 + 1 / 225 + 1 / 900) ** 0.5), 1)
-    assert noise(table(*points[:2]))(points[0]) is None
+    noisy = noises(table(*points))
+    found = noisy.of(row("images_per_s", 2.0, 2, model="vgg16"))
+    assert (found.deviation, found.degrees) == (pytest.approx((1 / 900 + 1 / 225 + 1 / 900) ** 0.5), 1)
+    assert noisy.of(points[1]) is None  # a wrong point would hide itself
+    assert noises(table(*points[:2])).of(row("images_per_s", 2.0, 2, model="vgg16")) is None
+
+
+def test_rates_of_ranks_and_of_the_job_are_one_measurement_and_times_another():
+    whole = [row("images_per_s", value, 4, repeat=i) for i, value in enumerate((400, 440))]
+    per_rank = [row("images_per_s_per_rank", value, 4, repeat=i) for i, value in enumerate((100, 110))]
+    times = [row("job_s", value, 4, repeat=i) for i, value in enumerate((10, 10.1))]
+    noisy = noises(table(*whole, *per_rank, *times))
+    assert noisy.of(per_rank[0]) == noisy.of(whole[0])
+    assert noisy.of(whole[0]).degrees == 1
+    assert noisy.of(times[0]).deviation == pytest.approx(math.log(1.01) / 2)
+
+
+def test_a_speedup_is_over_the_smallest_point_of_its_curve():
+    points = curve("images_per_s", {2: 100, 8: 300})
+    noisy = noises(table(*points, *(row("images_per_s", v, 2, model="vgg16", repeat=i) for i, v in enumerate((9, 10)))))
+    speedup = row("speedup_throughput", 3, 8, kind="stated")
+    assert noisy.of(speedup) is None
+    assert noisy.of_base(speedup) == noisy.of(points[0])
+    assert noisy.of_base(speedup).degrees == 1
 
 
 def test_the_noise_of_both_runs_widens_a_quotient():
-    # t(0.975, 3) = 3.182; two deviations of 0.01: 0.01414
-    wide = of_other_runs(between(2.0, 1.99, 2.01), [(Noise(0.01, 3), 1.0), (Noise(0.01, 5), -1.0)])
-    factor = math.exp(3.182 * 0.01 * 2**0.5)
-    assert (wide.low, wide.high) == pytest.approx((1.99 / factor, 2.01 * factor), rel=1e-4)
+    # Two scales, 0.01 each: degrees (1 + 1)^2 / (1/3 + 1/5) = 7.5; t(0.975, 7.5) = 2.333
+    runs = [(Noise(0.01, 3, ("4",)), 1.0), (Noise(0.01, 5, ("1",)), -1.0)]
+    wide = of_other_runs(between(2.0, 1.99, 2.01), runs)
+    factor = math.exp(2.3334 * 0.01 * 2**0.5)
+    assert (wide.low, wide.high) == pytest.approx((1.99 / factor, 2.01 * factor), rel=1e-5)
     assert math.isnan(of_other_runs(between(2.0, 1.99, 2.01), [(Noise(0.01, 3), 1.0), (None, -1.0)]).low)
+
+
+def test_two_measurements_at_one_scale_have_one_estimate_of_their_noise():
+    # t(0.975, 3) = 3.182
+    wide = of_other_runs(between(2.0, 2.0, 2.0), [(Noise(0.01, 3), 1.0), (Noise(0.01, 3), -1.0)])
+    assert wide.high == pytest.approx(2 * math.exp(3.1824 * 0.01 * 2**0.5), rel=1e-5)

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -6,7 +8,7 @@ from benchmarks import prediction
 from benchmarks.prediction import Truth
 from tests.helpers.scaling_curves import LEARNED
 
-FORM, OVERLAP, AMONG, _ = prediction.TRUTHS
+FORM, OVERLAP, AMONG, BEYOND, *_ = prediction.TRUTHS
 
 
 def held(truth, noise, learned=LEARNED, curves=60):
@@ -14,12 +16,14 @@ def held(truth, noise, learned=LEARNED, curves=60):
     return float(row["interval holds"]), float(row["held or marked"]), float(row["supported"])
 
 
+@pytest.mark.slow
 def test_an_interval_that_is_too_narrow_would_show():
-    jump = Truth("jumps after the points", lambda rng, per_node, largest: lambda n: 1 + 0.5 * (n > largest))
+    jump = Truth("jumps after the points", lambda rng, per_node, largest: lambda n: 1 + 0.5 * (n > largest), True)
     narrow = Learned(LEARNED.weights, 0.001, 0.0, 0.0)
     assert held(jump, 0.001, narrow)[0] < 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.01, 0.1])
 def test_the_interval_holds_the_form_itself_and_an_overlap(noise):
     """60 curves: a coverage of 0.9 is seen below 0.78 less than once in a hundred times."""
@@ -31,6 +35,13 @@ def test_a_server_that_is_saturated_among_the_points_is_marked():
     _, marked, supported = held(AMONG, 0.01)
     assert marked > 0.9
     assert supported < 0.2
+
+
+@pytest.mark.parametrize("noise", [0.01, 0.1])
+def test_a_server_that_saturates_beyond_the_points_is_covered_where_the_exchange_is_not_known(noise):
+    assert held(BEYOND, noise)[0] > 0.78
+    known = replace(BEYOND, allreduce=True)
+    assert held(known, noise)[0] < 0.6
 
 
 def test_a_simulated_curve_has_its_noise_and_no_more():

@@ -61,3 +61,34 @@ def test_both_kinds_of_image_contain_the_same_files_of_the_kit():
     carried = set(re.findall(r"^    (\S+) /opt/kit/\S+$", final, re.MULTILINE))
     assert carried == set(re.findall(r"^!(\S+)$", ignored, re.MULTILINE))
     assert all((build.ROOT / name).exists() for name in carried)
+
+
+def _docker(monkeypatch, version, buildx):
+    says = {("docker", "version"): version, ("docker", "buildx"): buildx}
+    monkeypatch.setattr(build, "_output", lambda *command: says[command[:2]])
+
+
+@pytest.mark.parametrize(
+    ("version", "buildx"), [("20.10.24+dfsg1", ""), ("28.2.2", "github.com/docker/buildx v0.24.0"), ("", "")]
+)
+def test_docker_builds_with_buildkit(monkeypatch, version, buildx):
+    _docker(monkeypatch, version, buildx)
+    assert build.buildkit("docker") == {"DOCKER_BUILDKIT": "1"}
+    assert build.buildkit("podman") == {}
+
+
+def test_a_newer_docker_without_its_plugin_is_an_error_that_names_it(monkeypatch):
+    _docker(monkeypatch, "28.2.2", "")
+    with pytest.raises(SystemExit, match=r"docker client \(28\.2\.2\) has no plugin buildx.*CONTAINER=podman"):
+        build.buildkit("docker")
+
+
+def test_the_engine_that_is_named_is_taken_or_the_first_that_works(monkeypatch):
+    monkeypatch.setattr(build, "first_that_works", lambda commands, what: commands[-1])
+    monkeypatch.setenv("CONTAINER", "podman")
+    assert build.chosen(build.BUILDERS, "make image") == "podman"
+    monkeypatch.setenv("CONTAINER", "singularity")
+    with pytest.raises(SystemExit, match="CONTAINER=singularity: for make image allowed are docker, podman, buildah"):
+        build.chosen(build.BUILDERS, "make image")
+    monkeypatch.delenv("CONTAINER")
+    assert build.chosen(build.BUILDERS, "make image") == "buildah"

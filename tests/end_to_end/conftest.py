@@ -6,23 +6,6 @@ import pytest
 
 from tests.helpers import simcluster
 
-# Files that wait for clocks of minutes, the longest first. Each file runs in one process (--dist loadfile): one that
-# began last would run alone at the end.
-LONGEST = (
-    "test_slurm_time_limit.py",
-    "test_faults.py",
-    "test_rounds.py",
-    "test_slurm_requeue.py",
-    "test_clusters.py",
-    "test_own_experiment.py",
-    "test_container.py",
-)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the longest files first."""
-    items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
-
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:

@@ -50,8 +50,8 @@ def test_a_curve_and_its_points(tmp_path):
 
 
 def test_a_rank_that_is_killed_costs_its_round_alone(tmp_path):
-    asked = command(tmp_path, "--only=tiny-rounds", "measure.precision_fraction=0.1", "measure.budget_s=60")
-    launcher = start(*asked)
+    asked = command(tmp_path, "--only=tiny-rounds", "measure.budget_s=90")
+    launcher = start(*asked, "measure.precision_fraction=0.02")
     wait_for(lambda: len(rounds_of(tmp_path)) > 1 and len(ranks(tmp_path)) == 2)
     ranks(tmp_path)[1].kill()
     output, _ = launcher.communicate(timeout=120)
@@ -62,7 +62,7 @@ def test_a_rank_that_is_killed_costs_its_round_alone(tmp_path):
     assert len(kept) > 1
     assert kept <= rounds_of(tmp_path)
 
-    status, output = run(*asked)
+    status, output = run(*asked, "measure.precision_fraction=0.5")
     assert status == 0, output
     assert [(r.repeat, r.generation, r.status) for r in records(tmp_path)][:2] == [(0, 1, "failed"), (0, 2, "complete")]
 

@@ -11,7 +11,7 @@ from tests.helpers.own_records import WEAK, Arm, make_record, make_rounds
 from train.record import assembly
 from train.record.assembly import Ending, Identity
 from train.record.parts import Part
-from train.record.record import AllreduceTimes, Epoch, RunRecord, Usage, Window
+from train.record.record import AllreduceTimes, Epoch, RunRecord, Window
 
 CYCLE_S = 0.02
 _STARTED_AT = 1_764_000_000.0
@@ -61,7 +61,8 @@ def _parts(rng: Rng, ranks: int, windows_s: Sequence[float], more: Sequence[dict
         at = sorted(float(x) for x in rng.uniform(5, 14, 4))
         part = Part(rank=rank, local_rank=rank, node=rank, host="vm", began_at=_STARTED_AT + of_phases["start"])
         part.cores, part.phases_s, part.finished, part.phase = [rank], of_phases, True, "evaluate"
-        part.usage = Usage(at, [1.0, 1.9, 2.7, 3.9], [2**30] * 4, [None] * 4, [None] * 4)
+        used_s = (1.0, 1.9, 2.7, 3.9)
+        part.samples = [(at_s, cpu_s, 2**30, None, None) for at_s, cpu_s in zip(at, used_s, strict=True)]
         part.peak_memory_bytes = 2**30
         for name, value in more[rank].items():
             setattr(part, name, value)

@@ -73,6 +73,7 @@ MADE_FROM = (
 
 # Single values of many, of which only a sum is known twice; and values that nothing else in the record tells.
 OTHERS = (
+    Field("learning_rate", lambda run: [(run, "learning_rate")] if run.learning_rate is not None else []),
     Field("one timed step", lambda run: _elements(rank.step_times_s for rank in run.ranks)),
     Field(
         "one step of a window",

@@ -60,6 +60,17 @@ def _times(column: str, factor: float) -> Callable[[pd.DataFrame, int], None]:
     return plant
 
 
+def _whole_job(study: pd.DataFrame, ranks: int) -> None:
+    study["images_per_s_per_rank"] *= study["ranks"]
+
+
+def _all_speeds(factor: float) -> Callable[[pd.DataFrame, int], None]:
+    def plant(study: pd.DataFrame, ranks: int) -> None:
+        study["images_per_s_per_rank"] *= factor
+
+    return plant
+
+
 def _base_too_slow(study: pd.DataFrame, ranks: int) -> None:
     study.loc[_at(study, 1), "images_per_s_per_rank"] /= 1.3
 
@@ -94,9 +105,15 @@ def _slower_than_before(study: pd.DataFrame, ranks: int) -> None:
 FAULTS: dict[str, tuple[Callable[[pd.DataFrame, int], None], tuple[str, ...]]] = {
     "speed 1.3 times too high at one point": (_times("images_per_s_per_rank", 1.3), ("beyond_ideal",)),
     "base 1.3 times too slow": (_base_too_slow, ("beyond_ideal", "too_short")),
-    "speed of the whole job in the column per rank": (
-        lambda study, ranks: _times("images_per_s_per_rank", float(ranks))(study, ranks), ("beyond_ideal",),
+    "speed of the whole job as of one rank, at one point": (
+        lambda study, ranks: _times("images_per_s_per_rank", float(ranks))(study, ranks),
+        ("beyond_ideal", "speed_times_off"),
     ),
+    "speed of the whole job as of one rank, at all points": (_whole_job, ("speed_of_the_job",)),
+    "speed ten times too high at one point": (_times("images_per_s_per_rank", 10), ("speed_times_off",)),
+    "speed ten times too low at one point": (_times("images_per_s_per_rank", 0.1), ("too_short",)),
+    "all speeds ten times too high": (_all_speeds(10), ("speed_times_off",)),
+    "all speeds ten times too low": (_all_speeds(0.1), ("too_short",)),
     "one point slower than half its ranks": (_slower_than_before, ("more_ranks_no_faster", "too_short")),
     "wall time 1.5 times too long at one point": (_times("wall_s", 1.5), ("wall_time_misfit",)),
     "wall time half at one point": (_times("wall_s", 0.5), ("wall_time_misfit", "too_short")),

@@ -1,6 +1,7 @@
 """requirements/install.py: the set-up itself is what every test runs in; here is what it decides."""
 
 import importlib.util
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,8 +10,9 @@ from train.tools import doctor
 
 PATH = Path(__file__).parents[2] / "requirements/install.py"
 spec = importlib.util.spec_from_file_location("install", PATH)
-install = importlib.util.module_from_spec(spec)
+install = sys.modules["install"] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(install)
+SETTINGS = {"HOROVOD_WITH_GLOO": "1", "HOROVOD_WITHOUT_MPI": "1", "PATH": "/nowhere"}
 
 
 @pytest.mark.parametrize(("mpicc", "key"), [("/usr/bin/mpicc", "HOROVOD_WITH_MPI"), (None, "HOROVOD_WITHOUT_MPI")])
@@ -49,15 +51,28 @@ def test_a_larger_set_holds_all_of_a_smaller_one():
     assert not any(package.startswith(heavy) for package in _locked("launch"))
 
 
+@pytest.fixture
+def asked(monkeypatch):
+    """What the steps were asked to run, in place of running it."""
+    ran = []
+
+    def run(self, *lanes, env=None):
+        self._waiting.pop(0)
+        ran.append(lanes)
+
+    monkeypatch.setattr(install.Steps, "run", run)
+    return ran
+
+
 @pytest.mark.parametrize(("there", "left_alone"), [("cpu", True), ("launch", True), ("analysis", False)])
-def test_what_a_larger_set_holds_is_not_installed_again(monkeypatch, tmp_path, there, left_alone):
-    _mark(tmp_path, "build", there)
-    asked = []
-    monkeypatch.setattr(doctor, "before_setup", lambda packages: asked.append(packages) or [])
-    monkeypatch.setattr(install.Steps, "run", lambda self, name, *rest: asked.append(name))
+def test_what_a_larger_set_holds_is_not_installed_again(monkeypatch, tmp_path, asked, there, left_alone):
+    _mark(tmp_path, there)
+    (tmp_path / "lib/python3.11/site-packages").mkdir(parents=True)
+    monkeypatch.setattr(doctor, "before_setup", lambda packages: [])
     monkeypatch.setattr(install.sys, "argv", ["install.py", "launch", str(tmp_path)])
     install.main()
-    assert asked == ([] if left_alone else ["launch", "venv", "launch"])
+    assert bool(asked) is not left_alone
+    assert (tmp_path / ".installed-launch").exists() is (there == "launch" or not left_alone)
 
 
 def test_nothing_is_made_where_something_is_missing(monkeypatch, tmp_path, capsys):
@@ -72,7 +87,93 @@ def test_nothing_is_made_where_something_is_missing(monkeypatch, tmp_path, capsy
 
 
 def test_an_environment_that_has_the_locks_is_left_alone(monkeypatch, tmp_path, capsys):
-    _mark(tmp_path, "build", "analysis")
+    _mark(tmp_path, "analysis")
     monkeypatch.setattr(install.sys, "argv", ["install.py", "analysis", str(tmp_path)])
     install.main()
     assert capsys.readouterr().out == ""
+
+
+def test_a_lock_is_dealt_into_two_parts_that_hold_all_of_it():
+    lock = install._lock("cpu")
+    heavy, light = install.parts_of(lock)
+    names = [line.split("==")[0] for line in heavy.splitlines() if "==" in line]
+    assert names == ["tensorflow-cpu", "tensorflow-io-gcs-filesystem"]
+    assert sorted((heavy + light).splitlines()) == sorted(lock.splitlines())
+    assert install.parts_of(install._lock("mpich")) == [install._lock("mpich")]
+
+
+class _Steps:
+    """In place of running: installing a wheel fails as often as asked; compiling leaves one."""
+
+    def __init__(self, failures=0):
+        self.failures, self.ran, self.planned = failures, [], []
+
+    def replace(self, count, steps):
+        self.planned.append((count, [step.what for step in steps]))
+
+    def run(self, lane, env=None):
+        [words] = lane
+        if "wheel" in words:
+            folder = Path(words[words.index("--wheel-dir") + 1])
+            (folder / "horovod-0.28.1-cp311-cp311-linux_x86_64.whl").write_text("a wheel")
+            self.ran.append("compile")
+        else:
+            assert Path(words[1]).name == "install_horovod.py"
+            self.ran.append("install")
+            self.parts = words[3:]
+            if self.failures:
+                self.failures -= 1
+                raise install.StepFailed("Horovod: failed")
+
+
+@pytest.fixture
+def place(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(install, "horovod_environment", lambda *_: SETTINGS)
+    monkeypatch.setattr(install.wheel_cache, "depends_on", lambda *_: {"all": "alike"})
+    return install.Place("cpu", tmp_path, mpich=False)
+
+
+def test_horovod_is_compiled_once_and_then_taken_from_the_cache(place):
+    first, second = _Steps(), _Steps()
+    install._install_horovod(place, 2, first)
+    assert first.ran == ["compile", "install"]
+    assert first.parts == ["Gloo"]
+    install._install_horovod(place, 2, second)
+    assert second.ran == ["install"]
+    assert second.planned == [(2, ["Horovod, installed and checked"])]
+
+
+def test_a_wheel_that_fails_its_check_is_thrown_away_and_compiled_anew(place, capsys):
+    install._install_horovod(place, 2, _Steps())
+    steps = _Steps(failures=1)
+    install._install_horovod(place, 1, steps)
+    assert steps.ran == ["install", "compile", "install"]
+    assert "thrown away" in capsys.readouterr().out
+    assert install._kept(place, SETTINGS).wheel()
+
+
+def test_a_wheel_that_does_not_work_is_not_kept(place):
+    with pytest.raises(install.StepFailed):
+        install._install_horovod(place, 2, _Steps(failures=1))
+    assert install._kept(place, SETTINGS).wheel() is None
+
+
+def test_without_a_cache_that_can_be_written_horovod_is_installed_all_the_same(place, tmp_path, capsys):
+    (tmp_path / "cache").write_text("a file where a folder is wanted")
+    steps = _Steps()
+    install._install_horovod(place, 2, steps)
+    assert steps.ran == ["compile", "install"]
+    assert "warning: Horovod is not kept for other clones" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["analysis", "launch"])
+def test_a_newer_python_has_the_same_packages_but_for_numpy(monkeypatch, name):
+    ours = set(install._lock(name).splitlines()) if sys.version_info[:2] == (3, 11) else None
+    monkeypatch.setattr(install.sys, "version_info", (3, 13, 5))
+    theirs = install._lock(name)
+    assert theirs == (PATH.parent / f"{name}-py313.txt").read_text()
+    if ours:
+        packages = [{line.split()[0] for line in lock if "==" in line} for lock in (ours, theirs.splitlines())]
+        assert {package.split("==")[0] for package in packages[0] ^ packages[1]} == {"numpy"}
+    assert install._lock("cpu") == (PATH.parent / "cpu.txt").read_text()  # TensorFlow has no wheels for it

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
-from train.config.schema import Config, scaled_learning_rate
+from train.config.schema import Config
 from train.record import config_hash as record_hash
+from train.record.learning_rate import scaled
 
 
 def resolved(config: Config) -> dict[str, Any]:
@@ -61,7 +62,7 @@ def learning_rate(config: Config) -> float | None:
     settings = config.optimizer
     if config.allreduce_sweep:
         return None
-    return scaled_learning_rate(settings.learning_rate, settings.learning_rate_scaling, config.ranks)
+    return scaled(settings.learning_rate, settings.learning_rate_scaling, config.ranks)
 
 
 def config_hash(config: Config) -> str:

@@ -4,7 +4,6 @@ A field's metadata states its limits (train/config/checks.py) and whether it cha
 (train/config/identity.py). Checks of several fields at once are in the methods `_check_...` of their class.
 """
 
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -90,16 +89,12 @@ class Dataset:
         )
 
 
-def scaled_learning_rate(learning_rate: float, scaling: str, ranks: int) -> float:
-    """The learning rate of a job: the configured one, scaled with the number of ranks (none, linear, sqrt)."""
-    return learning_rate * {"none": 1.0, "linear": float(ranks), "sqrt": math.sqrt(ranks)}[scaling]
-
-
 @dataclass
 class Optimizer:
     """The loss and the update rule, with the usual measures against the effects of large batches.
 
-    The learning rate of a job is learning_rate, scaled with its ranks by learning_rate_scaling.
+    The learning rate of a job is learning_rate, scaled with its ranks by learning_rate_scaling
+    (`train.record.learning_rate`).
     """
 
     name: str = field(metadata=limits(allowed=("sgd", "adam", "adadelta")))
@@ -234,12 +229,19 @@ class AllreduceSweep:
 
 @dataclass
 class Tracking:
-    """Where records are mirrored to."""
+    """Where records are mirrored to, and what runs are watched while they are in progress."""
 
     name: str = field(metadata=limits(allowed=("wandb", "none")))
     project: str
     entity: str | None
-    sync: bool  # upload at the end of an experiment; the network is not used while it runs
+    sync: bool  # upload at the end of an experiment what was written offline
+    # Of runs that are logged while they train. Offline: nothing connects to a server before `make wandb-sync`.
+    mode: str = field(default="offline", metadata=limits(allowed=("offline", "online")))
+    # Log runs while they are in progress, not after the experiment.
+    live: bool | None = None  # null: of those that train over epochs
+    tags: list[str] = field(default_factory=list)
+    notes: str | None = None
+    group: str | None = None  # null: the experiment
 
     def __post_init__(self) -> None:
         """Check each value."""

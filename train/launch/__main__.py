@@ -15,7 +15,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-from train import tracking
 from train.config.checks import ConfigError
 from train.launch.batch import submission
 from train.launch.batch.launcher import BatchLauncher
@@ -32,6 +31,9 @@ from train.launch.start import images
 from train.launch.supervise.runs import records_of, run_all
 from train.launch.supervise.signals import Interrupted, interrupts_raised
 from train.rank import environment, host, placement
+from train.tracking.live import Watchers
+from train.tracking.mirror import mirror
+from train.tracking.sync import SyncError, sync
 
 WARNING, LEFT_OUT, ERROR = "[yellow]warning:[/yellow]", "[yellow]left out:[/yellow]", "[red]error:[/red]"
 
@@ -155,13 +157,15 @@ def measure(runs: Sequence[Run], plan: Expansion, options: Options, console: Con
     """Make the runs and mirror their records; returns the exit status."""
     interruption = None
     failed: list[str] = []
+    watchers = Watchers()
     with interrupts_raised():
         try:
-            failed = run_all(runs, plan.launcher, options.force, console)
+            failed = run_all(runs, plan.launcher, options.force, console, [watchers.watch])
         except Interrupted as caught:
             interruption = caught
             console.print(f"interrupted by {caught}: what was measured is kept, the same command resumes from here")
-    mirror(runs, console)
+    show_lines(WARNING, watchers.finish(), console)
+    track(runs, console)
     if interruption:
         return 128 + interruption.signal
     if failed:
@@ -170,14 +174,14 @@ def measure(runs: Sequence[Run], plan: Expansion, options: Options, console: Con
     return 1 if failed else 0
 
 
-def mirror(runs: Sequence[Run], console: Console) -> None:
-    """Mirror the records to tracking, after all measuring."""
+def track(runs: Sequence[Run], console: Console) -> None:
+    """Mirror the records that have no complete W&B run, after all measuring; upload them where that is asked."""
     config = runs[0].point.config
-    show_lines(WARNING, tracking.mirror(records_of(runs), config.tracking), console)
-    if config.tracking.sync:
+    show_lines(WARNING, mirror(records_of(runs), config.tracking), console)
+    if config.tracking.sync or (config.tracking.name == "wandb" and config.tracking.mode == "online"):
         try:
-            tracking.sync(Path(config.results))
-        except tracking.SyncError as error:
+            sync(Path(config.results))
+        except SyncError as error:
             show_lines(WARNING, [str(error)], console)
 
 

@@ -1,4 +1,4 @@
-"""The state of each run of the experiments: done, running, queued, failed, or to do.
+"""The state of each run of the experiments: done, running, queued, failed, or to do; and how far those that run are.
 
 python -m train.launch.status [results]
 """
@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 from rich.console import Console
 from rich.table import Table
 
@@ -20,7 +22,8 @@ from train.launch.batch import submitted
 from train.launch.batch.launcher import BatchLauncher
 from train.launch.batch.submitted import RUNNING, Submitted
 from train.launch.launchers import LAUNCHERS
-from train.record import paths, record
+from train.launch.supervise import running
+from train.record import paths, progress, protocol, record
 
 STATES = ("done", "running", "queued", "failed", "to do")
 
@@ -36,11 +39,15 @@ class Jobs:
 def state_of(home: Path, repeat: int, job: str | None) -> str:
     """The state of one repeat of a point.
 
+    A run is in progress where its launcher says so, in any terminal, or where its batch job runs and it has begun.
+
     job: the state of the batch job that runs this point, None where it has none.
     """
     if paths.completed(home, repeat):
         return "done"
     last = paths.generations(home, repeat)[-1:]
+    if any(running.is_on(paths.run_folder(home, repeat, number)) for number in last):
+        return "running"
     recorded = [(paths.run_folder(home, repeat, number) / record.RECORD_NAME).exists() for number in last]
     if job == RUNNING:
         return "running" if recorded == [False] else "queued"
@@ -98,8 +105,27 @@ def table(of_points: Mapping[Path, Counter[str]]) -> Table:
     return made
 
 
+def under_way(of_points: Iterable[Path], now: float) -> list[str]:
+    """A line for each run in progress: how far it has come. now: seconds since the epoch."""
+    folders = sorted(folder for home in of_points for folder in home.glob("r*") if in_progress(folder))
+    return [f"{folder.parts[-4]} {folder.parts[-3]} {folder.name}: {_seen(folder, now)}" for folder in folders]
+
+
+def in_progress(folder: Path) -> bool:
+    """Whether the run in a folder is in progress."""
+    return running.is_on(folder) and not (folder / record.RECORD_NAME).exists()
+
+
+def _seen(folder: Path, now: float) -> str:
+    try:
+        seen = progress.look(progress.Follower(folder), protocol.read_assignment(folder).config)
+    except (OSError, msgspec.DecodeError) as error:
+        return f"its files cannot be read: {error}"
+    return progress.words(seen, now) if seen else "starting"
+
+
 def main() -> int:
-    """Print the table, and the jobs in the queue."""
+    """Print the table, the runs in progress, and the jobs in the queue."""
     parser = argparse.ArgumentParser(prog="python -m train.launch.status", description=__doc__.splitlines()[0])
     parser.add_argument("results", type=Path, nargs="?", default=Path("results"))
     results = parser.parse_args().results
@@ -110,6 +136,8 @@ def main() -> int:
         return 0
     console = Console(soft_wrap=True)
     console.print(table(of_points))
+    for line in under_way(of_points, time.time()):
+        console.print(line, highlight=False, markup=False)
     for job in jobs.submitted:
         if job.job_id in jobs.queue:
             console.print(f"job {job.job_id}: {jobs.queue[job.job_id]}, {job.nodes} nodes", highlight=False)

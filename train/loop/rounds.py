@@ -92,6 +92,15 @@ class _Bench:
         self._counts_energy = context.part.part.local_rank == 0  # of the host: once
         self.exchanges = _exchanges(context, learner, self.arms)
 
+    def trace_alone(self, config: Config) -> None:
+        """Trace the step without exchange of the first arm's batch on all ranks at once; in turns each would wait."""
+        first = config.rounds[0].batch_per_rank
+        for arm, listed in zip(self.arms, config.rounds, strict=True):
+            if arm and not _is_exchanged(listed) and listed.batch_per_rank == first:
+                with arm.batches() as batches:
+                    run_steps(arm.step, batches, 1)
+                break
+
     def restore(self) -> None:
         """Set weights and optimizer state to this rank's copy: nothing is sent."""
         for variable, value in zip(self._variables, self._initial, strict=True):
@@ -196,11 +205,15 @@ def _arms(context: Context, learner: Learner) -> list[_Arm | None]:
             found.append(None)
             continue
         group = ranks.group(arm.ranks, arm.allreduce)
-        key = (arm.ranks if arm.allreduce else 1, arm.batch_per_rank)
+        key = (arm.ranks if _is_exchanged(arm) else 1, arm.batch_per_rank)
         if key not in steps:
             steps[key] = make_train_step(learner.model, learner.optimizer, group, config.optimizer.label_smoothing)
         found.append(_Arm(group, steps[key], *_batches(arm, _data(context, learner, arm))))
     return found
+
+
+def _is_exchanged(arm: RoundArm) -> bool:
+    return arm.allreduce and arm.ranks > 1
 
 
 def _data(context: Context, learner: Learner, arm: RoundArm) -> Data:
@@ -264,6 +277,7 @@ def measure_rounds(context: Context, learner: Learner) -> None:
     clock, config = context.clock, context.config
     clock.enter("first_step")
     bench = _Bench(context, learner)
+    bench.trace_alone(config)
     kept = _affordable(context, bench)
     for place in bench.exchanges:
         bench.exchange(place, 0)  # traced, not measured

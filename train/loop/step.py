@@ -8,8 +8,8 @@ import tensorflow as tf
 import tf_keras
 
 from train.config.schema import Optimizer as OptimizerSettings
-from train.config.schema import scaled_learning_rate
 from train.distribution.protocol import Distribution
+from train.record.learning_rate import scaled
 
 TrainStep = Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor, tf.Tensor]]
 ExchangeStep = Callable[[], tf.Tensor]
@@ -43,7 +43,7 @@ def make_optimizer(
     Weight decay is decoupled from the gradient (Loshchilov and Hutter 2019, 1711.05101), and not applied to variables
     of one dimension: biases, scales and shifts of normalisation (He et al. 2018, 1812.01187, section 3.1).
     """
-    rate: float | WarmUp = scaled_learning_rate(settings.learning_rate, settings.learning_rate_scaling, ranks)
+    rate: float | WarmUp = scaled(settings.learning_rate, settings.learning_rate_scaling, ranks)
     if settings.warm_up_epochs and ranks > 1:
         assert steps_per_epoch is not None
         rate = WarmUp(rate, ranks, max(1, round(settings.warm_up_epochs * steps_per_epoch)))

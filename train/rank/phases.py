@@ -32,10 +32,18 @@ class PhaseClock:
         self.started_at = started_at
         self.seconds: dict[str, float] = {}
         self.phase = "start"
-        self._listener = listener
+        self._listeners = [listener]
         self._now = now or steady_time()
         self._since = started_at
         self._announced: str | None = None
+
+    def listen(self, listener: Listener) -> None:
+        """Tell another listener too, after those before it."""
+        self._listeners.append(listener)
+
+    def _tell(self, phase: str, seconds: Mapping[str, float]) -> None:
+        for listener in self._listeners:
+            listener(phase, seconds)
 
     def announce(self, phase: str) -> None:
         """Tell the listener that `phase` comes next. `enter` then tells it nothing, and only reads the clock.
@@ -43,7 +51,7 @@ class PhaseClock:
         Call it before the barrier that precedes a timed phase: listeners write files, and no rank takes as long as
         another for that.
         """
-        self._listener(phase, self._so_far(self._now()))
+        self._tell(phase, self._so_far(self._now()))
         self._announced = phase
 
     def enter(self, phase: str, at: float | None = None) -> None:
@@ -60,7 +68,7 @@ class PhaseClock:
         self.seconds = self._so_far(now)
         self.phase, self._since, self._announced = phase, now, None
         if not told:
-            self._listener(phase, self.seconds)
+            self._tell(phase, self.seconds)
 
     def elapsed_s(self) -> float:
         """Seconds since the launch of the job."""

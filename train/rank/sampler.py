@@ -20,13 +20,10 @@ from collections.abc import Callable, Iterable, Iterator
 import psutil
 
 from train.rank import gpus
-from train.record.record import Usage
+from train.record.usage import Sample
 
 _PR_SET_PDEATHSIG = 1
 _PATIENCE_S = 5.0  # for the end of a process that was killed
-
-# seconds since the epoch, CPU time in s, resident bytes, GPU busy fraction, bytes of GPU memory
-Sample = tuple[float, float, int, float | None, int | None]
 
 
 class Sampler:
@@ -39,33 +36,33 @@ class Sampler:
             period_s: time between two samples.
             gpu: the rank's GPU, as in CUDA_VISIBLE_DEVICES; None without one.
         """
-        self._lines = tempfile.TemporaryFile("w+")  # noqa: SIM115, open until `stop`
+        self._lines = tempfile.TemporaryFile()  # noqa: SIM115, open until the rank ends
+        self._read = 0  # bytes
         command = [sys.executable, "-m", "train.rank.sampler", str(os.getpid()), str(period_s), *([gpu] if gpu else [])]
         self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=self._lines)
 
-    def stop(self, started_at: float) -> Usage:
-        """Kill the process and return its samples; times count from `started_at`, seconds since the epoch.
+    def taken(self, started_at: float) -> list[Sample]:
+        """The samples since the last call; times count from `started_at`, seconds since the epoch."""
+        # Not by seek and read: the process writes at the offset that both have in common.
+        text = os.pread(self._lines.fileno(), os.fstat(self._lines.fileno()).st_size - self._read, self._read)
+        whole = text[: text.rfind(b"\n") + 1]
+        self._read += len(whole)
+        return collected(whole.decode().splitlines(), started_at)
+
+    def stop(self, started_at: float) -> list[Sample]:
+        """Kill the process and return what it took since the last call of `taken`, as that does.
 
         A process inside a GPU driver that hangs cannot be killed. It is left behind, and its samples end there.
         """
         self._process.kill()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_PATIENCE_S)
-        self._lines.seek(0)
-        return collected((line for line in self._lines if line.endswith("\n")), started_at)
+        return self.taken(started_at)
 
 
-def collected(lines: Iterable[str], started_at: float) -> Usage:
-    """The samples of complete lines, as columns. Times count from `started_at`, seconds since the epoch."""
-    usage = Usage()
-    for line in lines:
-        at, cpu_s, memory_bytes, gpu_fraction, gpu_memory_bytes = json.loads(line)
-        usage.at_s.append(round(at - started_at, 3))
-        usage.cpu_s.append(cpu_s)
-        usage.memory_bytes.append(memory_bytes)
-        usage.gpu_fraction.append(gpu_fraction)
-        usage.gpu_memory_bytes.append(gpu_memory_bytes)
-    return usage
+def collected(lines: Iterable[str], started_at: float) -> list[Sample]:
+    """The samples of complete lines. Times count from `started_at`, seconds since the epoch."""
+    return [(round(at - started_at, 3), *values) for at, *values in map(json.loads, lines)]
 
 
 def samples(pid: int, period_s: float, read_gpu: Callable[[], gpus.GpuUse]) -> Iterator[Sample]:

@@ -6,6 +6,7 @@ often these intervals hold the truth; docs/statistics.md has the table.
 
 from __future__ import annotations
 
+import bisect
 import functools
 import math
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from statistics import median
 LEVEL = 0.95
 MIN_VALUES = 6  # with fewer values not even the smallest and the largest enclose the median 95 times in 100
 _FIRST_LOOK = 12
+_INTERPOLATED = 12  # with fewer values the ends are the outermost ones, and between these interpolation knows little
 
 
 @dataclass(frozen=True)
@@ -34,34 +36,47 @@ class Interval:
 
 
 @functools.cache
-def _order(n: int, level: float) -> int:
-    """The largest k for which the k-th smallest and k-th largest of n values enclose the median at this level.
+def _order(n: int, level: float) -> float:
+    """The place, counted from either end of n ordered values, of the interval's ends; 0 where there is none.
 
-    They miss it with the probability 2 P(B < k), B binomial with n trials of 1/2 (Hoefler and Belli, SC'15, 3.1.3).
+    The k-th smallest and k-th largest value miss the median with the probability 2 P(B < k), B binomial with n trials
+    of 1/2 (Hoefler and Belli, SC'15, 3.1.3); k is the largest with which that is at most 1 - level. Orders are whole:
+    24 values would have 97.7 % where 95 % are asked for. From 12 values on the place lies between k and k + 1, as
+    Hettmansperger and Sheather (1986, doi 10.1016/0167-7152(86)90021-0) interpolate.
     """
-    missed, k = 0.0, 0
-    while (missed := missed + math.comb(n, k) / 2 ** (n - 1)) <= 1 - level:
-        k += 1
-    return k
+    missed, k, allowed = 0.0, 0, 1 - level
+    while (further := missed + math.comb(n, k) / 2 ** (n - 1)) <= allowed:
+        missed, k = further, k + 1
+    if n < _INTERPOLATED or k == 0:
+        return k
+    share = (allowed - missed) / (further - missed)
+    return k + (n - k) * share / (k + (n - 2 * k) * share)
+
+
+def _at(ordered: Sequence[float], place: float) -> float:
+    """The value at a place, counted from 1, of ordered values; between two of them by linear interpolation."""
+    below = math.floor(place)
+    share = place - below
+    return ordered[below - 1] if share == 0 else (1 - share) * ordered[below - 1] + share * ordered[below]
 
 
 def _dependence(values: Sequence[float]) -> float:
     """How many times larger the variance of a count of values below the median is than if they were independent.
 
-    1 for independent values. From the autocorrelation of their signs about the median, in the order of measurement: the
-    larger of the sum over the first sqrt(n) lags with Bartlett's weights (Newey and West 1987) and what an
-    autoregression of the first order has.
+    1 for independent values. From the autocorrelation r of their ranks in the order of measurement, which in a short
+    series is too small by (1 + 3 r) / n (Kendall 1954): the larger of the sum over the first sqrt(n) lags, with
+    Bartlett's weights (Newey and West 1987), and what an autoregression of the first order has.
     """
-    n, centre = len(values), median(values)
-    signs = [1.0 if value < centre else -1.0 for value in values]
-    mean = sum(signs) / n
-    signs = [sign - mean for sign in signs]
-    power = sum(sign * sign for sign in signs)
+    n, ordered = len(values), sorted(values)
+    # Twice the mean rank of equal values, from the middle.
+    ranks = [bisect.bisect_left(ordered, value) + bisect.bisect_right(ordered, value) - n for value in values]
+    power = sum(rank * rank for rank in ranks)
     if power == 0:
         return 1.0
     lags = max(1, round(math.sqrt(n)))
-    found = [sum(a * b for a, b in zip(signs, signs[lag:], strict=False)) / power for lag in range(1, lags + 1)]
-    summed = 1 + 2 * sum((1 - lag / (lags + 1)) * value for lag, value in enumerate(found, 1))
+    found = [sum(a * b for a, b in zip(ranks, ranks[lag:], strict=False)) / power for lag in range(1, lags + 1)]
+    found = [r + (1 + 3 * max(r, 0)) / n for r in found]
+    summed = 1 + 2 * sum((1 - lag / (lags + 1)) * r for lag, r in enumerate(found, 1))
     return max(1.0, summed, (1 + found[0]) / max(1 - found[0], 0.05))
 
 
@@ -70,34 +85,39 @@ def of_median(values: Sequence[float], level: float = LEVEL) -> Interval | None:
 
     None too at a level at which not even the smallest and the largest of so few values enclose the median.
 
-    Order statistics, exact for independent values of any distribution. Where neighbours are alike (a disturbance that
-    lasts), it is widened as the count of values below the median is then more uncertain.
+    Order statistics, exact for independent values of any distribution up to the interpolation between neighbours. Where
+    neighbours are alike (a disturbance that lasts), it is widened as the count of values below the median is then more
+    uncertain.
     """
     n = len(values)
     if n < MIN_VALUES or _order(n, level) == 0:
         return None
     half = (n / 2 - _order(n, level)) * math.sqrt(_dependence(values))
-    k = max(1, math.floor(n / 2 - half))
+    place = max(1.0, n / 2 - half)
+    if n < _INTERPOLATED:
+        place = math.floor(place)
     ordered = sorted(values)
-    return Interval(median(values), ordered[k - 1], ordered[n - k], level, n)
+    return Interval(median(values), _at(ordered, place), _at(ordered[::-1], place), level, n)
 
 
 def over_launches(launches: Sequence[Sequence[float]], level: float = LEVEL) -> Interval | None:
     """The interval of the median over the values of several launches, each in the order of their measurement.
 
-    With MIN_VALUES launches or more it covers other launches too: the interval of the median of their medians. With
-    fewer it covers rounds within these launches; where their own intervals do not overlap it is widened to span the
-    median of each. None for fewer than MIN_VALUES values.
+    With MIN_VALUES launches or more it covers other launches too: the interval of the median of their medians. Fewer
+    launches cannot tell that; it then covers rounds within these launches, and is widened to reach beyond the medians
+    of those of MIN_VALUES rounds or more, on either side by half of what these differ by. None for fewer than
+    MIN_VALUES values.
     """
     filled = [values for values in launches if values]
     if len(filled) >= MIN_VALUES:
         return of_median([median(values) for values in filled], level)
     whole = of_median([value for values in filled for value in values], level)
-    own = [interval for values in filled if (interval := of_median(values, level))]
-    if whole is None or not own or max(i.low for i in own) <= min(i.high for i in own):
+    medians = [median(values) for values in filled if len(values) >= MIN_VALUES]
+    if whole is None or len(medians) < 2:
         return whole
-    low, high = min(i.value for i in own), max(i.value for i in own)
-    return Interval(whole.value, min(whole.low, low), max(whole.high, high), level, whole.n)
+    beyond = (max(medians) - min(medians)) / 2
+    low, high = min(whole.low, min(medians) - beyond), max(whole.high, max(medians) + beyond)
+    return Interval(whole.value, low, high, level, whole.n)
 
 
 def looks(n: int) -> list[int]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from train.record import protocol
+from train.record import protocol, usage
 from train.record.record import (
     AllreduceTimes,
     CoreUse,
@@ -51,7 +51,7 @@ class Part:
     windows: list[Window] = field(default_factory=list)
     exchanges: list[Window] = field(default_factory=list)
     timed_cores: CoreUse | None = None
-    usage: Usage | None = None
+    samples: list[usage.Sample] = field(default_factory=list)
     peak_memory_bytes: int = 0
     environment: Environment | None = None
     resizes: list[Resize] = field(default_factory=list)
@@ -62,12 +62,17 @@ class Part:
     failure: Failure | None = None
     finished: bool = False  # the rank did all that it was asked for
 
+    @property
+    def usage(self) -> Usage | None:
+        """What the rank used, sample by sample; None where none was taken."""
+        return usage.of(self.samples)
+
 
 def _merge(into: dict[str, Any], new: dict[str, Any]) -> None:
-    """Lists are extended, dictionaries updated; all else is replaced."""
+    """Lists are extended in place, dictionaries updated; all else is replaced."""
     for name, value in new.items():
         if isinstance(value, list):
-            into[name] = [*into.get(name, []), *value]
+            into.setdefault(name, []).extend(value)
         elif isinstance(value, dict) and isinstance(into.get(name), dict):
             into[name] = into[name] | value
         else:
@@ -125,16 +130,36 @@ class PartWriter:
         self._kept.clear()
 
 
+class PartReader:
+    """Reads one rank's file while it grows: each call only what was added since the one before."""
+
+    def __init__(self, path: Path) -> None:
+        """Nothing is read yet."""
+        self._path, self._offset = path, 0
+        self._values: dict[str, Any] = {}
+        self._part = Part()
+
+    def read(self) -> Part:
+        """The part so far; a line that is not whole is left out, and what follows it. Raises OSError."""
+        if self._path.stat().st_size == self._offset:
+            return self._part
+        with self._path.open("rb") as file:
+            file.seek(self._offset)
+            lines, _, _ = file.read().rpartition(b"\n")
+        for line in lines.splitlines():
+            try:
+                new = msgspec.json.decode(line, type=dict[str, Any])
+            except msgspec.DecodeError:
+                break
+            _merge(self._values, new)
+            self._offset += len(line) + 1
+        self._part = msgspec.convert(self._values, Part)
+        return self._part
+
+
 def read_part(path: Path) -> Part:
-    """The part in one file; what follows a line that is not whole is left out."""
-    values: dict[str, Any] = {}
-    for line in path.read_bytes().splitlines():
-        try:
-            new = msgspec.json.decode(line, type=dict[str, Any])
-        except msgspec.DecodeError:
-            break
-        _merge(values, new)
-    return msgspec.convert(values, Part)
+    """The part in one file; a line that is not whole is left out, and what follows it. Raises OSError."""
+    return PartReader(path).read()
 
 
 def read(folder: Path) -> list[Part]:

@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Protocol
 
-from train.record.record import Rank, Usage
+from train.record.record import Usage
+
+# s since the launch of the job, CPU time in s, resident bytes, GPU busy fraction, bytes of GPU memory
+Sample = tuple[float, float, int, float | None, int | None]
+
+
+def of(samples: Sequence[Sample]) -> Usage | None:
+    """The samples of one rank as columns; None without any."""
+    return Usage(*(list(column) for column in zip(*samples, strict=True))) if samples else None
 
 
 def cpu_fractions(usage: Usage, cores: int) -> list[float]:
@@ -28,12 +37,24 @@ class Use:
     gpu_memory_bytes: float | None
 
 
+class User(Protocol):
+    """A rank: of a record, or one that still runs."""
+
+    @property
+    def cores(self) -> Sequence[int]:
+        """That it is bound to."""
+
+    @property
+    def usage(self) -> Usage | None:
+        """What it used; None where that was not sampled."""
+
+
 def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return fmean(known) if known else None
 
 
-def over_time(ranks: Sequence[Rank]) -> list[Use]:
+def over_time(ranks: Sequence[User]) -> list[Use]:
     """The use of each second in which samples were taken, ascending; empty where none were."""
     seconds: dict[int, list[tuple[float, int, float | None, int | None]]] = {}
     for rank in ranks:
@@ -49,7 +70,7 @@ def over_time(ranks: Sequence[Rank]) -> list[Use]:
     ]
 
 
-def summary(ranks: Sequence[Rank]) -> dict[str, float]:
+def summary(ranks: Sequence[User]) -> dict[str, float]:
     """For people: means over the time that was sampled, and over the ranks; empty without samples."""
     uses = over_time(ranks)
     means = {

@@ -25,6 +25,14 @@ OK, WARNING, FAILURE = "OK", "warning", "FAILURE"
 _DISK_GIB = {"analysis": 0.6, "launch": 0.8, "cpu": 4.0, "cuda": 10.0}
 _SETUP_MEMORY_GIB = {"analysis": 0.5, "launch": 0.5, "cpu": 3.0, "cuda": 4.0}
 _RUN_DISK_GIB = 1.0  # for the records of a measurement
+# What to do where a distribution has no Python 3.11, as Debian 13 has not: each line is a way of its own.
+_OTHER_PYTHON = """\
+sudo apt-get install python3.11 python3.11-venv; then make PYTHON=python3.11 ... (Debian 12, Ubuntu 22.04)
+or with uv (docs.astral.sh/uv): uv python install 3.11; then make PYTHON="$(uv python find 3.11)" ...
+or with pyenv (github.com/pyenv/pyenv): pyenv install 3.11; then make PYTHON="$(pyenv prefix 3.11)/bin/python" ..."""
+_IN_AN_IMAGE = """\
+run the ranks in an image: sudo apt-get install podman; make image; then make ... CONTAINER=podman
+or """
 _HOROVOD_CHECK = """
 import os
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
@@ -53,15 +61,22 @@ def check_platform() -> Check:
     return Check("platform", FAILURE, found, "run it on 64-bit x86 Linux, or in a container")
 
 
-def check_python() -> Check:
-    """Whether this is Python 3.11; 3.12 is a warning: the locks have wheels for it, but it is untested."""
+def check_python(tensorflow: bool = True) -> Check:
+    """Whether this is Python 3.11; 3.12 is a warning: the locks have wheels for it, but it is untested.
+
+    tensorflow: it is to run here. Without it, for the analysis and for ranks in an image, 3.13 does too.
+    """
     found = platform.python_version()
-    fix = "sudo apt-get install python3.11 python3.11-venv; then make PYTHON=python3.11"
     if sys.version_info[:2] == (3, 11):
         return Check("Python", OK, found)
     if sys.version_info[:2] == (3, 12):
-        return Check("Python", WARNING, f"{found}: the locks were made for 3.11; this version is untested", fix)
-    return Check("Python", FAILURE, f"{found}: 3.11 is required (TensorFlow 2.18.1 has no wheels beyond 3.12)", fix)
+        return Check(
+            "Python", WARNING, f"{found}: the locks were made for 3.11; this version is untested", _OTHER_PYTHON
+        )
+    if sys.version_info[:2] == (3, 13) and not tensorflow:
+        return Check("Python", OK, f"{found}, with locks of its own")
+    needed = "TensorFlow 2.18.1 has no wheels beyond 3.12" if tensorflow else "there are locks for 3.11 to 3.13"
+    return Check("Python", FAILURE, f"{found}: 3.11 is required ({needed})", _IN_AN_IMAGE * tensorflow + _OTHER_PYTHON)
 
 
 def check_venv() -> Check:
@@ -229,18 +244,19 @@ def _first_line(*command: str) -> str:
 
 def before_setup(packages: str) -> list[Check]:
     """What setting up the set `packages` (analysis, launch, cpu, cuda) needs."""
-    checks = [check_platform(), check_python(), check_venv()]
+    compiled = packages in ("cpu", "cuda")  # they have TensorFlow, and Horovod, which is compiled
+    checks = [check_platform(), check_python(compiled), check_venv()]
     checks += [check_disk(_DISK_GIB[packages]), check_memory(_SETUP_MEMORY_GIB[packages])]
-    if packages in ("cpu", "cuda"):  # they have Horovod, which is compiled
+    if compiled:
         checks += [check_compiler(), check_mpi()]
     if packages == "cuda":
         checks.append(check_cuda_compiler())
     return checks
 
 
-def before_run(ranks: int, within: list[Check]) -> list[Check]:
+def before_run(ranks: int, within: list[Check], contained: bool = False) -> list[Check]:
     """What a measurement with this many ranks needs; within: the checks of what they run in, bare or a container."""
-    checks = [check_platform(), check_python(), *within, check_own_name()]
+    checks = [check_platform(), check_python(not contained), *within, check_own_name()]
     return [
         *checks,
         check_cores(ranks),
@@ -256,8 +272,8 @@ def show(checks: list[Check]) -> None:
     width = max(len(check.name) for check in checks)
     for check in checks:
         print(f"{check.name:<{width}}  {check.state:<7}  {check.found}")
-        if check.fix:
-            print(f"{'':<{width}}  {'':<7}  fix: {check.fix}")
+        for number, line in enumerate(check.fix.splitlines()):
+            print(f"{'':<{width}}  {'':<7}  {'     ' if number else 'fix: '}{line}")
 
 
 def _arguments() -> argparse.Namespace:
@@ -277,7 +293,8 @@ def _checks(arguments: argparse.Namespace) -> list[Check]:
     if arguments.before_setup:
         return before_setup(arguments.before_setup)
     if arguments.container != "none":
-        return before_run(arguments.ranks, [check_container(arguments.container, arguments.device, arguments.image)])
+        image = check_container(arguments.container, arguments.device, arguments.image)
+        return before_run(arguments.ranks, [image], contained=True)
     return before_run(arguments.ranks, [check_compiler(), check_mpi(), *check_horovod()])
 
 

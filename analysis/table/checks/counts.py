@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Iterator
 
 from analysis.table.checks.contradiction import Contradiction, check, off
 from analysis.table.checks.kinds import in_rounds, own_epochs, resized, size, size_of_point, sweeps
 from train.record import config_hash as hashed
+from train.record.learning_rate import scaled
 from train.record.record import RunRecord
 
 
@@ -133,6 +135,21 @@ def config_hash(run: RunRecord) -> Iterator[Contradiction]:
         yield Contradiction(
             "config_hash", f"config_hash {run.config_hash[:12]}", f"the configuration has the hash {follows[:12]}"
         )
+
+
+@check
+def learning_rate(run: RunRecord) -> Iterator[Contradiction]:
+    """The learning rate in force is the configured one, scaled with the ranks; a sweep of allreduces has none."""
+    if run.learning_rate is None:
+        return
+    settings = run.config["optimizer"]
+    follows = scaled(settings["learning_rate"], settings["learning_rate_scaling"], size_of_point(run))
+    if not math.isclose(run.learning_rate, follows, rel_tol=1e-9):
+        yield Contradiction(
+            "learning_rate", f"learning rate {run.learning_rate:.6g}",
+            f"{settings['learning_rate']:.6g} with scaling {settings['learning_rate_scaling']} on {size_of_point(run)} "
+            f"ranks is {follows:.6g}", off(run.learning_rate, follows),
+        )  # fmt: skip
 
 
 @check

@@ -72,6 +72,7 @@ def test_a_stated_speedup_beyond_ideal_without_its_curve():
     assert not found(rules.beyond_ideal, stated | {"value": 7.9})
 
 
+@pytest.mark.slow
 @settings(max_examples=10)
 @given(base=st.floats(0.1, 1e4), shares=st.lists(st.floats(0.3, 1), min_size=3, max_size=3), scale=st.floats(0.1, 1e3))
 def test_a_curve_at_or_below_ideal_is_never_beyond_it_in_any_unit(base, shares, scale):

@@ -1,4 +1,4 @@
-from analysis.audit.findings import of_table
+from analysis.audit.emulation import emulated_nodes_disturbed
 from analysis.table import loading
 
 QUOTA = {"system": {"name": "laptop", "cores_per_node": 1, "cpus_per_node": 0.2, "link_mbit_per_s": None}}
@@ -7,8 +7,7 @@ NO_ALLREDUCE = {"distribution": {"backend": "horovod", "allreduce": False, "cont
 
 
 def findings(results) -> list:
-    found = of_table(loading.local(results.folder).table)
-    return [finding for finding in found if finding.rule == "emulated_nodes_disturbed"]
+    return list(emulated_nodes_disturbed(loading.local(results.folder).table))
 
 
 def test_a_control_beyond_its_bound_is_serious(results):

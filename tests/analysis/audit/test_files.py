@@ -39,6 +39,7 @@ def test_a_tidy_table_is_read_as_it_is(tmp_path):
     assert (beyond.report, beyond.off, notes) == ("tidy.csv", pytest.approx(0.4), [])
 
 
+@pytest.mark.slow
 def test_the_published_tables_can_be_audited_one_by_one():
     found, _ = findings.of_file(loading.PUBLISHED / "000_hacksa.csv")
     assert {finding.report for finding in found} == {"000"}

@@ -71,12 +71,14 @@ def test_a_failed_run_with_part_of_its_ranks_is_named_with_where_it_failed(resul
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_clean_study_in_rounds_has_nothing_alleged_of_it(results):
     for model in ("resnet50", "inceptionv3"):
         curve_in_rounds(results.folder, model)
     assert of_records(loading.local(results.folder)) == []
 
 
+@pytest.mark.slow
 def test_what_is_beyond_ideal_or_no_faster_in_rounds_is_so_with_its_whole_interval(results):
     def study(experiment, ratios):
         rounds = [(0.5, 2 * 0.5 / ratio, 0.55) for ratio in ratios]
@@ -96,6 +98,7 @@ def test_what_is_beyond_ideal_or_no_faster_in_rounds_is_so_with_its_whole_interv
     assert "/slower/" in rules["more_ranks_no_faster"].place
 
 
+@pytest.mark.slow
 def test_a_launch_that_failed_after_whole_rounds_is_named_and_its_rounds_count(results):
     save(make_rounds([(0.5, 0.8, 0.55)] * 6, failure=Failure("rank 1 was killed", rank=1)), results.folder)
     (finding,) = of_records(loading.local(results.folder))

@@ -48,9 +48,37 @@ def test_a_wall_time_in_which_the_work_cannot_have_been_done():
         ]
 
     (finding,) = found(rules.too_short, *study(6))
-    assert finding.follows == "10 s or more: 100 steps of 64 images at 640 images/s"
+    assert finding.follows == "10 s or more: 6400 images a rank at 640 images/s"
     assert finding.off == pytest.approx(-0.4)
     assert not found(rules.too_short, *study(12))
     assert not found(rules.too_short, *study(9.5))  # within what two noisy numbers differ by
     assert not found(rules.too_short, *study(8.5, 10.5))  # in the mean of repeats
     assert found(rules.too_short, *study(12, speed=64))  # speeds in another unit
+
+
+def test_a_speed_that_the_wall_time_does_not_allow():
+    walls = {n: 4 + 0.1 * steps for n, steps in STEPS.items()}
+    rows = fixed_work(walls, STEPS, 640)
+    assert not found(rules.speed_times_off, *rows)
+    rows[-1]["value"] = 6400.0
+    (finding,) = found(rules.speed_times_off, *rows)
+    assert "32 ranks" in finding.place
+    assert (finding.stated, finding.follows) == ("6400 images/s a rank", "640 images/s, which its wall time leaves")
+    assert finding.off == pytest.approx(9)
+    assert not found(rules.too_short, *rows)
+
+
+def test_the_speed_of_the_whole_job_in_place_of_that_of_a_rank():
+    walls = {n: 4 + 0.1 * steps for n, steps in STEPS.items()}
+    rows = fixed_work(walls, STEPS, 640)
+    for one in rows[-len(STEPS) :]:
+        one["value"] *= one["ranks"] / 2
+    (finding,) = found(rules.speed_of_the_job, *rows)
+    assert finding.stated == "1.024e+04 images/s on 32, as of one rank"
+    assert "32 ranks" in finding.place
+    assert not found(rules.speed_times_off, *rows)
+
+
+def test_wall_times_without_speeds_have_no_fixed_cost_to_hide():
+    walls = {n: 4 + 0.1 * steps for n, steps in STEPS.items()}
+    assert not found(rules.fixed_cost, *fixed_work(walls, STEPS, 640)[: 2 * len(STEPS)])

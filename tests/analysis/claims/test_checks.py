@@ -40,6 +40,32 @@ def test_every_check_is_tested_here():
 RATES = rounded(curve("images_per_s", {1: 100, 2: 190, 4: 360}), 0.5)
 
 
+def test_predicted():
+    # 100 images/s a rank up to 16 ranks, without a loss: 3200 on 32, with an interval of about 15 % down.
+    rates = curve("images_per_s", {n: 100 * n for n in (1, 2, 4, 8, 16)})
+    ask = {"of": {"quantity": "images_per_s"}, "at": 32}
+    assert verdict("predicted", *rates, **ask, at_least=1000) == "supported"
+    assert verdict("predicted", *rates, **ask, at_least=10000) == "contradicted"
+    assert verdict("predicted", *rates, **ask, share=True, at_most=0.5) == "contradicted"
+    told = judged("predicted", *rates, **ask, share=True, about=1)
+    assert told[0] == "not decidable"  # consistent, but not shown: part of the interval is below 0.95
+    assert "resnet50: consistent: for 32 ranks 3200 (" in told[1]
+    told = judged("predicted", *rates[:2], **ask, at_least=1000)
+    assert told[0] == "not decidable"
+    assert "2 numbers of ranks measured, at least 3 are needed" in told[1]
+
+
+def test_predicted__of_times_and_of_nothing():
+    # 1600 s of work shared out: 50 s on 32 ranks.
+    times = curve("job_s", {n: 1600 / n for n in (1, 2, 4, 8, 16)})
+    ask = {"of": {"quantity": "job_s"}, "at": 32}
+    assert verdict("predicted", *times, **ask, at_least=30) == "supported"
+    assert verdict("predicted", *times, **ask, at_most=30) == "contradicted"
+    told = judged("predicted", *RATES, **ask, share=True, about=1)
+    assert told[0] == "not decidable"
+    assert "no numbers of ranks measured" in told[1]
+
+
 class TestNotKnown:
     def test_a_number_that_is_not_known_decides_nothing(self):
         told = judged("every", *RATES, of={"quantity": "efficiency_throughput", "ranks": 8}, at_least=0.9)

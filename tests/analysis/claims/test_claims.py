@@ -16,16 +16,19 @@ def judged():
     return {item.claim.id: item for item in judged_claims()}
 
 
+@pytest.mark.slow
 def test_every_report_has_claims(judged):
     assert len(judged) == 67
     assert {item.claim.report for item in judged.values()} == {"000", "001", "002", "003", "004"}
 
 
+@pytest.mark.slow
 def test_every_claim_says_what_it_comes_to_and_how_it_is_decided(judged):
     for item in judged.values():
         assert all((item.claim.hypothesis, item.claim.data, item.claim.rule, item.evidence)), item.claim.id
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
@@ -75,6 +78,7 @@ def changed(published, name, value, **where):
     return published.assign(value=published["value"].mask(of, value))
 
 
+@pytest.mark.slow
 # Each rule could have come out otherwise: with other numbers it does.
 @pytest.mark.parametrize(
     ("name", "quantity", "value", "where", "expected"),

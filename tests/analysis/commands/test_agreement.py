@@ -4,11 +4,15 @@ import pandas as pd
 import pytest
 
 from analysis.audit import findings as audit
+from analysis.audit import judging
 from analysis.audit.words import at
 from analysis.claims.numbers import Data, Report
 from analysis.compare import published as compare
 from analysis.compare import tolerances
 from analysis.computed import computed
+from analysis.curves import SETTING, SIZE, lookup, rate_curves
+from analysis.explain import fit, tidy, words
+from analysis.noise import noises
 from analysis.reports import derived
 from analysis.table import loading
 from tests.helpers.judged import judged, lines, published
@@ -70,6 +74,52 @@ def test_a_ratio_is_what_it_is_in_tables_and_in_the_claims():
             point = tuple(line.row[name] for name in key)
             if line.row["quantity"] == "efficiency_throughput" and point in by and line.base is not None:
                 assert line.computed.value == pytest.approx(by[point]), point
+
+
+def test_a_point_has_one_interval_in_the_audit_and_in_the_claims():
+    numbers, compared, known_ones = published(), 0, 0
+    for report in ("000", "001", "003"):
+        rows = numbers[numbers["report"].eq(report)]
+        data, noisy = Data(Report(pd.concat([rows, computed(rows)], ignore_index=True)), "any run"), noises(rows)
+        efficiency = lookup(data.table[data.table["quantity"].eq("efficiency_throughput")], [*SETTING, *SIZE, "kind"])
+        for curve in rate_curves(rows):
+            base, *points = curve.to_dict("records")
+            for row in points:
+                (claimed,) = efficiency({**row, "kind": "computed"})
+                audited = judging.share(judging.faster(row, base, noisy), row["ranks"] / base["ranks"])
+                mine, theirs = (audited.value, audited.low, audited.high), data.number(claimed)
+                assert mine == pytest.approx((theirs.value, theirs.low, theirs.high), rel=2e-3, nan_ok=True), row[
+                    "place"
+                ]
+                compared, known_ones = compared + 1, known_ones + (audited.low == audited.low)
+    assert compared > 50
+    assert known_ones > 20
+
+
+def test_the_audit_names_the_points_that_explain_names():
+    rows = published()[published()["report"].eq("000")]
+    points, _ = tidy.points(rows, "table")
+    explained = {name: fit.explain(curve, name) for name, curve in tidy.curves(points)}
+    findings = [finding for finding in audit.of_table(rows)]
+    for rule, said in (
+        ("wall_time_misfit", [words.misfit(p) for one in explained.values() for p in one.misfits.to_dict("records")]),
+        ("too_short", [found.says for one in explained.values() for found in one.findings]),
+    ):
+        found = [finding.meaning for finding in findings if finding.rule == rule]
+        assert len(found) == len(said), rule
+        assert all(any(sentence in meaning for meaning in found) for sentence in said), rule
+
+
+def test_a_claim_about_a_prediction_has_the_verdict_of_its_line():
+    about = {item.claim.id: item for item in judged() if item.claim.check == "predicted"}
+    assert set(about) == {"002-almost-linear-to-256", "004-prediction-job", "004-prediction-epoch"}
+    for name, quantity in (("004-prediction-job", "job_s"), ("004-prediction-epoch", "epoch_s")):
+        (line,) = [
+            d for r, d in lines() if r == "004" and d.row["kind"] == "predicted" and d.row["quantity"] == quantity
+        ]
+        assert about[name].verdict == line.verdict == "not decidable"
+        assert "2 numbers of ranks measured, at least 3 are needed" in about[name].evidence
+    assert "no numbers of ranks measured" in about["002-almost-linear-to-256"].evidence
 
 
 @pytest.mark.parametrize(("off", "shared"), [(-0.05, False), (-0.15, False), (0.25, False), (0.0, True)])

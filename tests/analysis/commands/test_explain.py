@@ -1,5 +1,7 @@
 import json
 
+import pytest
+
 from analysis.__main__ import main
 from analysis.table import loading
 
@@ -13,6 +15,7 @@ def test_the_command_prints_each_curve_in_a_hundred_columns(capsys):
     assert max(map(len, shown.splitlines())) <= 100
 
 
+@pytest.mark.slow
 def test_the_same_as_json(capsys):
     assert main(["explain", REPORT, "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)

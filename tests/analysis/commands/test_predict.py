@@ -3,6 +3,7 @@ import json
 import pytest
 
 from analysis.__main__ import main
+from analysis.predict import reports
 
 CURVE = "ranks,images_per_s,batch_per_rank\n1,100,32\n2,195,32\n4,380,32\n8,745,32\n"
 
@@ -15,11 +16,35 @@ def csv(tmp_path):
 
 
 def test_a_file_as_json(csv, capsys):
-    assert main(["predict", "--file", csv, "--to", "32,64,512", "--format", "json"]) == 0
+    told = ["--exchange", "allreduce", "--format", "json"]
+    assert main(["predict", "--file", csv, "--to", "32,64,512", *told]) == 0
     at_32, at_64, at_512 = json.loads(capsys.readouterr().out)
     assert (at_32["ranks"], at_64["ranks"], at_512["ranks"]) == (32, 64, 512)
     assert 2000 < at_32["images_per_s"]["low"] < at_32["images_per_s"]["value"] < at_32["images_per_s"]["high"] < 3200
     assert (at_64["supported"], at_512["supported"]) == (True, False)
+
+
+def test_where_the_exchange_is_not_known_a_server_may_saturate(csv, capsys):
+    assert main(["predict", "--file", csv, "--to", "32", "--format", "json"]) == 0
+    (target,) = json.loads(capsys.readouterr().out)
+    assert target["may_saturate"] is True
+    assert target["images_per_s"]["low"] < 745
+    assert main(["predict", "--file", csv, "--to", "32"]) == 0
+    assert "say so: EXCHANGE=allreduce" in " ".join(capsys.readouterr().out.split())
+    assert main(["predict", "--file", csv, "--to", "32", "--exchange", "server"]) == 1
+    assert "updated by a parameter server" in " ".join(capsys.readouterr().out.split())
+    assert main(["predict", "--exchange", "server"]) == 2
+    assert "--exchange: of what runs? allowed: together with --file" in capsys.readouterr().err
+
+
+def test_what_is_wrong_is_said_before_anything_is_learned(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(reports, "published", lambda: pytest.fail("learned from the published curves"))
+    path = tmp_path / "curve.csv"
+    path.write_text("ranks,images_per_s\n1,100\n2,x\n")
+    assert main(["predict", "--file", str(path)]) == 2
+    assert f"{path}: 1 problem\nline 3: images_per_s: 'x' is not a number" in capsys.readouterr().err
+    path.write_text(CURVE)
+    assert main(["predict", "--file", str(path), "--models", "vgg16"]) == 2
 
 
 def test_a_file_in_words_with_what_to_measure_next(csv, capsys):

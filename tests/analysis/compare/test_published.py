@@ -73,6 +73,7 @@ def test_repeats_give_the_interval_that_decides(results):
     assert (speedup.low, speedup.high) == pytest.approx((5.6, 8))
 
 
+@pytest.mark.slow
 def test_a_stated_speedup_stands_for_lost_throughputs(results):
     for nodes, step in ((1, 0.8), (8, 0.125)):  # strong scaling: 6.4x
         results.add(
@@ -87,6 +88,7 @@ def test_a_stated_speedup_stands_for_lost_throughputs(results):
     assert (speedup.published_low, speedup.published_high) == pytest.approx((7.15, 7.25))
 
 
+@pytest.mark.slow
 def test_wall_times_are_compared_as_rates_of_work(results):
     for nodes in (1, 2):
         measure = {"name": "quick", "warm_up_steps": 0, "timed_steps": 8 // nodes, "total_steps": 8}
@@ -101,6 +103,7 @@ def test_wall_times_are_compared_as_rates_of_work(results):
     assert rows(found, quantity="speedup_job_time")[0].verdict == "for information"
 
 
+@pytest.mark.slow
 def test_ranks_and_threads_relative_to_the_smallest_both_have(results):
     for ranks, step in ((1, 1.0), (2, 0.5), (4, 0.5)):
         swept = {"model": "resnet50", "ranks_per_node": ranks}
@@ -111,6 +114,7 @@ def test_ranks_and_threads_relative_to_the_smallest_both_have(results):
     assert (relative.published, relative.local) == pytest.approx((22.97 / 23.34, 1.0))
 
 
+@pytest.mark.slow
 def test_from_which_batch_on_throughput_is_flat(results):
     for batch, step in ((1, 0.2), (2, 0.25), (4, 0.4), (8, 0.75), (16, 1.5)):  # 5, 8, 10, 10.7, 10.7 images/s
         swept = {"model": "resnet50", "batch_per_rank": batch}
@@ -119,6 +123,7 @@ def test_from_which_batch_on_throughput_is_flat(results):
     assert (flat.published, flat.local, flat.verdict) == (8, 4, "not decidable")
 
 
+@pytest.mark.slow
 def test_the_order_of_the_models_is_a_share_of_their_pairs(results):
     # the report: ResNet50 22.84, Inception v3 19.4, VGG16 8.82 images/s
     for repeat, noise in enumerate((1.0, 1.001, 0.999)):
@@ -130,6 +135,7 @@ def test_the_order_of_the_models_is_a_share_of_their_pairs(results):
     assert order.note == ("report: resnet50 > inceptionv3 > vgg16; local: inceptionv3 > resnet50 > vgg16")
 
 
+@pytest.mark.slow
 def test_one_run_of_each_model_has_no_order(results):
     for model, step in (("resnet50", 0.5), ("inceptionv3", 0.4)):
         weak(results, model=model, step_s=step)
@@ -138,6 +144,7 @@ def test_one_run_of_each_model_has_no_order(results):
     assert order.note.endswith("no interval")
 
 
+@pytest.mark.slow
 def test_models_that_the_repeats_do_not_tell_apart_are_in_either_order(results):
     for model, steps in (("resnet50", (0.40, 0.60)), ("vgg16", (0.41, 0.58))):
         for repeat, step in enumerate(steps):
@@ -178,6 +185,7 @@ def test_a_point_whose_control_is_disturbed_is_named_and_not_judged(results, con
     assert bool(disturbed) is (verdict == "not judged")
 
 
+@pytest.mark.slow
 def test_many_comparisons_at_once_are_corrected(results):
     # of 6 ratios the smallest and the largest enclose the median 31 times in 32
     # No two launches have the same times: they would be copies.
@@ -213,6 +221,7 @@ def test_as_json_has_intervals_as_objects(results):
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_same_device_is_preferred_and_the_other_one_named(results):
     weak(results)
     results.add(experiment="tf_benchmarks", ranks_per_node=1)
@@ -222,6 +231,7 @@ def test_the_same_device_is_preferred_and_the_other_one_named(results):
     assert {row.published_on.split(",")[0] for row in rows(found, experiment="tf_benchmarks")} == {"gpu"}
 
 
+@pytest.mark.slow
 def test_accuracies_and_epochs_at_the_same_number_of_ranks(results):
     accuracy = [0.3, 0.6, 0.69, 0.685]
     epochs = [Epoch(i, 10, 5.0, 1.0, 0.9, 1.0, value) for i, value in enumerate(accuracy, 1)]
@@ -234,6 +244,7 @@ def test_accuracies_and_epochs_at_the_same_number_of_ranks(results):
     assert (stable.published, stable.local, stable.verdict) == (15, 3, "not decidable")
 
 
+@pytest.mark.slow
 def test_what_has_no_counterpart_is_named(results):
     results.add(experiment="overhead")
     found = compare(results.folder)
@@ -249,6 +260,7 @@ def test_what_has_no_counterpart_is_named(results):
         assert words in named
 
 
+@pytest.mark.slow
 def test_a_value_that_the_tolerances_state_needs_no_report(results):
     results.add(experiment="overhead", nodes=1)  # 16 images/s
     results.add(experiment="overhead", nodes=2, step_s=0.625)  # 25.6
@@ -267,14 +279,15 @@ def test_a_value_that_the_tolerances_state_needs_no_report(results):
 
 
 def test_a_curve_in_rounds_is_compared_with_the_interval_of_its_rounds(results):
-    # 8 nodes of 8 images: 6.6 to 7.0 times one node, in 12 rounds; their 3rd and 10th are 6.64 and 6.96
+    # 8 nodes of 8 images: 6.6 to 7.0 times one node, in 12 rounds; the ends are 0.26 of the way
+    # from the 3rd, 6.64, to the 4th, 6.66, and from the 10th, 6.96, to the 9th, 6.94
     ratios = [6.60, 7.00, 6.62, 6.98, 6.64, 6.96, 6.66, 6.94, 6.68, 6.92, 6.70, 6.90]
     rounds = [(0.5, 8 * 0.5 / ratio) for ratio in ratios]
     save(make_rounds(rounds, [Arm(1), Arm(8)]), results.folder)
     found = compare(results.folder)
     (speedup,) = rows(found, quantity="speedup_throughput")
-    assert (speedup.local, speedup.low, speedup.high) == pytest.approx((6.8, 6.64, 6.96))
+    assert (speedup.local, speedup.low, speedup.high) == pytest.approx((6.8, 6.6453, 6.9547), abs=1e-4)
     assert (speedup.n, speedup.verdict) == (12, "within")
     (shape,) = rows(found, quantity="efficiency_throughput_per_doubling")
-    ends = [(ratio / 8) ** (1 / 3) for ratio in (6.64, 6.96)]
-    assert (shape.low, shape.high) == pytest.approx(ends)
+    ends = [(ratio / 8) ** (1 / 3) for ratio in (6.6453, 6.9547)]
+    assert (shape.low, shape.high) == pytest.approx(ends, abs=1e-4)

@@ -87,6 +87,7 @@ def judged(own):
     return claims.judge([claim], loading.published(), own)[0]
 
 
+@pytest.mark.slow
 def test_the_claim_of_report_004_is_judged_by_local_records(own, results):
     nothing = judged(loading.local(results.folder).table)
     assert nothing.verdict == "not decidable"
@@ -97,6 +98,7 @@ def test_the_claim_of_report_004_is_judged_by_local_records(own, results):
     assert "the global batch grows with the ranks: 2 ranks 1" in found.evidence
 
 
+@pytest.mark.slow
 def test_records_without_two_sides_do_not_decide(results):
     add(results, 1, CURVE, 64)
     add(results, 2, CURVE, 32)

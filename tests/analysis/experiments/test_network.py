@@ -100,6 +100,7 @@ def _of_settings() -> dict[str, tuple[dict, dict]]:
     }
 
 
+@pytest.mark.slow
 def test_the_page_says_what_the_published_numbers_give():
     root = Path(__file__).parents[3]
     known, setting, seen = _of_settings(), "", 0

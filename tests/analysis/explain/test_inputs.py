@@ -39,6 +39,15 @@ def test_a_wall_time_shorter_than_its_images_is_impossible():
     assert list(inputs.without(runs(wall_s={4: 30.0}), [finding])["ranks"]) == [1, 2, 8, 16]
 
 
+def test_a_point_is_impossible_in_the_mean_over_its_repeats_and_only_the_short_ones_are_left_out():
+    # 800 images at 10 images/s take 80 s.
+    noisy, wrong = runs(wall_s={2: 70.0}), runs(wall_s={2: 20.0})
+    assert inputs.check(pd.concat([noisy, runs(), runs()], ignore_index=True)) == []
+    (finding,) = inputs.check(pd.concat([wrong, runs(wall_s={2: 85.0})], ignore_index=True))
+    assert (finding.runs, finding.leaves_out) == ((1,), "runs")
+    assert (finding.stated, finding.off) == ("20 s", pytest.approx(-0.75))
+
+
 def test_a_speed_ten_times_too_low_makes_its_run_impossible():
     (finding,) = inputs.check(runs(images_per_s_per_rank={8: 1.0}))
     assert (finding.kind, finding.ranks) == ("impossible", (8,))

@@ -9,7 +9,7 @@ from analysis.explain.linear import MIXES, System, relative_s2
 
 def line(x, y):
     x, y = np.asarray(x, float), np.asarray(y, float)
-    return System(np.column_stack([np.ones_like(x), x]), y, y)
+    return System(np.column_stack([np.ones_like(x), x])[None], y, y)
 
 
 def test_with_additive_noise_alone_it_is_the_ordinary_line():
@@ -30,7 +30,7 @@ def test_with_proportional_noise_alone_it_is_the_line_weighted_by_the_inverse_sq
 def test_alike_times_leave_only_one_noise_and_student_t():
     # One cost, of 10.0, 10.1, 10.2: the mean, and t(0.98, 2) times 0.1 / sqrt(3), whatever the mix.
     times = np.array([10.0, 10.1, 10.2])
-    found = System(np.ones((3, 1)), times, times).solve().coefficient(0).statistic
+    found = System(np.ones((1, 3, 1)), times, times).solve().coefficient(0).statistic
     half = t.ppf(1 - 0.020, 2) * 0.1 / 3**0.5
     assert (found.value, found.low, found.high) == pytest.approx((10.1, 10.1 - half, 10.1 + half), rel=2e-3)
     assert found.n == 3
@@ -69,7 +69,7 @@ def test_one_run_apart_is_its_distance_from_the_line_of_the_others():
 
 def test_a_difference_within_a_margin_has_no_small_p():
     times = np.array([10.0, 10.1, 10.2])
-    number = System(np.ones((3, 1)), times, times).solve().coefficient(0)
+    number = System(np.ones((1, 3, 1)), times, times).solve().coefficient(0)
     assert number.p(of=10.1) == pytest.approx(1, abs=0.01)
     assert number.p(of=9) < 0.01
     assert number.p(within=1.2, of=9) > 0.5
@@ -79,7 +79,7 @@ def test_what_a_mean_leaves_is_uncertain_by_its_noise_and_less_by_what_it_shares
     # Two times of variance s^2 = 1/2 (10 and 11, mean 10.5): what is left of each has the variance s^2 / 2, the
     # opposite of the other's; a third mean apart from the fit has its own variance and that of the mean.
     times = np.array([10.0, 11.0])
-    solved = System(np.ones((2, 1)), times, times).solve()
+    solved = System(np.ones((1, 2, 1)), times, times).solve()
     members = np.array([[1.0, 0], [0, 1], [0, 0]])
     found = solved.left_covariance_s2(members, np.tile([0.0, 0, 0.5], (len(MIXES), 1)))
     found = found[0]
@@ -103,3 +103,22 @@ def test_another_unit_of_time_changes_no_p_and_scales_every_interval(scale, nois
     for end in ("value", "low", "high"):
         found = [getattr(of.coefficient(0).statistic, end) for of in (one, other)]
         assert found[1] == pytest.approx(found[0] * scale, rel=1e-5)
+
+
+def test_two_shapes_of_a_cost_are_one_mixture_that_leans_to_the_one_that_fits():
+    # 5 s and 2 s for each x; the other shape, x^2, leaves a lot.
+    x, off = np.array([1.0, 2, 3, 5, 8, 9]), np.array([0.01, -0.02, 0.01, 0.02, -0.02, 0.01])
+    designs = np.stack([np.column_stack([np.ones_like(x), of]) for of in (x, x**2)])
+    both = System(designs, 5 + 2 * x + off, 5 + 2 * x + off).solve()
+    assert both.coefficients.shape == (2 * len(MIXES), 2)
+    assert both.coefficient(0).statistic.value == pytest.approx(5, abs=0.05)
+    # At x = 4 it is 5 + 2 x 4, of both shapes together.
+    assert both.number(np.array([[1.0, 4.0], [1.0, 16.0]])).value == pytest.approx(13, abs=0.05)
+    neither = System(designs, 5 + x**1.5, 5 + x**1.5).solve().coefficient(0)
+    assert neither.statistic.low < 5 < neither.statistic.high
+
+
+def test_a_cost_that_one_shape_cannot_tell_is_not_solved():
+    x = np.array([1.0, 2, 3])
+    designs = np.stack([np.column_stack([np.ones_like(x), of]) for of in (x, np.zeros_like(x))])
+    assert System(designs, x, x).solve() is None

@@ -9,13 +9,6 @@ def published():
     return reports.published().curves, reports.published().checks
 
 
-def test_the_binomial_interval_is_that_of_clopper_and_pearson():
-    """All of n: the lower end is 0.025^(1/n). 7 of 10: (0.348, 0.933), as in tables."""
-    assert accuracy.binomial(25, 25) == pytest.approx((0.025 ** (1 / 25), 1))
-    assert accuracy.binomial(0, 10) == pytest.approx((0, 1 - 0.025 ** (1 / 10)))
-    assert accuracy.binomial(7, 10) == pytest.approx((0.3475, 0.9333), abs=1e-4)
-
-
 def test_the_bars_are_met_on_the_published_curves(published):
     """The largest point within 3.5 % in the median, and 85 % of the points held, each by other machines' curves."""
     _, checks = published

@@ -61,6 +61,18 @@ def test_the_link_limits_what_is_predicted():
     assert found.high == pytest.approx([32 / 0.62])
 
 
+def test_where_a_server_may_saturate_the_lower_end_is_the_rate_of_the_largest_point():
+    # 10 images/s a rank up to 16 ranks; behind a server no more than 160 on any number beyond.
+    ranks, told = (1, 2, 4, 8, 16), {"spread": [0.001] * 5}
+    known = predict(of := curve(lambda n: 0.1, ranks, **told), at := weak(of, np.array([16.0, 64.0])), LEARNED)
+    unknown = predict(curve(lambda n: 0.1, ranks, may_saturate=True, **told), at, LEARNED)
+    assert unknown.low[0] == pytest.approx(known.low[0], rel=0.05)
+    assert known.low[1] > 400
+    assert 120 < unknown.low[1] < 160
+    assert (unknown.high == known.high).all()
+    assert (unknown.images_per_s == known.images_per_s).all()
+
+
 def test_the_step_without_allreduce_limits_it_too():
     of = curve([1.0, 1.5, 1.6, 1.65], ranks=(1, 2, 4, 8), compute_s=1.0)
     assert predict(of, weak(of, np.array([16.0])), LEARNED).high[0] <= 16

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis import metrics
 from analysis.predict import forms
 from analysis.predict.points import Sizes, strong, weak
 from tests.helpers.scaling_curves import curve
@@ -17,15 +18,11 @@ def seconds(name, of, ranks, batch=1.0):
     return forms.fit(name, of, np.ones(len(of.ranks))).seconds(at)
 
 
-def test_hops_of_a_ring_worked_by_hand():
-    assert forms.hops(np.array([1, 2, 4])).tolist() == [0, 1, 1.5]
-
-
 def test_the_step_finds_its_own_coefficients_within_and_between_nodes():
     """4 ranks a node. t(n) = 1 + 0.02 log2 n + 0.1 r(ranks of the node) + 0.3 r(nodes), r(m) = 2 (m - 1) / m."""
 
     def step_s(n):
-        return 1 + 0.02 * math.log2(n) + 0.1 * forms.hops(min(n, 4)) + 0.3 * forms.hops(math.ceil(n / 4))
+        return 1 + 0.02 * math.log2(n) + 0.1 * metrics.hops(min(n, 4)) + 0.3 * metrics.hops(math.ceil(n / 4))
 
     of = curve(step_s, ranks_per_node=4.0)
     assert seconds("step", of, [64]) == pytest.approx([1 + 0.12 + 0.15 + 0.3 * 1.875])
@@ -51,7 +48,7 @@ def test_an_exchange_hides_behind_a_step_that_was_measured_without_it():
     """t = (1 + C^3)^(1/3), C = 0.8 r(n): hardly visible on 2 ranks, 1.5 on many."""
 
     def step_s(n):
-        return (1 + (0.8 * forms.hops(n)) ** 3) ** (1 / 3)
+        return (1 + (0.8 * metrics.hops(n)) ** 3) ** (1 / 3)
 
     known, unknown = curve(step_s, compute_s=1.0), curve(step_s)
     truth = step_s(64)

@@ -24,15 +24,20 @@ def ideal(n):
     ],
 )
 def test_a_claim_is_held_against_the_interval(claim, verdict):
-    found, told = judge(curve(ideal), claim, LEARNED)
-    assert found == verdict
-    assert f"for {claim.ranks} ranks" in told
+    found = judge(curve(ideal), claim, LEARNED)
+    assert found.verdict == verdict
+    assert f"for {claim.ranks} ranks" in found.why
+
+
+def test_a_claim_is_shown_where_all_that_is_predicted_is_as_claimed():
+    assert judge(curve(ideal), Claim(64, high=1e6), LEARNED).shown
+    assert not judge(curve(ideal), Claim(64, low=6000), LEARNED).shown  # its interval reaches below
 
 
 def test_the_reason_has_the_numbers():
-    _, told = judge(curve(ideal), Claim(32, low=4000, high=5000), LEARNED)
-    assert told.startswith("for 32 ranks 3200 (")
-    assert told.endswith("is predicted from 5 points up to 16 ranks; claimed: at least 4000, at most 5000")
+    found = judge(curve(ideal), Claim(32, low=4000, high=5000), LEARNED)
+    assert found.why.startswith("for 32 ranks 3200 (")
+    assert found.why.endswith("is predicted from 5 points up to 16 ranks; claimed: at least 4000, at most 5000")
 
 
 def test_what_the_reports_predict_is_not_decidable_and_why():
@@ -42,12 +47,10 @@ def test_what_the_reports_predict_is_not_decidable_and_why():
     v100 = table[table["report"].eq("004") & table["gpu"].eq("V100") & table["kind"].eq("measured")]
     epochs = reading.timed(v100[v100["quantity"].eq("epoch_s")])
     assert epochs.ranks.tolist() == [4, 8]
-    verdict, told = judge(epochs, Claim(16, high=1 / 22), taught)
-    assert (verdict, told) == (
-        "not decidable",
-        "no prediction for 16 ranks: 2 numbers of ranks measured, at least 3 are needed",
-    )
+    found = judge(epochs, Claim(16, high=1 / 22), taught)
+    assert found.verdict == "not decidable"
+    assert found.why == "no prediction for 16 ranks: 2 numbers of ranks measured, at least 3 are needed"
     none = reading.timed(table[table["report"].eq("002")].iloc[:0])
-    verdict, told = judge(none, Claim(256, low=0.9, high=math.inf), taught)
-    assert verdict == "not decidable"
-    assert told.endswith("no numbers of ranks measured, at least 3 are needed")
+    found = judge(none, Claim(256, low=0.9, high=math.inf), taught)
+    assert found.verdict == "not decidable"
+    assert found.why.endswith("no numbers of ranks measured, at least 3 are needed")

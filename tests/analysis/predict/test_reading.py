@@ -20,6 +20,16 @@ def read(tmp_path, text):
     return reading.file(written(tmp_path, text))
 
 
+def test_how_gradients_are_exchanged_is_known_where_it_is_said(tmp_path):
+    path = written(tmp_path, "ranks,images_per_s\n1,100\n2,190\n4,370\n")
+    (unknown,), _ = reading.file(path)
+    (known,), _ = reading.file(path, "allreduce")
+    (server,), _ = reading.file(path, "server")
+    assert (unknown.may_saturate, known.may_saturate) == (True, False)
+    assert [bool(of.doubts) for of in (unknown, known, server)] == [False, False, True]
+    assert not any(of.may_saturate for of in reading.published(loading.published()))
+
+
 def test_a_file_with_all_columns(tmp_path):
     text = """model,ranks,images_per_s,ranks_per_node,batch_per_rank,n,low,high,who
 resnet50,4,380,4,32,12,376,384,me

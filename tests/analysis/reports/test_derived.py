@@ -10,6 +10,7 @@ def found():
     return derived.recompute(loading.published())
 
 
+@pytest.mark.slow
 def test_every_cell_of_the_spreadsheet_comes_out_to_the_printed_digit(found):
     cells = found[(found["report"] == "003") & found["place"].str.startswith("row ")]
     assert len(cells) == 2 * 4 * 17 + 2 * 4 * 9 + 2 * (4 * 8 + 1)

@@ -8,7 +8,8 @@ from train.record.record import Epoch, Failure
 
 def test_a_record_keeps_the_learning_rate_that_was_in_force(results):
     run = make_record(nodes=2)
-    run.learning_rate = 0.123  # whatever the configuration would give today
+    run.config["optimizer"] |= {"learning_rate": 0.0615, "learning_rate_scaling": "linear"}
+    run.learning_rate = 0.123
     made = read(save(run, results.folder))
     assert made.points[0].columns["learning_rate"] == 0.123
 

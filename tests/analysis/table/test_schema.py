@@ -107,6 +107,7 @@ def test_the_published_table_is_whole():
     ) == (2 * 4 * 17 + 2 * 4 * 9 + 2 * (4 * 8 + 1))
 
 
+@pytest.mark.slow
 def test_published_cells_are_the_printed_ones():
     table = loading.published()
 

@@ -1,10 +1,7 @@
-import math
-
 import pytest
 
 from train.config.checks import ConfigError, DoesNotDivide
 from train.config.compose import load
-from train.config.schema import scaled_learning_rate
 
 SWEEP = ["experiment=allreduce_bench", "nodes=2"]
 
@@ -91,9 +88,3 @@ def test_fixed_work_shares_its_steps_out():
 )
 def test_the_image_follows_from_container_and_device_unless_it_is_named(overrides, image):
     assert load(overrides).container.image == image
-
-
-def test_learning_rates_follow_the_rule():
-    assert scaled_learning_rate(0.1, "none", 8) == pytest.approx(0.1)
-    assert scaled_learning_rate(0.1, "linear", 8) == pytest.approx(0.8)
-    assert scaled_learning_rate(0.1, "sqrt", 8) == pytest.approx(0.1 * math.sqrt(8))

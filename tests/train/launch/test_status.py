@@ -1,7 +1,13 @@
+from dataclasses import asdict
+
 import pytest
 
+from train.config.compose import load
 from train.launch.batch.submitted import Submitted
-from train.launch.status import Jobs, counts, repeats_of, state_of
+from train.launch.status import Jobs, counts, repeats_of, state_of, under_way
+from train.launch.supervise import running
+from train.record import protocol
+from train.record.parts import PartWriter
 
 
 @pytest.mark.parametrize(
@@ -36,3 +42,27 @@ def test_points_are_counted_that_have_runs_or_that_a_job_will_run(tmp_path):
     (begun / "r0").mkdir(parents=True)
     jobs = Jobs([Submitted("7", 2, 3, [str(waiting)])], {"7": "PENDING"})
     assert counts(tmp_path, jobs) == {begun: {"failed": 1}, waiting: {"queued": 3}}
+
+
+def test_a_run_that_a_launcher_makes_now_is_running_and_says_how_far_it_is(tmp_path):
+    home = tmp_path / "weak_scaling" / "tiny-nodes1" / "0a1b2c3d"
+    folder = home / "r0.2"
+    folder.mkdir(parents=True)
+    (home / "r0").mkdir()
+    assert state_of(home, 0, None) == "failed"
+    running.begin(folder)
+    assert state_of(home, 0, None) == "running"
+    config = asdict(load(["model=tiny", "nodes=1", "measure.timed_steps=100", "batch_per_rank=4"]))
+    protocol.write_assignment(folder, protocol.Assignment(config, "0a1b2c3d", 0, {}, False, False))
+    assert under_way([home], 1010.0) == ["weak_scaling tiny-nodes1 r0.2: starting"]
+    part = PartWriter(protocol.part_path(folder, 0, "n1", 7), began_at=1002.0, warm_up_step_times_s=[0.5])
+    part.add(phase="timed", phases_s={"start": 2.0})
+    assert under_way([home], 1012.0) == [
+        "weak_scaling tiny-nodes1 r0.2: step about 20 of 100, about 40 s left, 8 images/s"
+    ]
+    (folder / "run.json").write_text("{")
+    [said] = under_way([home], 1012.0)
+    assert "its files cannot be read" in said
+    running.end(folder)
+    assert under_way([home], 1012.0) == []
+    assert state_of(home, 0, None) == "failed"

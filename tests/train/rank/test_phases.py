@@ -41,3 +41,11 @@ def test_what_the_listener_takes_is_never_booked_on_the_timed_phase():
     now[0] += 7.0
     clock.enter("evaluate")
     assert clock.seconds == {"start": 101.0, "timed": 7.0}
+
+
+def test_every_listener_hears():
+    heard = []
+    clock = PhaseClock(0.0, lambda phase, _: heard.append(("first", phase)), now=lambda: 2.0)
+    clock.listen(lambda phase, _: heard.append(("second", phase)))
+    clock.enter("data", at=1.0)
+    assert heard == [("first", "data"), ("second", "data")]

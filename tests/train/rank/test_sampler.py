@@ -14,10 +14,9 @@ from train.rank.gpus import UNKNOWN, GpuUse
 from train.record import usage
 
 
-def test_lines_become_columns_that_count_from_the_launch():
-    used = sampler.collected(["[1005.25, 3.5, 4096, null, null]\n", "[1006.25, 4.5, 8192, 0.87, 1048576]\n"], 1000.0)
-    assert (used.at_s, used.cpu_s, used.memory_bytes) == ([5.25, 6.25], [3.5, 4.5], [4096, 8192])
-    assert (used.gpu_fraction, used.gpu_memory_bytes) == ([None, 0.87], [None, 1048576])
+def test_lines_become_samples_that_count_from_the_launch():
+    lines = ["[1005.25, 3.5, 4096, null, null]", "[1006.25, 4.5, 8192, 0.87, 1048576]"]
+    assert sampler.collected(lines, 1000.0) == [(5.25, 3.5, 4096, None, None), (6.25, 4.5, 8192, 0.87, 1048576)]
 
 
 def test_a_sample_has_the_use_of_the_gpu_beside_that_of_the_process():
@@ -57,9 +56,12 @@ def test_it_sees_a_busy_rank_and_its_memory():
     held = bytearray(200 * 2**20)
     held[::4096] = b"x" * len(held[::4096])
     busy = time.process_time()
+    early = []
     while time.process_time() - busy < 1.2:
-        pass
-    used = beside.stop(started_at)
+        early += beside.taken(started_at)  # while the process goes on
+    assert len(early) >= 2
+    used = usage.of([*early, *beside.stop(started_at)])
+    assert used.at_s == sorted(set(used.at_s))  # each sample once
     assert len(used.at_s) >= 4
     assert used.cpu_s[-1] - used.cpu_s[0] > 0.5
     assert used.memory_bytes[-1] > 200 * 2**20

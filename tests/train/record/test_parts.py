@@ -18,13 +18,15 @@ def test_what_was_added_is_on_disk_at_once(tmp_path):
     part.add(phase="timed", phases_s={"start": 0.5, "import": 1.0})
     part.add(phases_s={"timed": 4.0}, step_times_s=[2.0, 2.0], losses=[2.0])
     part.add(epochs=[EPOCH], losses=[1.0], environment=Environment([], {}, [], None, None, None, None, None, None, {}))
-    part.add(usage=Usage([1.0], [0.5], [9], [None], [None]), failure=Failure("lost a peer", consequence=True))
+    part.add(samples=[(1.0, 0.5, 9, None, None)])
+    part.add(samples=[(2.0, 1.5, 9, None, None)], failure=Failure("lost a peer", consequence=True))
     [read] = parts.read(tmp_path)
     assert read == part.part
     assert read.phases_s == {"start": 0.5, "import": 1.0, "timed": 4.0}
     assert (read.losses, read.epochs, read.step_times_s) == ([2.0, 1.0], [EPOCH], [2.0, 2.0])
     assert (read.phase, read.finished, read.cores) == ("timed", False, [3])
     assert read.failure.consequence
+    assert read.usage == Usage([1.0, 2.0], [0.5, 1.5], [9, 9], [None, None], [None, None])
 
 
 def test_a_line_that_was_cut_off_costs_only_itself(tmp_path):

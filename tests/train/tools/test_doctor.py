@@ -23,6 +23,21 @@ def test_which_python_will_do(monkeypatch, version, state):
     assert bool(found.fix) == (state != doctor.OK)
 
 
+def test_where_ranks_run_in_an_image_a_newer_python_does_too(monkeypatch):
+    monkeypatch.setattr(doctor.sys, "version_info", Version(3, 13, 5))
+    assert doctor.check_python(tensorflow=False).state == doctor.OK
+    for way in ("CONTAINER=podman", "uv python install 3.11", "pyenv install 3.11"):
+        assert way in doctor.check_python().fix
+    monkeypatch.setattr(doctor.sys, "version_info", Version(3, 14, 0))
+    beyond = doctor.check_python(tensorflow=False)
+    assert (beyond.state, "CONTAINER" in beyond.fix) == (doctor.FAILURE, False)
+
+
+def test_a_fix_of_several_lines_is_printed_below_itself(capsys):
+    doctor.show([doctor.Check("Python", doctor.FAILURE, "3.13", "this\nor that")])
+    assert capsys.readouterr().out.splitlines()[1:] == ["                 fix: this", "                      or that"]
+
+
 def test_what_is_short_fails_with_its_fix():
     for check in (doctor.check_disk, doctor.check_memory):
         assert check(0.0)[1::2] == (doctor.OK, "")

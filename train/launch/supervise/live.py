@@ -1,44 +1,36 @@
-"""What a launch in rounds has measured so far, for the screen: from what rank 0 has left in the run folder."""
+"""What a run in progress is doing, told now and then: from what its ranks have left in the run folder."""
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-from train.config.schema import Config
-from train.record import intervals, protocol, rounds
-from train.record.parts import read_part
+from train.record import progress
+from train.record.progress import Config, Follower, Seen
 
-_EVERY_S = 10.0  # reading takes time from the ranks that share the machine
+_READ_EVERY_S = 5.0  # reading takes time from the ranks that share the machine
 
-
-def speedups(folder: Path, config: Config) -> str:
-    """The round, and each speedup so far with its interval, as the first rank of each world saw it; "" without any."""
-    # A world's first rank waits for its other ranks at the end of each window: its time is theirs.
-    firsts = [world.first_rank for world in config.worlds] or [0]
-    paths = [path for rank in firsts for path in protocol.part_paths(folder, rank)]
-    arms = [rounds.Arm(1, arm.ranks * arm.batch_per_rank) for arm in config.rounds]
-    measured = rounds.rates(arms, [read_part(path).windows for path in paths])
-    if not measured:
-        return ""
-    said = [_words(measured, place, arm.name) for place, arm in enumerate(config.rounds) if place and arm.allreduce]
-    return f"round {len(measured)}: {', '.join(said)}"
+Tell = Callable[[str], None]
 
 
-def _words(measured: rounds.Rates, place: int, name: str) -> str:
-    found = intervals.of_median(rounds.ratios(measured, place))
-    return f"{name} {found.value:.3g}x ({found.low:.3g} to {found.high:.3g})" if found else name
-
-
-def teller(folder: Path, config: Config, tell: Callable[[str], None]) -> Callable[[], None]:
-    """A function to call while the job runs: now and then it tells the speedups so far. It does nothing for a point."""
-    told_at = time.monotonic()
+def teller(folder: Path, config: Config, tell: Tell, every_s: float) -> Callable[[], None]:
+    """A function to call while the job runs: every so many seconds it tells, in a line, how far the run has come."""
+    follower, begin = Follower(folder), time.monotonic()
+    seen: Seen | None = None
+    read_at, told_at = begin - _READ_EVERY_S, begin
 
     def look() -> None:
-        nonlocal told_at
-        if config.rounds and time.monotonic() - told_at > _EVERY_S:
-            told_at = time.monotonic()
-            tell(speedups(folder, config))
+        nonlocal seen, read_at, told_at
+        now = time.monotonic()
+        if now - told_at < every_s:
+            return
+        told_at = now
+        if now - read_at >= _READ_EVERY_S:
+            read_at = now
+            with contextlib.suppress(OSError):  # a shared folder may be away for a while: the run goes on
+                seen = progress.look(follower, config)
+        tell(progress.words(seen, time.time()) if seen else f"starting for {progress.duration(now - begin)}")
 
     return look

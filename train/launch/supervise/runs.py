@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import functools
 import shutil
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import MofNCompleteColumn, Progress, Task, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Column
+from rich.text import Text
 
 from train.config.identity import config_hash, learning_rate, resolved
 from train.config.schema import Config
@@ -19,15 +21,19 @@ from train.launch.plan.job import Job, Outcome, Setting, make_job
 from train.launch.plan.launcher import Launcher
 from train.launch.plan.runs import Known, Run, expected_s, remaining
 from train.launch.start import images
-from train.launch.supervise import failure, live
+from train.launch.supervise import failure, live, running
 from train.launch.supervise.job_run import JobRun
 from train.launch.supervise.signals import Interrupted, interrupts_deferred
 from train.rank import placement
 from train.record import parts, paths, protocol, source
 from train.record.assembly import Ending, Identity, assemble
+from train.record.progress import duration
 from train.record.record import RECORD_NAME, RunRecord, dumps, write_atomically
 
 _LOG_LINES = 12
+_TELL_EVERY_S = {True: 1.0, False: 60.0}  # on a terminal one line that changes; else, as in a log, a line a minute
+
+Watch = Callable[[Path, protocol.Assignment], Callable[[], None]]  # the run folder, what is asked for
 
 
 def assignment(run: Run, launcher: Launcher) -> protocol.Assignment:
@@ -81,26 +87,33 @@ def ending(config: Config, launcher: Launcher, job: Job, outcome: Outcome, left:
     )
 
 
-def measure(
-    run: Run, launcher: Launcher, hosts: tuple[str, ...] = (), tell: Callable[[str], None] = lambda said: None
-) -> RunRecord:
+def measure(run: Run, launcher: Launcher, hosts: tuple[str, ...] = (), watches: Sequence[Watch] = ()) -> RunRecord:
     """Make one run and write its record, complete or failed.
 
     hosts: as `Launcher.hosts` returns them.
-    tell: is told now and then what was measured so far.
+    watches: each is told of the run, and gives a function that is called often while the job runs.
     Raises ConfigError where the image or an mpirun is missing, OSError where the folder or the record cannot be
     written, and Interrupted after the record of the interruption is written.
     """
     config = run.point.config
     setting = Setting(placed(hosts, run), launcher.mpirun(config), images.digest(config.container))
     folder, generation = paths.new_run(run.home, run.repeat)
-    protocol.write_assignment(folder, assignment(run, launcher))
+    asked = assignment(run, launcher)
+    protocol.write_assignment(folder, asked)
     job = make_job(run.point, folder.resolve(), setting)
-    outcome, interruption = JobRun(job, launcher, config.launcher.timeout_s, live.teller(folder, config, tell)).run()
+    running.begin(folder)
+    looks = (running.beats(folder), *(watch(folder, asked) for watch in watches))
+
+    def look() -> None:
+        for one in looks:
+            one()
+
+    outcome, interruption = JobRun(job, launcher, config.launcher.timeout_s, look).run()
     with interrupts_deferred() as came:
         left = parts.read(job.folder)
         record = assemble(left, identity(run, generation), ending(config, launcher, job, outcome, left))
         write_atomically(folder / RECORD_NAME, dumps(record))
+        running.end(folder)
     if came and not interruption:
         interruption = Interrupted(came[0])
     if interruption:
@@ -134,39 +147,76 @@ def describe_failure(record: RunRecord) -> str:
     return text
 
 
+def left_s(runs: Sequence[Run], known: Known) -> float | None:
+    """How long the runs will take, in s; None where that is known after the first of them only."""
+    expected = [expected_s(run, known) for run in runs]
+    return sum(s for s in expected if s is not None) if not runs or expected[0] is not None else None
+
+
 def time_left(runs: Sequence[Run], known: Known) -> str:
     """How long the runs will take, in words."""
-    expected = [expected_s(run, known) for run in runs]
-    seconds = sum(s for s in expected if s is not None)
-    if runs and expected[0] is None:
+    seconds = left_s(runs, known)
+    if seconds is None:
         return "time left: known after the first point"
     return f"about {int(seconds // 60)} min {int(seconds % 60):02d} s left"
 
 
 def _attempt(
-    run: Run, launcher: Launcher, hosts: tuple[str, ...], tell: Callable[[str], None]
+    run: Run, launcher: Launcher, hosts: tuple[str, ...], watches: Sequence[Watch]
 ) -> tuple[RunRecord | None, str | None]:
     """Make one run: its record, if it has one, and what failed. Raises Interrupted."""
     try:
-        record = measure(run, launcher, hosts, tell)
+        record = measure(run, launcher, hosts, watches)
     except OSError as error:
         return None, f"{run.label}: {error.filename or run.home}: {error.strerror}"
     return record, describe_failure(record) if record.status == "failed" else None
 
 
+class _UnderWay(TextColumn):
+    """The one column that gives way on a narrow terminal, cut off at its end: the table would wrap it instead."""
+
+    def render(self, task: Task) -> Text:
+        """The text of a task."""
+        text = super().render(task)
+        text.no_wrap, text.overflow = True, "ellipsis"
+        return text
+
+
 def _progress(console: Console, runs: int) -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    return Progress(*columns, TextColumn("{task.fields[left]}"), console=console, disable=not runs)
+    """The line at the bottom of a terminal: the run under way, how many are made, the time passed and left."""
+    fixed = [
+        MofNCompleteColumn(table_column=Column(no_wrap=True)),
+        TimeElapsedColumn(table_column=Column(no_wrap=True)),
+        TextColumn("{task.fields[left]}", table_column=Column(no_wrap=True)),
+    ]
+    columns = (_UnderWay("{task.description}", table_column=Column(ratio=1)), *fixed)
+    # Each refresh takes time from ranks that share the machine.
+    return Progress(*columns, console=console, disable=not runs, expand=True, refresh_per_second=1)
 
 
-def _say(progress: Progress, bar: TaskID, label: str, said: str) -> None:
-    """Show what a run has measured so far."""
-    progress.update(bar, description=f"{label} {escape(said)}")
+def _watcher(progress: Progress, bar: TaskID, runs: Sequence[Run], known: Known) -> Watch:
+    """Shows how far the first of the runs has come: in the line at the bottom of a terminal, else in one of its own."""
+    console, label = progress.console, runs[0].label
+    all_s = left_s(runs, known) if len(runs) > 1 else None
+    ends_at = None if all_s is None else time.monotonic() + all_s
+
+    def show(said: str) -> None:
+        if console.is_terminal:
+            left = f"all {duration(max(0.0, ends_at - time.monotonic()))}" if ends_at else ""
+            progress.update(bar, description=escape(f"{label}: {said}"), left=left)
+        else:
+            console.print(escape(f"{label}: {said}"), highlight=False)
+
+    every_s = _TELL_EVERY_S[console.is_terminal]
+    return lambda folder, asked: live.teller(folder, asked.config, show, every_s)
 
 
-def run_all(planned: Sequence[Run], launcher: Launcher, force: bool, console: Console) -> list[str]:
+def run_all(
+    planned: Sequence[Run], launcher: Launcher, force: bool, console: Console, watches: Sequence[Watch] = ()
+) -> list[str]:
     """Make the runs that are not measured yet, or all with `force`; returns the labels of those that failed.
 
+    watches: as for `measure`, of every run.
     Raises Interrupted, and ConfigError as `measure` does.
     """
     to_do, known = remaining(planned, force)
@@ -178,11 +228,10 @@ def run_all(planned: Sequence[Run], launcher: Launcher, force: bool, console: Co
     with _progress(console, len(to_do)) as progress:
         bar = progress.add_task("", total=len(to_do), left="")
         for number, run in enumerate(to_do):  # which grows where a curve needs another launch
-            progress.update(bar, description=run.label, left=time_left(to_do[number:], known))
+            progress.update(bar, description=run.label)
             if force:  # from the beginning
                 shutil.rmtree(paths.checkpoints(paths.run_folder(run.home, run.repeat, 1)), ignore_errors=True)
-            said = functools.partial(_say, progress, bar, run.label)
-            record, problem = _attempt(run, launcher, hosts, said)
+            record, problem = _attempt(run, launcher, hosts, [_watcher(progress, bar, to_do[number:], known), *watches])
             if record:
                 known.setdefault(run.point.name, []).append(record.job_s)
             if problem:

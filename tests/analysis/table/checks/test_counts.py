@@ -38,6 +38,19 @@ def test_the_global_batch_is_that_of_all_ranks():
     assert said(counts.batch_and_ranks, run) == [("global batch 64", "8 a rank x 4 ranks = 32", 1.0)]
 
 
+def test_the_learning_rate_in_force_is_the_configured_one_scaled_with_the_ranks():
+    run = make_record(nodes=4)
+    run.config["optimizer"] |= {"learning_rate": 0.1, "learning_rate_scaling": "sqrt"}
+    run.learning_rate = 0.2  # 0.1 x sqrt 4
+    assert not said(counts.learning_rate, run)
+    run.config["optimizer"]["learning_rate_scaling"] = "linear"
+    assert said(counts.learning_rate, run) == [
+        ("learning rate 0.2", "0.1 with scaling linear on 4 ranks is 0.4", pytest.approx(-0.5))
+    ]
+    run.learning_rate = None  # a sweep of allreduces trains nothing
+    assert not said(counts.learning_rate, run)
+
+
 @pytest.mark.parametrize(("key", "value"), [("nodes", 3), ("batch_per_rank", 9)])
 def test_the_largest_arm_of_rounds_is_the_job(key, value):
     run = make_rounds([(0.5, 0.8, 0.55)])

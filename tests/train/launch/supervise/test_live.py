@@ -1,65 +1,52 @@
 import time
+from dataclasses import asdict
 
 import pytest
 
 from train.config.compose import load
-from train.config.schema import RoundArm, World
 from train.launch.supervise import live
 from train.record import protocol
 from train.record.parts import PartWriter
-from train.record.record import Window
-
-ARMS = [
-    RoundArm("nodes1", nodes=1, ranks=1, batch_per_rank=4, allreduce=True),
-    RoundArm("nodes2", nodes=2, ranks=2, batch_per_rank=4, allreduce=True),
-    RoundArm("nodes2-without-allreduce", nodes=2, ranks=2, batch_per_rank=4, allreduce=False),
-]
 
 
 @pytest.fixture
-def config():
-    made = load(["model=tiny", "nodes=2", "batch_per_rank=4"])
-    made.rounds = ARMS
-    return made
+def clock(monkeypatch):
+    """A function that moves the monotonic clock on."""
+    now = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+
+    def pass_s(seconds: float) -> None:
+        now[0] += seconds
+
+    return pass_s
 
 
-def add_rounds(folder, numbers):
-    part = PartWriter(protocol.part_path(folder, 0, "n1", 7), rank=0)
-    for number in numbers:  # 2 steps of 4 images in 2 s; of 8 images in 2.5 s
-        part.add(windows=[Window(number, 0, 2.0, [1.0, 1.0]), Window(number, 1, 2.5, [1.0, 1.0])])
-
-
-def test_the_speedup_so_far_is_told_with_its_interval(config, tmp_path):
-    assert live.speedups(tmp_path, config) == ""
-    add_rounds(tmp_path, range(3))
-    assert live.speedups(tmp_path, config) == "round 3: nodes2"
-    add_rounds(tmp_path, range(3, 6))
-    assert live.speedups(tmp_path, config) == "round 6: nodes2 1.6x (1.6 to 1.6)"
-
-
-def test_it_is_told_now_and_then(config, tmp_path, monkeypatch):
+def test_it_is_told_at_its_time_what_was_read_at_its_own(clock, tmp_path):
     told = []
-    add_rounds(tmp_path, range(6))
-    look = live.teller(tmp_path, config, told.append)
+    look = live.teller(tmp_path, asdict(load(["model=tiny"])), told.append, every_s=1.0)
     look()
     assert told == []
-    monkeypatch.setattr(time, "monotonic", lambda: 1e9)
+    clock(1.5)
     look()
     look()
-    assert told == ["round 6: nodes2 1.6x (1.6 to 1.6)"]
-
-
-def test_of_a_single_point_nothing_is_told(tmp_path, monkeypatch):
-    look = live.teller(tmp_path, load(["model=tiny"]), pytest.fail)
-    monkeypatch.setattr(time, "monotonic", lambda: 1e9)
+    assert told == ["starting for 2 s"]
+    part = PartWriter(protocol.part_path(tmp_path, 0, "n1", 7), began_at=time.time())
+    part.add(phase="build")
+    clock(1.5)
     look()
+    assert told[1:] == ["starting for 3 s"]  # nothing is read twice within seconds
+    clock(live._READ_EVERY_S)
+    look()
+    assert told[2:] == ["build"]
 
 
-def test_of_worlds_the_first_rank_of_each_is_read(config, tmp_path):
-    one = {"nodes": 1, "ranks": 1, "batch_per_rank": 4, "allreduce": True}
-    config.rounds = [RoundArm("without", **one), RoundArm("with", **one, world=1)]
-    config.worlds = [World({"distribution.backend": "none"}, 0, 1), World({}, 1, 1)]
-    for rank, window_s in ((0, 2.0), (1, 2.5)):
-        part = PartWriter(protocol.part_path(tmp_path, rank, "n1", 7), rank=rank)
-        part.add(windows=[Window(number, rank, window_s, [1.0, 1.0]) for number in range(6)])
-    assert live.speedups(tmp_path, config) == "round 6: with 0.8x (0.8 to 0.8)"
+def test_a_folder_that_is_away_does_not_end_the_run(clock, tmp_path, monkeypatch):
+    def away(*_):
+        raise OSError("stale file handle")
+
+    told = []
+    monkeypatch.setattr(live.progress, "look", away)
+    look = live.teller(tmp_path, {}, told.append, every_s=60.0)
+    clock(60.0)
+    look()
+    assert told == ["starting for 60 s"]

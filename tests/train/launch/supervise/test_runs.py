@@ -157,3 +157,26 @@ def test_in_rounds_each_launch_begins_with_another_host():
     assert [supervise.placed(hosts, Run(curve, launch)) for launch in range(3)] == [("a", "b"), ("b", "a"), ("a", "b")]
     assert supervise.placed(hosts, Run(points[1], 1)) == ("a", "b")  # a point alone
     assert supervise.placed((), Run(curve, 1)) == ()
+
+
+@pytest.mark.parametrize("columns", [60, 80, 140])
+@pytest.mark.parametrize("left", ["", "all 12 min"])
+def test_on_any_terminal_it_is_one_line_that_is_cut_off_before_the_times(columns, left):
+    console = Console(width=columns)
+    progress = supervise._progress(console, 3)
+    bar = progress.add_task("", total=3, left=left)
+    progress.update(bar, description="nodes2 r0: " + "epoch 5 of 40, " * 6)
+    with console.capture() as shown:
+        console.print(progress.get_renderable())
+    [line] = shown.get().rstrip("\n").splitlines()
+    assert len(line) <= columns
+    assert line.startswith("nodes2 r0: epoch 5 of 40")
+    assert line.rstrip().endswith(f"0/3 0:00:00 {left}".rstrip())
+
+
+def test_in_a_log_each_look_is_a_line(planned_runs, monkeypatch, capsys):
+    monkeypatch.setattr(supervise, "_TELL_EVERY_S", {True: 0.0, False: 0.0})
+    assert run_all(planned_runs) == []
+    shown = capsys.readouterr().out.splitlines()
+    told = [line for line in shown if line.startswith(planned_runs[0].label)]
+    assert told[0].startswith(f"{planned_runs[0].label}: starting for ")

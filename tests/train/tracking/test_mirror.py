@@ -13,80 +13,16 @@ import pytest
 from wandb.proto.wandb_internal_pb2 import Record
 
 from tests.helpers import wandb_log
-from train import tracking
-from train.config.schema import Tracking
+from tests.helpers.wandb_runs import WANDB, history, items, only, put, rank, run_files, run_record
 from train.record import predictions
 from train.record.predictions import Predictions
-from train.record.record import Epoch, Failure, Rank, RunRecord, dumps, find, load
+from train.record.record import Failure, RunRecord, find, load
+from train.tracking import folders, rows
+from train.tracking.__main__ import main
+from train.tracking.mirror import mirror
+from train.tracking.sync import SyncError, sync
 
 pytestmark = pytest.mark.slow
-
-WANDB = Tracking(name="wandb", project="scaling", entity=None, sync=False)
-NONE = Tracking(name="none", project="scaling", entity=None, sync=False)
-
-
-def rank(number: int, step_times_s: list[float], timed_s: float) -> Rank:
-    return Rank(
-        rank=number,
-        local_rank=number,
-        node=0,
-        host="node-a",
-        cores=[number],
-        gpu=None,
-        phases_s={"start": 0.5, "timed": timed_s},
-        warm_up_step_times_s=[9.0],
-        step_times_s=step_times_s,
-        peak_memory_bytes=1,
-    )
-
-
-def run_record(**changes: Any) -> RunRecord:
-    values: dict[str, Any] = {
-        "experiment": "weak_scaling",
-        "point": "resnet50-nodes2",
-        "repeat": 1,
-        "generation": 1,
-        "config_hash": "0123456789abcdef",
-        "config": {"model": {"name": "resnet50", "image_size": 224}, "nodes": 2, "cores": [0, 1], "global_batch": None},
-        "status": "complete",
-        "failure": None,
-        "started_at": "2026-11-20T10:00:00+00:00",
-        "command": ["python", "-m", "train"],
-        "job_s": 12.5,
-        "cores_shared": False,
-        "ranks": [rank(0, [0.25, 0.5], 0.75), rank(1, [0.375, 0.125], 0.625)],
-        "environment": None,
-        "losses": [2.0, 1.5],
-        "epochs": [Epoch(1, 2, 4.0, 1.75, 0.25), Epoch(2, 2, 3.5, 1.25, 0.5, 1.0, 0.625)],
-        "notes": ["first note", "second note"],
-        "summary": {"images_per_s": 42.5},
-    }
-    return RunRecord(**values | changes)
-
-
-def put(results: Path, record: RunRecord) -> Path:
-    path = results / record.experiment / record.point / record.config_hash[:8] / f"r{record.repeat}" / "record.json"
-    path.parent.mkdir(parents=True)
-    path.write_bytes(dumps(record))
-    return path
-
-
-def run_files(results: Path) -> list[Path]:
-    return sorted(results.glob("*/wandb/offline-run-*/run-*.wandb"))
-
-
-def only(messages: list[Record], kind: str) -> Any:
-    (found,) = [getattr(message, kind) for message in messages if message.WhichOneof("record_type") == kind]
-    return found
-
-
-def items(updates: Any) -> dict[str, Any]:
-    return {update.key or "/".join(update.nested_key): json.loads(update.value_json) for update in updates}
-
-
-def history(messages: list[Record]) -> list[dict[str, Any]]:
-    rows = [items(message.history.item) for message in messages if message.HasField("history")]
-    return [{key: value for key, value in row.items() if not key.startswith("_")} for row in rows]
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +30,7 @@ def mirrored(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunRecord, Path,
     """A record as loaded, its path, and the messages of its mirror."""
     results = tmp_path_factory.mktemp("results")
     path = put(results, run_record())
-    assert tracking.mirror([path], WANDB) == []
+    assert mirror([path], WANDB) == []
     (file,) = run_files(results)
     return load(path), path, wandb_log.read(file)
 
@@ -179,7 +115,7 @@ def test_what_the_model_answered_is_a_chart_and_images(tmp_path: Path) -> None:
     path = put(tmp_path, record)
     for name in record.attachments:
         (tmp_path / "written" / name).rename(path.with_name(name))
-    assert tracking.mirror([path], WANDB) == []
+    assert mirror([path], WANDB) == []
     (file,) = run_files(tmp_path)
     messages = wandb_log.read(file)
     (captions,) = [
@@ -201,30 +137,30 @@ def test_failed_run_is_mirrored_as_failed_with_what_it_has(tmp_path: Path) -> No
     failed = run_record(
         status="failed", failure=Failure("rank 1 was killed"), ranks=[], losses=[2.0], epochs=[], cores_shared=True
     )
-    assert tracking.mirror([put(tmp_path, failed)], WANDB) == []
+    assert mirror([put(tmp_path, failed)], WANDB) == []
     messages = wandb_log.read(run_files(tmp_path)[0])
     assert only(messages, "exit").exit_code == 1
     assert list(only(messages, "run").tags) == ["failed", "cores_shared"]
     assert history(messages) == [{"timed/step": 0, "timed/loss": 2.0}]
-    assert tracking.summary(failed)["failure"] == "rank 1 was killed"
+    assert rows.summary(failed)["failure"] == "rank 1 was killed"
 
 
 def test_a_record_is_mirrored_once(tmp_path: Path) -> None:
     path = put(tmp_path, run_record())
-    tracking.mirror([path], WANDB)
+    mirror([path], WANDB)
     before = run_files(tmp_path)
-    tracking.mirror([path], WANDB)
+    mirror([path], WANDB)
     assert run_files(tmp_path) == before
     assert len(before) == 1
 
 
 def test_an_unfinished_mirror_is_replaced_by_a_whole_one_with_the_same_id(tmp_path: Path) -> None:
     path = put(tmp_path, run_record())
-    identity = tracking.run_id(load(path))
+    identity = folders.run_id(load(path), path.parent)
     unfinished = tmp_path / "weak_scaling" / "wandb" / f"offline-run-20200101_000000-{identity}"
     unfinished.mkdir(parents=True)
     (unfinished / f"run-{identity}.wandb").write_bytes(b"cut off")
-    assert tracking.mirror([path], WANDB) == []
+    assert mirror([path], WANDB) == []
     (file,) = run_files(tmp_path)
     assert only(wandb_log.read(file), "run").run_id == identity
 
@@ -236,11 +172,11 @@ def test_an_interrupted_mirror_is_made_good_by_the_next_call(tmp_path: Path, mon
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(tracking, "history", interrupt)
+        patched.setattr(rows, "summary", interrupt)
         with pytest.raises(KeyboardInterrupt):
-            tracking.mirror([path], WANDB)
+            mirror([path], WANDB)
     assert not (path.parent / "wandb-run-id").exists()
-    assert tracking.mirror([path], WANDB) == []
+    assert mirror([path], WANDB) == []
     (file,) = run_files(tmp_path)
     assert len(history(wandb_log.read(file))) == 4
 
@@ -249,7 +185,7 @@ def test_a_record_that_cannot_be_read_is_named_and_the_others_are_mirrored(tmp_p
     broken = put(tmp_path, run_record(repeat=1))
     broken.write_bytes(broken.read_bytes()[:-10])
     whole = put(tmp_path, run_record(repeat=2))
-    (failure,) = tracking.mirror([broken, whole], WANDB)
+    (failure,) = mirror([broken, whole], WANDB)
     assert str(broken) in failure
     assert "not a whole run record" in failure
     assert not (broken.parent / "wandb-run-id").exists()
@@ -260,7 +196,7 @@ def test_a_record_that_cannot_be_read_is_named_and_the_others_are_mirrored(tmp_p
 def test_mirror_leaves_the_records_and_the_process_as_they_were(tmp_path: Path) -> None:
     path = put(tmp_path, run_record())
     text, environment = path.read_bytes(), dict(os.environ)
-    tracking.mirror([path], WANDB)
+    mirror([path], WANDB)
     assert path.read_bytes() == text
     assert find(tmp_path) == [path]
     assert dict(os.environ) == environment
@@ -277,10 +213,10 @@ def test_mirror_connects_nowhere_whatever_the_environment_says(tmp_path: Path, m
         monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
         monkeypatch.setenv("WANDB_MODE", "online")
         monkeypatch.setenv("WANDB_RUN_ID", "another")
-        assert tracking.mirror([path], WANDB) == []
+        assert mirror([path], WANDB) == []
         with pytest.raises(BlockingIOError):  # nobody waits at the door
             server.accept()
-    assert only(wandb_log.read(run_files(tmp_path)[0]), "run").run_id == tracking.run_id(load(path))
+    assert only(wandb_log.read(run_files(tmp_path)[0]), "run").run_id == folders.run_id(load(path), path.parent)
 
 
 def test_long_runs_span_blocks_of_the_file(tmp_path: Path) -> None:
@@ -288,7 +224,7 @@ def test_long_runs_span_blocks_of_the_file(tmp_path: Path) -> None:
     path = put(
         tmp_path, run_record(ranks=[rank(0, [0.001 * step for step in range(steps)], 1.0)], losses=[], epochs=[])
     )
-    tracking.mirror([path], WANDB)
+    mirror([path], WANDB)
     (file,) = run_files(tmp_path)
     assert file.stat().st_size > wandb_log.BLOCK_SIZE
     rows = history(wandb_log.read(file))
@@ -307,8 +243,9 @@ def test_the_reader_refuses_a_damaged_file(mirrored: tuple[RunRecord, Path, list
 def test_tracking_none_writes_nothing_and_loads_no_wandb(tmp_path: Path) -> None:
     path = put(tmp_path, run_record())
     program = (
-        "import sys; from pathlib import Path; from train import tracking; from train.config.schema import Tracking;"
-        f"print(tracking.mirror([Path({str(path)!r})], Tracking('none', 'p', None, False)), 'wandb' in sys.modules)"
+        "import sys; from pathlib import Path; from train.tracking.mirror import mirror;"
+        "from train.config.schema import Tracking;"
+        f"print(mirror([Path({str(path)!r})], Tracking('none', 'p', None, False)), 'wandb' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[] False"
@@ -319,13 +256,13 @@ def test_sync_without_a_key_says_what_to_do_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     path = put(tmp_path / "results", run_record())
-    tracking.mirror([path], WANDB)
+    mirror([path], WANDB)
     (file,) = run_files(tmp_path / "results")
     text = file.read_bytes()
     monkeypatch.setenv("HOME", str(tmp_path))  # no ~/.netrc
     monkeypatch.delenv("WANDB_API_KEY", raising=False)
     with pytest.raises(SystemExit) as stop:
-        tracking.main(["sync", str(tmp_path / "results")])
+        main(["sync", str(tmp_path / "results")])
     assert "1 of 1 W&B runs were not uploaded" in str(stop.value)
     assert "WANDB_API_KEY" in str(stop.value)
     assert "No API key configured" in capfd.readouterr().err
@@ -334,28 +271,28 @@ def test_sync_without_a_key_says_what_to_do_and_loses_nothing(
 
 def test_sync_without_a_network_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = put(tmp_path, run_record())
-    tracking.mirror([path], WANDB)
+    mirror([path], WANDB)
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     monkeypatch.setenv("WANDB_BASE_URL", f"http://127.0.0.1:{port}")  # nobody listens there any more
     monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
     monkeypatch.setenv("WANDB_X_GRAPHQL_RETRY_MAX", "1")
     monkeypatch.setenv("WANDB_X_GRAPHQL_RETRY_WAIT_MIN_SECONDS", "0.1")
-    with pytest.raises(tracking.SyncError, match=f"reaches http://127.0.0.1:{port}"):
-        tracking.sync(tmp_path)
+    with pytest.raises(SyncError, match=f"reaches http://127.0.0.1:{port}"):
+        sync(tmp_path)
 
 
 def test_sync_takes_only_what_is_mirrored_and_not_uploaded(tmp_path: Path) -> None:
     uploaded = put(tmp_path, run_record(repeat=1))
     put(tmp_path, run_record(repeat=2))  # never mirrored
-    tracking.mirror([uploaded], WANDB)
+    mirror([uploaded], WANDB)
     (file,) = run_files(tmp_path)
     file.with_suffix(".wandb.synced").touch()  # as `wandb sync` leaves it
-    assert tracking.sync(tmp_path) == 0
+    assert sync(tmp_path) == 0
 
 
 def test_sync_of_a_folder_that_is_not_there_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
-        tracking.main(["sync", str(tmp_path / "nowhere")])
+        main(["sync", str(tmp_path / "nowhere")])
     assert stop.value.code == 2
     assert "nowhere: no such folder" in capsys.readouterr().err

@@ -1,0 +1,99 @@
+"""What does a busy loop beside the last rank, in half of the rounds, do to a speedup and its interval?
+
+python -m benchmarks.disturbed experiment=weak_scaling model=resnet50 nodes=2
+
+The loop runs on the last core in four rounds, and rests in the next four. Rounds without it, of the same launch, give
+the truth: the interval over all rounds must hold it, and be the wider one. docs/statistics.md has the result.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks import launches
+from train.record import protocol, record, rounds
+from train.record.parts import read_part
+
+_ROUNDS_IN_TURN = 4  # with the loop, then without
+_EVERY_S = 0.5
+
+
+def main() -> None:
+    """Measure, and print a line an arm."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.disturbed", description=__doc__.splitlines()[0])
+    parser.add_argument("--budget-s", type=float, default=300, help="of the curve (default: %(default)s)")
+    parser.add_argument("overrides", nargs="+", help="as experiment=weak_scaling model=resnet50 nodes=2")
+    given = parser.parse_intermixed_args()
+    with tempfile.TemporaryDirectory() as folder:
+        results = Path(folder)
+        command = launches.command(results, given.overrides, design="rounds", budget_s=given.budget_s, repeats=1)
+        with subprocess.Popen([*command, f"--only={launches.curve_of(command)}"], stdout=subprocess.DEVNULL) as job:
+            disturbed = disturb(job, results)
+        if job.returncode:
+            sys.exit(f"the launch failed with status {job.returncode}")
+        for line in compare(results, disturbed):
+            print(line)
+
+
+def disturb(job: subprocess.Popen, results: Path) -> set[int]:
+    """Run the busy loop beside a job in half of its rounds, until the job ends. Returns these rounds by number."""
+    disturbed: set[int] = set()
+    loop: subprocess.Popen | None = None
+    try:
+        while job.poll() is None:
+            number = finished(results)
+            wanted = number is not None and number // _ROUNDS_IN_TURN % 2 == 1
+            if loop is None and wanted:
+                loop = busy_loop(max(os.sched_getaffinity(0)))
+            elif loop is not None and not wanted:
+                loop = end(loop)
+            if loop is not None and number is not None:
+                disturbed.add(number)
+            time.sleep(_EVERY_S)
+    finally:
+        end(loop)
+    return disturbed
+
+
+def finished(results: Path) -> int | None:
+    """How many rounds rank 0 has finished, which is the number of the one under way; None before the first."""
+    for folder in results.glob("*/*/*/r*"):
+        for path in protocol.part_paths(folder, 0):
+            if windows := read_part(path).windows:
+                return windows[-1].round + 1
+    return None
+
+
+def busy_loop(core: int) -> subprocess.Popen:
+    """A process that computes on this core without end."""
+    code = f"import os\nos.sched_setaffinity(0, [{core}])\nwhile True: pass"
+    return subprocess.Popen([sys.executable, "-c", code])
+
+
+def end(loop: subprocess.Popen | None) -> None:
+    """End the loop, if there is one, and wait for it."""
+    if loop is not None:
+        loop.kill()
+        loop.wait()
+
+
+def compare(results: Path, disturbed: set[int]) -> list[str]:
+    """A line an arm: its speedup over all rounds, and over those without the loop."""
+    run = record.load(next(iter(record.find(results))))
+    rates = rounds.rates(rounds.arms(run.config), (rank.windows for rank in run.ranks))
+    lines = [f"{len(disturbed & set(range(len(rates))))} of {len(rates)} rounds beside a busy loop"]
+    for place, arm in list(enumerate(run.config["rounds"]))[1:]:
+        quiet = [rate for number, rate in enumerate(rates) if number not in disturbed]
+        over_all, without = (launches.in_words(rounds.ratios(of, place)) for of in (rates, quiet))
+        lines.append(f"{arm['name']}: speedup over all rounds {over_all}, over those without the loop {without}")
+    return lines
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+import math
+
+import pytest
+
+from analysis.audit.judging import faster, outside, severity, share
+from analysis.noise import noises
+from analysis.verdicts import Limits, between, unknown
+from tests.helpers.tidy_rows import curve, row, table
+
+
+def test_where_an_interval_is_known_it_decides_and_else_the_value():
+    numbers = [between(1.1, 1.05, 1.15), between(1.1, 0.99, 1.2), unknown(1.1), unknown(0.9)]
+    assert outside(numbers, Limits(high=1.0)) == [True, False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("of", "off", "found"),
+    [
+        (between(1.3, 1.2, 1.4), 0.3, "serious"),
+        (between(1.05, 1.04, 1.06), 0.05, "warning"),
+        (unknown(1.04), 0.04, "note"),  # noise alone may be so large
+        (unknown(1.2), 0.2, "warning"),
+        (unknown(1.3), 0.3, "serious"),
+    ],
+)
+def test_how_bad_it_is(of, off, found):
+    assert severity(of, off) == found
+    assert severity(of, off, "warning") == ("warning" if found == "serious" else found)
+
+
+def test_a_ratio_has_the_rounding_of_both_and_the_noise_of_both():
+    rows = curve("images_per_s", {1: 100.0, 4: 390.0}, kind="stated")
+    noisy = noises(table(*curve("images_per_s", {1: 100.0, 4: 390.0})))
+    found = faster(rows[1], rows[0], noisy)
+    assert found.value == pytest.approx(3.9)
+    assert math.isnan(found.low)  # measured once: no noise is known
+    repeats = [row("images_per_s", v, n, repeat=i) for n, vs in {1: (99, 101), 4: (388, 392)}.items()
+               for i, v in enumerate(vs)]  # fmt: skip
+    found = faster({**rows[1], "kind": "measured"}, {**rows[0], "kind": "measured"}, noises(table(*repeats)))
+    # Deviations of the means ln(101/99)/2 and ln(392/388)/2, 1.2 degrees: t is about 8.2.
+    deviation = math.hypot(math.log(101 / 99) / 2, math.log(392 / 388) / 2)
+    assert 3.9 * math.exp(6 * deviation) < found.high < 3.9 * math.exp(12.8 * deviation)
+
+
+def test_an_efficiency_has_the_interval_of_its_speedup():
+    found = share(between(3.6, 3.2, 4.0), 4)
+    assert (found.value, found.low, found.high) == pytest.approx((0.9, 0.8, 1.0))

@@ -1,0 +1,41 @@
+import functools
+import hashlib
+import importlib.metadata
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from train.config import compose
+from train.record import source
+
+
+def kept_in(folder: Path, composed: Callable[..., bytes]) -> Callable[..., bytes]:
+    """`compose._composed` that keeps its answers as files: each is named after all that it is made from."""
+    made_from = {name: digest for name, digest in source.files().items() if name.startswith(("conf/", "train/config/"))}
+    versions = [importlib.metadata.version(package) for package in ("hydra-core", "omegaconf")]
+
+    @functools.cache
+    def once(conf: Path, *chosen: str) -> bytes:
+        if conf != source.ROOT / "conf":
+            return composed(conf, *chosen)
+        name = hashlib.sha256(json.dumps([made_from, versions, chosen], sort_keys=True).encode()).hexdigest()
+        path = folder / name
+        if not path.exists():
+            writing = folder / f"{name}.{os.getpid()}"
+            writing.write_bytes(composed(conf, *chosen))
+            writing.rename(path)
+        return path.read_bytes()
+
+    return once
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compositions_are_kept(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Have Hydra compose each choice of files once for all processes and runs: each takes an eighth of a second."""
+    folder = Path(request.config.cache.mkdir("compositions"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compose, "_composed", kept_in(folder, compose._composed))
+        yield

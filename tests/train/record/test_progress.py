@@ -1,0 +1,156 @@
+"""How far a run has come, from parts written by hand: launched at 1000 s, the first line of its rank at 1002 s."""
+
+from dataclasses import asdict
+
+import pytest
+
+from train.config.compose import load
+from train.config.schema import RoundArm, World
+from train.record import progress, protocol
+from train.record.parts import PartWriter
+from train.record.progress import Follower, Seen, look, words
+from train.record.record import AllreduceTimes, Epoch, Window
+
+ARMS = [
+    RoundArm("nodes1", nodes=1, ranks=1, batch_per_rank=4, allreduce=True),
+    RoundArm("nodes2", nodes=2, ranks=2, batch_per_rank=4, allreduce=True),
+    RoundArm("nodes2-without-allreduce", nodes=2, ranks=2, batch_per_rank=4, allreduce=False),
+]
+
+
+def configured(*overrides: str, **changes):
+    config = load(["model=tiny", "nodes=2", "batch_per_rank=4", *overrides])
+    for name, value in changes.items():
+        setattr(config, name, value)
+    return asdict(config)
+
+
+def writer(folder, rank=0, pid=7, **first):
+    return PartWriter(protocol.part_path(folder, rank, "n1", pid), rank=rank, began_at=1002.0, **first)
+
+
+def in_timed(part, at: float, **phases_s: float):
+    """The part of a rank that has begun its timed steps at this time."""
+    spent = 2.0 + sum(phases_s.values())
+    part.add(phase="timed", phases_s={"start": 2.0, "import": at - 1000 - spent, **phases_s})
+
+
+def test_before_a_rank_has_begun_nothing_is_known(tmp_path):
+    assert look(Follower(tmp_path), configured()) is None
+
+
+def test_before_the_timed_steps_the_phase_is_told(tmp_path):
+    writer(tmp_path).add(phase="first_step", phases_s={"start": 2.0, "import": 3.0})
+    seen = look(Follower(tmp_path), configured())
+    assert words(seen, 1010.0) == "first step"
+
+
+def test_timed_steps_are_expected_to_take_as_long_as_those_of_the_warm_up(tmp_path):
+    part = writer(tmp_path)
+    part.add(warm_up_step_times_s=[0.4, 0.5, 9.0])  # the median: 8 images in 0.5 s
+    in_timed(part, 1020.0)
+    seen = look(Follower(tmp_path), configured("measure.timed_steps=100"))
+    assert words(seen, 1030.0) == "step about 20 of 100, about 40 s left, 16 images/s"
+    assert words(seen, 1090.0) == "step about 100 of 100, longer than expected, 16 images/s"
+
+
+EPOCHS = ("experiment=accuracy_digits", "measure.epochs=8", "batch_per_rank=null", "global_batch=64", "nodes=2")
+
+
+def test_of_an_epoch_the_last_ones_tell_speed_loss_and_time(tmp_path):
+    part = writer(tmp_path)
+    config = configured(*EPOCHS)
+    assert words(look(Follower(tmp_path), config), 1003.0) == "epoch 1 of 8, start"
+    part.add(epochs=[Epoch(1, 22, 4.0, 2.0, 0.25), Epoch(2, 22, 2.0, 1.5, 0.5)])
+    in_timed(part, 1020.0, timed=6.0, evaluate=2.0, checkpoint=1.0)  # an epoch takes 1.5 times its timed part
+    seen = look(Follower(tmp_path), config)
+    # 22 steps x 64 images in 2 s; 11 steps in the second since; 6 epochs of 3 s x 1.5 left, but for that second
+    assert words(seen, 1021.0) == "epoch 3 of 8, step about 55 of 176, about 26 s left, 704 images/s, loss 1.5"
+    part.add(phase="evaluate", phases_s={"timed": 8.0})
+    between = look(Follower(tmp_path), config)
+    assert words(between, 1022.0).startswith("epoch 3 of 8, evaluate, step 44 of 176, about")
+
+
+def test_resumed_training_counts_the_epochs_of_before(tmp_path):
+    part = writer(tmp_path)
+    part.add(epochs=[Epoch(number, 22, 2.0, 1.0, 0.5) for number in range(1, 8)])
+    in_timed(part, 1010.0)
+    assert words(look(Follower(tmp_path), configured(*EPOCHS)), 1010.0) == (
+        "epoch 8 of 8, step about 154 of 176, about 2 s left, 704 images/s, loss 1"
+    )
+
+
+def add_rounds(folder, numbers, rank=0, window_s=2.5):
+    part = writer(folder, rank)
+    in_timed(part, 1010.0)
+    for number in numbers:  # 2 steps of 4 images in 2 s; of 8 images in 2.5 s
+        part.add(windows=[Window(number, 0, 2.0, [1.0, 1.0]), Window(number, 1, window_s, [1.0, 1.0])])
+
+
+def test_of_rounds_the_speedup_so_far_is_told_with_its_interval(tmp_path):
+    config = configured("measure.budget_s=100", rounds=ARMS)
+    add_rounds(tmp_path, range(3))
+    # Of the largest batch: the last window of two ranks, 16 images in 2.5 s.
+    assert words(look(Follower(tmp_path), config), 1020.0) == (
+        "round 4, at most 80 s left, 6.4 images/s, nodes2 1.6x so far"
+    )
+    add_rounds(tmp_path, range(3, 6))
+    assert words(look(Follower(tmp_path), config), 1101.0).startswith("round 7, ends with this round, 6.4")
+    assert "round 7, at most 80 s left, 6.4 images/s, nodes2 1.6x (1.6 to 1.6)" in words(
+        look(Follower(tmp_path), config), 1020.0
+    )
+
+
+def test_of_worlds_the_first_rank_of_each_is_read(tmp_path):
+    one = {"nodes": 1, "ranks": 1, "batch_per_rank": 4, "allreduce": True}
+    arms = [RoundArm("without", **one), RoundArm("with", **one, world=1)]
+    worlds = [World({"distribution.backend": "none"}, 0, 1), World({}, 1, 1)]
+    for rank, window_s in ((0, 2.0), (1, 2.5)):
+        part = writer(tmp_path, rank)
+        in_timed(part, 1010.0)
+        part.add(windows=[Window(number, rank, window_s, [1.0, 1.0]) for number in range(6)])
+    said = words(look(Follower(tmp_path), configured(rounds=arms, worlds=worlds)), 1020.0)
+    assert "with 0.8x (0.8 to 0.8)" in said
+
+
+def test_of_a_sweep_the_round_is_told(tmp_path):
+    config = load(["experiment=allreduce_bench", "nodes=2"])
+    part = writer(tmp_path)
+    part.add(phase="warm_up", allreduces=[AllreduceTimes(32, [0.1]), AllreduceTimes(64, [0.1], round=1)])
+    said = words(look(Follower(tmp_path), asdict(config)), 1020.0)
+    assert said.startswith(f"round 2 of {config.allreduce_sweep.rounds}, 2 sizes timed")
+
+
+def test_only_what_is_new_is_read(tmp_path, monkeypatch):
+    follower, part = Follower(tmp_path), writer(tmp_path)
+    assert follower.part(0).losses == []
+    part.add(losses=[1.0])
+    with protocol.part_path(tmp_path, 0, "n1", 7).open("a") as file:
+        file.write('{"losses": [0.')  # a line that is being written
+        file.flush()
+        assert follower.part(0).losses == [1.0]
+        file.write("5]}\n")
+    assert follower.part(0).losses == [1.0, 0.5]
+    assert follower.part(0) is follower.part(0)  # nothing new: nothing read
+
+
+def test_of_a_rank_that_was_started_again_the_newer_process_is_read(tmp_path):
+    import os
+
+    writer(tmp_path, pid=7, gpu="old")
+    writer(tmp_path, pid=8, gpu="new")
+    follower = Follower(tmp_path)
+    os.utime(protocol.part_path(tmp_path, 0, "n1", 7), (1.0, 1.0))
+    assert follower.part(0).gpu == "new"
+    assert [part.gpu for part in follower.parts()] == ["new"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(9.4, "9 s"), (99.0, "99 s"), (120.0, "2 min"), (5900.0, "98 min"), (12000.0, "3 h 20 min")]
+)
+def test_times_are_said_as_people_do(seconds, said):
+    assert progress.duration(seconds) == said
+
+
+def test_where_nothing_else_is_known_the_time_in_the_phase_is_told():
+    assert words(Seen("timed", 1000.0), 1005.0) == "timed for 5 s"

@@ -1,0 +1,36 @@
+import importlib
+import subprocess
+import sys
+
+import pytest
+
+from tests.helpers import ROOT
+from train import startup
+
+
+def test_a_package_is_hidden_while_the_block_runs_and_can_be_imported_after_it(tmp_path, monkeypatch):
+    (tmp_path / "made_up_package.py").write_text("")
+    monkeypatch.syspath_prepend(tmp_path)
+    with startup.without(["made_up_package", "json"]):
+        with pytest.raises(ModuleNotFoundError):
+            importlib.import_module("made_up_package")
+        assert importlib.import_module("json")  # imported before
+    assert importlib.import_module("made_up_package")
+    del sys.modules["made_up_package"]
+
+
+RANK = """
+import sys
+from pathlib import Path
+from train.config.compose import load
+from train import startup
+startup.start_tensorflow(load(["nodes=1", "distribution=none"]), 0, 1, Path("."))
+print(*{name.partition(".")[0] for name in sys.modules} & {"pandas", "scipy", "tensorflow", "tf_keras"})
+import scipy.stats
+"""
+
+
+@pytest.mark.slow
+def test_a_rank_loads_tensorflow_without_what_no_model_needs():
+    found = subprocess.run([sys.executable, "-c", RANK], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert set(found.stdout.split()) == {"tensorflow", "tf_keras"}

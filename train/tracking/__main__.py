@@ -1,0 +1,38 @@
+"""Upload the runs that were written offline, or watch one that is in progress.
+
+python -m train.tracking sync results
+python -m train.tracking live results/.../r0      (the launcher starts it)
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from train.tracking import live
+from train.tracking.sync import SyncError, sync
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run a command."""
+    parser = argparse.ArgumentParser(prog="python -m train.tracking", description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    upload = commands.add_parser("sync", help="upload the W&B runs that are not uploaded yet")
+    upload.add_argument("results", nargs="?", type=Path, default=Path("results"), help="the results folder")
+    watch = commands.add_parser("live", help="log a run in progress until it ends, then complete its W&B run")
+    watch.add_argument("run", type=Path, help="its folder")
+    options = parser.parse_args(arguments)
+    if options.command == "live":
+        sys.exit(live.follow(options.run))
+    if not options.results.is_dir():
+        parser.error(f"{options.results}: no such folder; give the results folder of a measurement")
+    try:
+        print(f"W&B runs uploaded: {sync(options.results)}")
+    except SyncError as error:
+        sys.exit(f"error: {error}")
+
+
+if __name__ == "__main__":
+    main()

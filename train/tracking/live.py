@@ -1,0 +1,173 @@
+"""A W&B run that is written while its run is in progress, by a process of its own beside the launcher.
+
+The process reads what the ranks leave in the run folder. Neither ranks nor launcher wait for it: wandb, a disk or a
+network that is slow or gone costs the measurement nothing. When the record is there, the process completes the W&B run.
+Where it could not, `train.tracking.mirror` writes the run anew from the record, under the same ID.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from train.config.compose import rebuild
+from train.config.identity import resolved
+from train.config.schema import Config, Tracking
+from train.record import protocol
+from train.record.parts import Part
+from train.record.progress import Follower, launched_at
+from train.record.record import RECORD_NAME, RunRecord, load
+from train.tracking import folders, rows, wandb_runs
+
+_READ_EVERY_S = 2.0
+_NICE = 19  # the cores are the ranks'
+_LOG_NAME = "tracking.log"
+_WENT_OFFLINE = 3  # exit status
+
+
+def is_wanted(tracking: Tracking, epochs: int) -> bool:
+    """Whether a run is to be logged while it trains."""
+    return tracking.name == "wandb" and (bool(epochs) if tracking.live is None else tracking.live)
+
+
+class Logged:
+    """What a W&B run was told so far, and what is new."""
+
+    def __init__(self) -> None:
+        """Nothing was told."""
+        self._epochs, self._time_s, self._phase = 0, -1, ""
+
+    def new_rows(self, parts: list[Part]) -> list[rows.Row]:
+        """The epochs that have ended, and the seconds of which every rank has left its samples, since the last call."""
+        epochs = rows.of_epochs(parts[0].epochs[self._epochs :])
+        used = [part.usage for part in parts]
+        sampled_s = min((of.at_s[-1] if of else 0.0 for of in used), default=0.0)
+        seconds = [row for row in rows.of_usage(parts) if self._time_s < row["usage/time_s"] < int(sampled_s)]
+        self._epochs += len(epochs)
+        self._time_s = max([self._time_s, *(row["usage/time_s"] for row in seconds)])
+        return epochs + seconds
+
+    def new_summary(self, parts: list[Part]) -> dict[str, Any]:
+        """The phase of rank 0, and how long each phase took so far; empty where it is in the same phase still."""
+        if parts[0].phase == self._phase:
+            return {}
+        self._phase = parts[0].phase
+        return {"status": "running", "phase": self._phase, **rows.phases([part.phases_s for part in parts])}
+
+    def left(self, record: RunRecord) -> list[rows.Row]:
+        """The rows of the record that were not told."""
+        epochs = rows.of_epochs(record.epochs[self._epochs :])
+        seconds = [row for row in rows.of_usage(record.ranks) if row["usage/time_s"] > self._time_s]
+        return rows.of_steps(record) + epochs + seconds
+
+
+def follow(folder: Path) -> int:
+    """Log the run in this folder until it ends; returns the exit status: 0 where its W&B run is complete.
+
+    Ends too when the launcher, which started this process, is gone: then no record will come.
+    """
+    os.nice(_NICE)
+    launcher, path = os.getppid(), folder / RECORD_NAME
+    config, follower, logged = rebuild(protocol.read_assignment(folder).config), Follower(folder), Logged()
+    with wandb_runs.module(folders.home(folder)) as wandb:
+        run, online = _begin(wandb, _named(folder, config), folder, config.tracking)
+        while not path.exists():
+            if os.getppid() != launcher:
+                run.finish(exit_code=1)
+                return 1
+            with suppress(OSError):  # a shared folder may be away for a while
+                _tell(run, logged, follower.parts())
+            time.sleep(_READ_EVERY_S)
+        record = load(path)
+        wandb_runs.update(run, wandb_runs.named(record, folder, config.tracking))
+        run.summary.update({"phase": "exit"})
+        wandb_runs.complete(wandb, run, record, path, logged.left(record))
+    if online and (file := folders.run_file(path)):
+        folders.synced_marker(file).touch()
+    return 0 if online or config.tracking.mode == "offline" else _WENT_OFFLINE
+
+
+def _named(folder: Path, config: Config) -> wandb_runs.Named:
+    """What the run is called before it has a record."""
+    repeat, _, generation = folder.name.removeprefix("r").partition(".")
+    return wandb_runs.Named(
+        id=folders.begin_live(folder),
+        experiment=config.experiment,
+        point=folder.resolve().parents[1].name,
+        repeat=int(repeat),
+        generation=int(generation or 1),
+        config=resolved(config),
+        host=socket.gethostname(),
+        tags=tuple(config.tracking.tags),
+        notes=config.tracking.notes or "",
+    )
+
+
+def _begin(wandb: Any, asked: wandb_runs.Named, folder: Path, tracking: Tracking) -> tuple[Any, bool]:
+    """The run, and whether it is online: a server that does not answer is left alone."""
+    if tracking.mode == "online":
+        try:
+            return wandb_runs.begin(wandb, asked, folder, tracking, mode="online"), True
+        except wandb.Error as error:
+            print(f"not online: {error}", file=sys.stderr, flush=True)
+    return wandb_runs.begin(wandb, asked, folder, tracking, mode="offline"), False
+
+
+def _tell(run: Any, logged: Logged, parts: list[Part]) -> None:
+    """Tell the run what is new."""
+    if not parts:
+        return
+    for row in logged.new_rows(parts):
+        run.log(row)
+    if new := logged.new_summary(parts):
+        run.summary.update({**new, "launched_at": launched_at(parts[0])})
+
+
+class Watchers:
+    """The processes that log the runs of an experiment while they are in progress."""
+
+    def __init__(self, patience_s: float = 30.0) -> None:
+        """None runs yet. patience_s: how long to wait for them when all is measured."""
+        self._patience_s = patience_s
+        self._running: dict[Path, subprocess.Popen] = {}
+
+    def watch(self, folder: Path, asked: protocol.Assignment) -> Callable[[], None]:
+        """Start to log a run that begins now, if that is wanted; returns a function that does nothing.
+
+        Where the process cannot be started the run is mirrored from its record as any other.
+        """
+        tracking = Tracking(**asked.config["tracking"])
+        if is_wanted(tracking, asked.config["measure"]["epochs"]):
+            command = [sys.executable, "-m", "train.tracking", "live", str(folder.resolve())]
+            with suppress(OSError), (folder / _LOG_NAME).open("wb") as log:
+                # In a session of its own: Ctrl-C is for the launcher, whose record this process waits for.
+                self._running[folder] = subprocess.Popen(
+                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+                )
+        return lambda: None
+
+    def finish(self) -> list[str]:
+        """Wait for the processes; those that take too long are ended. Returns a line for each that had a problem."""
+        end, problems = time.monotonic() + self._patience_s, []
+        for folder, process in self._running.items():
+            try:
+                process.wait(max(0.0, end - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)  # with the service process of wandb
+                process.wait()
+                problems.append(f"{folder}: its W&B run was not complete in time; it is written from the record")
+                continue
+            if process.returncode == _WENT_OFFLINE:
+                problems.append(f"{folder}: W&B did not answer ({folder / _LOG_NAME}); `make wandb-sync` uploads later")
+            elif process.returncode:
+                problems.append(f"{folder}: not logged while it trained: see {folder / _LOG_NAME}")
+        self._running.clear()
+        return problems

@@ -1,0 +1,172 @@
+"""W&B's runs: begin one, tell it what was measured, end it with its record."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from train.config.schema import Tracking
+from train.record import predictions
+from train.record.record import RunRecord
+from train.tracking import folders, rows
+
+_INIT_WITHIN_S = 30.0  # the answer of a server
+
+
+@dataclass(frozen=True)
+class Named:
+    """What a run is called and found by."""
+
+    id: str
+    experiment: str
+    point: str
+    repeat: int
+    generation: int
+    config: Mapping[str, Any]
+    host: str | None = None  # of rank 0
+    tags: tuple[str, ...] = ()
+    notes: str = ""
+
+    @property
+    def name(self) -> str:
+        """As W&B's list shows it."""
+        again = f" generation {self.generation}" if self.generation > 1 else ""
+        return f"{self.point} r{self.repeat}{again}"
+
+
+def named(record: RunRecord, run_folder: Path, tracking: Tracking) -> Named:
+    """What the run of a record is called."""
+    return Named(
+        id=folders.run_id(record, run_folder),
+        experiment=record.experiment,
+        point=record.point,
+        repeat=record.repeat,
+        generation=record.generation,
+        config=record.config,
+        host=record.ranks[0].host if record.ranks else None,
+        tags=(record.status, *(["cores_shared"] if record.cores_shared else []), *tracking.tags),
+        notes="\n".join([*([tracking.notes] if tracking.notes else []), *record.notes]),
+    )
+
+
+def begin(wandb: Any, asked: Named, run_folder: Path, tracking: Tracking, mode: str) -> Any:
+    """Begin a run, in place of what there is of one with its ID. Raises OSError, and what wandb raises."""
+    folder = folders.home(run_folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    if not os.access(folder, os.W_OK):  # wandb would write to /tmp instead
+        raise PermissionError(f"{folder} is not writable")
+    folders.remove_runs(run_folder, asked.id)
+    run = wandb.init(
+        id=asked.id,
+        project=tracking.project,
+        entity=tracking.entity,
+        group=tracking.group or asked.experiment,
+        job_type=asked.point,  # W&B then groups the repeats of a point
+        name=asked.name,
+        tags=asked.tags,
+        notes=asked.notes,
+        config=dict(asked.config),
+        settings=_settings(wandb, asked.host, folder, mode),
+    )
+    for axis in rows.AXES:
+        run.define_metric(f"{axis.partition('/')[0]}/*", step_metric=axis)
+    return run
+
+
+def _settings(wandb: Any, host: str | None, folder: Path, mode: str) -> Any:
+    """Without anything about this machine or code: the record describes those of the measurement."""
+    return wandb.Settings(
+        mode=mode,
+        init_timeout=_INIT_WITHIN_S,
+        root_dir=str(folder.parent),
+        use_dot_wandb=False,
+        reinit="create_new",
+        host=host,
+        disable_git=True,
+        save_code=False,
+        disable_code=True,
+        console="off",
+        symlink=False,
+        x_disable_stats=True,
+        x_disable_meta=True,
+        x_disable_machine_info=True,
+        x_save_requirements=False,
+    )
+
+
+def update(run: Any, asked: Named) -> None:
+    """Tell a run what it is called and found by now, where that is something else than before."""
+    if tuple(run.tags or ()) != asked.tags:
+        run.tags = asked.tags
+    if (run.notes or "") != asked.notes:
+        run.notes = asked.notes
+    run.config.update(dict(asked.config), allow_val_change=True)
+
+
+def complete(wandb: Any, run: Any, record: RunRecord, path: Path, left: Sequence[rows.Row]) -> None:
+    """Tell a run what its record has, end it, and mark the record as having one.
+
+    left: the rows that the run was not told yet.
+    """
+    try:
+        for row in left:
+            run.log(row)
+        run.summary.update(rows.summary(record))
+        _log_predictions(wandb, run, path.parent, record)
+        artifact = wandb.Artifact(f"run-record-{run.id}", type="run-record", metadata={"sha256": record.sha256})
+        for file in (path, *map(path.with_name, record.attachments)):
+            artifact.add_file(str(file), policy="immutable")  # records never change: they need not be copied
+        run.log_artifact(artifact)
+    finally:
+        run.finish(exit_code=0 if record.status == "complete" else 1)
+    folders.mark_complete(path.parent, run.id)
+
+
+def _log_predictions(wandb: Any, run: Any, folder: Path, record: RunRecord) -> None:
+    """Log the confusion matrix as W&B's chart, and a few images with their predicted classes."""
+    if predictions.CONFUSION_NAME in record.attachments:
+        rows = [list(row.values()) for row in predictions.read(folder / predictions.CONFUSION_NAME)]
+        table = wandb.Table(
+            columns=["Actual", "Predicted", "nPredictions"], data=[[a, b, int(count)] for a, b, count in rows]
+        )
+        fields = {name: name for name in ("Actual", "Predicted", "nPredictions")}
+        run.log({"validation/confusion": wandb.plot_table("wandb/confusion_matrix/v1", table, fields)})
+    if predictions.EXAMPLES_NAME in record.attachments:
+        examples = [
+            wandb.Image(
+                str(folder / row["image"]),
+                caption=f"{row['label']}: predicted {row['predicted']} ({float(row['probability']):.2f})",
+            )
+            for row in predictions.read(folder / predictions.EXAMPLES_NAME)
+        ]
+        run.log({"validation/examples": examples})
+
+
+@contextmanager
+def module(folder: Path) -> Iterator[Any]:
+    """The wandb module, with one service process for all runs, which ends afterwards, and its caches in `folder`."""
+    ours = {
+        "WANDB_ERROR_REPORTING": "false",
+        "WANDB_SILENT": "true",
+        "WANDB_CACHE_DIR": str(folder / "cache"),
+        "WANDB_DATA_DIR": str(folder / "cache"),
+    }
+    before = {key: os.environ.get(key) for key in ours}
+    os.environ.update(ours)
+    try:
+        import wandb  # takes half a second, and only this tracker needs it
+
+        try:
+            yield wandb
+        finally:
+            wandb.teardown()
+    finally:
+        for key, value in before.items():
+            if value is None:
+                os.environ.pop(key)
+            else:
+                os.environ[key] = value
