@@ -25,7 +25,7 @@ _SHADES: dict[Part, str] = {
     "input": plots.RED,
     "rest": "0.55",
 }
-_BESIDE = 0.11  # between the marks of two parts at one point
+_BESIDE = 0.2  # between the marks of two parts at one point
 _MARKERS: dict[Part, str] = dict(zip(LOSSES, ("v", "s", "^", "D", "p", "X"), strict=True))
 
 

@@ -108,7 +108,7 @@ def sentences(curve: Curve, split: Split, verdict: Verdict, late: Straggler | No
         names = ", ".join(NAMES[part] for part in verdict.parts)
         yield (
             f"On {nodes}: fewer than {intervals.MIN_VALUES} rounds or repeats, so nothing is concluded. In the order "
-            f"of their means: {names}."
+            f"of their means: {names}. More rounds: the same command with ARGS=measure.budget_s=1200."
         )
     elif not verdict.parts:
         yield f"On {nodes} no part beside computing is surely more than nothing: there is nothing to win back."

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import accumulate, pairwise
 
 from analysis.thresholds import limit
-from train.record.record import Rank, RunRecord
+from train.record.record import CoreUse, Rank, RunRecord
 
 
 def in_rounds(run: RunRecord) -> bool:
@@ -52,6 +53,14 @@ def barrier_s(run: RunRecord, window_s: float, ranks: int) -> float:
     cycles = limit("barrier_cycles") * (cycle_s + pause_s(run) - limit("pause_s")) if joined else 0.0
     crowded = limit("crowded_fraction") * window_s if run.cores_shared else 0.0
     return pause_s(run) + cycles + crowded
+
+
+def delayed_s(cores: Iterable[CoreUse | None]) -> float:
+    """How long the rank that was kept waiting longest was ready and did not run, as the kernel counted it.
+
+    It enters and leaves a barrier so much later, whatever the others do.
+    """
+    return max((use.delay_s for use in cores if use and use.delay_s is not None), default=0.0)
 
 
 def apart_s(run: RunRecord, window_s: float) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from analysis.table.checks.contradiction import Contradiction, check, off
-from analysis.table.checks.kinds import apart_s, barrier_s, in_rounds
+from analysis.table.checks.kinds import apart_s, barrier_s, delayed_s, in_rounds
 from analysis.thresholds import limit
 from train.record.record import RunRecord, Window
 from train.record.rounds import ranks_of
@@ -94,9 +94,10 @@ def steps_in_windows(run: RunRecord) -> Iterator[Contradiction]:
         for window, steps_s in zip(windows, sums, strict=True):
             if steps_s > window.window_s + limit("rounding_s"):
                 yield _apart(turn, window.window_s, steps_s)
-        if longest - max(sums) > barrier_s(run, longest, len(windows)):
+        delayed = delayed_s(window.cores for window in windows)
+        if longest - max(sums) > barrier_s(run, longest, len(windows)) + delayed:
             yield _apart(turn, longest, max(sums))
-        if longest - shortest > apart_s(run, longest):
+        if longest - shortest > apart_s(run, longest) + delayed:
             yield Contradiction(
                 "steps_in_windows", f"{_called(turn)}: window of {longest:.6g} s on one rank",
                 f"{shortest:.6g} s on another", off(longest, shortest),

@@ -169,7 +169,7 @@ def test_an_exchange_by_itself_has_tensors_like_the_gradients_and_changes_nothin
             return Tape()
 
     model = linear_model()
-    model.set_weights([[[3.0, 1.0], [2.0, 5.0]]])
+    model.set_weights([np.array([[3.0, 1.0], [2.0, 5.0]])])
     exchange = step.make_exchange_step(model, Doubled())
     assert float(exchange()) == 6.0  # of the first element of each mean
     assert exchanged == [[(2, 2)]]

@@ -1,6 +1,6 @@
 from analysis.table.checks import windows
 from tests.helpers.own_records import make_rounds
-from train.record.record import Failure
+from train.record.record import CoreUse, Failure
 
 
 def said(check, run):
@@ -54,6 +54,15 @@ def test_a_window_is_its_steps_and_a_barrier():
     for rank in run.ranks:
         rank.windows[-2].window_s += 0.02
     assert said(windows.steps_in_windows, run) == [("round 2, arm 1: window of 1.71 s", "its steps add up to 1.6 s")]
+
+
+def test_a_rank_that_others_kept_from_running_may_come_late_to_the_barrier():
+    run = rounds()
+    for rank in run.ranks:
+        rank.windows[-1].window_s += 0.25  # four cycles of 20 ms and a pause of 20 ms are 0.1 s
+    assert said(windows.steps_in_windows, run)
+    run.ranks[1].windows[-1].cores = CoreUse(1.5, 0.3, 1.5, 0.0, delay_s=0.2)
+    assert not said(windows.steps_in_windows, run)
 
 
 def test_ranks_time_a_window_alike():
