@@ -90,8 +90,10 @@ def _exchange(split: Split, given: Sequence[str], late: Straggler | None) -> Adv
             " More is exposed than the exchange takes by itself: computing and exchange are in each other's way, as "
             "where Horovod's threads have no core of their own."
         )
-    elif alone and hidden:
-        more = f" By itself the exchange takes {alone.value * 1e3:.3g} ms; {hidden.value * 1e3:.3g} ms are hidden."
+    elif alone and hidden and hidden.low > 0:
+        more = f" By itself the exchange takes {alone.value * 1e3:.0f} ms; {hidden.value * 1e3:.0f} ms are hidden."
+    elif alone:
+        more = f" By itself the exchange takes {alone.value * 1e3:.0f} ms: none of it is surely hidden."
     return Advice(
         "each rank's gradients are ready, and the step waits until they are summed." + more,
         "fewer exchanges for as many images: a larger batch per rank. The share of the exchange halves with each "

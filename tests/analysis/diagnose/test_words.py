@@ -49,6 +49,18 @@ def test_the_table_has_every_part_and_the_bound_that_each_leaves():
     assert any(line.startswith("exchange hidden") and "250 (250 to 250)" in line for line in lines)
 
 
+@pytest.mark.parametrize(
+    ("whole", "said"),
+    [
+        (1.5, "takes 1500 ms; 500 ms are hidden"),
+        (0.4, "More is exposed than the exchange takes by itself"),
+        (1.0, "takes 1000 ms: none of it is surely hidden"),
+    ],
+)
+def test_the_exchange_by_itself_tells_how_much_is_hidden(whole, said):
+    assert said in " ".join(report(*[turn(exchange=1.0, whole_exchange=whole)] * 6).split())
+
+
 def test_few_rounds_conclude_nothing():
     said = " ".join(report(*[turn(exchange=0.5)] * 5).split())
     assert "fewer than 6 rounds or repeats, so nothing is concluded" in said
