@@ -25,7 +25,7 @@ import importlib.abc, importlib.machinery, os, sys, time
 
 class Finder(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
-        if name != "train.loop.rounds":
+        if name != "train.loop.bench":
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path)
         execute = spec.loader.exec_module

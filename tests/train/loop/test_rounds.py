@@ -117,16 +117,16 @@ def test_the_order_is_drawn_from_the_seed_and_the_launch(measured):
 def test_every_window_starts_from_the_same_weights(measured, monkeypatch):
     import numpy as np
 
-    from train.loop import rounds
+    from train.loop import bench
 
     begun = []
-    restore = rounds._Bench.restore
+    restore = bench.Bench.restore
 
-    def noted(bench):
-        restore(bench)
-        begun.append([variable.numpy().copy() for variable in bench._variables])
+    def noted(one):
+        restore(one)
+        begun.append([variable.numpy().copy() for variable in one._variables])
 
-    monkeypatch.setattr(rounds._Bench, "restore", noted)
+    monkeypatch.setattr(bench.Bench, "restore", noted)
     _, before, learner = measured("measure.budget_s=0.001")
     assert len(begun) == 2 + 2 + 2 + 1  # tracing, warm-up, one round, and the step that all make at the end
     for values in begun:
@@ -137,10 +137,10 @@ def test_every_window_starts_from_the_same_weights(measured, monkeypatch):
 
 
 def test_worlds_at_once_share_a_turn_and_measure_once_on_the_cores_of_each(measured, monkeypatch):
-    from train.loop import rounds
+    from train.loop import bench
 
     moved = []
-    monkeypatch.setattr(rounds.placement, "move", moved.append)
+    monkeypatch.setattr(bench.placement, "move", moved.append)
     arms = [replace(ONE, name="without"), replace(ONE, name="with", world=1)]
     worlds = [World({}, 0, 1), World({}, 1, 1)]
     context, _, _ = measured("measure.budget_s=0.001", arms=arms, worlds=worlds, places=[[0], [1]])
@@ -152,9 +152,9 @@ def test_worlds_at_once_share_a_turn_and_measure_once_on_the_cores_of_each(measu
 
 
 def test_batches_for_which_the_budget_is_too_short_are_left_out_and_named(measured, monkeypatch):
-    from train.loop import rounds
+    from train.loop import bench
 
-    monkeypatch.setattr(rounds._Bench, "warm_up", lambda bench, turn, steps=1: 1.0)  # of batch 1 and of batch 2 too
+    monkeypatch.setattr(bench.Bench, "warm_up", lambda one, turn, steps=1: 1.0)  # of batch 1 and of batch 2 too
     arms = [replace(ONE, name=f"batch{batch}", batch_per_rank=batch) for batch in (1, 2, 4, 64)]
     # Windows of 2 steps and one untimed: 3 s + 3 s; batch 4 is expected to take 2 s a step: 12 s a round, 72 s for six.
     # Batch 64 would take 32 s a step after it: 96 s more.

@@ -1,0 +1,155 @@
+"""The bench of a launch in rounds, on one rank: it takes the turns of a round, each from the same weights.
+
+In its turn each rank of an arm restores weights and optimizer state from its own copy, makes one untimed step, and then
+the timed steps of its window; the other ranks wait in a barrier. Nothing but steps is in a window. Worlds that measure
+at the same time share a turn: they make their windows once on the cores of each.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from contextlib import nullcontext
+from dataclasses import dataclass
+from statistics import median
+
+import tensorflow as tf
+
+from train.config.schema import Config
+from train.context import Context
+from train.loop.arms import Arm, arms_of, exchanges_of, is_exchanged
+from train.loop.learner import Learner
+from train.loop.timed_steps import Batches, Steps, run_steps
+from train.rank import core_use, placement
+from train.record.record import CoreUse, Window
+
+_EXCHANGES = 2  # of one arm in a round
+
+Turn = tuple[int, ...]  # the arms, by their places, that measure at the same time
+
+
+@dataclass(frozen=True)
+class _Half:
+    """Timed steps on one set of cores."""
+
+    window_s: float  # between the barriers of the arm's ranks
+    steps: Steps
+    cores: CoreUse | None
+
+
+class Bench:
+    """The arms on this rank (None: it takes no part), and the state that each window starts from."""
+
+    def __init__(self, context: Context, learner: Learner) -> None:
+        """Make the steps of the arms; they are traced when they first run."""
+        self.everyone, self._places, self._gate = context.everyone, context.places, context.gate
+        self._links = [arm.link_mbit_per_s for arm in context.config.rounds]
+        self.arms = arms_of(context, learner)
+        self._variables = learner.variables()
+        self._initial = [tf.identity(variable) for variable in self._variables]
+        self.limited = False  # whether the nodes are held to their quotas, and their links to a rate
+        self._on_cpu = context.config.device == "cpu"
+        self._counts_energy = context.part.part.local_rank == 0  # of the host: once
+        self.exchanges = exchanges_of(context, learner, self.arms)
+
+    def trace_alone(self, config: Config) -> None:
+        """Trace the step without exchange of the first arm's batch on all ranks at once; in turns each would wait."""
+        first = config.rounds[0].batch_per_rank
+        for arm, listed in zip(self.arms, config.rounds, strict=True):
+            if arm and not is_exchanged(listed) and listed.batch_per_rank == first:
+                with arm.batches() as batches:
+                    run_steps(arm.step, batches, 1)
+                break
+
+    def restore(self) -> None:
+        """Set weights and optimizer state to this rank's copy: nothing is sent."""
+        for variable, value in zip(self._variables, self._initial, strict=True):
+            variable.assign(value)
+        tf.test.experimental.sync_devices()
+
+    def warm_up(self, turn: Turn, steps: int = 1) -> float:
+        """Make steps of the arms of a turn. Returns the median of their times on the slowest rank, in s.
+
+        The first of several steps does not count: it may trace, and the first after a restore is slow.
+        """
+        arm, time_s = self._own(turn), 0.0
+        self._prepare(turn)
+        if arm:
+            with arm.batches() as batches:
+                times = run_steps(arm.step, batches, steps).times_s
+            time_s = median(times[1:] or times)
+        return max(self.everyone.gather(time_s))
+
+    def take(self, turn: Turn, number: int, steps: int) -> tuple[Window | None, bool]:
+        """Take a turn in a round. Returns this rank's window, if it has one, and whether its losses are finite.
+
+        Arms that take their turn together make their windows on the cores of each: a window is all of these.
+        """
+        halves = []
+        for cores in self._places if len(turn) > 1 else [None]:
+            if cores is not None:
+                placement.move(cores)
+            halves.append(self._measure(turn, steps))
+        made = [half for half in halves if half]
+        if not made:
+            return None, True
+        place = next(place for place in turn if self.arms[place])
+        times = [time_s for half in made for time_s in half.steps.times_s]
+        computed = [time_s for half in made for time_s in half.steps.compute_times_s] if self._on_cpu else []
+        used = core_use.together([half.cores for half in made])
+        finite = all(math.isfinite(float(loss)) for half in made for loss in half.steps.losses)
+        return Window(number, place, sum(half.window_s for half in made), times, computed, used), finite
+
+    def exchange(self, place: int, number: int) -> Window | None:
+        """Exchange the gradients of an arm by themselves; None on ranks that have no part in it."""
+        self._prepare((place,))
+        arm, exchange = self.arms[place], self.exchanges[place]
+        if arm is None or exchange is None:
+            self.everyone.barrier()
+            return None
+        times_s = []
+        arm.group.barrier()
+        begin = time.perf_counter()
+        for _ in range(_EXCHANGES):
+            begin_one = time.perf_counter()
+            exchange()
+            tf.test.experimental.sync_devices()
+            times_s.append(time.perf_counter() - begin_one)
+        arm.group.barrier()
+        window_s = time.perf_counter() - begin
+        self.everyone.barrier()
+        return Window(number, place, window_s, times_s)
+
+    def _prepare(self, turn: Turn) -> None:
+        """Wait until all ranks, and the links between them, are ready for a turn."""
+        self.restore()
+        if self.everyone.rank == 0 and self.limited and len(set(self._links)) > 1:
+            self._gate.use_link(self._links[turn[0]])
+        self.everyone.barrier()
+
+    def _own(self, turn: Turn) -> Arm | None:
+        """The arm of a turn that this rank takes part in."""
+        return next((arm for place in turn if (arm := self.arms[place])), None)
+
+    def _measure(self, turn: Turn, steps: int) -> _Half | None:
+        """Steps of this rank's arm of a turn, between barriers; None where it has none there."""
+        arm = self._own(turn)
+        self._prepare(turn)
+        with arm.batches() if arm else nullcontext(iter(())) as batches:
+            if arm:
+                run_steps(arm.step, batches, arm.settle_steps)
+            if len(turn) > 1:
+                self.everyone.barrier()
+            made = self._window(arm, batches, steps) if arm else None
+            self.everyone.barrier()
+        return made
+
+    def _window(self, arm: Arm, batches: Batches, steps: int) -> _Half:
+        """Timed steps between the barriers of the arm's ranks: nothing else is between them."""
+        counted = core_use.read(energy=self._counts_energy)
+        arm.group.barrier()
+        begin = time.perf_counter()
+        timed = run_steps(arm.step, batches, steps)
+        arm.group.barrier()
+        window_s = time.perf_counter() - begin
+        return _Half(window_s, timed, core_use.since(counted))
