@@ -184,7 +184,8 @@ def measure(container: str, image: str, *settings: str) -> list[dict]:
     """The records of `make weak-scaling NODES=2 CONTAINER=...`: on the host, complete, owned by the user."""
     with tempfile.TemporaryDirectory() as folder:
         command = ["make", "weak-scaling", "NODES=2", f"CONTAINER={container}", f"IMAGE={image}", "MODELS=tiny"]
-        output([*command, "REPEATS=1", f"RESULTS={folder}/results", f"ARGS=tracking=none {' '.join(settings)}"])
+        command += ["REPEATS=1", f"RESULTS={folder}/results"]
+        output([*command, f"ARGS=tracking=none measure.budget_s=60 {' '.join(settings)}"])
         kept = records(Path(folder))
     assert {record["config"]["nodes"] for record in kept} == {1, 2}, kept
     return kept
