@@ -24,6 +24,9 @@ _GLOO = re.compile(r"first process to do so was:\s*Process name: (?P<rank>\d+)\s
 _MPI_SIGNAL = re.compile(r"mpirun noticed that process rank (?P<rank>\d+) .* exited on signal (?P<signal>\d+)")
 _SRUN = re.compile(r"srun: error: \S+: task (?P<rank>\d+): (?:Exited with exit code (?P<code>\d+)|(?P<words>[A-Z].*))")
 _MPI_EXIT = re.compile(r"Process name: \[\[\d+,\d+\],(?P<rank>\d+)\]\s*Exit code:\s*(?P<code>\d+)")
+# Horovod's Gloo launcher on each rank that failed; these statuses are those of ranks that it ended itself.
+_GLOO_EACH = re.compile(r"Process (?P<rank>\d+) exit with status code (?P<code>-?\d+)\.")
+_ENDED_BY_GLOO = (-signal.SIGTERM, 128 + signal.SIGTERM)
 
 _HINTS = {
     "SIGKILL": "; the kernel does so when memory runs out: see `dmesg`",
@@ -59,6 +62,8 @@ def find(job: Job, launcher: Launcher, outcome: Outcome, parts: Sequence[Part], 
     if outcome.ended_by:
         return _ended_from_outside(job, outcome, parts, timeout_s)
     first = _first_to_end(job, outcome, parts)
+    if first and _followed(first[0], parts):
+        first = _silent(outcome.output, parts) or first
     if reported := _reported(parts, first):
         code = first[1] if first and first[0] == reported.rank else None
         return replace(reported, exit_code=code, log=str(protocol.rank_log(job.folder, reported.rank or 0)))
@@ -99,6 +104,25 @@ def _first_of(exchange: Exchange, code: int, output: str) -> tuple[int, int] | N
     if exchange.controller != "none" or code == 0:
         return None
     return 0, code if code > 0 else 128 - code  # one rank without a launcher
+
+
+def _followed(rank: int, parts: Sequence[Part]) -> bool:
+    """Whether this rank failed as a consequence, and no rank tells of what."""
+    causes = [part for part in parts if part.failure and not part.failure.consequence]
+    return not causes and any(part.failure is not None for part in parts if part.rank == rank)
+
+
+def _silent(output: str, parts: Sequence[Part]) -> tuple[int, int] | None:
+    """The first rank that ended by itself and reported nothing, and its exit status.
+
+    A rank on another host that is killed may be seen to end after those that lost it: its ssh ends last.
+    """
+    told = {part.rank for part in parts if part.finished or part.failure}
+    for found in _GLOO_EACH.finditer(output):
+        rank, code = int(found["rank"]), int(found["code"])
+        if rank not in told and code not in _ENDED_BY_GLOO:
+            return rank, code if code > 0 else 128 - code
+    return None
 
 
 def _reported(parts: Sequence[Part], first: tuple[int, int] | None) -> Failure | None:

@@ -107,6 +107,20 @@ def test_where_every_failure_is_a_consequence_the_first_counts(tmp_path):
     assert (found.rank, found.consequence) == (1, True)
 
 
+def test_a_rank_that_was_killed_is_named_although_its_ssh_ended_after_the_rank_that_lost_it(tmp_path):
+    output = (
+        "Process 0 exit with status code 1.\nTerminating remaining workers after failure of Process 0.\n"
+        "Process 2 exit with status code 143.\nProcess 1 exit with status code 255.\n"
+        "The first process to do so was:\nProcess name: 0\nExit code: 1\n"
+    )
+    lost = failed(0, "HorovodInternalError: peer closed", consequence=True)
+    found = find(job(tmp_path, ranks=3), outcome(output=output), [lost, running(1), running(2)], "ssh")
+    assert (found.rank, found.host, found.exit_code, found.phase) == (1, "host-of-1", 255, "timed")
+    assert "killed by a signal" in found.reason
+    all_told = [lost, failed(1, "HorovodInternalError: peer closed", consequence=True), running(2)]
+    assert find(job(tmp_path, ranks=3), outcome(output=output), all_told, "ssh").rank == 0
+
+
 def test_what_mpirun_says_of_a_signal_is_understood():
     assert failure.first_to_end(MPI_SIGNAL) == (3, 137)
 
