@@ -41,9 +41,7 @@ def _register() -> tempfile.TemporaryDirectory[str]:
 
 def _part(weight: str, folder: Path) -> Path:
     """The file, in `folder`, of the font with few characters, under a family name of its own."""
-    # A time stamp, which fontTools does not know, and tables that take most of the time to cut: of signs that are put
-    # together, which no figure has. Kerning has a table of its own.
-    options = subset.Options(drop_tables=["FFTM", "GDEF", "GPOS", "GSUB"])
+    options = subset.Options(drop_tables=["FFTM"])  # a time stamp, which fontTools does not know
     whole = font_manager.FontProperties(family=_WHOLE, weight=weight)
     font = subset.load_font(font_manager.findfont(whole), options)
     cut = subset.Subsetter(options)
