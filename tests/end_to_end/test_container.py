@@ -30,9 +30,8 @@ def image(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = f"{Path(sys.prefix).resolve()}/bin:/usr/bin:/bin"
 
     def make(**variables: str) -> None:
-        try:
-            podman.import_image(tmp_path, kit, {"PATH": path, "PYTHONPATH": podman.KIT, **variables})
-        except RuntimeError as error:  # the engine itself: no kit has run yet
+        podman.import_image(tmp_path, kit, {"PATH": path, "PYTHONPATH": podman.KIT, **variables})
+        if error := podman.cannot_run():  # the engine itself: no kit has run yet
             pytest.skip(f"Podman cannot run a container on this machine: {error}")
 
     return make

@@ -73,11 +73,16 @@ def import_image(folder: Path, kit: Path, variables: Mapping[str, str]) -> None:
             tar.addfile(entry)
         tar.add(kit, KIT)
     set_variables = [f"--change=ENV {name}={value}" for name, value in variables.items()]
-    _podman("import", *set_variables, str(archive), IMAGE)
-    _podman("run", "--rm", "--network=host", IMAGE, "true")
+    if error := _podman("import", *set_variables, str(archive), IMAGE):
+        raise RuntimeError(error)
 
 
-def _podman(*arguments: str) -> None:
+def cannot_run() -> str | None:
+    """Why the engine cannot run `true` in IMAGE on this machine; None where it can."""
+    return _podman("run", "--rm", "--network=host", IMAGE, "true")
+
+
+def _podman(*arguments: str) -> str | None:
+    """Run a command of Podman; returns its error in words, None where it succeeds."""
     done = subprocess.run(["podman", *arguments], capture_output=True, text=True, timeout=120)
-    if done.returncode:
-        raise RuntimeError(f"podman {arguments[0]}: {done.stderr.strip()}")
+    return f"podman {arguments[0]}: {done.stderr.strip()}" if done.returncode else None
