@@ -160,7 +160,7 @@ def of_rounds(part: Part, firsts: Sequence[Part], config: Config) -> Seen:
         what=f"round {len(measured) + 1}" if part.phase == "timed" else "",
         images_per_s=rates[-1] if rates else None,
         speedups=said if measured else "",
-        ends_at=launched_at(part) + config["measure"]["budget_s"],
+        ends_at=None if "timed" in part.phases_s else launched_at(part) + config["measure"]["budget_s"],
         at_most=True,
     )
 
@@ -203,7 +203,7 @@ def _left(seen: Seen, seconds: float) -> str:
     """How long the run will go on."""
     if seconds >= 0:
         return f"{'at most' if seen.at_most else 'about'} {duration(seconds)} left"
-    return "ends with this round" if seen.at_most else "longer than expected"
+    return "ends with this round" if seen.at_most and seen.phase == "timed" else "longer than expected"
 
 
 def duration(seconds: float) -> str:

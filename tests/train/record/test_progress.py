@@ -101,6 +101,15 @@ def test_of_rounds_the_speedup_so_far_is_told_with_its_interval(tmp_path):
     )
 
 
+def test_the_budget_ends_the_rounds_and_says_nothing_of_the_other_phases(tmp_path):
+    config = configured("measure.budget_s=100", rounds=ARMS)
+    part = writer(tmp_path)
+    part.add(phase="warm_up", phases_s={"start": 2.0, "import": 3.0})
+    assert words(look(Follower(tmp_path), config), 1101.0) == "warm up, longer than expected"
+    part.add(phase="evaluate", phases_s={"start": 2.0, "import": 3.0, "warm_up": 1.0, "timed": 120.0})
+    assert words(look(Follower(tmp_path), config), 1127.0) == "evaluate"
+
+
 def test_of_worlds_the_first_rank_of_each_is_read(tmp_path):
     one = {"nodes": 1, "ranks": 1, "batch_per_rank": 4, "allreduce": True}
     arms = [RoundArm("without", **one), RoundArm("with", **one, world=1)]

@@ -89,7 +89,7 @@ def separate_idle_node_s(planned: Planned, known: Known) -> float:
 
 def cost(planned: Planned, known: Known) -> str:
     """What a job will take, in words. known: earlier runs, which the estimate comes from."""
-    measured = sum(map(len, known.values()))
+    measured = known.count
     nodes = planned.job.nodes
     config = planned.runs[0].point.config
     source = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from train.config.identity import config_hash
@@ -12,8 +12,6 @@ from train.launch.plan.launcher import Launcher
 from train.launch.plan.point import Point
 from train.record import paths
 from train.record.record import Order
-
-Known = dict[str, list[float]]  # point -> how long its runs took, in seconds
 
 
 @dataclass(frozen=True)
@@ -34,6 +32,25 @@ class Run:
     def label(self) -> str:
         """Its name on the screen."""
         return f"{self.point.name} r{self.repeat}"
+
+
+@dataclass(frozen=True)
+class Known:
+    """How long runs took, in seconds."""
+
+    of_points: dict[str, list[float]] = field(default_factory=dict)  # by the names of points
+    of_single_points: list[float] = field(default_factory=list)  # all but those in rounds
+
+    def add(self, run: Run, seconds: float) -> None:
+        """Remember one run."""
+        self.of_points.setdefault(run.point.name, []).append(seconds)
+        if not run.point.config.rounds:
+            self.of_single_points.append(seconds)
+
+    @property
+    def count(self) -> int:
+        """The number of runs."""
+        return sum(map(len, self.of_points.values()))
 
 
 def runs_of(points: Sequence[Point], launcher: Launcher) -> list[Run]:
@@ -62,23 +79,23 @@ def _ordered(points: list[Point], seed: int | None, repeat: int) -> list[Point]:
 def remaining(runs: Sequence[Run], force: bool) -> tuple[list[Run], Known]:
     """The runs that are still to be made, all of them with `force`, and how long those took that were made before."""
     to_do: list[Run] = []
-    known: Known = {}
+    known = Known()
     for run in runs:
         done = paths.completed(run.home, run.repeat)
         if done:
-            known.setdefault(run.point.name, []).append(done.job_s)
+            known.add(run, done.job_s)
         if force or not done:
             to_do.append(run)
     return to_do, known
 
 
 def expected_s(run: Run, known: Known) -> float | None:
-    """Seconds that a run will take: the mean of its point's earlier runs, else of all points'; None without any.
+    """Seconds that a run will take: the mean of its point's earlier runs, else of all single points'; None without any.
 
     Rounds take at most their budget.
     """
     of = run.point.config
-    if of.rounds and run.point.name not in known:
+    if of.rounds and run.point.name not in known.of_points:
         return of.measure.budget_s / of.measure.launches
-    times = known.get(run.point.name) or [s for times in known.values() for s in times]
+    times = known.of_points.get(run.point.name) or known.of_single_points
     return sum(times) / len(times) if times else None

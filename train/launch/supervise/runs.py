@@ -148,16 +148,16 @@ def describe_failure(record: RunRecord) -> str:
 
 
 def left_s(runs: Sequence[Run], known: Known) -> float | None:
-    """How long the runs will take, in s; None where that is known after the first of them only."""
+    """How long the runs will take, in s; None where nothing tells it of one of them."""
     expected = [expected_s(run, known) for run in runs]
-    return sum(s for s in expected if s is not None) if not runs or expected[0] is not None else None
+    return None if None in expected else sum(s for s in expected if s is not None)
 
 
 def time_left(runs: Sequence[Run], known: Known) -> str:
     """How long the runs will take, in words."""
     seconds = left_s(runs, known)
     if seconds is None:
-        return "time left: known after the first point"
+        return "time left: known after the first launch of a single point"
     return f"about {int(seconds // 60)} min {int(seconds % 60):02d} s left"
 
 
@@ -233,7 +233,7 @@ def run_all(
                 shutil.rmtree(paths.checkpoints(paths.run_folder(run.home, run.repeat, 1)), ignore_errors=True)
             record, problem = _attempt(run, launcher, hosts, [_watcher(progress, bar, to_do[number:], known), *watches])
             if record:
-                known.setdefault(run.point.name, []).append(record.job_s)
+                known.add(run, record.job_s)
             if problem:
                 failed.append(run.label)
                 console.print(f"[red]error:[/red] {escape(problem)}", highlight=False)

@@ -12,7 +12,7 @@ from train.launch.batch.jobs import jobs
 from train.launch.launchers import LAUNCHERS
 from train.launch.plan.job import Setting, make_job
 from train.launch.plan.options import Options
-from train.launch.plan.runs import runs_of
+from train.launch.plan.runs import Known, runs_of
 from train.record.source import ROOT
 
 SLURM = LAUNCHERS["slurm"]
@@ -44,7 +44,7 @@ def test_the_batch_script_and_the_steps_are_the_golden_ones(site):
     overrides = tuple(word for word in (*WEAK, *SITES[site]) if not word.startswith("measure."))
     plan = planned(*WEAK, *SITES[site])
     runs = runs_of(plan.points, plan.launcher)
-    [planned_job] = jobs(runs, {}, Options(overrides))
+    [planned_job] = jobs(runs, Known(), Options(overrides))
     setting = Setting(("n1", "n2", "n3"), image_digest="sha256:0")
     steps = [SLURM.command(make_job(point, runs[i].home / "r0", setting)) for i, point in enumerate(plan.points)]
     text = SLURM.script(planned_job.job) + "\n# The steps that the launcher makes of it:\n"

@@ -181,7 +181,7 @@ def test_where_nodes_outnumber_cores_they_are_emulated_with_a_control():
     assert len(points) == 16
     for point in points:
         config = point.config
-        assert (config.launcher.name, config.batch_per_rank, config.threads_per_rank) == ("emulated", 16, 1)
+        assert (config.launcher.name, config.batch_per_rank, config.threads_per_rank) == ("emulated", 8, 1)
         assert config.system.cpus_per_node == 0.2  # 0.8 x 2 cores / 8 nodes, also where a node is alone
         assert config.distribution.allreduce == (not point.name.endswith("without-allreduce"))
 

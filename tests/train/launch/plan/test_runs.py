@@ -1,5 +1,6 @@
 from tests.helpers.launches import planned
-from train.launch.plan.runs import expected_s, runs_of
+from train.launch.plan import curves
+from train.launch.plan.runs import Known, expected_s, runs_of
 from train.record.record import Order
 
 ASKED = ("experiment=weak_scaling", "model=tiny", "nodes=1,2,3,4", "measure.repeats=3")
@@ -36,10 +37,24 @@ def test_under_slurm_the_order_is_fixed():
 def test_a_run_is_expected_to_take_what_its_point_took_or_all_points():
     plan = planned(*ASKED)
     first, second, *_ = sorted(runs_of(plan.points, plan.launcher), key=lambda run: run.point.name)
-    known = {first.point.name: [10.0, 20.0]}
+    known = Known()
+    assert expected_s(second, known) is None
+    known.add(first, 10.0)
+    known.add(first, 20.0)
     assert expected_s(first, known) == 15
     assert expected_s(second, known) == 15
-    assert expected_s(second, {}) is None
+
+
+def test_how_long_rounds_took_says_nothing_of_a_single_point():
+    plan = planned("experiment=weak_scaling", "model=tiny", "nodes=2")
+    nested = curves.plan(plan.points, 2)
+    single, *_ = runs_of(nested.points, plan.launcher)
+    [in_rounds] = runs_of(nested.curves, plan.launcher)
+    known = Known()
+    assert expected_s(in_rounds, known) == 300  # its budget
+    known.add(in_rounds, 200.0)
+    assert expected_s(in_rounds, known) == 200
+    assert expected_s(single, known) is None
 
 
 def test_no_points_no_runs():

@@ -10,7 +10,7 @@ from tests.helpers.launches import planned
 from train.launch.plan import curves
 from train.launch.plan.job import Job
 from train.launch.plan.launcher import Launcher
-from train.launch.plan.runs import Run, runs_of
+from train.launch.plan.runs import Known, Run, runs_of
 from train.launch.supervise import runs as supervise
 from train.launch.supervise.signals import Interrupted
 from train.record import paths, protocol, source
@@ -146,8 +146,10 @@ def test_an_interruption_is_raised_when_its_record_is_written(planned_runs, tmp_
 
 
 def test_the_time_that_is_left_is_that_of_earlier_runs(planned_runs):
-    assert supervise.time_left(planned_runs, {}) == "time left: known after the first point"
-    known = {planned_runs[0].point.name: [60.0, 80.0]}
+    assert supervise.time_left(planned_runs, Known()) == "time left: known after the first launch of a single point"
+    known = Known()
+    known.add(planned_runs[0], 60.0)
+    known.add(planned_runs[0], 80.0)
     assert supervise.time_left(planned_runs, known) == "about 2 min 20 s left"  # 70 s each
 
 
