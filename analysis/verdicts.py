@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from analysis.metrics import Estimate, Launches
+from analysis.thresholds import limit
 from train.record import intervals
 
 Verdict = Literal["supported", "contradicted", "not decidable"]
 VERDICTS: tuple[Verdict, ...] = ("contradicted", "not decidable", "supported")
 
-ALPHA = 0.05  # how often a verdict may be wrong, of all those that are given together
-MARGIN = 0.05  # two numbers count as the same within this fraction, unless a claim has a margin of its own
+ALPHA = limit("verdict_level")
+MARGIN = limit("same")
 _NONE = (math.nan, math.nan)
 _SMALLEST = 1e-12
 

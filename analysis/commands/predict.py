@@ -44,7 +44,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = "\n".join(
         [
-            *textwrap.wrap(f"CSV has one row a point: {columns}. low and high: of a 95 %% interval.", 98),
+            *textwrap.wrap(f"CSV has one row a point: {columns}. low and high: of a 95 % interval.", 98),
             "Also read as these columns:",
             *textwrap.wrap(", ".join(f"{other} = {name}" for other, name in reading.SYNONYMS.items()), 98),
         ]

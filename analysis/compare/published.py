@@ -18,9 +18,10 @@ from analysis.compare.curves import SIZES, Curve, axes, column, local_curve, pub
 from analysis.compare.order import compare_order
 from analysis.compare.scaling import compare_curves, points
 from analysis.compare.tolerances import Tolerance, Verdict
+from analysis.thresholds import limit
 from analysis.verdicts import ALPHA, Uncertain, between, of_estimate, unknown
 
-FLAT = 0.10  # a throughput within this fraction of the best one no longer rises
+FLAT = limit("flat")
 _FINAL = ("validation_accuracy", "train_accuracy")
 
 

@@ -13,10 +13,9 @@ from tabulate import tabulate
 
 from analysis import metrics, plots
 from analysis.figures import Points
+from analysis.thresholds import limit
 
-# Of the loss, relative, at every step. A sum in another order differs by the rounding of float32, 6e-8 of it, which
-# each step passes on to the next: 2e-7 after 50 steps where this was chosen. Report 004 blames averaging for 0.02.
-TOLERANCE = 1e-4
+TOLERANCE = limit("loss_apart")
 NEEDS = "records of `make equivalence`: the same steps on one rank and on several, and steps with a larger global batch"
 
 # What two runs of one comparison share; runs with other seeds start from other weights.

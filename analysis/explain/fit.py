@@ -29,12 +29,10 @@ from analysis.explain.inputs import Finding
 from analysis.explain.linear import Linear
 from analysis.explain.models import Model
 from analysis.metrics import Statistic
+from analysis.thresholds import limit
 
-# The assumption of an equal time per image fails where it would look so bad by chance this seldom.
-REFUTED = 0.05
-# The same for the level of the measured speeds. To doubt speeds that are right costs a wrong fixed cost: 0.05 would let
-# its interval hold the truth 2 times in 100 less often (benchmarks/explain_coverage.py).
-SPEEDS_REFUTED = 0.01
+REFUTED = limit("growth_level")
+SPEEDS_REFUTED = limit("speeds_level")
 # With one degree of freedom Student's t has 12.7: such fits say next to nothing, and decide nothing.
 DECIDING_DEGREES = 2
 

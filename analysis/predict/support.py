@@ -8,16 +8,13 @@ import numpy as np
 
 from analysis.predict import forms
 from analysis.predict.points import Curve, Sizes
+from analysis.thresholds import limit
 
 MIN_POINTS = 3  # a level and a slope take two; a third says how well they fit
-MAX_DOUBLINGS = 4  # beyond the largest point: no published curve tells how far one may go
-# A curve bends where a cost that grows with n itself is seen at this level, or where its last point is slower than the
-# others say at the other. A sound curve is refused so often by mistake.
-BEND_LEVEL = 0.05
-LATE_LEVEL = 0.01
-# The last step of a curve also bends where the rate grows by less than the root of the ranks: most of what is added is
-# lost, and no form here does that after a smooth start.
-BEND_EXPONENT = 0.5
+MAX_DOUBLINGS = limit("doublings")
+BEND_LEVEL = limit("bend_level")
+LATE_LEVEL = limit("late_level")
+BEND_EXPONENT = limit("bend_exponent")
 
 
 def why_not(curve: Curve, at: Sizes, noise: float) -> list[str]:
@@ -49,7 +46,7 @@ def _of_size(curve: Curve, ranks: float, batch: float) -> str:
         return f"no point on two nodes or more: all are on one node of {curve.ranks_per_node:g} ranks"
     doublings = math.log2(ranks / curve.largest)
     if doublings > MAX_DOUBLINGS:
-        return f"{doublings:.3g} doublings beyond {curve.largest:g} ranks, at most {MAX_DOUBLINGS} can be carried"
+        return f"{doublings:.3g} doublings beyond {curve.largest:g} ranks, at most {MAX_DOUBLINGS:g} can be carried"
     return ""
 
 
