@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import wandb_log
+from tests.helpers import wandb_log, wandb_server
 from tests.helpers.wandb_runs import WANDB, history, items, rank, run_files, run_record
 from train.config.compose import load
 from train.record import protocol
@@ -219,3 +219,45 @@ def test_a_server_that_never_answers_costs_nothing_but_the_wait_at_the_end(tmp_p
 
 def asked_tracking(asked: protocol.Assignment):
     return live.Tracking(**asked.config["tracking"])
+
+
+@pytest.mark.slow
+def test_a_link_that_is_cut_in_the_middle_costs_nothing_but_the_wait_at_the_end(tmp_path, monkeypatch):
+    monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
+    with wandb_server.running() as server:
+        monkeypatch.setenv("WANDB_BASE_URL", server.url)
+        folder, asked, writer = begin(tmp_path, "tracking.mode=online")
+        watchers = Watchers(patience_s=4)
+        look = watchers.watch(folder, asked)
+        wait_for(lambda: any(line.get("epochs/epoch") == 1 for line in server.lines.values()))
+        server.cut()
+        began = time.monotonic()
+        writer.add(epochs=EPOCHS[1:2])
+        look()
+        assert time.monotonic() - began < 1
+        wait_for(server.asked_in_vain.is_set)
+        end(folder, writer)
+        (problem,) = watchers.finish()
+        assert time.monotonic() - began < 30
+    assert str(folder) in problem
+    assert mirror([folder / "record.json"], asked_tracking(asked)) == []
+    (file,) = run_files(tmp_path)
+    assert [row["epochs/epoch"] for row in history(wandb_log.read(file)) if "epochs/epoch" in row] == [1, 2, 3]
+    assert not list(tmp_path.rglob("*.synced"))  # `make wandb-sync` sends it again, under the same ID
+
+
+@pytest.mark.slow
+def test_online_the_server_has_every_epoch_when_the_run_ends(tmp_path, monkeypatch):
+    monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
+    with wandb_server.running() as server:
+        monkeypatch.setenv("WANDB_BASE_URL", server.url)
+        folder, asked, writer = begin(tmp_path, "tracking.mode=online")
+        watchers = Watchers()
+        watchers.watch(folder, asked)
+        wait_for(lambda: any(line.get("epochs/epoch") == 1 for line in server.lines.values()))
+        end(folder, writer)
+        assert watchers.finish() == []
+    assert [line["epochs/epoch"] for _, line in sorted(server.lines.items()) if "epochs/epoch" in line] == [1, 2, 3]
+    assert mirror([folder / "record.json"], asked_tracking(asked)) == []
+    assert run_files(tmp_path) == []  # none is offline
+    assert len(list(tmp_path.rglob("*.wandb.synced"))) == 1
