@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers import shell  # noqa: F401  before any module that changes the environment
+
 # End-to-end tests that wait for clocks of minutes, the longest first. Each file runs in one process (--dist loadfile):
 # one that began last would run alone at the end.
 LONGEST = (

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from train.config.checks import ConfigError
-from train.config.compose import load, rebuild
+from train.config.rebuild import rebuild
 from train.config.schema import Config
 from train.rank import roll_call
 from train.record import protocol
@@ -43,6 +43,8 @@ def assigned(folder: Path) -> Task:
 
 def composed(overrides: Sequence[str]) -> Task:
     """The task that these overrides describe. Raises ConfigError."""
+    from train.config.compose import load  # loads Hydra, which a rank with a launcher does not need
+
     config = load(list(overrides))
     if not config.launcher.by_hand:
         raise ConfigError(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.helpers import ROOT
+from tests.helpers import ROOT, shell
 
 pytestmark = pytest.mark.slow
 
@@ -33,7 +33,7 @@ def kit(tmp_path: Path) -> Path:
 def points(kit: Path, *overrides: str) -> dict[str, list[int]]:
     """Ranks, batch per rank and global batch of each point, by its name, as the table of `--dry-run` has them."""
     command = [sys.executable, "-m", "train.launch", "--dry-run", "launcher=local", "tracking=none", *overrides]
-    done = subprocess.run(command, cwd=kit, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=kit, env=shell.ENVIRONMENT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     rows = [line.split() for line in done.stdout.splitlines()]
     # point, ranks, cores per node, threads per rank, batch per rank, global batch, steps

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import simcluster
+from tests.helpers import shell, simcluster
 
 
 @pytest.hookimpl(wrapper=True)
@@ -23,7 +23,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[simcluster.Clu
     """Four simulated hosts with one core each, ssh and Slurm; skips if this machine cannot run them."""
     if reason := simcluster.missing():
         pytest.skip(reason)
-    with simcluster.Cluster(tmp_path_factory.mktemp("shared"), hosts=4) as made:
+    with simcluster.Cluster(tmp_path_factory.mktemp("shared"), hosts=4, environment=shell.ENVIRONMENT) as made:
         yield made
 
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from tests.helpers import simcluster
+from tests.helpers import shell, simcluster
 from tests.helpers.kit import wait_for
 
 pytestmark = pytest.mark.end_to_end
@@ -74,7 +74,7 @@ def test_a_slow_link_is_as_slow_as_requested(cluster):
 
 
 def test_two_clusters_do_not_see_each_other(cluster, tmp_path):
-    with simcluster.Cluster(tmp_path, hosts=1) as other:
+    with simcluster.Cluster(tmp_path, hosts=1, environment=shell.ENVIRONMENT) as other:
         assert words(other.on("n0", "sinfo", "-h", "-o", "%D")) == ["1"]
         other.crash("n1")
         assert reaches(cluster, "n1")
@@ -83,7 +83,7 @@ def test_two_clusters_do_not_see_each_other(cluster, tmp_path):
 def test_a_cluster_ends_with_all_its_processes(tmp_path):
     if reason := simcluster.missing():
         pytest.skip(reason)
-    cluster = simcluster.Cluster(tmp_path, hosts=1)
+    cluster = simcluster.Cluster(tmp_path, hosts=1, environment=shell.ENVIRONMENT)
     cluster.start()
     sleeper = cluster.popen("n1", "sleep", "1000")
     cluster.stop()

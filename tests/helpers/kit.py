@@ -4,11 +4,13 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import psutil
 import pytest
 
+from tests.helpers import shell
 from train.record import record
 from train.record.parts import read_part
 from train.record.record import RunRecord
@@ -19,21 +21,24 @@ QUICK = ("model=tiny", "measure.design=launches", "measure.repeats=1", "tracking
 
 def environment() -> dict[str, str]:
     """The user's own, with this environment's commands first."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    return {**os.environ, "PATH": path, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    path = f"{Path(sys.executable).parent}{os.pathsep}{shell.ENVIRONMENT['PATH']}"
+    return {**shell.ENVIRONMENT, "PATH": path, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
-def start(*command: str, terminal: bool = False) -> subprocess.Popen:
-    """Start a command in the kit's folder; as a shell starts it in a terminal, whose Ctrl-C all of it gets."""
+def start(*command: str, terminal: bool = False, variables: Mapping[str, str] | None = None) -> subprocess.Popen:
+    """Start a command in the kit's folder; as a shell starts it in a terminal, whose Ctrl-C all of it gets.
+
+    variables: of its environment, beside the user's own.
+    """
     return subprocess.Popen(
-        command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        start_new_session=terminal,
+        command, cwd=ROOT, env=environment() | dict(variables or {}), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        text=True, start_new_session=terminal,
     )  # fmt: skip
 
 
-def run(*command: str, timeout: float = 240) -> tuple[int, str]:
+def run(*command: str, timeout: float = 240, variables: Mapping[str, str] | None = None) -> tuple[int, str]:
     """The exit status and the output of a command."""
-    child = start(*command)
+    child = start(*command, variables=variables)
     output, _ = child.communicate(timeout=timeout)
     return child.returncode, output
 

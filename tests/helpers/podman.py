@@ -11,6 +11,8 @@ import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.helpers import shell
+
 IMAGE = "localhost/kit-in-a-test:other"
 KIT = "/opt/kit"  # in the image
 
@@ -56,10 +58,10 @@ def settings(folder: Path) -> dict[str, str]:
     }
 
 
-def import_image(folder: Path, kit: Path, variables: Mapping[str, str]) -> None:
+def import_image(settings: Mapping[str, str], folder: Path, kit: Path, variables: Mapping[str, str]) -> None:
     """Make IMAGE, with the tree `kit` as KIT and these environment variables. Raises RuntimeError with Podman's words.
 
-    The variables that `settings` returned must be set in this process.
+    settings: the variables that `settings` returned.
     """
     archive = folder / "image.tar"
     with tarfile.open(archive, "w") as tar:
@@ -73,16 +75,17 @@ def import_image(folder: Path, kit: Path, variables: Mapping[str, str]) -> None:
             tar.addfile(entry)
         tar.add(kit, KIT)
     set_variables = [f"--change=ENV {name}={value}" for name, value in variables.items()]
-    if error := _podman("import", *set_variables, str(archive), IMAGE):
+    if error := _podman(settings, "import", *set_variables, str(archive), IMAGE):
         raise RuntimeError(error)
 
 
-def cannot_run() -> str | None:
+def cannot_run(settings: Mapping[str, str]) -> str | None:
     """Why the engine cannot run `true` in IMAGE on this machine; None where it can."""
-    return _podman("run", "--rm", "--network=host", IMAGE, "true")
+    return _podman(settings, "run", "--rm", "--network=host", IMAGE, "true")
 
 
-def _podman(*arguments: str) -> str | None:
+def _podman(settings: Mapping[str, str], *arguments: str) -> str | None:
     """Run a command of Podman; returns its error in words, None where it succeeds."""
-    done = subprocess.run(["podman", *arguments], capture_output=True, text=True, timeout=120)
+    variables = {**shell.ENVIRONMENT, **settings}
+    done = subprocess.run(["podman", *arguments], env=variables, capture_output=True, text=True, timeout=120)
     return f"podman {arguments[0]}: {done.stderr.strip()}" if done.returncode else None

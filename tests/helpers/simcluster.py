@@ -19,7 +19,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -117,11 +117,14 @@ class Cluster:
         folder: shared by all hosts, at the same path; must exist. Its .cluster/ has the cluster's files and logs.
         hosts: number of compute hosts.
         cpus: of each host. Hosts get this machine's cores in turn, and share them if there are too few.
+        environment: of all commands, beside what a cluster sets.
     """
 
-    def __init__(self, folder: Path, hosts: int = 4, cpus: int = 1) -> None:
+    def __init__(
+        self, folder: Path, hosts: int = 4, cpus: int = 1, environment: Mapping[str, str] = os.environ
+    ) -> None:
         """Keep the settings; `start` starts the hosts."""
-        self.folder, self.cpus = folder.resolve(), cpus
+        self.folder, self.cpus, self._given = folder.resolve(), cpus, environment
         self.hosts = tuple(f"n{number}" for number in range(1, hosts + 1))
         self.state = self.folder / ".cluster"
         self._switch: subprocess.Popen | None = None
@@ -195,7 +198,7 @@ class Cluster:
 
     def _environment(self) -> dict[str, str]:
         return {
-            **os.environ,
+            **self._given,
             "PATH": _path(),
             "FOLDER": str(self.folder),
             "KIT": str(ROOT),

@@ -22,6 +22,8 @@ def test_a_package_is_hidden_while_the_block_runs_and_can_be_imported_after_it(t
 RANK = """
 import sys
 from pathlib import Path
+import train.__main__
+assert "hydra" not in sys.modules  # its configuration comes from the launcher
 from train.config.compose import load
 from train import startup
 startup.start_tensorflow(load(["nodes=1", "distribution=none"]), 0, 1, Path("."))
@@ -31,6 +33,6 @@ import scipy.stats
 
 
 @pytest.mark.slow
-def test_a_rank_loads_tensorflow_without_what_no_model_needs():
+def test_a_rank_loads_neither_hydra_nor_what_of_tensorflow_no_model_needs():
     found = subprocess.run([sys.executable, "-c", RANK], capture_output=True, text=True, cwd=ROOT, check=True)
     assert set(found.stdout.split()) == {"tensorflow", "tf_keras"}

@@ -9,7 +9,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from hydra import compose, initialize_config_dir
 from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -140,14 +139,6 @@ def load(overrides: list[str]) -> Config:
         raise _explained(error) from error
     assert isinstance(config, Config)
     return config
-
-
-def rebuild(values: dict[str, Any]) -> Config:
-    """The configuration whose `dataclasses.asdict` these values are, checked again. Raises ConfigError."""
-    try:
-        return msgspec.convert(values, Config)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"the configuration does not fit train/config/schema.py here: {error}") from error
 
 
 def _explained(error: BaseException) -> ConfigError:

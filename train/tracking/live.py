@@ -18,8 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from train.config.compose import rebuild
 from train.config.identity import resolved
+from train.config.rebuild import rebuild
 from train.config.schema import Config, Tracking
 from train.record import protocol
 from train.record.parts import Part

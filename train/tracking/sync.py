@@ -10,7 +10,8 @@ from pathlib import Path
 from train.record.record import find
 from train.tracking import folders
 
-# Without a network wandb would retry for minutes. The user's environment overrides these.
+# Without a network wandb would retry for minutes. The user's environment overrides these, and where its log goes, by
+# default to wandb/ in the working folder.
 _UPLOAD_LIMITS = {
     "WANDB_X_GRAPHQL_RETRY_MAX": "3",
     "WANDB_X_GRAPHQL_RETRY_WAIT_MAX_SECONDS": "4",
@@ -32,7 +33,7 @@ def sync(results: Path) -> int:
     if not waiting:
         return 0
     command = [sys.executable, "-m", "wandb", "sync", "-n", "16", *map(str, waiting)]
-    environment = {"WANDB_ERROR_REPORTING": "false", **_UPLOAD_LIMITS, **os.environ}
+    environment = {"WANDB_ERROR_REPORTING": "false", "WANDB_DIR": str(results), **_UPLOAD_LIMITS, **os.environ}
     # Without a terminal wandb reports a missing API key; with one it would wait for input.
     subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, check=False)
     left = [file for file in waiting if not folders.is_synced(file)]  # wandb's exit status is 0 also without a network

@@ -1,14 +1,11 @@
-import json
 import re
 import shutil
-from dataclasses import asdict
 
 import pytest
 
 from train.config import compose as configuration
 from train.config.checks import ConfigError
-from train.config.compose import choices, compose_config, load, rebuild
-from train.config.identity import config_hash
+from train.config.compose import choices, compose_config, load
 
 
 @pytest.mark.parametrize("experiment", choices("experiment"))
@@ -93,34 +90,3 @@ def test_a_gpu_keeps_horovod_s_own_defaults():
     for device, expected in (("cpu", ("flat", 20)), ("gpu", ("separate", 1))):
         tuned = load([f"device={device}"]).distribution
         assert (tuned.gradients, tuned.cycle_time_ms) == expected
-
-
-@pytest.mark.parametrize(
-    "overrides",
-    [
-        ["experiment=strong_scaling", "nodes=2", "system.cores_per_node=2"],
-        ["experiment=weak_scaling", "nodes=4"],
-        ["experiment=fixed_work", "nodes=2"],
-        ["experiment=allreduce_bench", "nodes=2"],
-        ["experiment=fruit", "dataset.data_dir=/data", "container=podman", "weights=none"],
-        ["experiment=network_sweep", "system.link_mbit_per_s=100"],
-    ],
-)
-def test_a_configuration_is_rebuilt_from_its_values_as_json(overrides):
-    config = load(overrides)
-    again = rebuild(json.loads(json.dumps(asdict(config))))
-    assert again == config
-    assert config_hash(again) == config_hash(config)
-
-
-def test_rebuilt_values_are_checked():
-    values = asdict(load([]))
-    with pytest.raises(ConfigError, match="nodes=0: must be 1 or more"):
-        rebuild(values | {"nodes": 0})
-    with pytest.raises(
-        ConfigError, match=r"does not fit train/config/schema.py here: Expected `int`, got `str`.*nodes"
-    ):
-        rebuild(values | {"nodes": "two"})
-    del values["device"]
-    with pytest.raises(ConfigError, match="missing required field `device`"):
-        rebuild(values)

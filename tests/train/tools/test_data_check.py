@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from tests.helpers import ROOT
+from tests.helpers import ROOT, shell
 from train.input.reader import Fact
 from train.tools import data_check
 
@@ -16,9 +16,8 @@ CLASSES = ("freshapples", "freshbanana", "freshoranges", "rottenapples", "rotten
 
 
 def command(*overrides: str) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, "-m", "train.tools.data_check", *overrides], cwd=ROOT, capture_output=True, text=True
-    )
+    asked = [sys.executable, "-m", "train.tools.data_check", *overrides]
+    return subprocess.run(asked, cwd=ROOT, env=shell.ENVIRONMENT, capture_output=True, text=True)
 
 
 @pytest.fixture

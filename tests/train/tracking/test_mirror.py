@@ -278,8 +278,12 @@ def test_sync_without_a_network_is_an_error(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
     monkeypatch.setenv("WANDB_X_GRAPHQL_RETRY_MAX", "1")
     monkeypatch.setenv("WANDB_X_GRAPHQL_RETRY_WAIT_MIN_SECONDS", "0.1")
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(elsewhere)
     with pytest.raises(SyncError, match=f"reaches http://127.0.0.1:{port}"):
         sync(tmp_path)
+    assert list(elsewhere.iterdir()) == []  # its log is with the results
+    assert list(tmp_path.glob("wandb/logs/*.log"))
 
 
 def test_sync_takes_only_what_is_mirrored_and_not_uploaded(tmp_path: Path) -> None:

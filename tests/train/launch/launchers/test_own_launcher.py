@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import GOLDEN
+from tests.helpers import GOLDEN, shell
 from tests.helpers.launches import planned
 from train.config import compose
 from train.launch.batch.jobs import jobs
@@ -87,9 +87,10 @@ def test_the_two_files_are_all_that_a_kit_needs(tmp_path):
     (tmp_path / "train/launch/launchers/pbs.py").write_text(CODE)
     (tmp_path / "conf/launcher/pbs.yaml").write_text(YAML)
     command = [sys.executable, "-m", "train.launch", "--dry-run", *ASKED, "ranks_per_node=4", "measure.repeats=1"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    asked = {"cwd": tmp_path, "env": shell.ENVIRONMENT, "capture_output": True, "text": True}
+    done = subprocess.run(command, **asked)
     assert done.returncode == 0, done.stderr
     assert "#PBS -l select=2:ncpus=48:mpiprocs=4\n" in done.stdout
     assert f"cd {tmp_path} || exit" in done.stdout
-    refused = subprocess.run([*command, "container=docker"], cwd=tmp_path, capture_output=True, text=True)
+    refused = subprocess.run([*command, "container=docker"], **asked)
     assert "container=docker: works on one machine; with launcher=pbs allowed are none, singularity" in refused.stderr
