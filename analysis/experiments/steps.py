@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from analysis import metrics, plots
 from analysis.figures import Points
 from analysis.plots import Look
-from train.record import record
+from train.record import batch, record
 from train.record.record import RunRecord
 
 Times = NDArray[np.float64]
@@ -44,7 +44,7 @@ def times(run: RunRecord, point: pd.Series) -> list[float]:
     windows = defaultdict(list)
     for window in (window for rank in run.ranks for window in rank.windows):
         arm = arms[window.arm]
-        if [arm["nodes"], arm["batch_per_rank"], arm["allreduce"]] == wanted:
+        if [arm["nodes"], batch.of_arm(arm), arm["allreduce"]] == wanted:
             windows[window.round].append(window.step_times_s)
     return [time_s for of_ranks in windows.values() for time_s in _slowest(of_ranks)]
 

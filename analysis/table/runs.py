@@ -15,8 +15,8 @@ from analysis.table.checks import copies, every
 from analysis.table.checks.contradiction import Contradiction
 from analysis.table.checks.copies import Trace
 from analysis.table.identity import Facts, flat
+from train.record import batch, rounds, usage
 from train.record import record as records
-from train.record import rounds, usage
 from train.record.record import Failure, Rank, RunRecord
 
 CONTROL = "without-allreduce"  # the arm of a launch in rounds that its points are compared with
@@ -253,7 +253,7 @@ def _of_training(config: dict[str, Any]) -> dict[str, Any]:
     return {
         "model": config["model"]["name"],
         "dataset": config["dataset"]["name"],
-        "batch_per_rank": config["batch_per_rank"],
+        "batch_per_rank": batch.of_step(config),  # where a step has several passes, of all of them
         "global_batch": config["global_batch"],
         "precision": config["precision"],
         "optimizer": config["optimizer"]["name"],

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers import mpi
 from tests.helpers.kit import run
 
 pytestmark = pytest.mark.end_to_end
@@ -63,14 +64,85 @@ for override, expected in [*settings.items(), ("allreduce=false", [1.0, 3.0][ran
     exchanges = [node.name for node in nodes if node.op.startswith("Horovod")]
     assert all("Horovod" in name for name in exchanges), (override, exchanges)
     assert bool(exchanges) == ("gradients" in override), (override, exchanges)
+# fp16 keeps 11 bits: 1 + 2^-11 is rounded to 1
+exact = 1.0 + 2.0**-11
+for gradients, compression in [("flat", "none"), ("flat", "fp16"), ("grouped", "fp16"), ("separate", "fp16")]:
+    settings = [f"distribution.gradients={gradients}", f"distribution.compression={compression}"]
+    with tf.GradientTape() as tape:
+        loss = weight * exact
+    (mean,) = distribution.join(load(["nodes=2", *settings])).tape(tape).gradient(loss, [weight])
+    assert float(mean) == (exact if compression == "none" else 1.0) and mean.dtype == tf.float32, (settings, mean)
+
+# Two ranks that take two passes make the steps of one rank over the whole batch.
+import tf_keras
+from train.datasets import DATASETS
+from train.distribution.single import Single
+from train.loop.learner import Learner
+from train.models import build
+
+def after_three_steps(ranks, *overrides):
+    config = load(["model=digits_plain", "dataset=digits", "optimizer.learning_rate=0.05", *overrides])
+    tf_keras.utils.set_random_seed(0)
+    model = build(config.model.name, config.model.image_size, config.dataset.channels, config.dataset.classes)
+    learner = Learner(config, ranks, DATASETS["digits"](config, ranks.rank), model)
+    batches = learner.data.training(0)
+    for _ in range(3):
+        learner.train_step(*next(batches))
+    return np.concatenate([variable.numpy().ravel() for variable in model.trainable_variables])
+
+batch = ["batch_per_rank=null", "global_batch=32", "optimizer.learning_rate_scaling=none"]
+passes = "distribution.backward_passes_per_step=2"
+whole = after_three_steps(Single(), "nodes=1", *batch)
+parts = after_three_steps(joined, "nodes=2", passes, *batch)
+begun = after_three_steps(Single(), "nodes=1", *batch, "optimizer.learning_rate=1e-30")
+moved, apart = np.abs(whole - begun).max(), np.abs(parts - whole).max()
+assert moved > 1e-3 and apart < 1e-5 * moved + 1e-7, (moved, apart)
+joined.barrier()
+joined.leave()
+"""
+
+ADASUM = """
+import os
+from pathlib import Path
+os.environ["TF_USE_LEGACY_KERAS"] = "1"
+import numpy as np
+import tensorflow as tf
+from train import distribution
+from train.config.compose import load
+
+config = load(
+    ["nodes=2", "distribution.op=adasum", "distribution.controller=mpi", "distribution.gradients=separate"]
+)
+distribution.prepare(config, Path("."))
+joined = distribution.join(config)
+one, other = tf.Variable([1.0, 2.0]), tf.Variable([[3.0]])
+with tf.GradientTape() as tape:
+    factors = [[1.0, 0.0], [2.0, 2.0]][joined.rank]
+    loss = tf.reduce_sum(one * factors) + tf.reduce_sum(other * (1.0 + 3.0 * joined.rank))
+of_one, of_other = joined.tape(tape).gradient(loss, [one, other])
+# Maleki et al. 2020 (2006.02924), section 3: (1 - a.b / 2|a|^2) a + (1 - a.b / 2|b|^2) b, tensor by tensor.
+# a = (1, 0), b = (2, 2): a.b = 2, |a|^2 = 1, |b|^2 = 8: (1 - 1) a + (1 - 1/8) b = (1.75, 1.75).
+# a = 1, b = 4: a.b = 4: (1 - 2) 1 + (1 - 1/8) 4 = 2.5, the mean, as where gradients agree in direction.
+np.testing.assert_allclose(of_one, [1.75, 1.75], rtol=1e-6)
+np.testing.assert_allclose(of_other, [[2.5]], rtol=1e-6)
 joined.barrier()
 joined.leave()
 """
 
 
-def test_two_ranks_agree_on_what_they_exchange(tmp_path: Path):
-    script = tmp_path / "rank.py"
-    script.write_text(RANK)
-    launcher = (sys.executable, "-m", "train.launch.start.gloo", "--ranks", "2", "--hosts", "localhost:2", "--")
+def on_two_ranks(script: Path, text: str, *launcher: str) -> None:
+    """Run this program on two ranks; it fails where one of them does."""
+    script.write_text(text)
     status, output = run(*launcher, "env", "PYTHONPATH=.", sys.executable, str(script))
     assert status == 0, output
+
+
+def test_two_ranks_agree_on_what_they_exchange(tmp_path: Path):
+    launcher = ("-m", "train.launch.start.gloo", "--ranks", "2", "--hosts", "localhost:2", "--")
+    on_two_ranks(tmp_path / "rank.py", RANK, sys.executable, *launcher)
+
+
+def test_adasum_is_what_its_paper_says(tmp_path: Path):
+    if reason := mpi.missing():
+        pytest.skip(reason)
+    on_two_ranks(tmp_path / "rank.py", ADASUM, "mpirun", "--oversubscribe", "--bind-to", "none", "-np", "2")

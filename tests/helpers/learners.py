@@ -15,7 +15,7 @@ def losses(*values):
 class Endless:
     """One batch of nothing, again and again: the step under test decides what it costs."""
 
-    batch_per_rank = 2
+    step_batch = 2
     steps_per_epoch = None
     dropped_samples = 0
 
@@ -26,7 +26,7 @@ class Endless:
 class TenSamples:
     """An epoch of five steps on one rank."""
 
-    batch_per_rank = 2
+    step_batch = 2
     steps_per_epoch = 5
     class_names = ()
     ranks = 1

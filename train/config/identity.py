@@ -58,11 +58,12 @@ def swept_values(config: Config, keys: Iterable[str], overrides: Iterable[str]) 
 
 
 def learning_rate(config: Config) -> float | None:
-    """The learning rate in force, scaled with the ranks; None where nothing is trained."""
+    """The learning rate in force, scaled with the ranks and passes; None where nothing is trained."""
     settings = config.optimizer
     if config.allreduce_sweep:
         return None
-    return scaled(settings.learning_rate, settings.learning_rate_scaling, config.ranks)
+    passes = config.distribution.backward_passes_per_step
+    return scaled(settings.learning_rate, settings.learning_rate_scaling, config.ranks * passes)
 
 
 def config_hash(config: Config) -> str:

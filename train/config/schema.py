@@ -93,14 +93,14 @@ class Dataset:
 class Optimizer:
     """The loss and the update rule, with the usual measures against the effects of large batches.
 
-    The learning rate of a job is learning_rate, scaled with its ranks by learning_rate_scaling
+    The learning rate of a job is learning_rate, scaled with its ranks and backward passes by learning_rate_scaling
     (`train.record.learning_rate`).
     """
 
     name: str = field(metadata=limits(allowed=("sgd", "adam", "adadelta")))
     learning_rate: float = field(metadata=limits(above=0))
     momentum: float = field(metadata=limits(minimum=0, below=1))  # of SGD; Adam's beta_1, Adadelta's rho
-    # none | linear (times ranks) | sqrt (times the square root of ranks)
+    # none | linear (times ranks x backward passes) | sqrt (times its square root)
     learning_rate_scaling: str = field(metadata=limits(allowed=("none", "linear", "sqrt")))
     # The learning rate rises linearly, step by step, from 1/ranks of its value.
     warm_up_epochs: float = field(default=0.0, metadata=limits(minimum=0, unit="epochs"))
@@ -125,6 +125,12 @@ class Distribution:
     # Between two cycles of Horovod's background thread.
     cycle_time_ms: float = field(metadata=limits(above=0, unit="ms"))
     fusion_threshold_bytes: int = field(metadata=limits(minimum=0, unit="bytes"))
+    # fp16: gradients are cast to 16 bits, summed so, and cast back.
+    compression: str = field(default="none", metadata=limits(allowed=("none", "fp16")) | TRAINING_ONLY)
+    # The local gradients of so many batches are averaged, then exchanged and applied: one step.
+    backward_passes_per_step: int = field(default=1, metadata=limits(minimum=1) | TRAINING_ONLY)
+    # average | adasum (Maleki et al. 2020, 2006.02924), for each tensor
+    op: str = field(default="average", metadata=limits(allowed=("average", "adasum")) | TRAINING_ONLY)
     elastic: bool = False  # training over epochs continues on the hosts that are left, and takes in those that return
     commit_steps: int = field(default=10, metadata=limits(minimum=1))  # elastic: steps lost at most when a host fails
 
@@ -135,6 +141,12 @@ class Distribution:
             for key, needed in (("backend", "horovod"), ("controller", "gloo"), ("allreduce", True)):
                 given = getattr(self, key)
                 check(given == needed, f"distribution.{key}", given, f"elastic training needs {str(needed).lower()}")
+        if self.op == "adasum" and self.backend == "horovod":
+            for key, given, fits, why in (
+                ("controller", self.controller, self.controller == "mpi", "set mpi: Gloo has no Adasum"),
+                ("gradients", self.gradients, self.gradients == "separate", "set separate: it weighs tensor by tensor"),
+            ):
+                check(fits, f"distribution.{key}", given, f"op=adasum needs another; {why}")
 
 
 @dataclass
@@ -186,6 +198,7 @@ class RoundArm:
     world: int = 0  # whose ranks measure it
     link_mbit_per_s: float | None = None  # as system.link_mbit_per_s
     reads: bool = False  # each batch from files; else the same one again and again, in memory
+    backward_passes_per_step: int = 1  # as distribution.backward_passes_per_step
 
 
 @dataclass
@@ -360,7 +373,7 @@ class Config:
     threads_per_rank: int | None = field(metadata=limits(minimum=1, null="the node's cores // its ranks"))
     # One of these two is given, the other derived.
     batch_per_rank: int | None = field(metadata=limits(minimum=1) | TRAINING_ONLY)
-    global_batch: int | None = field(metadata=limits(minimum=1) | TRAINING_ONLY)
+    global_batch: int | None = field(metadata=limits(minimum=1) | TRAINING_ONLY)  # of a step: all ranks and passes
     seed: int = field(metadata=limits(minimum=0) | TRAINING_ONLY)
     results: str = field(metadata=NOT_MEASURED)
     # Initial weights: none (random, from the seed) | imagenet | path of an HDF5 file
@@ -387,6 +400,11 @@ class Config:
     def ranks(self) -> int:
         """Horovod processes of a point: of the whole job, unless that has several worlds."""
         return self.nodes * self.ranks_per_node
+
+    @property
+    def step_batch(self) -> int:
+        """Images that a rank takes in a step: its batch, for each of the backward passes of a step."""
+        return (self.batch_per_rank or 0) * self.distribution.backward_passes_per_step
 
     @property
     def ranks_of_job(self) -> int:
@@ -437,6 +455,12 @@ class Config:
             settings.elastic,
             "needs measure.epochs above 0: timed steps on a changing number of ranks do not measure scaling",
         )
+        check(
+            settings.op != "adasum" or self.ranks.bit_count() == 1,
+            "distribution.op",
+            settings.op,
+            f"needs a power of two of ranks, not {self.ranks}; change nodes or ranks_per_node, or set op=average",
+        )
         if self.allreduce_sweep:
             check(self.ranks >= 2, "nodes", self.nodes, "an allreduce needs 2 ranks or more")
             check(
@@ -483,24 +507,27 @@ class Config:
                 value = getattr(value, name, None)
 
     def _derive_batch(self) -> None:
+        passes = self.distribution.backward_passes_per_step
+        of_passes = f" x {passes} backward passes" if passes > 1 else ""
         if self.batch_per_rank is None:
             check(self.global_batch is not None, "batch_per_rank", None, "give batch_per_rank or global_batch")
             assert self.global_batch is not None
-            if self.global_batch % self.ranks:
+            if self.global_batch % (self.ranks * passes):
                 raise DoesNotDivide(
-                    f"global_batch={self.global_batch}: must be a multiple of {self.ranks} ranks "
+                    f"global_batch={self.global_batch}: must be a multiple of {self.ranks} ranks{of_passes} "
                     f"(nodes={self.nodes}, ranks_per_node={self.ranks_per_node})"
                 )
-            self.batch_per_rank = self.global_batch // self.ranks
+            self.batch_per_rank = self.global_batch // (self.ranks * passes)
             self.derived.append("batch_per_rank")
         elif self.global_batch is None:
-            self.global_batch = self.batch_per_rank * self.ranks
+            self.global_batch = self.step_batch * self.ranks
             self.derived.append("global_batch")
         check(
-            self.global_batch == self.batch_per_rank * self.ranks,
+            self.global_batch == self.step_batch * self.ranks,
             "global_batch",
             self.global_batch,
-            f"contradicts batch_per_rank={self.batch_per_rank} on {self.ranks} ranks; set one of the two to null",
+            f"contradicts batch_per_rank={self.batch_per_rank} on {self.ranks} ranks{of_passes}; "
+            "set one of the two to null",
         )
 
     def _derive_timed_steps(self) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Data(Protocol):
     """What one rank reads. Images (batch, size, size, channels), float32, 0 to 1; labels (batch,), integers from 0."""
 
-    batch_per_rank: int
+    step_batch: int  # images that this rank takes in a step
     steps_per_epoch: int | None  # the same on every rank; None: there are no epochs
     dropped_samples: int  # per epoch, of all ranks together: less than one global batch
     fingerprint: str  # of the samples that were found: the ranks must agree; empty if each generates its own
@@ -24,7 +24,7 @@ class Data(Protocol):
     notes: Sequence[str]  # what a reader of the results must know: what was left out, or damaged
 
     def training(self, epoch: int, used: int = 0) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
-        """This rank's batches of an epoch, after the first `used` samples of all ranks together.
+        """This rank's batches of an epoch, one a step, after the first `used` samples of all ranks together.
 
         The order depends only on the seed and the epoch.
         """

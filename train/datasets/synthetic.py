@@ -25,8 +25,8 @@ class Synthetic:
         """Draw the batch of this rank."""
         import tensorflow as tf
 
-        size, batch = config.model.image_size, config.batch_per_rank or 0
-        self.batch_per_rank = batch
+        size, batch = config.model.image_size, config.step_batch
+        self.step_batch = batch
         random = tf.random.Generator.from_seed(config.seed + rank)
         self._images = random.normal((batch, size, size, config.dataset.channels))
         self._labels = random.uniform((batch,), 0, config.dataset.classes, dtype=tf.int32)

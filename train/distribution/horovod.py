@@ -12,12 +12,16 @@ import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
 from horovod.common.exceptions import HorovodInternalError
+from horovod.tensorflow.compression import Compressor
 from horovod.tensorflow.functions import allgather_object
 
 from train.config.checks import ConfigError
 from train.config.schema import Distribution as Settings
 from train.distribution.protocol import Distribution, PeerLost
 from train.distribution.single import Single
+
+_COMPRESSIONS = {"none": hvd.Compression.none, "fp16": hvd.Compression.fp16}
+_OPERATIONS = {"average": hvd.Average, "adasum": hvd.Adasum}
 
 
 class _HorovodPeerLost(PeerLost, HorovodInternalError):
@@ -55,9 +59,9 @@ class FlatTape:
     bit for each, in messages of 64 bits: one tensor needs one message. docs/tuning.md has the measured effect.
     """
 
-    def __init__(self, tape: tf.GradientTape, among: hvd.ProcessSet) -> None:
+    def __init__(self, tape: tf.GradientTape, among: hvd.ProcessSet, compression: type[Compressor]) -> None:
         """Average the gradients of this tape over the ranks of a process set."""
-        self._tape, self._among = tape, among
+        self._tape, self._among, self._compression = tape, among, compression
 
     def __getattr__(self, name: str) -> Any:
         """All other attributes are those of the tape."""
@@ -70,7 +74,7 @@ class FlatTape:
         flat = tf.concat([tf.reshape(gradients[number], [-1]) for number in found], 0)
         # `exchanges` recognises a failed exchange by this name.
         name = "HorovodAllreduce_gradients"
-        mean = hvd.allreduce(flat, op=hvd.Average, name=name, process_set=self._among)
+        mean = hvd.allreduce(flat, op=hvd.Average, name=name, compression=self._compression, process_set=self._among)
         parts = tf.split(mean, [sources[number].shape.num_elements() for number in found])
         for number, part in zip(found, parts, strict=True):
             gradients[number] = tf.reshape(part, sources[number].shape)
@@ -105,13 +109,15 @@ class Horovod:
         self.rank, self.size, self.local_rank = hvd.rank(), hvd.size(), hvd.local_rank()
 
     def tape(self, tape: tf.GradientTape) -> tf.GradientTape:
-        """A tape that averages gradients over ranks, unless the run is a control without allreduce."""
+        """A tape that joins the gradients of all ranks, unless the run is a control without allreduce."""
         if not self._settings.allreduce or self.size == 1:
             return tape
+        compression = _COMPRESSIONS[self._settings.compression]
         if self._settings.gradients == "flat":
-            return FlatTape(tape, self._among)
+            return FlatTape(tape, self._among, compression)
         groups = 1 if self._settings.gradients == "grouped" else None
-        return hvd.DistributedGradientTape(tape, groups=groups, process_set=self._among)
+        op = _OPERATIONS[self._settings.op]
+        return hvd.DistributedGradientTape(tape, groups=groups, process_set=self._among, compression=compression, op=op)
 
     def broadcast(self, variables: Sequence[tf.Variable]) -> None:
         """Set the variables to the values of rank 0."""

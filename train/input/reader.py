@@ -158,7 +158,7 @@ class Reader:
             validation=subset(parts.validation, config.dataset.validation_samples, "validation"),
         )
         self._config, self._rank, self._ranks, self.parts = config, rank, config.ranks, parts
-        self.batch_per_rank = config.batch_per_rank or 0
+        self.step_batch = config.step_batch
         self.steps_per_epoch = _steps_per_epoch(config, parts)
         self.dropped_samples = parts.training.samples - self.steps_per_epoch * (config.global_batch or 0)
         self.fingerprint = fingerprint(parts.training.fingerprint, parts.validation.fingerprint)
@@ -176,13 +176,13 @@ class Reader:
 
     def steps_left(self, used: int) -> int:
         """How many steps of the epoch are left after its first `used` samples."""
-        return (self.parts.training.samples - used) // (self.batch_per_rank * self._ranks)
+        return (self.parts.training.samples - used) // (self.step_batch * self._ranks)
 
     def training(self, epoch: int, used: int = 0) -> Iterator[tuple[tf.Tensor, tf.Tensor]]:
         """This rank's augmented batches of an epoch, after the first `used` samples of all ranks together."""
         seed, samples = self._config.seed, self.parts.training.samples
         left = sharding.epoch_order(samples, seed, epoch)[used:]
-        chosen = sharding.training_indices(left, self.batch_per_rank, self._ranks, self._rank)
+        chosen = sharding.training_indices(left, self.step_batch, self._ranks, self._rank)
         drawn = augment.draws(samples, seed, epoch)[chosen]
         for images, labels, _ in self._batches("training", chosen, drawn, np.ones(len(chosen), np.float32)):
             yield images, labels
@@ -192,7 +192,7 @@ class Reader:
         samples = self.parts.validation.samples
         if not samples:
             return
-        chosen, weights = sharding.validation_indices(samples, self.batch_per_rank, self._ranks, self._rank)
+        chosen, weights = sharding.validation_indices(samples, self.step_batch, self._ranks, self._rank)
         drawn = np.full((len(chosen), len(augment.DRAWS)), 0.5, np.float32)
         yield from self._batches("validation", chosen, drawn, weights)
 
@@ -203,7 +203,7 @@ class Reader:
         import tensorflow as tf
 
         part = self.parts.training if which == "training" else self.parts.validation
-        batch = self.batch_per_rank
+        batch = self.step_batch
         chosen, drawn, weights = chosen.copy(), drawn.copy(), weights.copy()
         self._replace_unreadable(which, chosen, drawn, weights)  # known from an earlier epoch
         begin, end = 0, len(chosen)
@@ -235,7 +235,7 @@ class Reader:
         """Replace unreadable samples, in place, by readable ones of their batch; validation weighs them 0."""
         bad = np.isin(chosen, list(self._unreadable[which]))
         for place in np.flatnonzero(bad):
-            batch = np.arange(len(chosen)).reshape(-1, self.batch_per_rank)[place // self.batch_per_rank]
+            batch = np.arange(len(chosen)).reshape(-1, self.step_batch)[place // self.step_batch]
             good = batch[~bad[batch]]
             other = good[0] if good.size else np.flatnonzero(~bad)[0] if not bad.all() else None
             if other is None:
@@ -280,7 +280,7 @@ class Reader:
         return (
             tf.data.Dataset.from_tensor_slices((chosen, drawn, weights))
             .map(load, num_parallel_calls=threads, deterministic=True)
-            .batch(self.batch_per_rank, drop_remainder=True)
+            .batch(self.step_batch, drop_remainder=True)
             .map(finish, num_parallel_calls=threads, deterministic=True)
             .prefetch(2)
             .with_options(options)

@@ -8,25 +8,25 @@ def epoch_order(samples: int, seed: int, epoch: int) -> np.ndarray:
     return np.random.default_rng([seed, epoch]).permutation(samples)
 
 
-def training_indices(order: np.ndarray, batch_per_rank: int, ranks: int, rank: int) -> np.ndarray:
-    """The samples of one rank, in order: shape (steps * batch_per_rank,).
+def training_indices(order: np.ndarray, step_batch: int, ranks: int, rank: int) -> np.ndarray:
+    """The samples of one rank, in order: shape (steps * step_batch,).
 
     No two ranks share a sample, every rank makes the same number of steps, and the samples at the end that do not fill
     a global batch are left out (others in each epoch).
 
     order: the samples of `epoch_order` that are not used yet.
     """
-    global_batch = batch_per_rank * ranks
+    global_batch = step_batch * ranks
     return order[: len(order) // global_batch * global_batch][rank::ranks]
 
 
-def validation_indices(samples: int, batch_per_rank: int, ranks: int, rank: int) -> tuple[np.ndarray, np.ndarray]:
+def validation_indices(samples: int, step_batch: int, ranks: int, rank: int) -> tuple[np.ndarray, np.ndarray]:
     """The samples of one rank, and a weight for each: 1, or 0 for padding to complete batches on all ranks.
 
-    Both of shape (steps * batch_per_rank,). Over all ranks each sample has the weight 1 exactly once.
+    Both of shape (steps * step_batch,). Over all ranks each sample has the weight 1 exactly once.
     """
-    steps = -(-samples // (batch_per_rank * ranks))
-    positions = np.arange(steps * batch_per_rank) * ranks + rank
+    steps = -(-samples // (step_batch * ranks))
+    positions = np.arange(steps * step_batch) * ranks + rank
     return np.minimum(positions, samples - 1), (positions < samples).astype(np.float32)
 
 

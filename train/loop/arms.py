@@ -42,7 +42,8 @@ def arms_of(context: Context, learner: Learner) -> list[Arm | None]:
         group = ranks.group(arm.ranks, arm.allreduce)
         key = (arm.ranks if is_exchanged(arm) else 1, arm.batch_per_rank)
         if key not in steps:
-            steps[key] = make_train_step(learner.model, learner.optimizer, group, config.optimizer.label_smoothing)
+            passes, smoothing = arm.backward_passes_per_step, config.optimizer.label_smoothing
+            steps[key] = make_train_step(learner.model, learner.optimizer, group, smoothing, passes)
         found.append(Arm(group, steps[key], *_batches(arm, _data(context, learner, arm))))
     return found
 
@@ -55,11 +56,12 @@ def is_exchanged(arm: RoundArm) -> bool:
 def _data(context: Context, learner: Learner, arm: RoundArm) -> Data:
     """The share of this rank in the data of an arm, whose batch may be another than that of the job's largest point."""
     config, rank, size = context.config, context.distribution.rank, arm.batch_per_rank
-    if size == learner.data.batch_per_rank:
+    passes = arm.backward_passes_per_step
+    if size == config.batch_per_rank:
         data = copy.copy(learner.data)
     else:
         data = DATASETS[config.dataset.name](
-            replace(config, batch_per_rank=size, global_batch=size * config.ranks), rank
+            replace(config, batch_per_rank=size, global_batch=size * passes * config.ranks), rank
         )
     data.share_out(rank, arm.ranks)
     return data

@@ -118,7 +118,7 @@ class _Run:
 
     def _after(self, progress: Progress, steps: Steps, untimed: int, duration_s: float) -> Progress:
         """The progress after these steps. Raises NotFinite."""
-        distribution, batch_per_rank = self._context.distribution, self._learner.data.batch_per_rank
+        distribution, step_batch = self._context.distribution, self._learner.data.step_batch
         count = len(steps.losses)
         losses = finite_losses(steps.losses, distribution)
         timed = losses if progress.steps_before else losses[untimed:]
@@ -130,7 +130,7 @@ class _Run:
             progress,
             losses=(*progress.losses, *timed),
             steps=progress.steps + count,
-            samples=progress.samples + count * batch_per_rank * distribution.size,
+            samples=progress.samples + count * step_batch * distribution.size,
             loss_sum=progress.loss_sum + sum(losses),
             hits=progress.hits + float(distribution.sum(np.array([hits], np.float64))[0]),
             duration_s=progress.duration_s + duration_s,

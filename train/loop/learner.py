@@ -25,11 +25,12 @@ class Learner:
         config, distribution, data = self._config, self._distribution, self.data
         data.share_out(distribution.rank, distribution.size)
         steps_per_epoch = None if data.steps_per_epoch is None else data.steps_left(0)
+        passes = config.distribution.backward_passes_per_step
         self.optimizer = step.make_optimizer(
-            config.optimizer, distribution.size, config.precision, self.model, steps_per_epoch
+            config.optimizer, distribution.size * passes, config.precision, self.model, steps_per_epoch
         )
         self.train_step = step.make_train_step(
-            self.model, self.optimizer, distribution, config.optimizer.label_smoothing
+            self.model, self.optimizer, distribution, config.optimizer.label_smoothing, passes
         )
 
     def variables(self) -> list[tf.Variable]:

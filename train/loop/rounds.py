@@ -135,7 +135,7 @@ def _measure(context: Context, bench: Bench, steps: Mapping[Turn, int]) -> None:
     """Measure and record rounds until it is enough. steps: of a window of each turn. Raises NotFinite."""
     config, taken = context.config, list(steps)
     order = np.random.default_rng([config.seed, context.repeat])
-    arms = [rounds.Arm(arm.ranks, arm.batch_per_rank) for arm in config.rounds]
+    arms = [rounds.Arm(arm.ranks, arm.batch_per_rank * arm.backward_passes_per_step) for arm in config.rounds]
     of_ranks: list[list[Window]] = [[] for _ in range(context.everyone.size)]
     for number in itertools.count():
         made = [bench.take(taken[n], number, steps[taken[n]]) for n in order.permutation(len(taken))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import tensorflow as tf
 import tf_keras
@@ -21,32 +22,34 @@ POLICIES = {"fp32": "float32", "bf16": "mixed_bfloat16", "fp16": "mixed_float16"
 class WarmUp(tf_keras.optimizers.schedules.LearningRateSchedule):
     """A learning rate that rises by the same amount at each of the first `steps` steps, and then stays.
 
-    It begins at rate / ranks, that of one rank with linear scaling: Goyal et al. 2017 (1706.02677), section 2.2.
+    It begins at rate / batches, that of one batch with linear scaling: Goyal et al. 2017 (1706.02677), section 2.2.
     It is part of the compiled step: nothing is transferred from the host.
     """
 
-    def __init__(self, rate: float, ranks: int, steps: int) -> None:
-        """rate: to reach. ranks: of the job. steps: in which it is reached."""
-        self.rate, self.ranks, self.steps = rate, ranks, steps
+    def __init__(self, rate: float, batches: int, steps: int) -> None:
+        """rate: to reach. batches: of a step, on all ranks. steps: in which it is reached."""
+        self.rate, self.batches, self.steps = rate, batches, steps
 
     def __call__(self, step: tf.Tensor) -> tf.Tensor:
         """The learning rate of the step after `step` steps."""
         progress = tf.minimum(tf.cast(step, tf.float32) / self.steps, 1.0)
-        return self.rate / self.ranks * (1.0 + (self.ranks - 1) * progress)
+        return self.rate / self.batches * (1.0 + (self.batches - 1) * progress)
 
 
 def make_optimizer(
-    settings: OptimizerSettings, ranks: int, precision: str, model: tf_keras.Model, steps_per_epoch: int | None
+    settings: OptimizerSettings, batches: int, precision: str, model: tf_keras.Model, steps_per_epoch: int | None
 ) -> tf_keras.optimizers.Optimizer:
     """The optimizer with its state for `model`. With fp16 the loss is scaled dynamically: gradients would underflow.
+
+    batches: of a step, one for each rank and each of its backward passes.
 
     Weight decay is decoupled from the gradient (Loshchilov and Hutter 2019, 1711.05101), and not applied to variables
     of one dimension: biases, scales and shifts of normalisation (He et al. 2018, 1812.01187, section 3.1).
     """
-    rate: float | WarmUp = scaled(settings.learning_rate, settings.learning_rate_scaling, ranks)
-    if settings.warm_up_epochs and ranks > 1:
+    rate: float | WarmUp = scaled(settings.learning_rate, settings.learning_rate_scaling, batches)
+    if settings.warm_up_epochs and batches > 1:
         assert steps_per_epoch is not None
-        rate = WarmUp(rate, ranks, max(1, round(settings.warm_up_epochs * steps_per_epoch)))
+        rate = WarmUp(rate, batches, max(1, round(settings.warm_up_epochs * steps_per_epoch)))
     decay = settings.weight_decay or None
     if settings.name == "sgd":
         optimizer = tf_keras.optimizers.SGD(rate, momentum=settings.momentum, weight_decay=decay)
@@ -61,45 +64,42 @@ def make_optimizer(
     return optimizer
 
 
-class StampedTape(tf.GradientTape):
-    """A tape that records when the local gradients are ready, before they are exchanged.
-
-    Only the step itself can tell: from outside all ranks are as slow as the slowest. On a GPU the time is that of the
-    last kernel's launch, which means nothing.
-    """
-
-    computed_at: tf.Tensor  # seconds since the epoch, float64
+class GivenTape(tf.GradientTape):
+    """A tape that computes nothing: its target are gradients that are there already, to be exchanged."""
 
     def gradient(
-        self, target: tf.Tensor, sources: Sequence[tf.Variable], output_gradients: tf.Tensor | None = None
+        self, target: Sequence[tf.Tensor], sources: Sequence[tf.Variable], output_gradients: tf.Tensor | None = None
     ) -> list[tf.Tensor]:
-        """The local gradients. Horovod's tape is created as a subclass of this one, and exchanges what it returns."""
-        gradients = super().gradient(target, sources, output_gradients)
-        with tf.control_dependencies(gradients):
-            self.computed_at = tf.timestamp()
-        return gradients
+        """The target. Horovod's tape is created as a subclass of this one, and exchanges what it returns."""
+        return list(target)
 
 
-def make_train_step(
-    model: tf_keras.Model,
-    optimizer: tf_keras.optimizers.Optimizer,
-    distribution: Distribution,
-    label_smoothing: float = 0.0,
-) -> TrainStep:
-    """A compiled step: images, labels -> local mean loss, number of correct answers, time when the local gradients
-    were ready in seconds since the epoch; all scalars.
+def _exchange(
+    distribution: Distribution, gradients: Sequence[tf.Tensor], variables: Sequence[tf.Variable]
+) -> list[tf.Tensor]:
+    """The gradients of the whole job, from those of this rank."""
+    return distribution.tape(GivenTape()).gradient(gradients, variables)
 
-    It applies the gradients of the whole job to `model`. With label smoothing s the target is 1 - s for the label plus
-    s / classes for every class (Szegedy et al. 2015, 1512.00567, section 7); the loss that is returned is the one
-    without smoothing, so that runs with and without can be compared.
-    """
+
+@dataclass(frozen=True)
+class _Pass:
+    """A forward and a backward pass over one batch, or the mean of several, on this rank."""
+
+    loss: tf.Tensor  # without smoothing
+    correct: tf.Tensor  # answers, summed
+    gradients: list[tf.Tensor]  # of the objective, one for each trainable variable
+
+
+Pass = Callable[[tf.Tensor, tf.Tensor], _Pass]
+
+
+def _make_pass(model: tf_keras.Model, optimizer: tf_keras.optimizers.Optimizer, label_smoothing: float) -> Pass:
+    """The pass over one batch, for use within a compiled function."""
     cross_entropy = tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     scaled = isinstance(optimizer, tf_keras.mixed_precision.LossScaleOptimizer)
 
-    # AutoGraph has nothing to convert here, and would spend 3 s of every first step on the code of Horovod and Keras.
-    @tf.function(autograph=False)
-    def train_step(images: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        with StampedTape() as tape:
+    def one(images: tf.Tensor, labels: tf.Tensor) -> _Pass:
+        with tf.GradientTape() as tape:
             logits = model(images, training=True)  # (batch, classes), float32
             loss = cross_entropy(labels, logits)
             objective = loss
@@ -109,37 +109,80 @@ def make_train_step(
             objective = tf.add_n([objective, *model.losses]) if model.losses else objective
             if scaled:
                 objective = optimizer.get_scaled_loss(objective)
-        joint = distribution.tape(tape)
-        gradients = joint.gradient(objective, model.trainable_variables)
+        gradients = tape.gradient(objective, model.trainable_variables)
+        return _Pass(loss, _correct(labels, logits, tf.ones_like(labels, tf.float32)), gradients)
+
+    return one
+
+
+def _mean_of_passes(
+    one: Pass, passes: int, images: tf.Tensor, labels: tf.Tensor, variables: Sequence[tf.Variable]
+) -> _Pass:
+    """The mean over equal parts of a batch, computed one after the other: so only one part needs memory at a time."""
+    parts = tf.reshape(images, [passes, -1, *images.shape[1:]])  # (passes, batch, size, size, channels)
+    of_parts = tf.reshape(labels, [passes, -1])
+
+    def add(number: tf.Tensor, *sums: tf.Tensor) -> list[tf.Tensor]:
+        made = one(parts[number], of_parts[number])
+        return [number + 1, *(a + b for a, b in zip(sums, (made.loss, made.correct, *made.gradients), strict=True))]
+
+    zeros = [tf.zeros(()), tf.zeros(()), *(tf.zeros(variable.shape, variable.dtype) for variable in variables)]
+    _, loss, correct, *gradients = tf.while_loop(
+        lambda number, *sums: number < passes, add, [tf.constant(0), *zeros], parallel_iterations=1
+    )
+    return _Pass(loss / passes, correct, [gradient / passes for gradient in gradients])
+
+
+def make_train_step(
+    model: tf_keras.Model,
+    optimizer: tf_keras.optimizers.Optimizer,
+    distribution: Distribution,
+    label_smoothing: float = 0.0,
+    passes: int = 1,
+) -> TrainStep:
+    """A compiled step: images, labels -> local mean loss, number of correct answers, time when the local gradients
+    were ready in seconds since the epoch; all scalars.
+
+    It applies the gradients of the whole job to `model`. With label smoothing s the target is 1 - s for the label plus
+    s / classes for every class (Szegedy et al. 2015, 1512.00567, section 7); the loss that is returned is the one
+    without smoothing, so that runs with and without can be compared.
+
+    Of several passes each takes its equal share of the images; the gradients are exchanged once, their mean. So it is
+    the same step as with one pass, but for layers that depend on the batch, as normalisation does.
+
+    Only the step itself can tell when the local gradients are ready: from outside all ranks are as slow as the slowest.
+    On a GPU that is the time of the last kernel's launch, which means nothing.
+    """
+    one = _make_pass(model, optimizer, label_smoothing)
+    scaled = isinstance(optimizer, tf_keras.mixed_precision.LossScaleOptimizer)
+
+    # AutoGraph has nothing to convert here, and would spend 3 s of every first step on the code of Horovod and Keras.
+    @tf.function(autograph=False)
+    def train_step(images: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        variables = model.trainable_variables
+        local = one(images, labels) if passes == 1 else _mean_of_passes(one, passes, images, labels, variables)
+        with tf.control_dependencies(local.gradients):
+            computed_at = tf.timestamp()
+        gradients = _exchange(distribution, local.gradients, variables)
         if scaled:
             gradients = optimizer.get_unscaled_gradients(gradients)
-        optimizer.apply_gradients(zip(gradients, model.trainable_variables, strict=True))
-        return loss, _correct(labels, logits, tf.ones_like(labels, tf.float32)), joint.computed_at
+        optimizer.apply_gradients(zip(gradients, variables, strict=True))
+        return local.loss, local.correct, computed_at
 
     return train_step
-
-
-class GivenTape(tf.GradientTape):
-    """A tape that computes nothing: the values of the variables stand in for their gradients, of the same sizes."""
-
-    def gradient(
-        self, target: tf.Tensor, sources: Sequence[tf.Variable], output_gradients: tf.Tensor | None = None
-    ) -> list[tf.Tensor]:
-        """The values of the sources. Horovod's tape is created as a subclass of this one, and exchanges them."""
-        return [source.value() for source in sources]
 
 
 def make_exchange_step(model: tf_keras.Model, distribution: Distribution) -> ExchangeStep:
     """A compiled exchange of tensors like the gradients of `model`, by itself, as the training step makes it.
 
-    It returns a number that needs all the means, without which TensorFlow would leave the exchange out; `model` stays
-    as it is.
+    The values of the variables stand in for their gradients: they are of the same sizes. It returns a number that needs
+    all the means, without which TensorFlow would leave the exchange out; `model` stays as it is.
     """
 
     @tf.function(autograph=False)
     def exchange_step() -> tf.Tensor:
-        with GivenTape() as tape:
-            means = distribution.tape(tape).gradient(tf.zeros(()), model.trainable_variables)
+        variables = model.trainable_variables
+        means = _exchange(distribution, [variable.value() for variable in variables], variables)
         return tf.add_n([tf.cast(tf.reshape(mean, [-1])[0], tf.float32) for mean in means])
 
     return exchange_step

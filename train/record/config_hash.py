@@ -67,6 +67,9 @@ TRAINING_ONLY = frozenset(
         "rounds",
         "worlds",
         "worlds_at_once",
+        "distribution.compression",
+        "distribution.backward_passes_per_step",
+        "distribution.op",
     }
 )
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from train.record import intervals, protocol, rounds
+from train.record import batch, intervals, protocol, rounds
 from train.record.parts import Part, PartReader
 from train.record.summary import throughput
 
@@ -146,11 +146,9 @@ def of_rounds(part: Part, firsts: Sequence[Part], config: Config) -> Seen:
     part: of rank 0; firsts: of the first rank of each world.
     """
     # With one rank of each arm seen, an arm counts as one rank with the batch of all.
-    arms = [rounds.Arm(1, arm["ranks"] * arm["batch_per_rank"]) for arm in config["rounds"]]
+    arms = [rounds.Arm(1, arm["ranks"] * batch.of_arm(arm)) for arm in config["rounds"]]
     measured = rounds.rates(arms, [one.windows for one in firsts])
-    largest = max(
-        range(len(arms)), key=lambda place: (arms[place].batch_per_rank, config["rounds"][place]["allreduce"])
-    )
+    largest = max(range(len(arms)), key=lambda place: (arms[place].step_batch, config["rounds"][place]["allreduce"]))
     rates = [rate[largest] for rate in measured if largest in rate]
     others = [place for place, arm in enumerate(config["rounds"]) if place and arm["allreduce"]]
     said = ", ".join(_speedup(measured, place, config["rounds"][place]["name"]) for place in others)

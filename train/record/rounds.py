@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from train.record import batch
 from train.record.record import Window
 from train.record.summary import throughput
 
@@ -19,7 +20,7 @@ class Arm:
     """What is needed of an arm to compute its rate."""
 
     ranks: int
-    batch_per_rank: int
+    step_batch: int  # images that a rank takes in a step
 
 
 Rates = list[dict[int, float]]  # of each round: arm -> images/s
@@ -27,7 +28,7 @@ Rates = list[dict[int, float]]  # of each round: arm -> images/s
 
 def arms(config: Mapping[str, Any]) -> list[Arm]:
     """The arms of a launch, from the configuration in its record."""
-    return [Arm(arm["ranks"], arm["batch_per_rank"]) for arm in config["rounds"]]
+    return [Arm(arm["ranks"], batch.of_arm(arm)) for arm in config["rounds"]]
 
 
 def ranks_of(config: Mapping[str, Any], place: int) -> range:
@@ -48,7 +49,7 @@ def config_of(config: Mapping[str, Any], place: int) -> dict[str, Any]:
             section = section[step]
         section[name] = value
     found |= {"nodes": arm["nodes"], "batch_per_rank": arm["batch_per_rank"]}
-    found |= {"global_batch": arm["batch_per_rank"] * arm["ranks"], "rounds": [], "worlds": []}
+    found |= {"global_batch": batch.of_arm(arm) * arm["ranks"], "rounds": [], "worlds": []}
     found["distribution"]["allreduce"] = arm["allreduce"]
     found["system"]["link_mbit_per_s"] = arm["link_mbit_per_s"]
     return found
@@ -69,7 +70,7 @@ def rates(arms: Sequence[Arm], windows_of_ranks: Iterable[Sequence[Window]]) -> 
         if len(windows) == arm.ranks:
             slowest_s = max(window.window_s for window in windows)
             steps = len(windows[0].step_times_s)
-            by_round[number][place] = throughput(arm.ranks * arm.batch_per_rank, steps, slowest_s)
+            by_round[number][place] = throughput(arm.ranks * arm.step_batch, steps, slowest_s)
     return by_round
 
 

@@ -111,7 +111,7 @@ def _mapped(values: tuple[object, ...], each: Callable[..., tf.Tensor]) -> tf.da
 
 def arms(config: Config, data: Reader) -> dict[str, Callable[[], float]]:
     """The parts of the input that are measured, by name; each call measures images/s once."""
-    images = data.steps_per_epoch * data.batch_per_rank
+    images = data.steps_per_epoch * data.step_batch
     parts = _encoded_parts(config, data, images) if data.parts.training.encoded else _decoded_part(config, data, images)
     epochs = itertools.count()
     return {
@@ -129,7 +129,7 @@ def _encoded_parts(config: Config, data: Reader, images: int) -> dict[str, tf.da
 
     encoded_image = data.parts.training.encoded
     assert encoded_image is not None
-    size, channels, batch = config.model.image_size, config.dataset.channels, data.batch_per_rank
+    size, channels, batch = config.model.image_size, config.dataset.channels, data.step_batch
     held = tf.constant([encoded_image(tf.constant(position)).numpy() for position in range(images)])
     make = decode.decoder(config, training=True)
     settings = config.dataset.augmentation
@@ -165,7 +165,7 @@ def _decoded_part(config: Config, data: Reader, images: int) -> dict[str, tf.dat
     def resized(position: tf.Tensor) -> tf.Tensor:
         return tf.image.resize(data.parts.training.load(position, zeros)[0], (size, size))
 
-    return {RESIZE: _mapped((np.arange(images),), resized).batch(data.batch_per_rank)}
+    return {RESIZE: _mapped((np.arange(images),), resized).batch(data.step_batch)}
 
 
 def training_step(config: Config) -> Callable[[], float]:
@@ -179,10 +179,12 @@ def training_step(config: Config) -> Callable[[], float]:
 
     model = build(config.model.name, config.model.image_size, config.dataset.channels, config.dataset.classes)
     optimizer = step.make_optimizer(config.optimizer, 1, config.precision, model, 1)
-    train_step = step.make_train_step(model, optimizer, distribution.join(config), config.optimizer.label_smoothing)
+    passes = config.distribution.backward_passes_per_step
+    ranks = distribution.join(config)
+    train_step = step.make_train_step(model, optimizer, ranks, config.optimizer.label_smoothing, passes)
     ready = next(Synthetic(config, 0).training(0))
     train_step(*ready)
-    batch = config.batch_per_rank or 0
+    batch = config.step_batch
     clock = time.perf_counter if config.device == "gpu" else time.process_time
 
     def once() -> float:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from analysis.table.checks.contradiction import Contradiction, check, off
 from analysis.table.checks.kinds import in_rounds, own_epochs, resized, size, size_of_point, sweeps
+from train.record import batch as batches
 from train.record import config_hash as hashed
 from train.record.learning_rate import scaled
 from train.record.record import RunRecord
@@ -43,14 +44,16 @@ def ranks_and_nodes(run: RunRecord) -> Iterator[Contradiction]:
 
 @check
 def batch_and_ranks(run: RunRecord) -> Iterator[Contradiction]:
-    """The global batch is the batch per rank times the ranks; in rounds the largest arm is the job itself."""
+    """The global batch is batch per rank x passes x ranks; in rounds the largest arm is the job itself."""
     config = run.config
     stated, batch = config.get("global_batch"), config.get("batch_per_rank")
-    ranks = size_of_point(run)
-    if stated is not None and batch is not None and stated != batch * ranks:
+    ranks, passes = size_of_point(run), batches.passes(config)
+    if stated is not None and batch is not None and stated != batch * passes * ranks:
+        of_passes = f" x {passes} passes" if passes > 1 else ""
         yield Contradiction(
-            "batch_and_ranks", f"global batch {stated}", f"{batch} a rank x {ranks} ranks = {batch * ranks}",
-            off(stated, batch * ranks),
+            "batch_and_ranks", f"global batch {stated}",
+            f"{batch} a rank{of_passes} x {ranks} ranks = {batch * passes * ranks}",
+            off(stated, batch * passes * ranks),
         )  # fmt: skip
     arms = [(arm["nodes"], arm["batch_per_rank"]) for arm in config.get("rounds") or [] if arm["allreduce"]]
     if arms and max(arms)[0] != config["nodes"]:
@@ -59,6 +62,12 @@ def batch_and_ranks(run: RunRecord) -> Iterator[Contradiction]:
         )
     elif arms and (config["nodes"], batch) not in arms:
         yield Contradiction("batch_and_ranks", f"batch {batch} a rank", f"{max(arms)[1]} in the largest arm")
+    for arm in [] if config.get("worlds") else config.get("rounds") or []:
+        if (of_arm := batches.of_arm(arm)) != arm["batch_per_rank"] * passes:
+            yield Contradiction(
+                "batch_and_ranks", f"{passes} backward passes a step",
+                f"{of_arm // arm['batch_per_rank']} in the arm {arm['name']}",
+            )  # fmt: skip
 
 
 @check
@@ -139,16 +148,16 @@ def config_hash(run: RunRecord) -> Iterator[Contradiction]:
 
 @check
 def learning_rate(run: RunRecord) -> Iterator[Contradiction]:
-    """The learning rate in force is the configured one, scaled with the ranks; a sweep of allreduces has none."""
+    """The learning rate in force is the configured one, scaled with ranks and passes; a sweep has none."""
     if run.learning_rate is None:
         return
-    settings = run.config["optimizer"]
-    follows = scaled(settings["learning_rate"], settings["learning_rate_scaling"], size_of_point(run))
+    settings, passes = run.config["optimizer"], batches.passes(run.config)
+    follows = scaled(settings["learning_rate"], settings["learning_rate_scaling"], size_of_point(run) * passes)
     if not math.isclose(run.learning_rate, follows, rel_tol=1e-9):
         yield Contradiction(
             "learning_rate", f"learning rate {run.learning_rate:.6g}",
             f"{settings['learning_rate']:.6g} with scaling {settings['learning_rate_scaling']} on {size_of_point(run)} "
-            f"ranks is {follows:.6g}", off(run.learning_rate, follows),
+            f"ranks{f' x {passes} passes' if passes > 1 else ''} is {follows:.6g}", off(run.learning_rate, follows),
         )  # fmt: skip
 
 

@@ -34,6 +34,14 @@ def test_a_complete_run_without_ranks_is_left_out(results):
     assert not notice.failed
 
 
+def test_the_batch_of_a_rank_is_what_it_takes_in_a_step(results):
+    passes = {"distribution.backward_passes_per_step": 2}
+    run = make_record(nodes=2, batch_per_rank=8, global_batch=32, step_s=0.5, **passes)
+    [point] = read(save(run, results.folder)).points
+    assert (point.columns["batch_per_rank"], point.columns["global_batch"]) == (16, 32)
+    assert next(value.value for value in point.values if value.quantity == "images_per_s") == 64
+
+
 def rates(table, **where):
     """Images/s by launch and round."""
     rows = table[table["quantity"].eq("images_per_s")]

@@ -3,7 +3,7 @@ from dataclasses import fields, is_dataclass
 import pytest
 
 from train.config.compose import load
-from train.config.identity import config_hash, point_name, resolved
+from train.config.identity import config_hash, learning_rate, point_name, resolved
 from train.config.schema import Config
 from train.record import config_hash as hashed
 
@@ -14,7 +14,8 @@ def test_the_hash_changes_with_what_is_measured_and_with_nothing_else():
     base = config_hash(load([]))
     for same in ("tracking=none", "results=/elsewhere", "measure.repeats=9", "launcher.timeout_s=5", "assumed=[model]"):
         assert config_hash(load([same])) == base, same
-    for other in ("nodes=1", "batch_per_rank=3", "system.cores_per_node=1", "seed=1", "distribution.gradients=grouped"):
+    others = ["nodes=1", "batch_per_rank=3", "system.cores_per_node=1", "seed=1", "distribution.gradients=grouped"]
+    for other in [*others, "distribution.compression=fp16", "distribution.backward_passes_per_step=2"]:
         assert config_hash(load([other])) != base, other
 
 
@@ -38,6 +39,7 @@ def test_a_sweep_of_allreduces_doubles_and_does_not_depend_on_a_model():
     assert load(SWEEP).allreduce_sweep.sizes_bytes == [1024 * 2**k for k in range(20)]
     base = config_hash(load(SWEEP))
     assert config_hash(load([*SWEEP, "model=vgg16", "batch_per_rank=3", "measure=report"])) == base
+    assert config_hash(load([*SWEEP, "distribution.compression=fp16"])) == base
     for other in ("distribution.controller=mpi", "nodes=4", "allreduce_sweep.max_timed=9"):
         assert config_hash(load([*SWEEP, other])) != base, other
 
@@ -58,6 +60,12 @@ def test_a_derived_batch_measures_the_same_as_a_given_one():
     given = load(["nodes=2", "batch_per_rank=4"])
     assert derived.derived != given.derived
     assert config_hash(derived) == config_hash(given)
+
+
+def test_the_learning_rate_follows_the_batches_of_a_step():
+    given = ["nodes=2", "optimizer.learning_rate=0.1", "optimizer.learning_rate_scaling=linear"]
+    assert learning_rate(load(given)) == pytest.approx(0.2)
+    assert learning_rate(load([*given, "distribution.backward_passes_per_step=3"])) == pytest.approx(0.6)
 
 
 def test_a_record_keeps_only_what_the_run_uses():

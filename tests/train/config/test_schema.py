@@ -3,6 +3,7 @@ import pytest
 from train.config.checks import ConfigError, DoesNotDivide
 from train.config.compose import load
 
+ADASUM = ["distribution.op=adasum", "distribution.controller=mpi", "distribution.gradients=separate"]
 SWEEP = ["experiment=allreduce_bench", "nodes=2"]
 
 
@@ -38,6 +39,15 @@ SWEEP = ["experiment=allreduce_bench", "nodes=2"]
         (["distribution.elastic=true"], "distribution.elastic=True: needs measure.epochs above 0"),
         (["distribution.elastic=true", "distribution.controller=mpi"], "controller=mpi: elastic training needs gloo"),
         (["distribution.gradients=heap"], "distribution.gradients=heap: allowed are flat, grouped, separate"),
+        (["distribution.backward_passes_per_step=0"], "backward_passes_per_step=0: must be 1 or more"),
+        (["distribution.compression=zip"], "distribution.compression=zip: allowed are none, fp16"),
+        (["distribution.op=adasum"], "distribution.controller=gloo: op=adasum needs another; set mpi"),
+        ([*ADASUM, "distribution.gradients=flat"], "distribution.gradients=flat: op=adasum needs .* set separate"),
+        ([*ADASUM, "nodes=3"], "distribution.op=adasum: needs a power of two of ranks, not 3; change nodes"),
+        (
+            ["batch_per_rank=null", "global_batch=6", "nodes=2", "distribution.backward_passes_per_step=2"],
+            "global_batch=6: must be a multiple of 2 ranks x 2 backward passes",
+        ),
         (["measure.warm_up_steps=-1"], "measure.warm_up_steps=-1: must be 0 or more"),
         (["launcher=ssh", "launcher.hosts=[a,b,a]"], "launcher.hosts=a,b,a: duplicate: a"),
         (["launcher.time_limit_s=9"], "launcher.time_limit_s=9: must be 60 seconds or more, or null for twice"),
@@ -67,6 +77,19 @@ def test_batches_follow_from_each_other():
     strong = load(["nodes=4", "batch_per_rank=null", "global_batch=128"])
     assert (strong.ranks, strong.batch_per_rank, strong.derived) == (4, 32, ["batch_per_rank"])
     assert load(["nodes=4", "batch_per_rank=2", "global_batch=8"]).derived == []
+
+
+def test_every_backward_pass_counts_in_the_global_batch():
+    passes = "distribution.backward_passes_per_step=3"
+    weak = load(["nodes=2", "batch_per_rank=4", passes])
+    assert (weak.step_batch, weak.global_batch) == (12, 24)
+    strong = load(["nodes=2", "batch_per_rank=null", "global_batch=24", passes])
+    assert (strong.batch_per_rank, strong.step_batch) == (4, 12)
+
+
+def test_adasum_takes_a_power_of_two_of_ranks():
+    assert load([*ADASUM, "nodes=4"]).distribution.op == "adasum"
+    assert load([*ADASUM, "nodes=1", "distribution.backend=none"]).distribution.op == "adasum"
 
 
 def test_fixed_work_shares_its_steps_out():

@@ -45,6 +45,35 @@ def test_one_step_of_sgd_worked_by_hand(step):
     np.testing.assert_allclose(model.get_weights()[0], [[0.025, -0.025], [-0.05, 0.05]], rtol=1e-6)
 
 
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
+def test_passes_over_parts_of_a_batch_make_the_step_of_the_whole(step, precision):
+    # The step above, an image a pass: the gradients of input 1 (-1/2, 1/2), and of input 2 (1/2, -1/2) x 2; their mean
+    # is that of the batch, and it is what is exchanged, once.
+    import tensorflow as tf
+
+    from train.distribution.single import Single
+
+    exchanged = []
+
+    class Watched(Single):
+        def tape(self, tape):
+            exchanged.append(tape)
+            return tape
+
+    model = linear_model()
+    settings = load(["optimizer.learning_rate=0.1", "optimizer.momentum=0"]).optimizer
+    optimizer = step.make_optimizer(settings, 1, precision, model, None)
+    train_step = step.make_train_step(model, optimizer, Watched(), passes=2)
+    images = tf.reshape(tf.constant([[1.0, 0.0], [0.0, 2.0]]), (2, 1, 1, 2))
+    begun_at = time.time()
+    loss, correct, computed_at = train_step(images, tf.constant([0, 1]))
+    assert begun_at < float(computed_at) < time.time()
+    assert float(loss) == pytest.approx(math.log(2))
+    assert float(correct) == 1
+    np.testing.assert_allclose(model.get_weights()[0], [[0.025, -0.025], [-0.05, 0.05]], rtol=1e-3)
+    assert len(exchanged) == 1
+
+
 def test_the_warm_up_rises_evenly_from_one_rank_s_rate_to_that_of_all(step):
     # 4 ranks, 0.1 x 4 = 0.4 after 8 steps (2 epochs of 4): each step adds (0.4 - 0.1) / 8 = 0.0375.
     warm_up = step.WarmUp(0.4, 4, 8)

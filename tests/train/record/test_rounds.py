@@ -2,7 +2,7 @@ from train.record import rounds
 from train.record.record import Window
 from train.record.rounds import Arm
 
-ONE, TWO = Arm(ranks=1, batch_per_rank=4), Arm(ranks=2, batch_per_rank=4)
+ONE, TWO = Arm(ranks=1, step_batch=4), Arm(ranks=2, step_batch=4)
 
 
 def window(number: int, arm: int, window_s: float, steps: int = 2) -> Window:
@@ -74,6 +74,15 @@ def test_an_arm_of_a_world_has_its_settings_and_its_ranks():
         "worlds": [],
     }
     assert CONFIG["distribution"] == {"backend": "horovod", "allreduce": True, "cycle_time_ms": 20.0}
+
+
+def test_an_arm_of_several_passes_counts_the_images_of_each():
+    passes = CONFIG["rounds"][1] | {"backward_passes_per_step": 3}
+    worlds = [CONFIG["worlds"][0], {**CONFIG["worlds"][1], "settings": {"distribution.backward_passes_per_step": 3}}]
+    config = CONFIG | {"rounds": [CONFIG["rounds"][0], passes], "worlds": worlds}
+    assert rounds.arms(config) == [Arm(1, 8), Arm(2, 12)]
+    alone = rounds.config_of(config, 1)
+    assert (alone["global_batch"], alone["distribution"]["backward_passes_per_step"]) == (24, 3)
 
 
 def test_without_worlds_an_arm_is_the_first_ranks_of_the_job():

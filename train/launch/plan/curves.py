@@ -225,6 +225,7 @@ def _arm(point: Point, world: int) -> RoundArm:
         world=world,
         link_mbit_per_s=config.system.link_mbit_per_s,
         reads=exchanges and _reads(config),
+        backward_passes_per_step=config.distribution.backward_passes_per_step,
     )
 
 

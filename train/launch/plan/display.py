@@ -59,7 +59,9 @@ def _cells(point: Point) -> list[str]:
     if config.rounds:
         return [*numbers, "", "", f"rounds of {len(config.rounds)}"]
     steps = f"{config.measure.epochs} epochs" if config.measure.epochs else str(config.measure.timed_steps)
-    return [*numbers, str(config.batch_per_rank), str(config.global_batch), steps]
+    passes = config.distribution.backward_passes_per_step
+    batch = f"{config.batch_per_rank}{f' x {passes}' if passes > 1 else ''}"
+    return [*numbers, batch, str(config.global_batch), steps]
 
 
 def show_lines(kind: str, lines: Iterable[str], console: Console) -> None:

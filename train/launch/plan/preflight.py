@@ -21,6 +21,7 @@ PROCESS_BYTES = 580_000_000
 # Chosen to be just above the peaks of two ranks: VGG16 4.2 to 4.6 GB (estimate 4.7), ResNet50 1.4 GB (1.5).
 COPIES_OF_WEIGHTS = 7
 COPIES_FOR_ROUNDS = 2  # weights and momentum, from which each window starts
+COPIES_FOR_PASSES = 1  # the sum of the gradients of the passes so far
 # Variables that a key of the configuration replaces: the ranks set them (train/distribution/__init__.py).
 FROM_CONFIGURATION = {
     "HOROVOD_CYCLE_TIME": "distribution.cycle_time_ms",
@@ -38,6 +39,7 @@ def memory_per_rank_bytes(config: Config) -> int:
     if config.allreduce_sweep:
         return PROCESS_BYTES
     copies = COPIES_OF_WEIGHTS + (COPIES_FOR_ROUNDS if config.rounds else 0)
+    copies += COPIES_FOR_PASSES if config.distribution.backward_passes_per_step > 1 else 0
     weights = copies * 4 * config.model.parameters
     arms = () if config.worlds else config.rounds  # each world has the batch of its own arm
     batch = max([config.batch_per_rank or 1, *(arm.batch_per_rank for arm in arms)])

@@ -38,6 +38,30 @@ def test_the_global_batch_is_that_of_all_ranks():
     assert said(counts.batch_and_ranks, run) == [("global batch 64", "8 a rank x 4 ranks = 32", 1.0)]
 
 
+def test_every_backward_pass_counts_in_the_global_batch():
+    run = make_record(nodes=4, batch_per_rank=8)
+    run.config["distribution"]["backward_passes_per_step"] = 2
+    assert said(counts.batch_and_ranks, run) == [("global batch 32", "8 a rank x 2 passes x 4 ranks = 64", -0.5)]
+    run.config["global_batch"] = 64
+    assert not said(counts.batch_and_ranks, run)
+    run.config["optimizer"] |= {"learning_rate": 0.1, "learning_rate_scaling": "linear"}
+    run.learning_rate = 0.4
+    assert said(counts.learning_rate, run) == [
+        ("learning rate 0.4", "0.1 with scaling linear on 4 ranks x 2 passes is 0.8", pytest.approx(-0.5))
+    ]
+
+
+def test_the_arms_of_rounds_make_the_passes_of_the_job():
+    run = make_rounds([(0.5, 0.8, 0.55)])
+    run.config["distribution"]["backward_passes_per_step"] = 2
+    run.config["global_batch"] *= 2
+    arms = run.config["rounds"]
+    assert said(counts.batch_and_ranks, run)[0][:2] == ("2 backward passes a step", f"1 in the arm {arms[0]['name']}")
+    for arm in arms:
+        arm["backward_passes_per_step"] = 2
+    assert not said(counts.batch_and_ranks, run)
+
+
 def test_the_learning_rate_in_force_is_the_configured_one_scaled_with_the_ranks():
     run = make_record(nodes=4)
     run.config["optimizer"] |= {"learning_rate": 0.1, "learning_rate_scaling": "sqrt"}

@@ -27,6 +27,12 @@ def test_the_points_of_a_model_share_a_launch_and_keep_one_of_their_own():
     assert plan.reasons == ()
 
 
+def test_an_arm_has_the_passes_of_its_point():
+    given = ("experiment=weak_scaling", "model=resnet50", "nodes=2", "distribution.backward_passes_per_step=3")
+    [curve] = planned(*given).curves
+    assert {arm.backward_passes_per_step for arm in curve.config.rounds} == {3}
+
+
 def test_where_the_global_batch_is_kept_each_arm_has_its_share():
     [curve] = planned("experiment=strong_scaling", "model=resnet50", "nodes=4", "global_batch=8").curves
     assert arms(curve) == [(1, 8, True), (2, 4, True), (4, 2, True), (4, 2, False)]
