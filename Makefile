@@ -166,6 +166,23 @@ report: setup-analysis ## write one HTML page with everything, readable offline
 .PHONY: bundle
 bundle: setup-analysis ## pack records, figures and page into one archive for a reviewer (SCRUB=1: without host and user names)
 	@$(KIT) -m analysis bundle $(if $(call on,SCRUB),--scrub) $(if $(SIGN_KEY),--sign-key "$(SIGN_KEY)") $(RECORDS)
+##? WITHIN=0.05       of history and references: how far off still counts as the same; SINCE=2026-11-01 leaves out what is older
+##? NAME=NAME         of a reference, kept as references/NAME.json
+
+.PHONY: history
+history: setup-analysis ## did it get slower? the points of EXPERIMENT=weak_scaling over time, a verdict on each (STRICT=1: slower is an error)
+	@$(KIT) -m analysis history $(or $(EXPERIMENT),weak_scaling) $(if $(SINCE),--since $(SINCE)) $(if $(WITHIN),--within $(WITHIN)) \
+	  $(if $(call on,STRICT),--strict) --draw $(RECORDS)
+
+.PHONY: reference
+reference: setup-analysis ## keep what this machine measures now as references/NAME.json (EXPERIMENT=: only that one; FORCE=1: replace)
+	@$(KIT) -m analysis reference "$(NAME)" $(if $(EXPERIMENT),--experiment $(EXPERIMENT)) $(if $(SINCE),--since $(SINCE)) \
+	  $(if $(WITHIN),--within $(WITHIN)) $(if $(call on,FORCE),--force) $(RECORDS)
+
+.PHONY: check-reference
+check-reference: setup-analysis ## compare the newest launches with references/NAME.json; slower is an error
+	@$(KIT) -m analysis check-reference "$(NAME)" $(if $(SINCE),--since $(SINCE)) $(if $(WITHIN),--within $(WITHIN)) $(RECORDS)
+
 
 .PHONY: bundle-check
 bundle-check: setup-analysis ## is an archive what its author packed? FILE= (default: figures/bundle.tar.gz), SIGN_KEY=author.pub

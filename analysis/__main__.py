@@ -29,6 +29,9 @@ COMMANDS = {
         "analysis.commands.diagnose",
         "where the time of a step goes, the largest loss, and what to try first",
     ),
+    "history": ("analysis.commands.history", "the points of an experiment over time: as before, slower or faster"),
+    "reference": ("analysis.commands.reference", "write what this machine measures into a file that a site keeps"),
+    "check-reference": ("analysis.commands.check_reference", "the newest launches beside such a file"),
     "predict": ("analysis.commands.predict", "what more ranks would give, with an interval"),
 }
 

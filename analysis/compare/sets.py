@@ -240,7 +240,7 @@ def ratio(a: Sequence[float], b: Sequence[float]) -> tuple[Estimate, float, floa
     return e, e.value / apart, e.value * apart
 
 
-def _of_rates(a: Sequence[float], b: Sequence[float]) -> Uncertain:
+def of_rates(a: Sequence[float], b: Sequence[float]) -> Uncertain:
     """mean(b) / mean(a) with Welch's interval, as `ratio` has it."""
     e, *_ = ratio(a, b)
     spread = e.standard_error / e.value
@@ -269,7 +269,7 @@ def _ratios(a: list[_Run], b: list[_Run]) -> Iterator[Ratio]:
     note = "; ".join(dict.fromkeys(lost))
     for by in (by for by in metrics.BY if all(by in run.rates for run in (*a, *b))):
         rates = [[run.rates[by] for run in runs] for runs in (a, b)]
-        yield _ratio(a[0], "images_per_s", by, rates, _of_rates(*rates), note)
+        yield _ratio(a[0], "images_per_s", by, rates, of_rates(*rates), note)
     if all(run.arm.speedups for run in (*a, *b)):
         launches = [[run.arm.speedups for run in runs] for runs in (a, b)]
         speedups = [[metrics.median(of).value] * sum(map(len, of)) for of in launches]
@@ -309,17 +309,21 @@ def values(runs: Iterable[Mapping[str, str]], name: str) -> str:
     return " | ".join(sorted(found, key=lambda value: (not value.isdigit(), int(value) if value.isdigit() else value)))
 
 
+def changes(a: Sequence[Mapping[str, str]], b: Sequence[Mapping[str, str]]) -> Iterator[tuple[str, str, str]]:
+    """In what two sets of runs differ, from what `making` says of each: the name, and the values of either side."""
+    for name in dict.fromkeys(name for runs in (a, b) for run in runs for name in run):
+        left, right = ({run.get(name, "none") for run in runs} for runs in (a, b))
+        if left != right:
+            yield name, values(a, name), values(b, name)
+
+
 def differences(a: Sequence[_Run], b: Sequence[_Run]) -> list[Difference]:
     """In what the runs of two sets differ, each once, with the experiments that it holds for."""
     found: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     for experiment in dict.fromkeys(run.experiment for run in a):
-        sides = [[run for run in runs if run.experiment == experiment] for runs in (a, b)]
-        names = dict.fromkeys(name for runs in sides for run in runs for name in run.making)
-        for name in names:
-            left, right = ({run.making.get(name, "none") for run in runs} for runs in sides)
-            if left != right:
-                a_values, b_values = (values([run.making for run in runs], name) for runs in sides)
-                found[name, a_values, b_values].append(experiment)
+        sides = [[run.making for run in runs if run.experiment == experiment] for runs in (a, b)]
+        for change in changes(*sides):
+            found[change].append(experiment)
     return [Difference(", ".join(experiments), *key) for key, experiments in found.items()]
 
 

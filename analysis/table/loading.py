@@ -51,8 +51,10 @@ class Local:
         return [notice for notice in self.notices if notice.failed]
 
 
-def local(*places: Path) -> Local:
+def local(*places: Path, every_generation: bool = False) -> Local:
     """The complete records in `places` (results folders, record files) as a tidy table, each run's newest generation.
+
+    `every_generation`: older ones too, as a history needs them.
 
     Beside the columns of the published numbers it has those of `schema.LOCAL_COLUMNS`. A launch in rounds has the rows
     of each of its arms. A file that cannot be read, contradicts itself (`analysis.table.checks`) or is a copy of
@@ -61,13 +63,19 @@ def local(*places: Path) -> Local:
     """
     paths = sorted({path for place in places for path in ([place] if place.is_file() else record.find(place))})
     read_all = _without_copies(_read_all(paths))
-    newest: dict[tuple[str, str, str, int, int], Run] = {}
-    for run in read_all:
-        if isinstance(run, Run) and (run.key not in newest or newest[run.key].generation < run.generation):
-            newest[run.key] = run
+    runs = [one for one in read_all if isinstance(one, Run)]
     notices = [one if isinstance(one, Notice) else one.notice for one in read_all]
-    points = [point for run in newest.values() for point in run.points]
+    points = [point for run in (runs if every_generation else _newest(runs)) for point in run.points]
     return Local(controls.attach(_tidy(points)), [notice for notice in notices if notice])
+
+
+def _newest(runs: list[Run]) -> list[Run]:
+    """Of the generations of a run the newest."""
+    newest: dict[tuple[str, str, str, int, int], Run] = {}
+    for run in runs:
+        if run.key not in newest or newest[run.key].generation < run.generation:
+            newest[run.key] = run
+    return [*newest.values()]
 
 
 def _without_copies(read_all: list[Run | Notice]) -> list[Run | Notice]:

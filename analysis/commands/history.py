@@ -1,0 +1,181 @@
+"""`history`: the points of an experiment over time, with a verdict on the newest ones: did this machine get slower?"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from analysis import TableError, verdicts
+from analysis.history import change, judged, occasions, points, words
+from analysis.history.judged import Row
+from analysis.history.occasions import Occasion
+from analysis.history.points import Key, Values
+from analysis.table import loading
+from train.record import record
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """The occasions on one machine, and what was measured of each point."""
+
+    name: str
+    occasions: list[Occasion]
+    histories: dict[Key, Values]
+
+
+def measured(results: Path, experiment: str | None, since: str | None = None) -> list[Machine]:
+    """What the records below a folder hold of an experiment (None: of all), by machine; every generation counts.
+
+    Raises TableError where there is nothing.
+    """
+    if not results.is_dir():
+        raise TableError(f"{results}: no such folder; measure first, or give the folder of local records")
+    local = loading.local(*sorted(results.rglob(record.RECORD_NAME)), every_generation=True)
+    for notice in local.notices:
+        print(f"{'failed' if notice.failed else 'left out'}: {notice}", file=sys.stderr)
+    complete = local.table[~local.table["record"].isin([notice.path for notice in local.failed])]
+    name = experiment.replace("-", "_") if experiment else None
+    shown = complete[complete["experiment"].eq(name)] if name else complete
+    found = _machines(shown, since) if shown["quantity"].eq("images_per_s").any() else []
+    if not found:
+        there = ", ".join(sorted(set(complete.loc[complete["quantity"].eq("images_per_s"), "experiment"]))) or "none"
+        of = f" of experiment '{name}'" if name else ""
+        after = f" since {since}" if since else ""
+        raise TableError(f"{results}: no complete run with a throughput{of}{after} (there are: {there})")
+    return found
+
+
+def _machines(shown: pd.DataFrame, since: str | None) -> list[Machine]:
+    found = []
+    for name, of in occasions.occasions(shown).items():
+        kept = occasions.since(of, since) if since else of
+        if histories := points.histories(kept):
+            found.append(Machine(name, kept, histories))
+    return found
+
+
+def fraction(text: str) -> float:
+    """A tolerance of the command line. Raises ArgumentTypeError for what is no fraction between 0 and 1."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"{text} given, must be a fraction between 0 and 1, as 0.05")
+    return value
+
+
+def day(text: str) -> str:
+    """A day of the command line. Raises ArgumentTypeError for what is none."""
+    if not _DAY.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text} given, must be a day, as 2026-11-01")
+    return text
+
+
+def common(parser: argparse.ArgumentParser) -> None:
+    """Declares the options that the commands over time share."""
+    parser.add_argument("--results", type=Path, default=Path("results"), help="folder with records at any depth")
+    parser.add_argument("--since", type=day, metavar="DAY", help="leave out occasions that began earlier")
+    parser.add_argument(
+        "--within", type=fraction, metavar="FRACTION",
+        help="up to this far off a rate counts as the same (default: as_before of analysis/thresholds.toml)",
+    )  # fmt: skip
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    parser.add_argument("experiment", help="its name in conf/experiment, as weak_scaling")
+    common(parser)
+    parser.add_argument("--strict", action="store_true", help="exit status 1 where a point is slower")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
+    parser.add_argument("--draw", action="store_true", help="draw the figure")
+    parser.add_argument("--out", type=Path, default=Path("figures"), metavar="DIR", help="folder to draw into")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the history; with `strict` 1 where a point is slower. Raises TableError without a record."""
+    machines = measured(options.results, options.experiment, options.since)
+    within = options.within or change.within()
+    besides = [judged.newest(one.histories, one.occasions) for one in machines]
+    rows = iter(judged.rows([beside for of in besides for beside in of], within))
+    of_machines = [[next(rows) for _ in of] for of in besides]
+    every = [row for of in of_machines for row in of]
+    if options.format == "json":
+        _print_json(machines, of_machines, within)
+    else:
+        _print(machines, of_machines, within)
+    if options.draw:
+        _draw(options, machines, of_machines, within)
+    return 1 if options.strict and any(row.verdict == "slower" for row in every) else 0
+
+
+def _print(machines: list[Machine], rows: list[list[Row]], within: float) -> None:
+    for machine, of in zip(machines, rows, strict=True):
+        print(words.of_machine(machine.name, machine.occasions), "", sep="\n")
+        if len(machine.occasions) == 1:
+            print("one occasion: nothing to compare with yet; FORCE=1 measures the same points again\n")
+            continue
+        base = judged.states(machine.occasions[:-1])[-1]
+        print(words.beside(base, machine.occasions[-1].number), "", words.table(of, "before", "newest"), "", sep="\n")
+    every = [row for of in rows for row in of]
+    print(words.how(within), words.counts(every), sep="\n\n")
+
+
+def _print_json(machines: list[Machine], rows: list[list[Row]], within: float) -> None:
+    found: list[dict[str, Any]] = [
+        {
+            "machine": machine.name,
+            "occasions": [_occasion(machine.occasions, nth) for nth in range(len(machine.occasions))],
+            "points": [row.as_json() | {"occasions": _by_occasion(machine.histories[row.beside.key])} for row in of],
+        }
+        for machine, of in zip(machines, rows, strict=True)
+    ]
+    print(json.dumps({"within": within, "machines": verdicts.plain(found)}, indent=1, allow_nan=False))
+
+
+def _by_occasion(values: Values) -> list[dict[str, Any]]:
+    return [{"occasion": number, "launches": of} for number, of in values.of.items()]
+
+
+def _occasion(found: list[Occasion], nth: int) -> dict[str, Any]:
+    one = found[nth]
+    made = occasions.changed(found[nth - 1], one) if nth else []
+    return {
+        "number": one.number,
+        "began": one.launches[0].started_at,
+        "ended": one.launches[-1].started_at,
+        "records": [launch.path for launch in one.launches],
+        "commit": one.making.commit,
+        "driver": one.making.driver,
+        "kernel": one.making.kernel,
+        "image_digest": one.making.image,
+        "changed": [{"what": name, "before": before, "now": now} for name, before, now in made],
+    }
+
+
+def _draw(options: argparse.Namespace, machines: list[Machine], rows: list[list[Row]], within: float) -> None:
+    """Draw one figure a machine, and say where they are."""
+    from analysis.commands import drawing
+    from analysis.figures import Entry, Points
+    from analysis.history import figure
+
+    options.out.mkdir(parents=True, exist_ok=True)
+    where = sys.stdout if options.format == "text" else sys.stderr
+    for nth, (machine, of) in enumerate(zip(machines, rows, strict=True), 1):
+        courses = [figure.Course(row.beside.key, machine.histories[row.beside.key], row) for row in of]
+        id = f"history-{options.experiment.replace('_', '-')}" + (f"-{nth}" if nth > 1 else "")
+
+        def drawn(_: Points, machine: Machine = machine, courses: list[figure.Course] = courses) -> Any:
+            return figure.draw(machine.occasions, courses, within)
+
+        drawing.save(Entry(id, "points over time", drawn), Points(pd.DataFrame(), pd.DataFrame()), options.out)
+        print("", f"figure: {options.out / id}.{{pdf,png,svg}}", sep="\n", file=where)

@@ -1,0 +1,59 @@
+"""`reference`: write what the points of this machine measure into a file that a site keeps."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+
+from analysis import TableError
+from analysis.commands.history import common, measured
+from analysis.history import change, points, reference, words
+from analysis.history.occasions import Occasion
+from train.record import record
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    parser.add_argument("name", help="of the reference, as owens-2026-11")
+    parser.add_argument("--experiment", help="only this one (default: all that have a throughput)")
+    common(parser)
+    parser.add_argument("--folder", type=Path, default=reference.FOLDER, help="default: %(default)s")
+    parser.add_argument("--force", action="store_true", help="replace a reference of this name")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the reference and show it. Raises TableError where there is one, or nothing to put into it."""
+    file = reference.path(options.name, options.folder)
+    if file.exists() and not options.force:
+        raise TableError(f"{file}: there is one of this name; FORCE=1 replaces it, another NAME= keeps both")
+    found: list[Occasion] = []
+    histories: dict[points.Key, points.Values] = {}
+    for machine in measured(options.results, options.experiment, options.since):
+        kept = machine.occasions if options.since else machine.occasions[-1:]
+        found += kept
+        histories |= points.histories(kept)
+    made = reference.of(options.name, found, histories, options.within or change.within())
+    if not made.points:
+        raise TableError(f"{options.results}: no point that is a measurement of scaling: {_why(histories)}")
+    _write(file, reference.dumps(made))
+    print(words.summary(made), "", sep="\n")
+    print(f"{file}: {len(made.points)} values of {len(made.records)} launches, {made.first_day} to {made.last_day}; "
+          f"a value counts as the same within {100 * made.within:g} %")  # fmt: skip
+    if any(len(point.launches) == 1 for point in made.points):
+        print("values of one launch: how far launches differ is not known; REPEATS=3 or more tells")
+    print(f"keep it with the kit (git add {file}); after maintenance: measure with FORCE=1, then "
+          f"make check-reference NAME={options.name}")  # fmt: skip
+    return 0
+
+
+def _why(histories: dict[points.Key, points.Values]) -> str:
+    return "; ".join(dict.fromkeys(why for values in histories.values() for why in values.lost.values()))
+
+
+def _write(file: Path, text: bytes) -> None:
+    """Put the text in place as a whole."""
+    partial = file.with_name(f".{file.name}.part")
+    partial.unlink(missing_ok=True)
+    record.write_atomically(partial, text)
+    os.replace(partial, file)

@@ -1,0 +1,106 @@
+"""The figure of a history: each point over its occasions, beside its first one."""
+
+from __future__ import annotations
+
+import itertools
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analysis import plots
+from analysis.history import change, occasions
+from analysis.history.judged import Row
+from analysis.history.occasions import Occasion
+from analysis.history.points import Key, Values
+from analysis.verdicts import ALPHA
+
+_APART = 0.12  # between the marks of two points of one occasion
+_VERDICTS = {"slower": plots.RED, "faster": plots.BLUE, "as before": plots.GREEN, "not decidable": plots.GREY}
+_DAYS = 8  # that fit below a panel
+
+Marks = dict[str, str]  # point, in words -> its marker
+
+
+@dataclass(frozen=True)
+class Course:
+    """One point over time, with its verdict."""
+
+    key: Key
+    values: Values
+    row: Row
+
+
+def draw(found: Sequence[Occasion], courses: Sequence[Course], within: float) -> Figure:
+    """Images/s (left) and speedup (right) of each point over the occasions, beside those before the newest one.
+
+    One is the mean of what the newest occasion is judged by: those before it that were made alike.
+    A row a model. Dots: launches. Marks: their mean with Student's 95 % interval on the logarithm; none of one launch.
+    The colour of the last mark is the verdict on it. Band: what counts as before.
+    Vertical lines: something that made the launches changed (commit, driver, image, versions, kernel).
+    """
+    models = list(dict.fromkeys(course.key.model for course in courses))
+    labels = dict.fromkeys(course.key.point for course in courses)
+    marks = {label: plots.nth_marker(nth) for nth, label in enumerate(labels)}
+    figure, panels = plots.canvas(len(models), 2, height_mm=26 + 44 * len(models), sharex=True)
+    for nth, model in enumerate(models):
+        for side, quantity in enumerate(("images_per_s", "speedup")):
+            axes = panels[2 * nth + side]
+            shown = [one for one in courses if one.key.model == model and one.key.quantity == quantity]
+            _panel(axes, found, shown, within, marks)
+            axes.set_ylabel(f"{'images/s' if side == 0 else 'speedup'}, over before")
+            if side == 0:
+                axes.set_title(plots.name(model), loc="left")
+    return plots.legend(figure, _note(found, within), columns=2)
+
+
+def _panel(axes: Axes, found: Sequence[Occasion], shown: Sequence[Course], within: float, marks: Marks) -> None:
+    axes.axhspan(1 - within, 1 + within, color=plots.GREY, alpha=0.15, linewidth=0)
+    axes.axhline(1, color=plots.GREY, linestyle=":")
+    place = {one.number: x for x, one in enumerate(found)}
+    for before, now in itertools.pairwise(found):
+        if occasions.changed(before, now) or before.making.commit != now.making.commit:
+            axes.axvline(place[now.number] - 0.5, color=plots.BLACK, linewidth=0.5, linestyle=(0, (1, 2)))
+    for nth, course in enumerate(shown):
+        _course(axes, course, place, (nth - (len(shown) - 1) / 2) * _APART, marks[course.key.point])
+    if not shown:
+        plots.write(axes, 0.5, 0.5, "no smaller point to compare with", ha="center")
+    step = -(-len(found) // _DAYS)
+    axes.set_xticks(
+        range(len(found)), [_day(one) if x % step == 0 else "" for x, one in enumerate(found)], rotation=40, ha="right"
+    )
+    axes.set_xlim(-0.6, len(found) - 0.4)
+    axes.grid(False, axis="x")
+
+
+def _course(axes: Axes, course: Course, place: dict[int, int], aside: float, marker: str) -> None:
+    """One point: its launches, and their mean on each occasion."""
+    of = course.values.of
+    first = change.level(course.row.beside.before or of[min(of)]).value
+    x = np.array([place[number] for number in of]) + aside
+    levels = [change.level(values) for values in of.values()]
+    middle = np.array([level.value for level in levels]) / first
+    ends = np.nan_to_num([[level.value - end for end in level.ends(1 - ALPHA)] for level in levels]) / first
+    for at, values in zip(x, of.values(), strict=True):
+        axes.plot([at] * len(values), np.array(values) / first, ".", color=plots.BLACK, alpha=0.35, markersize=3, mew=0)
+    axes.errorbar(x, middle, np.abs(ends).T, fmt="none", ecolor=plots.GREY, elinewidth=0.8)
+    axes.plot(x, middle, color=plots.GREY, linewidth=0.7)
+    axes.plot(x, middle, marker, color=plots.BLACK, mfc="white", mew=0.8)
+    axes.plot([], [], marker, color=plots.BLACK, mfc="white", mew=0.8, linestyle="none", label=course.key.point)
+    verdict = course.row.verdict
+    if course.row.beside.now:
+        axes.plot(x[-1], middle[-1], marker, color=_VERDICTS[verdict], mew=0.8)
+        axes.plot([], [], "s", color=_VERDICTS[verdict], linestyle="none", label=verdict)
+
+
+def _day(occasion: Occasion) -> str:
+    return occasion.launches[0].started_at[2:10]
+
+
+def _note(found: Sequence[Occasion], within: float) -> str:
+    machine = f"local: {found[0].launches[0].machine}"
+    said = f"band: within {100 * within:g} %, as before; dotted lines: commit, driver, image or versions changed"
+    return "\n".join(line for text in (machine, said) for line in textwrap.wrap(text, 78))

@@ -1,0 +1,130 @@
+"""Occasions: the launches of an experiment that were measured together, one after the other over time.
+
+An occasion begins where a launch repeats one that the occasion has already (as `FORCE=1` does), or where what made the
+launches changed: commit, driver, image or versions.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from analysis.compare import sets
+from analysis.table import controls
+from train.record import record
+from train.record.record import RunRecord
+
+
+@dataclass(frozen=True)
+class Making:
+    """What a launch was made with, as far as it is known; "" where the record does not say."""
+
+    commit: str  # seven digits, with + where files were changed
+    driver: str  # of the GPUs
+    kernel: str
+    image: str  # digest
+    versions: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One record: where, when and with what."""
+
+    path: str
+    sha256: str
+    started_at: str
+    key: tuple[str, str, int]  # point, hash of the configuration, repeat
+    machine: str
+    making: Making
+    details: dict[str, str]  # all that `compare` names where two sets differ
+
+
+@dataclass(frozen=True)
+class Occasion:
+    """The launches that were measured together, and the rows of the local table that they have."""
+
+    number: int  # from 1, of this machine
+    launches: tuple[Launch, ...]  # ascending by time
+    table: pd.DataFrame
+
+    @property
+    def making(self) -> Making:
+        """What all its launches were made with."""
+        return self.launches[0].making
+
+    @property
+    def days(self) -> str:
+        """The day, or the first and the last."""
+        first, last = self.launches[0].started_at[:10], self.launches[-1].started_at[:10]
+        return first if first == last else f"{first} to {last}"
+
+
+def making(run: RunRecord) -> Making:
+    """What a run was made with."""
+    env = run.environment
+    if env is None:
+        return Making("", "", "", "", ())
+    states = [host.state for host in env.hosts if host.state]
+    drivers = sorted({gpu.driver for state in states for gpu in state.gpus})
+    kernels = sorted({host.kernel for host in env.hosts})
+    commit = (env.git_commit or "")[:7] + ("+" if env.git_dirty else "")
+    image = (env.image_digest or "").removeprefix("sha256:")[:12]
+    return Making(commit, ", ".join(drivers), ", ".join(kernels), image, tuple(sorted(env.versions.items())))
+
+
+def launches(table: pd.DataFrame) -> list[Launch]:
+    """The launches that a local table has rows of, ascending by time."""
+    machine = table.drop_duplicates("record").set_index("record")["machine"]
+    found = []
+    for path, of in machine.items():
+        run = record.load(Path(str(path)))
+        key = (run.point, run.config_hash, run.repeat)
+        found.append(Launch(str(path), run.sha256, run.started_at, key, str(of), making(run), sets.making(run)))
+    return sorted(found, key=lambda one: (one.started_at, one.path))
+
+
+def _split(ordered: Iterable[Launch]) -> list[list[Launch]]:
+    """Launches of one machine, ascending by time, by the occasion on which they were measured."""
+    found: list[list[Launch]] = []
+    seen: set[tuple[str, str, int]] = set()
+    for one in ordered:
+        if not found or one.key in seen or one.making != found[-1][0].making:
+            found.append([])
+            seen = set()
+        found[-1].append(one)
+        seen.add(one.key)
+    return found
+
+
+def occasions(table: pd.DataFrame) -> dict[str, list[Occasion]]:
+    """The occasions on which an experiment was measured, by machine, ascending by time; `table`: its local rows."""
+    by_machine: dict[str, list[Launch]] = defaultdict(list)
+    for one in launches(table):
+        by_machine[one.machine].append(one)
+    return {
+        machine: [
+            Occasion(number, tuple(of), controls.attach(table[table["record"].isin([one.path for one in of])]))
+            for number, of in enumerate(_split(ordered), 1)
+        ]
+        for machine, ordered in by_machine.items()
+    }
+
+
+# Differences that two occasions always have, or that follow from others.
+_ALWAYS = ("day", "environment.git_commit", "environment.variables.SLURM_", "environment.hosts.host",
+           "environment.hosts.state.load", "environment.hosts.state.frequency_mhz")  # fmt: skip
+
+
+def changed(before: Occasion, now: Occasion) -> list[tuple[str, str, str]]:
+    """In what the launches of two occasions differ, but for what always does: the name, before and now."""
+    found = sets.changes([one.details for one in before.launches], [one.details for one in now.launches])
+    return [one for one in found if not one[0].startswith(_ALWAYS)]
+
+
+def since(found: Sequence[Occasion], day: str) -> list[Occasion]:
+    """The occasions that began on a day or later, as 2026-11-01."""
+    return [one for one in found if one.launches[0].started_at[:10] >= day]

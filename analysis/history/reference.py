@@ -1,0 +1,181 @@
+"""References that a site keeps: what its points measured once, with what, and how far from it is allowed.
+
+One JSON file each, `references/NAME.json`, described by `reference.schema.json` beside this module and checksummed like
+a record. docs/history.md explains each name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from analysis import TableError
+from analysis.history import change
+from analysis.history.judged import Beside
+from analysis.history.occasions import Launch, Occasion
+from analysis.history.points import UNITS, Key, Quantity, Values
+
+VERSION = 1
+FOLDER = Path("references")
+SCHEMA = Path(__file__).with_name("reference.schema.json")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_NO_CHECKSUM = "0" * 64
+
+
+@dataclass(frozen=True)
+class Point:
+    """One point: its mean over launches with the 95 % interval (null: one launch), and the value of each launch."""
+
+    experiment: str
+    model: str
+    ranks: int
+    point: str
+    quantity: Quantity
+    unit: Literal["images/s", "x"]
+    series: str  # a digest of the configuration and the machine: only the same one is compared
+    machine: str
+    value: float
+    low: float | None
+    high: float | None
+    launches: list[float]
+
+    @property
+    def key(self) -> Key:
+        """What makes another measurement one of this point."""
+        return Key(self.experiment, self.model, self.ranks, self.point, self.quantity, self.series, self.machine)
+
+
+@dataclass(frozen=True)
+class Made:
+    """With what the launches were made; a list where they differ, "" where a record does not say."""
+
+    commit: list[str]
+    driver: list[str]
+    kernel: list[str]
+    image: list[str]
+    versions: dict[str, list[str]]
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What a file holds."""
+
+    name: str
+    first_day: str
+    last_day: str
+    within: float  # the tolerance: a value counts as the same up to this fraction of the reference, below and above
+    points: list[Point]
+    made: Made
+    records: dict[str, str]  # path of each record when it was written -> its sha256
+    version: int = VERSION
+    sha256: str = field(default=_NO_CHECKSUM)  # of this file with this field's digits set to 0
+
+
+def path(name: str, folder: Path = FOLDER) -> Path:
+    """Where the reference of a name is kept. Raises TableError for a name that is no file name."""
+    if not _NAME.fullmatch(name):
+        raise TableError(f"NAME={name}: allowed are letters, digits, '.', '_' and '-', as owens-2026-11")
+    return folder / f"{name}.json"
+
+
+def of(name: str, found: Sequence[Occasion], histories: Mapping[Key, Values], within: float) -> Reference:
+    """A reference from all launches of some occasions. Points that are no measurement of scaling stay out."""
+    launches = [launch for occasion in found for launch in occasion.launches]
+    days = sorted(launch.started_at[:10] for launch in launches)
+    points = [_point(key, values) for key, values in histories.items() if not values.lost]
+    records = {launch.path: launch.sha256 for launch in launches}
+    return Reference(name, days[0], days[-1], within, points, _made(launches), records)
+
+
+def _point(key: Key, values: Values) -> Point:
+    of_launches = [value for of in values.of.values() for value in of]
+    mean = change.level(of_launches)
+    low, high = (mean.low, mean.high) if len(of_launches) > 1 else (None, None)
+    unit: Literal["images/s", "x"] = "x" if UNITS[key.quantity] == "x" else "images/s"
+    return Point(
+        experiment=key.experiment,
+        model=key.model,
+        ranks=key.ranks,
+        point=key.point,
+        quantity=key.quantity,
+        unit=unit,
+        series=key.series,
+        machine=key.machine,
+        value=mean.value,
+        low=low,
+        high=high,
+        launches=of_launches,
+    )
+
+
+def _made(launches: Iterable[Launch]) -> Made:
+    made = list(dict.fromkeys(launch.making for launch in launches))
+    versions: dict[str, set[str]] = defaultdict(set)
+    for one in made:
+        for name, version in one.versions:
+            versions[name].add(version)
+    commit, driver, kernel, image = (
+        sorted({getattr(one, name) for one in made}) for name in ("commit", "driver", "kernel", "image")
+    )
+    return Made(commit, driver, kernel, image, {name: sorted(of) for name, of in sorted(versions.items())})
+
+
+def dumps(reference: Reference) -> bytes:
+    """The file's text, with its checksum."""
+    text = json.dumps(asdict(reference) | {"sha256": _NO_CHECKSUM}, indent=1, ensure_ascii=False).encode() + b"\n"
+    return text.replace(_NO_CHECKSUM.encode(), hashlib.sha256(text).hexdigest().encode())
+
+
+def load(file: Path) -> Reference:
+    """The reference in a file. Raises TableError where there is none, or it is not as it was written."""
+    try:
+        text = file.read_bytes()
+        found = msgspec.json.decode(text, type=Reference, strict=True)
+    except OSError as error:
+        there = ", ".join(sorted(one.stem for one in file.parent.glob("*.json"))) or "none yet"
+        raise TableError(
+            f"{file}: {error.strerror}; references that are kept: {there}; `make reference NAME={file.stem}` writes one"
+        ) from error
+    except msgspec.DecodeError as error:
+        raise TableError(f"{file}: not a reference: {error}") from error
+    if found.version != VERSION:
+        raise TableError(f"{file}: version {found.version}; this kit reads version {VERSION}")
+    plain = text.replace(found.sha256.encode(), _NO_CHECKSUM.encode())
+    if hashlib.sha256(plain).hexdigest() != found.sha256:
+        raise TableError(
+            f"{file}: its content does not match its sha256: edited after it was written; to change the tolerance, "
+            f"write it again: make reference NAME={file.stem} WITHIN={found.within:g} FORCE=1"
+        )
+    return found
+
+
+def beside(reference: Reference, histories: Mapping[Key, Values]) -> list[Beside]:
+    """Each point of a reference beside what was measured of it; `histories`: without the reference's own launches."""
+    besides = []
+    for point in reference.points:
+        values = histories.get(point.key, Values())
+        now = tuple(value for of in values.of.values() for value in of)
+        why = "" if now else "not measured since, in this configuration on this machine"
+        besides.append(Beside(point.key, tuple(point.launches), now, why_not=why or "; ".join(values.lost.values())))
+    return besides
+
+
+def json_schema() -> dict[str, object]:
+    """The JSON Schema of a reference file, for programs that read it without this kit."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"Reference of a site, version {VERSION}",
+        **msgspec.json.schema(Reference),
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(json_schema(), indent=1))

@@ -1,0 +1,108 @@
+"""A history, or a check against a reference, in words and tables."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import textwrap
+from collections import Counter
+from collections.abc import Sequence
+
+from tabulate import tabulate
+
+from analysis import plots
+from analysis.history import change, occasions
+from analysis.history.change import VERDICTS
+from analysis.history.judged import Row
+from analysis.history.occasions import Occasion
+from analysis.history.reference import Reference
+
+WIDTH = 110
+_SHOWN = 8  # changes of what made the launches that are named; the JSON has all
+
+
+def of_machine(machine: str, found: Sequence[Occasion]) -> str:
+    """The occasions of one machine: when, how many launches, and with what."""
+    cells = [
+        {
+            "occasion": one.number,
+            "measured": one.days,
+            "launches": len(one.launches),
+            "commit": one.making.commit or "not known",
+            "GPU driver": one.making.driver or "none",
+            "kernel": one.making.kernel,
+            "image": one.making.image or "none",
+        }
+        for one in found
+    ]
+    lines = [textwrap.fill(f"== {machine}", WIDTH), "", tabulate(cells, headers="keys", disable_numparse=True)]
+    for before, now in itertools.pairwise(found):
+        if made := occasions.changed(before, now):
+            lines += ["", f"what changed before occasion {now.number}:"]
+            lines += [f"  {name}: {a} -> {b}" for name, a, b in made[:_SHOWN]]
+            lines += [f"  and {len(made) - _SHOWN} more (--format json)"] if len(made) > _SHOWN else []
+    return "\n".join(lines)
+
+
+def beside(base: Sequence[int], newest: int) -> str:
+    """Which occasions are compared: the newest, and those before it that were made alike."""
+    of = f"occasion {base[0]}" if len(base) == 1 else f"occasions {base[0]} to {base[-1]}, which were made alike"
+    return f"occasion {newest} beside {of}:"
+
+
+def table(rows: Sequence[Row], before: str, now: str) -> str:
+    """The points with their verdicts; `before` and `now` name the two sides."""
+    cells = [
+        {
+            "model": plots.name(row.beside.key.model),
+            "point": row.beside.key.point,
+            "quantity": row.beside.key.quantity.replace("_per_", "/"),
+            f"{before} (launches)": _mean(row.beside.before),
+            f"{now} (launches)": _mean(row.beside.now),
+            "ratio (95 % interval)": str(row.ratio) if row.ratio else "",
+            "p": f"{row.judged.p_value:.2g}" if row.judged else "",
+            "verdict": row.verdict,
+            "note": row.note,
+        }
+        for row in rows
+    ]
+    widths = [34 if key == "note" else None for key in cells[0]] if cells else None
+    return tabulate(cells, headers="keys", disable_numparse=True, maxcolwidths=widths)
+
+
+def _mean(values: Sequence[float]) -> str:
+    return f"{math.fsum(values) / len(values):.4g} ({len(values)})" if values else ""
+
+
+def counts(rows: Sequence[Row]) -> str:
+    """How many points have each verdict."""
+    counted = Counter(row.verdict for row in rows)
+    return f"{len(rows)} points: " + ", ".join(f"{counted[name]} {name}" for name in VERDICTS)
+
+
+def how(within: float) -> str:
+    """How to read the verdicts."""
+    percent = f"{100 * within:g} %"
+    return textwrap.fill(
+        f"As before: the 90 % interval of the ratio is within {percent} of 1. Slower, faster: the whole 95 % interval "
+        f"is more than {percent} off. The intervals know how far launches differ, on older "
+        "occasions too. p is corrected for the number of points (Holm): all verdicts together are "
+        "wrong at most 5 times in 100. docs/history.md",
+        WIDTH,
+    )
+
+
+def summary(reference: Reference) -> str:
+    """A reference that was written: its points with their intervals."""
+    cells = [
+        {
+            "experiment": point.experiment,
+            "model": plots.name(point.model),
+            "point": point.point,
+            "quantity": point.quantity.replace("_per_", "/"),
+            "value (95 % interval)": f"{change.level(point.launches)} {point.unit}",
+            "launches": len(point.launches),
+        }
+        for point in reference.points
+    ]
+    return tabulate(cells, headers="keys", disable_numparse=True)

@@ -1,0 +1,110 @@
+"""How often the verdicts of a history are wrong, and what they find: made-up launches whose truth is known.
+
+    python -m benchmarks.history_power [--studies 2000]
+
+Prints the tables of docs/history.md. A study has six points, each measured by some launches on each of some occasions;
+on the newest one all points are slower by a factor. Launches scatter, and so do occasions (one factor for all points of
+an occasion, as a machine has good and bad days). In brackets the 95 % interval of the share (Clopper and Pearson).
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from tabulate import tabulate
+
+from analysis.history import change
+from benchmarks.audit_power import share
+
+SEED = 19
+POINTS = 6
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What is true of a study: launches on each occasion, occasions before the newest, scatter, and the change."""
+
+    launches: int
+    before: int
+    scatter: float  # of launches, relative standard deviation
+    drift: float = 0.0  # of occasions
+    slower: float = 0.0  # the newest occasion, a fraction
+    older: int = 0  # occasions of an older state of the machine, each with as many launches
+
+    def words(self) -> list[object]:
+        """The truth as cells of a table."""
+        scatter = [f"{self.scatter:.0%}", f"{self.drift:.0%}"]
+        return [f"{self.slower:.0%}", self.launches, self.before, self.older, *scatter]
+
+
+def study(rng: np.random.Generator, truth: Truth) -> list[change.Judged]:
+    """The verdicts on the points of one made-up study."""
+    number = truth.older + truth.before + 1
+    days = np.exp(rng.normal(0, truth.drift, number)) if truth.drift else np.ones(number)
+    days[-1] *= 1 - truth.slower
+    rates = days[:, None, None] * np.exp(rng.normal(0, truth.scatter, (number, POINTS, truth.launches)))
+    older, before, now = rates[: truth.older], rates[truth.older : -1], rates[-1]
+    ratios = [
+        change.ratio(before[:, at].ravel().tolist(), now[at].tolist(), [older[:, at].ravel().tolist()])
+        for at in range(POINTS)
+    ]
+    decided = [one for one in ratios if not np.isnan(one.low)]
+    return change.judge(decided, change.within())
+
+
+def line(truth: Truth, studies: int) -> list[object]:
+    """How many studies call any point slower, any faster, and how many points each verdict has."""
+    rng = np.random.default_rng(SEED)
+    slower = faster = 0
+    verdicts = {name: 0 for name in change.VERDICTS}
+    for _ in range(studies):
+        found = [one.verdict for one in study(rng, truth)]
+        slower += "slower" in found
+        faster += "faster" in found
+        for verdict in found:
+            verdicts[verdict] += 1
+    every = sum(verdicts.values()) or 1
+    points = [f"{verdicts[name] / every:.2f}" for name in ("as before", "not decidable", "slower")]
+    return [*truth.words(), share(slower, studies), share(faster, studies), *points]
+
+
+TRUTHS = (
+    *(Truth(n, 1, 0.01) for n in (2, 3, 6)),
+    *(Truth(n, 1, 0.03) for n in (3, 6)),
+    *(Truth(1, m, 0.01) for m in (3, 6)),
+    Truth(3, 1, 0.01, older=6),
+    *(Truth(n, 3, 0.01, drift) for n in (1, 3, 6) for drift in (0.01, 0.02, 0.03)),
+    *(Truth(n, 1, 0.01, slower=0.05) for n in (3, 6)),
+    *(Truth(n, 1, 0.01, slower=0.10) for n in (2, 3, 6)),
+    *(Truth(n, 1, 0.03, slower=0.10) for n in (3, 6)),
+    *(Truth(1, m, 0.01, slower=0.10) for m in (3, 6)),
+    *(Truth(n, 1, 0.01, slower=0.10, older=6) for n in (1, 2, 3)),
+    *(Truth(3, 3, 0.01, drift, slower=0.10) for drift in (0.01, 0.02)),
+    *(Truth(n, 1, 0.01, slower=0.20) for n in (2, 3)),
+    Truth(3, 1, 0.03, slower=0.20),
+)
+HEADERS = (
+    "truly slower by", "launches", "occasions before", "older", "launches scatter", "occasions scatter",
+    "studies: any point slower", "any faster", "points: as before", "not decidable", "slower",
+)  # fmt: skip
+
+
+def lines(studies: int) -> Iterator[list[object]]:
+    """One line a truth."""
+    with ProcessPoolExecutor() as pool:
+        yield from pool.map(line, TRUTHS, [studies] * len(TRUTHS))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--studies", type=int, default=2000, help="studies a line")
+    options = parser.parse_args()
+    print(tabulate(lines(options.studies), HEADERS, tablefmt="github", disable_numparse=True))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,128 @@
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+import analysis
+from analysis.__main__ import main
+from analysis.compare import sets
+from tests.helpers.months import month, month_in_rounds
+
+pytestmark = pytest.mark.slow  # reads launches of several months
+SCHEMA = json.loads((Path(analysis.__file__).parent / "output.schema.json").read_text())
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A results folder with the first month, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    month(tmp_path / "results", 0)
+    return tmp_path / "results"
+
+
+def printed(capsys, name, *arguments, status=0):
+    assert main([name, *arguments, "--format", "json"]) == status
+    found = json.loads(capsys.readouterr().out)
+    validator = jsonschema.Draft202012Validator({**SCHEMA, "$ref": f"#/$defs/{name.replace('-', '_')}"})
+    assert not [f"{error.json_path}: {error.message}" for error in validator.iter_errors(found)]
+    return found
+
+
+def verdicts(found):
+    return {(point["point"], point["quantity"]): point["verdict"] for point in found["machines"][0]["points"]}
+
+
+def test_months_that_are_alike_and_one_that_is_slower(here, capsys):
+    month(here, 1)
+    assert set(verdicts(printed(capsys, "history", "weak-scaling")).values()) == {"as before"}
+    month(here, 2, slower=1.25, commit="b" * 40)
+    found = printed(capsys, "history", "weak-scaling")
+    assert verdicts(found) == {
+        ("1 node", "images_per_s"): "slower",
+        ("2 nodes", "images_per_s"): "slower",
+        ("2 nodes", "speedup"): "as before",
+    }
+    assert [one["commit"] for one in found["machines"][0]["occasions"]] == ["a" * 7, "a" * 7, "b" * 7]
+
+
+def test_strict_fails_only_where_something_is_slower(here, capsys):
+    month(here, 1, slower=0.8)
+    assert main(["history", "weak_scaling", "--strict"]) == 0
+    assert "faster" in capsys.readouterr().out
+    month(here, 2, slower=1.25)
+    assert main(["history", "weak_scaling"]) == 0
+    assert main(["history", "weak_scaling", "--strict"]) == 1
+
+
+def test_two_occasions_have_the_ratio_that_compare_has(tmp_path, capsys):
+    month(tmp_path / "a", 0)
+    month(tmp_path / "b", 1, slower=1.1)
+    both = sets.compare(tmp_path / "a", tmp_path / "b")
+    by_compare = [(one.ratio, one.low, one.high) for one in both.ratios if one.by == "throughput"]
+    found = printed(capsys, "history", "weak_scaling", "--results", str(tmp_path))["machines"][0]["points"]
+    by_history = [tuple(point["ratio"][end] for end in ("value", "low", "high"))
+                  for point in found if point["quantity"] == "images_per_s"]  # fmt: skip
+    assert [pytest.approx(one) for one in by_compare] == by_history
+
+
+def test_one_launch_a_month_is_judged_by_the_months_before(tmp_path, capsys):
+    for number, slower in enumerate((1.0, 1.002, 0.998, 1.0, 1.001)):
+        month_in_rounds(tmp_path, number, slower)
+    assert (
+        verdicts(printed(capsys, "history", "weak_scaling", "--results", str(tmp_path)))["1 node", "images_per_s"]
+        == "as before"
+    )
+    month_in_rounds(tmp_path, 5, slower=1.3)
+    found = verdicts(printed(capsys, "history", "weak_scaling", "--results", str(tmp_path), "--strict", status=1))
+    assert found["2 nodes", "images_per_s"] == "slower"
+
+
+def test_the_first_occasion_has_nothing_to_compare_with(here, capsys):
+    assert main(["history", "weak_scaling", "--strict"]) == 0
+    assert "one occasion: nothing to compare with yet; FORCE=1" in capsys.readouterr().out
+
+
+def test_without_records_it_says_what_there_is(here, capsys):
+    assert main(["history", "strong_scaling"]) == 2
+    said = capsys.readouterr().err
+    assert "no complete run with a throughput of experiment 'strong_scaling' (there are: weak_scaling)" in said
+    assert main(["history", "weak_scaling", "--since", "2027-01-01"]) == 2
+    assert "since 2027-01-01" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("given", [("--within", "5"), ("--within", "x"), ("--since", "yesterday")])
+def test_options_that_are_none(here, given, capsys):
+    with pytest.raises(SystemExit):
+        main(["history", "weak_scaling", *given])
+    assert "given, must be a" in capsys.readouterr().err
+
+
+def test_a_reference_is_written_kept_and_checked(here, capsys):
+    assert main(["reference", "first"]) == 0
+    said = capsys.readouterr().out
+    assert "references/first.json: 3 values of 6 launches, 2026-01-03 to 2026-01-03" in said
+    assert main(["reference", "first"]) == 2
+    assert "FORCE=1 replaces it" in capsys.readouterr().err
+    # Its own launches say nothing about it.
+    found = printed(capsys, "check-reference", "first")
+    assert {point["note"] for point in found["points"]} == {"not measured since, in this configuration on this machine"}
+    month(here, 1)
+    assert {point["verdict"] for point in printed(capsys, "check-reference", "first")["points"]} == {"as before"}
+    month(here, 2, slower=1.25, commit="b" * 40)
+    assert main(["check-reference", "first"]) == 1
+    assert "commit: aaaaaaa -> bbbbbbb" in capsys.readouterr().out
+    assert main(["reference", "first", "--force", "--since", "2026-02-01"]) == 0
+    assert "3 values of 12 launches, 2026-02-03 to 2026-03-03" in capsys.readouterr().out
+
+
+def test_the_figure_is_drawn(here, capsys):
+    month(here, 1)
+    month(here, 2, slower=1.25, commit="b" * 40)
+    assert main(["history", "weak_scaling", "--draw"]) == 0
+    assert Path("figures/history-weak-scaling.svg").is_file()
+
+
+def test_results_without_a_record(tmp_path, capsys):
+    assert main(["history", "weak_scaling", "--results", str(tmp_path)]) == 2
+    assert "there are: none" in capsys.readouterr().err

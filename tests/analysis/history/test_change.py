@@ -1,0 +1,73 @@
+import math
+
+import pytest
+
+from analysis.compare import sets
+from analysis.history import change
+
+
+def test_two_launches_or_more_on_either_side_are_compared_as_two_sets_are():
+    _, low, high = sets.ratio([10, 12], [20, 24])
+    found = change.ratio([10, 12], [20, 24])
+    assert (found.value, found.low, found.high) == pytest.approx((2, low, high))
+
+
+def test_a_single_launch_scatters_as_those_before_worked_by_hand():
+    # before: the logarithms have the standard deviation 0.1; the error of the ratio is 0.1 x sqrt(1 + 1/3), 2 degrees
+    before = [10 * math.exp(x) for x in (-0.1, 0, 0.1)]
+    mean = 10 * (1 + 2 * math.cosh(0.1)) / 3
+    found = change.ratio(before, [12])
+    apart = math.exp(4.302653 * 0.1 * math.sqrt(4 / 3))  # t(0.975, 2)
+    assert (found.value, found.low, found.high) == pytest.approx((12 / mean, 12 / mean / apart, 12 / mean * apart))
+
+
+def test_a_single_launch_before_scatters_as_those_now():
+    there, back = change.ratio([9, 10, 11], [12]), change.ratio([12], [9, 10, 11])
+    assert (back.low, back.high) == pytest.approx((1 / there.high, 1 / there.low))
+
+
+def test_one_launch_on_each_side_has_no_interval():
+    assert math.isnan(change.ratio([10], [5]).low)
+
+
+def test_launches_that_agree_to_the_digit_decide():
+    (found,) = change.judge([change.ratio([10, 10], [8, 8])], 0.05)
+    assert found.verdict == "slower"
+
+
+@pytest.mark.parametrize(
+    ("now", "verdict"),
+    [
+        ([100.1, 99.9, 100.2], "as before"),
+        ([80.0, 80.3, 79.8], "slower"),
+        ([125.0, 124.6, 125.2], "faster"),
+        ([95.0, 95.2, 94.9], "not decidable"),  # at the limit itself
+        ([70.0, 130.0], "not decidable"),
+    ],
+)
+def test_verdicts(now, verdict):
+    (found,) = change.judge([change.ratio([100.0, 100.3, 99.8], now)], 0.05)
+    assert found.verdict == verdict
+
+
+def test_verdicts_are_corrected_for_their_number():
+    ratio = change.ratio([100.0, 101.5, 98.5], [86.0, 87.5, 84.5])
+    (alone,) = change.judge([ratio], 0.05)
+    of_many = change.judge([ratio] * 40, 0.05)
+    assert alone.verdict == "slower"
+    assert {one.verdict for one in of_many} == {"not decidable"}
+    assert of_many[0].p_value == pytest.approx(40 * alone.p_value)
+
+
+def test_a_smaller_tolerance_finds_less_to_be_as_before():
+    ratio = change.ratio([100.0, 100.3, 99.8], [98.0, 98.2, 97.9])
+    assert [change.judge([ratio], within)[0].verdict for within in (0.05, 0.01)] == ["as before", "slower"]
+
+
+def test_older_launches_tell_how_far_launches_scatter_worked_by_hand():
+    # logs about the mean of their group: 0 before and now, ±0.01 in two older ones: s = 0.01 sqrt(4 / 4), 4 degrees
+    e = math.exp
+    older = [[e(0.01), e(-0.01)], [100 * e(0.01), 100 * e(-0.01)]]
+    found = change.ratio([10, 10], [9, 9], older)
+    apart = math.exp(2.776445 * 0.01)  # t(0.975, 4), times sqrt(1/2 + 1/2)
+    assert (found.value, found.low, found.high) == pytest.approx((0.9, 0.9 / apart, 0.9 * apart))

@@ -1,0 +1,84 @@
+import pytest
+
+from analysis.history import judged, occasions, points
+from analysis.table import loading
+from tests.helpers.months import month, month_in_rounds
+from train.record import record
+
+
+def read(folder):
+    table = loading.local(*folder.rglob(record.RECORD_NAME), every_generation=True).table
+    (of_machine,) = occasions.occasions(table).values()
+    return of_machine, points.histories(of_machine)
+
+
+def by_point(histories):
+    return {(key.point, key.quantity): values for key, values in histories.items()}
+
+
+def test_a_rate_a_launch_and_a_speedup_a_repeat(tmp_path):
+    month(tmp_path, 0)
+    month(tmp_path, 1, slower=1.25)
+    found = by_point(read(tmp_path)[1])
+    assert set(found) == {("1 node", "images_per_s"), ("2 nodes", "images_per_s"), ("2 nodes", "speedup")}
+    # batch 8 in 0.5 s x 1.004, 0.996, 1.002; the second month takes 1.25 times as long
+    rates = [16 / 1.004, 16 / 0.996, 16 / 1.002]
+    assert found["1 node", "images_per_s"].of[1] == pytest.approx(rates)
+    assert found["1 node", "images_per_s"].of[2] == pytest.approx([rate / 1.25 for rate in rates])
+    # two nodes take 0.6 s x 0.996, 1.002, 0.998
+    assert found["2 nodes", "speedup"].of[2] == pytest.approx(
+        [2 * 0.5 * a / (0.6 * b) for a, b in ((1.004, 0.996), (0.996, 1.002), (1.002, 0.998))]
+    )
+
+
+def test_of_rounds_the_rate_and_the_median_speedup_of_each_launch(tmp_path):
+    month_in_rounds(tmp_path, 0)
+    month_in_rounds(tmp_path, 1, speedup=1.2)
+    found = by_point(read(tmp_path)[1])
+    assert found["2 nodes", "speedup"].of == {1: [pytest.approx(1.5)], 2: [pytest.approx(1.2)]}
+    assert found["2 nodes, without-allreduce", "speedup"].of[2] == [pytest.approx(1.9)]
+    mean_s = 0.5 * (1 + 0.001 * (0 + 1 + 2 + 3 + 4 + 0) / 6)  # the harmonic mean of rates is that of their times
+    assert found["1 node", "images_per_s"].of[1] == [pytest.approx(8 / mean_s)]
+
+
+def test_the_newest_occasion_is_beside_all_before(tmp_path):
+    for number in range(3):
+        month(tmp_path, number)
+    found, histories = read(tmp_path)
+    beside = judged.newest(histories, found)[0]
+    assert (len(beside.before), len(beside.now)) == (6, 3)
+
+
+def test_a_point_that_was_not_measured_again_is_not_judged(tmp_path):
+    month(tmp_path, 0)
+    month(tmp_path, 1, slower=2, nodes=[1])
+    found, histories = read(tmp_path)
+    rows = {
+        (row.beside.key.point, row.beside.key.quantity): row
+        for row in judged.rows(judged.newest(histories, found), 0.05)
+    }
+    assert rows["1 node", "images_per_s"].verdict == "slower"
+    assert rows["2 nodes", "images_per_s"].verdict == "not decidable"
+    assert rows["2 nodes", "images_per_s"].note == "not measured on the newest occasion"
+
+
+def test_ranks_that_shared_cores_are_not_judged(tmp_path, monkeypatch):
+    month(tmp_path, 0)
+    month(tmp_path, 1, slower=2)
+    table = loading.local(tmp_path, every_generation=True).table.assign(cores_shared=True)
+    (found,) = occasions.occasions(table).values()
+    rows = judged.rows(judged.newest(points.histories(found), found), 0.05)
+    assert {(row.verdict, row.note) for row in rows} == {("not decidable", "ranks shared cores")}
+
+
+def test_an_older_state_of_the_machine_is_no_measure(tmp_path):
+    month(tmp_path, 0, slower=1.5)  # before an update that made it faster
+    month(tmp_path, 1, commit="b" * 40)
+    month(tmp_path, 2, commit="b" * 40)
+    month(tmp_path, 3, slower=1.25, commit="c" * 40)
+    found, histories = read(tmp_path)
+    assert judged.states(found) == [[1], [2, 3], [4]]
+    beside = judged.newest(histories, found)[0]
+    assert [len(of) for of in (beside.before, beside.now, *beside.older)] == [6, 3, 3]
+    rows = judged.rows(judged.newest(histories, found), 0.05)
+    assert [row.verdict for row in rows if row.beside.key.quantity == "images_per_s"] == ["slower", "slower"]

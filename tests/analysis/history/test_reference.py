@@ -1,0 +1,64 @@
+import json
+
+import jsonschema
+import pytest
+
+from analysis import TableError
+from analysis.history import reference
+
+
+def made():
+    point = reference.Point(
+        "weak_scaling", "resnet50", 2, "2 nodes", "images_per_s", "images/s", "abcd", "cpu", 26.0, None, None, [26.0]
+    )
+    of = reference.Made(["0" * 7], [""], ["6.1"], [""], {"tensorflow": ["2.18.1"]})
+    return reference.Reference("here", "2026-11-01", "2026-11-02", 0.05, [point], of, {"a/record.json": "1" * 64})
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = reference.path("here", tmp_path)
+    path.write_bytes(reference.dumps(made()))
+    return path
+
+
+def test_what_is_written_is_read(file):
+    found = reference.load(file)
+    assert (found.points, found.made, found.records) == (made().points, made().made, made().records)
+
+
+def test_the_schema_beside_the_module_is_that_of_the_file(file):
+    schema = json.loads(reference.SCHEMA.read_text())
+    assert schema == json.loads(json.dumps(reference.json_schema()))
+    jsonschema.validate(json.loads(file.read_text()), schema)
+
+
+def test_an_edit_is_named_with_what_to_do(file):
+    file.write_text(file.read_text().replace('"within": 0.05', '"within": 0.25'))
+    with pytest.raises(TableError, match=r"edited after it was written.*make reference NAME=here WITHIN=0.25 FORCE=1"):
+        reference.load(file)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ('"version": 1', '"version": 2', "version 2; this kit reads version 1"),
+        ('"ranks": 2', '"ranks": "two"', r"not a reference: .*ranks"),
+        ("{", "", "not a reference"),
+    ],
+)
+def test_a_file_that_is_none(file, old, new, told):
+    file.write_text(file.read_text().replace(old, new, 1))
+    with pytest.raises(TableError, match=told):
+        reference.load(file)
+
+
+def test_a_reference_that_is_not_there_names_those_that_are(file):
+    with pytest.raises(TableError, match="references that are kept: here; `make reference NAME=there` writes one"):
+        reference.load(reference.path("there", file.parent))
+
+
+@pytest.mark.parametrize("name", ["", "../x", "a/b", ".hidden", "a b"])
+def test_a_name_that_is_no_file_name(name):
+    with pytest.raises(TableError, match="allowed are letters, digits"):
+        reference.path(name)

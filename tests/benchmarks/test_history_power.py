@@ -1,0 +1,22 @@
+import numpy as np
+
+from benchmarks import history_power
+from benchmarks.history_power import Truth
+
+
+def verdicts(truth):
+    return {one.verdict for one in history_power.study(np.random.default_rng(1), truth)}
+
+
+def test_a_study_that_did_not_change_one_that_lost_a_fifth_and_one_that_cannot_tell():
+    assert verdicts(Truth(6, 2, 0.01)) == {"as before"}
+    assert verdicts(Truth(6, 2, 0.01, slower=0.2)) == {"slower"}
+    assert verdicts(Truth(1, 1, 0.01)) == set()  # one launch on each side has no interval
+    assert verdicts(Truth(1, 1, 0.01, slower=0.2, older=6)) == {"slower"}
+
+
+def test_a_line_counts_studies_and_points():
+    line = history_power.line(Truth(6, 1, 0.01, slower=0.2), 3)
+    assert line[:6] == ["20%", 6, 1, 0, "1%", "0%"]
+    assert line[6].startswith("1.000 (")
+    assert line[8:] == ["0.00", "0.00", "1.00"]
