@@ -9,7 +9,7 @@ import pytest
 import analysis
 from analysis.__main__ import main
 from analysis.table import loading
-from tests.helpers.own_records import Results, fill
+from tests.helpers.own_records import Results, curve_in_rounds, fill
 
 SCHEMA = json.loads((Path(analysis.__file__).parent / "output.schema.json").read_text())
 REPORT = str(loading.PUBLISHED / "000_hacksa.csv")
@@ -109,6 +109,14 @@ def test_audit_of_a_study(printed, tmp_path):
 )
 def test_summary(printed, records, experiment):
     assert printed("summary", experiment, "--results", records)
+
+
+def test_diagnose(printed, tmp_path):
+    curve_in_rounds(tmp_path / "results")
+    found = printed("diagnose", "weak_scaling", "--results", tmp_path / "results")
+    assert found["curves"][0]["largest_loss"] == "exchange"
+    assert found["jobs"]
+    assert not validator("diagnose").is_valid({**found, "curves": [{**found["curves"][0], "largest_loss": "rest"}]})
 
 
 @pytest.mark.slow
