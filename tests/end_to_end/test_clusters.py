@@ -99,7 +99,7 @@ def test_slurm_runs_all_points_in_one_allocation_or_each_in_its_own_job(cluster,
     twice = cluster.on("n0", *LAUNCH, *asked)
     assert twice.returncode == 2
     assert "a job that will run this is in the queue" in twice.stdout
-    wait_for(lambda: queue_is_empty(cluster), timeout=150)
+    wait_for(lambda: queue_is_empty(cluster))
     log = "".join(path.read_text() for path in together.glob("*/slurm/*.log"))
     one, two = records(together)
     assert (one.status, two.status) == ("complete", "complete"), log
@@ -114,7 +114,7 @@ def test_slurm_runs_all_points_in_one_allocation_or_each_in_its_own_job(cluster,
     *_, whole, first, second = status_of(cluster, apart)
     assert whole.split()[:2] == ["all", "0"]
     assert [first.split()[-2:], second.split()[-2:]] == [["1", "nodes"], ["2", "nodes"]]
-    wait_for(lambda: queue_is_empty(cluster), timeout=150)
+    wait_for(lambda: queue_is_empty(cluster))
     assert same(apart) == same(together)
     hosts = [rank.host for record in records(apart) for rank in record.ranks]
     assert len(set(hosts)) == 3  # both jobs ran at the same time, on separate nodes

@@ -79,7 +79,7 @@ def test_a_host_that_dies_and_one_whose_link_goes_silent_are_given_up_within_60_
         for launcher, of in ((silent, results / "silent"), (dead, results / "dead")):
             next_point_begins(of, begin, within_s=60)
             cluster.on("n0", "pkill", "-TERM", "-f", f"train.launch .*results={of}")
-            launcher.communicate(timeout=60)
+            launcher.communicate(timeout=kit.END_S)
     finally:
         cluster.link("n2", up=True)
         cluster.boot("n4")
@@ -98,7 +98,7 @@ def test_a_rank_on_a_slower_host_finishes_and_the_audit_names_it(cluster, result
     try:
         wait_for(lambda: len(kit.ranks(results)) == 2 and kit.in_phase(results, "warm_up"))
         slow.limit([[kit.ranks(results)[1].pid]], child.pid, cpus=0.1)  # other processes of a busy machine take less
-        output, _ = child.communicate(timeout=120)
+        output, _ = child.communicate(timeout=kit.END_S)
     finally:
         slow.remove()
     assert child.returncode == 0, output
@@ -125,7 +125,7 @@ def test_elastic_training_goes_on_without_a_host_and_takes_it_back(cluster, resu
         )
         return [(resize.cause, resize.ranks_before, resize.ranks_after) for resize in known]
 
-    wait_for(lambda: kit.in_phase(results, "checkpoint"), timeout=90)
+    wait_for(lambda: kit.in_phase(results, "checkpoint"))
     in_environment = "tr '\\0' '\\n' </proc/$(pgrep -f 'm train --run-dir' | head -1)/environ | grep -x HOROVOD_RANK=0"
     first = next(host for host in hosts if cluster.on(host, "sh", "-c", in_environment).returncode == 0)
     begin = time.monotonic()
@@ -137,7 +137,7 @@ def test_elastic_training_goes_on_without_a_host_and_takes_it_back(cluster, resu
     wait_for(lambda: resizes()[1:] == [(f"{first} came", 2, 3)], timeout=150)
     print(f"the host was taken in after {time.monotonic() - begin:.1f} s")
     cluster.on("n0", "pkill", "-TERM", "-f", f"train.launch .*results={results}")
-    child.communicate(timeout=60)
+    child.communicate(timeout=kit.END_S)
     wait_for(lambda: not [rank for host in hosts for rank in ranks(cluster, host)], timeout=5)
     [record] = records(results)
     assert [(resize.cause, resize.ranks_after) for resize in record.resizes] == [

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.kit import anything, in_phase, launch_command, ranks, records, run, start, wait_for
+from tests.helpers.kit import END_S, anything, in_phase, launch_command, ranks, records, run, start, wait_for
 
 pytestmark = pytest.mark.end_to_end
 
@@ -22,7 +22,7 @@ def test_a_killed_rank_fails_its_point_alone_and_the_same_command_runs_only_that
     ranks(tmp_path)[1].kill()
     wait_for(lambda: list(tmp_path.rglob("record.json")), timeout=30)
     assert time.monotonic() - killed_at < 30
-    output, _ = launcher.communicate(timeout=120)
+    output, _ = launcher.communicate(timeout=END_S)
     assert launcher.returncode == 1
     alone, pair = records(tmp_path)
     assert (pair.status, pair.failure.rank, pair.failure.exit_code) == ("failed", 1, 137)
@@ -50,11 +50,9 @@ def test_a_killed_rank_fails_its_point_alone_and_the_same_command_runs_only_that
         assert record.environment.versions["horovod"] == "0.28.1"
         assert record.environment.variables["HOROVOD_CYCLE_TIME"]
 
-    begin = time.monotonic()
     status, output = run(*command)
     assert status == 0
     assert "2 of 2 runs are measured already" in output
-    assert time.monotonic() - begin < 15
     assert [r.sha256 for r in records(tmp_path)] == [r.sha256 for r in first]
 
     status, output = run(*command, "--force", "--only=tiny-nodes1")

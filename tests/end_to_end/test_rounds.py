@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.kit import make_command, needs_setup, ranks, records, run, start, wait_for
+from tests.helpers.kit import END_S, make_command, needs_setup, ranks, records, run, start, wait_for
 from train.record import parts
 
 pytestmark = pytest.mark.end_to_end
@@ -70,7 +70,7 @@ def test_a_rank_that_is_killed_costs_its_round_alone(tmp_path):
     launcher = start(*LAUNCH, *curve, f"results={tmp_path}")
     wait_for(lambda: len(rounds_of(tmp_path)) > 1 and len(ranks(tmp_path)) == 2)
     ranks(tmp_path)[1].kill()
-    output, _ = launcher.communicate(timeout=120)
+    output, _ = launcher.communicate(timeout=END_S)
     assert launcher.returncode == 1, output
     [failed] = records(tmp_path)
     assert (failed.status, failed.failure.rank) == ("failed", 1)
@@ -103,7 +103,7 @@ def test_a_rank_of_one_world_that_is_killed_ends_the_other_world_and_is_named(tm
     wait_for(lambda: len(rounds_of(tmp_path)) > 1 and len(ranks(tmp_path)) == 2)
     of_worlds = {process.environ()["KIT_WORLD"]: process for process in ranks(tmp_path)}
     of_worlds["1"].kill()
-    output, _ = launcher.communicate(timeout=120)
+    output, _ = launcher.communicate(timeout=END_S)
     assert launcher.returncode == 1, output
     [failed] = records(tmp_path)
     assert (failed.failure.rank, failed.failure.exit_code) == (1, 137)

@@ -17,7 +17,7 @@ def test_a_time_limit_and_scancel_keep_what_was_measured(cluster, results):
     begin = time.monotonic()
     submit(cluster, results, *repeated)
     if not simcluster.rate_missing():  # the second run then waits for its messages, and takes no cores from other tests
-        wait_for(lambda: records(results), timeout=120)
+        wait_for(lambda: records(results))
         cluster.rate(0.2)
     wait_for(lambda: not queued(cluster), timeout=180)
     cluster.rate(None)
