@@ -6,16 +6,20 @@ import pytest
 
 from tests.helpers import shell  # noqa: F401  before any module that changes the environment
 
-# End-to-end tests that wait for clocks of minutes, the longest first. Each file runs in one process (--dist loadfile):
+# The end-to-end tests that take longest, the longest first. Each file runs in one process (--dist loadfile):
 # one that began last would run alone at the end.
 LONGEST = (
     "test_slurm_time_limit.py",
     "test_faults.py",
-    "test_rounds.py",
-    "test_slurm_requeue.py",
-    "test_clusters.py",
-    "test_own_experiment.py",
+    "test_diagnose.py",
+    "test_epochs.py",
+    "test_experiments.py",
+    "test_launch.py",
     "test_container.py",
+    "test_rounds.py",
+    "test_clusters.py",
+    "test_by_hand.py",
+    "test_emulated.py",
 )
 
 

@@ -37,6 +37,7 @@ def test_a_server_that_is_saturated_among_the_points_is_marked():
     assert supported < 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [0.01, 0.1])
 def test_a_server_that_saturates_beyond_the_points_is_covered_where_the_exchange_is_not_known(noise):
     assert held(BEYOND, noise)[0] > 0.78

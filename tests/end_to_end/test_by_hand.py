@@ -8,7 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.helpers.kit import QUICK, in_phase, records, run, start, wait_for
+from tests.helpers.kit import END_S, QUICK, in_phase, records, run, start, wait_for
 from train.record import parts
 
 pytestmark = pytest.mark.end_to_end
@@ -97,7 +97,7 @@ def test_a_rank_that_is_killed_in_the_second_epoch_leaves_the_first_one(tmp_path
     child = start(*GLOO, *TRAIN, *DIGITS, "measure.epochs=100000", f"results={tmp_path}")
     wait_for(lambda: any(part.epochs for path in tmp_path.rglob("rank-0.*") if (part := parts.read_part(path))))
     process(tmp_path, rank=1).kill()
-    child.communicate(timeout=60)
+    child.communicate(timeout=END_S)
     assert child.returncode != 0
     (record,) = records(tmp_path)
     assert record.status == "failed"

@@ -27,10 +27,9 @@ def test_over_ssh_each_node_is_a_host(cluster, results, controller):
     if controller == "mpi" and (reason := mpi.missing()):
         pytest.skip(reason)
     overrides = ["launcher=ssh", "launcher.hosts=[n1,n2]", f"distribution.controller={controller}"]
-    done = cluster.on("n0", *LAUNCH, *arguments(results, *overrides, "nodes=2", "experiment=weak_scaling"))
+    done = cluster.on("n0", *LAUNCH, "--only=tiny-nodes2", *arguments(results, *overrides))
     assert done.returncode == 0, done.stdout
-    one, two = records(results)
-    assert [rank.host for rank in one.ranks] == ["n1"]
+    [two] = records(results)
     assert [(rank.rank, rank.node, rank.host) for rank in two.ranks] == [(0, 0, "n1"), (1, 1, "n2")]
     assert not two.cores_shared
     assert two.weights_differ is False
@@ -100,7 +99,7 @@ def test_slurm_runs_all_points_in_one_allocation_or_each_in_its_own_job(cluster,
     twice = cluster.on("n0", *LAUNCH, *asked)
     assert twice.returncode == 2
     assert "a job that will run this is in the queue" in twice.stdout
-    wait_for(lambda: queue_is_empty(cluster), timeout=90)
+    wait_for(lambda: queue_is_empty(cluster))
     log = "".join(path.read_text() for path in together.glob("*/slurm/*.log"))
     one, two = records(together)
     assert (one.status, two.status) == ("complete", "complete"), log
@@ -115,7 +114,7 @@ def test_slurm_runs_all_points_in_one_allocation_or_each_in_its_own_job(cluster,
     *_, whole, first, second = status_of(cluster, apart)
     assert whole.split()[:2] == ["all", "0"]
     assert [first.split()[-2:], second.split()[-2:]] == [["1", "nodes"], ["2", "nodes"]]
-    wait_for(lambda: queue_is_empty(cluster), timeout=90)
+    wait_for(lambda: queue_is_empty(cluster))
     assert same(apart) == same(together)
     hosts = [rank.host for record in records(apart) for rank in record.ranks]
     assert len(set(hosts)) == 3  # both jobs ran at the same time, on separate nodes

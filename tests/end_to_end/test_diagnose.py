@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import ROOT
-from tests.helpers.kit import in_phase, records, run, start, wait_for
+from tests.helpers.kit import END_S, in_phase, records, run, start, wait_for
 from tests.helpers.small_sets import large_pictures
 from train.launch.emulate import cgroups, networks
 
@@ -57,7 +57,7 @@ def command(results: Path, *overrides: str) -> list[str]:
 
 def measure(results: Path, *overrides: str, variables: dict[str, str] | None = None) -> None:
     """Measure them."""
-    status, output = run(*command(results, *overrides), timeout=400, variables=variables)
+    status, output = run(*command(results, *overrides), variables=variables)
     assert status == 0, output
 
 
@@ -98,7 +98,7 @@ def test_a_core_that_other_processes_share_is_named(tmp_path: Path):
     # Each in a session of its own, which many kernels give the same time as the whole job (sched(7), autogroup).
     loops = [subprocess.Popen(busy, start_new_session=True) for _ in range(LOOPS)]
     try:
-        output, _ = launcher.communicate(timeout=400)
+        output, _ = launcher.communicate(timeout=END_S)
     finally:
         for loop in loops:
             loop.kill()

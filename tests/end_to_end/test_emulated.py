@@ -7,7 +7,7 @@ from statistics import fmean, median
 
 import pytest
 
-from tests.helpers.kit import anything, in_phase, launch_command, records, run, start, wait_for
+from tests.helpers.kit import END_S, anything, in_phase, launch_command, records, run, start, wait_for
 from train.launch.emulate import cgroups, networks
 from train.record import usage
 
@@ -77,7 +77,7 @@ def test_a_slow_link_costs_what_it_must_and_ctrl_c_leaves_nothing(tmp_path: Path
     wait_for(lambda: in_phase(tmp_path / "endless", "timed"))
     assert left_by(launcher.pid, means)
     os.kill(launcher.pid, signal.SIGINT)
-    launcher.communicate(timeout=60)
+    launcher.communicate(timeout=END_S)
     assert launcher.returncode == 130
     assert left_by(launcher.pid, means) == []
     assert anything(tmp_path) == []

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.kit import anything, make_command, needs_setup, records, run, start, wait_for
+from tests.helpers.kit import END_S, anything, make_command, needs_setup, records, run, start, wait_for
 
 pytestmark = pytest.mark.end_to_end
 
@@ -35,7 +35,7 @@ def test_after_ctrl_c_make_resumes_past_a_damaged_checkpoint_and_ends_with_the_s
     make = start(*command, terminal=True)
     wait_for(lambda: len(found := sorted(parted.rglob("epoch-*.npz"))) == 2 and found[0].name >= "epoch-00003.npz")
     os.killpg(make.pid, signal.SIGINT)
-    output, _ = make.communicate(timeout=60)
+    output, _ = make.communicate(timeout=END_S)
     assert make.returncode != 0, output
     assert "the same command resumes from here" in output
     assert anything(parted) == []

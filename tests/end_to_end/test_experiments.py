@@ -33,11 +33,11 @@ def test_an_experiment_runs_as_a_user_types_it(data, tmp_path):
     assert list((kit / "figures").glob("*.png"))
 
 
+# On the fruit: test_datasets.py.
 @pytest.mark.parametrize(
     ("experiment", "data", "point", "ranks", "epochs"),
     [
         ("cifar10", "cifar10", "tiny-nodes1", 1, 0),
-        ("fruit", "fruit", "nodes1", 1, 2),
         ("caltech256", "caltech256", "nodes1", 1, 2),
         ("tf_benchmarks", "imagenet", "tiny-imagenet-batch_per_rank4-nodes2", 2, 0),
     ],

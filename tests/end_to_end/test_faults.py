@@ -34,20 +34,11 @@ def begin_run(cluster, results: Path, *overrides: str) -> subprocess.Popen:
     return cluster.popen("n0", *command)
 
 
-def launch(cluster, results: Path) -> subprocess.Popen:
-    """The launcher, once its ranks are in the timed window."""
-    child = begin_run(cluster, results)
-    wait_for(lambda: timed(results), timeout=90)
-    return child
-
-
-def next_point_runs(child, results: Path, begin: float, within_s: float, cluster) -> None:
-    """Wait until the first point has failed and the next one has begun, and print how long that took; then end all."""
+def next_point_begins(results: Path, begin: float, within_s: float) -> None:
+    """Wait until the first point has failed and the next one has begun, and print how long that took."""
     next_point = "tiny-nodes1/*/r0/rank-0.log"
     wait_for(lambda: list(results.rglob(next_point)), timeout=max(0, within_s - (time.monotonic() - begin)))
     print(f"{results.name}: the next point began after {time.monotonic() - begin:.1f} s at the latest")
-    cluster.on("n0", "pkill", "-TERM", "-f", f"train.launch .*results={results}")
-    child.communicate(timeout=60)
 
 
 def failed(results: Path):
@@ -56,25 +47,25 @@ def failed(results: Path):
     return record.failure
 
 
-def test_a_killed_rank_on_another_host_is_named_within_30_s(cluster, results):
-    child = launch(cluster, results)
+def test_a_killed_rank_is_named_within_30_s_and_a_rank_ends_with_a_launcher_that_cannot_end_it(cluster, results):
+    child = begin_run(cluster, results)
+    wait_for(lambda: timed(results))
     begin = time.monotonic()
     cluster.on("n2", "kill", "-9", *(line.split()[0] for line in ranks(cluster, "n2")))
-    next_point_runs(child, results, begin, within_s=30, cluster=cluster)
+    next_point_begins(results, begin, within_s=30)
     failure = failed(results)
     assert (failure.rank, failure.host) == (1, "n2")
     assert "killed by a signal" in failure.reason
-    wait_for(lambda: not ranks(cluster, "n1") + ranks(cluster, "n2"), timeout=5)
+    wait_for(lambda: not ranks(cluster, "n2"), timeout=5)
 
-
-def test_ranks_end_with_the_launcher_even_where_it_cannot_end_them(cluster, results):
-    child = launch(cluster, results)
+    wait_for(lambda: kit.in_phase(results, "timed", "tiny-nodes1/*/r0/rank-0.*.jsonl"))
+    assert len(ranks(cluster, "n1")) == 1  # of the next point alone
     begin = time.monotonic()
     cluster.on("n0", "pkill", "-KILL", "-f", str(results))  # the launcher, Horovod's within it, and every ssh
     child.wait()
-    wait_for(lambda: not ranks(cluster, "n1") + ranks(cluster, "n2"), timeout=10)
+    wait_for(lambda: not ranks(cluster, "n1"), timeout=10)
     print(f"no rank was left after {time.monotonic() - begin:.1f} s")
-    assert records(results) == []
+    assert [record.point for record in records(results)] == ["tiny-nodes2"]
 
 
 def test_a_host_that_dies_and_one_whose_link_goes_silent_are_given_up_within_60_s(cluster, results):
@@ -85,8 +76,10 @@ def test_a_host_that_dies_and_one_whose_link_goes_silent_are_given_up_within_60_
     cluster.link("n2", up=False)
     cluster.crash("n4")
     try:
-        next_point_runs(silent, results / "silent", begin, within_s=60, cluster=cluster)
-        next_point_runs(dead, results / "dead", begin, within_s=60, cluster=cluster)
+        for launcher, of in ((silent, results / "silent"), (dead, results / "dead")):
+            next_point_begins(of, begin, within_s=60)
+            cluster.on("n0", "pkill", "-TERM", "-f", f"train.launch .*results={of}")
+            launcher.communicate(timeout=kit.END_S)
     finally:
         cluster.link("n2", up=True)
         cluster.boot("n4")
@@ -99,13 +92,13 @@ def test_a_rank_on_a_slower_host_finishes_and_the_audit_names_it(cluster, result
     means = cgroups.find()
     if isinstance(means, str):
         pytest.skip(f"no CPU quotas on this machine: {means}")
-    overrides = (*LONG, *QUICK, "batch_per_rank=1024", "measure.timed_steps=40", f"results={results}")
+    overrides = (*LONG, *QUICK, "batch_per_rank=512", "measure.timed_steps=30", f"results={results}")
     child = cluster.popen("n0", *LAUNCH, "--only=tiny-nodes2", *overrides)
     slow = cgroups.Groups(means, f"kit{os.getpid()}-slow", 1)
     try:
         wait_for(lambda: len(kit.ranks(results)) == 2 and kit.in_phase(results, "warm_up"))
-        slow.limit([[kit.ranks(results)[1].pid]], child.pid, cpus=0.2)
-        output, _ = child.communicate(timeout=120)
+        slow.limit([[kit.ranks(results)[1].pid]], child.pid, cpus=0.1)  # other processes of a busy machine take less
+        output, _ = child.communicate(timeout=kit.END_S)
     finally:
         slow.remove()
     assert child.returncode == 0, output
@@ -132,7 +125,7 @@ def test_elastic_training_goes_on_without_a_host_and_takes_it_back(cluster, resu
         )
         return [(resize.cause, resize.ranks_before, resize.ranks_after) for resize in known]
 
-    wait_for(lambda: kit.in_phase(results, "checkpoint"), timeout=90)
+    wait_for(lambda: kit.in_phase(results, "checkpoint"))
     in_environment = "tr '\\0' '\\n' </proc/$(pgrep -f 'm train --run-dir' | head -1)/environ | grep -x HOROVOD_RANK=0"
     first = next(host for host in hosts if cluster.on(host, "sh", "-c", in_environment).returncode == 0)
     begin = time.monotonic()
@@ -144,7 +137,7 @@ def test_elastic_training_goes_on_without_a_host_and_takes_it_back(cluster, resu
     wait_for(lambda: resizes()[1:] == [(f"{first} came", 2, 3)], timeout=150)
     print(f"the host was taken in after {time.monotonic() - begin:.1f} s")
     cluster.on("n0", "pkill", "-TERM", "-f", f"train.launch .*results={results}")
-    child.communicate(timeout=60)
+    child.communicate(timeout=kit.END_S)
     wait_for(lambda: not [rank for host in hosts for rank in ranks(cluster, host)], timeout=5)
     [record] = records(results)
     assert [(resize.cause, resize.ranks_after) for resize in record.resizes] == [

@@ -6,78 +6,67 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.kit import anything, in_phase, launch_command, ranks, records, run, start, wait_for
+from tests.helpers.kit import END_S, anything, in_phase, launch_command, ranks, records, run, start, wait_for
 
 pytestmark = pytest.mark.end_to_end
 
 ENDLESS = "measure.timed_steps=1000000"
+STEPS = 600  # long enough to kill a rank within them
 
 
-def test_an_experiment_runs_resumes_and_is_measured_again_only_by_force(tmp_path: Path):
-    command = launch_command(tmp_path, "nodes=2", "measure.timed_steps=3")
-    status, output = run(*command)
-    assert status == 0, output
-    first = records(tmp_path)
-    assert [(r.point, r.status, len(r.ranks), r.weights_differ) for r in first] == [
-        ("tiny-nodes1", "complete", 1, False),
-        ("tiny-nodes2", "complete", 2, False),
-    ]
-    for record in first:
-        for rank in record.ranks:
-            assert len(rank.step_times_s) == 3
-            assert sum(rank.phases_s.values()) == pytest.approx(record.job_s, abs=0.05)
-            assert 0 < sum(rank.step_times_s) <= rank.phases_s["timed"]
-        assert record.environment.versions["horovod"] == "0.28.1"
-        assert record.environment.variables["HOROVOD_CYCLE_TIME"]
-
-    begin = time.monotonic()
-    status, output = run(*command)
-    assert status == 0
-    assert "2 of 2 runs are measured already" in output
-    assert time.monotonic() - begin < 15
-    assert [r.sha256 for r in records(tmp_path)] == [r.sha256 for r in first]
-
-    status, output = run(*command, "--force", "--only=tiny-nodes1")
-    assert status == 0
-    assert sorted((r.point, r.generation) for r in records(tmp_path)) == [
-        ("tiny-nodes1", 1),
-        ("tiny-nodes1", 2),
-        ("tiny-nodes2", 1),
-    ]
-
-
-def test_a_killed_rank_fails_its_point_alone_and_only_that_one_runs_again(tmp_path: Path):
-    command = launch_command(tmp_path, "nodes=2,1", "measure.timed_steps=600")
+def test_a_killed_rank_fails_its_point_alone_and_the_same_command_runs_only_that_one_again(tmp_path: Path):
+    command = launch_command(tmp_path, "nodes=2,1", f"measure.timed_steps={STEPS}")
     launcher = start(*command)
     wait_for(lambda: len(ranks(tmp_path)) == 2 and in_phase(tmp_path, "timed"))
     killed_at = time.monotonic()
     ranks(tmp_path)[1].kill()
     wait_for(lambda: list(tmp_path.rglob("record.json")), timeout=30)
     assert time.monotonic() - killed_at < 30
-    output, _ = launcher.communicate(timeout=120)
+    output, _ = launcher.communicate(timeout=END_S)
     assert launcher.returncode == 1
     alone, pair = records(tmp_path)
     assert (pair.status, pair.failure.rank, pair.failure.exit_code) == ("failed", 1, 137)
     assert (pair.failure.phase, pair.failure.host) == ("timed", os.uname().nodename)
     assert "killed by SIGKILL" in pair.failure.reason
     assert pair.failure.log in output
-    assert alone.status == "complete"
     assert anything(tmp_path) == []
 
     status, output = run(*command)
-    assert status == 0
+    assert status == 0, output
     assert "1 of 2 runs are measured already" in output
-    assert [(r.point, r.generation, r.status) for r in records(tmp_path)] == [
-        ("tiny-nodes1", 1, "complete"),
-        ("tiny-nodes2", 1, "failed"),
-        ("tiny-nodes2", 2, "complete"),
+    first = records(tmp_path)
+    assert [(r.point, r.generation, r.status, len(r.ranks)) for r in first] == [
+        ("tiny-nodes1", 1, "complete", 1),
+        ("tiny-nodes2", 1, "failed", 2),
+        ("tiny-nodes2", 2, "complete", 2),
+    ]
+    assert first[0].sha256 == alone.sha256
+    for record in (first[0], first[2]):
+        assert record.weights_differ is False
+        for rank in record.ranks:
+            assert len(rank.step_times_s) == STEPS
+            assert sum(rank.phases_s.values()) == pytest.approx(record.job_s, abs=0.05)
+            assert 0 < sum(rank.step_times_s) <= rank.phases_s["timed"]
+        assert record.environment.versions["horovod"] == "0.28.1"
+        assert record.environment.variables["HOROVOD_CYCLE_TIME"]
+
+    status, output = run(*command)
+    assert status == 0
+    assert "2 of 2 runs are measured already" in output
+    assert [r.sha256 for r in records(tmp_path)] == [r.sha256 for r in first]
+
+    status, output = run(*command, "--force", "--only=tiny-nodes1")
+    assert status == 0
+    assert [(r.point, r.generation) for r in records(tmp_path) if r.status == "complete"] == [
+        ("tiny-nodes1", 1),
+        ("tiny-nodes1", 2),
+        ("tiny-nodes2", 2),
     ]
 
 
-# Ctrl-C, with Gloo: test_epochs.py, test_emulated.py.
-@pytest.mark.parametrize(
-    ("number", "controller"), [(signal.SIGTERM, "mpi"), (signal.SIGKILL, "gloo"), (signal.SIGKILL, "mpi")]
-)
+# Ctrl-C, with Gloo: test_epochs.py, test_emulated.py. When a launcher is killed, the kernel sends its child SIGTERM:
+# what mpirun does then is seen where the launcher itself ends by SIGTERM.
+@pytest.mark.parametrize(("number", "controller"), [(signal.SIGTERM, "mpi"), (signal.SIGKILL, "gloo")])
 def test_however_the_launcher_ends_no_process_stays(tmp_path: Path, number: signal.Signals, controller: str):
     if controller == "mpi" and subprocess.run(["which", "mpirun"], capture_output=True).returncode:
         pytest.skip("no mpirun on this machine")
@@ -133,11 +122,10 @@ def test_digits_are_learnt_on_two_ranks(tmp_path: Path):
     command = launch_command(
         tmp_path, "experiment=accuracy_digits", "nodes=2", "--only=nodes2", "measure.epochs=3", "batch_per_rank=32"
     )
-    status, output = run(*command, "model=digits_cnn", "global_batch=null", "tracking=wandb")
+    status, output = run(*command, "model=digits_cnn", "global_batch=null")
     assert status == 0, output
     (record,) = records(tmp_path)
     assert [epoch.epoch for epoch in record.epochs] == [1, 2, 3]
     assert [epoch.steps for epoch in record.epochs] == [22, 22, 22]  # 1438 samples // 64
     assert record.epochs[-1].validation_accuracy > 0.94
     assert record.notes == ["30 samples an epoch left out: less than one global batch"]
-    assert len(list(tmp_path.rglob("run-*.wandb"))) == 1

@@ -1,4 +1,4 @@
-"""The published numbers and the claims about them, read and judged once a process: that takes seconds."""
+"""The claims about the published numbers, judged once a process: that takes seconds."""
 
 import functools
 
@@ -8,17 +8,17 @@ from analysis.reports import derived
 from analysis.reports.line import Derived
 from analysis.table import loading
 
-published = functools.cache(loading.published)
-
 
 @functools.cache
 def judged() -> list[Judged]:
     """Every claim with its verdict, without local records."""
-    return claims.judge(claims.read(), published(), loading.local().table)
+    return claims.judge(claims.read(), loading.published(), loading.local().table)
 
 
 @functools.cache
 def lines() -> list[tuple[str, Derived]]:
     """Every stated number that can be recomputed, with its report."""
-    found = [(str(report), line) for report, rows in published().groupby("report") for line in derived.lines(rows)]
+    found = [
+        (str(report), line) for report, rows in loading.published().groupby("report") for line in derived.lines(rows)
+    ]
     return [(report, line) for report, line in found if line.row["value"] == line.row["value"]]

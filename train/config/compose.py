@@ -77,12 +77,19 @@ def _is_group(key: str) -> bool:
 def parse(overrides: list[str]) -> list[Override]:
     """The overrides as Hydra parses them. Raises ConfigError for bad syntax, and for what a user must not override."""
     try:
-        parsed = OverridesParser.create().parse_overrides(overrides)
+        parsed = [_parsed(override) for override in overrides]
     except HydraException as error:
         raise ConfigError(f"{' '.join(str(error).splitlines()[:2])}; allowed are overrides as key=value") from error
     for item in parsed:
         if allowed := _not_allowed(item):
             raise ConfigError(f"{item.input_line}: {allowed}")
+    return parsed
+
+
+@functools.cache
+def _parsed(override: str) -> Override:
+    """An override, parsed once: Hydra takes some ms, and the points of an experiment have most of theirs in common."""
+    [parsed] = OverridesParser.create().parse_overrides([override])
     return parsed
 
 

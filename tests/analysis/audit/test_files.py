@@ -57,11 +57,9 @@ def test_a_file_that_is_not_there_or_no_study(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(studies.FAULTS))
 def test_each_kind_of_fault_in_a_study_is_found(name, tmp_path):
-    """Of three studies with 1 % of noise all but one at most; benchmarks/audit_power.py counts more of them."""
-    rng, path = np.random.default_rng(3), tmp_path / "study.csv"
+    """In a study with 1 % of noise; benchmarks/audit_power.py counts how often."""
     _, expected = studies.FAULTS[name]
-    found = [audited(studies.faulty(rng, name), path) & set(expected) for _ in range(3)]
-    assert sum(map(bool, found)) >= 2
+    assert audited(studies.faulty(np.random.default_rng(3), name), tmp_path / "study.csv") & set(expected)
 
 
 @pytest.mark.slow

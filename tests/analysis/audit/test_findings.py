@@ -8,6 +8,7 @@ from tests.helpers.own_records import curve_in_rounds, make_record, make_rounds,
 from train.record.record import RECORD_NAME, Failure
 
 
+@pytest.mark.slow
 def test_local_records_go_through_the_rules_for_tables_too(results):
     for nodes, step_s in ((1, 0.5), (2, 0.4)):  # 2.5x on 2 nodes
         results.add(nodes=nodes, step_s=step_s)
@@ -56,6 +57,7 @@ def test_the_newest_generation_counts(results):
     assert "dirty_tree" not in {finding.rule for finding in of_records(loading.local(*record_files([results.folder])))}
 
 
+@pytest.mark.slow
 def test_a_failed_run_with_part_of_its_ranks_is_named_with_where_it_failed(results):
     results.add(nodes=1)
     run = make_record(nodes=4, failure=Failure("killed by signal 9", rank=3, host="host1", phase="timed", step=7))

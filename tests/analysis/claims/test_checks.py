@@ -40,6 +40,7 @@ def test_every_check_is_tested_here():
 RATES = rounded(curve("images_per_s", {1: 100, 2: 190, 4: 360}), 0.5)
 
 
+@pytest.mark.slow
 def test_predicted():
     # 100 images/s a rank up to 16 ranks, without a loss: 3200 on 32, with an interval of about 15 % down.
     rates = curve("images_per_s", {n: 100 * n for n in (1, 2, 4, 8, 16)})

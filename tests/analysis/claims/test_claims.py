@@ -5,7 +5,6 @@ from analysis.claims import claims
 from analysis.claims.claims import Claim
 from analysis.table import loading
 from tests.helpers.judged import judged as judged_claims
-from tests.helpers.judged import published
 from tests.helpers.tidy_rows import curve, table
 
 NOTHING = loading.local().table  # no local records
@@ -95,7 +94,7 @@ def changed(published, name, value, **where):
 )  # fmt: skip
 def test_other_numbers_lead_to_another_verdict(name, quantity, value, where, expected):
     (claim,) = (claim for claim in claims.read() if claim.id == name)
-    ((found),) = claims.judge([claim], changed(published(), quantity, value, **where), NOTHING)
+    ((found),) = claims.judge([claim], changed(loading.published(), quantity, value, **where), NOTHING)
     assert found.verdict == expected
 
 

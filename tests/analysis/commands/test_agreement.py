@@ -15,7 +15,7 @@ from analysis.explain import fit, tidy, words
 from analysis.noise import noises
 from analysis.reports import derived
 from analysis.table import loading
-from tests.helpers.judged import judged, lines, published
+from tests.helpers.judged import judged, lines
 from tests.helpers.own_records import Arm, make_rounds, save
 
 pytestmark = pytest.mark.slow  # every rule over every point
@@ -30,7 +30,7 @@ SAME_NUMBER = {
 
 
 def test_tables_has_the_verdict_of_every_line():
-    table = derived.recompute(published())
+    table = derived.recompute(loading.published())
     said = table[table["stated"].notna()]
     answers = {"supported": True, "contradicted": False, "not decidable": None}
     shown = [None if pd.isna(answer) else bool(answer) for answer in said["agrees"]]
@@ -39,7 +39,7 @@ def test_tables_has_the_verdict_of_every_line():
 
 
 def test_the_audit_alleges_what_tables_contradict_and_nothing_else():
-    findings = audit.of_table(published())
+    findings = audit.of_table(loading.published())
     for rule, quantities in SAME_NUMBER.items():
         found = {finding.place: finding for finding in findings if finding.rule == rule}
         of = [line for _, line in lines() if line.row["quantity"] in quantities]
@@ -63,7 +63,7 @@ def test_a_claim_about_a_stated_number_has_the_verdict_of_its_line():
 
 
 def test_a_ratio_is_what_it_is_in_tables_and_in_the_claims():
-    numbers = published()
+    numbers = loading.published()
     for report in ("000", "001", "003"):
         rows = numbers[numbers["report"].eq(report)]
         data = Data(Report(rows))
@@ -77,7 +77,7 @@ def test_a_ratio_is_what_it_is_in_tables_and_in_the_claims():
 
 
 def test_a_point_has_one_interval_in_the_audit_and_in_the_claims():
-    numbers, compared, known_ones = published(), 0, 0
+    numbers, compared, known_ones = loading.published(), 0, 0
     for report in ("000", "001", "003"):
         rows = numbers[numbers["report"].eq(report)]
         data, noisy = Data(Report(pd.concat([rows, computed(rows)], ignore_index=True)), "any run"), noises(rows)
@@ -97,7 +97,7 @@ def test_a_point_has_one_interval_in_the_audit_and_in_the_claims():
 
 
 def test_the_audit_names_the_points_that_explain_names():
-    rows = published()[published()["report"].eq("000")]
+    rows = loading.published()[loading.published()["report"].eq("000")]
     points, _ = tidy.points(rows, "table")
     explained = {name: fit.explain(curve, name) for name, curve in tidy.curves(points)}
     findings = [finding for finding in audit.of_table(rows)]
@@ -131,7 +131,7 @@ def test_compare_judges_the_points_that_the_audit_trusts(results, off, shared):
     run.cores_shared = shared
     save(run, results.folder)
     own = loading.local(results.folder)
-    compared = compare.compare(published(), own.table, tolerances.read())
+    compared = compare.compare(loading.published(), own.table, tolerances.read())
     rules = {finding.rule for finding in audit.of_records(own)}
     distrusted = bool(rules & {"emulated_nodes_disturbed", "cores_shared"})
     judged = [row for row in compared.rows if row.at == 8 and row.judged]

@@ -40,6 +40,7 @@ def test_json_has_the_parts_with_intervals_and_the_largest_loss(diagnose, tmp_pa
     assert job["job_s"]["value"] == pytest.approx(sum(part["value"] for part in job["parts_s"].values()))
 
 
+@pytest.mark.slow
 def test_the_figure_is_drawn(diagnose, tmp_path):
     curve_in_rounds(tmp_path / "results")
     status, said = diagnose("weak-scaling", "--draw")

@@ -1,4 +1,3 @@
-import functools
 import re
 from html.parser import HTMLParser
 
@@ -6,7 +5,6 @@ import pytest
 
 from analysis import registry
 from analysis.commands import drawing
-from analysis.commands import page as page_module
 from analysis.commands.page import analyse, page, sources
 from analysis.table import loading
 from tests.helpers.own_records import make_record, save
@@ -14,27 +12,11 @@ from train.record.record import Failure
 
 pytestmark = pytest.mark.slow
 SHOWN = ("002-throughput", "own-overhead-throughput")
-published_numbers = functools.cache(loading.published)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def reports_audited_once():
-    """What the page says of the reports' own numbers is the same in every test."""
-    with pytest.MonkeyPatch.context() as patch:
-        for module, name in ((page_module.audit, "of_table"), (page_module.derived, "recompute")):
-            patch.setattr(module, name, of_the_reports_once(getattr(module, name)))
-        yield
-
-
-def of_the_reports_once(function):
-    """The function of a table, which is called only once for that of the reports."""
-    once = functools.cache(lambda: function(published_numbers()))
-    return lambda table: once() if table is published_numbers() else function(table)
 
 
 def write(results, folder):
     """The page of the records in `results`, with two of its figures."""
-    local, published = loading.local(results), published_numbers()
+    local, published = loading.local(results), loading.published()
     figures = registry.figures(local.table)
     shown = [figures[id] for id in SHOWN if id in figures]
     with drawing.in_background(shown, published, local.table, folder, ("svg",)):

@@ -1,5 +1,3 @@
-import functools
-
 import pytest
 
 from analysis.audit import emulation
@@ -8,12 +6,10 @@ from analysis.table import loading
 from tests.helpers.own_records import Arm, make_record, make_rounds, save
 from train.record.record import Epoch
 
-published_numbers = functools.cache(loading.published)  # reading and checking them takes a fifth of a second
-
 
 def compare(folder, limits=None):
     own = loading.local(folder).table
-    return published.compare(published_numbers(), own, tolerances.read() if limits is None else limits)
+    return published.compare(loading.published(), own, tolerances.read() if limits is None else limits)
 
 
 def rows(found, **where):
@@ -202,7 +198,7 @@ def test_many_comparisons_at_once_are_corrected(results):
     assert {row.verdict for row in speedups} == {"not decidable"}  # 0.031 x 4
     assert {row.p_value > 0.05 for row in speedups} == {True}
     alone = published.compare(
-        published_numbers(), loading.local(results.folder).table.query("model == 'vgg16'"), tolerances.read()
+        loading.published(), loading.local(results.folder).table.query("model == 'vgg16'"), tolerances.read()
     )
     (one,) = rows(alone, quantity="speedup_throughput")
     assert (one.verdict, one.p_value) == ("outside", pytest.approx(2 / 64))

@@ -39,6 +39,7 @@ def test_a_single_point_has_no_losses():
     assert verdict(one).parts == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("slower", "often"), [(0.2, 0), (0.1, 95)])
 def test_how_often_equal_parts_are_told_apart_and_different_ones_are(slower, often):
     """Exchange takes 0.2 s; both scatter by 0.05 s. Equal parts: each is named at most 5 times in 100."""

@@ -19,6 +19,7 @@ def test_every_cell_of_the_spreadsheet_comes_out_to_the_printed_digit(found):
         assert f"{computed:.{n}f}" == f"{stated:.{n}f}"
 
 
+@pytest.mark.slow
 def test_every_stated_derived_number_has_its_line(found):
     table = loading.published()
     derived_words = ("speedup", "efficiency", "ratio", "median", "improvement", "decrease", "spread", "loss")
