@@ -29,6 +29,7 @@ COMMANDS = {
         "analysis.commands.diagnose",
         "where the time of a step goes, the largest loss, and what to try first",
     ),
+    "tune": ("analysis.commands.tune", "rank the arms of a contest, as those of make tune; write the fastest"),
     "predict": ("analysis.commands.predict", "what more ranks would give, with an interval"),
 }
 

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from train.config.identity import config_hash, learning_rate, resolved
 from train.config.schema import Config
-from train.launch.plan import precision, preflight
+from train.launch.plan import contest, precision, preflight
 from train.launch.plan.job import Job, Outcome, Setting, make_job
 from train.launch.plan.launcher import Launcher
 from train.launch.plan.runs import Known, Run, expected_s, remaining
@@ -229,6 +229,11 @@ def run_all(
         bar = progress.add_task("", total=len(to_do), left="")
         for number, run in enumerate(to_do):  # which grows where a curve needs another launch
             progress.update(bar, description=run.label)
+            if slower := contest.given_up(run, planned):
+                said = f"{run.label}: not made, {run.point.name} is surely behind, by about {100 * slower:.0f} %"
+                console.print(escape(said), highlight=False)
+                progress.advance(bar)
+                continue
             if force:  # from the beginning
                 shutil.rmtree(paths.checkpoints(paths.run_folder(run.home, run.repeat, 1)), ignore_errors=True)
             record, problem = _attempt(run, launcher, hosts, [_watcher(progress, bar, to_do[number:], known), *watches])
