@@ -113,6 +113,21 @@ def test_a_configuration_is_rebuilt_from_its_values_as_json(overrides):
     assert config_hash(again) == config_hash(config)
 
 
+def test_a_system_s_file_may_set_the_exchange_and_the_command_line_overrides_it(tmp_path, monkeypatch):
+    """As `make tune WRITE=mine` writes it, over the file of another system."""
+    conf = tmp_path / "conf"
+    shutil.copytree(configuration.CONF, conf)
+    monkeypatch.setattr(configuration, "CONF", conf)
+    settings = "distribution:\n  gradients: grouped\nthreads_per_rank: 3\n"
+    text = f"# @package _global_\ndefaults:\n  - osc_owens@system\n  - _self_\nsystem:\n  name: mine\n{settings}"
+    (conf / "system/mine.yaml").write_text(text)
+    mine = load(["system=mine"])
+    assert (mine.system.name, mine.system.cores_per_node) == ("mine", 28)
+    assert (mine.distribution.gradients, mine.threads_per_rank) == ("grouped", 3)
+    mine = load(["system=mine", "distribution.gradients=separate", "threads_per_rank=2"])
+    assert (mine.distribution.gradients, mine.threads_per_rank) == ("separate", 2)
+
+
 def test_rebuilt_values_are_checked():
     values = asdict(load([]))
     with pytest.raises(ConfigError, match="nodes=0: must be 1 or more"):

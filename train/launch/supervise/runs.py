@@ -224,7 +224,8 @@ def run_all(
         console.print(f"{skipped} of {len(planned)} runs are measured already; FORCE=1 measures again")
     to_do += [more for run in _last_of_curves(planned, to_do) if (more := precision.next_launch(run))]
     hosts = launcher.hosts(to_do[0].point.config) if to_do else ()
-    failed = []
+    failed: list[str] = []
+    noted: list[str] = []
     with _progress(console, len(to_do)) as progress:
         bar = progress.add_task("", total=len(to_do), left="")
         for number, run in enumerate(to_do):  # which grows where a curve needs another launch
@@ -239,6 +240,9 @@ def run_all(
             record, problem = _attempt(run, launcher, hosts, [_watcher(progress, bar, to_do[number:], known), *watches])
             if record:
                 known.setdefault(run.point.name, []).append(record.job_s)
+                for note in [note for note in record.notes if note not in noted]:
+                    console.print(escape(f"{run.label}: {note}"), highlight=False)
+                    noted.append(note)
             if problem:
                 failed.append(run.label)
                 console.print(f"[red]error:[/red] {escape(problem)}", highlight=False)
