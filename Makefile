@@ -47,7 +47,7 @@ KIT := $(VENV)/bin/python
 RECORDS := $(if $(RESULTS),--results "$(RESULTS)")
 
 EXPERIMENT_FILES := $(wildcard conf/experiment/*.yaml)
-EXPERIMENTS := $(filter-out diagnose,$(subst _,-,$(notdir $(EXPERIMENT_FILES:.yaml=))))
+EXPERIMENTS := $(filter-out diagnose tune,$(subst _,-,$(notdir $(EXPERIMENT_FILES:.yaml=))))
 OVERRIDES := device=$(DEVICE) $(if $(NODES),nodes=$(NODES)) $(if $(MODELS),model=$(MODELS)) \
   $(if $(DATASET),dataset=$(DATASET)) $(if $(MEASURE),measure=$(MEASURE)) $(if $(REPEATS),measure.repeats=$(REPEATS)) \
   $(if $(DATA_DIR),"dataset.data_dir='$(DATA_DIR)'") \
@@ -88,6 +88,12 @@ $(EXPERIMENTS): setup
 diagnose: $(if $(EXPERIMENT),setup-analysis,setup)
 	@$(if $(EXPERIMENT),:,$(LAUNCH)); \
 	  status=$$?; $(if $(call on,DRY_RUN)$(filter slurm,$(LAUNCHER)),,[ $$status = 2 ] || $(KIT) -m analysis diagnose $(or $(EXPERIMENT),diagnose) $(if $(MODELS),--models $(MODELS)) --draw $(RECORDS);) exit $$status
+
+##? WRITE=NAME        of tune: write the fastest settings into conf/system/NAME.yaml
+.PHONY: tune
+tune: setup
+	@$(LAUNCH); \
+	  status=$$?; $(if $(call on,DRY_RUN)$(filter slurm,$(LAUNCHER)),,[ $$status = 2 ] || $(KIT) -m analysis tune $(if $(MODELS),--models $(MODELS)) $(if $(WRITE),--write $(WRITE)) $(RECORDS) || status=1;) exit $$status
 
 .PHONY: status
 status: setup ## the points of all experiments: done, running (and how far), queued in Slurm, failed; also of another terminal

@@ -32,6 +32,7 @@ COMMANDS = {
     "history": ("analysis.commands.history", "the points of an experiment over time: as before, slower or faster"),
     "reference": ("analysis.commands.reference", "write what this machine measures into a file that a site keeps"),
     "check-reference": ("analysis.commands.check_reference", "the newest launches beside such a file"),
+    "tune": ("analysis.commands.tune", "rank the arms of a contest, as those of make tune; write the fastest"),
     "predict": ("analysis.commands.predict", "what more ranks would give, with an interval"),
 }
 

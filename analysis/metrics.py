@@ -165,6 +165,29 @@ def ring_allreduce_min_s(parameters: int, nodes: int, mbit_per_s: float) -> floa
     return hops(float(nodes)) * 4 * parameters * 8 / (mbit_per_s * 1e6)
 
 
+def compute_limit(operations_per_s: float, operations_per_image: float) -> float:
+    """The images/s at which processors do nothing but the operations of training steps, at their measured peak.
+
+    operations_per_s: of all ranks. Operations are those of direct convolution: an algorithm that needs fewer, as
+    Winograd's, could pass it.
+    """
+    return operations_per_s / operations_per_image
+
+
+def link_limit(global_batch: float, gradient_bytes: float, ranks: int, bytes_per_s: float) -> float:
+    """The images/s at which links do nothing but carry ring allreduces of the gradients, one a step.
+
+    2 (n - 1) / n x bytes pass each link (Patarasuk and Yuan 2009, theorem 1). A network that reduces on the way could
+    pass it.
+    """
+    return global_batch / (hops(float(ranks)) * gradient_bytes / bytes_per_s)
+
+
+def operations_per_s(rows: int, product_s: float) -> float:
+    """Multiplications and additions a second in a product of two square matrices."""
+    return 2 * rows**3 / product_s
+
+
 def change_fraction(old: Number, new: Number) -> Number:
     """(new - old) / old: the relative change, on the base of the old value; negative for a decrease."""
     return (new - old) / old

@@ -103,10 +103,10 @@ class Worker:
         present = roll_call.hold(me, self._details, self._task.expected, config, everyone.gather)
         if everyone.rank == 0:
             hosts = list({one.host.host: one.host for one in present}.values())
-            note = roll_call.heterogeneous(hosts)
-            part.add(
-                environment=environment.collect(hosts), notes=[note] if note and note not in part.part.notes else []
-            )
+            notes = [note for note in roll_call.remarks(hosts, config) if note not in part.part.notes]
+            part.add(environment=environment.collect(hosts), notes=notes)
+            for note in notes:
+                print(f"note: {note}", flush=True)
 
 
 def _run(context: Context) -> predictions.Predictions | None:

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis import metrics, plots
+from analysis.experiments import limits
 from analysis.figures import Points
 from analysis.plots import Line
 from analysis.table import controls
@@ -40,9 +41,9 @@ def _words(over: str) -> str:
 def throughput(points: Points) -> Figure:
     """Throughput of the timed steps; dotted: the ideal from the smallest point of each curve. Both axes double.
 
-    Faint dots are the single rounds, or launches.
+    Faint dots are the single rounds, or launches. Lines without markers: the limits of compute and of the links.
     """
-    fig, (axes,) = plots.canvas(height_mm=76)
+    fig, (axes,) = plots.canvas(height_mm=80)
     over = _over(points.local)
     lines = plots.local_lines(points.local, over=over)
     for line in lines:
@@ -51,6 +52,7 @@ def throughput(points: Points) -> Figure:
     axes.plot([], [], ":", color=plots.GREY, label="ideal")
     plots.doubling(axes, points.local[over], _words(over))
     plots.logarithmic(axes, "throughput [images/s]")
+    limits.draw(axes, points.local, over)
     return plots.legend(fig, plots.provenance(points.local))
 
 

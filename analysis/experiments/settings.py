@@ -4,16 +4,18 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from analysis import metrics, plots
+from analysis.experiments import limits
 from analysis.figures import Points
 
 
 def throughput(points: Points) -> Figure:
-    """Throughput of the timed steps over the values of the swept key: mean over repeats with its interval."""
+    """Throughput of the timed steps over the values of the swept key, with its interval, and the limits."""
     fig, (axes,) = plots.canvas(height_mm=72)
     local, values = placed(points.local)
     plots.draw(axes, plots.local_lines(local, over="place"))
     plots.setting(axes, values, str(local["axis"].iloc[0]))
     axes.set_ylim(0)
+    limits.draw(axes, local, "place")
     axes.set_ylabel("throughput [images/s]")
     return plots.legend(fig, plots.provenance(local))
 
@@ -27,17 +29,21 @@ def placed(local: pd.DataFrame) -> tuple[pd.DataFrame, list[float]]:
 
 
 def batch(points: Points) -> Figure:
-    """Throughput of the timed steps over the global batch, on one node."""
+    """Throughput of the timed steps over the global batch, on one node, and its limits."""
     fig, (axes,) = plots.canvas(height_mm=72)
     plots.draw(axes, plots.local_lines(points.local, over="global_batch"))
     plots.doubling(axes, points.local["global_batch"], "global batch [images]")
     axes.set_ylim(0)
+    limits.draw(axes, points.local, "global_batch")
     axes.set_ylabel("throughput [images/s]")
     return plots.legend(fig, plots.provenance(points.local))
 
 
 def division(points: Points) -> Figure:
-    """Throughput of the timed steps over the ranks that share one node, threads per rank such that they fill it."""
+    """Throughput of the timed steps over the ranks that share one node, threads per rank such that they fill it.
+
+    And the limits.
+    """
     fig, (axes,) = plots.canvas(height_mm=72)
     plots.draw(axes, plots.local_lines(points.local, over="ranks_per_node"))
     plots.doubling(axes, points.local["ranks_per_node"], "ranks per node x threads per rank")
@@ -45,12 +51,15 @@ def division(points: Points) -> Figure:
     ticks = [f"{r} x {t}" for r, t in zip(named["ranks_per_node"], named["threads_per_rank"], strict=True)]
     axes.set_xticks(named["ranks_per_node"].tolist(), ticks)
     axes.set_ylim(0)
+    limits.draw(axes, points.local, "ranks_per_node")
     axes.set_ylabel("throughput [images/s]")
     return plots.legend(fig, plots.provenance(points.local))
 
 
 def side_by_side(points: Points) -> Figure:
-    """Throughput of the timed steps of each series: mean over repeats with its interval; dots: the repeats."""
+    """Throughput of the timed steps of each series: mean over repeats with its interval; dots: the repeats;
+    bars: the limits.
+    """
     runs = metrics.rates(points.local)
     series = list(runs.groupby(["model", "series"], sort=False))
     fig, (axes,) = plots.canvas(height_mm=34 + 9 * len(series))
@@ -61,6 +70,7 @@ def side_by_side(points: Points) -> Figure:
         axes.plot([mean.low, mean.high], [y, y], color=plots.colour(model))
         face = "white" if rows["cores_shared"].any() else plots.colour(model)
         axes.plot(mean.value, y, plots.MARKERS[0], color=plots.colour(model), mfc=face)
+        limits.mark(axes, limits.of_point(points.local, rows), y)
         labels.append("\n".join([f"{plots.name(model)}, n={mean.n}", *plots.told_apart(rows, runs)]))
     axes.set_yticks(range(len(labels)), labels, fontsize=5.5)
     axes.set_ylim(max(len(labels), 1) - 0.5, -0.5)

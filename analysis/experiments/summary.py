@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from analysis import metrics, plots
-from analysis.experiments import allreduce, arms
+from analysis.experiments import allreduce, arms, limits
 from analysis.metrics import Statistic
 from analysis.table.identity import LINK, SCALING
 
@@ -62,6 +62,7 @@ def points(local: pd.DataFrame) -> list[Point]:
         for _, at in of_series.groupby([*_POINT, "axis_value"], dropna=False):
             numbers = {"images_per_s": metrics.rate_of(at)} | dict(_speedups(at, curves)) | dict(_at_the_end(at, local))
             numbers |= {_OVER_FIRST: over_first[name]} if name in over_first else {}
+            numbers |= dict(_limits(at, local, numbers["images_per_s"]))
             said = ("arm",) if at["kind"].eq("control").all() else ()
             found.append(Point(at, " ".join(plots.told_apart(at, among, *said)), numbers))
     return found
@@ -93,6 +94,13 @@ def _speedups(at: pd.DataFrame, curves: dict[str, pd.DataFrame]) -> Iterator[tup
                 yield f"{name}_{by.replace(' ', '_')}", Statistic(value, low, high, int(point["n"]))
 
 
+def _limits(at: pd.DataFrame, local: pd.DataFrame, rate: Statistic) -> Iterator[tuple[str, Statistic]]:
+    """The limits of a point, and the share of each that its throughput reaches; a limit counts as exact."""
+    for quantity, limit in limits.of_point(local, at).items():
+        yield quantity, Statistic(limit, n=int(at["record"].nunique()))
+        yield quantity.replace("_images_per_s", "_fraction"), rate.over(limit)
+
+
 def _at_the_end(at: pd.DataFrame, local: pd.DataFrame) -> Iterator[tuple[str, Statistic]]:
     """The quantities after the last epoch, for a point that was trained over epochs."""
     for quantity in _AT_THE_END:
@@ -110,10 +118,12 @@ def as_json(local: pd.DataFrame) -> list[dict[str, Any]]:
     alone), the numbers of `rounds` and of `launches`; `note`. Then its numbers, each as
     `{"value", "low", "high", "level", "n"}`: `images_per_s`; where ranks vary `speedup_throughput`,
     `efficiency_throughput`, and the same by `wall_time` and `job_time`, which need launches of single points; where
-    arms are compared `ratio_to_first_arm`, of images/s to those of the arm that does least on as many ranks; after
-    training over epochs `validation_accuracy`, `validation_mean_absolute_error`. The ends and the level of an interval
-    that is not known (fewer than 6 values) are null, as is each value that is not known; n counts rounds or launches. A
-    number that a point does not have is absent. A sweep over allreduces has the points of `allreduce.as_json`.
+    limits are known `compute_limit_images_per_s`, `link_limit_images_per_s`, and the share of each that was reached,
+    `compute_limit_fraction`, `link_limit_fraction`; where arms are compared `ratio_to_first_arm`, of images/s to those
+    of the arm that does least on as many ranks; after training over epochs `validation_accuracy`,
+    `validation_mean_absolute_error`. The ends and the level of an interval that is not known (fewer than 6 values) are
+    null, as is each value that is not known; n counts rounds or launches. A number that a point does not have is
+    absent. A sweep over allreduces has the points of `allreduce.as_json`.
     """
     if local["quantity"].eq("allreduce_s").any():
         return allreduce.as_json(local)
@@ -159,7 +169,8 @@ def rows(local: pd.DataFrame) -> pd.DataFrame:
     """One row a point of one experiment, in the order of the models, for people.
 
     Columns: model, what tells its series apart, nodes, ranks, threads and batch per rank, the value of the swept key
-    where none of these shows it, rounds, launches, images/s; where nodes or ranks per node vary, speedup and efficiency
+    where none of these shows it, rounds, launches, images/s; the share of the limits that this
+    reaches, where they are known; where nodes or ranks per node vary, speedup and efficiency
     by throughput, wall time and job time over the fewest ranks; what training over epochs came to; a note. In brackets
     the 95 % interval where it is known. A sweep over allreduces has the columns of `allreduce.rows`.
     """
@@ -183,6 +194,8 @@ def _row(point: Point, among: pd.DataFrame) -> dict[str, object]:
             row[axis.replace(".", ".\n")] = _number(first["axis_value"], "none") if first["axis"] == axis else ""
     row |= {"rounds": point.rounds or "", "launches": point.launches}
     row["images/s"] = words(point.numbers["images_per_s"])
+    for name in ("compute", "link"):
+        row[f"of the\n{name} limit"] = _ratio(point.numbers.get(f"{name}_limit_fraction"))
     for name in ("speedup", "efficiency"):
         row[f"{name}\nby throughput"] = _ratio(point.numbers.get(f"{name}_throughput"))
     for by in ("wall time", "job time"):

@@ -107,13 +107,22 @@ class Prediction:
 
 
 def limit_s(curve: Curve, at: Sizes) -> np.ndarray:
-    """The shortest time of a step that the measured compute and the link allow, where these are known; else 0."""
+    """The shortest time of a step that processors and links allow, as far as they are known; else 0.
+
+    Each alone: an exchange may be hidden behind computing. Known may be the step without allreduce, the products of
+    matrices and the streams between ranks that the jobs measured, and the rate of an emulated link.
+    """
     compute = 0.0 if math.isnan(curve.compute_s) or curve.strong else curve.compute_s
+    least = np.full(len(at.ranks), compute)
+    if not math.isnan(curve.compute_limit_images_per_s):
+        least = np.maximum(least, metrics.step_s(at.batch, np.full(len(least), curve.compute_limit_images_per_s)))
+    if not math.isnan(curve.ring_s):
+        least = np.maximum(least, metrics.hops(at.ranks) * curve.ring_s)
     if math.isnan(curve.link_mbit_per_s) or math.isnan(curve.parameters):
-        return np.full(len(at.ranks), compute)
+        return least
     nodes = curve.nodes(at.ranks).astype(int)
     links = [metrics.ring_allreduce_min_s(int(curve.parameters), int(n), curve.link_mbit_per_s) for n in nodes]
-    return np.maximum(compute, links)
+    return np.maximum(least, links)
 
 
 def _saturated(curve: Curve, at: Sizes) -> np.ndarray:

@@ -39,6 +39,9 @@ class Curve:
     compute_s: float = math.nan  # the step without allreduce; NaN: not measured
     parameters: float = math.nan  # of the model
     link_mbit_per_s: float = math.nan  # the limit of an emulated link
+    # As measured in the jobs of the points; NaN: not known.
+    compute_limit_images_per_s: float = math.nan  # of one rank, whose processors do nothing but multiply
+    ring_s: float = math.nan  # all gradients over the slowest link: 2 (n - 1) / n of it is the shortest exchange
     series: str = ""  # of local records
     # Whether the gradients may go through a server that saturates beyond the points, which nothing in them tells: how
     # they are exchanged is not known. An allreduce, or a server on each node, grows with the ranks.

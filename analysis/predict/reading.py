@@ -16,6 +16,7 @@ from analysis import TableError, metrics
 from analysis.curves import PER_RANK, RATES, SETTING, SOURCE_RUN, TIMES
 from analysis.predict.points import Curve, Doubt
 from analysis.table import controls, schema
+from analysis.table.limits import COMPUTE, LINK
 from analysis.table.schema import Column
 
 COLUMNS = (
@@ -230,13 +231,17 @@ _SAME = ["model", "image_size", "precision", "machine", "measure", "batch_per_ra
 def local(table: pd.DataFrame) -> list[Curve]:
     """The curves of one experiment in the table of local records, one a series."""
     measured = table[table["kind"].eq("measured")]
-    runs = metrics.rates(measured)
+    runs, limits_of = metrics.rates(measured), measured[measured["quantity"].isin((COMPUTE, LINK))]
     without = metrics.rates(table[table["kind"].eq("control")])
-    return [_of_series(of, without) for _, of in runs.groupby("series", sort=False) if of["ranks"].nunique() > 1]
+    return [
+        _of_series(of, without, limits_of[limits_of["series"].eq(series)])
+        for series, of in runs.groupby("series", sort=False)
+        if of["ranks"].nunique() > 1
+    ]
 
 
-def _of_series(runs: pd.DataFrame, without: pd.DataFrame) -> Curve:
-    """One series of local records, with the interval of each point, and the step without allreduce."""
+def _of_series(runs: pd.DataFrame, without: pd.DataFrame, limits_of: pd.DataFrame) -> Curve:
+    """One series of local records, with the interval of each point, the step without allreduce, and the limits."""
     first = runs.to_dict("records")[0]
     points = metrics.curve(runs, "ranks").rename(columns={"size": "ranks", "rate": "images_per_s"})
     batch = runs.groupby(runs["ranks"].astype(float))["batch_per_rank"].first().astype(float)
@@ -253,8 +258,20 @@ def _of_series(runs: pd.DataFrame, without: pd.DataFrame) -> Curve:
         compute_s=_compute_s(without, first),
         parameters=_known(first["parameters"]),
         link_mbit_per_s=_known(first["link_mbit_per_s"]),
+        **_limits(limits_of),
         series=str(first["series"]),
     )
+
+
+def _limits(rows: pd.DataFrame) -> dict[str, float]:
+    """What limits a rank and an exchange, from the limits of the points: of all sizes the least strict.
+
+    A product of matrices and a stream are measured once a launch, when something may have disturbed them.
+    """
+    ranks, batch = rows["ranks"].astype(float), rows["global_batch"].astype(float)
+    of_rank = metrics.per_rank(rows["value"], ranks)[rows["quantity"].eq(COMPUTE)]
+    ring_s = (metrics.step_s(batch, rows["value"]) / metrics.hops(ranks))[rows["quantity"].eq(LINK)]
+    return {"compute_limit_images_per_s": float(of_rank.max()), "ring_s": float(ring_s.min())}
 
 
 def _known(cell: Any) -> float:

@@ -159,6 +159,8 @@ QUANTITIES = {
     "median_ratio_resnet50_to_inceptionv3": _ratio,
     "job_s_improvement_fraction": _fraction,
     "epoch_s_decrease_fraction": _fraction,
+    "compute_limit_images_per_s": _rate,
+    "link_limit_images_per_s": _rate,
     "allreduce_s": _time,
     "tcp_stream_bytes_per_s": _bandwidth,
     "tcp_ring_bytes_per_s": _bandwidth,

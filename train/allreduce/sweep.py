@@ -16,9 +16,9 @@ import numpy as np
 import psutil
 import tensorflow as tf
 
-from train.allreduce import link
 from train.config.schema import AllreduceSweep
 from train.context import Context
+from train.distribution import link
 from train.distribution.protocol import Distribution
 from train.rank import placement
 from train.record.record import AllreduceTimes

@@ -39,6 +39,11 @@ def _divisors(cores: int) -> str:
     return ",".join(str(n) for n in range(1, cores + 1) if cores % n == 0)
 
 
+def _threads_with_a_core_free(cores: int | None, ranks: int) -> int:
+    """Threads of each of so many ranks of a node if one of its cores is left free, where there are enough."""
+    return max(1, ((cores or 1) - 1) // ranks)
+
+
 def _choose(name: str, values: dict[str, Any], otherwise: Any) -> Any:
     """The value for this name of another choice, else the last argument: choose:quick,{quick:2},10 -> 2."""
     return values.get(name, otherwise)
@@ -62,6 +67,7 @@ def _controllers_built_in() -> str:
 OmegaConf.register_new_resolver("choose", _choose, replace=True)
 OmegaConf.register_new_resolver("up_to", _up_to, replace=True)
 OmegaConf.register_new_resolver("divisors", _divisors, replace=True)
+OmegaConf.register_new_resolver("threads_with_a_core_free", _threads_with_a_core_free, replace=True)
 OmegaConf.register_new_resolver("controllers_built_in", _controllers_built_in, replace=True)
 
 

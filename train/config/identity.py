@@ -12,7 +12,8 @@ from train.record.learning_rate import scaled
 def resolved(config: Config) -> dict[str, Any]:
     """The configuration as a record keeps it: without the keys that span the experiment or that the run does not use.
 
-    Elastic training does not use Horovod's tuned settings: train/distribution/backends.py says why.
+    Elastic training does not use Horovod's tuned settings (train/distribution/__init__.py says why), and where Horovod
+    tunes itself they are its own.
     """
     values = asdict(config)
     for key in ("sweep", "arms", "when_emulated"):
@@ -20,8 +21,9 @@ def resolved(config: Config) -> dict[str, Any]:
     if not config.dataset.files:
         for key in ("data_dir", "on_damaged", "augmentation"):
             del values["dataset"][key]
-    unused = ("cycle_time_ms", "fusion_threshold_bytes") if config.distribution.elastic else ("commit_steps",)
-    for key in unused:
+    settings = config.distribution
+    unused = ["cycle_time_ms", "fusion_threshold_bytes"] if settings.elastic or settings.autotune else []
+    for key in [*unused, *([] if settings.elastic else ["commit_steps"])]:
         del values["distribution"][key]
     return values
 

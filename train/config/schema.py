@@ -131,6 +131,8 @@ class Distribution:
     backward_passes_per_step: int = field(default=1, metadata=limits(minimum=1) | TRAINING_ONLY)
     # average | adasum (Maleki et al. 2020, 2006.02924), for each tensor
     op: str = field(default="average", metadata=limits(allowed=("average", "adasum")) | TRAINING_ONLY)
+    # Horovod tries cycle times and fusion thresholds in the first steps, and keeps the best: give it enough warm-up.
+    autotune: bool = field(default=False, metadata=TRAINING_ONLY)
     elastic: bool = False  # training over epochs continues on the hosts that are left, and takes in those that return
     commit_steps: int = field(default=10, metadata=limits(minimum=1))  # elastic: steps lost at most when a host fails
 
@@ -138,7 +140,8 @@ class Distribution:
         """Check each value, and what elastic training needs."""
         check_fields(self, "distribution.")
         if self.elastic:
-            for key, needed in (("backend", "horovod"), ("controller", "gloo"), ("allreduce", True)):
+            keys = {"backend": "horovod", "controller": "gloo", "allreduce": True, "autotune": False}
+            for key, needed in keys.items():
                 given = getattr(self, key)
                 check(given == needed, f"distribution.{key}", given, f"elastic training needs {str(needed).lower()}")
         if self.op == "adasum" and self.backend == "horovod":
@@ -176,6 +179,8 @@ class Measure:
     launches: int = field(default=1, metadata=limits(minimum=1) | NOT_MEASURED)  # of a curve, at least
     # Rounds also measure what tells the parts of a step apart: each point's exchange alone, and its batch in memory.
     split: bool = False
+    # The arms compete (train/launch/plan/contest.py): those surely behind are not launched again.
+    compete: bool = field(default=False, metadata=NOT_MEASURED)
     # Launches of each single point beside the rounds: for what a job costs once.
     single_launches: int = field(default=1, metadata=limits(minimum=1) | NOT_MEASURED)
 

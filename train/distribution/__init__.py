@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,18 +22,28 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
 
+# Horovod's autotuner takes the median of five samples for each setting that it tries. By default it needs a thousand
+# steps; with these about sixty.
+_AUTOTUNE = {
+    "HOROVOD_AUTOTUNE_WARMUP_SAMPLES": "1",
+    "HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE": "1",
+    "HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES": "6",
+}
+
+
 def prepare(config: Config, meeting: Path) -> None:
     """Set the environment variables that Horovod reads, from the configuration: so it describes what was measured.
 
     meeting: a folder that all hosts see, where ranks that srun started may leave word for each other.
     Raises ConfigError where they do not find each other.
     """
-    settings = {"HOROVOD_CYCLE_TIME": config.distribution.cycle_time_ms}
-    settings["HOROVOD_FUSION_THRESHOLD"] = config.distribution.fusion_threshold_bytes
-    for name, value in settings.items():
-        os.environ[name] = str(value)
-        if config.distribution.elastic:  # where these are set, Horovod 0.28.1 crashes when ranks meet a second time
-            del os.environ[name]
+    settings = config.distribution
+    # Where these are set Horovod 0.28.1 crashes when ranks meet a second time, and its autotuner leaves them alone.
+    unset = settings.elastic or settings.autotune
+    tuned = {"HOROVOD_CYCLE_TIME": settings.cycle_time_ms, "HOROVOD_FUSION_THRESHOLD": settings.fusion_threshold_bytes}
+    _set({name: None if unset else str(value) for name, value in tuned.items()})
+    if settings.autotune:
+        _set({"HOROVOD_AUTOTUNE": "1", "HOROVOD_AUTOTUNE_LOG": str(meeting / "autotune.csv"), **_AUTOTUNE})
     # A launcher that knows the hosts names them: each of them may call the interface between them by another name.
     peers = os.environ.get(protocol.PEERS)
     if config.distribution.controller == "gloo" and rendezvous.needed(os.environ):
@@ -41,6 +51,14 @@ def prepare(config: Config, meeting: Path) -> None:
         peers = peers or os.environ.get("SLURM_SRUN_COMM_HOST")
     if interface := config.launcher.interface or (peers and placement.interface_towards(peers.split(","))):
         os.environ["HOROVOD_GLOO_IFACE"] = os.environ["NCCL_SOCKET_IFNAME"] = interface
+
+
+def _set(variables: Mapping[str, str | None]) -> None:
+    """Set environment variables; None: unset."""
+    for name, value in variables.items():
+        os.environ.pop(name, None)
+        if value is not None:
+            os.environ[name] = value
 
 
 def join(config: Config) -> Distribution:

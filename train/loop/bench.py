@@ -17,6 +17,7 @@ import tensorflow as tf
 
 from train.config.schema import Config
 from train.context import Context
+from train.loop import limits
 from train.loop.arms import Arm, arms_of, exchanges_of, is_exchanged
 from train.loop.learner import Learner
 from train.loop.timed_steps import Batches, Steps, run_steps
@@ -120,9 +121,20 @@ class Bench:
         self.everyone.barrier()
         return Window(number, place, window_s, times_s)
 
+    def measure_limits(self, context: Context, place: int) -> None:
+        """Measure what limits the ranks of an arm."""
+        self._meet((place,))
+        if arm := self.arms[place]:
+            limits.measure(context, arm.group, place)
+        self.everyone.barrier()
+
     def _prepare(self, turn: Turn) -> None:
-        """Wait until all ranks, and the links between them, are ready for a turn."""
+        """Restore the weights, and wait until all is ready for a turn."""
         self.restore()
+        self._meet(turn)
+
+    def _meet(self, turn: Turn) -> None:
+        """Wait until all ranks, and the links between them, are ready for a turn."""
         if self.everyone.rank == 0 and self.limited and len(set(self._links)) > 1:
             self._gate.use_link(self._links[turn[0]])
         self.everyone.barrier()

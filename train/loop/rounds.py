@@ -20,6 +20,7 @@ import numpy as np
 from train.config.checks import check
 from train.config.schema import Config
 from train.context import Context
+from train.loop import limits
 from train.loop.bench import Bench, Turn
 from train.loop.learner import Learner
 from train.loop.timed_steps import NotFinite
@@ -73,6 +74,8 @@ def measure_rounds(context: Context, learner: Learner) -> None:
     clock.enter("timed")
     _measure(context, bench, steps)
     clock.enter("evaluate")
+    for place in limits.places(config):
+        bench.measure_limits(context, place)
     bench.limited = False
     context.gate.release()
     for world in range(max(1, len(config.worlds))):

@@ -13,6 +13,7 @@ import tensorflow as tf
 from train.context import Context
 from train.datasets import Data
 from train.distribution.protocol import Distribution
+from train.loop import limits
 from train.loop.step import TrainStep
 from train.rank import core_use
 
@@ -97,11 +98,11 @@ def time_steps(context: Context, step: TrainStep, data: Data) -> None:
     timed = run_steps(step, batches, settings.timed_steps)
     distribution.barrier()
     clock.enter("evaluate")
-    used = core_use.since(counted)
-    context.gate.release()
-    part.add(step_times_s=timed.times_s, timed_cores=used)
+    part.add(step_times_s=timed.times_s, timed_cores=core_use.since(counted))
     if context.config.device == "cpu":  # a GPU gets its work ahead of time: the step does not see when it is done
         part.add(compute_times_s=timed.compute_times_s)
+    limits.measure(context, distribution)
+    context.gate.release()
     losses = finite_losses(timed.losses, distribution)
     if distribution.rank == 0:
         part.add(losses=losses)

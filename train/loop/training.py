@@ -9,7 +9,7 @@ from train import distribution
 from train.config.checks import ConfigError
 from train.context import Context
 from train.datasets import DATASETS, Data
-from train.loop import checkpoint, step, weights
+from train.loop import checkpoint, limits, step, weights
 from train.loop.epochs import Progress, train_epochs
 from train.loop.learner import Learner
 from train.loop.rounds import measure_rounds
@@ -64,6 +64,7 @@ def _train(context: Context, learner: Learner) -> Predictions | None:
     tf.test.experimental.sync_devices()
     if context.config.measure.epochs:
         return train_epochs(context, learner, progress, lambda done: _save(context, learner, done))
+    limits.record_work(context, learner)
     if context.config.rounds:
         measure_rounds(context, learner)
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from train.rank import core_use
@@ -71,6 +71,21 @@ def cpu_flags(cpuinfo: Path = _CPUINFO) -> list[str]:
 def fast_precisions(flags: Collection[str]) -> list[str]:
     """The precisions that a CPU with these instruction sets computes in hardware."""
     return ["fp32", "bf16"] if any(flag in flags for flag in BF16_FLAGS) else ["fp32"]
+
+
+def emulated(precision: str, flags_of: Mapping[str, Collection[str]]) -> str | None:
+    """That processors compute a precision without instructions for it, in words; None where all have them.
+
+    flags_of: the instruction sets of the processor of each host, by name.
+    """
+    lacking = [name for name, flags in flags_of.items() if precision not in fast_precisions(flags)]
+    if not lacking:
+        return None
+    return (
+        f"precision={precision} is emulated on {', '.join(lacking)}: the processor has neither "
+        f"{' nor '.join(flag.upper() for flag in BF16_FLAGS)}, so steps take several times as long as with "
+        "precision=fp32; it measures the emulation"
+    )
 
 
 def _read(path: Path) -> str | None:

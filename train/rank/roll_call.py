@@ -12,6 +12,7 @@ from typing import Any
 from train.config import worlds
 from train.config.checks import ConfigError
 from train.config.schema import Config
+from train.rank import host as machine
 from train.record import source
 from train.record.record import Host
 
@@ -178,6 +179,13 @@ def heterogeneous(hosts: Sequence[Host]) -> str | None:
         return None
     each = _listed([f"{host.host}: {host.cores} cores, {host.cpu_model}, {len(host.gpus)} GPUs" for host in hosts])
     return f"heterogeneous hardware, and every step waits for the slowest host: {each}"
+
+
+def remarks(hosts: Sequence[Host], config: Config) -> list[str]:
+    """What a reader of the record must know of the hosts: that they differ, that they emulate the precision."""
+    flags_of = {one.host: one.state.cpu_flags for one in hosts if one.state and config.device == "cpu"}
+    found = (heterogeneous(hosts), machine.emulated(config.precision, flags_of))
+    return [remark for remark in found if remark]
 
 
 def hold(me: Present, details: Details, expected: Expected, config: Config, gather: Gather) -> list[Present]:

@@ -12,7 +12,9 @@ from train.record.parts import Part, first_failure
 from train.record.record import Failure, NodeQuota, Order, Rank, RunRecord
 
 # What rank 0's part says of the whole job.
-_OF_THE_JOB = ("environment", "losses", "epochs", "resizes", "weights_differ", "notes", "arms_left_out", "attachments")
+_OF_THE_JOB = (
+    "environment", "losses", "epochs", "resizes", "weights_differ", "work", "notes", "arms_left_out", "attachments",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,7 @@ NOT_MEASURED = frozenset(
         "measure.control",
         "measure.launches",
         "measure.single_launches",
+        "measure.compete",
         "launcher.timeout_s",
         "launcher.by_hand",
         "launcher.cores_fraction",
@@ -70,6 +71,7 @@ TRAINING_ONLY = frozenset(
         "distribution.compression",
         "distribution.backward_passes_per_step",
         "distribution.op",
+        "distribution.autotune",
     }
 )
 

@@ -21,10 +21,12 @@ from train.record.record import (
     Environment,
     Epoch,
     Failure,
+    MatrixProduct,
     Resize,
     Transfer,
     Usage,
     Window,
+    Work,
 )
 
 
@@ -51,11 +53,13 @@ class Part:
     windows: list[Window] = field(default_factory=list)
     exchanges: list[Window] = field(default_factory=list)
     timed_cores: CoreUse | None = None
+    matrix_products: list[MatrixProduct] = field(default_factory=list)
     samples: list[usage.Sample] = field(default_factory=list)
     peak_memory_bytes: int = 0
     environment: Environment | None = None
     resizes: list[Resize] = field(default_factory=list)
     weights_differ: bool | None = None
+    work: Work | None = None
     notes: list[str] = field(default_factory=list)
     arms_left_out: dict[str, str] = field(default_factory=dict)
     attachments: dict[str, str] = field(default_factory=dict)  # file name -> SHA-256

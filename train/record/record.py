@@ -30,7 +30,7 @@ PHASES = (
     "first_step",  # tracing of the training step, and its first execution
     "warm_up",
     "timed",
-    "evaluate",
+    "evaluate",  # after timed steps also what limits them
     "checkpoint",
     "exit",  # from the rank's last line to the end of the job
 )
@@ -85,6 +85,27 @@ class Transfer:
     source: str  # where the bytes came from: host and address; "" in memory
     transferred_bytes: int
     time_s: float
+    arm: int | None = None  # as MatrixProduct.arm
+
+
+@dataclass
+class MatrixProduct:
+    """How fast a rank multiplied two square matrices, in the run's precision, while the ranks of its arm did so too.
+
+    After the timed steps, with their threads and, where nodes are emulated, within their quotas.
+    """
+
+    rows: int
+    times_s: list[float]  # of one product, a mean over each of some bursts
+    arm: int | None = None  # its place in the configuration's `rounds`; None: not in rounds
+
+
+@dataclass
+class Work:
+    """What the model needs of a training step."""
+
+    operations_per_image: int | None  # multiplications and additions, forward and backward; None: not known
+    gradient_bytes: int  # of all gradients, before compression
 
 
 @dataclass
@@ -155,7 +176,8 @@ class Rank:
     step_times_s: list[float]
     peak_memory_bytes: int
     allreduces: list[AllreduceTimes] = field(default_factory=list)  # of a sweep over message sizes, ascending
-    transfers: list[Transfer] = field(default_factory=list)  # what link and memory carry, measured in the same run
+    # What link and memory carry, measured in the same run; of training only tcp_ring, as `matrix_products`.
+    transfers: list[Transfer] = field(default_factory=list)
     windows: list[Window] = field(default_factory=list)  # of a launch in rounds, in the order of measurement
     exchanges: list[Window] = field(default_factory=list)  # of an arm's gradients alone: each step is one exchange
     usage: Usage | None = None  # None: not sampled
@@ -163,6 +185,8 @@ class Rank:
     # other ranks. Empty where a GPU computes, or epochs are trained.
     compute_times_s: list[float] = field(default_factory=list)
     timed_cores: CoreUse | None = None  # of the timed steps; None: in rounds, or the kernel does not say
+    # One; in rounds one for each number of ranks and rate of links. Empty where epochs are trained, or it failed.
+    matrix_products: list[MatrixProduct] = field(default_factory=list)
 
 
 @dataclass
@@ -279,6 +303,7 @@ class RunRecord:
     resizes: list[Resize] = field(default_factory=list)  # of elastic training, in order
     weights_differ: bool | None = None  # trainable weights of any two ranks after training; None: not compared
     notes: list[str] = field(default_factory=list)  # what a reader of the numbers must know
+    work: Work | None = None  # None: not counted, as of epochs
     arms_left_out: dict[str, str] = field(default_factory=dict)  # of a launch in rounds: name of an arm -> why
     node_quotas: list[NodeQuota] = field(default_factory=list)  # where nodes are emulated
     attachments: dict[str, str] = field(default_factory=dict)  # file beside this one -> its SHA-256

@@ -61,6 +61,18 @@ def test_the_link_limits_what_is_predicted():
     assert found.high == pytest.approx([32 / 0.62])
 
 
+def test_what_the_jobs_measured_of_processors_and_links_limits_what_is_predicted():
+    # 0.1 s a step on 1 to 4 ranks. At most 10.1 images/s a rank; gradients take 2 x 31/32 x 0.32 s = 0.62 s on 32.
+    points = {"ranks": (1, 2, 4)}
+    free = curve([0.1, 0.1, 0.1], **points)
+    at = weak(free, np.array([32.0]))
+    assert predict(free, at, LEARNED).high[0] > 32 * 10.2  # as points scatter
+    compute = predict(curve([0.1, 0.1, 0.1], **points, compute_limit_images_per_s=10.1), at, LEARNED)
+    assert compute.high == pytest.approx([32 * 10.1])
+    link = predict(curve([0.1, 0.1, 0.1], **points, ring_s=0.32), at, LEARNED)
+    assert link.images_per_s == link.high == pytest.approx([32 / 0.62])
+
+
 def test_where_a_server_may_saturate_the_lower_end_is_the_rate_of_the_largest_point():
     # 10 images/s a rank up to 16 ranks; behind a server no more than 160 on any number beyond.
     ranks, told = (1, 2, 4, 8, 16), {"spread": [0.001] * 5}

@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 
@@ -5,6 +7,7 @@ from analysis import TableError
 from analysis.predict import reading
 from analysis.predict.points import Doubt, joined
 from analysis.table import loading
+from tests.helpers.limited_records import limited
 from tests.helpers.own_records import Arm, make_record, make_rounds, save
 from tests.helpers.tidy_rows import curve as rows_of
 from tests.helpers.tidy_rows import table
@@ -162,6 +165,20 @@ def test_shared_cores_are_a_doubt_that_names_its_points(results):
     (of,) = reading.local(results.table())
     assert of.doubts == (Doubt("ranks shared cores", (4,)),)
     assert of.only(of.ranks < 4).doubts == ()
+
+
+def test_the_limits_that_the_jobs_measured_come_along(results):
+    for nodes in (1, 2, 4):
+        save(limited(make_record(nodes=nodes, batch_per_rank=3)), results.folder)
+    [curve] = reading.local(results.table())
+    assert curve.compute_limit_images_per_s == pytest.approx(5)
+    assert curve.ring_s == pytest.approx(0.1)  # 0.1 GB at 1 GB/s
+    results.add(experiment="without", nodes=1)
+    results.add(experiment="without", nodes=2)
+    table = results.table()
+    [unknown] = reading.local(table[table["experiment"].eq("without")])
+    assert math.isnan(unknown.compute_limit_images_per_s)
+    assert math.isnan(unknown.ring_s)
 
 
 def test_the_step_without_allreduce_is_that_of_the_largest_control(results):

@@ -90,3 +90,18 @@ def test_a_gpu_keeps_horovod_s_own_defaults():
     for device, expected in (("cpu", ("flat", 20)), ("gpu", ("separate", 1))):
         tuned = load([f"device={device}"]).distribution
         assert (tuned.gradients, tuned.cycle_time_ms) == expected
+
+
+def test_a_system_s_file_may_set_the_exchange_and_the_command_line_overrides_it(tmp_path, monkeypatch):
+    """As `make tune WRITE=mine` writes it, over the file of another system."""
+    conf = tmp_path / "conf"
+    shutil.copytree(configuration.CONF, conf)
+    monkeypatch.setattr(configuration, "CONF", conf)
+    settings = "distribution:\n  gradients: grouped\nthreads_per_rank: 3\n"
+    text = f"# @package _global_\ndefaults:\n  - osc_owens@system\n  - _self_\nsystem:\n  name: mine\n{settings}"
+    (conf / "system/mine.yaml").write_text(text)
+    mine = load(["system=mine"])
+    assert (mine.system.name, mine.system.cores_per_node) == ("mine", 28)
+    assert (mine.distribution.gradients, mine.threads_per_rank) == ("grouped", 3)
+    mine = load(["system=mine", "distribution.gradients=separate", "threads_per_rank=2"])
+    assert (mine.distribution.gradients, mine.threads_per_rank) == ("separate", 2)

@@ -25,7 +25,17 @@ class FirstOfTwo(Single):
 
 
 @pytest.fixture
-def measured():
+def limited(monkeypatch):
+    """The arms whose limits are measured: for half a second each, which these tests do without."""
+    from train.loop import limits
+
+    arms = []
+    monkeypatch.setattr(limits, "measure", lambda context, among, arm: arms.append(arm))
+    return arms
+
+
+@pytest.fixture
+def measured(limited):
     """What rank 0 records, for a budget in ticks of the context's clock."""
     from train.datasets import DATASETS
     from train.loop.learner import Learner
@@ -67,6 +77,12 @@ def test_a_split_measures_the_exchange_of_the_points_by_itself_in_every_round(me
     assert len(exchange.step_times_s) == 2
     assert 0 < sum(exchange.step_times_s) <= exchange.window_s
     assert measured("measure.budget_s=0.001")[0].part.part.exchanges == []
+
+
+def test_the_limits_of_each_number_of_ranks_are_measured_once(measured, limited):
+    alone = replace(TWO, name="control", allreduce=False)
+    measured("measure.budget_s=0.001", arms=(ONE, TWO, alone))
+    assert limited == [0, 1]
 
 
 def test_arms_that_read_go_on_in_their_epochs_and_read_nothing_between_windows(measured, monkeypatch):

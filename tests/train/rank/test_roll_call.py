@@ -9,7 +9,7 @@ from train.config.schema import World
 from train.rank import roll_call
 from train.rank.roll_call import Details, Expected, Present, heterogeneous, hosts_of_step, misplaced
 from train.record import source
-from train.record.record import Host
+from train.record.record import Host, HostState
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +83,18 @@ def test_by_hand_a_slurm_step_says_how_many_hosts_there_must_be(config):
 def test_heterogeneous_hardware_is_noted():
     assert heterogeneous([host("a"), host("b")]) is None
     assert "b: 8 cores" in (heterogeneous([host("a"), host("b", cores=8)]) or "")
+
+
+def test_a_precision_that_hosts_emulate_is_noted_for_each_of_them():
+    def with_flags(name, *flags):
+        state = HostState(None, None, None, None, None, None, None, list(flags), [], None)
+        return replace(host(name), state=state)
+
+    found = [with_flags("a", "avx512_bf16"), with_flags("b", "avx2"), host("c")]
+    [said] = roll_call.remarks(found, load(["precision=bf16"]))
+    assert "precision=bf16 is emulated on b: the processor has neither AVX512_BF16 nor AMX_BF16" in said
+    assert roll_call.remarks(found, load([])) == []
+    assert roll_call.remarks(found, load(["precision=bf16", "device=gpu"])) == []
 
 
 def hold(config, everyone, details=DETAILS, expected=NO_LAUNCHER):

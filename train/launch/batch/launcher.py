@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import ClassVar
 
@@ -49,6 +49,10 @@ class BatchLauncher(Launcher):
     @abstractmethod
     def cores_of_a_node(self, system: System) -> int:
         """The cores of the smallest node that jobs can get. Raises ConfigError."""
+
+    def cpu_flags(self, config: Config) -> Mapping[str, Collection[str]]:
+        """Not known before the hosts are allocated: the ranks tell it in the roll call."""
+        return {}
 
     def script(self, job: BatchJob) -> str:
         """The whole batch script."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from omegaconf import DictConfig
@@ -41,6 +42,10 @@ class Ssh(Launcher):
     def free_bytes(self, config: Config) -> int | None:
         """The free memory of the host that has least."""
         return min(host.free_bytes for host in _ask(config))
+
+    def cpu_flags(self, config: Config) -> Mapping[str, Collection[str]]:
+        """Those of each host."""
+        return {host.name: host.cpu_flags for host in _ask(config)}
 
     def check_machine(self, config: Config) -> None:
         """Raise ConfigError where a host cannot run the job."""

@@ -38,7 +38,7 @@ def expand(overrides: Sequence[str], machine: Machine, launchers: Mapping[str, L
     the experiment has over the same key, as a single value does too; only `nodes=N`, where the experiment sweeps the
     nodes, means up to N. A node has the same cores at every point. Where nodes are emulated, each is limited to its
     share of the cores' time, and every point has its control. Points whose ranks cannot share the global batch equally
-    are left out.
+    are left out, and of arms that compete those that are the same as another one here.
 
     Raises ConfigError, also where no point is left.
     """
@@ -46,18 +46,23 @@ def expand(overrides: Sequence[str], machine: Machine, launchers: Mapping[str, L
     experiment = experiments.read([*experiment.overrides, *_node_overrides(experiment, launcher, machine)])
     fixed = [line for line in experiment.plain if line.partition("=")[0] not in experiment.swept]
     points: dict[tuple[str, str], Point] = {}  # a list with a duplicate value is not measured twice
-    uneven: dict[str, None] = {}
+    left_out: dict[str, None] = {}
+    same: dict[str, str | None] = {}  # arms that compete: the first of each configuration
     for combination in itertools.product(*(experiment.choices(key) for key in experiment.swept)):
         for arm, extra in _arms(experiment, launcher, combination).items():
             try:
                 point = _point(experiment, launcher, arm, [*fixed, *combination, *extra])
             except DoesNotDivide as error:
-                uneven[str(error)] = None
+                left_out[str(error)] = None
+                continue
+            key = (point.name, config_hash(point.config))
+            if point.config.measure.compete and (first := same.setdefault(key[1], arm)) != arm:
+                left_out[f"{arm}: the same as {first} here"] = None
             else:
-                points.setdefault((point.name, config_hash(point.config)), point)
+                points.setdefault(key, point)
     if not points:
-        raise ConfigError(next(iter(uneven)))
-    return Expansion(launcher, tuple(points.values()), tuple(uneven))
+        raise ConfigError(next(iter(left_out)))
+    return Expansion(launcher, tuple(points.values()), tuple(left_out))
 
 
 def _with_its_launcher(

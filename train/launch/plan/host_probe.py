@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-from train.rank import environment, placement
+from train.rank import environment, host, placement
 
 
 def main() -> None:
@@ -26,6 +26,7 @@ def main() -> None:
                 "gpus": environment.gpus(),
                 "free_bytes": psutil.virtual_memory().available,
                 "cpu_model": environment.cpu_model(),
+                "cpu_flags": host.cpu_flags(),
                 "sees_results": arguments.token.exists(),
                 "has_image": image is None or image.is_file(),
                 "has_singularity": image is None or shutil.which("singularity") is not None,

@@ -47,6 +47,7 @@ class Host:
     sees_results: bool
     has_image: bool
     has_singularity: bool
+    cpu_flags: list[str]  # instruction sets that decide how fast it trains
 
 
 def _ask(host: str, token: Path, image: str | None) -> Host:

@@ -7,7 +7,7 @@ command. All other code (points, checks, watching, records) asks the launcher ob
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
@@ -20,7 +20,7 @@ from train.config.schema import Config
 from train.launch.plan.experiment import Experiment
 from train.launch.plan.job import OPEN_MPI, Job
 from train.launch.plan.machine import Machine
-from train.rank import environment, placement
+from train.rank import environment, host, placement
 from train.record.record import NodeQuota
 
 
@@ -110,6 +110,10 @@ class Launcher(ABC):
     def free_bytes(self, config: Config) -> int | None:
         """Free memory of this machine, or of the host that has least; None where that is not known beforehand."""
         return psutil.virtual_memory().available
+
+    def cpu_flags(self, config: Config) -> Mapping[str, Collection[str]]:
+        """The instruction sets of the processor of each host that will run ranks, as far as known beforehand."""
+        return {"this machine": host.cpu_flags()}
 
     def check_machine(self, config: Config) -> None:
         """Raise ConfigError where this machine lacks something that the point needs of this launcher."""

@@ -123,20 +123,16 @@ def crowded(points: Sequence[Point], machine: Machine) -> list[str]:
     ]
 
 
-def emulated_precision(points: Sequence[Point], flags: Collection[str]) -> list[str]:
-    """A warning where a point asks this machine's processor for a precision that it has no instructions for.
+def emulated_precision(points: Sequence[Point], flags_of: Mapping[str, Collection[str]]) -> list[str]:
+    """A warning where points ask processors for a precision that they have no instructions for.
 
-    flags: of the processor, as `train.rank.host.cpu_flags` gives them.
+    flags_of: the instruction sets of the processor of each host that is known beforehand (`Launcher.cpu_flags`).
     """
-    fast = host.fast_precisions(flags)
-    names = [point.name for point in points if point.config.device == "cpu" and point.config.precision not in fast]
-    if not names:
-        return []
-    return [
-        f"precision={points[0].config.precision} is emulated here, because this processor has neither "
-        f"{' nor '.join(flag.upper() for flag in host.BF16_FLAGS)}: steps take several times as long as with "
-        f"precision=fp32 ({', '.join(names)}). It measures the emulation, not bf16."
-    ]
+    names: dict[str, list[str]] = {}
+    for point in points:
+        if point.config.device == "cpu" and (why := host.emulated(point.config.precision, flags_of)):
+            names.setdefault(why, []).append(point.name)
+    return [f"{why} ({', '.join(of)})" for why, of in names.items()]
 
 
 def tuned(variables: Mapping[str, str]) -> list[str]:

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from train.config.identity import config_hash, learning_rate, resolved
 from train.config.schema import Config
-from train.launch.plan import precision, preflight
+from train.launch.plan import contest, precision, preflight
 from train.launch.plan.job import Job, Outcome, Setting, make_job
 from train.launch.plan.launcher import Launcher
 from train.launch.plan.runs import Known, Run, expected_s, remaining
@@ -224,16 +224,25 @@ def run_all(
         console.print(f"{skipped} of {len(planned)} runs are measured already; FORCE=1 measures again")
     to_do += [more for run in _last_of_curves(planned, to_do) if (more := precision.next_launch(run))]
     hosts = launcher.hosts(to_do[0].point.config) if to_do else ()
-    failed = []
+    failed: list[str] = []
+    noted: list[str] = []
     with _progress(console, len(to_do)) as progress:
         bar = progress.add_task("", total=len(to_do), left="")
         for number, run in enumerate(to_do):  # which grows where a curve needs another launch
             progress.update(bar, description=run.label)
+            if slower := contest.given_up(run, planned):
+                said = f"{run.label}: not made, {run.point.name} is surely behind, by about {100 * slower:.0f} %"
+                console.print(escape(said), highlight=False)
+                progress.advance(bar)
+                continue
             if force:  # from the beginning
                 shutil.rmtree(paths.checkpoints(paths.run_folder(run.home, run.repeat, 1)), ignore_errors=True)
             record, problem = _attempt(run, launcher, hosts, [_watcher(progress, bar, to_do[number:], known), *watches])
             if record:
                 known.add(run, record.job_s)
+                for note in [note for note in record.notes if note not in noted]:
+                    console.print(escape(f"{run.label}: {note}"), highlight=False)
+                    noted.append(note)
             if problem:
                 failed.append(run.label)
                 console.print(f"[red]error:[/red] {escape(problem)}", highlight=False)

@@ -9,7 +9,8 @@ from train.launch.plan.hosts import Host
 from train.launch.plan.launcher import Gpus
 
 SSH = LAUNCHERS["ssh"]
-SMALL = Host("a", "node-a", 4, ["A"], "Xeon", 2**30, sees_results=True, has_image=True, has_singularity=True)
+SMALL = Host("a", "node-a", 4, ["A"], "Xeon", 2**30, sees_results=True, has_image=True, has_singularity=True,
+             cpu_flags=["avx2"])  # fmt: skip
 LARGE = replace(SMALL, name="b", hostname="node-b", cores=8, gpus=["A", "A"], free_bytes=2**34)
 
 
@@ -37,6 +38,7 @@ def test_the_smallest_host_decides_on_cores_and_memory(asked, tmp_path):
     assert SSH.gpus(config) == [Gpus(1, 1, "a shows"), Gpus(1, 2, "b shows")]
     assert SSH.hosts(config) == ("a", "b")
     assert set(asked) == {(("a", "b"), tmp_path, None)}
+    assert SSH.cpu_flags(config) == {"a": SMALL.cpu_flags, "b": LARGE.cpu_flags}
     [warning] = SSH.warnings(config)
     assert warning.startswith("heterogeneous hardware, and every step waits for the slowest host: a 4 cores")
 

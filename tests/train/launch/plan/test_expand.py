@@ -165,6 +165,17 @@ def test_bad_overrides_stop_before_anything_runs(override, message):
         points_of("experiment=weak_scaling", override)
 
 
+def test_of_arms_that_compete_those_that_are_the_same_here_are_left_out():
+    plan = planned("experiment=tune", "model=tiny", "nodes=2", cores=2)
+    arms = {point.arm: point.config for point in plan.points}
+    assert list(arms)[:3] == ["as-configured", "gradients-grouped", "gradients-separate"]
+    assert "gradients-flat: the same as as-configured here" in plan.left_out
+    assert "one-core-free: the same as as-configured here" in plan.left_out  # a node has one core
+    free = {p.arm: p.config for p in points_of("experiment=tune", "model=tiny", "nodes=2", cores=8)}["one-core-free"]
+    assert (free.system.cores_per_node, free.threads_per_rank) == (4, 3)
+    assert arms["horovods-autotuner"].distribution.autotune
+
+
 def test_an_allreduce_needs_two_ranks():
     found = {p.config.ranks for p in points_of("experiment=allreduce_bench", "nodes=6", cores=8)}
     assert found == {2, 4, 6}

@@ -2,7 +2,8 @@ from dataclasses import replace
 
 from train.launch.plan.hosts import Host, heterogeneous, unfit
 
-GOOD = Host("a", "node-a", 28, [], "Xeon", 2**34, sees_results=True, has_image=True, has_singularity=True)
+GOOD = Host("a", "node-a", 28, [], "Xeon", 2**34, sees_results=True, has_image=True, has_singularity=True,
+            cpu_flags=["avx2"])  # fmt: skip
 OTHER = replace(GOOD, name="b", hostname="node-b")
 
 

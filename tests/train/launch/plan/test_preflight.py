@@ -68,9 +68,10 @@ def test_variables_that_the_hash_does_not_see_are_warned_of():
 
 def test_a_precision_that_the_processor_emulates_is_warned_of_with_what_it_lacks():
     points = points_of("experiment=weak_scaling", "model=tiny", "nodes=2", "precision=bf16")
-    [said] = preflight.emulated_precision(points, ["avx2", "fma"])
-    assert "precision=bf16 is emulated here" in said
+    [said] = preflight.emulated_precision(points, {"a": ["avx2", "fma"], "b": ["amx_bf16"], "c": ["avx2"]})
+    assert "precision=bf16 is emulated on a, c" in said
     assert "neither AVX512_BF16 nor AMX_BF16" in said
     assert "tiny-nodes1, tiny-nodes2" in said
-    assert preflight.emulated_precision(points, ["avx2", "amx_bf16"]) == []
-    assert preflight.emulated_precision(points_of("experiment=weak_scaling", "model=tiny"), ["avx2"]) == []
+    assert preflight.emulated_precision(points, {"a": ["avx2", "amx_bf16"]}) == []
+    assert preflight.emulated_precision(points, {}) == []  # not known beforehand
+    assert preflight.emulated_precision(points_of("experiment=weak_scaling", "model=tiny"), {"a": ["avx2"]}) == []

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from train.allreduce import link
+from train.distribution import link
 
 
 class Threads:

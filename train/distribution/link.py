@@ -1,4 +1,4 @@
-"""The throughput of link and memory without Horovod: upper limits for an allreduce.
+"""The throughput of link and memory without Horovod: upper limits for an allreduce, and for training.
 
 Plain TCP: a ring allreduce sends from every rank to the next, so that is what is measured, with one sender and with all
 ranks sending at once. Memory: a copy, on all ranks at once.
@@ -158,6 +158,14 @@ def measure(distribution: Distribution, seconds: float) -> tuple[list[Transfer],
     """
     first = first_between_hosts(distribution.gather(socket.gethostname()))
     one, failed = _stream("tcp_stream", distribution, [first], seconds)
-    ring, also_failed = _stream("tcp_ring", distribution, list(range(distribution.size)), seconds)
+    around, also_failed = ring(distribution, seconds)
     distribution.barrier()
-    return [*one, *ring, memory_copy(seconds)], failed + also_failed
+    return [*one, *around, memory_copy(seconds)], failed + also_failed
+
+
+def ring(distribution: Distribution, seconds: float) -> tuple[list[Transfer], list[str]]:
+    """What this rank received from the one before while all ranks sent for `seconds`, and what failed on any rank.
+
+    Every rank calls it.
+    """
+    return _stream("tcp_ring", distribution, list(range(distribution.size)), seconds)

@@ -1,0 +1,69 @@
+"""`tune`: which settings of the exchange are fastest here, ranked, and the best of them as a file of conf/system."""
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+
+from analysis import TableError
+from analysis.experiments import ranking
+from analysis.experiments.ranking import Contest
+from analysis.table import loading
+from train.record.record import write_atomically
+
+CONF = Path(__file__).resolve().parents[2] / "conf"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    parser.add_argument("experiment", nargs="?", default="tune", help="whose arms compete (default: %(default)s)")
+    parser.add_argument("--models", metavar="A,B", help="only these models (default: all)")
+    parser.add_argument("--write", metavar="NAME", help="write the fastest settings into conf/system/NAME.yaml")
+    parser.add_argument("--conf", type=Path, default=CONF, metavar="DIR", help="folder of the configuration")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
+    parser.add_argument("--results", type=Path, default=Path("results"), metavar="DIR", help="default: results")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the ranking of each contest, and write the winner's settings where that is asked; 1 without a contest.
+
+    Raises TableError where the file cannot be written: it exists, or the contests have no common winner.
+    """
+    local = loading.local(options.results)
+    for notice in local.left_out:
+        print(f"left out: {notice}", file=sys.stderr)
+    rows = local.table[local.table["experiment"].eq(options.experiment)]
+    if options.models:
+        rows = rows[rows["model"].isin(options.models.split(","))]
+    found = ranking.contests(rows)
+    if not found:
+        print(f"{options.results}: no complete run of {ranking.BASE} and another arm of it", file=sys.stderr)
+        return 1
+    if options.format == "json":
+        json.dump({"contests": [ranking.as_json(contest) for contest in found]}, sys.stdout, indent=1, allow_nan=False)
+        print()
+    else:
+        print("\n\n".join(ranking.report(contest) for contest in found))
+    if options.write:
+        path = _write(found, options.conf / "system", options.write)
+        where = sys.stdout if options.format == "text" else sys.stderr
+        print(f"\nwritten: {path}. Use it with SYSTEM={options.write}", file=where)
+    return 0
+
+
+def _write(found: list[Contest], folder: Path, name: str) -> Path:
+    """Write the winner's settings; returns the path. Raises TableError."""
+    if not re.fullmatch(r"[A-Za-z0-9_]+", name):
+        raise TableError(f"--write {name}: a name of letters, digits and _ is needed")
+    winners = {contest.winner.name if contest.winner else ranking.BASE for contest in found}
+    if len(winners) > 1:
+        raise TableError(f"--write {name}: the models have different winners; choose one with --models (MODELS=)")
+    if winners == {ranking.BASE}:
+        raise TableError(f"--write {name}: no arm is faster than {ranking.BASE}, so there is nothing to write")
+    path = folder / f"{name}.yaml"
+    try:
+        write_atomically(path, ranking.system_file(found[0], name, folder).encode())
+    except OSError as error:
+        raise TableError(f"{path}: {error.strerror}; give another name") from error
+    return path

@@ -1,0 +1,71 @@
+"""The limits of throughput in figures: what processors and links could do at most, as measured in the same jobs."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+from analysis import plots
+from analysis.table.limits import COMPUTE, LINK
+
+# What they are named for: other algorithms could pass them.
+_WORDS = {
+    COMPUTE: "compute limit: direct convolution at the measured peak",
+    LINK: "link limit: ring allreduce at the measured bandwidth",
+}
+_STYLES = {COMPUTE: (0, (6, 2)), LINK: (0, (1, 1.5))}
+_ABOVE = 3.0  # times all else that is drawn: so high a line of limits may stretch an axis
+
+
+def draw(axes: Axes, local: pd.DataFrame, over: str) -> None:
+    """Draw the limits of each series as lines without markers, in the colour of its model, over a column.
+
+    A limit is the mean over launches. One far above the points is not in the figure, and the legend says so: it would
+    press the points together. Call it when all else is drawn.
+    """
+    highest = _ABOVE * max(_heights(axes), default=0.0)
+    lowest, top = axes.get_ylim()
+    axes.set_ylim(lowest, top)  # from now on no line stretches it
+    for quantity, words in _WORDS.items():
+        rows = local[local["quantity"].eq(quantity) & local["kind"].eq("measured")]
+        beyond = False
+        for (model, _), of_series in rows.groupby(["model", "series"], sort=False):
+            limit = of_series.groupby(over)["value"].mean().sort_index()
+            beyond |= bool((limit > highest).any())
+            x, y = limit.index.tolist(), limit.tolist()
+            x, y = (x, y) if len(x) > 1 else ([0.9 * x[0], 1.1 * x[0]], [*y, *y])
+            axes.plot(x, y, linestyle=_STYLES[quantity], color=plots.colour(model), linewidth=0.9)
+        if len(rows):
+            label = f"{words}{' (above)' if beyond else ''}"
+            axes.plot([], [], linestyle=_STYLES[quantity], color=plots.GREY, linewidth=0.9, label=label)
+    axes.set_ylim(lowest, max([top, *(1.05 * y for y in _heights(axes) if y <= highest)]))
+
+
+def _heights(axes: Axes) -> list[float]:
+    """The y of all that lines show."""
+    drawn = [y for line in axes.get_lines() for y in np.asarray(line.get_ydata(), float).tolist()]
+    return [y for y in drawn if math.isfinite(y)]
+
+
+def mark(axes: Axes, of_point: dict[str, float], y: float) -> None:
+    """Mark the limits of a point along the x axis of images/s, at this height."""
+    for quantity, limit in of_point.items():
+        known = axes.get_legend_handles_labels()[1]
+        label = None if _WORDS[quantity] in known else _WORDS[quantity]
+        axes.plot([limit, limit], [y - 0.3, y + 0.3], linestyle=_STYLES[quantity], color=plots.GREY, label=label)
+
+
+def of_point(local: pd.DataFrame, runs: pd.DataFrame) -> dict[str, float]:
+    """The limits of one point [images/s], by quantity: means over its launches.
+
+    runs: of the point, as `metrics.rates` gives them.
+    """
+    first = runs.iloc[0]
+    at = local[local["record"].isin(runs["record"]) & local["series"].eq(first["series"])]
+    at = at[at["ranks"].eq(first["ranks"]) & at["batch_per_rank"].eq(first["batch_per_rank"])]
+    at = at[at["axis_value"].eq(first["axis_value"]) | at["axis_value"].isna()]
+    found = {name: at.loc[at["quantity"].eq(name), "value"] for name in (COMPUTE, LINK)}
+    return {name: float(values.mean()) for name, values in found.items() if len(values)}

@@ -1,0 +1,237 @@
+"""Arms that compete, ranked: images/s of each over those of the first, launch by launch, with an interval of each.
+
+The intervals are of one level such that all together hold at 95 % (Bonferroni): of ten equal arms none is called faster
+or slower in 95 of 100 contests.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import statistics
+import textwrap
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+from tabulate import tabulate
+
+from analysis import metrics, plots
+from analysis.metrics import Statistic
+from train.record import intervals, record
+from train.record.intervals import Interval
+from train.record.record import RunRecord
+
+WIDTH = 110
+BASE = "as-configured"  # the arm that the others are compared with, in conf/experiment/tune.yaml
+Verdict = Literal["base", "faster", "slower", "no difference", "given up: behind", "too few launches"]
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One arm of a contest."""
+
+    name: str
+    settings: Mapping[str, Any]  # dotted key -> value, where it differs from the base
+    exchange: Mapping[str, Any]  # the same of all keys of `distribution` in which arms of the contest differ
+    images_per_s: Statistic
+    ratio: Statistic  # its images/s over those of the base in the same repeat: the median, with the contest's interval
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Contest:
+    """The arms of one model on one machine, the fastest first."""
+
+    model: str
+    machine: str
+    ranks: int
+    level: float  # of each interval
+    arms: list[Arm]
+    system: Mapping[str, Any]  # as configured
+
+    @property
+    def winner(self) -> Arm | None:
+        """The arm with the largest ratio of those that are faster than the base; None where none is."""
+        return next((arm for arm in self.arms if arm.verdict == "faster"), None)
+
+
+def contests(local: pd.DataFrame) -> list[Contest]:
+    """The contests in the local rows of one experiment: those that have the base and another arm."""
+    runs = metrics.rates(local[local["kind"].eq("measured")])
+    found = []
+    for (model, machine, _), rows in runs.groupby(["model", "machine", "ranks"], sort=False):
+        of_arms = {str(name): of for name, of in rows.groupby("arm", sort=False)}
+        if BASE in of_arms and len(of_arms) > 1:
+            found.append(_contest(str(model), str(machine), of_arms))
+    return found
+
+
+def _contest(model: str, machine: str, of_arms: Mapping[str, pd.DataFrame]) -> Contest:
+    base = of_arms[BASE]
+    records = {name: record.load(Path(of["record"].iloc[0])) for name, of in of_arms.items()}
+    level = 1 - (1 - intervals.LEVEL) / (len(of_arms) - 1)
+    leading = max(of_arms.values(), key=lambda of: _typical(_ratios(of, base)))
+    arms = []
+    for name, of in of_arms.items():
+        run, ratios = records[name], _ratios(of, base)
+        known = intervals.of_median(ratios, level)
+        verdict: Verdict = "base" if name == BASE else _verdict(known) or _unfinished(of, leading)
+        settings = differing(run, records[BASE])
+        arms.append(Arm(name, settings, _exchange(run), metrics.rate_of(of), _statistic(ratios, known), verdict))
+    ranked = sorted(arms, key=lambda arm: -arm.ratio.value)
+    return Contest(model, machine, int(base["ranks"].iloc[0]), level, ranked, records[BASE].config["system"])
+
+
+def differing(run: RunRecord, base: RunRecord) -> dict[str, Any]:
+    """The keys of an arm's configuration whose values are not those of the base, among those in which arms differ."""
+    keys = [key for key in run.arm_keys if _value(run, key) != _value(base, key)]
+    return {key: _value(run, key) for key in keys}
+
+
+def _value(run: RunRecord, key: str) -> Any:
+    value: Any = run.config
+    for name in key.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def _exchange(run: RunRecord) -> dict[str, Any]:
+    """The keys of `distribution` in which arms differ, as far as this run uses them."""
+    keys = [key for key in run.arm_keys if key.startswith("distribution.")]
+    return {key: value for key in keys if (value := _value(run, key)) is not None}
+
+
+def _ratios(runs: pd.DataFrame, base: pd.DataFrame) -> list[float]:
+    """The images/s of an arm over those of the base in each repeat that has both."""
+    return [value for of in metrics.paired_ratios(runs, base) for value in of]
+
+
+def _typical(ratios: list[float]) -> float:
+    return statistics.median(ratios) if ratios else -math.inf
+
+
+def _statistic(ratios: list[float], known: Interval | None) -> Statistic:
+    if known:
+        return Statistic(known.value, known.low, known.high, len(ratios))
+    return Statistic(statistics.median(ratios) if ratios else math.nan, n=len(ratios))
+
+
+def _verdict(known: Interval | None) -> Verdict | None:
+    """What an arm is beside the base; None where no interval is known."""
+    if known is None:
+        return None
+    return "faster" if known.low > 1 else "slower" if known.high < 1 else "no difference"
+
+
+def _unfinished(runs: pd.DataFrame, leading: pd.DataFrame) -> Verdict:
+    """Why an arm has too few launches: the launcher gives up those that are behind the leading arm."""
+    ratios = _ratios(runs, leading)
+    fewer = runs["record"].nunique() < leading["record"].nunique()
+    return "given up: behind" if fewer and ratios and max(ratios) < 1 else "too few launches"
+
+
+def as_json(contest: Contest) -> dict[str, Any]:
+    """A contest for programs; docs/tuning.md has the keys."""
+    return {
+        "model": contest.model,
+        "machine": contest.machine,
+        "ranks": contest.ranks,
+        "arms": [
+            {
+                "arm": arm.name,
+                "settings": dict(arm.settings),
+                "images_per_s": arm.images_per_s.as_json(),
+                "ratio": arm.ratio.as_json() | {"level": None if math.isnan(arm.ratio.low) else contest.level},
+                "verdict": arm.verdict,
+            }
+            for arm in contest.arms
+        ],
+        "winner": contest.winner.name if contest.winner else None,
+    }
+
+
+def report(contest: Contest) -> str:
+    """The ranking of a contest as a table, and what follows from it, in words."""
+    title = f"{plots.name(contest.model)}, {contest.ranks} ranks, on {contest.machine}"
+    table = tabulate([_row(arm) for arm in contest.arms], headers="keys", disable_numparse=True)
+    note = (
+        f"in brackets: intervals at {100 * contest.level:.3g} % each, 95 % for all of them together; "
+        f"of fewer than {_fewest(contest.level)} launches none"
+    )
+    return "\n".join([title, "", table, "", *textwrap.wrap(_conclusion(contest), WIDTH), note])
+
+
+def _row(arm: Arm) -> dict[str, str]:
+    ratio = "" if math.isnan(arm.ratio.value) else f"{arm.ratio.value:.3f}"
+    if not math.isnan(arm.ratio.low):
+        ratio += f" ({arm.ratio.low:.3f} to {arm.ratio.high:.3f})"
+    return {
+        "arm": arm.name,
+        "launches": str(arm.images_per_s.n),
+        "images/s": f"{arm.images_per_s.value:.4g}",
+        f"over {BASE}": "1" if arm.verdict == "base" else ratio,
+        "": "" if arm.verdict == "base" else arm.verdict,
+    }
+
+
+def _conclusion(contest: Contest) -> str:
+    """What the ranking comes to."""
+    best = contest.winner
+    if best is None:
+        unsure = [arm.name for arm in contest.arms if arm.verdict == "too few launches"]
+        if unsure:
+            return f"No arm is known to be faster than {BASE}; too few launches of {', '.join(unsure)}: REPEATS=."
+        return f"No arm is faster than {BASE}: keep it. Where it says no difference, there is none that shows here."
+    said = ", ".join(f"{key}={value}" for key, value in best.settings.items())
+    alike = [arm.name for arm in contest.arms if arm.verdict == "faster" and arm is not best]
+    others = f" Faster too, and perhaps as fast: {', '.join(alike)}." if alike else ""
+    return (
+        f"{best.name} ({said}) is {best.ratio.value:.3g} times as fast as {BASE}, "
+        f"{best.ratio.low:.3g} to {best.ratio.high:.3g}.{others} WRITE=name writes it into conf/system/name.yaml."
+    )
+
+
+def _fewest(level: float) -> int:
+    """The fewest values whose median has an interval at this level: 2 / 2^n of all are beyond the outermost ones."""
+    return max(intervals.MIN_VALUES, math.ceil(1 + math.log2(1 / (1 - level))))
+
+
+def system_file(contest: Contest, name: str, folder: Path) -> str:
+    """A file of conf/system that has the node of the contest, and the winner's settings of exchange and threads.
+
+    folder: of the files of conf/system.
+    """
+    best = contest.winner
+    assert best is not None
+    exchange = {key.partition(".")[2]: value for key, value in best.exchange.items()}
+    than_base = f"{best.ratio.value:.3g} times as fast as {BASE}, {best.ratio.low:.3g} to {best.ratio.high:.3g}"
+    lines = [
+        "# @package _global_",
+        f"# {contest.machine}: the fastest settings for {contest.model} on {contest.ranks} ranks, as make tune found",
+        f"# ({best.name}: {than_base})",
+        "defaults:",
+        f"  - {_base_file(str(contest.system['name']), folder)}@system",
+        "  - _self_",
+        "system:",
+        f"  name: {name}",
+        "distribution:",
+        *(f"  {key}: {_plain(value)}" for key, value in exchange.items()),
+    ]
+    if "threads_per_rank" in best.settings:
+        lines.append(f"threads_per_rank: {best.settings['threads_per_rank']}")
+    return "\n".join(lines) + "\n"
+
+
+def _base_file(system: str, folder: Path) -> str:
+    """The file that describes the node: that of the contest, or the one that this one is written over."""
+    path = folder / f"{system}.yaml"
+    written = re.search(r"^  - (\w+)@system$", path.read_text(), re.MULTILINE) if path.exists() else None
+    return written[1] if written else system
+
+
+def _plain(value: Any) -> str:
+    return json.dumps(value)

@@ -1,0 +1,51 @@
+import json
+
+import pytest
+
+from analysis.__main__ import main
+from tests.helpers.own_records import make_record, save
+
+
+@pytest.fixture
+def tuned(results, tmp_path):
+    """Runs the command over a contest in which one arm is faster; returns its status."""
+    drift = [0.5, 0.6, 0.55, 0.7, 0.5, 0.52]
+    for arm, factor, cycle in (("as-configured", 1.0, 20.0), ("cycle-5ms", 0.8, 5.0)):
+        for repeat, step_s in enumerate(drift):
+            run = make_record(
+                experiment="tune", nodes=2, step_s=factor * step_s, repeat=repeat, arm=arm, swept={},
+                arm_keys=["distribution.cycle_time_ms"], **{"distribution.cycle_time_ms": cycle},
+            )  # fmt: skip
+            save(run, results.folder)
+
+    def command(*words):
+        return main(["tune", "--results", str(results.folder), "--conf", str(tmp_path), *words])
+
+    return command
+
+
+def test_the_winner_is_written_only_when_told_to_and_never_over_a_file(tuned, tmp_path, capsys):
+    assert tuned() == 0
+    assert "cycle-5ms (distribution.cycle_time_ms=5.0) is 1.25 times as fast" in capsys.readouterr().out
+    assert not (tmp_path / "system").exists()
+    assert tuned("--write", "mine") == 0
+    assert "Use it with SYSTEM=mine" in capsys.readouterr().out
+    assert "cycle_time_ms: 5.0" in (tmp_path / "system/mine.yaml").read_text()
+    assert tuned("--write", "mine") == 2
+    assert "mine.yaml: it exists" in capsys.readouterr().err
+    assert tuned("--write", "../mine") == 2
+    assert "a name of letters, digits and _ is needed" in capsys.readouterr().err
+
+
+def test_a_program_reads_the_ranking(tuned, capsys):
+    assert tuned("--format", "json") == 0
+    [contest] = json.loads(capsys.readouterr().out)["contests"]
+    assert [(arm["arm"], arm["verdict"]) for arm in contest["arms"]] == [
+        ("cycle-5ms", "faster"),
+        ("as-configured", "base"),
+    ]
+
+
+def test_without_a_contest_it_says_so(tuned, capsys):
+    assert tuned("--models", "vgg16") == 1
+    assert "no complete run of as-configured and another arm" in capsys.readouterr().err

@@ -1,0 +1,84 @@
+import json
+
+import pytest
+
+from analysis.experiments import ranking
+from tests.helpers.own_records import make_record, save
+
+KEYS = ["distribution.gradients", "distribution.cycle_time_ms", "threads_per_rank"]
+FLAT = {"distribution.gradients": "flat", "distribution.cycle_time_ms": 20.0}
+
+
+@pytest.fixture
+def local(results):
+    """Ten launches of the base, of an arm 1.25 times as fast, one alike, one slower; three of one that was given up."""
+
+    def add(arm, times, **config):
+        for repeat, step_s in enumerate(times):
+            made = make_record(
+                experiment="tune", nodes=2, step_s=step_s, repeat=repeat, arm=arm, arm_keys=KEYS, swept={},
+                **(FLAT | config),
+            )  # fmt: skip
+            save(made, results.folder)
+
+    drift = [0.5, 0.6, 0.55, 0.7, 0.5, 0.52, 0.58, 0.49, 0.61, 0.66]
+    add("as-configured", drift)
+    add("cycle-5ms", [0.8 * s for s in drift], **{"distribution.cycle_time_ms": 5.0})
+    add(
+        "grouped", [s * (1.01 if n % 3 else 0.99) for n, s in enumerate(drift)], **{"distribution.gradients": "grouped"}
+    )
+    add("separate", [1.3 * s for s in drift], **{"distribution.gradients": "separate"})
+    add("one-core-free", [3 * s for s in drift[:3]], threads_per_rank=1)
+    return results.table()
+
+
+def test_arms_are_ranked_by_ratios_to_the_base_in_the_same_repeat(local):
+    [contest] = ranking.contests(local)
+    assert [arm.name for arm in contest.arms] == ["cycle-5ms", "as-configured", "grouped", "separate", "one-core-free"]
+    assert {arm.name: arm.verdict for arm in contest.arms} == {
+        "cycle-5ms": "faster",
+        "as-configured": "base",
+        "grouped": "no difference",
+        "separate": "slower",
+        "one-core-free": "given up: behind",
+    }
+    best = contest.winner
+    assert (best.ratio.value, best.ratio.low, best.ratio.high) == pytest.approx((1.25, 1.25, 1.25))
+    assert best.settings == {"distribution.cycle_time_ms": 5.0}
+    assert contest.level == pytest.approx(1 - 0.05 / 4)  # four arms are compared with the base
+
+
+def test_the_report_says_what_follows(local):
+    [contest] = ranking.contests(local)
+    said = ranking.report(contest)
+    assert "cycle-5ms (distribution.cycle_time_ms=5.0) is 1.25 times as fast as as-configured, 1.25 to 1.25" in said
+    assert "intervals at 98.8 % each, 95 % for all of them together; of fewer than 8 launches none" in said
+    assert "no difference" in said
+    document = json.loads(json.dumps(ranking.as_json(contest), allow_nan=False))
+    assert document["winner"] == "cycle-5ms"
+    assert document["arms"][-1]["ratio"]["low"] is None
+
+
+def test_without_a_faster_arm_the_base_stays(local):
+    [contest] = ranking.contests(local[~local["arm"].eq("cycle-5ms")])
+    assert contest.winner is None
+    assert "No arm is faster than as-configured: keep it" in ranking.report(contest)
+    few = local[local["repeat"].lt(5)]
+    [contest] = ranking.contests(few)
+    assert "too few launches of cycle-5ms, grouped, separate" in " ".join(ranking.report(contest).split())
+
+
+def test_without_the_base_or_another_arm_there_is_no_contest(local):
+    assert ranking.contests(local[local["arm"].eq("as-configured")]) == []
+    assert ranking.contests(local[~local["arm"].eq("as-configured")]) == []
+
+
+def test_the_winner_s_settings_are_a_file_over_that_of_the_system(local, tmp_path):
+    [contest] = ranking.contests(local)
+    (tmp_path / "laptop.yaml").write_text("name: laptop\n")
+    said = ranking.system_file(contest, "mine", tmp_path)
+    assert "  - laptop@system\n" in said
+    assert said.endswith('distribution:\n  gradients: "flat"\n  cycle_time_ms: 5.0\n')
+    # Over a file that was written like this, the one below it.
+    (tmp_path / "laptop.yaml").write_text(said.replace("laptop@", "slurm@"))
+    assert "  - slurm@system\n" in ranking.system_file(contest, "mine", tmp_path)

@@ -1,0 +1,100 @@
+"""Arms that compete, launch by launch: which of them are surely behind, so that no more launches of theirs are made.
+
+It saves time and decides nothing else: the analysis ranks by intervals, and says of how many launches.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import NormalDist, fmean
+
+from train.launch.plan.runs import Run
+from train.record import paths
+from train.record.record import RunRecord
+from train.record.summary import throughput
+
+MIN_LAUNCHES = 3  # of every arm that is still in
+_MIN_DEGREES = 4
+_RISK = 0.05  # that an arm as fast as the leading one is given up, in the whole contest
+_LOOKS = 10  # at which that may happen, about
+
+Rates = Mapping[str, Mapping[int, float]]  # arm -> repeat -> images/s
+
+
+def behind(rates: Rates) -> dict[str, float]:
+    """The arms that are surely behind the leading one, and by what fraction they are slower.
+
+    Of the logarithms of the rates the mean of each repeat is taken away, which all arms share, so a drift of the
+    machine does not count; what is left scatters around the mean of each arm alike. An arm is behind where its mean is
+    below the leading one's by more than chance brings about between equal arms: Student's t of the pooled scatter, at a
+    risk that is shared out among pairs of arms and looks.
+    """
+    repeats = sorted(set.intersection(*({*of} for of in rates.values()))) if rates else []
+    degrees = (len(rates) - 1) * (len(repeats) - 1)
+    if len(repeats) < MIN_LAUNCHES or degrees < _MIN_DEGREES:
+        return {}
+    logs = {arm: [math.log(of[repeat]) for repeat in repeats] for arm, of in rates.items()}
+    drift = [fmean(of[nth] for of in logs.values()) for nth in range(len(repeats))]
+    left = {arm: [value - common for value, common in zip(of, drift, strict=True)] for arm, of in logs.items()}
+    means = {arm: fmean(of) for arm, of in left.items()}
+    squares = sum((value - means[arm]) ** 2 for arm, of in left.items() for value in of)
+    error = math.sqrt(2 * squares / degrees / len(repeats))
+    leading = max(means.values())
+    pairs = len(rates) * (len(rates) - 1) / 2  # any arm may lead, and any other be the last
+    beyond = _t(1 - _RISK / _LOOKS / pairs, degrees) * error
+    return {arm: 1 - math.exp(mean - leading) for arm, mean in means.items() if leading - mean > beyond}
+
+
+def _t(probability: float, degrees: int) -> float:
+    """The quantile of Student's t, by the expansion of Cornish and Fisher; within 3 % from 4 degrees of freedom on.
+
+    Abramowitz and Stegun 1964, 26.7.5. (SciPy is not installed where only the launcher runs.)
+    """
+    z = NormalDist().inv_cdf(probability)
+    terms = (
+        z,
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return sum(term / degrees**power for power, term in enumerate(terms))
+
+
+def given_up(run: Run, planned: Sequence[Run]) -> float | None:
+    """By what fraction the arm of a run is surely behind the leading one of its contest; None where it is not.
+
+    planned: all runs of the experiment. The arms of a contest are its points that share all swept values. An arm that
+    is given up stays so: those that are still in are then compared with each other alone. The first arm never is: the
+    ranking compares the others with it.
+    """
+    config = run.point.config
+    if not config.measure.compete or run.point.arm == next(iter(config.arms), None):
+        return None
+    rivals = {other.point.name: other for other in planned if other.point.swept == run.point.swept}
+    rates = {name: of for name, other in rivals.items() if (of := _rates(other))}  # one that only fails is none
+    lost: dict[str, float] = {}
+    for launches in range(MIN_LAUNCHES, 1 + max(map(len, rates.values()), default=0)):
+        early = {name: _first(of, launches) for name, of in rates.items() if name not in lost and len(of) >= launches}
+        if len(early) == len(rates) - len(lost):
+            lost |= behind(early)
+    return lost.get(run.point.name)
+
+
+def _first(of: Mapping[int, float], launches: int) -> dict[int, float]:
+    return {repeat: of[repeat] for repeat in sorted(of)[:launches]}
+
+
+def _rates(run: Run) -> dict[int, float]:
+    """Images/s of each complete launch of the point of a run, by repeat."""
+    found = {}
+    for repeat in range(run.point.config.measure.repeats):
+        if record := paths.completed(run.home, repeat):
+            found[repeat] = _rate(record)
+    return found
+
+
+def _rate(record: RunRecord) -> float:
+    timed_s = max(rank.phases_s["timed"] for rank in record.ranks)
+    return throughput(record.config["global_batch"], len(record.ranks[0].step_times_s), timed_s)
