@@ -219,6 +219,10 @@ dev:
 	@$(PYTHON) requirements/install.py $(PACKAGES) $(VENV) --dev
 
 .PHONY: lint
+.PHONY: test-gpu
+test-gpu: ## on a host with NVIDIA GPUs: driver, NCCL, allreduce, weak scaling, overhead, sampler; a table and a bundle to send (docs/gpu.md; CONTAINER=docker: in kit:cuda)
+	@$(MAKE) --no-print-directory setup DEVICE=gpu && .venv-gpu/bin/python containers/verify_gpu.py
+
 lint: dev ## check format, style, types, and which package imports which
 	@$(VENV)/bin/ruff format --check . && $(VENV)/bin/ruff check . && $(VENV)/bin/mypy && $(VENV)/bin/lint-imports
 

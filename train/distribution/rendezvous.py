@@ -89,10 +89,12 @@ def clear() -> None:
 def _serve(variables: Mapping[str, str]) -> int:
     """The port of Horovod's rendezvous server, started in a thread of this process."""
     from horovod.runner.common.util.hosts import HostInfo, get_host_assignments
-    from horovod.runner.http.http_server import RendezvousServer
+    from horovod.runner.http.http_server import RendezvousHTTPServer, RendezvousServer
 
     nodes = tasks_per_node(variables["SLURM_STEP_TASKS_PER_NODE"])
     plan = get_host_assignments([HostInfo(f"node{number}", tasks) for number, tasks in enumerate(nodes)], sum(nodes))
+    # All ranks come at once. Its own queue is of 5 connections: with some hundred ranks the kernel refuses the others.
+    RendezvousHTTPServer.request_queue_size = max(sum(nodes), RendezvousHTTPServer.request_queue_size)
     server = RendezvousServer()
     port = server.start()
     server.init(plan)

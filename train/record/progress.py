@@ -54,15 +54,19 @@ class Follower:
         A rank that elastic training starts again has another. Raises OSError.
         """
         paths = protocol.part_paths(self._folder, rank)
-        if not paths:
-            return None
-        newest = max(paths, key=lambda path: path.stat().st_mtime_ns)
-        return self._readers.setdefault(newest, PartReader(newest)).read()
+        return self._newest(paths) if paths else None
 
     def parts(self) -> list[Part]:
         """The parts of all ranks so far, by rank. Raises OSError."""
-        numbers = sorted({int(path.name.split("-")[1].split(".")[0]) for path in protocol.part_paths(self._folder)})
-        return [part for number in numbers if (part := self.part(number))]
+        of_ranks: dict[int, list[Path]] = {}
+        for path in protocol.part_paths(self._folder):  # the folder is read once, whatever the number of ranks
+            of_ranks.setdefault(protocol.rank_of(path), []).append(path)
+        return [self._newest(of_ranks[rank]) for rank in sorted(of_ranks)]
+
+    def _newest(self, paths: Sequence[Path]) -> Part:
+        """The part so far in the file that was written to last."""
+        newest = max(paths, key=lambda path: path.stat().st_mtime_ns) if len(paths) > 1 else paths[0]
+        return self._readers.setdefault(newest, PartReader(newest)).read()
 
 
 def look(follower: Follower, config: Config) -> Seen | None:

@@ -69,6 +69,11 @@ def part_path(folder: Path, rank: int, host: str, pid: int) -> Path:
     return folder / f"rank-{rank}.{host}.{pid}.jsonl"
 
 
+def rank_of(path: Path) -> int:
+    """The rank whose part is in this file."""
+    return int(path.name.removeprefix("rank-").partition(".")[0])
+
+
 def part_paths(folder: Path, rank: int | None = None) -> list[Path]:
     """The part files in the run folder, sorted: of one rank, or of all."""
     return sorted(folder.glob(f"rank-{'*' if rank is None else f'{rank}.*'}.jsonl"))

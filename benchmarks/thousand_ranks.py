@@ -1,0 +1,254 @@
+"""1,024 ranks that meet: the roll call, the two rendezvous of the kit, and what a job of 256 nodes is started with.
+
+    python -m benchmarks.thousand_ranks [--ranks 1024]
+
+The ranks are threads or small processes on this machine; what they call is the real code. What is not in here is
+Gloo's mesh of connections, half a million of 1,024 ranks, and Horovod's own negotiation. docs/clusters.md has the
+numbers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import pickle
+import resource
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from tabulate import tabulate
+
+from train.config.checks import ConfigError
+from train.config.compose import load
+from train.config.schema import Config
+from train.distribution import rendezvous
+from train.distribution.meeting import Meeting
+from train.launch.launchers import LAUNCHERS
+from train.launch.launchers.slurm import Slurm
+from train.launch.plan.expand import expand
+from train.launch.plan.job import Setting, make_job
+from train.launch.plan.machine import Machine
+from train.rank import roll_call
+from train.rank.roll_call import Details, Expected, Present
+from train.record import source
+from train.record.record import Host
+
+RANKS_PER_NODE = 4
+_STACK_BYTES = 256 * 1024
+_PATIENCE_S = 60.0
+
+
+class Gather:
+    """The values of all ranks, which are threads here, on each of them."""
+
+    def __init__(self, ranks: int) -> None:
+        """For so many threads."""
+        self._values: list[Any] = [None] * ranks
+        self._barrier = threading.Barrier(ranks)
+
+    def of(self, rank: int) -> Callable[[Any], list[Any]]:
+        """The function that one rank calls."""
+
+        def gather(value: Any) -> list[Any]:
+            self._values[rank] = value
+            self._barrier.wait()
+            found = list(self._values)
+            self._barrier.wait()
+            return found
+
+        return gather
+
+
+@dataclass(frozen=True)
+class Job:
+    """The ranks of a job as the roll call sees them."""
+
+    present: list[Present]
+    details: Details
+    config: Config
+
+    @property
+    def expected(self) -> Expected:
+        """What they must agree with."""
+        return Expected(hosts=self.config.nodes)
+
+
+def job_of(ranks: int) -> Job:
+    """A job of so many ranks, each in its place."""
+    asked = ["experiment=weak_scaling", "model=tiny", f"nodes={ranks // RANKS_PER_NODE}"]
+    config = load([*asked, f"ranks_per_node={RANKS_PER_NODE}"])
+    files = dict(source.files())
+    packages = {f"package-{number}": f"1.{number}" for number in range(80)}
+    digest, present = source.digest(files), []
+    for rank in range(ranks):
+        node, local = divmod(rank, RANKS_PER_NODE)
+        host = Host(f"node{node:04d}", "CPU", 8, 2**36, "6.1", [])
+        present.append(Present(rank, host, (2 * local, 2 * local + 1), None, None, "hash", digest, packages))
+    return Job(present, Details({"nodes": config.nodes, "model": {"name": "tiny"}}, files, packages), config)
+
+
+def hold(job: Job) -> float:
+    """The CPU time of a rank for a roll call that all ranks hold at once, each in a thread, and agree; the median."""
+    ranks = len(job.present)
+    gather, seconds = Gather(ranks), [0.0] * ranks
+
+    def answer(rank: int) -> None:
+        began = time.thread_time()
+        roll_call.hold(job.present[rank], job.details, job.expected, job.config, gather.of(rank))
+        seconds[rank] = time.thread_time() - began
+
+    _in_threads(ranks, answer)
+    return statistics.median(seconds)
+
+
+def refuse(job: Job, odd: Present) -> tuple[float, str]:
+    """The CPU time of rank 0 where the last rank answers otherwise, and what it then says."""
+    present = [*job.present[:-1], odd]
+
+    def gather(value: Any) -> list[Any]:
+        if isinstance(value, Present):
+            return present
+        others = Details(value.config, {**value.source, "train/worker.py": "other"}, value.packages)
+        return [value] * (len(present) - 1) + [others]
+
+    began = time.thread_time()
+    try:
+        roll_call.hold(present[0], job.details, job.expected, job.config, gather)
+    except ConfigError as error:
+        return time.thread_time() - began, str(error)
+    return time.thread_time() - began, "nothing"
+
+
+def _in_threads(ranks: int, do: Callable[[int], None]) -> None:
+    threading.stack_size(_STACK_BYTES)
+    with ThreadPoolExecutor(ranks) as pool:
+        list(pool.map(do, range(ranks)))
+
+
+def meet_worlds(ranks: int) -> float:
+    """Seconds for so many processes to meet as worlds do, and for a barrier of them."""
+    with tempfile.TemporaryDirectory() as folder:
+        return _in_processes(ranks, _of_worlds, Path(folder))
+
+
+def _of_worlds(rank: int, ranks: int, folder: Path) -> None:
+    meeting = Meeting(folder, rank, ranks)
+    assert meeting.gather(rank) == list(range(ranks))
+    meeting.barrier()
+
+
+def meet_as_srun_does(ranks: int) -> float:
+    """Seconds for so many processes to find rank 0's server through the shared folder, as under Slurm."""
+    with tempfile.TemporaryDirectory() as folder:
+        return _in_processes(ranks, _of_a_step, Path(folder))
+
+
+def _of_a_step(rank: int, ranks: int, folder: Path) -> None:
+    node, local = divmod(rank, RANKS_PER_NODE)
+    os.environ |= {
+        "SLURM_STEP_NUM_TASKS": str(ranks),
+        "SLURM_STEP_TASKS_PER_NODE": f"{RANKS_PER_NODE}(x{ranks // RANKS_PER_NODE})",
+        "SLURM_NODEID": str(node), "SLURM_LOCALID": str(local), "SLURM_PROCID": str(rank),
+        "SLURMD_NODENAME": f"node{node:04d}", "SLURM_SRUN_COMM_HOST": "127.0.0.1",
+    }  # fmt: skip
+    rendezvous.meet(folder)
+    assert os.environ["HOROVOD_CROSS_SIZE"] == str(ranks // RANKS_PER_NODE)
+    _ask_server(rank)
+
+
+def _ask_server(rank: int) -> None:
+    """What each rank asks Horovod's rendezvous server first: to keep its address; then its own again."""
+    from urllib.request import Request, urlopen
+
+    at = f"http://127.0.0.1:{os.environ['HOROVOD_GLOO_RENDEZVOUS_PORT']}/global/{rank}"
+    urlopen(Request(at, data=b"address", method="PUT"), timeout=_PATIENCE_S).close()
+    with urlopen(at, timeout=_PATIENCE_S) as answer:
+        assert answer.read() == b"address"
+
+
+def _in_processes(ranks: int, do: Callable[[int, int, Path], None], folder: Path) -> float:
+    """Seconds until all of so many processes have done it; they begin together."""
+    context = multiprocessing.get_context("fork")
+    begin, failed = context.Event(), context.Value("i", 0)
+    ended = context.Barrier(ranks + 1)
+
+    def run(rank: int) -> None:
+        begin.wait()
+        try:
+            do(rank, ranks, folder)
+        except BaseException as error:
+            with failed.get_lock():
+                failed.value += 1
+            print(f"rank {rank}: {type(error).__name__}: {error}", file=sys.stderr)
+        ended.wait()  # rank 0 serves the others until all have come
+
+    children = [context.Process(target=run, args=(rank,)) for rank in range(ranks)]
+    for child in children:
+        child.start()
+    began = time.perf_counter()
+    begin.set()
+    ended.wait()
+    took_s = time.perf_counter() - began
+    for child in children:
+        child.join()
+    if failed.value:
+        sys.exit(f"{failed.value} of {ranks} ranks failed")
+    return took_s
+
+
+def started_with(ranks: int) -> list[list[str]]:
+    """What a job of so many ranks is started with, and how long those texts are."""
+    nodes = ranks // RANKS_PER_NODE
+    names = tuple(f"node{number:04d}.cluster.example.org" for number in range(nodes))
+    rows = []
+    for launcher, more in (("slurm", ()), ("ssh", (f"launcher.hosts=[{','.join(names)}]",))):
+        began = time.perf_counter()
+        asked = ("experiment=weak_scaling", "model=tiny", f"nodes={nodes}", f"ranks_per_node={RANKS_PER_NODE}",
+                 f"launcher={launcher}", "system.cores_per_node=8", *more)  # fmt: skip
+        plan = expand(asked, Machine(8, None), LAUNCHERS)
+        largest = max(plan.points, key=lambda point: point.config.nodes)
+        with mock.patch.object(Slurm, "allocated_hosts", return_value=list(names)):
+            job = make_job(largest, Path("/results/r0"), Setting(names))
+            command = plan.launcher.command(job)
+        said = f"{len(plan.points)} points, {sum(map(len, command))} characters, the longest {max(map(len, command))}"
+        rows.append([f"{launcher}: command of {nodes} nodes", f"{time.perf_counter() - began:.2f} s", said])
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--ranks", type=int, default=1024)
+    ranks = parser.parse_args().ranks
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 4 * ranks)), hard))
+    rows, job = [], job_of(ranks)
+    began = time.perf_counter()
+    of_a_rank = hold(job)
+    size = len(pickle.dumps(job.present)) / 2**20
+    rows.append([f"roll call ({ranks} threads), all agree", f"{time.perf_counter() - began:.2f} s",
+                 f"CPU time of a rank {1e3 * of_a_rank:.0f} ms; {size:.2f} MiB reach each"])  # fmt: skip
+    last = job.present[-1]
+    for name, odd in (
+        ("another file", replace(last, source_digest="0" * 12)),
+        ("another host", replace(last, host=replace(last.host, host="node0000"))),
+    ):
+        took_s, said = refuse(job, odd)
+        rows.append([f"roll call, the last rank has {name}: rank 0 alone", f"{took_s:.2f} s", said[:110]])
+    rows.append([f"worlds meet ({ranks} processes)", f"{meet_worlds(ranks):.2f} s", "TCP, a gather, a barrier"])
+    rows.append([f"ranks of srun meet ({ranks} processes)", f"{meet_as_srun_does(ranks):.2f} s", "Horovod's server"])
+    rows += started_with(ranks)
+    print(tabulate(rows, ["what", "time", "found"], tablefmt="github", disable_numparse=True))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,187 @@
+"""The record of 1,024 ranks with 1,000 steps each: made, read, summarised, drawn, audited; and the run while it lasts.
+
+    python -m benchmarks.thousand_record [--ranks 1024] [--steps 1000] [--cpu]
+
+The parts are made up; all that reads them is the real code. docs/clusters.md has the numbers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from tabulate import tabulate
+
+from analysis import registry
+from analysis.audit import findings
+from analysis.commands import drawing
+from analysis.table import loading
+from tests.helpers.own_records import make_record
+from train.launch.supervise import running
+from train.record import config_hash, parts, paths, progress, protocol
+from train.record.assembly import Ending, Identity, assemble
+from train.record.record import RECORD_NAME, RunRecord, dumps, find, write_atomically
+
+SEED = 1024
+RANKS_PER_NODE = 4
+STARTED_AT = 1_764_000_000.0
+STEP_S = 0.1
+PHASES_S = {"start": 2.0, "import": 8.0, "init": 3.0, "data": 0.1, "build": 4.0, "broadcast": 1.0, "first_step": 20.0}
+GOALS = {"parts -> record": "10 s", "record read and checked": "3 s"}
+
+T = TypeVar("T")
+
+
+class Stages:
+    """The stages so far, each with its time."""
+
+    def __init__(self) -> None:
+        """None yet."""
+        self.rows: list[list[str]] = []
+
+    def time(self, name: str, do: Callable[[], T], said: Callable[[T], str] = lambda _: "") -> T:
+        """What `do` returns; its time is noted under this name, with what `said` says of it."""
+        began = time.perf_counter()
+        found = do()
+        self.rows.append([name, f"{time.perf_counter() - began:.2f} s", GOALS.get(name, ""), said(found)])
+        print(f"{name}: {self.rows[-1][1]} {self.rows[-1][3]}", file=sys.stderr)
+        return found
+
+
+def fields_of(rng: np.random.Generator, rank: int, together: np.ndarray, computes: bool) -> list[dict[str, Any]]:
+    """What a rank adds to its part, phase by phase. `together`: the steps, for which all ranks wait for each other."""
+    node, local = divmod(rank, RANKS_PER_NODE)
+    warm_up, timed = np.split(together + rng.uniform(0, 1e-4, together.size), [10])
+    phases = {name: mean * (1 + float(rng.exponential(0.05))) for name, mean in PHASES_S.items()}
+    phases["warm_up"] = float(warm_up.sum()) + 0.05
+    seconds = int(timed.sum())
+    begun = {
+        "rank": rank,
+        "local_rank": local,
+        "node": node,
+        "host": f"node{node:04d}",
+        "cores": [2 * local, 2 * local + 1],
+    }
+    begun |= {"began_at": STARTED_AT + phases["start"], "phase": "timed", "phases_s": phases}
+    begun |= {"warm_up_step_times_s": warm_up.tolist()}
+    measured: dict[str, Any] = {"step_times_s": timed.tolist(), "peak_memory_bytes": 3 * 2**30 + rank}
+    if computes:
+        measured["compute_times_s"] = (timed * rng.uniform(0.8, 0.95, timed.size)).tolist()
+    gpu = (None, None) if computes else (0.97, 17_000_000_000 + rank)
+    measured["samples"] = [[round(40.0 + at, 3), round(1.9 * at, 2), 3 * 2**30 + rank, *gpu] for at in range(seconds)]
+    ended = {"phase": "evaluate", "finished": True, "phases_s": {"timed": float(timed.sum()) + 0.02, "evaluate": 0.01}}
+    return [begun, measured | ended]
+
+
+def write_parts(folder: Path, ranks: int, steps: int, computes: bool) -> None:
+    """The parts of all ranks, as they leave them."""
+    rng = np.random.default_rng(SEED)
+    together = STEP_S * (1 + rng.exponential(0.03, steps + 10))
+    environment = asdict(example(ranks, steps).environment)  # type: ignore[call-overload]
+    for rank in range(ranks):
+        of_rank = fields_of(rng, rank, together, computes)
+        if rank == 0:
+            of_rank[0]["environment"] = environment
+            of_rank[1]["losses"] = rng.uniform(1, 7, steps).round(6).tolist()
+        path = protocol.part_path(folder, rank, of_rank[0]["host"], 10_000 + rank)
+        writer = parts.PartWriter(path)
+        for fields in of_rank:
+            writer.add(**fields)
+
+
+def example(ranks: int, steps: int) -> RunRecord:
+    """A record of the same point with two steps, which says what was asked for."""
+    made = make_record(
+        nodes=ranks // RANKS_PER_NODE, ranks_per_node=RANKS_PER_NODE, steps=2, **{"measure.timed_steps": steps}
+    )
+    made.config["measure"] |= {"epochs": None, "warm_up_steps": 10, "budget_s": 300}
+    made.config |= {"rounds": [], "worlds": [], "allreduce_sweep": None}
+    made.config_hash = config_hash.of(made.config)
+    return made
+
+
+def assembled(folder: Path, ranks: int, steps: int) -> bytes:
+    """The text of the record that the launcher makes of the parts in a folder."""
+    made = example(ranks, steps)
+    identity = Identity(**{name: getattr(made, name) for name in Identity.__dataclass_fields__})
+    left = parts.read(folder)
+    job_s = max(sum(part.phases_s.values()) for part in left) + 1.0
+    return dumps(assemble(left, identity, Ending(STARTED_AT, job_s, cores_shared=False)))
+
+
+def megabytes(text: bytes) -> str:
+    """A size in words."""
+    return f"{len(text) / 2**20:.1f} MiB (at most 20)"
+
+
+def of_record(stages: Stages, home: Path, ranks: int, steps: int, computes: bool) -> None:
+    """Parts to record, and all that the analysis makes of it."""
+    folder = paths.run_folder(home, 0, 1)
+    folder.mkdir(parents=True)
+    write_parts(folder, ranks, steps, computes)
+    in_progress(stages, folder, ranks, steps)
+    text = stages.time("parts -> record", lambda: assembled(folder, ranks, steps), megabytes)
+    stages.time("record written", lambda: write_atomically(folder / RECORD_NAME, text))
+    results = home.parents[2]
+    assert find(results)
+    local = stages.time("record read and checked", lambda: loading.local(results), lambda of: f"{len(of.table)} rows")
+    if local.notices:
+        sys.exit(str(local.notices[0]))
+    stages.time("audited", lambda: findings.of_records(local), lambda of: f"{len(of)} findings")
+    figures = [entry for entry in registry.figures(local.table).values() if entry.published is None]
+    drawn = home.parents[2] / "figures"
+    stages.time(
+        "its figures drawn",
+        lambda: drawing.draw(figures, loading.published(), local.table, drawn),
+        lambda of: ", ".join(of),
+    )
+
+
+def in_progress(stages: Stages, folder: Path, ranks: int, steps: int) -> None:
+    """The progress line and `make status`, as while the run lasts."""
+    made = example(ranks, steps)
+    protocol.write_assignment(folder, protocol.Assignment(made.config, made.config_hash, 0, {}, True, False))
+    follower = progress.Follower(folder)
+    stages.time(
+        "progress line, first look",
+        lambda: progress.look(follower, made.config),
+        lambda seen: seen.phase if seen else "",
+    )
+    stages.time("progress line, next look", lambda: progress.look(follower, made.config))
+    stages.time("parts of all ranks, first look", follower.parts, lambda found: f"{len(found)} ranks")
+    stages.time("parts of all ranks, next look", follower.parts)
+    running.begin(folder)
+    command = [sys.executable, "-m", "train.launch.status", str(folder.parents[3])]
+    stages.time(
+        "make status", lambda: subprocess.run(command, check=True, capture_output=True, text=True).stdout,
+        lambda said: said.splitlines()[-1][:60],
+    )  # fmt: skip
+    running.end(folder)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--ranks", type=int, default=1024)
+    parser.add_argument("--steps", type=int, default=1000)
+    parser.add_argument("--cpu", action="store_true", help="ranks on CPUs: they also say when they had computed")
+    options = parser.parse_args()
+    stages = Stages()
+    made = example(options.ranks, options.steps)
+    with tempfile.TemporaryDirectory() as place:
+        home = paths.point_folder(Path(place) / "results", made.experiment, made.point, made.config_hash)
+        of_record(stages, home, options.ranks, options.steps, options.cpu)
+    print(tabulate(stages.rows, ["stage", "time", "goal", "what"], tablefmt="github", disable_numparse=True))
+    print(f"\npeak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB")
+
+
+if __name__ == "__main__":
+    main()

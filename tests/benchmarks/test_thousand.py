@@ -1,0 +1,44 @@
+"""The benchmarks of a thousand ranks, with a few."""
+
+from dataclasses import replace
+
+import pytest
+
+from benchmarks import thousand_ranks, thousand_record
+from train.record import paths, record
+
+
+@pytest.mark.parametrize("computes", [False, True])
+def test_a_record_is_made_of_the_parts_and_the_analysis_trusts_it(tmp_path, computes):
+    made = thousand_record.example(8, 30)
+    folder = paths.run_folder(paths.point_folder(tmp_path, made.experiment, made.point, made.config_hash), 0, 1)
+    folder.mkdir(parents=True)
+    thousand_record.write_parts(folder, 8, 30, computes)
+    text = thousand_record.assembled(folder, 8, 30)
+    run = record.loads(text, "here")
+    assert (len(run.ranks), len(run.ranks[7].step_times_s), run.ranks[7].node) == (8, 30, 1)
+    assert len(run.ranks[7].compute_times_s) == (30 if computes else 0)
+    record.write_atomically(folder / record.RECORD_NAME, text)
+    assert thousand_record.loading.local(tmp_path).notices == []
+
+
+def test_ranks_that_agree_and_one_that_does_not():
+    job = thousand_ranks.job_of(8)
+    assert thousand_ranks.hold(job) < 1
+    last = job.present[-1]
+    _, said = thousand_ranks.refuse(job, replace(last, host=replace(last.host, host="node0000")))
+    assert "other numbers of ranks are on node0000 5, node0001 3" in said
+    _, said = thousand_ranks.refuse(job, replace(last, source_digest="0" * 12))
+    assert said.startswith("rank 7 (node0001): other files than rank 0 (node0000): train/worker.py")
+
+
+@pytest.mark.slow
+def test_processes_meet():
+    assert thousand_ranks.meet_worlds(6) < 60
+    assert thousand_ranks.meet_as_srun_does(8) < 60
+
+
+@pytest.mark.slow
+def test_what_a_job_is_started_with():
+    rows = thousand_ranks.started_with(16)
+    assert [row[0] for row in rows] == ["slurm: command of 4 nodes", "ssh: command of 4 nodes"]

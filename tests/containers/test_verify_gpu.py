@@ -1,0 +1,95 @@
+"""Everything of `make test-gpu` that needs no GPU: its commands, what it reads of nvidia-smi and of records."""
+
+import json
+import shlex
+
+import pytest
+
+from containers import verify_gpu
+from containers.verify import Skipped
+from containers.verify_gpu import Gpu
+from tests.helpers import GOLDEN
+from tests.helpers.own_records import as_sweep, make_record
+from train.rank.gpus import GpuUse
+from train.record import record
+from train.record.record import Usage
+
+SMI = (GOLDEN / "nvidia-smi.csv").read_text()
+
+
+def test_the_commands_are_the_golden_ones():
+    how = {"variables": {"CONTAINER": "docker", "HOME": "/root"}}
+    made = [verify_gpu.scaling("fp16", 4, **how), verify_gpu.overhead(4, **how), verify_gpu.allreduce(4, **how)]
+    made.append(verify_gpu.crowded(4, **how))
+    assert [shlex.join(command) for command in made] == (GOLDEN / "gpu-commands.txt").read_text().splitlines()
+
+
+def test_bare_no_container_is_asked_for():
+    assert not any(word.startswith("CONTAINER") for word in verify_gpu.allreduce(2, variables={}))
+
+
+def test_what_nvidia_smi_prints_is_read():
+    first, second = verify_gpu.shown(SMI)
+    assert (first.index, first.name, first.driver) == (0, "Tesla P100-PCIE-16GB", "550.54.15")
+    assert (first.memory_bytes, first.use) == (16 * 2**30, GpuUse(0.97, 15213 * 2**20))
+    assert second.use == GpuUse(None, 12 * 2**20)
+    with pytest.raises(AssertionError, match="not understood: No devices were found"):
+        verify_gpu.shown("No devices were found")
+
+
+def test_the_sampler_must_agree_with_nvidia_smi():
+    first, second = verify_gpu.shown(SMI)
+    near = GpuUse(0.9, first.use.memory_bytes + 2**20)
+    assert verify_gpu.agree(first, near) == "GPU 0: 15214 MiB by both"
+    assert verify_gpu.agree(second, GpuUse(None, 12 * 2**20)) == "GPU 1: 12 MiB by both"
+    with pytest.raises(AssertionError, match=r"GPU 0: use: 0.97 and 0.1"):
+        verify_gpu.agree(first, GpuUse(0.1, first.use.memory_bytes))
+    with pytest.raises(AssertionError, match="GPU 0: memory: nvidia-smi says 15951986688, the sampler None"):
+        verify_gpu.agree(first, GpuUse(0.97, None))
+
+
+def plain(run):
+    """The record as its file has it."""
+    return json.loads(record.dumps(run))
+
+
+def test_use_and_memory_of_each_gpu_are_in_the_record():
+    run = make_record(nodes=2)
+    for rank in run.ranks:
+        rank.usage = Usage([1.0, 2.0, 3.0], [1.0] * 3, [2**30] * 3, [0.0, 0.9, 0.2], [2**20, 8 * 2**30, 2**30])
+    assert verify_gpu.used([plain(run)]) == "GPU use up to 90 %, memory up to 8.0 GiB"
+    run.ranks[1].usage.gpu_memory_bytes = [None] * 3
+    with pytest.raises(AssertionError, match="rank 1: no memory of its GPU"):
+        verify_gpu.used([plain(run)])
+
+
+def test_the_bandwidth_beside_that_of_the_link_worked_by_hand():
+    # 1 GiB in 0.1 s on the slower of two ranks: 10.7 GB/s, x 2 (2 - 1) / 2
+    times = {1 << 20: [[0.01]] * 2, 1 << 30: [[0.09], [0.1]]}
+    ring = [[("tcp_ring", "host0", 10**9, 0.5)]] * 2
+    run = as_sweep(make_record("allreduce_bench", nodes=2, swept={"nodes": 2}), times, ring)
+    assert verify_gpu.fastest([plain(run)]) == "1024 MiB on 2 GPUs: bus bandwidth 10.7 GB/s, TCP ring 2.0 GB/s"
+
+
+def test_without_a_gpu_nothing_is_tested_and_that_is_said(monkeypatch, capsys):
+    def none(command):
+        raise FileNotFoundError
+
+    monkeypatch.setattr(verify_gpu, "output", none)
+    assert verify_gpu.main() == 2
+    assert capsys.readouterr().err == (
+        "test-gpu: no nvidia-smi: NVIDIA's driver is not installed; nothing was tested\n"
+    )
+
+
+@pytest.mark.parametrize(("driver", "good"), [("550.54.15", True), ("470.82.01", False)])
+def test_the_driver_must_be_new_enough(driver, good, monkeypatch):
+    one = Gpu(0, "GPU-1", "Tesla P100", driver, 2**34, GpuUse(None, None))
+    monkeypatch.setattr(verify_gpu, "here", lambda: [one])
+    if good:
+        assert verify_gpu.driver("") == "1 x Tesla P100, 16 GiB; driver 550.54.15"
+    else:
+        with pytest.raises(AssertionError, match=r"driver 470.82.01: TensorFlow 2.18 needs 525.60 or newer"):
+            verify_gpu.driver("")
+    with pytest.raises(Skipped, match="one GPU: an exchange needs two"):
+        verify_gpu.several()

@@ -1,0 +1,42 @@
+"""CITATION.cff, codemeta.json, pyproject.toml and the locked requirements say the same."""
+
+import json
+import re
+import tomllib
+from datetime import date
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[2]
+CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+CODEMETA = json.loads((ROOT / "codemeta.json").read_text())
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+
+def test_one_version_one_title_one_licence():
+    assert CITATION["version"] == CODEMETA["version"] == PROJECT["version"]
+    assert CITATION["title"] == CODEMETA["name"]
+    assert CITATION["abstract"] == CODEMETA["description"]
+    assert CODEMETA["license"] == f"https://spdx.org/licenses/{CITATION['license']}"
+    assert CITATION["license"] == PROJECT["license"]
+    assert "Apache License" in (ROOT / "LICENSE").read_text()
+
+
+def test_the_date_is_one_and_the_authors_are():
+    assert isinstance(CITATION["date-released"], date)
+    assert CODEMETA["dateModified"] == CITATION["date-released"].isoformat()
+    assert [one["name"] for one in CODEMETA["author"]] == [one["name"] for one in CITATION["authors"]]
+    assert CODEMETA["keywords"] == CITATION["keywords"]
+
+
+def test_what_is_required_is_what_is_locked():
+    said = dict(line.split(" ") for line in CODEMETA["softwareRequirements"])
+    assert PROJECT["requires-python"] == f">={said['Python']}" == CODEMETA["runtimePlatform"].removeprefix("Python ")
+    locked = (ROOT / "requirements" / "cpu.txt").read_text() + (ROOT / "requirements" / "horovod.txt").read_text()
+    for package, version in (("tensorflow-cpu", said["TensorFlow"]), ("horovod", said["Horovod"])):
+        assert re.search(rf"^{package}=={re.escape(version)} ", locked, re.M)
+
+
+def test_files_that_are_named_are_there():
+    assert all((ROOT / CODEMETA[name]).is_file() for name in ("readme", "softwareHelp"))
