@@ -338,7 +338,8 @@ def _digest(text: bytes, sha256: str) -> str:
 
 def dumps(record: RunRecord) -> bytes:
     """The record as JSON text with its checksum. Raises ValueError where a number is not finite: JSON has none such."""
-    fields = msgspec.to_builtins(record)  # as asdict, which would copy each of a million times by itself
+    # As asdict, which would copy each of a million times by itself. A number of NumPy is taken as the plain one.
+    fields = msgspec.to_builtins(record, enc_hook=lambda number: number.item())
     fields["sha256"] = _NO_CHECKSUM
     text = json.dumps(fields, allow_nan=False, indent=None).encode()
     checksum = _digest(text, _NO_CHECKSUM)

@@ -3,6 +3,7 @@ import json
 from pathlib import Path
 
 import jsonschema
+import numpy as np
 import pytest
 
 from tests.helpers.bare_record import bare_record
@@ -44,6 +45,12 @@ def test_what_is_not_a_trustworthy_record_is_named(tmp_path: Path, damage, reaso
     with pytest.raises(RecordError, match=reason) as raised:
         records.load(path)
     assert str(path) in str(raised.value)
+
+
+def test_a_number_of_numpy_is_written_as_a_plain_one(tmp_path: Path):
+    path = tmp_path / "record.json"
+    path.write_bytes(records.dumps(bare_record(job_s=np.float64(2.5), repeat=np.int64(1))))
+    assert (records.load(path).job_s, records.load(path).repeat) == (2.5, 1)
 
 
 def test_numbers_that_are_none_are_not_written():
