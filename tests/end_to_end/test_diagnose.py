@@ -21,7 +21,7 @@ pytestmark = pytest.mark.end_to_end
 # Ends at the second look, after 17 rounds, as well where they differ much; the budget is for a machine that is busy.
 SHORT = ("tracking=none", "measure.precision_fraction=0.9", "measure.budget_s=240")
 TINY = ("model=tiny", "--only=tiny-rounds")
-LATE_S, LOOPS = 0.2, 8
+LATE_S, LOOPS = 0.2, 16
 
 # Installed as `sitecustomize`, it makes rank 1 wait in every step before it computes, once the module is imported.
 LATE = f"""
