@@ -105,7 +105,7 @@ def test_a_rank_on_a_slower_host_finishes_and_the_audit_names_it(cluster, result
     slow = cgroups.Groups(means, f"kit{os.getpid()}-slow", 1)
     try:
         wait_for(lambda: len(kit.ranks(results)) == 2 and kit.in_phase(results, "warm_up"))
-        slow.limit([[kit.ranks(results)[1].pid]], child.pid, cpus=0.1)  # other processes of a busy machine take less
+        slow.limit([[kit.ranks(results)[1].pid]], child.pid, cpus=0.2)
         output, _ = child.communicate(timeout=kit.END_S)
     finally:
         slow.remove()
