@@ -116,16 +116,3 @@ def test_a_full_disk_is_said_and_leaves_no_record(tmp_path: Path):
         assert list(tmp_path.rglob("record.json")) == []
     finally:
         subprocess.run(["umount", "-l", str(tmp_path)], check=True)
-
-
-def test_digits_are_learnt_on_two_ranks(tmp_path: Path):
-    command = launch_command(
-        tmp_path, "experiment=accuracy_digits", "nodes=2", "--only=nodes2", "measure.epochs=3", "batch_per_rank=32"
-    )
-    status, output = run(*command, "model=digits_cnn", "global_batch=null")
-    assert status == 0, output
-    (record,) = records(tmp_path)
-    assert [epoch.epoch for epoch in record.epochs] == [1, 2, 3]
-    assert [epoch.steps for epoch in record.epochs] == [22, 22, 22]  # 1438 samples // 64
-    assert record.epochs[-1].validation_accuracy > 0.94
-    assert record.notes == ["30 samples an epoch left out: less than one global batch"]

@@ -24,6 +24,8 @@ def test_two_ranks_make_the_steps_of_one_and_the_claim_is_judged_by_it(tmp_path:
     assert "the same steps: agree" in output
     assert output.count("other steps: differ") == 1
     assert "Does averaging gradients lose precision? no" in output
-    status, output = run(sys.executable, "-m", "analysis", "audit", "--format", "json", str(tmp_path))
-    (claim,) = [c for c in json.loads(output)["claims"] if c["id"] == "004-averaging-loses-precision"]
+    asked = ("claims", "--format", "json", "--results", str(tmp_path))
+    status, output = run(sys.executable, "-m", "analysis", *asked)
+    assert status == 0, output
+    (claim,) = [c for c in json.loads(output) if c["id"] == "004-averaging-loses-precision"]
     assert claim["verdict"] == "contradicted"
