@@ -16,7 +16,8 @@ _WORDS = {
     COMPUTE: "compute limit: direct convolution at the measured peak",
     LINK: "link limit: ring allreduce at the measured bandwidth",
 }
-_STYLES = {COMPUTE: (0, (6, 2)), LINK: (0, (1, 1.5))}
+_STYLES = {COMPUTE: "-", LINK: (0, (7, 1.5, 1, 1.5, 1, 1.5))}  # neither is that of a series, nor of the ideal
+_WIDTH = 0.5
 _ABOVE = 3.0  # times all else that is drawn: so high a line of limits may stretch an axis
 
 
@@ -37,10 +38,10 @@ def draw(axes: Axes, local: pd.DataFrame, over: str) -> None:
             beyond |= bool((limit > highest).any())
             x, y = limit.index.tolist(), limit.tolist()
             x, y = (x, y) if len(x) > 1 else ([0.9 * x[0], 1.1 * x[0]], [*y, *y])
-            axes.plot(x, y, linestyle=_STYLES[quantity], color=plots.colour(model), linewidth=0.9)
+            axes.plot(x, y, linestyle=_STYLES[quantity], color=plots.colour(model), linewidth=_WIDTH)
         if len(rows):
-            label = f"{words}{' (above)' if beyond else ''}"
-            axes.plot([], [], linestyle=_STYLES[quantity], color=plots.GREY, linewidth=0.9, label=label)
+            label = f"{words}{' (off scale)' if beyond else ''}"
+            axes.plot([], [], linestyle=_STYLES[quantity], color=plots.GREY, linewidth=_WIDTH, label=label)
     axes.set_ylim(lowest, max([top, *(1.05 * y for y in _heights(axes) if y <= highest)]))
 
 

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 # Horovod's autotuner takes the median of five samples for each setting that it tries. By default it needs a thousand
-# steps; with these about sixty.
+# steps; with these about 130.
 _AUTOTUNE = {
     "HOROVOD_AUTOTUNE_WARMUP_SAMPLES": "1",
     "HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE": "1",
-    "HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES": "6",
+    "HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES": "4",
 }
 
 

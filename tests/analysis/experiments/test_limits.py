@@ -36,5 +36,5 @@ def test_limits_are_lines_and_one_far_above_the_points_does_not_press_them_toget
     assert any(np.array_equal(y, [5, 10]) for y in drawn.values())
     assert any(np.array_equal(y, [160, 160]) for y in drawn.values())
     assert "compute limit: direct convolution at the measured peak" in drawn
-    assert "link limit: ring allreduce at the measured bandwidth (above)" in drawn
+    assert "link limit: ring allreduce at the measured bandwidth (off scale)" in drawn
     assert 10 < axes.get_ylim()[1] < 20
