@@ -95,6 +95,13 @@ tune: setup
 	@$(LAUNCH); \
 	  status=$$?; $(if $(call on,DRY_RUN)$(filter slurm,$(LAUNCHER)),,[ $$status = 2 ] || $(KIT) -m analysis tune $(if $(MODELS),--models $(MODELS)) $(if $(WRITE),--write $(WRITE)) $(RECORDS) || status=1;) exit $$status
 
+##? REPORT=001        of reproduce: 000 to 004
+
+.PHONY: reproduce
+reproduce: setup ## measure every experiment of REPORT=001 that this machine can run; then its figures, claims and comparison as one page (DRY_RUN=1: the list, with times)
+	@$(KIT) -m train.launch.reproduce $(if $(call on,FORCE),--force) $(if $(call on,DRY_RUN),--dry-run) "$(REPORT)" $(OVERRIDES); \
+	  status=$$?; $(if $(call on,DRY_RUN)$(filter slurm,$(LAUNCHER)),,[ $$status = 2 ] || $(KIT) -m analysis report --report "$(REPORT)" --out figures/reproduce-$(REPORT).html $(RECORDS);) exit $$status
+
 .PHONY: status
 status: setup ## the points of all experiments: done, running (and how far), queued in Slurm, failed; also of another terminal
 	@$(KIT) -m train.launch.status "$(or $(RESULTS),results)"
@@ -165,13 +172,6 @@ predict: setup-analysis ## what would more ranks give? of FILE=curve.csv, EXPERI
 compare: setup-analysis ## compare your records with the published numbers, or two folders of records: A=results-a B=results-b
 	@$(KIT) -m analysis compare $(if $(A),A=$(A)) $(if $(B),B=$(B)) $(RECORDS)
 
-.PHONY: report
-report: setup-analysis ## write one HTML page with everything, readable offline
-	@$(KIT) -m analysis report $(RECORDS)
-
-.PHONY: bundle
-bundle: setup-analysis ## pack records, figures and page into one archive for a reviewer (SCRUB=1: without host and user names)
-	@$(KIT) -m analysis bundle $(if $(call on,SCRUB),--scrub) $(if $(SIGN_KEY),--sign-key "$(SIGN_KEY)") $(RECORDS)
 ##? WITHIN=0.05       of history and references: how far off still counts as the same; SINCE=2026-11-01 leaves out what is older
 ##? NAME=NAME         of a reference, kept as references/NAME.json
 
@@ -189,6 +189,13 @@ reference: setup-analysis ## keep what this machine measures now as references/N
 check-reference: setup-analysis ## compare the newest launches with references/NAME.json; slower is an error
 	@$(KIT) -m analysis check-reference "$(NAME)" $(if $(SINCE),--since $(SINCE)) $(if $(WITHIN),--within $(WITHIN)) $(RECORDS)
 
+.PHONY: report
+report: setup-analysis ## write one HTML page with everything, readable offline
+	@$(KIT) -m analysis report $(RECORDS)
+
+.PHONY: bundle
+bundle: setup-analysis ## pack records, figures and page into one archive for a reviewer (SCRUB=1: without host and user names)
+	@$(KIT) -m analysis bundle $(if $(call on,SCRUB),--scrub) $(if $(SIGN_KEY),--sign-key "$(SIGN_KEY)") $(RECORDS)
 
 .PHONY: bundle-check
 bundle-check: setup-analysis ## is an archive what its author packed? FILE= (default: figures/bundle.tar.gz), SIGN_KEY=author.pub
@@ -212,6 +219,10 @@ test-images: SET := launch
 test-images: setup ## build all images, test what each is for, and print a table of results (VARIANT=: only that one, without building; CONTAINER=docker or podman)
 	@$(KIT) containers/verify.py $(if $(VARIANT),--built $(VARIANT))
 
+.PHONY: test-gpu
+test-gpu: ## on a host with NVIDIA GPUs: driver, NCCL, allreduce, weak scaling, overhead, sampler; a table and a bundle to send (docs/gpu.md; CONTAINER=docker: in kit:cuda)
+	@$(MAKE) --no-print-directory setup DEVICE=gpu && .venv-gpu/bin/python containers/verify_gpu.py
+
 ##@ Check
 
 .PHONY: dev
@@ -219,10 +230,6 @@ dev:
 	@$(PYTHON) requirements/install.py $(PACKAGES) $(VENV) --dev
 
 .PHONY: lint
-.PHONY: test-gpu
-test-gpu: ## on a host with NVIDIA GPUs: driver, NCCL, allreduce, weak scaling, overhead, sampler; a table and a bundle to send (docs/gpu.md; CONTAINER=docker: in kit:cuda)
-	@$(MAKE) --no-print-directory setup DEVICE=gpu && .venv-gpu/bin/python containers/verify_gpu.py
-
 lint: dev ## check format, style, types, and which package imports which
 	@$(VENV)/bin/ruff format --check . && $(VENV)/bin/ruff check . && $(VENV)/bin/mypy && $(VENV)/bin/lint-imports
 

@@ -30,6 +30,7 @@ Run records, the figures drawn from them, and a page that shows them beside the 
 report.html   open it in any browser; it needs no network
 figures/      PDF, PNG, SVG, and captions.md
 results/      one record.json a run; its sha256 field shows damage by accident, its redundancies are checked on reading
+ro-crate-metadata.json  the same for programs: a Process Run Crate, https://w3id.org/ro/wfrun/process/0.5
 MANIFEST      SHA-256 of every file: sha256sum --check MANIFEST
 MANIFEST.sig  where the author signed the manifest:
               ssh-keygen -Y check-novalidate -n {namespace} -s MANIFEST.sig < MANIFEST
@@ -110,8 +111,18 @@ def pack(results: Path, scrubbed: bool, key: Path | None = None) -> tuple[bytes,
         with contextlib.chdir(folder):  # so that figures and page name a record by its place in the archive
             report.make(Path("results"), Path("report.html"), Path("figures"))
         (folder / "README.txt").write_text(_README.format(namespace=manifest.NAMESPACE))
+        _describe(folder, packed)
         seal(folder, key)
         return archive(folder), len(packed), left_out
+
+
+def _describe(folder: Path, packed: dict[Path, bytes]) -> None:
+    """Write what other programs read of an archive: a Process Run Crate. `packed`: its records by place."""
+    from analysis.commands import crate  # it takes longer to import than to be used
+
+    files = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
+    runs = {f"results/{place.as_posix()}": record.loads(text, str(place)) for place, text in packed.items()}
+    (folder / crate.NAME).write_bytes(crate.metadata(files, runs))
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

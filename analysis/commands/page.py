@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,11 @@ from analysis.audit.finding import SEVERITIES, Finding
 from analysis.audit.words import called
 from analysis.claims import claims
 from analysis.claims.claims import VERDICTS, Judged
-from analysis.commands import compare, drawing
+from analysis.commands import compare, drawing, figure_data
+from analysis.commands.scope import Scope
 from analysis.compare import published as beside
 from analysis.compare import sets, tolerances
+from analysis.compare.comparison import Compared
 from analysis.experiments import summary
 from analysis.figures import Entry
 from analysis.reports import TITLES, derived
@@ -43,6 +45,7 @@ class Drawn:
     entry: Entry
     image: str  # data URI
     caption: list[str]
+    data: str  # data URI of a CSV file; "" where it draws no row
 
     @property
     def id(self) -> str:
@@ -53,6 +56,11 @@ class Drawn:
     def shows(self) -> str:
         """What the figure shows, in a line."""
         return self.entry.shows
+
+    @property
+    def alt(self) -> str:
+        """What stands for the image where it cannot be seen: what it shows, and how it is drawn."""
+        return " ".join([f"{self.id}: {self.shows}.", *self.caption[1:2]])
 
 
 @dataclass(frozen=True)
@@ -65,7 +73,7 @@ class Analysed:
     findings: Sequence[Finding]  # in the reports
     local_findings: Sequence[Finding]
     recomputed: pd.DataFrame  # the derived numbers of the reports
-    comparisons: tuple[list[compare.Section], compare.Notes]  # of local numbers with those of the reports
+    comparisons: Compared  # of local numbers with those of the reports
 
 
 def analyse(published: pd.DataFrame, local: Local) -> Analysed:
@@ -77,7 +85,20 @@ def analyse(published: pd.DataFrame, local: Local) -> Analysed:
         audit.of_table(published),
         audit.of_records(local),
         derived.recompute(published),
-        compare.beside_published(beside.compare(published, local.table, tolerances.read())),
+        beside.compare(published, local.table, tolerances.read()),
+    )
+
+
+def about(analysed: Analysed, report: str) -> Analysed:
+    """The same for a page about one report."""
+    published = analysed.published
+    own = published[published["report"].eq(report)]
+    return replace(
+        analysed,
+        judged=[one for one in analysed.judged if one.claim.report == report],
+        findings=[one for one in analysed.findings if one.report == report],
+        recomputed=analysed.recomputed[analysed.recomputed["report"].eq(report)],
+        comparisons=beside.compare(own, analysed.local.table, tolerances.read()),
     )
 
 
@@ -86,7 +107,7 @@ def _drawn(entry: Entry, analysed: Analysed, folder: Path) -> Drawn:
     points = entry.points(analysed.published, analysed.local.table)
     paragraphs = drawing.caption(entry, points).split("\n\n")[1:]
     text = [text.replace("**", "").replace("`", "") for text in paragraphs]
-    return Drawn(entry, f"data:image/svg+xml;base64,{svg}", text)
+    return Drawn(entry, f"data:image/svg+xml;base64,{svg}", text, figure_data.link(points))
 
 
 def sources(folder: Path = loading.PUBLISHED) -> dict[str, str]:
@@ -215,15 +236,15 @@ def _rounds(number: int) -> str:
     return f"{number} round{'s' * (number != 1)}" if number else ""
 
 
-def _reports(analysed: Analysed, drawn: Sequence[Drawn]) -> list[dict[str, Any]]:
-    """What the page says about each report."""
+def _reports(analysed: Analysed, drawn: Sequence[Drawn], reports: Sequence[str]) -> list[dict[str, Any]]:
+    """What the page says about each of these reports."""
     recomputed, cited = analysed.recomputed, sources()
-    reports = []
-    for number in schema.REPORTS:
+    made = []
+    for number in reports:
         found = [f for f in analysed.findings if f.report == number]
         said = [j for j in analysed.judged if j.claim.report == number]
         numbers = recomputed[recomputed["report"] == number]
-        reports.append(
+        made.append(
             {
                 "number": number,
                 "title": TITLES[number][0].upper() + TITLES[number][1:],
@@ -237,24 +258,27 @@ def _reports(analysed: Analysed, drawn: Sequence[Drawn]) -> list[dict[str, Any]]
                 "recomputed": _recomputed(numbers),
             }
         )
-    return reports
+    return made
 
 
-def page(analysed: Analysed, figures: Sequence[Entry], folder: Path) -> str:
-    """Returns the page as HTML, with the figures that are SVG files in `folder`."""
+def page(analysed: Analysed, figures: Sequence[Entry], folder: Path, only: Scope | None = None) -> str:
+    """Returns the page as HTML, with the figures that are SVG files in `folder`; `only`: about one report."""
     local = analysed.local
     drawn = [_drawn(entry, analysed, folder) for entry in figures]
     experiments, shared = _experiments(local.table, [one for one in drawn if one.entry.published is None])
-    sections, notes = analysed.comparisons
+    sections, notes = compare.beside_published(analysed.comparisons)
+    published = analysed.published
     environment = Environment(
         loader=FileSystemLoader(TEMPLATE.parent), autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True
     )
     return environment.get_template(TEMPLATE.name).render(
-        numbers=len(analysed.published),
+        numbers=len(published if only is None else published[published["report"].eq(only.report)]),
+        only=only.report if only else None,
+        reproduced=only.rows() if only else [],
         runs=local.table["record"].nunique(),
         claims=analysed.judged,
         verdicts=_counts([j.verdict for j in analysed.judged], VERDICTS),
-        reports=_reports(analysed, drawn),
+        reports=_reports(analysed, drawn, [only.report] if only else schema.REPORTS),
         experiments=experiments,
         shared=shared,
         local_findings=_findings(analysed.local_findings),

@@ -7,7 +7,12 @@ import pytest
 
 from tests.helpers import ROOT
 
-PAGES = [ROOT / "README.md", ROOT / "analysis/published/SOURCES.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "ARTIFACT.md",
+    ROOT / "analysis/published/SOURCES.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+]
 ROOMS = ("analysis", "benchmarks", "conf", "containers", "docs", "requirements", "tests", "train")
 # The names in paths and targets that docs/adding.md and docs/clusters.md ask the reader to create.
 OWN = {"mymodel", "pets", "ranks_on_a_node", "momentum", "pbs", "NAME"}

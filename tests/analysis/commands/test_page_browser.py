@@ -62,7 +62,7 @@ def test_a_bad_page_is_seen_as_one(browser, tmp_path):
     assert browser.value("document.documentElement.scrollWidth") >= 2000
 
 
-@pytest.mark.parametrize("width", [400, 1200])
+@pytest.mark.parametrize("width", [360, 1440])
 def test_it_opens_without_complaint_request_or_sideways_scrolling(browser, page, width):
     browser.open(page, width)
     assert browser.requests() == []
@@ -79,8 +79,34 @@ def test_it_opens_without_complaint_request_or_sideways_scrolling(browser, page,
     assert browser.value("[...document.querySelectorAll('table')].every(table => table.closest('.box'))")
 
 
+@pytest.mark.parametrize("width", [360, 1440])
+def test_the_contents_follow_and_hide_nothing(browser, page, width):
+    browser.open(page, width)
+    browser.value("document.querySelector('#report-003').scrollIntoView({behavior: 'instant'})")
+    top, bottom, height = browser.value(
+        "[document.querySelector('nav').getBoundingClientRect()].map(e => [e.top, e.bottom, innerHeight])[0]"
+    )
+    assert 0 <= top < bottom <= height
+    title = browser.value("document.querySelector('#report-003 h2').getBoundingClientRect().top")
+    assert title >= (bottom if width == 360 else 0)
+    targets = browser.value("[...document.querySelectorAll('nav a')].map(a => a.hash)")
+    assert targets == [*(f"#report-00{n}" for n in range(5)), "#local", "#beside", "#provenance"]
+
+
+def test_each_figure_has_words_and_its_data(browser, page):
+    browser.open(page, 1440)
+    alts = browser.value("[...document.images].map(image => image.alt)")
+    assert all(len(alt) > len(id) + 40 and alt.startswith(f"{id}: ") for alt, id in zip(alts, _FIGURES, strict=True))
+    rows = browser.value(
+        "Promise.all([...document.querySelectorAll('figure a.data')].map(a => "
+        "[a.download, atob(a.href.split(',')[1]).trim().split('\\n').length]))"
+    )
+    assert [name for name, _ in rows] == [f"{id}.csv" for id in _FIGURES]
+    assert all(lines > 1 for _, lines in rows)
+
+
 def test_text_can_be_read_on_a_phone(browser, page):
-    browser.open(page, 400)
+    browser.open(page, 360)
     sizes = browser.value(
         "[...document.querySelectorAll('p, li, td, th, figcaption')].map(e => parseFloat(getComputedStyle(e).fontSize))"
     )

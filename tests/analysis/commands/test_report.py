@@ -25,7 +25,7 @@ def test_it_keeps_the_figures_with_their_captions_where_that_is_asked_for(few_fi
     results.add(experiment="overhead", nodes=1)
     assert report(results, tmp_path, "--figures", str(tmp_path / "drawn")) == 0
     page = (tmp_path / "new/r.html").read_text()
-    drawn = {f"{name}.{suffix}" for name in few_figures for suffix in ("pdf", "png", "svg")}
+    drawn = {f"{name}.{suffix}" for name in few_figures for suffix in ("pdf", "png", "svg", "csv")}
     assert {path.name for path in (tmp_path / "drawn").iterdir()} == {*drawn, "captions.md"}
     assert all(f'<figure id="{name}"' in page for name in few_figures)
     assert (

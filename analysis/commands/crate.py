@@ -1,0 +1,118 @@
+"""An archive's `ro-crate-metadata.json`: what is in it, and which run made it, as a Process Run Crate.
+
+https://w3id.org/ro/wfrun/process/0.5. Other programs find there what the records say in the kit's own words: each
+launch is an action, with its program, its beginning and end, and the record that it left.
+"""
+
+from __future__ import annotations
+
+import json
+import mimetypes
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from rocrate.model import ContextEntity, SoftwareApplication
+from rocrate.rocrate import ROCrate
+
+from train.record.record import RunRecord
+
+NAME = "ro-crate-metadata.json"
+PROFILE = "https://w3id.org/ro/wfrun/process/0.5"
+LICENCE = "https://spdx.org/licenses/Apache-2.0"
+_TITLE = "Run records of the Horovod scaling kit, and the figures drawn from them"
+_ABOUT = (
+    "Records of training runs with Horovod: every step time of every rank, and how each run was made. Figures, their "
+    "data and a page show them beside the numbers of five published reports."
+)
+_TYPES = {".jsonl": "application/jsonl", ".md": "text/markdown", ".csv": "text/csv", ".gz": "application/gzip"}
+
+
+def metadata(files: Iterable[str], records: Mapping[str, RunRecord]) -> bytes:
+    """The metadata of an archive: the same files and records give the same bytes.
+
+    files: all paths in it but its manifest; records: those of them that are records, by path.
+    """
+    crate = ROCrate(version="1.1")
+    crate.name, crate.description, crate.license = _TITLE, _ABOUT, LICENCE
+    crate.datePublished = datetime.fromisoformat(max(run.started_at for run in records.values()))
+    crate.root_dataset["conformsTo"] = {"@id": PROFILE}
+    crate.add(ContextEntity(crate, PROFILE, properties=_profile()))
+    crate.add(ContextEntity(crate, LICENCE, properties={"@type": "CreativeWork", "name": "Apache License 2.0"}))
+    there = {name: crate.add_file(dest_path=name, properties=_file(name, records.get(name))) for name in sorted(files)}
+    programs: dict[str, SoftwareApplication] = {}
+    for name in sorted(records):
+        run = records[name]
+        program = programs.get(_commit(run)) or programs.setdefault(_commit(run), _program(crate, run))
+        crate.add_action(program, f"#{name}", result=[there[name]], properties=_launch(run))
+    _drawn(crate, there, records, programs)
+    text = json.dumps(crate.metadata.generate(), indent=1, sort_keys=True, ensure_ascii=False)
+    return f"{text}\n".encode()
+
+
+def _profile() -> dict[str, Any]:
+    return {"@type": "CreativeWork", "name": "Process Run Crate", "version": "0.5"}
+
+
+def _file(name: str, run: RunRecord | None) -> dict[str, Any]:
+    """What is said of a file."""
+    suffix = Path(name).suffix
+    found: dict[str, Any] = {"encodingFormat": _TYPES.get(suffix) or mimetypes.guess_type(name)[0] or "text/plain"}
+    if run:
+        found["name"] = f"record of {run.experiment}, {run.point}, launch {run.repeat}"
+        found["description"] = f"{run.status}; {len(run.ranks)} ranks; configuration {run.config_hash[:8]}"
+    elif name == "report.html":
+        found["name"] = "the records beside the numbers of five reports, as one page"
+    else:
+        found["name"] = name.rpartition("/")[2]
+    return found
+
+
+def _commit(run: RunRecord) -> str:
+    """The commit that ran, with + where files were changed."""
+    env = run.environment
+    return ((env.git_commit or "") + ("+" if env.git_dirty else "")) if env else ""
+
+
+def _program(crate: ROCrate, run: RunRecord) -> SoftwareApplication:
+    """The kit at the commit of a run, with the packages that it ran on; each once."""
+    commit = _commit(run)
+    versions = run.environment.versions if run.environment else {}
+    packages = [_package(crate, name, version) for name, version in sorted(versions.items())]
+    said = {"name": "Horovod scaling kit", "softwareVersion": commit or "not known", "softwareRequirements": packages}
+    return crate.add(SoftwareApplication(crate, f"#kit-{commit or 'unknown'}", properties=said))
+
+
+def _package(crate: ROCrate, name: str, version: str) -> ContextEntity:
+    id = f"#{name}-{version}"
+    found = crate.dereference(id)
+    said = {"name": name, "softwareVersion": version}
+    return found or crate.add(SoftwareApplication(crate, id, properties=said))
+
+
+def _launch(run: RunRecord) -> dict[str, Any]:
+    """What is said of a launch: its command, when it ran, and how it ended."""
+    began = datetime.fromisoformat(run.started_at)
+    said = {
+        "name": f"{run.experiment}: {run.point}, launch {run.repeat}",
+        "description": " ".join(run.command),
+        "startTime": began.isoformat(),
+        "endTime": (began + timedelta(seconds=run.job_s)).isoformat(timespec="milliseconds"),
+    }
+    if run.failure:
+        return said | {"actionStatus": {"@id": "http://schema.org/FailedActionStatus"}, "error": run.failure.reason}
+    return said | {"actionStatus": {"@id": "http://schema.org/CompletedActionStatus"}}
+
+
+def _drawn(
+    crate: ROCrate, there: Mapping[str, Any], records: Mapping[str, RunRecord], programs: Mapping[str, Any]
+) -> None:
+    """The action that made figures and page of the records."""
+    newest = max(records.values(), key=lambda run: run.started_at)
+    made = [file for name, file in there.items() if name == "report.html" or name.startswith("figures/")]
+    said = {"name": "figures and page from the records", "description": "python -m analysis bundle"}
+    crate.add_action(
+        programs[_commit(newest)], "#analysis", object=[there[name] for name in sorted(records)], result=made,
+        properties=said,
+    )  # fmt: skip

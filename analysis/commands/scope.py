@@ -1,0 +1,63 @@
+"""A page about one report: what of everything belongs to it, and what its reproduction came to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from analysis.figures import Entry
+from analysis.table.loading import Local
+from train.record import reproduction
+from train.record.progress import duration
+from train.record.reproduction import Outcome, Reproduction
+
+_ORDER = ("measured", "submitted", "failed", "not run")
+
+
+@dataclass(frozen=True)
+class Scope:
+    """One report, the experiments that are its own, and the last reproduction of it, if any."""
+
+    report: str
+    experiments: frozenset[str]
+    reproduced: Reproduction | None
+
+    def local(self, local: Local) -> Local:
+        """The local records of its experiments."""
+        table = local.table[local.table["experiment"].isin(self.experiments)].reset_index(drop=True)
+        return Local(table, [one for one in local.notices if set(Path(one.path).parts) & self.experiments])
+
+    def figures(self, figures: Mapping[str, Entry]) -> dict[str, Entry]:
+        """Its figures, and those of its local records."""
+        local = {id for id, entry in figures.items() if (entry.local or {}).get("experiment") in self.experiments}
+        return {id: entry for id, entry in figures.items() if entry.report == self.report or
+                (entry.published is None and id in local)}  # fmt: skip
+
+    def rows(self) -> list[dict[str, str]]:
+        """A row for each experiment of the reproduction: what became of it, and why; those that ran come first."""
+        outcomes = sorted(self.reproduced.outcomes, key=lambda one: _ORDER.index(one.status)) if self.reproduced else []
+        return [
+            {
+                "experiment": one.experiment,
+                "what": one.shows,
+                "outcome": one.status,
+                "launches": f"{one.runs} of {one.planned}" if one.planned else "",
+                "took": duration(one.took_s) if one.took_s >= 1 else "",
+                "why": _why(one),
+            }
+            for one in outcomes
+        ]
+
+
+def _why(one: Outcome) -> str:
+    return "; ".join(filter(None, (one.why, *(f"left out: {why}" for why in one.left_out))))
+
+
+def of(report: str, published: pd.DataFrame, results: Path) -> Scope:
+    """What belongs to a report: experiments that it has numbers of, and those that reproduce it."""
+    found = reproduction.read(results, report)
+    named = set(published.loc[published["report"].eq(report), "experiment"]) - {""}
+    return Scope(report, frozenset(named | {one.experiment for one in found.outcomes} if found else named), found)

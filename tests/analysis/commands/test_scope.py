@@ -1,0 +1,57 @@
+from pathlib import Path
+
+import pytest
+
+from analysis import registry
+from analysis.__main__ import main
+from analysis.commands import scope
+from analysis.table import loading
+from train.record import reproduction
+from train.record.reproduction import Outcome, Reproduction
+
+
+def test_what_belongs_to_a_report(results):
+    results.add(experiment="weak_scaling")
+    results.add(experiment="overhead")
+    local = loading.local(results.folder)
+    only = scope.of("001", loading.published(), results.folder)
+    assert {"weak_scaling", "strong_scaling", "batch_sweep"} <= only.experiments
+    assert set(only.local(local).table["experiment"]) == {"weak_scaling"}
+    ids = set(only.figures(registry.figures(local.table)))
+    assert {"001-figure-5", "own-weak-scaling-throughput"} <= ids
+    assert {id.split("-")[0] for id in ids} == {"001", "own"}
+    assert not any(id.startswith("own-overhead") for id in ids)
+
+
+def test_what_its_reproduction_came_to_is_listed_with_the_reasons(tmp_path):
+    outcomes = [
+        Outcome("imdb_wiki", "Age", "not run", "no data"),
+        Outcome("weak_scaling", "Weak", "measured", "", ["nodes8: too large"], 3, 3, 125.0),
+    ]
+    reproduction.write(Reproduction("001", outcomes), tmp_path)
+    only = scope.of("001", loading.published(), tmp_path)
+    assert "imdb_wiki" in only.experiments
+    assert [list(row.values()) for row in only.rows()] == [
+        ["weak_scaling", "Weak", "measured", "3 of 3", "2 min", "left out: nodes8: too large"],
+        ["imdb_wiki", "Age", "not run", "", "", "no data"],
+    ]
+
+
+@pytest.mark.slow
+def test_the_page_of_one_report(results, tmp_path, monkeypatch):
+    every = registry.figures
+    monkeypatch.setattr(
+        registry, "figures", lambda local: {k: v for k, v in every(local).items() if k == "002-throughput"}
+    )
+    results.add(experiment="bnl_throughput", nodes=1)
+    reproduction.write(
+        Reproduction("002", [Outcome("bnl_throughput", "AlexNet", "measured", runs=1, planned=1)]), results.folder
+    )
+    out = tmp_path / "page.html"
+    assert main(["report", "--report", "002", "--results", str(results.folder), "--out", str(out)]) == 0
+    page = Path(out).read_text()
+    assert "<h1>Report 002, reproduced</h1>" in page
+    assert 'id="report-002"' in page
+    assert 'id="report-001"' not in page
+    assert '<tr class="measured">' in page
+    assert "<td>1 of 1</td>" in page

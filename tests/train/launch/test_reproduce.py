@@ -1,0 +1,130 @@
+import sys
+
+import pytest
+from rich.console import Console
+
+from tests.helpers.own_records import make_record
+from train.config.checks import ConfigError
+from train.launch import reproduce
+from train.launch.plan.machine import Machine
+from train.launch.reproduce import Estimate, Part, Planned
+from train.record import record, reproduction
+
+MACHINE = Machine(2, "no control groups")
+WEAK = Part("weak_scaling", "Weak scaling (report 001, figures 5 and 6)")
+
+
+def asked(tmp_path, *more):
+    return ["model=tiny", "nodes=2", "tracking=none", "launcher=local", f"results={tmp_path}", *more]
+
+
+def test_the_experiments_of_a_report_are_those_whose_files_name_it_in_the_order_of_its_figures():
+    found = {report: [part.experiment for part in of] for report, of in reproduce.parts().items()}
+    assert sorted(found) == ["000", "001", "002", "003", "004"]
+    assert found["001"] == ["ranks_threads", "batch_sweep", "weak_scaling", "strong_scaling", "imdb_wiki"]
+    assert found["002"] == ["bnl_throughput"]
+
+
+def test_nodes_are_asked_for_where_an_experiment_has_them():
+    sweep, weak = (next(part for part in reproduce.parts()["001"] if part.experiment == name)
+                   for name in ("batch_sweep", "weak_scaling"))  # fmt: skip
+    assert sweep.asked(["nodes=8", "model=tiny"]) == ["experiment=batch_sweep", "model=tiny"]
+    assert weak.asked(["nodes=8"]) == ["experiment=weak_scaling", "nodes=8"]
+    assert (sweep.figures, weak.figures) == ("figures 3 and 4", "figures 5 and 6")
+
+
+def test_a_plan_says_how_long_and_what_of_that_is_assumed(tmp_path):
+    planned = reproduce.plan(WEAK, asked(tmp_path), MACHINE, force=False)
+    assert (planned.why_not, planned.points, len(planned.runs), planned.to_do) == ("", 2, 3, 3)
+    # one curve in rounds with a budget of 300 s, and a launch of each of two points, 300 s each until one was made
+    assert planned.estimate == Estimate(300.0, 600.0)
+    assert planned.estimate.words() == "15 min, partly assumed"
+
+
+def test_what_is_measured_already_is_known(tmp_path):
+    planned = reproduce.plan(WEAK, asked(tmp_path), MACHINE, force=False)
+    for run in planned.runs:
+        made = make_record()
+        made.job_s = 40.0
+        record.write_atomically(run.home / f"r{run.repeat}" / record.RECORD_NAME, record.dumps(made))
+    again = reproduce.plan(WEAK, asked(tmp_path), MACHINE, force=False)
+    assert (again.to_do, again.estimate.words()) == (0, "nothing left")
+    forced = reproduce.plan(WEAK, asked(tmp_path), MACHINE, force=True)
+    assert (forced.to_do, forced.estimate) == (3, Estimate(120.0, 0.0))
+
+
+def test_what_cannot_run_here_has_its_reason(tmp_path, monkeypatch):
+    few = reproduce.plan(WEAK, asked(tmp_path, "device=gpu"), MACHINE, force=False)
+    assert "needs 1 GPUs" in few.why_not or "GPU" in few.why_not
+
+    def no_data(points, hosts_apart):
+        raise ConfigError("dataset.data_dir=/none: no such folder;\n  see docs/data.md")
+
+    monkeypatch.setattr(reproduce.input_check, "check", no_data)
+    absent = reproduce.plan(WEAK, asked(tmp_path), MACHINE, force=False)
+    assert absent.why_not == "dataset.data_dir=/none: no such folder; see docs/data.md"
+
+
+def test_the_list_names_both(tmp_path, capsys):
+    planned = [
+        reproduce.plan(WEAK, asked(tmp_path), MACHINE, force=False),
+        Planned(Part("imdb_wiki", "Age"), "no data [here]"),
+    ]
+    reproduce.show(planned, Console(soft_wrap=True, width=140))
+    shown = capsys.readouterr().out
+    assert "weak_scaling" in shown
+    assert "15 min, partly assumed" in shown
+    assert "cannot run here: imdb_wiki: no data [here]" in shown
+    assert "in all 15 min at most (assumed: of launches like none made here" in shown
+
+
+@pytest.fixture
+def called(monkeypatch):
+    """The commands that were started in place of the launcher; the exit status of each can be set by its index."""
+    commands, statuses = [], {}
+
+    def call(command):
+        commands.append(command)
+        return statuses.get(len(commands) - 1, 0)
+
+    monkeypatch.setattr(reproduce, "_call", call)
+    return commands, statuses
+
+
+def plans(tmp_path):
+    planned = reproduce.plan(WEAK, asked(tmp_path), MACHINE, force=False)
+    return [planned, Planned(Part("imdb_wiki", "Age"), "no data"), planned]
+
+
+def test_each_is_run_by_the_launchers_own_command_and_what_came_of_it_is_kept(tmp_path, called):
+    overrides = asked(tmp_path)
+    assert reproduce.reproduce("001", plans(tmp_path), overrides, True, tmp_path) == 1  # nothing was measured
+    commands, _ = called
+    assert commands == [[sys.executable, "-m", "train.launch", "--force", "experiment=weak_scaling", *overrides]] * 2
+    kept = reproduction.read(tmp_path, "001")
+    assert [one.status for one in kept.outcomes] == ["failed", "not run", "failed"]
+    assert kept.outcomes[0].why == "3 of 3 launches have no complete record"
+    assert kept.outcomes[1].why == "no data"
+
+
+def test_what_comes_after_an_interruption_is_said_not_to_have_run(tmp_path, called):
+    called[1][0] = 130
+    assert reproduce.reproduce("001", plans(tmp_path), asked(tmp_path), False, tmp_path) == 130
+    assert len(called[0]) == 1
+    outcomes = reproduction.read(tmp_path, "001").outcomes
+    assert [(one.status, one.why) for one in outcomes] == [
+        ("not run", "interrupted before it"), ("not run", "no data"), ("not run", "interrupted before it"),
+    ]  # fmt: skip
+
+
+def test_a_report_that_is_none(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["reproduce", "--dry-run", "007"])
+    assert reproduce.main() == 2
+    assert capsys.readouterr().err == "error: REPORT=007: no such report; allowed are 000, 001, 002, 003, 004\n"
+
+
+def test_where_the_records_are(tmp_path):
+    planned = plans(tmp_path)
+    assert reproduce._results(planned, []) == tmp_path
+    assert str(reproduce._results(planned[1:2], ["results='/a b'"])) == "/a b"
+    assert str(reproduce._results(planned[1:2], [])) == "results"

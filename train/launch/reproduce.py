@@ -1,0 +1,247 @@
+"""Reproduce a report: measure every experiment of it that this machine can run, one after the other.
+
+python -m train.launch.reproduce 001 nodes=2
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from train.config.checks import ConfigError
+from train.config.compose import CONF
+from train.launch.__main__ import in_rounds, this_machine
+from train.launch.batch.launcher import BatchLauncher
+from train.launch.launchers import LAUNCHERS
+from train.launch.plan import input_check, preflight
+from train.launch.plan.expand import Expansion, expand
+from train.launch.plan.machine import Machine
+from train.launch.plan.runs import Run, expected_s, remaining, runs_of
+from train.launch.supervise.signals import Interrupted
+from train.record import reproduction
+from train.record.progress import duration
+from train.record.reproduction import Outcome, Reproduction, Status
+
+_FIRST_FIGURE = re.compile(r"figures? (\d+)")
+
+
+@dataclass(frozen=True)
+class Part:
+    """One experiment of a report, as the first comment of its file says."""
+
+    experiment: str
+    shows: str
+    on_nodes: bool = True  # it asks for nodes: others have one, whatever NODES= says of the rest
+
+    def asked(self, overrides: Sequence[str]) -> list[str]:
+        """The overrides of the user that are meant for it, with its name."""
+        fitting = [line for line in overrides if self.on_nodes or not line.startswith("nodes=")]
+        return [f"experiment={self.experiment}", *fitting]
+
+    @property
+    def figures(self) -> str:
+        """What of the report it makes: "figures 5 and 6"; "" where the file does not say."""
+        found = re.search(r"\(report \d{3}, ([^)]*)\)", self.shows)
+        return found[1] if found else ""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """How long the launches of an experiment that are still to be made will take, in s."""
+
+    known_s: float = 0.0  # from runs that were made, and from budgets
+    assumed_s: float = 0.0  # of launches like none that was made: launcher.assumed_run_s each
+
+    @property
+    def all_s(self) -> float:
+        """Both together."""
+        return self.known_s + self.assumed_s
+
+    def words(self) -> str:
+        """For people: "about 12 min", or "10 min or less" where nothing of it was measured yet."""
+        if not self.all_s:
+            return "nothing left"
+        return f"about {duration(self.all_s)}" if not self.assumed_s else f"{duration(self.all_s)}, partly assumed"
+
+
+@dataclass(frozen=True)
+class Planned:
+    """What an experiment will do here; with `why_not` nothing, and why."""
+
+    part: Part
+    why_not: str = ""
+    points: int = 0
+    runs: tuple[Run, ...] = ()
+    to_do: int = 0
+    estimate: Estimate = Estimate()
+    left_out: tuple[str, ...] = ()
+    batch: bool = False
+
+
+def parts(folder: Path = CONF / "experiment") -> dict[str, list[Part]]:
+    """The experiments of each report, by its number, in the order of the report's figures."""
+    found: dict[str, list[Part]] = {}
+    for path in sorted(folder.glob("*.yaml")):
+        text = path.read_text()
+        shows = next((line[3:].strip() for line in text.splitlines() if line.startswith("## ")), "")
+        part = Part(path.stem, shows, bool(re.search(r"^\s*nodes:", text, re.M)))
+        for report in sorted(set(re.findall(r"report (\d{3})", shows))):
+            found.setdefault(report, []).append(part)
+    return {report: sorted(of, key=_place) for report, of in sorted(found.items())}
+
+
+def _place(part: Part) -> tuple[int, str]:
+    figure = _FIRST_FIGURE.search(part.shows)
+    return int(figure[1]) if figure else sys.maxsize, part.experiment
+
+
+def plan(part: Part, overrides: Sequence[str], machine: Machine, force: bool) -> Planned:
+    """What an experiment of a report will do on this machine."""
+    try:
+        expanded = expand(part.asked(overrides), machine, LAUNCHERS)
+        launcher = expanded.launcher
+        large = preflight.too_large(expanded.points, launcher)
+        left_out = (*expanded.left_out, *(f"{name}: {why}" for name, why in large.items()))
+        points = tuple(point for point in expanded.points if point.name not in large)
+        if not points:
+            return Planned(part, "; ".join(left_out))
+        fitting = in_rounds(Expansion(launcher, points, expanded.left_out), machine)
+        preflight.check(fitting.points, launcher)
+        runs = runs_of(fitting.points, launcher)
+        to_do, known = remaining(runs, force)
+        input_check.check([run.point for run in to_do], launcher.hosts_apart)
+    except ConfigError as error:
+        return Planned(part, " ".join(str(error).split()))
+    expected = [expected_s(run, known) for run in to_do]
+    known_s = math.fsum(s for s in expected if s is not None)
+    assumed = sum(run.point.config.launcher.assumed_run_s for run, s in zip(to_do, expected, strict=True) if s is None)
+    return Planned(
+        part, "", len(points), tuple(runs), len(to_do), Estimate(known_s, float(assumed)), left_out,
+        isinstance(launcher, BatchLauncher),
+    )  # fmt: skip
+
+
+def show(planned: Sequence[Planned], console: Console) -> None:
+    """Print what will be measured and how long it takes, and what cannot be measured here and why."""
+    table = Table(box=None, header_style="bold")
+    for head in ("experiment", "points", "launches", "left", "time"):
+        table.add_column(head, justify="left" if head in ("experiment", "time") else "right", no_wrap=True)
+    table.add_column("of the report")
+    for one in (one for one in planned if not one.why_not):
+        numbers = (str(one.points), str(len(one.runs)), str(one.to_do), one.estimate.words())
+        table.add_row(one.part.experiment, *numbers, escape(one.part.figures))
+    console.print(table)
+    all_s = math.fsum(one.estimate.all_s for one in planned)
+    assumed = any(one.estimate.assumed_s for one in planned)
+    source = " (assumed: of launches like none made here, each launcher.assumed_run_s; of rounds their budget)"
+    console.print(f"in all {duration(all_s)} at most{source if assumed else ''}", highlight=False)
+    for one in planned:
+        if one.why_not:
+            console.print(escape(f"cannot run here: {one.part.experiment}: {one.why_not}"), highlight=False)
+        for why in one.left_out if not one.why_not else ():
+            console.print(escape(f"left out of {one.part.experiment}: {why}"), highlight=False)
+
+
+def measure(one: Planned, overrides: Sequence[str], force: bool) -> Outcome:
+    """Run an experiment with the launcher's own command; what came of it."""
+    if one.why_not:
+        return Outcome(one.part.experiment, one.part.shows, "not run", one.why_not)
+    command = [sys.executable, "-m", "train.launch", *(["--force"] if force else [])]
+    began = time.monotonic()
+    status = _call([*command, *one.part.asked(overrides)])
+    if status > 128 or status < 0:  # 128 + signal: the launcher was interrupted, and so is all of it
+        raise Interrupted(status - 128 if status > 128 else -status)
+    return _outcome(one, time.monotonic() - began, status)
+
+
+def _call(command: Sequence[str]) -> int:
+    """Run a command to its end, also where this process is asked to end: the launcher ends its ranks first."""
+    child = subprocess.Popen(command)
+    # A terminal sends Ctrl-C to the child as well.
+    before = {number: signal.signal(number, act) for number, act in (
+        (signal.SIGINT, lambda *_: None), (signal.SIGTERM, lambda *_: child.terminate()))}  # fmt: skip
+    try:
+        return child.wait()
+    finally:
+        for number, previous in before.items():
+            signal.signal(number, previous)
+
+
+def _outcome(one: Planned, took_s: float, status: int) -> Outcome:
+    left, _ = remaining(one.runs, force=False)
+    made = len(one.runs) - len(left)
+    came: Status = "measured" if not left else "submitted" if one.batch and status == 0 else "failed"
+    why = "" if came == "measured" else f"{len(left)} of {len(one.runs)} launches have no complete record"
+    return Outcome(
+        one.part.experiment, one.part.shows, came, why, list(one.left_out), made, len(one.runs), round(took_s, 1)
+    )
+
+
+def unmeasured(one: Planned) -> Outcome:
+    """What is known of an experiment that was not begun."""
+    if one.why_not:
+        return Outcome(one.part.experiment, one.part.shows, "not run", one.why_not)
+    found = _outcome(one, 0.0, 0)
+    return found if found.status == "measured" else Outcome(
+        found.experiment, found.shows, "not run", "interrupted before it", found.left_out, found.runs, found.planned
+    )  # fmt: skip
+
+
+def reproduce(report: str, planned: Sequence[Planned], overrides: Sequence[str], force: bool, results: Path) -> int:
+    """Measure what can be measured and write what came of it; 1 where a launch failed."""
+    outcomes: list[Outcome] = []
+    status = 0
+    try:
+        for one in planned:
+            if not one.why_not:
+                print(f"\n== {one.part.experiment}: {one.part.shows}", flush=True)
+            outcomes.append(measure(one, overrides, force))
+    except Interrupted as interruption:
+        status = 128 + interruption.signal
+        print("interrupted: the same command goes on from here")
+    outcomes += [unmeasured(one) for one in planned[len(outcomes) :]]
+    reproduction.write(Reproduction(report, outcomes), results)
+    return status or int(any(one.status == "failed" for one in outcomes))
+
+
+def _results(planned: Sequence[Planned], overrides: Sequence[str]) -> Path:
+    """The folder of the records: where the runs have it, else where the overrides say."""
+    named = [run.point.config.results for one in planned for run in one.runs[:1]]
+    given = [line.partition("=")[2].strip("'") for line in overrides if line.startswith("results=")]
+    return Path((named or given or ["results"])[0])
+
+
+def main() -> int:
+    """Show the plan, and unless it is a dry run measure it; the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m train.launch.reproduce", description=__doc__.splitlines()[0])
+    reports = parts()
+    parser.add_argument("report", help=f"one of {', '.join(reports)}")
+    parser.add_argument("--dry-run", action="store_true", help="show what would be measured, how long, and what not")
+    parser.add_argument("--force", action="store_true", help="measure again what is measured: adds, replaces nothing")
+    parser.add_argument("overrides", nargs="*", help="nodes=2 measure=report ...")
+    given = parser.parse_intermixed_args()
+    if given.report not in reports:
+        print(f"error: REPORT={given.report}: no such report; allowed are {', '.join(reports)}", file=sys.stderr)
+        return 2
+    machine = this_machine()
+    planned = [plan(part, given.overrides, machine, given.force) for part in reports[given.report]]
+    show(planned, Console(soft_wrap=True))
+    if given.dry_run:
+        return 0
+    return reproduce(given.report, planned, given.overrides, given.force, _results(planned, given.overrides))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
