@@ -65,7 +65,6 @@ def test_a_key_that_is_not_there_is_said_before_anything_is_drawn(results, tmp_p
 
 @pytest.mark.slow  # draws figures
 def test_the_whole_archive(few_figures, results, tmp_path, capsys):
-    pytest.importorskip("rocrate", reason="the environment is older than its lock: make dev installs rocrate")
     save(named_run(), results.folder)
     save(named_run(repeat=1, failure=Failure("killed", host="owens-ib2")), results.folder)
     broken = save(named_run(repeat=2), results.folder)

@@ -8,8 +8,6 @@ from importlib.resources import files
 
 import pytest
 
-pytest.importorskip("rocrate", reason="the environment is older than its lock: make dev installs rocrate")
-
 from analysis.commands import crate
 from tests.helpers.own_records import make_record, settle
 from train.record import record
