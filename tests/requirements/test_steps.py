@@ -9,6 +9,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2] / "requirements"))
 from steps import Step, StepFailed, Steps, doing_now, minutes
 
+pytestmark = pytest.mark.slow  # starts processes
+
 
 def python(program: str) -> list[str]:
     return [sys.executable, "-S", "-c", program]

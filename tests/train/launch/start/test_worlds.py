@@ -3,8 +3,12 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 from train.launch.start import worlds
 from train.launch.start.worlds import Command
+
+pytestmark = pytest.mark.slow  # starts processes
 
 TELL = "import os; print('world', os.environ['KIT_WORLD'], 'from rank', os.environ['KIT_FIRST_RANK'])"
 SLEEP = "import time; print('begun', flush=True); time.sleep(60)"

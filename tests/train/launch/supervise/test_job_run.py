@@ -19,6 +19,8 @@ from train.launch.supervise.job_run import JobRun
 from train.launch.supervise.signals import Interrupted, interrupts_raised
 from train.record.record import NodeQuota
 
+pytestmark = pytest.mark.slow  # starts processes
+
 # Starts a process of its own, says so, and waits for ever.
 ENDLESS = """
 import pathlib, subprocess, sys, time

@@ -16,6 +16,8 @@ from train.launch.supervise.signals import Interrupted
 from train.record import paths, protocol, source
 from train.record.record import Order, find, load
 
+pytestmark = pytest.mark.slow  # starts processes
+
 # Every rank of a job: reads what it is asked for, leaves a part, finishes, unless FAIL names its number of nodes.
 RANKS = """
 import os, pathlib, sys
