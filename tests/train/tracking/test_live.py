@@ -194,6 +194,18 @@ def test_after_an_interruption_and_a_kill_there_is_one_whole_run_a_record(tmp_pa
     assert file.parent.name.endswith((again / "wandb-live-id").read_text())
 
 
+def asked_tracking(asked: protocol.Assignment):
+    return live.Tracking(**asked.config["tracking"])
+
+
+def is_written_offline(folder: Path, asked: protocol.Assignment, problem: str) -> None:
+    """Whether the problem names the run, and the run is written from its record, with every epoch once."""
+    assert str(folder) in problem
+    assert mirror([folder / "record.json"], asked_tracking(asked)) == []
+    (file,) = run_files(Path(asked.config["results"]))
+    assert [row["epochs/epoch"] for row in history(wandb_log.read(file)) if "epochs/epoch" in row] == [1, 2, 3]
+
+
 @pytest.mark.slow
 def test_a_server_that_never_answers_costs_nothing_but_the_wait_at_the_end(tmp_path, monkeypatch):
     monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
@@ -211,14 +223,7 @@ def test_a_server_that_never_answers_costs_nothing_but_the_wait_at_the_end(tmp_p
         end(folder, writer)
         (problem,) = watchers.finish()
     assert time.monotonic() - began < 30
-    assert str(folder) in problem
-    assert mirror([folder / "record.json"], asked_tracking(asked)) == []
-    (file,) = run_files(tmp_path)
-    assert [row["epochs/epoch"] for row in history(wandb_log.read(file)) if "epochs/epoch" in row] == [1, 2, 3]
-
-
-def asked_tracking(asked: protocol.Assignment):
-    return live.Tracking(**asked.config["tracking"])
+    is_written_offline(folder, asked, problem)
 
 
 @pytest.mark.slow
@@ -231,18 +236,16 @@ def test_a_link_that_is_cut_in_the_middle_costs_nothing_but_the_wait_at_the_end(
         look = watchers.watch(folder, asked)
         wait_for(lambda: any(line.get("epochs/epoch") == 1 for line in server.lines.values()))
         server.cut()
-        began = time.monotonic()
         writer.add(epochs=EPOCHS[1:2])
+        began = time.monotonic()
         look()
         assert time.monotonic() - began < 1
         wait_for(server.asked_in_vain.is_set)
         end(folder, writer)
+        began = time.monotonic()
         (problem,) = watchers.finish()
         assert time.monotonic() - began < 30
-    assert str(folder) in problem
-    assert mirror([folder / "record.json"], asked_tracking(asked)) == []
-    (file,) = run_files(tmp_path)
-    assert [row["epochs/epoch"] for row in history(wandb_log.read(file)) if "epochs/epoch" in row] == [1, 2, 3]
+    is_written_offline(folder, asked, problem)
     assert not list(tmp_path.rglob("*.synced"))  # `make wandb-sync` sends it again, under the same ID
 
 
