@@ -102,5 +102,6 @@ def _day(occasion: Occasion) -> str:
 
 def _note(found: Sequence[Occasion], within: float) -> str:
     machine = f"local: {found[0].launches[0].machine}"
-    said = f"band: within {100 * within:g} %, as before; dotted lines: commit, driver, image or versions changed"
-    return "\n".join(line for text in (machine, said) for line in textwrap.wrap(text, 78))
+    bars = "bars: 95 % interval over the launches of one date; none of a single launch; dots: launches"
+    said = f"band: within {100 * within:g} %, as before; upright lines: commit, driver, image or versions changed"
+    return "\n".join(line for text in (machine, bars, said) for line in textwrap.wrap(text, 78))

@@ -39,7 +39,7 @@ class Further:
 def points(curve: Curve, at: Sizes, learned: Learned, fixed_s: float = 0.0) -> list[Further]:
     """One or two points worth measuring for these targets, the best one first.
 
-    None where no point helps: what more points cannot mend, as a curve that bends.
+    None where no point helps: what more points cannot help, as a curve that bends.
 
     Where a target is not supported, the cheapest that make the most of them so. The interval after is what is expected
     if the points turn out as predicted. `fixed_s`: what each launch pays once.
