@@ -22,18 +22,26 @@ def queue_is_empty(cluster) -> bool:
     return not cluster.on("n0", "squeue", "-h").stdout.strip()
 
 
-@pytest.mark.parametrize("controller", ["gloo", "mpi"])
-def test_over_ssh_each_node_is_a_host(cluster, results, controller):
+@pytest.mark.parametrize(("controller", "experiment"), [("gloo", "timeline"), ("mpi", "weak_scaling")])
+def test_over_ssh_each_node_is_a_host(cluster, results, controller, experiment):
     if controller == "mpi" and (reason := mpi.missing()):
         pytest.skip(reason)
     overrides = ["launcher=ssh", "launcher.hosts=[n1,n2]", f"distribution.controller={controller}"]
-    done = cluster.on("n0", *LAUNCH, "--only=tiny-nodes2", *arguments(results, *overrides))
+    only = "tiny" if experiment == "timeline" else "tiny-nodes2"
+    asked = arguments(results, *overrides, f"experiment={experiment}")[1:]
+    done = cluster.on("n0", *LAUNCH, f"--only={only}", *asked)
     assert done.returncode == 0, done.stdout
     [two] = records(results)
     assert [(rank.rank, rank.node, rank.host) for rank in two.ranks] == [(0, 0, "n1"), (1, 1, "n2")]
     assert not two.cores_shared
     assert two.weights_differ is False
     assert [host.host for host in two.environment.hosts] == ["n1", "n2"]
+    if experiment == "timeline":  # the simulated hosts have one clock: what is measured of it is the error
+        here, there = (rank.timeline for rank in two.ranks)
+        assert (here.ahead_s, here.error_s) == (0.0, 0.0)
+        assert there.error_s > 0
+        assert abs(there.ahead_s) <= there.error_s + 1e-6
+        assert {"horovod-timeline.json", "operations-0.json.gz", "operations-1.json.gz"} == two.attachments.keys()
 
 
 def test_hosts_that_cannot_be_used_are_named_before_anything_starts(cluster, results):
