@@ -73,6 +73,7 @@ class Worker:
             repeat=task.repeat,
             places=self._places,
             gate=QuotaGate(task.folder, ranks.rank) if task.quotas else QuotaGate(),
+            folder=task.folder,
             checkpoints=paths.checkpoints(task.folder) if task.folder and config.measure.epochs else None,
             introduce=lambda: self._introduce(ranks, everyone, gpu),
         )

@@ -87,7 +87,7 @@ def read(path: Path) -> Run | Notice:
         return notice
     try:
         found = every.contradictions(run)
-        points = [] if found else list(_points(run, str(path)))
+        points = [] if found or has_timeline(run) else list(_points(run, str(path)))
     except (LookupError, TypeError, ValueError, ZeroDivisionError) as error:
         needed = f"a complete run must have it: {type(error).__name__} {error}"
         return notice or Notice(False, str(path), needed)
@@ -98,6 +98,11 @@ def read(path: Path) -> Run | Notice:
     if notice:
         notice = replace(notice, rounds=len({value.round for value in points[0].values}))
     return Run(_key(run), run.generation, points, copies.trace(run, str(path)), notice)
+
+
+def has_timeline(run: RunRecord) -> bool:
+    """Whether Horovod wrote its timeline in this run, and was slower for it: then it is a point of nothing."""
+    return bool(run.config["distribution"].get("timeline"))
 
 
 def contradicted(path: str, found: tuple[Contradiction, ...]) -> Notice:

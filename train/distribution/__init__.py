@@ -44,6 +44,9 @@ def prepare(config: Config, meeting: Path) -> None:
     _set({name: None if unset else str(value) for name, value in tuned.items()})
     if settings.autotune:
         _set({"HOROVOD_AUTOTUNE": "1", "HOROVOD_AUTOTUNE_LOG": str(meeting / "autotune.csv"), **_AUTOTUNE})
+    # A user's own is not kept: nothing that is timed has one.
+    timeline = str(protocol.horovod_timeline_path(meeting)) if settings.timeline else None
+    _set({"HOROVOD_TIMELINE": timeline, "HOROVOD_TIMELINE_MARK_CYCLES": None})
     # A launcher that knows the hosts names them: each of them may call the interface between them by another name.
     peers = os.environ.get(protocol.PEERS)
     if config.distribution.controller == "gloo" and rendezvous.needed(os.environ):

@@ -72,6 +72,7 @@ TRAINING_ONLY = frozenset(
         "distribution.backward_passes_per_step",
         "distribution.op",
         "distribution.autotune",
+        "distribution.timeline",
     }
 )
 

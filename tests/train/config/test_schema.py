@@ -3,6 +3,7 @@ import pytest
 from train.config.checks import ConfigError, DoesNotDivide
 from train.config.compose import load
 
+TIMELINE = ["experiment=timeline", "model=tiny"]
 ADASUM = ["distribution.op=adasum", "distribution.controller=mpi", "distribution.gradients=separate"]
 SWEEP = ["experiment=allreduce_bench", "nodes=2"]
 
@@ -48,6 +49,9 @@ SWEEP = ["experiment=allreduce_bench", "nodes=2"]
             ["batch_per_rank=null", "global_batch=6", "nodes=2", "distribution.backward_passes_per_step=2"],
             "global_batch=6: must be a multiple of 2 ranks x 2 backward passes",
         ),
+        ([*TIMELINE, "nodes=1"], "nodes=1: distribution.timeline=true needs another; it shows exchanges: give 2 ranks"),
+        (["distribution.timeline=true", "nodes=2"], "measure.design=rounds: .*true needs another; give launches: make"),
+        ([*SWEEP, "distribution.timeline=true", "measure.design=launches"], "it shows training: make timeline"),
         (["measure.warm_up_steps=-1"], "measure.warm_up_steps=-1: must be 0 or more"),
         (["launcher=ssh", "launcher.hosts=[a,b,a]"], "launcher.hosts=a,b,a: duplicate: a"),
         (["launcher.time_limit_s=9"], "launcher.time_limit_s=9: must be 60 seconds or more, or null for twice"),
