@@ -116,9 +116,10 @@ def local_lines(local: pd.DataFrame, by: str = "throughput", value: str = "rate"
 
     `by` names the rate (`metrics.rates`), `value` what is drawn of it: "rate" (images/s), "speedup", "efficiency";
     `over` is the column on the x axis. The label names the model, n, and what else tells the series apart. A line joins
-    points of more than one value each.
+    points of more than one value each. Colours stand for models, or for the arms of a single one.
     """
     runs = metrics.rates(local, by)
+    arms_of_one = runs["arm"].nunique() > 1 and runs["model"].nunique() == 1
     lines = []
     for (_, series), points in runs.groupby(["model", "series"], sort=False):
         base = metrics.base_of(points, runs)
@@ -129,7 +130,8 @@ def local_lines(local: pd.DataFrame, by: str = "throughput", value: str = "rate"
         lines.append(
             Line(
                 ", ".join([f"{name(model)}, local", measured(points, curve), *told_apart(points, runs)]),
-                curve["size"].tolist(), curve[value].tolist(), colour(model), nth_marker(nth), nth_style(nth),
+                curve["size"].tolist(), curve[value].tolist(), nth_colour(nth) if arms_of_one else colour(model),
+                nth_marker(nth), nth_style(nth),
                 curve[f"{value}_low"].tolist(), curve[f"{value}_high"].tolist(), shared.tolist(),
                 (values["size"].tolist(), values[value].tolist()) if curve["n"].max() > 1 else ((), ()),
                 curve["n"].min() > 1,

@@ -46,8 +46,10 @@ def throughput(points: Points) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=80)
     over = _over(points.local)
     lines = plots.local_lines(points.local, over=over)
-    for line in lines:
-        axes.plot(line.x, [line.y[0] * x / line.x[0] for x in line.x], ":", color=line.colour, linewidth=0.7)
+    first = min((line.x[0] for line in lines), default=0)
+    for line in lines:  # that of an arm on the fewest ranks is the ideal of the other arms too
+        xs = sorted({x for of in lines for x in of.x}) if line.x[0] == first else line.x
+        axes.plot(xs, [line.y[0] * x / line.x[0] for x in xs], ":", color=line.colour, linewidth=0.7)
     plots.draw(axes, lines)
     axes.plot([], [], ":", color=plots.GREY, label="ideal")
     plots.doubling(axes, points.local[over], _words(over))
