@@ -173,6 +173,9 @@ def told_apart(series: pd.DataFrame, among: pd.DataFrame, *said: str) -> list[st
     said: the columns that the label names already.
     """
     words: dict[str, None] = {}
+    of_models = among.groupby("model")
+    named = among["arm"].nunique() > 1 and (of_models["arm"].nunique() == of_models["series"].nunique()).all()
+    said += ("gradients", "cycle_time_ms") if named and "arm" not in said else ()  # the arm's name says it
     for column in _TELL:
         if column not in said and among[column].nunique() > 1 and series[column].nunique() == 1:
             phrase = PHRASES[column].format(series[column].iloc[0])
