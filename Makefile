@@ -47,7 +47,7 @@ KIT := $(VENV)/bin/python
 RECORDS := $(if $(RESULTS),--results "$(RESULTS)")
 
 EXPERIMENT_FILES := $(wildcard conf/experiment/*.yaml)
-EXPERIMENTS := $(filter-out diagnose tune,$(subst _,-,$(notdir $(EXPERIMENT_FILES:.yaml=))))
+EXPERIMENTS := $(filter-out diagnose tune timeline,$(subst _,-,$(notdir $(EXPERIMENT_FILES:.yaml=))))
 OVERRIDES := device=$(DEVICE) $(if $(NODES),nodes=$(NODES)) $(if $(MODELS),model=$(MODELS)) \
   $(if $(DATASET),dataset=$(DATASET)) $(if $(MEASURE),measure=$(MEASURE)) $(if $(REPEATS),measure.repeats=$(REPEATS)) \
   $(if $(DATA_DIR),"dataset.data_dir='$(DATA_DIR)'") \
@@ -94,6 +94,11 @@ diagnose: $(if $(EXPERIMENT),setup-analysis,setup)
 tune: setup
 	@$(LAUNCH); \
 	  status=$$?; $(if $(call on,DRY_RUN)$(filter slurm,$(LAUNCHER)),,[ $$status = 2 ] || $(KIT) -m analysis tune $(if $(MODELS),--models $(MODELS)) $(if $(WRITE),--write $(WRITE)) $(RECORDS) || status=1;) exit $$status
+
+.PHONY: timeline
+timeline: setup
+	@$(LAUNCH); \
+	  status=$$?; $(if $(call on,DRY_RUN)$(filter slurm,$(LAUNCHER)),,[ $$status = 2 ] || $(KIT) -m analysis timeline $(if $(MODELS),--models $(MODELS)) $(RECORDS) || status=1;) exit $$status
 
 ##? REPORT=001        of reproduce: 000 to 004
 

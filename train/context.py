@@ -27,5 +27,6 @@ class Context:
     ]  # the cores of this rank; of worlds that swap cores: in each of their places in turn
     gate: QuotaGate
     repeat: int  # which launch of this configuration it is: the order of rounds is drawn from it and from the seed
+    folder: Path | None  # of the run, where a launcher made it
     checkpoints: Path | None  # the folder to keep them in; None: none are kept
     introduce: Callable[[], None]  # holds the roll call; elastic training calls it whenever the ranks have changed

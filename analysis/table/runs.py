@@ -87,7 +87,7 @@ def read(path: Path) -> Run | Notice:
         return notice
     try:
         found = every.contradictions(run)
-        points = [] if found else list(_points(run, str(path)))
+        points = [] if found or has_timeline(run) else list(_points(run, str(path)))
     except (LookupError, TypeError, ValueError, ZeroDivisionError) as error:
         needed = f"a complete run must have it: {type(error).__name__} {error}"
         return notice or Notice(False, str(path), needed)
@@ -98,6 +98,11 @@ def read(path: Path) -> Run | Notice:
     if notice:
         notice = replace(notice, rounds=len({value.round for value in points[0].values}))
     return Run(_key(run), run.generation, points, copies.trace(run, str(path)), notice)
+
+
+def has_timeline(run: RunRecord) -> bool:
+    """Whether Horovod wrote its timeline in this run, and was slower for it: then it is a point of nothing."""
+    return bool(run.config["distribution"].get("timeline"))
 
 
 def contradicted(path: str, found: tuple[Contradiction, ...]) -> Notice:
@@ -193,9 +198,15 @@ def _machine(run: RunRecord) -> str:
 
 
 def _operations(run: RunRecord) -> str:
-    """What carried the data between ranks: NCCL where Horovod has it and the data is on GPUs, else the controller."""
-    built = run.environment.horovod_built_with if run.environment else []
-    return "nccl" if run.config["device"] == "gpu" and "nccl" in built else run.config["distribution"]["controller"]
+    """What carried the data between ranks: NCCL where there is one and the data is on GPUs, else the controller.
+
+    A strategy of TensorFlow brings its own NCCL, and a ring of its own.
+    """
+    strategy = run.config["distribution"]["backend"] == "mwms"
+    built = ["nccl"] if strategy else run.environment.horovod_built_with if run.environment else []
+    if run.config["device"] == "gpu" and "nccl" in built:
+        return "nccl"
+    return "grpc" if strategy else run.config["distribution"]["controller"]
 
 
 def _gpu(run: RunRecord) -> str:
@@ -207,7 +218,7 @@ def _kind(config: dict[str, Any]) -> str:
     """Ranks without allreduce on emulated nodes are the control of those with it: nothing else differs."""
     distribution = config["distribution"]
     emulated = config["system"].get("cpus_per_node") is not None
-    return "control" if emulated and distribution["backend"] == "horovod" and not distribution["allreduce"] else ""
+    return "control" if emulated and distribution["backend"] != "none" and not distribution["allreduce"] else ""
 
 
 def _columns(run: RunRecord, path: str, machine: str) -> dict[str, Any]:

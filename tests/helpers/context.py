@@ -25,6 +25,7 @@ def make_context(config: Config, distribution: Distribution | None = None, **mor
         "everyone": ranks,
         "places": [],
         "gate": QuotaGate(),
+        "folder": None,
         "checkpoints": None,
         "introduce": lambda: None,
         **more,

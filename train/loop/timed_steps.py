@@ -13,9 +13,10 @@ import tensorflow as tf
 from train.context import Context
 from train.datasets import Data
 from train.distribution.protocol import Distribution
-from train.loop import limits
+from train.loop import devices, limits
 from train.loop.step import TrainStep
 from train.rank import core_use
+from train.record.record import StepPhase
 
 Batches = Iterator[tuple[tf.Tensor, tf.Tensor]]
 
@@ -60,7 +61,7 @@ def run_steps(step: TrainStep, batches: Batches, count: int) -> Steps:
         begin = time.perf_counter()
         images, labels = next(batches)
         loss, hits, computed = step(images, labels)
-        tf.test.experimental.sync_devices()
+        devices.synchronize()
         made.times_s.append(time.perf_counter() - begin)
         made.losses.append(loss)
         made.correct.append(hits)
@@ -76,8 +77,8 @@ def finite_losses(losses: Sequence[tf.Tensor], distribution: Distribution) -> li
     return [float(value) for value in finite / distribution.size]
 
 
-def time_steps(context: Context, step: TrainStep, data: Data) -> None:
-    """Time training steps between two barriers, after a first step and the warm-up.
+def time_steps(context: Context, step: TrainStep, data: Data) -> dict[StepPhase, Steps]:
+    """Time training steps between two barriers, after a first step and the warm-up. Returns all of these.
 
     The launcher's quotas, if any, hold from the warm-up to the last timed step.
     Raises NotFinite, when the finite losses before are recorded.
@@ -107,6 +108,7 @@ def time_steps(context: Context, step: TrainStep, data: Data) -> None:
     if distribution.rank == 0:
         part.add(losses=losses)
     _require(losses, settings.timed_steps, before=1 + settings.warm_up_steps)
+    return {"first_step": first, "warm_up": warm_up, "timed": timed}
 
 
 def _require(losses: Sequence[float], count: int, before: int) -> None:

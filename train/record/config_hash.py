@@ -51,6 +51,7 @@ NOT_MEASURED = frozenset(
         "system.account",
         "system.longest_s",
         "system.remark",
+        "distribution.port",
     }
 )
 # Keys that a run does not use that only sweeps allreduces.
@@ -72,6 +73,8 @@ TRAINING_ONLY = frozenset(
         "distribution.backward_passes_per_step",
         "distribution.op",
         "distribution.autotune",
+        "distribution.timeline",
+        "distribution.onednn",
     }
 )
 

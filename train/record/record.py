@@ -161,6 +161,30 @@ class NodeQuota:
     by: str  # what held it
 
 
+# Profiled: after the timed ones, with TensorFlow's profiler.
+StepPhase = Literal["first_step", "warm_up", "timed", "profiled"]
+
+
+@dataclass
+class StepAt:
+    """When a rank made a step, in seconds since the epoch by the clock of its host."""
+
+    phase: StepPhase
+    begun_at: float
+    computed_at: float | None  # its local gradients were ready; None where a GPU computes
+    ended_at: float
+
+
+@dataclass
+class RankTimeline:
+    """What joins a rank with the others, and with Horovod's own timeline, on one clock: that of rank 0."""
+
+    began_at: float  # the process, as StepAt.begun_at: the end of the phase `start`
+    ahead_s: float | None  # rank 0's clock, after the timed steps; 0 on its host; None: could not be measured
+    error_s: float | None  # of that, at most
+    steps: list[StepAt] = field(default_factory=list)
+
+
 @dataclass
 class Rank:
     """One Horovod process: where it ran, and every time that it took. Times in seconds."""
@@ -187,6 +211,7 @@ class Rank:
     timed_cores: CoreUse | None = None  # of the timed steps; None: in rounds, or the kernel does not say
     # One; in rounds one for each number of ranks and rate of links. Empty where epochs are trained, or it failed.
     matrix_products: list[MatrixProduct] = field(default_factory=list)
+    timeline: RankTimeline | None = None  # None: distribution.timeline was off, as wherever throughput is measured
 
 
 @dataclass
