@@ -13,6 +13,7 @@ import argparse
 import multiprocessing
 import os
 import pickle
+import re
 import resource
 import statistics
 import sys
@@ -33,11 +34,15 @@ from train.config.compose import load
 from train.config.schema import Config
 from train.distribution import rendezvous
 from train.distribution.meeting import Meeting
+from train.launch.batch.jobs import jobs
+from train.launch.batch.launcher import BatchLauncher
 from train.launch.launchers import LAUNCHERS
 from train.launch.launchers.slurm import Slurm
 from train.launch.plan.expand import expand
 from train.launch.plan.job import Setting, make_job
 from train.launch.plan.machine import Machine
+from train.launch.plan.options import Options
+from train.launch.plan.runs import Known, runs_of
 from train.rank import roll_call
 from train.rank.roll_call import Details, Expected, Present
 from train.record import source
@@ -222,6 +227,11 @@ def started_with(ranks: int) -> list[list[str]]:
             command = plan.launcher.command(job)
         said = f"{len(plan.points)} points, {sum(map(len, command))} characters, the longest {max(map(len, command))}"
         rows.append([f"{launcher}: command of {nodes} nodes", f"{time.perf_counter() - began:.2f} s", said])
+        if isinstance(plan.launcher, BatchLauncher):
+            [planned] = jobs(runs_of(plan.points, plan.launcher), Known(), Options(asked))
+            script = plan.launcher.script(planned.job)
+            asks = ", ".join(re.findall(r"--(?:nodes|ntasks-per-node)=\d+", script))
+            rows.append([f"{launcher}: batch script", "", f"{len(script)} characters; {asks}"])
     return rows
 
 

@@ -21,8 +21,9 @@ from train.record.record import RunRecord
 
 Said = Literal["B faster", "B slower", "no difference shown", "no interval", "not judged"]
 
-# What a configuration says that no measurement depends on.
-_NOT_COMPARED = ("configuration.results", "configuration.tracking.", "configuration.launcher.timeout_s")
+# What no measurement depends on; each launch has an address of its own where its ranks meet.
+_NOT_COMPARED = ("configuration.results", "configuration.tracking.", "configuration.launcher.timeout_s",
+                 "environment.variables.HOROVOD_GLOO_RENDEZVOUS_")  # fmt: skip
 _MOST_SHOWN = 6
 
 

@@ -61,17 +61,15 @@ def _panel(axes: Axes, found: Sequence[Occasion], shown: Sequence[Course], withi
     axes.axhspan(1 - within, 1 + within, color=plots.GREY, alpha=0.15, linewidth=0)
     axes.axhline(1, color=plots.GREY, linestyle=":")
     place = {one.number: x for x, one in enumerate(found)}
-    for before, now in itertools.pairwise(found):
-        if occasions.changed(before, now) or before.making.commit != now.making.commit:
-            axes.axvline(place[now.number] - 0.5, color=plots.BLACK, linewidth=0.5, linestyle=(0, (1, 2)))
+    for number in _made_otherwise(found):
+        axes.axvline(place[number] - 0.5, color=plots.BLACK, linewidth=0.5, linestyle=(0, (1, 2)))
     for nth, course in enumerate(shown):
         _course(axes, course, place, (nth - (len(shown) - 1) / 2) * _APART, marks[course.key.point])
     if not shown:
         plots.write(axes, 0.5, 0.5, "no smaller point to compare with", ha="center")
     step = -(-len(found) // _DAYS)
-    axes.set_xticks(
-        range(len(found)), [_day(one) if x % step == 0 else "" for x, one in enumerate(found)], rotation=40, ha="right"
-    )
+    days = [day if x % step == 0 else "" for x, day in enumerate(_days(found))]
+    axes.set_xticks(range(len(found)), days, rotation=40, ha="right")
     axes.set_xlim(-0.6, len(found) - 0.4)
     axes.grid(False, axis="x")
 
@@ -96,12 +94,26 @@ def _course(axes: Axes, course: Course, place: dict[int, int], aside: float, mar
         axes.plot([], [], "s", color=_VERDICTS[verdict], linestyle="none", label=verdict)
 
 
-def _day(occasion: Occasion) -> str:
-    return occasion.launches[0].started_at[2:10]
+def _made_otherwise(found: Sequence[Occasion]) -> list[int]:
+    """The numbers of the occasions before which something that made the launches changed."""
+    return [
+        now.number
+        for before, now in itertools.pairwise(found)
+        if occasions.changed(before, now) or before.making.commit != now.making.commit
+    ]
+
+
+def _days(found: Sequence[Occasion]) -> list[str]:
+    """The day of each occasion, with a number from the second one of a day on."""
+    days = [one.launches[0].started_at[2:10] for one in found]
+    nth = [days[: x + 1].count(day) for x, day in enumerate(days)]
+    return [day if n == 1 else f"{day} ({n})" for day, n in zip(days, nth, strict=True)]
 
 
 def _note(found: Sequence[Occasion], within: float) -> str:
     machine = f"local: {found[0].launches[0].machine}"
-    bars = "bars: 95 % interval over the launches of one date; none of a single launch; dots: launches"
-    said = f"band: within {100 * within:g} %, as before; upright lines: commit, driver, image or versions changed"
+    bars = "bars: 95 % interval over the launches of one occasion; none of a single launch; dots: launches"
+    said = f"band: within {100 * within:g} %, as before"
+    if _made_otherwise(found):
+        said += "; upright lines: commit, driver, image or versions changed"
     return "\n".join(line for text in (machine, bars, said) for line in textwrap.wrap(text, 78))

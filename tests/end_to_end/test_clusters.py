@@ -8,6 +8,7 @@ import pytest
 
 from tests.helpers import mpi
 from tests.helpers.kit import QUICK, records, wait_for
+from train.record.record import RunRecord
 
 pytestmark = pytest.mark.end_to_end
 
@@ -22,26 +23,34 @@ def queue_is_empty(cluster) -> bool:
     return not cluster.on("n0", "squeue", "-h").stdout.strip()
 
 
-@pytest.mark.parametrize(("controller", "experiment"), [("gloo", "timeline"), ("mpi", "weak_scaling")])
-def test_over_ssh_each_node_is_a_host(cluster, results, controller, experiment):
-    if controller == "mpi" and (reason := mpi.missing()):
-        pytest.skip(reason)
-    overrides = ["launcher=ssh", "launcher.hosts=[n1,n2]", f"distribution.controller={controller}"]
-    only = "tiny" if experiment == "timeline" else "tiny-nodes2"
-    asked = arguments(results, *overrides, f"experiment={experiment}")[1:]
+def of_two_hosts(cluster, results: Path, only: str, *overrides: str) -> RunRecord:
+    """The record of a launch over ssh, a rank on each of two hosts."""
+    asked = arguments(results, "launcher=ssh", "launcher.hosts=[n1,n2]", *overrides)
     done = cluster.on("n0", *LAUNCH, f"--only={only}", *asked)
     assert done.returncode == 0, done.stdout
-    [two] = records(results)
-    assert [(rank.rank, rank.node, rank.host) for rank in two.ranks] == [(0, 0, "n1"), (1, 1, "n2")]
-    assert not two.cores_shared
-    assert two.weights_differ is False
-    assert [host.host for host in two.environment.hosts] == ["n1", "n2"]
-    if experiment == "timeline":  # the simulated hosts have one clock: what is measured of it is the error
-        here, there = (rank.timeline for rank in two.ranks)
-        assert (here.ahead_s, here.error_s) == (0.0, 0.0)
-        assert there.error_s > 0
-        assert abs(there.ahead_s) <= there.error_s + 1e-6
-        assert {"horovod-timeline.json", "operations-0.json.gz", "operations-1.json.gz"} == two.attachments.keys()
+    [record] = records(results)
+    assert [(rank.rank, rank.node, rank.host) for rank in record.ranks] == [(0, 0, "n1"), (1, 1, "n2")]
+    assert not record.cores_shared
+    assert record.weights_differ is False
+    assert [host.host for host in record.environment.hosts] == ["n1", "n2"]
+    return record
+
+
+def test_over_ssh_a_curve_in_rounds_has_a_host_for_each_node(cluster, results):
+    curve = of_two_hosts(cluster, results, "tiny-rounds", "measure.design=rounds", "measure.budget_s=8")
+    first, second = ({window.arm for window in rank.windows} for rank in curve.ranks)
+    assert (first, second) == ({0, 1, 2}, {1, 2})
+
+
+def test_over_ssh_ranks_meet_by_mpi_and_a_timeline_joins_their_clocks(cluster, results):
+    if reason := mpi.missing():
+        pytest.skip(reason)
+    two = of_two_hosts(cluster, results, "tiny", "distribution.controller=mpi", "experiment=timeline")
+    here, there = (rank.timeline for rank in two.ranks)  # simulated hosts have one clock: what is measured is the error
+    assert (here.ahead_s, here.error_s) == (0.0, 0.0)
+    assert there.error_s > 0
+    assert abs(there.ahead_s) <= there.error_s + 1e-6
+    assert {"horovod-timeline.json", "operations-0.json.gz", "operations-1.json.gz"} == two.attachments.keys()
 
 
 def test_hosts_that_cannot_be_used_are_named_before_anything_starts(cluster, results):

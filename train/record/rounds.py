@@ -5,7 +5,6 @@ A round runs every arm once. A speedup is a ratio of two rates of one round, so 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -41,18 +40,22 @@ def ranks_of(config: Mapping[str, Any], place: int) -> range:
 def config_of(config: Mapping[str, Any], place: int) -> dict[str, Any]:
     """The configuration that a launch of one arm alone would have, from that in the record of the launch."""
     arm = config["rounds"][place]
-    found: dict[str, Any] = copy.deepcopy(dict(config))
-    for key, value in (config["worlds"][arm["world"]]["settings"] if config["worlds"] else {}).items():
-        *sections, name = key.split(".")
-        section = found
-        for step in sections:
-            section = section[step]
-        section[name] = value
+    settings = config["worlds"][arm["world"]]["settings"] if config["worlds"] else {}
+    found = dict(config)
+    for key, value in {**settings, "distribution.allreduce": arm["allreduce"],
+                       "system.link_mbit_per_s": arm["link_mbit_per_s"]}.items():  # fmt: skip
+        _put(found, key, value)
     found |= {"nodes": arm["nodes"], "batch_per_rank": arm["batch_per_rank"]}
-    found |= {"global_batch": batch.of_arm(arm) * arm["ranks"], "rounds": [], "worlds": []}
-    found["distribution"]["allreduce"] = arm["allreduce"]
-    found["system"]["link_mbit_per_s"] = arm["link_mbit_per_s"]
-    return found
+    return found | {"global_batch": batch.of_arm(arm) * arm["ranks"], "rounds": [], "worlds": []}
+
+
+def _put(config: dict[str, Any], key: str, value: Any) -> None:
+    """Set a value by its path, as distribution.allreduce, in copies of the sections that hold it."""
+    *sections, name = key.split(".")
+    for step in sections:
+        config[step] = dict(config[step])
+        config = config[step]
+    config[name] = value
 
 
 def rates(arms: Sequence[Arm], windows_of_ranks: Iterable[Sequence[Window]]) -> Rates:

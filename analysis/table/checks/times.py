@@ -142,12 +142,13 @@ def warm_up_and_phase(run: RunRecord) -> Iterator[Contradiction]:
 @check
 def computing_and_step(run: RunRecord) -> Iterator[Contradiction]:
     """The local gradients are ready before the step ends."""
+    pause = pause_s(run)
     for rank in run.ranks:
         timed = [(rank.step_times_s, rank.compute_times_s)]
         timed += [(window.step_times_s, window.compute_times_s) for window in rank.windows]
         for steps, computing in timed:
             for step_s, computed_s in zip(steps, computing, strict=False):
-                if computed_s > step_s + pause_s(run):
+                if computed_s > step_s + pause:
                     yield Contradiction(
                         "computing_and_step", f"rank {rank.rank}: a step of {step_s:.6g} s",
                         f"its gradients were ready after {computed_s:.6g} s", off(step_s, computed_s),
