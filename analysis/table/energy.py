@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from analysis import metrics
 from train.record import batch
-from train.record import rounds as of_rounds
-from train.record.record import CoreUse, Rank, RunRecord
+from train.record.record import CoreUse, Rank, RunRecord, Window
 
 PROCESSORS, GPUS = "joules_per_image", "gpu_joules_per_image"
 
@@ -21,17 +20,28 @@ def of(run: RunRecord) -> dict[str, float]:
     return _per_image([(rank, rank.timed_cores) for rank in run.ranks], images)
 
 
-def of_windows(run: RunRecord, place: int) -> Mapping[int, dict[str, float]]:
-    """The same for each round of a launch in rounds, in the window of the arm at `place`: of the hosts of its ranks."""
-    ranks = of_rounds.ranks_of(run.config, place)
-    step_batch = batch.of_arm(run.config["rounds"][place]) * len(ranks)
-    found: dict[int, list[tuple[Rank, CoreUse | None]]] = {}
-    steps: dict[int, int] = {}
-    for rank in (run.ranks[number] for number in ranks):
-        for window in (window for window in rank.windows if window.arm == place):
-            found.setdefault(window.round, []).append((rank, window.cores))
-            steps[window.round] = len(window.step_times_s)
-    return {number: _per_image(uses, step_batch * steps[number]) for number, uses in found.items()}
+def of_windows(run: RunRecord) -> dict[tuple[int, int], dict[str, float]]:
+    """The same of each round and arm of a launch in rounds: of the hosts of the ranks that took part.
+
+    Empty where no rank counts: one that does counts from its first window on.
+    """
+    if not any(_counts(window.cores) for rank in run.ranks for window in rank.windows[:1]):
+        return {}
+    found: dict[tuple[int, int], list[tuple[Rank, Window]]] = {}
+    for rank in run.ranks:
+        for window in rank.windows:
+            found.setdefault((window.round, window.arm), []).append((rank, window))
+    return {
+        place: _per_image(
+            [(rank, window.cores) for rank, window in of],
+            batch.of_arm(run.config["rounds"][place[1]]) * sum(len(window.step_times_s) for _, window in of),
+        )
+        for place, of in found.items()
+    }
+
+
+def _counts(use: CoreUse | None) -> bool:
+    return use is not None and (use.energy_j is not None or use.gpu_energy_j is not None)
 
 
 def _per_image(uses: Sequence[tuple[Rank, CoreUse | None]], images: int) -> dict[str, float]:

@@ -146,16 +146,17 @@ def _arms(run: RunRecord, path: str) -> Iterator[Measured]:
     whole = rounds.whole(measured, len(arms) - len(run.arms_left_out))
     if not whole:
         raise ValueError("no whole round")
+    joules = energy.of_windows(run)
     reading = any(arm["reads"] for arm in run.config["rounds"])
     for place, arm in enumerate(arms):
         stated = run.config["rounds"][place]
         if stated["name"] in run.arms_left_out or (reading and not stated["reads"]):
             continue
-        values, joules = [], energy.of_windows(run, place)
+        values = []
         for number, rates in whole.items():
             values.append(Value("images_per_s", rates[place], round=number))
             values.append(Value("images_per_s_per_rank", metrics.per_rank(rates[place], arm.ranks), round=number))
-            values += [Value(name, value, round=number) for name, value in joules[number].items()]
+            values += [Value(name, value, round=number) for name, value in joules.get((number, place), {}).items()]
         values += [Value(name, value) for name, value in limits.of(run, place).items()]
         point = _alone(run, place)
         yield _arm(point, path, machine, values)

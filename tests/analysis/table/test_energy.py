@@ -39,8 +39,10 @@ def test_in_rounds_each_arm_has_the_energy_of_its_own_windows():
         for window in rank.windows:
             window.cores = use(100.0 * (1 + window.round) if rank.rank == 0 else None)
     # Two steps of 8 images on one rank, of 16 on two.
-    assert energy.of_windows(run, 0) == {n: {energy.PROCESSORS: 100 * (1 + n) / 16} for n in range(3)}
-    assert energy.of_windows(run, 1)[2] == {energy.PROCESSORS: 300 / 32}
+    alone = {(n, 0): {energy.PROCESSORS: 100 * (1 + n) / 16} for n in range(3)}
+    both = {(n, 1): {energy.PROCESSORS: 100 * (1 + n) / 32} for n in range(3)}
+    assert energy.of_windows(run) == alone | both
+    assert energy.of_windows(make_rounds([(1.0, 1.0)] * 3, [Arm(1), Arm(2)])) == {}
 
 
 def test_the_summary_has_joules_where_they_are_known_and_no_column_where_not(results):
