@@ -405,10 +405,15 @@ _CURVE += [name + end for name in ("rate", "speedup", "efficiency") for end in (
 
 
 def base_of(curve: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame | None:
-    """The runs that speedups of a control in rounds are over: with allreduce, of its launches. Of other curves None."""
-    if not (curve["round"].notna() & curve["kind"].eq("control")).any():
-        return None
-    return runs[runs["launch"].isin(curve["launch"]) & runs["kind"].eq("measured")]
+    """The runs of another curve that the speedups of this one are over; None where they are over its own smallest size.
+
+    Of a control in rounds those with allreduce, of its launches; of an arm those of the one arm that is on fewer ranks.
+    """
+    if (curve["round"].notna() & curve["kind"].eq("control")).any():
+        return runs[runs["launch"].isin(curve["launch"]) & runs["kind"].eq("measured")]
+    alike = (runs["arms"] == curve["arms"].iloc[0]) & (runs["model"] == curve["model"].iloc[0])
+    fewer = runs[alike & runs["kind"].eq("measured") & (runs["ranks"] < curve["ranks"].min())]
+    return fewer if fewer["series"].nunique() == 1 else None
 
 
 def per_doubling_in_rounds(runs: pd.DataFrame, over: str) -> Statistic:

@@ -57,7 +57,8 @@ def start_tensorflow(config: Config, local_rank: int, threads: int, meeting: Pat
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
     # TensorFlow leaves oneDNN off on CPUs without AVX-512, where it makes VGG16 1.5 and AlexNet 3.6 times faster.
-    os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
+    if config.distribution.onednn == "always":
+        os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     if config.device == "cpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
     distribution.prepare(config, meeting)

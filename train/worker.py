@@ -11,7 +11,7 @@ from train import distribution, startup
 from train.config import worlds
 from train.config.identity import config_hash
 from train.context import Context
-from train.distribution.meeting import Meeting
+from train.distribution import meeting
 from train.distribution.protocol import Distribution, Everyone
 from train.rank import core_use, energy, environment, gpus, placement, roll_call
 from train.rank.phases import PhaseClock
@@ -47,8 +47,8 @@ class Worker:
         config, part, clock = self._config, self._part, self._clock
         self._places = startup.bind_cores(config, part.part.local_rank)
         part.add(cores=self._places[0])
-        meeting = self._task.folder or Path(config.results)
-        gpu = startup.start_tensorflow(config, part.part.local_rank, len(part.part.cores), meeting)
+        shared = self._task.folder or Path(config.results)
+        gpu = startup.start_tensorflow(config, part.part.local_rank, len(part.part.cores), shared)
         part.add(gpu=gpu.name if gpu else None)
         # The sampler is a process: some MPIs forbid to start one when the ranks have met.
         with sampling(config.measure.usage_period_s, gpu.identity if gpu else None, clock, part):
@@ -64,7 +64,8 @@ class Worker:
         environment.check_mpi(config.container.mpi_home)
         everyone: Everyone = ranks
         if task.config.worlds and task.folder:
-            everyone = Meeting(task.folder, placement.first_rank() + ranks.rank, task.config.ranks_of_job)
+            rank = placement.first_rank() + ranks.rank
+            everyone = meeting.on_this_machine(task.folder, rank, task.config.ranks_of_job)
         context = Context(
             config=config,
             distribution=ranks,

@@ -58,21 +58,18 @@ def points(local: pd.DataFrame) -> list[Point]:
     """The points of one experiment, by model and series."""
     rates = {by: metrics.rates(local, by) for by in metrics.BY}
     among, found = rates["throughput"], []
-    over_first = {of.series: metrics.median(of.launches) for of in arms.ratios(local)} if _has_arms(local) else {}
+    ratios = arms.ratios(local) if arms.compared(local) else ()
+    over_first = {(of.series, of.ranks): metrics.median(of.launches) for of in ratios}
     for (_, name), of_series in among.groupby(["model", "series"], sort=False):
         curves = _curves({by: runs[runs["series"] == name] for by, runs in rates.items()}, among)
         for _, at in of_series.groupby([*_POINT, "axis_value"], dropna=False):
             numbers = {"images_per_s": metrics.rate_of(at)} | dict(_speedups(at, curves)) | dict(_at_the_end(at, local))
-            numbers |= {_OVER_FIRST: over_first[name]} if name in over_first else {}
+            size = (name, int(at["ranks"].iloc[0]))
+            numbers |= {_OVER_FIRST: over_first[size]} if size in over_first else {}
             numbers |= dict(_limits(at, local, numbers["images_per_s"])) | dict(_energy(at, local))
             said = ("arm",) if at["kind"].eq("control").all() else ()
             found.append(Point(at, " ".join(plots.told_apart(at, among, *said)), numbers))
     return found
-
-
-def _has_arms(local: pd.DataFrame) -> bool:
-    """Whether the experiment compares arms, and not points along an axis."""
-    return bool(local["axis"].eq("").all() and local.groupby("arms")["series"].nunique().max() > 1)
 
 
 def _curves(of_series: dict[str, pd.DataFrame], among: pd.DataFrame) -> dict[str, pd.DataFrame]:

@@ -200,9 +200,15 @@ def _machine(run: RunRecord) -> str:
 
 
 def _operations(run: RunRecord) -> str:
-    """What carried the data between ranks: NCCL where Horovod has it and the data is on GPUs, else the controller."""
-    built = run.environment.horovod_built_with if run.environment else []
-    return "nccl" if run.config["device"] == "gpu" and "nccl" in built else run.config["distribution"]["controller"]
+    """What carried the data between ranks: NCCL where there is one and the data is on GPUs, else the controller.
+
+    A strategy of TensorFlow brings its own NCCL, and a ring of its own.
+    """
+    strategy = run.config["distribution"]["backend"] == "mwms"
+    built = ["nccl"] if strategy else run.environment.horovod_built_with if run.environment else []
+    if run.config["device"] == "gpu" and "nccl" in built:
+        return "nccl"
+    return "grpc" if strategy else run.config["distribution"]["controller"]
 
 
 def _gpu(run: RunRecord) -> str:
@@ -214,7 +220,7 @@ def _kind(config: dict[str, Any]) -> str:
     """Ranks without allreduce on emulated nodes are the control of those with it: nothing else differs."""
     distribution = config["distribution"]
     emulated = config["system"].get("cpus_per_node") is not None
-    return "control" if emulated and distribution["backend"] == "horovod" and not distribution["allreduce"] else ""
+    return "control" if emulated and distribution["backend"] != "none" and not distribution["allreduce"] else ""
 
 
 def _columns(run: RunRecord, path: str, machine: str) -> dict[str, Any]:

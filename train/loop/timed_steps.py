@@ -13,7 +13,7 @@ import tensorflow as tf
 from train.context import Context
 from train.datasets import Data
 from train.distribution.protocol import Distribution
-from train.loop import limits
+from train.loop import devices, limits
 from train.loop.step import TrainStep
 from train.rank import core_use
 from train.record.record import StepPhase
@@ -61,7 +61,7 @@ def run_steps(step: TrainStep, batches: Batches, count: int) -> Steps:
         begin = time.perf_counter()
         images, labels = next(batches)
         loss, hits, computed = step(images, labels)
-        tf.test.experimental.sync_devices()
+        devices.synchronize()
         made.times_s.append(time.perf_counter() - begin)
         made.losses.append(loss)
         made.correct.append(hits)
