@@ -47,7 +47,7 @@ KIT := $(VENV)/bin/python
 RECORDS := $(if $(RESULTS),--results "$(RESULTS)")
 
 EXPERIMENT_FILES := $(wildcard conf/experiment/*.yaml)
-EXPERIMENTS := $(filter-out diagnose tune,$(subst _,-,$(notdir $(EXPERIMENT_FILES:.yaml=))))
+EXPERIMENTS := $(filter-out diagnose tune timeline,$(subst _,-,$(notdir $(EXPERIMENT_FILES:.yaml=))))
 OVERRIDES := device=$(DEVICE) $(if $(NODES),nodes=$(NODES)) $(if $(MODELS),model=$(MODELS)) \
   $(if $(DATASET),dataset=$(DATASET)) $(if $(MEASURE),measure=$(MEASURE)) $(if $(REPEATS),measure.repeats=$(REPEATS)) \
   $(if $(DATA_DIR),"dataset.data_dir='$(DATA_DIR)'") \
@@ -94,6 +94,11 @@ diagnose: $(if $(EXPERIMENT),setup-analysis,setup)
 tune: setup
 	@$(LAUNCH); \
 	  status=$$?; $(if $(call on,DRY_RUN)$(filter slurm,$(LAUNCHER)),,[ $$status = 2 ] || $(KIT) -m analysis tune $(if $(MODELS),--models $(MODELS)) $(if $(WRITE),--write $(WRITE)) $(RECORDS) || status=1;) exit $$status
+
+.PHONY: timeline
+timeline: setup
+	@$(LAUNCH); \
+	  status=$$?; $(if $(call on,DRY_RUN)$(filter slurm,$(LAUNCHER)),,[ $$status = 2 ] || $(KIT) -m analysis timeline $(if $(MODELS),--models $(MODELS)) $(RECORDS) || status=1;) exit $$status
 
 ##? REPORT=001        of reproduce: 000 to 004
 
@@ -237,11 +242,11 @@ lint: dev ## check format, style, types, and which package imports which
 format: dev ## format the code
 	@$(VENV)/bin/ruff format . && $(VENV)/bin/ruff check --fix .
 
-# All files in one call, the longest first (tests/conftest.py). Three at a time on two cores, because some wait for clocks.
+# All files in one call, the longest first (tests/conftest.py). Four at a time on two cores, because some wait for clocks.
 # Tests that are compiled once, which includes rewriting their assertions, are read the next time.
 .PHONY: test
 test: dev ## run all tests; UNIT=1: only the fast ones; PYTEST_ARGS="..."
-	@env -u PYTHONDONTWRITEBYTECODE $(KIT) -m pytest --dist loadfile $(if $(call on,UNIT),-n auto -m "not end_to_end and not slow",-n 3 --no-loadscope-reorder) $(PYTEST_ARGS)
+	@env -u PYTHONDONTWRITEBYTECODE $(KIT) -m pytest --dist loadfile $(if $(call on,UNIT),-n auto -m "not end_to_end and not slow",-n 4 --no-loadscope-reorder) $(PYTEST_ARGS)
 
 .PHONY: test-cluster
 test-cluster: setup ## open a shell on NODES=4 simulated hosts with ssh and Slurm, all on this machine (needs root)

@@ -33,6 +33,10 @@ COMMANDS = {
     "reference": ("analysis.commands.reference", "write what this machine measures into a file that a site keeps"),
     "check-reference": ("analysis.commands.check_reference", "the newest launches beside such a file"),
     "tune": ("analysis.commands.tune", "rank the arms of a contest, as those of make tune; write the fastest"),
+    "timeline": (
+        "analysis.commands.timeline",
+        "what happened within a step, on all ranks: a table, a file for Perfetto",
+    ),
     "predict": ("analysis.commands.predict", "what more ranks would give, with an interval"),
 }
 

@@ -50,6 +50,8 @@ def composed(overrides: Sequence[str]) -> Task:
         raise ConfigError(
             f"launcher={config.launcher.name}: it needs `python -m train.launch`; by hand use launcher=local"
         )
+    if config.distribution.timeline:
+        raise ConfigError("distribution.timeline=true: needs a launcher, which keeps the file: make timeline")
     _check_writable(Path(config.results))
     return Task(config, roll_call.Expected(hosts=roll_call.hosts_of_step(config, os.environ)))
 

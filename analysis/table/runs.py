@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from analysis import metrics
-from analysis.table import limits, schema
+from analysis.table import energy, limits, schema
 from analysis.table.checks import copies, every
 from analysis.table.checks.contradiction import Contradiction
 from analysis.table.checks.copies import Trace
@@ -87,7 +87,7 @@ def read(path: Path) -> Run | Notice:
         return notice
     try:
         found = every.contradictions(run)
-        points = [] if found else list(_points(run, str(path)))
+        points = [] if found or has_timeline(run) else list(_points(run, str(path)))
     except (LookupError, TypeError, ValueError, ZeroDivisionError) as error:
         needed = f"a complete run must have it: {type(error).__name__} {error}"
         return notice or Notice(False, str(path), needed)
@@ -98,6 +98,11 @@ def read(path: Path) -> Run | Notice:
     if notice:
         notice = replace(notice, rounds=len({value.round for value in points[0].values}))
     return Run(_key(run), run.generation, points, copies.trace(run, str(path)), notice)
+
+
+def has_timeline(run: RunRecord) -> bool:
+    """Whether Horovod wrote its timeline in this run, and was slower for it: then it is a point of nothing."""
+    return bool(run.config["distribution"].get("timeline"))
 
 
 def contradicted(path: str, found: tuple[Contradiction, ...]) -> Notice:
@@ -141,6 +146,7 @@ def _arms(run: RunRecord, path: str) -> Iterator[Measured]:
     whole = rounds.whole(measured, len(arms) - len(run.arms_left_out))
     if not whole:
         raise ValueError("no whole round")
+    joules = energy.of_windows(run)
     reading = any(arm["reads"] for arm in run.config["rounds"])
     for place, arm in enumerate(arms):
         stated = run.config["rounds"][place]
@@ -150,6 +156,7 @@ def _arms(run: RunRecord, path: str) -> Iterator[Measured]:
         for number, rates in whole.items():
             values.append(Value("images_per_s", rates[place], round=number))
             values.append(Value("images_per_s_per_rank", metrics.per_rank(rates[place], arm.ranks), round=number))
+            values += [Value(name, value, round=number) for name, value in joules.get((number, place), {}).items()]
         values += [Value(name, value) for name, value in limits.of(run, place).items()]
         point = _alone(run, place)
         yield _arm(point, path, machine, values)
@@ -295,7 +302,7 @@ def _training(run: RunRecord, slowest: Rank) -> Iterator[Value]:
         yield Value("images_per_s", images_per_s)
         yield Value("images_per_s_per_rank", metrics.per_rank(images_per_s, len(run.ranks)))
         yield Value("images", run.config["global_batch"] * (1 + len(slowest.warm_up_step_times_s) + steps))
-        yield from (Value(name, value) for name, value in limits.of(run).items())
+        yield from (Value(name, value) for name, value in (limits.of(run) | energy.of(run)).items())
     yield Value("steps_per_rank", steps)
     for epoch in run.epochs:
         yield Value("epoch_s", epoch.duration_s, epoch.epoch)

@@ -42,10 +42,15 @@ def test_over_ssh_a_curve_in_rounds_has_a_host_for_each_node(cluster, results):
     assert (first, second) == ({0, 1, 2}, {1, 2})
 
 
-def test_over_ssh_ranks_meet_by_mpi(cluster, results):
+def test_over_ssh_ranks_meet_by_mpi_and_a_timeline_joins_their_clocks(cluster, results):
     if reason := mpi.missing():
         pytest.skip(reason)
-    assert not of_two_hosts(cluster, results, "tiny-nodes2", "distribution.controller=mpi").config["rounds"]
+    two = of_two_hosts(cluster, results, "tiny", "distribution.controller=mpi", "experiment=timeline")
+    here, there = (rank.timeline for rank in two.ranks)  # simulated hosts have one clock: what is measured is the error
+    assert (here.ahead_s, here.error_s) == (0.0, 0.0)
+    assert there.error_s > 0
+    assert abs(there.ahead_s) <= there.error_s + 1e-6
+    assert {"horovod-timeline.json", "operations-0.json.gz", "operations-1.json.gz"} == two.attachments.keys()
 
 
 def test_hosts_that_cannot_be_used_are_named_before_anything_starts(cluster, results):

@@ -47,6 +47,11 @@ def test_by_hand_the_overrides_are_composed_and_nothing_is_expected(tmp_path, mo
     assert (tmp_path / "new").is_dir()
 
 
+def test_by_hand_nobody_keeps_a_timeline(tmp_path):
+    with pytest.raises(ConfigError, match=r"distribution.timeline=true: needs a launcher, .*: make timeline"):
+        task.composed(["experiment=timeline", "model=tiny", f"results={tmp_path}"])
+
+
 def test_by_hand_there_is_nobody_to_limit_nodes(tmp_path):
     with pytest.raises(ConfigError, match=r"launcher=emulated: it needs `python -m train\.launch`"):
         task.composed(["launcher=emulated", "distribution.controller=gloo", f"results={tmp_path}"])

@@ -23,7 +23,9 @@ def resolved(config: Config) -> dict[str, Any]:
             del values["dataset"][key]
     settings = config.distribution
     unused = ["cycle_time_ms", "fusion_threshold_bytes"] if settings.elastic or settings.autotune else []
-    for key in [*unused, *([] if settings.elastic else ["commit_steps"])]:
+    unused += [] if settings.elastic else ["commit_steps"]
+    unused += [] if settings.timeline else ["timeline"]
+    for key in unused:
         del values["distribution"][key]
     return values
 

@@ -134,6 +134,8 @@ class Distribution:
     op: str = field(default="average", metadata=limits(allowed=("average", "adasum")) | TRAINING_ONLY)
     # Horovod tries cycle times and fusion thresholds in the first steps, and keeps the best: give it enough warm-up.
     autotune: bool = field(default=False, metadata=TRAINING_ONLY)
+    # Horovod writes what happens to each tensor, which makes each exchange slower: for `make timeline` alone.
+    timeline: bool = field(default=False, metadata=TRAINING_ONLY)
     elastic: bool = False  # training over epochs continues on the hosts that are left, and takes in those that return
     commit_steps: int = field(default=10, metadata=limits(minimum=1))  # elastic: steps lost at most when a host fails
     # always: oneDNN also on processors where TensorFlow leaves it off; tensorflow: its own choice
@@ -492,6 +494,8 @@ class Config:
             settings.op,
             f"needs a power of two of ranks, not {self.ranks}; change nodes or ranks_per_node, or set op=average",
         )
+        if settings.timeline:
+            self._check_timeline()
         if self.allreduce_sweep:
             check(self.ranks >= 2, "nodes", self.nodes, "an allreduce needs 2 ranks or more")
             check(
@@ -500,6 +504,18 @@ class Config:
                 f"{settings.backend}, allreduce={settings.allreduce}",
                 "an allreduce sweep needs backend=horovod and allreduce=true",
             )
+
+    def _check_timeline(self) -> None:
+        """What a timeline shows: timed steps of ranks that exchange, in a launch that measures nothing else."""
+        backend = self.distribution.backend
+        for key, given, fits, why in (
+            ("distribution.backend", backend, backend == "horovod", "it is Horovod's: give horovod"),
+            ("nodes", self.nodes, self.ranks >= 2, "it shows exchanges: give 2 ranks or more"),
+            ("measure.epochs", self.measure.epochs, self.measure.epochs == 0, "it shows timed steps: give 0"),
+            ("measure.design", self.measure.design, self.measure.design == "launches", "give launches: make timeline"),
+            ("allreduce_sweep", "given", self.allreduce_sweep is None, "it shows training: make timeline"),
+        ):
+            check(fits, key, given, f"distribution.timeline=true needs another; {why}")
 
     def _check_weights(self) -> None:
         check(

@@ -69,6 +69,9 @@ def _set_up_horovod(settings: Settings, meeting: Path) -> None:
     _set({name: None if unset else str(value) for name, value in tuned.items()})
     if settings.autotune:
         _set({"HOROVOD_AUTOTUNE": "1", "HOROVOD_AUTOTUNE_LOG": str(meeting / "autotune.csv"), **_AUTOTUNE})
+    # A user's own is not kept: nothing that is timed has one.
+    timeline = str(protocol.horovod_timeline_path(meeting)) if settings.timeline else None
+    _set({"HOROVOD_TIMELINE": timeline, "HOROVOD_TIMELINE_MARK_CYCLES": None})
 
 
 def _set(variables: Mapping[str, str | None]) -> None:

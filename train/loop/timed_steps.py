@@ -16,6 +16,7 @@ from train.distribution.protocol import Distribution
 from train.loop import devices, limits
 from train.loop.step import TrainStep
 from train.rank import core_use
+from train.record.record import StepPhase
 
 Batches = Iterator[tuple[tf.Tensor, tf.Tensor]]
 
@@ -76,8 +77,8 @@ def finite_losses(losses: Sequence[tf.Tensor], distribution: Distribution) -> li
     return [float(value) for value in finite / distribution.size]
 
 
-def time_steps(context: Context, step: TrainStep, data: Data) -> None:
-    """Time training steps between two barriers, after a first step and the warm-up.
+def time_steps(context: Context, step: TrainStep, data: Data) -> dict[StepPhase, Steps]:
+    """Time training steps between two barriers, after a first step and the warm-up. Returns all of these.
 
     The launcher's quotas, if any, hold from the warm-up to the last timed step.
     Raises NotFinite, when the finite losses before are recorded.
@@ -92,13 +93,13 @@ def time_steps(context: Context, step: TrainStep, data: Data) -> None:
     part.add(warm_up_step_times_s=warm_up.times_s)
     _require(finite_losses((first + warm_up).losses, distribution), 1 + settings.warm_up_steps, before=0)
     clock.announce("timed")
-    counted = core_use.read(energy=part.part.local_rank == 0)
+    counted = core_use.read(context.meter)
     distribution.barrier()
     clock.enter("timed")
     timed = run_steps(step, batches, settings.timed_steps)
     distribution.barrier()
     clock.enter("evaluate")
-    part.add(step_times_s=timed.times_s, timed_cores=core_use.since(counted))
+    part.add(step_times_s=timed.times_s, timed_cores=core_use.since(counted, context.meter))
     if context.config.device == "cpu":  # a GPU gets its work ahead of time: the step does not see when it is done
         part.add(compute_times_s=timed.compute_times_s)
     limits.measure(context, distribution)
@@ -107,6 +108,7 @@ def time_steps(context: Context, step: TrainStep, data: Data) -> None:
     if distribution.rank == 0:
         part.add(losses=losses)
     _require(losses, settings.timed_steps, before=1 + settings.warm_up_steps)
+    return {"first_step": first, "warm_up": warm_up, "timed": timed}
 
 
 def _require(losses: Sequence[float], count: int, before: int) -> None:

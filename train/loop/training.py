@@ -8,11 +8,11 @@ from train import distribution
 from train.config.checks import ConfigError
 from train.context import Context
 from train.datasets import DATASETS, Data
-from train.loop import checkpoint, devices, limits, step, weights
+from train.loop import checkpoint, devices, limits, step, timeline, weights
 from train.loop.epochs import Progress, train_epochs
 from train.loop.learner import Learner
 from train.loop.rounds import measure_rounds
-from train.loop.timed_steps import time_steps
+from train.loop.timed_steps import endless, run_steps, time_steps
 from train.models import build, freeze_below_classifier
 from train.record.predictions import Predictions
 
@@ -68,7 +68,10 @@ def _train(context: Context, learner: Learner) -> Predictions | None:
     if context.config.rounds:
         measure_rounds(context, learner)
     else:
-        time_steps(context, learner.train_step, learner.data)
+        made = time_steps(context, learner.train_step, learner.data)
+        if context.config.distribution.timeline:
+            batches = endless(learner.data)
+            timeline.record(context, made, lambda count: run_steps(learner.train_step, batches, count))
     return None
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Any
 
@@ -51,6 +51,7 @@ class Ending:
     seen_to_end: bool = True  # by a launcher: phases are filled up to job_s; by hand they end with the rank's last line
     failure: Failure | None = None
     node_quotas: Sequence[NodeQuota] = ()
+    attachments: Mapping[str, str] = field(default_factory=dict)  # beside those that rank 0 knows of
 
 
 def ranks_at_the_end(parts: Sequence[Part], ranks: int) -> int:
@@ -76,6 +77,7 @@ def assemble(parts: Sequence[Part], identity: Identity, ending: Ending) -> RunRe
         node_quotas=list(ending.node_quotas),
         **{name: getattr(first, name) for name in _OF_THE_JOB},
     )
+    record.attachments |= ending.attachments
     record.summary = summary.of(record)
     return record
 

@@ -73,6 +73,7 @@ TRAINING_ONLY = frozenset(
         "distribution.backward_passes_per_step",
         "distribution.op",
         "distribution.autotune",
+        "distribution.timeline",
         "distribution.onednn",
     }
 )

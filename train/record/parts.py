@@ -22,6 +22,7 @@ from train.record.record import (
     Epoch,
     Failure,
     MatrixProduct,
+    RankTimeline,
     Resize,
     Transfer,
     Usage,
@@ -54,6 +55,7 @@ class Part:
     exchanges: list[Window] = field(default_factory=list)
     timed_cores: CoreUse | None = None
     matrix_products: list[MatrixProduct] = field(default_factory=list)
+    timeline: RankTimeline | None = None
     samples: list[usage.Sample] = field(default_factory=list)
     peak_memory_bytes: int = 0
     environment: Environment | None = None

@@ -64,6 +64,21 @@ def rank_log(folder: Path, rank: int) -> Path:
     return folder / f"rank-{rank}.log"
 
 
+def horovod_timeline_path(folder: Path) -> Path:
+    """Horovod's own timeline, which rank 0 writes where distribution.timeline asks for it."""
+    return folder / "horovod-timeline.json"
+
+
+def operations_path(folder: Path, rank: int) -> Path:
+    """TensorFlow's operations in a few steps of a rank, of a launch with a timeline."""
+    return folder / f"operations-{rank}.json.gz"
+
+
+def timeline_paths(folder: Path) -> list[Path]:
+    """What there is of these in the run folder, sorted."""
+    return sorted([*folder.glob(horovod_timeline_path(folder).name), *folder.glob("operations-*.json.gz")])
+
+
 def part_path(folder: Path, rank: int, host: str, pid: int) -> Path:
     """The file that one process of a rank appends its measurements to. A rank that is started again has another."""
     return folder / f"rank-{rank}.{host}.{pid}.jsonl"

@@ -123,6 +123,8 @@ class CoreUse:
     delay_s: float | None = None
     frequency_mhz: float | None = None  # mean over the cores, at the end; None: the kernel does not say
     energy_j: float | None = None  # of the processors of the host, on its first rank; None: cannot be read
+    gpu_energy_j: float | None = None  # of the rank's GPU; None: there is none, or it does not count
+    gpu_clock_mhz: float | None = None  # of its processors, at the end
 
 
 @dataclass
@@ -161,6 +163,30 @@ class NodeQuota:
     by: str  # what held it
 
 
+# Profiled: after the timed ones, with TensorFlow's profiler.
+StepPhase = Literal["first_step", "warm_up", "timed", "profiled"]
+
+
+@dataclass
+class StepAt:
+    """When a rank made a step, in seconds since the epoch by the clock of its host."""
+
+    phase: StepPhase
+    begun_at: float
+    computed_at: float | None  # its local gradients were ready; None where a GPU computes
+    ended_at: float
+
+
+@dataclass
+class RankTimeline:
+    """What joins a rank with the others, and with Horovod's own timeline, on one clock: that of rank 0."""
+
+    began_at: float  # the process, as StepAt.begun_at: the end of the phase `start`
+    ahead_s: float | None  # rank 0's clock, after the timed steps; 0 on its host; None: could not be measured
+    error_s: float | None  # of that, at most
+    steps: list[StepAt] = field(default_factory=list)
+
+
 @dataclass
 class Rank:
     """One Horovod process: where it ran, and every time that it took. Times in seconds."""
@@ -187,6 +213,7 @@ class Rank:
     timed_cores: CoreUse | None = None  # of the timed steps; None: in rounds, or the kernel does not say
     # One; in rounds one for each number of ranks and rate of links. Empty where epochs are trained, or it failed.
     matrix_products: list[MatrixProduct] = field(default_factory=list)
+    timeline: RankTimeline | None = None  # None: distribution.timeline was off, as wherever throughput is measured
 
 
 @dataclass
@@ -215,6 +242,9 @@ class HostState:
     cpu_flags: list[str]  # instruction sets that decide how fast training is
     gpus: list[GpuState]
     gpu_topology: str | None  # nvidia-smi's table of links between GPUs and network cards
+    # Of the time of the cores of the job, until its ranks had met: a hypervisor ran something else.
+    steal_fraction: float | None = None
+    energy_unknown: str | None = None  # why the energy of its processors is not in the record
 
 
 @dataclass

@@ -26,7 +26,8 @@ def of(record: RunRecord) -> dict[str, float]:
             "largest_message_s": max(sum(of.times_s) / len(of.times_s) for of in largest),
         }
     numbers = {"timed_s": timed_s}
-    if record.ranks[0].step_times_s and not record.resizes:  # a launch in rounds has many throughputs
+    slowed = record.ranks[0].timeline is not None  # by what writes it
+    if record.ranks[0].step_times_s and not record.resizes and not slowed:  # a launch in rounds has many throughputs
         steps = len(record.ranks[0].step_times_s)
         numbers["images_per_s"] = throughput(record.config["global_batch"], steps, timed_s)
     numbers |= usage.summary(record.ranks)

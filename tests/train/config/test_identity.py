@@ -68,6 +68,13 @@ def test_the_learning_rate_follows_the_batches_of_a_step():
     assert learning_rate(load([*given, "distribution.backward_passes_per_step=3"])) == pytest.approx(0.6)
 
 
+def test_a_launch_with_a_timeline_is_another_measurement_and_all_others_stay_what_they_were():
+    given = ["nodes=2", "measure.design=launches"]
+    assert "timeline" not in resolved(load(given))["distribution"]
+    assert resolved(load([*given, "distribution.timeline=true"]))["distribution"]["timeline"] is True
+    assert config_hash(load([*given, "distribution.timeline=true"])) != config_hash(load(given))
+
+
 def test_a_record_keeps_only_what_the_run_uses():
     plain = resolved(load([]))
     assert not {"sweep", "arms", "when_emulated"} & plain.keys()

@@ -3,6 +3,7 @@ import pytest
 from train.config.checks import ConfigError, DoesNotDivide
 from train.config.compose import load
 
+TIMELINE = ["experiment=timeline", "model=tiny"]
 ADASUM = ["distribution.op=adasum", "distribution.controller=mpi", "distribution.gradients=separate"]
 MWMS = ["distribution=mwms", "nodes=2"]
 SWEEP = ["experiment=allreduce_bench", "nodes=2"]
@@ -52,6 +53,10 @@ SWEEP = ["experiment=allreduce_bench", "nodes=2"]
             ["batch_per_rank=null", "global_batch=6", "nodes=2", "distribution.backward_passes_per_step=2"],
             "global_batch=6: must be a multiple of 2 ranks x 2 backward passes",
         ),
+        ([*TIMELINE, *MWMS], "distribution.backend=mwms: distribution.timeline=true needs another; it is Horovod's"),
+        ([*TIMELINE, "nodes=1"], "nodes=1: distribution.timeline=true needs another; it shows exchanges: give 2 ranks"),
+        (["distribution.timeline=true", "nodes=2"], "measure.design=rounds: .*true needs another; give launches: make"),
+        ([*SWEEP, "distribution.timeline=true", "measure.design=launches"], "it shows training: make timeline"),
         ([*MWMS, "distribution.compression=fp16"], "compression=fp16: MultiWorkerMirroredStrategy cannot compress"),
         (
             [*MWMS, "distribution.elastic=true"],

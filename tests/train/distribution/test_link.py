@@ -1,34 +1,10 @@
 import socket
 import threading
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from tests.helpers.thread_ranks import on_all_ranks
 from train.distribution import link
-
-
-class Threads:
-    """Ranks that are threads of this process, with what probing needs of a distribution."""
-
-    def __init__(self, rank: int, size: int, table: dict, meet: threading.Barrier):
-        self.rank, self.size, self._table, self._meet = rank, size, table, meet
-
-    def gather(self, value):
-        self._table[self.rank] = value
-        self._meet.wait()
-        everyone = [self._table[rank] for rank in range(self.size)]
-        self._meet.wait()
-        return everyone
-
-    def barrier(self):
-        self._meet.wait()
-
-
-def on_all_ranks(size: int, work):
-    table: dict = {}
-    meet = threading.Barrier(size, timeout=30)
-    with ThreadPoolExecutor(size) as pool:
-        return list(pool.map(work, [Threads(rank, size, table, meet) for rank in range(size)]))
 
 
 @pytest.mark.slow

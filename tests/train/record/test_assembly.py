@@ -2,7 +2,7 @@ import pytest
 
 from train.record.assembly import Ending, Identity, assemble, ranks_at_the_end
 from train.record.parts import Part
-from train.record.record import Epoch, Failure, Order, Resize
+from train.record.record import Epoch, Failure, Order, RankTimeline, Resize
 
 IDENTITY = Identity(
     experiment="weak_scaling",
@@ -41,6 +41,17 @@ def test_the_phases_of_every_rank_add_up_to_the_wall_time_of_the_job():
     # 8 images a step, 2 steps, in the 5 s of the slowest rank.
     assert record.summary["images_per_s"] == pytest.approx(8 * 2 / 5.0)
     assert (record.swept, record.order, record.learning_rate) == ({"nodes": 2}, Order(0, 1, 2), 0.02)
+
+
+def test_files_that_the_launcher_found_are_named_beside_those_of_rank_0():
+    left = part(0, 4.0, attachments={"confusion.csv": "ab"})
+    found = Ending(started_at=0.0, job_s=10.0, cores_shared=False, attachments={"horovod-timeline.json": "cd"})
+    assert assemble([left], IDENTITY, found).attachments == {"confusion.csv": "ab", "horovod-timeline.json": "cd"}
+
+
+def test_a_launch_with_a_timeline_has_no_throughput_for_people_either():
+    slowed = RankTimeline(began_at=0.0, ahead_s=0.0, error_s=0.0)
+    assert "images_per_s" not in assemble([part(0, 4.0, timeline=slowed)], IDENTITY, ENDING).summary
 
 
 def test_by_hand_nobody_sees_the_end_of_the_job():

@@ -97,7 +97,7 @@ def _arms(experiment: Experiment, launcher: Launcher, combination: Sequence[str]
     composed = experiment.composed
     if experiment.arms:
         return {name: extra for name, extra in experiment.arms.items()}
-    if not launcher.quotas or not composed.distribution.allreduce:
+    if not launcher.quotas or not composed.distribution.allreduce or composed.distribution.timeline:
         return {None: []}
     arms: dict[str | None, list[str]] = {None: [], "without-allreduce": [_CONTROL]}
     nodes = next(iter(nodes_in(combination)), composed.nodes)

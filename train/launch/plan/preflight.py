@@ -26,6 +26,8 @@ COPIES_FOR_PASSES = 1  # the sum of the gradients of the passes so far
 FROM_CONFIGURATION = {
     "HOROVOD_CYCLE_TIME": "distribution.cycle_time_ms",
     "HOROVOD_FUSION_THRESHOLD": "distribution.fusion_threshold_bytes",
+    "HOROVOD_TIMELINE": "distribution.timeline",
+    "HOROVOD_TIMELINE_MARK_CYCLES": "distribution.timeline",
 }
 _TUNING = ("HOROVOD_", "TF_", "OMP_", "KMP_", "NCCL_", "MALLOC_")
 _TERRAFORM = ("TF_CLI_", "TF_VAR_", "TF_LOG", "TF_DATA_DIR")  # another program's, with TensorFlow's prefix

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -84,7 +85,14 @@ def ending(config: Config, launcher: Launcher, job: Job, outcome: Outcome, left:
         cores_shared=cores_shared,
         failure=failure.find(job, launcher, outcome, left, config.launcher.timeout_s),
         node_quotas=outcome.node_quotas,
+        attachments={path.name: digest(path) for path in protocol.timeline_paths(job.folder)},
     )
+
+
+def digest(path: Path) -> str:
+    """Hexadecimal SHA-256 of a file. Raises OSError."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def measure(run: Run, launcher: Launcher, hosts: tuple[str, ...] = (), watches: Sequence[Watch] = ()) -> RunRecord:

@@ -198,6 +198,14 @@ def test_of_arms_that_compete_those_that_are_the_same_here_are_left_out():
     assert arms["horovods-autotuner"].distribution.autotune
 
 
+def test_a_timeline_is_one_launch_also_on_emulated_nodes():
+    [point] = points_of("experiment=timeline", "model=tiny", "nodes=8", no_quotas=None)
+    assert (point.name, point.config.nodes, point.config.launcher.name) == ("tiny", 8, "emulated")
+    assert point.config.measure.timed_steps == 20
+    [longer] = points_of("experiment=timeline", "model=tiny", "measure=report")
+    assert (longer.config.measure.repeats, longer.config.measure.timed_steps) == (1, 100)
+
+
 def test_an_allreduce_needs_two_ranks():
     found = {p.config.ranks for p in points_of("experiment=allreduce_bench", "nodes=6", cores=8)}
     assert found == {2, 4, 6}

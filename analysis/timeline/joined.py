@@ -1,0 +1,123 @@
+"""A launch with a timeline on one clock, that of rank 0's host: its phases and steps, Horovod's part, operations."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from analysis import TableError
+from analysis.table.runs import has_timeline
+from analysis.timeline import horovod
+from train.record import protocol, record
+from train.record.record import PHASES, Rank, RunRecord, StepAt
+
+
+class Phase(NamedTuple):
+    """A phase of the job, on one rank."""
+
+    name: str
+    begin_s: float
+    end_s: float
+
+
+class Operation(NamedTuple):
+    """An operation of TensorFlow, or of a library that it calls."""
+
+    thread: str
+    name: str
+    begin_us: float  # since `OfRank.profiled_at`
+    duration_us: float
+
+
+@dataclass(frozen=True)
+class OfRank:
+    """What one rank did, in seconds since the epoch by the clock of rank 0's host."""
+
+    rank: Rank
+    phases: list[Phase]
+    steps: list[StepAt]
+    profiled_at: float
+    operations: list[Operation]
+    error_s: float | None  # of its place on that clock, at most; None: its own clock was taken as it is
+
+
+@dataclass(frozen=True)
+class Joined:
+    """One launch."""
+
+    run: RunRecord
+    ranks: list[OfRank]
+    told: horovod.Told
+
+
+def find(results: Path, models: list[str] | None = None) -> list[Path]:
+    """The complete records with a timeline below `results`, of each run the newest, in the order of their paths.
+
+    models: only of these.
+    """
+    newest: dict[tuple[str, str, str, int], tuple[int, Path]] = {}
+    for path in record.find(results):
+        try:
+            run = record.load(path)
+        except record.RecordError:  # every other command names it
+            continue
+        wanted = run.status == "complete" and has_timeline(run) and run.config["distribution"]["allreduce"]
+        if wanted and (models is None or run.config["model"]["name"] in models):
+            key = (run.experiment, run.point, run.config_hash, run.repeat)
+            newest[key] = max(newest.get(key, (0, path)), (run.generation, path))
+    return sorted(path for _, path in newest.values())
+
+
+def load(path: Path) -> Joined:
+    """The launch whose record is at `path`. Raises TableError where a file beside it is missing, or another one."""
+    run, folder = record.load(path), path.parent
+    needed = [protocol.operations_path(folder, rank.rank) for rank in run.ranks]
+    for file in [protocol.horovod_timeline_path(folder), *needed]:
+        _check(file, run.attachments.get(file.name))
+    ranks = [_of_rank(rank, folder) for rank in run.ranks]
+    return Joined(run, ranks, horovod.read(protocol.horovod_timeline_path(folder)))
+
+
+def _check(path: Path, sha256: str | None) -> None:
+    """Raise TableError where a file is not there, or not the one whose SHA-256 the record beside it has."""
+    try:
+        found = hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise TableError(f"{path}: {error.strerror}; a launch with a timeline leaves it beside its record") from error
+    if found != sha256:
+        raise TableError(f"{path}: not the file of the record beside it: it was changed, or copied from another run")
+
+
+def _of_rank(rank: Rank, folder: Path) -> OfRank:
+    if rank.timeline is None:
+        raise TableError(f"{folder / record.RECORD_NAME}: rank {rank.rank} has no times of its steps")
+    ahead_s = rank.timeline.ahead_s or 0.0
+    with gzip.open(protocol.operations_path(folder, rank.rank), "rt") as file:
+        profile = json.load(file)
+    return OfRank(
+        rank=rank,
+        phases=list(_phases(rank, rank.timeline.began_at + ahead_s)),
+        steps=[_moved(step, ahead_s) for step in rank.timeline.steps],
+        profiled_at=profile["began_at"] + ahead_s,
+        operations=[Operation(*operation) for operation in profile["operations"]],
+        error_s=rank.timeline.error_s,
+    )
+
+
+def _phases(rank: Rank, began_s: float) -> Iterator[Phase]:
+    """The phases of a rank, one after the other; began_s: its process, which ends the first one."""
+    names = [name for name in PHASES if name in rank.phases_s]
+    at = began_s - rank.phases_s.get("start", 0.0)
+    for name in names:
+        yield Phase(name, at, at + rank.phases_s[name])
+        at += rank.phases_s[name]
+
+
+def _moved(step: StepAt, by_s: float) -> StepAt:
+    computed_at = None if step.computed_at is None else step.computed_at + by_s
+    return replace(step, begun_at=step.begun_at + by_s, computed_at=computed_at, ended_at=step.ended_at + by_s)

@@ -1,0 +1,53 @@
+import json
+
+import pytest
+
+from analysis.__main__ import main
+from analysis.audit import findings
+from analysis.table import loading
+from tests.helpers.chrome_trace import check
+from tests.helpers.own_records import make_record, save
+from tests.helpers.timelines import launch_with_timeline
+
+
+@pytest.fixture
+def timeline(capsys, tmp_path):
+    """Runs the command over `tmp_path / "results"`; its exit status, and what it prints."""
+
+    def run(*arguments):
+        given = ["--results", str(tmp_path / "results"), "--out", str(tmp_path / "figures")]
+        status = main(["timeline", *arguments, *given])
+        return status, capsys.readouterr()
+
+    return run
+
+
+def test_each_launch_has_a_table_and_a_file(timeline, tmp_path):
+    for model in ("resnet50", "vgg16"):
+        launch_with_timeline(tmp_path / "results", model)
+    status, said = timeline()
+    assert status == 0
+    assert [line[:12] for line in said.out.splitlines() if line.startswith("== ")] == ["== ResNet50,", "== VGG16, 2 "]
+    written = sorted((tmp_path / "figures").iterdir())
+    assert len(written) == 2
+    for path in written:
+        assert f"{path}: open it at https://ui.perfetto.dev" in said.out
+        check(json.loads(path.read_text()))
+    _, said = timeline("--models", "vgg16")
+    assert "ResNet50" not in said.out
+
+
+def test_without_a_launch_it_says_how_to_make_one(timeline, tmp_path):
+    save(make_record(), tmp_path / "results")
+    status, said = timeline()
+    assert status == 2
+    assert "no complete launch with a timeline; make timeline makes one" in said.err
+
+
+def test_such_a_launch_is_a_point_of_nothing_and_nothing_is_alleged_of_it(tmp_path):
+    save(make_record(nodes=2), tmp_path)
+    path = launch_with_timeline(tmp_path)
+    local = loading.local(tmp_path)
+    assert str(path) not in set(local.table["record"])
+    assert local.notices == []
+    assert [finding for finding in findings.of_records(local) if finding.place == str(path)] == []

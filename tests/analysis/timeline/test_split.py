@@ -1,0 +1,80 @@
+import pytest
+
+from analysis.timeline import joined, split
+from analysis.timeline.horovod import Span
+from analysis.timeline.split import of_step, union, within, without
+from tests.helpers.timelines import STEPS, launch_with_timeline
+from train.record.record import StepAt
+
+STEP = StepAt("timed", 100.0, 100.5, 101.0)
+
+
+def spans(*given):
+    """Of tensors: name, kind, begin and end after the begin of the step."""
+    return [Span(tensor, kind, 100 + begin, 100 + end, kind) for tensor, kind, begin, end in given]
+
+
+def test_the_parts_of_a_step_with_one_tensor_add_up_to_it():
+    exchange = spans(
+        ("t", "negotiation", 0.51, 0.62), ("t", "operation", 0.62, 0.9), ("t", "wire", 0.65, 0.88)
+    )  # fmt: skip
+    found = of_step(STEP, [100.5, 100.6], exchange)
+    times = {name: part.time_s for name, part in found.items()}
+    assert times == pytest.approx(
+        {"computing": 0.5, "cycle": 0.01, "negotiation": 0.11, "late": 0.09, "queue": 0, "copy": 0, "wire": 0.23,
+         "unmarked": 0.05, "after": 0.1, "step": 1.0}
+    )  # fmt: skip
+    assert sum(times.values()) - times["late"] - times["step"] == pytest.approx(times["step"])
+    assert all(part.overlapped_s == 0 for part in found.values())
+
+
+def test_what_is_exchanged_while_rank_0_computes_overlaps():
+    exchange = spans(
+        ("a", "negotiation", 0.2, 0.25), ("a", "operation", 0.25, 0.45), ("a", "copy", 0.25, 0.27),
+        ("a", "wire", 0.27, 0.45), ("b", "negotiation", 0.4, 0.55), ("b", "operation", 0.55, 0.8),
+        ("b", "copy", 0.55, 0.56), ("b", "wire", 0.56, 0.8),
+    )  # fmt: skip
+    found = of_step(STEP, [100.5, 100.5], exchange)
+    assert (found["negotiation"].time_s, found["negotiation"].overlapped_s) == pytest.approx((0.2, 0.15))
+    assert (found["wire"].time_s, found["wire"].overlapped_s) == pytest.approx((0.42, 0.18))
+    assert (found["copy"].time_s, found["copy"].overlapped_s) == pytest.approx((0.03, 0.02))
+    assert [found[name].time_s for name in ("cycle", "unmarked", "after")] == pytest.approx([0, 0, 0.2])
+
+
+def test_tensors_that_share_a_state_count_once():
+    both = spans(("a", "wire", 0.6, 0.8), ("b", "wire", 0.7, 0.9))
+    assert of_step(STEP, [100.5], both)["wire"].time_s == pytest.approx(0.3)
+
+
+def test_a_barrier_that_another_rank_begins_early_is_none_of_the_step():
+    early = spans(("t", "wire", 0.6, 0.8), ("barrier", "negotiation", 0.95, 1.1))
+    assert of_step(STEP, [100.5], early)["negotiation"].time_s == 0
+
+
+def test_other_steps_and_no_exchange():
+    found = of_step(STEP, [100.5], spans(("t", "wire", -0.5, -0.1), ("t", "wire", 1.2, 1.4)))
+    assert found["wire"].time_s == found["cycle"].time_s == 0
+    assert found["after"].time_s == pytest.approx(0.5)
+
+
+def test_intervals_on_the_clock():
+    assert union([(3, 4), (0, 1), (1, 2)]) == [(0, 2), (3, 4)]
+    assert without([(0, 10)], [(1, 2), (5, 11)]) == [(0, 1), (2, 5)]
+    assert without([(0, 1), (2, 3)], [(0.5, 2.5)]) == [(0, 0.5), (2.5, 3)]
+    assert within([(0, 2), (3, 6)], 1, 4) == 2
+
+
+def test_only_timed_steps_count_each_on_the_clock_of_rank_0(tmp_path):
+    found = split.timed(joined.load(launch_with_timeline(tmp_path)))
+    assert len(found) == STEPS
+    for step in found:
+        assert step["late"].time_s == pytest.approx(0.09, abs=1e-5)  # rank 1's clock is 5 s behind
+        assert step["wire"].time_s == pytest.approx(0.23, abs=1e-5)
+        assert step["queue"].time_s == 0
+
+
+def test_where_a_gpu_computes_nobody_knows_when_gradients_are_ready(tmp_path):
+    launch = joined.load(launch_with_timeline(tmp_path))
+    for step in launch.ranks[1].steps:
+        step.computed_at = None
+    assert split.timed(launch) == []

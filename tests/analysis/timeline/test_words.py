@@ -1,0 +1,48 @@
+from dataclasses import replace
+
+from analysis.timeline import joined, split, words
+from tests.helpers.timelines import launch_with_timeline
+
+
+def said(launch) -> str:
+    return words.report(launch, split.timed(launch))
+
+
+def cells(text: str, first: str) -> list[str]:
+    """The cells of the row that begins so."""
+    [line] = [line for line in text.splitlines() if line.strip().startswith(first)]
+    return [cell.strip() for cell in line.strip().removeprefix(first).split("  ") if cell]
+
+
+def test_the_parts_have_intervals_and_say_where_there_is_none(tmp_path):
+    text = said(joined.load(launch_with_timeline(tmp_path)))
+    assert text.startswith("== ResNet50, 2 ranks on 2 hosts, batch 8, flat gradients, gloo, cycle 20 ms: 8 timed steps")
+    assert "230 (230 to 230)" in cells(text, "wire ")
+    assert "none here" in "".join(cells(text, "queue"))
+    assert "none here" in "".join(cells(text, "copy"))
+    assert "Of 280 (280 to 280) ms of copies and wire a step, rank 0 computed during 0 (0 to 0) ms: 0 %." in text
+    assert "Gloo has no queue" in text
+    assert "One flat tensor needs no fusion buffer" in text
+
+
+def test_ranks_are_beside_each_other_and_the_clocks_are_said(tmp_path):
+    text = said(joined.load(launch_with_timeline(tmp_path)))
+    assert "600 (600 to 600)" in cells(text, "1 on host1")
+    assert "100 (100 to 100)" in cells(text, "1 on host1")
+    assert "The clocks of the hosts are known to ± 0.2 ms" in text
+    one_host = said(joined.load(launch_with_timeline(tmp_path / "one", apart=False)))
+    assert "All ranks are on one host, and have one clock." in one_host
+
+
+def test_a_clock_that_is_not_known_is_said(tmp_path):
+    launch = joined.load(launch_with_timeline(tmp_path))
+    launch = replace(launch, ranks=[launch.ranks[0], replace(launch.ranks[1], error_s=None)])
+    assert "How far the clocks of ranks 1 are from rank 0's could not be measured" in " ".join(said(launch).split())
+
+
+def test_with_other_gradients_nothing_is_said_of_a_flat_tensor(tmp_path):
+    launch = joined.load(launch_with_timeline(tmp_path))
+    launch.run.config["distribution"] |= {"gradients": "separate", "controller": "mpi"}
+    text = said(launch)
+    assert "flat tensor" not in text
+    assert "MPI on CPUs has no queue" in text

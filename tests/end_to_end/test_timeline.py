@@ -1,0 +1,55 @@
+"""A launch with a timeline: Horovod's own, the ranks' steps and TensorFlow's operations, joined, for real."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from analysis.timeline import joined, split
+from tests.helpers.chrome_trace import check
+from tests.helpers.kit import records, run
+
+pytestmark = pytest.mark.end_to_end
+
+STEPS = 6
+
+
+def test_the_steps_of_all_ranks_and_the_exchange_are_on_one_clock(tmp_path: Path):
+    asked = ("experiment=timeline", "nodes=2", "model=tiny", "batch_per_rank=64", f"measure.timed_steps={STEPS}")
+    command = (sys.executable, "-m", "train.launch", *asked, "tracking=none", f"results={tmp_path / 'results'}")
+    status, output = run(*command, variables={"HOROVOD_TIMELINE": str(tmp_path / "mine.json")})
+    assert status == 0, output
+    assert "HOROVOD_TIMELINE: set in your environment, but the configuration decides" in output
+    assert not (tmp_path / "mine.json").exists()
+    [record] = records(tmp_path / "results")
+    assert "images_per_s" not in record.summary
+
+    command = (sys.executable, "-m", "analysis", "timeline", "--results", str(tmp_path / "results"))
+    status, output = run(*command, "--out", str(tmp_path / "figures"))
+    assert status == 0, output
+    [written] = (tmp_path / "figures").iterdir()
+    events = check(json.loads(written.read_text()))
+    assert {event["args"]["name"].split(" on ")[0] for event in events if event["name"] == "process_name"} == {
+        "rank 0", "rank 1",
+    }  # fmt: skip
+    assert {event["pid"] for event in events if "MatMul" in event["name"] or "Conv" in event["name"]} == {0, 1}
+
+    [path] = joined.find(tmp_path / "results")
+    launch = joined.load(path)
+    for of in launch.ranks:
+        assert [step.phase for step in of.steps].count("timed") == STEPS
+        timed = next(phase for phase in of.phases if phase.name == "timed")
+        for step in of.steps:
+            assert step.begun_at < step.computed_at < step.ended_at
+            inside = timed.begin_s <= step.begun_at and step.ended_at <= timed.end_s
+            assert inside == (step.phase == "timed")
+    steps = split.timed(launch)
+    assert len(steps) == STEPS
+    for parts in steps:
+        # Of one flat tensor: what the ranks' clocks and Horovod's own say adds up to the step.
+        added = sum(part.time_s for name, part in parts.items() if name not in ("late", "step"))
+        assert added == pytest.approx(parts["step"].time_s, abs=1e-3)
+        assert parts["wire"].time_s > 0
+        assert parts["negotiation"].time_s > 0
+        assert parts["queue"].time_s == parts["copy"].time_s == 0

@@ -1,0 +1,70 @@
+"""A launch with a timeline as its ranks leave it, in round numbers."""
+
+import gzip
+import hashlib
+import json
+from pathlib import Path
+
+from tests.helpers.own_records import make_record, save
+from train.record import protocol
+from train.record.record import RankTimeline, StepAt
+
+BEGAN_S = 1000.0  # the process of each rank, by rank 0's clock; the job was launched half a second before
+STEPS = 8
+AHEAD_S = 5.0  # rank 0's clock of that of rank 1's host
+# Of each step, in s after its begin: rank 0 computes until 0.5, rank 1 until 0.6, the step ends at 1.0.
+NEGOTIATION, OPERATION, WIRE = (0.51, 0.62), (0.62, 0.90), (0.65, 0.88)
+
+
+def begin_s(step: int) -> float:
+    """When a step begins, by rank 0's clock: the first step and two of the warm-up come before the timed ones."""
+    return BEGAN_S + 20.0 + step
+
+
+def horovod_events(steps: int = STEPS + 3) -> list[dict]:
+    """What Horovod writes of one tensor that Gloo exchanges in each step, from second 999.9 on."""
+    of_file = {"name": "process_name", "ph": "M", "pid": 0, "args": {"start_time_since_epoch_in_micros": 999_900_000}}
+    of_tensor = {"name": "process_name", "ph": "M", "pid": 1, "args": {"name": "gradients"}}
+    of_other = {"name": "process_name", "ph": "M", "pid": 2, "args": {"name": "a variable"}}
+    broadcast = [{"ph": "B", "name": "BROADCAST", "ts": 2_000_000, "pid": 2}, {"ph": "E", "ts": 2_500_000, "pid": 2}]
+    events: list[dict] = [of_file, of_tensor, of_other, *broadcast]
+
+    def us(step: int, after_s: float) -> int:
+        return round(1e6 * (begin_s(step) + after_s - 999.9))
+
+    for step in range(steps):
+        for name, (begin, end) in (("NEGOTIATE_ALLREDUCE", NEGOTIATION), ("ALLREDUCE", OPERATION)):
+            events.append({"ph": "B", "name": name, "ts": us(step, begin), "pid": 1})
+            if name == "ALLREDUCE":
+                events.append({"ph": "B", "name": "GLOO_ALLREDUCE", "ts": us(step, WIRE[0]), "pid": 1})
+                events.append({"ph": "E", "ts": us(step, WIRE[1]), "pid": 1})
+            elif step == 0:  # not cached yet
+                events += [{"ph": "X", "name": str(rank), "ts": us(0, at), "pid": 1, "dur": 0}
+                           for rank, at in enumerate((0.51, 0.6))]  # fmt: skip
+            events.append({"ph": "E", "ts": us(step, end), "pid": 1})
+    return events
+
+
+def launch_with_timeline(results: Path, model: str = "resnet50", apart: bool = True, **more) -> Path:
+    """Save such a launch of two ranks; the path of its record. apart: rank 1 is on a host with a clock of its own."""
+    distribution = {"backend": "horovod", "allreduce": True, "controller": "gloo", "gradients": "flat"}
+    distribution |= {"cycle_time_ms": 20.0, "timeline": True}
+    run = make_record("timeline", model, nodes=2, steps=STEPS, step_s=1.0, distribution=distribution, **more)
+    files = {"horovod-timeline.json": json.dumps(horovod_events()).encode()}
+    phases = ["first_step", "warm_up", "warm_up", *["timed"] * STEPS]
+    for rank in run.ranks:
+        own_s = AHEAD_S if apart and rank.rank else 0.0
+        rank.host = f"host{rank.rank}" if apart else "host0"
+        steps = [
+            StepAt(phase, at := begin_s(n) - own_s, at + 0.5 + 0.1 * rank.rank, at + 1.0)
+            for n, phase in enumerate(phases)
+        ]
+        rank.timeline = RankTimeline(BEGAN_S - own_s, own_s, 0.0002 if own_s else 0.0, steps)
+        profile = {"began_at": begin_s(12) - own_s, "operations": [["worker", "Conv2D", 10.0, 300.0]]}
+        files[f"operations-{rank.rank}.json.gz"] = gzip.compress(json.dumps(profile).encode(), mtime=0)
+    run.attachments = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+    path = save(run, results)
+    for name, content in files.items():
+        (path.parent / name).write_bytes(content)
+    assert protocol.timeline_paths(path.parent)
+    return path
