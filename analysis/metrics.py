@@ -175,6 +175,11 @@ def compute_limit(operations_per_s: float, operations_per_image: float) -> float
     return operations_per_s / operations_per_image
 
 
+def joules_per_image(joules: float, images: float) -> float:
+    """The energy of timed steps over the images of these steps, in J."""
+    return joules / images
+
+
 def link_limit(global_batch: float, gradient_bytes: float, ranks: int, bytes_per_s: float) -> float:
     """The images/s at which links do nothing but carry ring allreduces of the gradients, one a step.
 

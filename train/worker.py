@@ -13,7 +13,7 @@ from train.config.identity import config_hash
 from train.context import Context
 from train.distribution import meeting
 from train.distribution.protocol import Distribution, Everyone
-from train.rank import environment, placement, roll_call
+from train.rank import core_use, energy, environment, gpus, placement, roll_call
 from train.rank.phases import PhaseClock
 from train.rank.quota_gate import QuotaGate
 from train.rank.sampler import Sampler
@@ -36,7 +36,8 @@ class Worker:
         self._config = worlds.config_of(task.config, placement.world())
         self._config_hash = config_hash(task.config)
         self._details = roll_call.Details(asdict(task.config), source.files(), environment.versions())
-        self._host = environment.host(placement.usable_cores())  # counted before this process is bound
+        self._cores = placement.usable_cores()  # before this process is bound
+        self._host, self._steal = environment.host(self._cores), core_use.steal(self._cores)
 
     def work(self) -> Distribution:
         """Measure and record all that was asked for; returns the ranks, which are still joined.
@@ -73,6 +74,7 @@ class Worker:
             part=self._part,
             repeat=task.repeat,
             places=self._places,
+            meter=energy.Meter(ranks.local_rank == 0, gpus.counter(gpu.identity) if gpu else lambda: gpus.NOT_COUNTED),
             gate=QuotaGate(task.folder, ranks.rank) if task.quotas else QuotaGate(),
             folder=task.folder,
             checkpoints=paths.checkpoints(task.folder) if task.folder and config.measure.epochs else None,
@@ -91,6 +93,10 @@ class Worker:
         part.add(rank=everyone.rank, local_rank=ranks.local_rank, node=ranks.rank // config.ranks_per_node)
         if self._standalone:
             self._standalone.meet(config, ranks)
+        if self._host.state:
+            self._host.state.steal_fraction = core_use.steal_fraction(
+                self._steal, core_use.steal(self._cores), len(self._cores)
+            )
         library = environment.mpi_library()
         me = roll_call.Present(
             rank=everyone.rank,

@@ -23,7 +23,7 @@ Said = Literal["B faster", "B slower", "no difference shown", "no interval", "no
 
 # What no measurement depends on; each launch has an address of its own where its ranks meet.
 _NOT_COMPARED = ("configuration.results", "configuration.tracking.", "configuration.launcher.timeout_s",
-                 "environment.variables.HOROVOD_GLOO_RENDEZVOUS_")  # fmt: skip
+                 "environment.variables.HOROVOD_GLOO_RENDEZVOUS_", "environment.variables.TF_CONFIG")  # fmt: skip
 _MOST_SHOWN = 6
 
 

@@ -57,11 +57,6 @@ class Cluster:
         workers = [worker.place for worker in self.workers]
         return json.dumps({"cluster": {"worker": workers}, "task": {"type": "worker", "index": self.meeting.rank}})
 
-    def silent(self) -> str:
-        """The workers whose ports do not answer, in words; "" where all do."""
-        others = [number for number in range(len(self.workers)) if number != self.meeting.rank]
-        return ", ".join(problem for number in others if (problem := _probe(number, self.workers[number])))
-
 
 class Store:
     """Values that the ranks of a job leave for each other, with the launcher that started them."""

@@ -6,6 +6,7 @@ each other goes over the connections on which they met (train/distribution/clust
 
 from __future__ import annotations
 
+import faulthandler
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -13,7 +14,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.distribute.collective_all_reduce_strategy import CollectiveAllReduceExtended
 
 from train.config.checks import ConfigError
 from train.config.schema import Distribution as Settings
@@ -67,7 +67,7 @@ class MultiWorker:
     def __init__(self, settings: Settings, cluster: Cluster) -> None:
         """Make the strategy: it must come before any operation of TensorFlow.
 
-        Raises ConfigError where a worker does not come, or its port is taken.
+        Raises ConfigError where its port is taken.
         """
         self._settings, self._meeting, self._workers = settings, cluster.meeting, cluster.workers
         self.rank, self.size, self.local_rank = cluster.meeting.rank, cluster.meeting.size, placement.local_rank()
@@ -165,19 +165,21 @@ def _means(gradients: list[tf.Tensor], variables: list[tf.Variable]) -> list[tf.
 
 
 def _strategy(cluster: Cluster) -> tf.distribute.Strategy:
-    """The strategy of this worker, with all others there. Raises ConfigError."""
+    """The strategy of this worker, with all others there. Raises ConfigError where its port is taken meanwhile.
+
+    TensorFlow waits for the others without a limit, within a call that lets no Python run. After the limit this process
+    ends, with a traceback in its log.
+    """
     kinds = tf.distribute.experimental.CommunicationImplementation
     how = kinds.NCCL if tf.config.get_visible_devices("GPU") else kinds.RING
+    options = tf.distribute.experimental.CommunicationOptions(implementation=how)
     rank, own = cluster.meeting.rank, cluster.workers[cluster.meeting.rank]
-    # By default it waits for the others without a limit, and there is no public setting.
-    CollectiveAllReduceExtended._check_health_initial_timeout = _READY_WITHIN_S
+    faulthandler.dump_traceback_later(_READY_WITHIN_S, exit=True)
     try:
-        return tf.distribute.MultiWorkerMirroredStrategy(
-            communication_options=tf.distribute.experimental.CommunicationOptions(implementation=how)
-        )
+        return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
     except tf.errors.UnknownError as error:  # so it says that its server did not start
         raise ConfigError(
             f"rank {rank} ({own.host}): TensorFlow's server cannot have port {own.port}: {error.message}"
         ) from error
-    except RuntimeError as error:
-        raise ConfigError(f"{error}; these do not answer: {cluster.silent() or 'none'}") from error
+    finally:
+        faulthandler.cancel_dump_traceback_later()

@@ -50,7 +50,7 @@ class Bench:
         self._initial = [tf.identity(variable) for variable in self._variables]
         self.limited = False  # whether the nodes are held to their quotas, and their links to a rate
         self._on_cpu = context.config.device == "cpu"
-        self._counts_energy = context.part.part.local_rank == 0  # of the host: once
+        self._meter = context.meter
         self.exchanges = exchanges_of(context, learner, self.arms)
 
     def trace_alone(self, config: Config) -> None:
@@ -158,10 +158,10 @@ class Bench:
 
     def _window(self, arm: Arm, batches: Batches, steps: int) -> _Half:
         """Timed steps between the barriers of the arm's ranks: nothing else is between them."""
-        counted = core_use.read(energy=self._counts_energy)
+        counted = core_use.read(self._meter)
         arm.group.barrier()
         begin = time.perf_counter()
         timed = run_steps(arm.step, batches, steps)
         arm.group.barrier()
         window_s = time.perf_counter() - begin
-        return _Half(window_s, timed, core_use.since(counted))
+        return _Half(window_s, timed, core_use.since(counted, self._meter))
