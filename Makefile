@@ -242,11 +242,11 @@ lint: dev ## check format, style, types, and which package imports which
 format: dev ## format the code
 	@$(VENV)/bin/ruff format . && $(VENV)/bin/ruff check --fix .
 
-# All files in one call, the longest first (tests/conftest.py). Three at a time on two cores, because some wait for clocks.
+# All files in one call, the longest first (tests/conftest.py). Four at a time on two cores, because some wait for clocks.
 # Tests that are compiled once, which includes rewriting their assertions, are read the next time.
 .PHONY: test
 test: dev ## run all tests; UNIT=1: only the fast ones; PYTEST_ARGS="..."
-	@env -u PYTHONDONTWRITEBYTECODE $(KIT) -m pytest --dist loadfile $(if $(call on,UNIT),-n auto -m "not end_to_end and not slow",-n 3 --no-loadscope-reorder) $(PYTEST_ARGS)
+	@env -u PYTHONDONTWRITEBYTECODE $(KIT) -m pytest --dist loadfile $(if $(call on,UNIT),-n auto -m "not end_to_end and not slow",-n 4 --no-loadscope-reorder) $(PYTEST_ARGS)
 
 .PHONY: test-cluster
 test-cluster: setup ## open a shell on NODES=4 simulated hosts with ssh and Slurm, all on this machine (needs root)

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pandas as pd
 
 from analysis import metrics
-from analysis.curves import PER_RANK, Row, curves, lookup, measured
+from analysis.curves import PER_RANK, Row, curves, lookup, measured, row_dicts
 from analysis.printed import half_unit
 
 
@@ -34,7 +34,7 @@ def _speedups(table: pd.DataFrame) -> Iterator[dict]:
         ("job_s", "job_time"),
     ):
         for curve in curves(table, quantity):
-            points = curve.to_dict("records")
+            points = row_dicts(curve)
             rates = []
             for point in points:
                 work = steps(point)[0]["value"] * point["global_batch"] if steps(point) else 1.0
@@ -58,7 +58,7 @@ def _rounding(*rows: Row) -> float:
 
 def _doublings(table: pd.DataFrame) -> Iterator[dict]:
     for curve in curves(table, "job_s", "epoch_s"):
-        for before, after in pairwise(curve.to_dict("records")):
+        for before, after in pairwise(row_dicts(curve)):
             if after["ranks"] == 2 * before["ranks"]:
                 name = f"{after['quantity']}_per_doubling"
                 value = after["value"] / before["value"]

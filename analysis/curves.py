@@ -27,6 +27,18 @@ PER_RANK = ("images_per_s_per_rank",)
 TIMES = ("epoch_s", "job_s")
 
 
+def row_dicts(table: pd.DataFrame) -> list[dict[Hashable, Any]]:
+    """The rows of a table, None for what is not known of whole numbers.
+
+    As `to_dict("records")` returns them, in a third of its time: that makes a series of each column first.
+    """
+    names = list(table)
+    return [
+        {name: None if value is pd.NA else value for name, value in zip(names, row, strict=True)}
+        for row in table.to_numpy(object)
+    ]
+
+
 def measured(table: pd.DataFrame, *quantities: str) -> pd.DataFrame:
     """The measured rows of these quantities, without those of a primary source.
 
@@ -82,7 +94,7 @@ def lookup(rows: pd.DataFrame, names: Sequence[str] = (*SETTING, *SIZE)) -> Call
     @functools.cache
     def by_key() -> dict[tuple[Any, ...], list[Row]]:
         found: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
-        for one in rows.to_dict("records"):
+        for one in row_dicts(rows):
             found[key(one)].append(one)
         return found
 
@@ -193,4 +205,4 @@ def rate_curves(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """Curves of throughput; of throughput per rank where that is all that is known."""
     yield from curves(table, *RATES)
     whole = lookup(measured(table, *RATES))
-    yield from (curve for curve in curves(table, *PER_RANK) if not whole(curve.to_dict("records")[0]))
+    yield from (curve for curve in curves(table, *PER_RANK) if not whole(row_dicts(curve.head(1))[0]))

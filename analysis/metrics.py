@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
@@ -172,6 +173,11 @@ def compute_limit(operations_per_s: float, operations_per_image: float) -> float
     Winograd's, could pass it.
     """
     return operations_per_s / operations_per_image
+
+
+def joules_per_image(joules: float, images: float) -> float:
+    """The energy of timed steps over the images of these steps, in J."""
+    return joules / images
 
 
 def link_limit(global_batch: float, gradient_bytes: float, ranks: int, bytes_per_s: float) -> float:
@@ -400,10 +406,15 @@ _CURVE += [name + end for name in ("rate", "speedup", "efficiency") for end in (
 
 
 def base_of(curve: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame | None:
-    """The runs that speedups of a control in rounds are over: with allreduce, of its launches. Of other curves None."""
-    if not (curve["round"].notna() & curve["kind"].eq("control")).any():
-        return None
-    return runs[runs["launch"].isin(curve["launch"]) & runs["kind"].eq("measured")]
+    """The runs of another curve that the speedups of this one are over; None where they are over its own smallest size.
+
+    Of a control in rounds those with allreduce, of its launches; of an arm those of the one arm that is on fewer ranks.
+    """
+    if (curve["round"].notna() & curve["kind"].eq("control")).any():
+        return runs[runs["launch"].isin(curve["launch"]) & runs["kind"].eq("measured")]
+    alike = (runs["arms"] == curve["arms"].iloc[0]) & (runs["model"] == curve["model"].iloc[0])
+    fewer = runs[alike & runs["kind"].eq("measured") & (runs["ranks"] < curve["ranks"].min())]
+    return fewer if fewer["series"].nunique() == 1 else None
 
 
 def per_doubling_in_rounds(runs: pd.DataFrame, over: str) -> Statistic:
@@ -431,15 +442,19 @@ def per_doubling(sizes: Sequence[float], rates: Sequence[float]) -> Estimate:
     of the slope, propagated to first order (JCGM 100:2008, 5.1.2), with runs - 2 degrees of freedom; two runs have
     none. Raises ValueError for a single size.
     """
-    from scipy.stats import linregress  # it takes longer to import than most commands to run
-
     if len(set(sizes)) < 2:
         raise ValueError(f"a slope needs two sizes; given: {list(sizes)}")
-    line = linregress(np.log2(np.asarray(sizes, float)), np.log(np.asarray(rates, float)))
-    value, n = math.exp(line.slope) / 2, min(list(sizes).count(size) for size in set(sizes))
+    x, y, n = np.log2(np.asarray(sizes, float)), np.log(np.asarray(rates, float)), _fewest(sizes)
     if len(sizes) == 2:
-        return Estimate(value, n=n)
-    return Estimate(value, value * float(line.stderr), len(sizes) - 2, n)
+        return Estimate(math.exp(np.polyfit(x, y, 1)[0]) / 2, n=n)
+    (slope, _), covariances = np.polyfit(x, y, 1, cov=True)
+    value = math.exp(slope) / 2
+    return Estimate(value, value * math.sqrt(covariances[0, 0]), len(sizes) - 2, n)
+
+
+def _fewest(sizes: Sequence[float]) -> int:
+    """How often the size occurs that occurs least."""
+    return min(Counter(sizes).values())
 
 
 _TIME = {"wall time": "wall_s", "job time": "job_s"}

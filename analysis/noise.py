@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import verdicts
-from analysis.curves import PER_RANK, RATES, TIMES, Row, bases, configuration, measured, rate_curves, rates
+from analysis.curves import PER_RANK, RATES, TIMES, Row, bases, configuration, measured, rate_curves, rates, row_dicts
 from analysis.verdicts import Uncertain
 
 _Scale = tuple[str, ...]  # source, report, device, GPU, what is measured, ranks
@@ -78,7 +78,7 @@ def noises(table: pd.DataFrame) -> Noises:
         parts[row["scale"]].append(_Part(row["sum"], row["size"] - 1))
     first: dict[_Point, Row] = {}
     for curve in rate_curves(table):
-        points = curve.to_dict("records")
+        points = row_dicts(curve)
         keys = [_point(row) for row in points]
         first |= dict.fromkeys(keys, points[0])
         if len(points) >= MIN_POINTS:

@@ -116,9 +116,10 @@ def local_lines(local: pd.DataFrame, by: str = "throughput", value: str = "rate"
 
     `by` names the rate (`metrics.rates`), `value` what is drawn of it: "rate" (images/s), "speedup", "efficiency";
     `over` is the column on the x axis. The label names the model, n, and what else tells the series apart. A line joins
-    points of more than one value each.
+    points of more than one value each. Colours stand for models, or for the arms of a single one.
     """
     runs = metrics.rates(local, by)
+    arms_of_one = runs["arm"].nunique() > 1 and runs["model"].nunique() == 1
     lines = []
     for (_, series), points in runs.groupby(["model", "series"], sort=False):
         base = metrics.base_of(points, runs)
@@ -129,7 +130,8 @@ def local_lines(local: pd.DataFrame, by: str = "throughput", value: str = "rate"
         lines.append(
             Line(
                 ", ".join([f"{name(model)}, local", measured(points, curve), *told_apart(points, runs)]),
-                curve["size"].tolist(), curve[value].tolist(), colour(model), nth_marker(nth), nth_style(nth),
+                curve["size"].tolist(), curve[value].tolist(), nth_colour(nth) if arms_of_one else colour(model),
+                nth_marker(nth), nth_style(nth),
                 curve[f"{value}_low"].tolist(), curve[f"{value}_high"].tolist(), shared.tolist(),
                 (values["size"].tolist(), values[value].tolist()) if curve["n"].max() > 1 else ((), ()),
                 curve["n"].min() > 1,
@@ -171,6 +173,9 @@ def told_apart(series: pd.DataFrame, among: pd.DataFrame, *said: str) -> list[st
     said: the columns that the label names already.
     """
     words: dict[str, None] = {}
+    of_models = among.groupby("model")
+    named = among["arm"].nunique() > 1 and (of_models["arm"].nunique() == of_models["series"].nunique()).all()
+    said += ("gradients", "cycle_time_ms") if named and "arm" not in said else ()  # the arm's name says it
     for column in _TELL:
         if column not in said and among[column].nunique() > 1 and series[column].nunique() == 1:
             phrase = PHRASES[column].format(series[column].iloc[0])

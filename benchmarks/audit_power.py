@@ -25,7 +25,7 @@ from analysis.audit.finding import TABLE_RULES, Finding
 from analysis.table.checks.every import contradictions
 from tests.helpers import noisy_records, record_edits, studies
 from tests.helpers.tidy_rows import row, table
-from train.record.record import RunRecord
+from train.record.record import CoreUse, RunRecord
 
 Rng = np.random.Generator
 SEED = 14
@@ -136,6 +136,26 @@ def _arm(run: RunRecord, place: int, factor: Callable[[int], float]) -> RunRecor
     return run
 
 
+def _counted(rng: Rng, run: RunRecord, others: float = 0.0, stolen: float = 0.0, fell: float = 0.0) -> RunRecord:
+    """The record in rounds with what the kernel counted on each core: shares taken of that of the last rank.
+
+    The system itself takes up to a hundredth of a core, counts end within a tick either way, clocks scatter by 3 %.
+
+    fell: the share by which clocks are lower in the last round than in the first.
+    """
+    last = run.ranks[-1]
+    rounds = 1 + max(window.round for window in last.windows)
+    for rank in run.ranks:
+        for window in rank.windows:
+            wall_s, late = window.window_s, rank is last
+            own_s = wall_s * float(rng.uniform(0.9, 0.98))
+            busy_s = own_s + wall_s * (float(rng.uniform(0, 0.01)) + others * late) + float(rng.uniform(-0.01, 0.01))
+            steal_s = wall_s * stolen * late + float(rng.uniform(0, 0.01))
+            clock = 3000.0 * float(rng.uniform(0.97, 1)) * (1 - fell * window.round / (rounds - 1))
+            window.cores = CoreUse(wall_s, own_s, busy_s, steal_s, frequency_mhz=clock)
+    return run
+
+
 def _other_machine(run: RunRecord) -> RunRecord:
     assert run.environment
     run.environment.hosts[0].cpu_model = "another CPU"
@@ -158,6 +178,18 @@ CASES: dict[str, tuple[Callable[[Rng], list[RunRecord]], str]] = {
     "one arm 1.15 times slower in the second half of 24 rounds": (
         lambda rng: [_arm(noisy_records.rounds(rng, number=24), 1, lambda turn: 1.15 if turn > 11 else 1.0)],
         "arm_drift",
+    ),
+    "other processes take 5 % of the core of one rank, 24 rounds": (
+        lambda rng: [_counted(rng, noisy_records.rounds(rng, number=24), others=0.05)],
+        "other_load",
+    ),
+    "a hypervisor takes 4 % of the core of one rank, 24 rounds": (
+        lambda rng: [_counted(rng, noisy_records.rounds(rng, number=24), stolen=0.04)],
+        "stolen_time",
+    ),
+    "clocks that fall by 12 % over 24 rounds": (
+        lambda rng: [_counted(rng, noisy_records.rounds(rng, number=24), fell=0.12)],
+        "clocks_fell",
     ),
     "one of two launches 1.15 times slower in one arm": (
         lambda rng: [
@@ -182,7 +214,7 @@ def of_records(runs: int) -> Iterator[list[object]]:
     clean: dict[str, Callable[[Rng], list[RunRecord]]] = {
         "clean: three repeats of a launch of one point": lambda rng: [_launch(rng, repeat=i) for i in range(3)],
         "clean: two launches of 24 rounds": lambda rng: [
-            noisy_records.rounds(rng, number=24, repeat=i) for i in range(2)
+            _counted(rng, noisy_records.rounds(rng, number=24, repeat=i)) for i in range(2)
         ],
     }
     for name, made in clean.items():

@@ -33,7 +33,7 @@ from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.schema import Config
 from train.distribution import rendezvous
-from train.distribution.meeting import Meeting
+from train.distribution.meeting import on_this_machine
 from train.launch.batch.jobs import jobs
 from train.launch.batch.launcher import BatchLauncher
 from train.launch.launchers import LAUNCHERS
@@ -147,7 +147,7 @@ def meet_worlds(ranks: int) -> float:
 
 
 def _of_worlds(rank: int, ranks: int, folder: Path) -> None:
-    meeting = Meeting(folder, rank, ranks)
+    meeting = on_this_machine(folder, rank, ranks)
     assert meeting.gather(rank) == list(range(ranks))
     meeting.barrier()
 

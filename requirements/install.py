@@ -16,6 +16,8 @@ import re
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -141,10 +143,16 @@ def parts_of(lock: str) -> list[str]:
     return ["".join(part) for part in (heavy, light) if part]
 
 
-def _steps_of(name: str, place: Place) -> list[Step]:
-    """The steps that a set takes, as far as it is known before the ones before it."""
-    if name != "horovod":
-        return [_STEPS[name], _STEPS["modules"]]
+def _steps_of_wheels(names: Sequence[str]) -> list[Step]:
+    """The steps that sets of wheels take."""
+    if not names:
+        return []
+    steps = [_STEPS[name] for name in names]
+    return [Step(", ".join(step.what for step in steps), sum(step.expected_s for step in steps)), _STEPS["modules"]]
+
+
+def _steps_of_horovod(place: Place) -> list[Step]:
+    """The steps that Horovod takes, as far as it is known before the ones before it."""
     known = place.packages == "cpu" and not place.mpich  # else its wheel depends on what is installed first
     kept = _kept(place, horovod_environment(place.packages, place.environment)) if known else None
     return _FROM_CACHE if kept and kept.wheel() else _FROM_SOURCE
@@ -154,18 +162,26 @@ def _kept(place: Place, settings: dict[str, str]) -> wheel_cache.Kept:
     return wheel_cache.Kept.of(wheel_cache.depends_on(place.packages, settings, place.mpich))
 
 
-def _install_wheels(name: str, place: Place, steps: Steps) -> None:
-    """Install one set of wheels, then compile its modules: both on more than one core, as pip alone would not."""
+def _install_wheels(names: Sequence[str], place: Place, steps: Steps) -> None:
+    """Install sets of wheels, then compile their modules: both on more than one core, as pip alone would not."""
     pip = place.pip("install", "--no-build-isolation", "--no-compile")
+    tools = [[*pip, "-r", str(HERE / "build.txt")]] if {*names} & {*_WITH_SOURCES} else []
     with tempfile.TemporaryDirectory() as folder:
-        files = [Path(folder) / f"{name}-{number}.txt" for number, _ in enumerate(parts_of(_lock(name)))]
-        for file, part in zip(files, parts_of(_lock(name)), strict=True):
-            file.write_text(part)
-        *heavy, light = [[*pip, "-r", str(file)] for file in files]
-        tools = [[*pip, "-r", str(HERE / "build.txt")]] if name in _WITH_SOURCES else []
-        steps.run([*tools, light], *([command] for command in heavy))
+        heavy, light = [], []
+        for name in names:
+            *larger, last = parts_of(_lock(name))
+            heavy += [_write(Path(folder) / f"{name}-{number}.txt", part) for number, part in enumerate(larger)]
+            light.append(_write(Path(folder) / f"{name}.txt", last))
+        in_turn = [*tools, *([*pip, "-r", file] for file in light)]  # sets have packages in common
+        steps.run(in_turn, *([[*pip, "-r", file]] for file in heavy))
     [site] = place.environment.glob("lib/python3*/site-packages")
     steps.run([[place.python, str(HERE / "compile_modules.py"), str(site)]])
+
+
+def _write(path: Path, text: str) -> str:
+    """The path of a file with this text."""
+    path.write_text(text)
+    return str(path)
 
 
 def _install_horovod(place: Place, planned: int, steps: Steps) -> None:
@@ -208,14 +224,14 @@ def _install_wheel(wheel: Path, place: Place, settings: dict[str, str], steps: S
     steps.run([[place.python, str(HERE / "install_horovod.py"), str(wheel), *parts]])
 
 
-def _install(name: str, place: Place, planned: int, steps: Steps) -> None:
-    """Install one set, for which so many steps are planned, and mark it as installed. Raises StepFailed."""
-    _mark(name, place.environment).unlink(missing_ok=True)
-    if name == "horovod":
-        _install_horovod(place, planned, steps)
-    else:
-        _install_wheels(name, place, steps)
-    _mark(name, place.environment).write_text(_lock(name))
+@contextmanager
+def _marked(names: Sequence[str], environment: Path) -> Iterator[None]:
+    """Mark these sets as installed at the end of the block, if it ends well; while it runs, they are not."""
+    for name in names:
+        _mark(name, environment).unlink(missing_ok=True)
+    yield
+    for name in names:
+        _mark(name, environment).write_text(_lock(name))
 
 
 def main() -> None:
@@ -230,15 +246,19 @@ def main() -> None:
     place = Place(arguments.packages, environment, arguments.mpich)
     print(f"Setting up {environment} ({', '.join(missing)}); log: {environment / 'install.log'}", flush=True)
     environment.mkdir(exist_ok=True)
-    new = not (environment / "bin/python").exists()
-    planned = {name: _steps_of(name, place) for name in missing}
-    first = [_STEPS["venv"]] if new else []
-    steps = Steps(environment / "install.log", [*first, *(step for of_set in planned.values() for step in of_set)])
+    new = [_STEPS["venv"]] if not (environment / "bin/python").exists() else []
+    wheels = [name for name in missing if name != "horovod"]
+    horovod = _steps_of_horovod(place) if "horovod" in missing else []
+    steps = Steps(environment / "install.log", [*new, *_steps_of_wheels(wheels), *horovod])
     try:
         if new:
             steps.run([[sys.executable, "-m", "venv", str(environment)]])
-        for name in missing:
-            _install(name, place, len(planned[name]), steps)
+        if wheels:
+            with _marked(wheels, environment):
+                _install_wheels(wheels, place, steps)
+        if horovod:
+            with _marked(["horovod"], environment):
+                _install_horovod(place, len(horovod), steps)
     except StepFailed as error:
         sys.exit(f"error: {error}")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from train.config.schema import Config
 from train.distribution.protocol import Distribution, Everyone
+from train.rank.energy import Meter
 from train.rank.phases import PhaseClock
 from train.rank.quota_gate import QuotaGate
 from train.record.parts import PartWriter
@@ -26,6 +27,7 @@ class Context:
         Sequence[int]
     ]  # the cores of this rank; of worlds that swap cores: in each of their places in turn
     gate: QuotaGate
+    meter: Meter  # of the energy that it is to count
     repeat: int  # which launch of this configuration it is: the order of rounds is drawn from it and from the seed
     folder: Path | None  # of the run, where a launcher made it
     checkpoints: Path | None  # the folder to keep them in; None: none are kept

@@ -11,9 +11,9 @@ from train import distribution, startup
 from train.config import worlds
 from train.config.identity import config_hash
 from train.context import Context
-from train.distribution.meeting import Meeting
+from train.distribution import meeting
 from train.distribution.protocol import Distribution, Everyone
-from train.rank import environment, placement, roll_call
+from train.rank import core_use, energy, environment, gpus, placement, roll_call
 from train.rank.phases import PhaseClock
 from train.rank.quota_gate import QuotaGate
 from train.rank.sampler import Sampler
@@ -36,7 +36,8 @@ class Worker:
         self._config = worlds.config_of(task.config, placement.world())
         self._config_hash = config_hash(task.config)
         self._details = roll_call.Details(asdict(task.config), source.files(), environment.versions())
-        self._host = environment.host(placement.usable_cores())  # counted before this process is bound
+        self._cores = placement.usable_cores()  # before this process is bound
+        self._host, self._steal = environment.host(self._cores), core_use.steal(self._cores)
 
     def work(self) -> Distribution:
         """Measure and record all that was asked for; returns the ranks, which are still joined.
@@ -46,8 +47,8 @@ class Worker:
         config, part, clock = self._config, self._part, self._clock
         self._places = startup.bind_cores(config, part.part.local_rank)
         part.add(cores=self._places[0])
-        meeting = self._task.folder or Path(config.results)
-        gpu = startup.start_tensorflow(config, part.part.local_rank, len(part.part.cores), meeting)
+        shared = self._task.folder or Path(config.results)
+        gpu = startup.start_tensorflow(config, part.part.local_rank, len(part.part.cores), shared)
         part.add(gpu=gpu.name if gpu else None)
         # The sampler is a process: some MPIs forbid to start one when the ranks have met.
         with sampling(config.measure.usage_period_s, gpu.identity if gpu else None, clock, part):
@@ -63,7 +64,8 @@ class Worker:
         environment.check_mpi(config.container.mpi_home)
         everyone: Everyone = ranks
         if task.config.worlds and task.folder:
-            everyone = Meeting(task.folder, placement.first_rank() + ranks.rank, task.config.ranks_of_job)
+            rank = placement.first_rank() + ranks.rank
+            everyone = meeting.on_this_machine(task.folder, rank, task.config.ranks_of_job)
         context = Context(
             config=config,
             distribution=ranks,
@@ -72,6 +74,7 @@ class Worker:
             part=self._part,
             repeat=task.repeat,
             places=self._places,
+            meter=energy.Meter(ranks.local_rank == 0, gpus.counter(gpu.identity) if gpu else lambda: gpus.NOT_COUNTED),
             gate=QuotaGate(task.folder, ranks.rank) if task.quotas else QuotaGate(),
             folder=task.folder,
             checkpoints=paths.checkpoints(task.folder) if task.folder and config.measure.epochs else None,
@@ -90,6 +93,10 @@ class Worker:
         part.add(rank=everyone.rank, local_rank=ranks.local_rank, node=ranks.rank // config.ranks_per_node)
         if self._standalone:
             self._standalone.meet(config, ranks)
+        if self._host.state:
+            self._host.state.steal_fraction = core_use.steal_fraction(
+                self._steal, core_use.steal(self._cores), len(self._cores)
+            )
         library = environment.mpi_library()
         me = roll_call.Present(
             rank=everyone.rank,

@@ -22,6 +22,7 @@ from analysis.curves import (
     over_smallest,
     rate_curves,
     report_of,
+    row_dicts,
 )  # fmt: skip
 from analysis.noise import Noise, Noises, noises, of_other_runs
 from analysis.printed import combined, number
@@ -39,7 +40,7 @@ def _scaling(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
         return
     planned = lookup(stated)
     for curve in curves(table, *TIMES):
-        epochs = [{found["value"] for found in planned(point)} for point in curve.to_dict("records")]
+        epochs = [{found["value"] for found in planned(point)} for point in row_dicts(curve)]
         if len(epochs[0]) == 1 and all(found == epochs[0] for found in epochs):
             yield curve
 
@@ -54,7 +55,7 @@ def beyond_ideal(table: pd.DataFrame) -> Iterator[Finding]:
     """
     noisy = noises(table)
     for curve in _scaling(table):
-        base, *points = curve.to_dict("records")
+        base, *points = row_dicts(curve)
         ideals = [row["ranks"] / base["ranks"] for row in points]
         shares = [share(of, ideal) for of, ideal in zip(_speedups(curve, table, noisy), ideals, strict=True)]
         found = zip(shares, points, ideals, _alleged(shares, base, _NO_MORE), strict=True)
@@ -62,9 +63,9 @@ def beyond_ideal(table: pd.DataFrame) -> Iterator[Finding]:
         if worst := max(beyond, key=lambda one: one[0].value, default=None):
             yield _beyond(*worst)
     rates = lookup(measured(table, "images_per_s"))
-    counted = {at(row) for curve in curves(table, *RATES) for row in curve.to_dict("records")}
+    counted = {at(row) for curve in curves(table, *RATES) for row in row_dicts(curve)}
     stated = table[table["kind"].eq("stated") & table["quantity"].str.startswith("speedup_") & table["ranks"].notna()]
-    for row in stated.to_dict("records"):
+    for row in row_dicts(stated):
         ideal = row["nodes"] if not pd.isna(row["nodes"]) and row["nodes"] > 1 else row["ranks"]
         of = share(of_other_runs(number(row), [(noisy.of(row), 1.0), (noisy.of_base(row), -1.0)]), ideal)
         if not any(at(found) in counted for found in rates(row)) and outside([of], _NO_MORE)[0]:
@@ -82,7 +83,7 @@ def _alleged(numbers: list[Uncertain], row: Row, limits: Limits) -> list[bool]:
 
 def _speedups(curve: pd.DataFrame, table: pd.DataFrame, noisy: Noises) -> list[Uncertain]:
     """The speedup of each point of a curve but the first, over that one, with its interval."""
-    base, *points = curve.to_dict("records")
+    base, *points = row_dicts(curve)
     if in_rounds(base):
         paired = over_smallest(curve, table)
         return [paired[float(row["ranks"])]["speedup"] for row in points]
@@ -114,7 +115,7 @@ def unequal_work(table: pd.DataFrame) -> Iterator[Finding]:
     for curve in _curves_of_steps(table):
         (off, images), per = max(((_shortfall(images), images), per) for per, images in _work(curve).items())
         if off < 0:
-            least = curve.to_dict("records")[images.index(min(images))]
+            least = row_dicts(curve)[images.index(min(images))]
             yield Finding(
                 report_of(least),
                 at(least),
@@ -152,7 +153,7 @@ def more_ranks_no_faster(table: pd.DataFrame) -> Iterator[Finding]:
     """
     noisy = noises(table)
     for curve in [*curves(table, "images_per_s"), *_equal_work(table)]:
-        pairs = [*pairwise(curve.to_dict("records"))]
+        pairs = [*pairwise(row_dicts(curve))]
         ratios = [_ratio(curve, before, after, table, noisy) for before, after in pairs]
         alleged = _alleged(ratios, pairs[0][0], _NO_LESS)
         for (before, after), of, slower in zip(pairs, ratios, alleged, strict=True):
@@ -179,10 +180,10 @@ def _ratio(curve: pd.DataFrame, before: Row, after: Row, table: pd.DataFrame, no
 
 def _equal_work(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
     """Curves of times whose points divide the same work; of training time where it is known, else of the whole job."""
-    points = [row for curve in _curves_of_steps(table) if _divides(curve) for row in curve.to_dict("records")]
+    points = [row for curve in _curves_of_steps(table) if _divides(curve) for row in row_dicts(curve)]
     divided = lookup(pd.DataFrame(points, columns=table.columns))
     for quantity in ("wall_s", "job_s"):
-        yield from (c for c in curves(table, quantity) if all(divided(row) for row in c.to_dict("records")))
+        yield from (c for c in curves(table, quantity) if all(divided(row) for row in row_dicts(c)))
     yield from (curve for curve in _scaling(table) if curve["quantity"].iloc[0] in TIMES)
 
 
@@ -199,12 +200,12 @@ def strong_beats_weak(table: pd.DataFrame) -> Iterator[Finding]:
     """
     rows = table[table["kind"].isin(["stated", "measured"]) & table["quantity"].eq("speedup_throughput")]
     based = bases(table)
-    strong = pd.Series([keeps_global_batch(row, based(row)) for row in rows.to_dict("records")], rows.index, dtype=bool)
+    strong = pd.Series([keeps_global_batch(row, based(row)) for row in row_dicts(rows)], rows.index, dtype=bool)
     key = ["source", "report", "model", "dataset", "device", "gpu", "machine", "ranks"]
     if not strong.any():
         return
     weak_of, noisy = lookup(rows[~strong], key), noises(table)
-    for row in rows[strong].to_dict("records"):
+    for row in row_dicts(rows[strong]):
         for weak in weak_of(row):
             of = _over(row, weak, noisy)
             if outside([of], _NO_MORE)[0]:

@@ -76,23 +76,24 @@ def slow_clocks(run: RunRecord, path: str) -> Iterator[Finding]:
 
 @rule(RECORD_RULES)
 def clocks_fell(run: RunRecord, path: str) -> Iterator[Finding]:
-    """The clocks of a rank's cores were lower at the end of a launch than at its begin: heat, or a limit of power.
+    """The clocks of a rank's cores, or of its GPU, were lower at the end of a launch than at its begin: heat, or power.
 
     The median over the last third of the windows, against that over the first.
     """
-    found = []
-    for rank in run.ranks:
-        clocks = [span.frequency_mhz for span in _spans(rank) if span.frequency_mhz is not None]
-        third = len(clocks) // 3
-        if third >= limit("clock_windows"):
-            early, late = statistics.median(clocks[:third]), statistics.median(clocks[-third:])
-            found.append((metrics.change_fraction(early, late), rank, early, late))
-    worst = min(found, key=lambda one: one[0], default=None)
-    if worst and worst[0] < -limit("clock_fell"):
-        off, rank, early, late = worst
-        yield Finding(
-            "local", path, "clocks_fell", "warning",
-            f"rank {rank.rank} on {rank.host}: {late:.0f} MHz in the last third of the windows",
-            f"{early:.0f} MHz, as in the first", off,
-            "Rates of early and of late rounds are of different machines; ratios within a round are not.",
-        )  # fmt: skip
+    for what, clock in (("cores", "frequency_mhz"), ("GPU", "gpu_clock_mhz")):
+        found = []
+        for rank in run.ranks:
+            clocks = [mhz for span in _spans(rank) if (mhz := getattr(span, clock)) is not None]
+            third = len(clocks) // 3
+            if third >= limit("clock_windows"):
+                early, late = statistics.median(clocks[:third]), statistics.median(clocks[-third:])
+                found.append((metrics.change_fraction(early, late), rank, early, late))
+        worst = min(found, key=lambda one: one[0], default=None)
+        if worst and worst[0] < -limit("clock_fell"):
+            off, rank, early, late = worst
+            yield Finding(
+                "local", path, "clocks_fell", "warning",
+                f"rank {rank.rank} on {rank.host}: {what} at {late:.0f} MHz in the last third of the windows",
+                f"{early:.0f} MHz, as in the first", off,
+                "Rates of early and of late rounds are of different machines; ratios within a round are not.",
+            )  # fmt: skip

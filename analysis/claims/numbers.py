@@ -11,7 +11,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from analysis import printed
-from analysis.curves import SOURCE_RUN, Row
+from analysis.curves import SOURCE_RUN, Row, row_dicts
 from analysis.noise import Noise, Noises, noises, of_other_runs
 from analysis.reports import derived
 from analysis.reports.line import Derived
@@ -109,8 +109,8 @@ def _powers(formula: Callable[..., float], values: Mapping[str, float], value: f
 def one(rows: pd.DataFrame, what: str) -> Row:
     """The only one of some rows. Raises ValueError where there are several."""
     if len(rows) > 1:
-        raise ValueError(f"{len(rows)} numbers for {what}: {shown(rows.to_dict('records')[:4])}, ...")
-    return rows.to_dict("records")[0]
+        raise ValueError(f"{len(rows)} numbers for {what}: {shown(row_dicts(rows.head(4)))}, ...")
+    return row_dicts(rows)[0]
 
 
 def words(of: Selection) -> str:

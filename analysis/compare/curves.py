@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis import metrics, verdicts
 from analysis.computed import computed
-from analysis.curves import PER_RANK, RATES, bases, keeps_global_batch, measured
+from analysis.curves import PER_RANK, RATES, bases, keeps_global_batch, measured, row_dicts
 from analysis.printed import half_unit
 from analysis.table import controls
 from analysis.table.identity import BATCHES
@@ -130,14 +130,14 @@ def _curves(rows: pd.DataFrame, table: pd.DataFrame, swept: Axes, by: str = "thr
         axis = swept.get(str(experiment), "")
         over = column(axis if axis in (*BATCHES, "ranks_per_node") else "", same)
         strong = metrics.kept(same["ranks"].tolist(), same["global_batch"].tolist()) == "global_batch"
-        strong = strong or all(keeps_global_batch(row, based(row)) for row in same.to_dict("records"))
+        strong = strong or all(keeps_global_batch(row, based(row)) for row in row_dicts(same))
         kept = [] if over == "global_batch" else ["global_batch" if strong else "batch_per_rank"]
         for _, group in same.groupby(["model", *kept], dropna=False):
             yield _published_curve(group.sort_values(over), over, by, kept)
 
 
 def _published_curve(rows: pd.DataFrame, over: str, by: str, kept: list[str]) -> Curve:
-    points = rows.to_dict("records")
+    points = row_dicts(rows)
     first = points[0]
     return Curve(
         first["report"], first["experiment"], first["model"], first["device"],

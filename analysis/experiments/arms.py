@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from analysis import metrics, plots
 from analysis.figures import Points
+from analysis.table.identity import SCALING
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,6 +19,7 @@ class Ratio:
 
     model: str
     series: str  # of the arm that is over the other
+    ranks: int
     words: list[str]
     launches: metrics.Launches
     what: str  # is counted: a round, or a repeat
@@ -35,7 +37,14 @@ def ratios(local: pd.DataFrame) -> Iterator[Ratio]:
                     words = f"{plots.name(model)}, {ranks} rank{'s' * (int(str(ranks)) > 1)}: {compared}"
                     said = [words, ", ".join(plots.told_apart(rows, runs, "arm"))]
                     what = "repeat" if over["round"].isna().all() else "round"
-                    yield Ratio(str(model), str(over["series"].iloc[0]), said, launches, what)
+                    yield Ratio(str(model), str(over["series"].iloc[0]), int(str(ranks)), said, launches, what)
+
+
+def compared(local: pd.DataFrame) -> bool:
+    """Whether an experiment has several arms on one number of ranks; along another axis than ranks they are curves."""
+    measured = local[local["kind"].eq("measured")]
+    on_ranks = measured["axis"].isin(("", *SCALING)).all()
+    return bool(on_ranks and measured.groupby(["arms", "ranks"])["series"].nunique().max() > 1)
 
 
 def _does(series: pd.DataFrame) -> tuple[bool, bool, str]:
@@ -45,7 +54,7 @@ def _does(series: pd.DataFrame) -> tuple[bool, bool, str]:
 
 
 def _compared(over: Any, under: Any) -> str:
-    if under["backend"] != over["backend"]:
+    if under["backend"] == "none" and over["backend"] == "horovod":
         return "with Horovod / without"
     if under["allreduce"] != over["allreduce"]:
         return "with allreduce / without"

@@ -20,7 +20,7 @@ NEEDS = "records of `make equivalence`: the same steps on one rank and on severa
 
 # What two runs of one comparison share; runs with other seeds start from other weights.
 _ALIKE = ["arms", "repeat", "seed", "optimizer"]
-_INDEX = [*_ALIKE, "series", "learning_rate", "global_batch", "batch_per_rank", "ranks"]
+_INDEX = [*_ALIKE, "series", "backend", "learning_rate", "global_batch", "batch_per_rank", "ranks"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +28,7 @@ class Pair:
     """A run of several ranks beside the run of one rank that it must follow, or is compared with."""
 
     optimizer: str
+    backend: str  # what joined the ranks
     ranks: int
     repeat: int
     batch_per_rank: int
@@ -75,6 +76,7 @@ def pairs(local: pd.DataFrame) -> list[Pair]:
             found.append(
                 Pair(
                     optimizer=run["optimizer"],
+                    backend=run["backend"],
                     ranks=run["ranks"],
                     repeat=run["repeat"],
                     batch_per_rank=run["batch_per_rank"],
@@ -86,7 +88,7 @@ def pairs(local: pd.DataFrame) -> list[Pair]:
                     one_losses=wide.iloc[beside.index[0]],
                 )
             )
-    return sorted(found, key=lambda p: (not p.same_steps, not p.same_rate, p.ranks))
+    return sorted(found, key=lambda p: (not p.same_steps, not p.same_rate, p.backend, p.ranks))
 
 
 def _counterparts(runs: pd.DataFrame, run: pd.Series) -> pd.DataFrame:
@@ -99,8 +101,13 @@ def _counterparts(runs: pd.DataFrame, run: pd.Series) -> pd.DataFrame:
     return same if len(same) else like
 
 
+def _name(pair: Pair) -> str:
+    """The ranks of a pair in words, with what joined them unless that is Horovod."""
+    return f"{pair.ranks} ranks" + (f" ({pair.backend})" if pair.backend != "horovod" else "")
+
+
 def _each(found: Sequence[Pair]) -> str:
-    return ", ".join(f"{p.ranks} ranks {p.off.max():.2g}" for p in found)
+    return ", ".join(f"{_name(p)} {p.off.max():.2g}" for p in found)
 
 
 def verdict(found: Sequence[Pair]) -> tuple[bool | None, str]:
@@ -126,6 +133,7 @@ def summary(found: Sequence[Pair]) -> str:
     """Returns the pairs as a table, and below it the verdict in words."""
     rows = [
         {
+            "joined by": p.backend,
             "optimizer": p.optimizer,
             "ranks x batch": f"{p.ranks} x {p.batch_per_rank}",
             "global\nbatch": p.global_batch,
@@ -143,22 +151,22 @@ def summary(found: Sequence[Pair]) -> str:
     return f"{table}\n\nDoes averaging gradients lose precision? {said}: {told}."
 
 
-_COLOURS = {1: plots.BLACK, 2: plots.SKY, 4: plots.RED}
-_STYLES = {1: "-", 2: "--", 4: ":"}
+_COLOURS = {"horovod": {2: plots.SKY, 4: plots.RED}, "mwms": {2: plots.BLUE, 4: plots.ORANGE}}
+_STYLES = {2: "--", 4: ":"}
+_ONE: dict[str, Any] = {"color": "0.7", "linewidth": 3.0, "linestyle": "-"}  # so that lines on top of it can be seen
 
 
-def _look(ranks: int) -> dict[str, Any]:
-    """One rank as a wide pale line, so that lines on top of it can be seen."""
-    first = {"color": "0.7", "linewidth": 3.0, "linestyle": "-"}
-    return first if ranks == 1 else {"color": _COLOURS.get(ranks, plots.GREEN), "linestyle": _STYLES.get(ranks, "-.")}
+def _look(pair: Pair) -> dict[str, Any]:
+    colours = _COLOURS.get(pair.backend, {})
+    return {"color": colours.get(pair.ranks, plots.GREEN), "linestyle": _STYLES.get(pair.ranks, "-.")}
 
 
 def _losses(axes: Axes, pairs: list[Pair], title: str, over_images: bool) -> None:
-    drawn = [(1, p.one_global_batch, p.one_losses) for p in pairs[:1]]
-    drawn += [(p.ranks, p.global_batch, p.losses) for p in pairs]
-    for ranks, global_batch, losses in drawn:
+    drawn = [("1 rank", p.one_global_batch, p.one_losses, _ONE) for p in pairs[:1]]
+    drawn += [(_name(p), p.global_batch, p.losses, _look(p)) for p in pairs]
+    for label, global_batch, losses, look in drawn:
         x = losses.index * global_batch / 1000 if over_images else losses.index
-        axes.plot(x, losses, label=f"{ranks} rank{'s' * bool(ranks > 1)}", **_look(ranks))
+        axes.plot(x, losses, label=label, **look)
     axes.set_title(title)
     axes.set_xlabel("images [thousands]" if over_images else "step")
     axes.set_ylabel("loss")
@@ -184,7 +192,7 @@ def figure(points: Points) -> Figure:
         axes.set_ylim(0)
         for pair in group:
             differs = pair.off[pair.off > 0]
-            off.plot(differs.index, differs, marker=".", markersize=2, linewidth=0.6, **_look(pair.ranks))
+            off.plot(differs.index, differs, marker=".", markersize=2, linewidth=0.6, **_look(pair))
         highest = max((pair.off.max() for pair in group), default=0.0)
         if highest > 0:  # else nothing of the group is drawn
             off.text(0.03, 3 * highest, title, transform=off.get_yaxis_transform(), fontsize=5.5, color=plots.GREY)

@@ -40,7 +40,7 @@ _PHASES = Kind("phases", "where the time of the job went", scaling.phases)
 _BATCH = Kind("", "throughput over batch size on one node", settings.batch)
 _LINK = Kind("", "throughput and exposed communication over the rate of the links", network.figure, _WITH_CONTROL)
 _SETTING = Kind("throughput", "throughput over what is swept", settings.throughput)
-_ARMS = Kind("", "what one arm costs against another, as ratios", arms.overhead)
+_ARMS = Kind("", "one arm against another, as ratios", arms.overhead)
 _SIDE_BY_SIDE = Kind("throughput", "throughput of each series", settings.side_by_side)
 _EQUIVALENCE = Kind("", "does averaging gradients lose precision: loss curves", equivalence.figure)
 _ALLREDUCE = (
@@ -89,6 +89,8 @@ def _of_throughput(rows: pd.DataFrame, axis: str) -> Iterator[Kind]:
     if axis in SCALING:
         divided = axis == "ranks_per_node" and rows["threads_per_rank"].nunique() > 1
         yield from (_DIVISION if divided else _THROUGHPUT, _EFFICIENCY, _STEPS)
+        if arms.compared(rows):
+            yield _ARMS
         if axis == "nodes" and rows["round"].notna().any():
             yield DIAGNOSIS
         if "job_s" in set(rows["quantity"]):  # a launch in rounds alone has none of a point
@@ -96,5 +98,4 @@ def _of_throughput(rows: pd.DataFrame, axis: str) -> Iterator[Kind]:
     elif axis:
         yield _BATCH if axis in BATCHES else _LINK if axis == LINK else _SETTING
     else:
-        compared = rows.groupby("arms")["series"].nunique().max() > 1
-        yield _ARMS if compared else _SIDE_BY_SIDE
+        yield _ARMS if arms.compared(rows) else _SIDE_BY_SIDE

@@ -59,14 +59,19 @@ def mark(axes: Axes, of_point: dict[str, float], y: float) -> None:
         axes.plot([limit, limit], [y - 0.3, y + 0.3], linestyle=_STYLES[quantity], color=plots.GREY, label=label)
 
 
+def rows_of_point(local: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+    """All that was measured of one point. runs: of the point, as `metrics.rates` gives them."""
+    first = runs.iloc[0]
+    at = local[local["record"].isin(runs["record"]) & local["series"].eq(first["series"])]
+    at = at[at["ranks"].eq(first["ranks"]) & at["batch_per_rank"].eq(first["batch_per_rank"])]
+    return at[at["axis_value"].eq(first["axis_value"]) | at["axis_value"].isna()]
+
+
 def of_point(local: pd.DataFrame, runs: pd.DataFrame) -> dict[str, float]:
     """The limits of one point [images/s], by quantity: means over its launches.
 
     runs: of the point, as `metrics.rates` gives them.
     """
-    first = runs.iloc[0]
-    at = local[local["record"].isin(runs["record"]) & local["series"].eq(first["series"])]
-    at = at[at["ranks"].eq(first["ranks"]) & at["batch_per_rank"].eq(first["batch_per_rank"])]
-    at = at[at["axis_value"].eq(first["axis_value"]) | at["axis_value"].isna()]
+    at = rows_of_point(local, runs)
     found = {name: at.loc[at["quantity"].eq(name), "value"] for name in (COMPUTE, LINK)}
     return {name: float(values.mean()) for name, values in found.items() if len(values)}

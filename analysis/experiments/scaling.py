@@ -39,15 +39,19 @@ def _words(over: str) -> str:
 
 
 def throughput(points: Points) -> Figure:
-    """Throughput of the timed steps; dotted: the ideal from the smallest point of each curve. Both axes double.
+    """Throughput of the timed steps; dotted: the ideal from each point on the fewest nodes, or ranks. Both axes double.
 
     Faint dots are the single rounds, or launches. Lines without markers: the limits of compute and of the links.
     """
     fig, (axes,) = plots.canvas(height_mm=80)
     over = _over(points.local)
     lines = plots.local_lines(points.local, over=over)
-    for line in lines:
-        axes.plot(line.x, [line.y[0] * x / line.x[0] for x in line.x], ":", color=line.colour, linewidth=0.7)
+    first = min((line.x[0] for line in lines), default=0)
+    sizes = sorted({x for line in lines for x in line.x})
+    for line in (
+        line for line in lines if line.x[0] == first
+    ):  # an arm that is there alone has the ideal of the others
+        axes.plot(sizes, [line.y[0] * x / first for x in sizes], ":", color=line.colour, linewidth=0.7)
     plots.draw(axes, lines)
     axes.plot([], [], ":", color=plots.GREY, label="ideal")
     plots.doubling(axes, points.local[over], _words(over))

@@ -12,6 +12,7 @@ import pandas as pd
 from analysis import metrics, plots
 from analysis.experiments import allreduce, arms, limits
 from analysis.metrics import Statistic
+from analysis.table.energy import GPUS, PROCESSORS
 from analysis.table.identity import LINK, SCALING
 
 # The columns that tell points apart, and their headers.
@@ -28,6 +29,7 @@ _AT_THE_END = {
     "validation_accuracy": "validation\naccuracy",
     "validation_mean_absolute_error": "mean absolute\nerror [classes]",
 }
+_ENERGY = {PROCESSORS: "joules\nan image", GPUS: "joules of GPUs\nan image"}
 _OVER_FIRST = "ratio_to_first_arm"
 _IN_JSON = ("experiment", "model", "nodes", "ranks", "ranks_per_node", "threads_per_rank", "batch_per_rank",
             "global_batch", "arm", "axis", "axis_value")  # fmt: skip
@@ -56,21 +58,18 @@ def points(local: pd.DataFrame) -> list[Point]:
     """The points of one experiment, by model and series."""
     rates = {by: metrics.rates(local, by) for by in metrics.BY}
     among, found = rates["throughput"], []
-    over_first = {of.series: metrics.median(of.launches) for of in arms.ratios(local)} if _has_arms(local) else {}
+    ratios = arms.ratios(local) if arms.compared(local) else ()
+    over_first = {(of.series, of.ranks): metrics.median(of.launches) for of in ratios}
     for (_, name), of_series in among.groupby(["model", "series"], sort=False):
         curves = _curves({by: runs[runs["series"] == name] for by, runs in rates.items()}, among)
         for _, at in of_series.groupby([*_POINT, "axis_value"], dropna=False):
             numbers = {"images_per_s": metrics.rate_of(at)} | dict(_speedups(at, curves)) | dict(_at_the_end(at, local))
-            numbers |= {_OVER_FIRST: over_first[name]} if name in over_first else {}
-            numbers |= dict(_limits(at, local, numbers["images_per_s"]))
+            size = (name, int(at["ranks"].iloc[0]))
+            numbers |= {_OVER_FIRST: over_first[size]} if size in over_first else {}
+            numbers |= dict(_limits(at, local, numbers["images_per_s"])) | dict(_energy(at, local))
             said = ("arm",) if at["kind"].eq("control").all() else ()
             found.append(Point(at, " ".join(plots.told_apart(at, among, *said)), numbers))
     return found
-
-
-def _has_arms(local: pd.DataFrame) -> bool:
-    """Whether the experiment compares arms, and not points along an axis."""
-    return bool(local["axis"].eq("").all() and local.groupby("arms")["series"].nunique().max() > 1)
 
 
 def _curves(of_series: dict[str, pd.DataFrame], among: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -101,6 +100,15 @@ def _limits(at: pd.DataFrame, local: pd.DataFrame, rate: Statistic) -> Iterator[
         yield quantity.replace("_images_per_s", "_fraction"), rate.over(limit)
 
 
+def _energy(at: pd.DataFrame, local: pd.DataFrame) -> Iterator[tuple[str, Statistic]]:
+    """The joules of an image: medians over rounds or launches, where they are known."""
+    rows = limits.rows_of_point(local, at)
+    for quantity in _ENERGY:
+        of_launches = rows[rows["quantity"].eq(quantity)].groupby("record", sort=False)["value"]
+        if launches := [values.tolist() for _, values in of_launches]:
+            yield quantity, metrics.median(launches)
+
+
 def _at_the_end(at: pd.DataFrame, local: pd.DataFrame) -> Iterator[tuple[str, Statistic]]:
     """The quantities after the last epoch, for a point that was trained over epochs."""
     for quantity in _AT_THE_END:
@@ -119,7 +127,8 @@ def as_json(local: pd.DataFrame) -> list[dict[str, Any]]:
     `{"value", "low", "high", "level", "n"}`: `images_per_s`; where ranks vary `speedup_throughput`,
     `efficiency_throughput`, and the same by `wall_time` and `job_time`, which need launches of single points; where
     limits are known `compute_limit_images_per_s`, `link_limit_images_per_s`, and the share of each that was reached,
-    `compute_limit_fraction`, `link_limit_fraction`; where arms are compared `ratio_to_first_arm`, of images/s to those
+    `compute_limit_fraction`, `link_limit_fraction`; where energy could be read `joules_per_image` (of the processors of
+    all hosts), `gpu_joules_per_image`; where arms are compared `ratio_to_first_arm`, of images/s to those
     of the arm that does least on as many ranks; after training over epochs `validation_accuracy`,
     `validation_mean_absolute_error`. The ends and the level of an interval that is not known (fewer than 6 values) are
     null, as is each value that is not known; n counts rounds or launches. A number that a point does not have is
@@ -169,10 +178,10 @@ def rows(local: pd.DataFrame) -> pd.DataFrame:
     """One row a point of one experiment, in the order of the models, for people.
 
     Columns: model, what tells its series apart, nodes, ranks, threads and batch per rank, the value of the swept key
-    where none of these shows it, rounds, launches, images/s; the share of the limits that this
-    reaches, where they are known; where nodes or ranks per node vary, speedup and efficiency
-    by throughput, wall time and job time over the fewest ranks; what training over epochs came to; a note. In brackets
-    the 95 % interval where it is known. A sweep over allreduces has the columns of `allreduce.rows`.
+    where none of these shows it, rounds, launches, images/s; the share of the limits that this reaches, and the joules
+    of an image, where they are known; where nodes or ranks per node vary, speedup and efficiency by throughput, wall
+    time and job time over the fewest ranks; what training over epochs came to; a note. In brackets the 95 % interval
+    where it is known. A sweep over allreduces has the columns of `allreduce.rows`.
     """
     if local["quantity"].eq("allreduce_s").any():
         return allreduce.rows(local)
@@ -196,6 +205,8 @@ def _row(point: Point, among: pd.DataFrame) -> dict[str, object]:
     row["images/s"] = words(point.numbers["images_per_s"])
     for name in ("compute", "link"):
         row[f"of the\n{name} limit"] = _ratio(point.numbers.get(f"{name}_limit_fraction"))
+    for quantity, header in _ENERGY.items():
+        row[header] = words(point.numbers[quantity]) if quantity in point.numbers else ""
     for name in ("speedup", "efficiency"):
         row[f"{name}\nby throughput"] = _ratio(point.numbers.get(f"{name}_throughput"))
     for by in ("wall time", "job time"):

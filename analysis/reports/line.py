@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from analysis import printed
-from analysis.curves import Row
+from analysis.curves import Row, row_dicts
 from analysis.verdicts import Uncertain, Verdict
 
 
@@ -30,4 +30,4 @@ class Derived:
 def stated(table: pd.DataFrame, *quantities: str) -> Sequence[Row]:
     """The rows of these quantities that a report derives, claims or predicts."""
     rows = table[table["kind"].isin(["stated", "predicted"]) & table["quantity"].isin(quantities)]
-    return rows.to_dict("records")
+    return row_dicts(rows)

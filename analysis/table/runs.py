@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from analysis import metrics
-from analysis.table import limits, schema
+from analysis.table import energy, limits, schema
 from analysis.table.checks import copies, every
 from analysis.table.checks.contradiction import Contradiction
 from analysis.table.checks.copies import Trace
@@ -146,6 +146,7 @@ def _arms(run: RunRecord, path: str) -> Iterator[Measured]:
     whole = rounds.whole(measured, len(arms) - len(run.arms_left_out))
     if not whole:
         raise ValueError("no whole round")
+    joules = energy.of_windows(run)
     reading = any(arm["reads"] for arm in run.config["rounds"])
     for place, arm in enumerate(arms):
         stated = run.config["rounds"][place]
@@ -155,6 +156,7 @@ def _arms(run: RunRecord, path: str) -> Iterator[Measured]:
         for number, rates in whole.items():
             values.append(Value("images_per_s", rates[place], round=number))
             values.append(Value("images_per_s_per_rank", metrics.per_rank(rates[place], arm.ranks), round=number))
+            values += [Value(name, value, round=number) for name, value in joules.get((number, place), {}).items()]
         values += [Value(name, value) for name, value in limits.of(run, place).items()]
         point = _alone(run, place)
         yield _arm(point, path, machine, values)
@@ -198,9 +200,15 @@ def _machine(run: RunRecord) -> str:
 
 
 def _operations(run: RunRecord) -> str:
-    """What carried the data between ranks: NCCL where Horovod has it and the data is on GPUs, else the controller."""
-    built = run.environment.horovod_built_with if run.environment else []
-    return "nccl" if run.config["device"] == "gpu" and "nccl" in built else run.config["distribution"]["controller"]
+    """What carried the data between ranks: NCCL where there is one and the data is on GPUs, else the controller.
+
+    A strategy of TensorFlow brings its own NCCL, and a ring of its own.
+    """
+    strategy = run.config["distribution"]["backend"] == "mwms"
+    built = ["nccl"] if strategy else run.environment.horovod_built_with if run.environment else []
+    if run.config["device"] == "gpu" and "nccl" in built:
+        return "nccl"
+    return "grpc" if strategy else run.config["distribution"]["controller"]
 
 
 def _gpu(run: RunRecord) -> str:
@@ -212,7 +220,7 @@ def _kind(config: dict[str, Any]) -> str:
     """Ranks without allreduce on emulated nodes are the control of those with it: nothing else differs."""
     distribution = config["distribution"]
     emulated = config["system"].get("cpus_per_node") is not None
-    return "control" if emulated and distribution["backend"] == "horovod" and not distribution["allreduce"] else ""
+    return "control" if emulated and distribution["backend"] != "none" and not distribution["allreduce"] else ""
 
 
 def _columns(run: RunRecord, path: str, machine: str) -> dict[str, Any]:
@@ -294,7 +302,7 @@ def _training(run: RunRecord, slowest: Rank) -> Iterator[Value]:
         yield Value("images_per_s", images_per_s)
         yield Value("images_per_s_per_rank", metrics.per_rank(images_per_s, len(run.ranks)))
         yield Value("images", run.config["global_batch"] * (1 + len(slowest.warm_up_step_times_s) + steps))
-        yield from (Value(name, value) for name, value in limits.of(run).items())
+        yield from (Value(name, value) for name, value in (limits.of(run) | energy.of(run)).items())
     yield Value("steps_per_rank", steps)
     for epoch in run.epochs:
         yield Value("epoch_s", epoch.duration_s, epoch.epoch)

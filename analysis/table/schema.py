@@ -117,6 +117,7 @@ _accuracy = _fraction
 # A report prints a speed of 0.00 for a run that trained: the table keeps it, figures and the audit name it.
 _rate = Quantity("images/s", zero=True)
 _bandwidth = Quantity("bytes/s")
+_energy = Quantity("J")
 
 QUANTITIES = {
     "images_per_s": _rate,
@@ -161,6 +162,8 @@ QUANTITIES = {
     "epoch_s_decrease_fraction": _fraction,
     "compute_limit_images_per_s": _rate,
     "link_limit_images_per_s": _rate,
+    "joules_per_image": _energy,
+    "gpu_joules_per_image": _energy,
     "allreduce_s": _time,
     "tcp_stream_bytes_per_s": _bandwidth,
     "tcp_ring_bytes_per_s": _bandwidth,

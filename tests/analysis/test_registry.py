@@ -26,8 +26,13 @@ def local(tmp_path_factory):
     return fill(Results(tmp_path_factory.mktemp("records") / "results")).table()
 
 
-def test_each_experiment_in_the_records_has_the_figures_that_fit_it(local):
-    assert {id for id in registry.figures(local) if id.startswith("own-")} == OWN
+@pytest.fixture(scope="session")
+def figures(local):
+    return registry.figures(local)
+
+
+def test_each_experiment_in_the_records_has_the_figures_that_fit_it(figures):
+    assert {id for id in figures if id.startswith("own-")} == OWN
 
 
 def test_without_records_there_are_the_figures_of_the_reports_alone(tmp_path):
@@ -44,9 +49,10 @@ def test_two_figures_of_one_id_are_an_error(monkeypatch, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("id", [*REPORTS, *sorted(OWN)])
-def test_every_figure_is_one_column_wide_and_holds_all_it_draws(id, local):
+def test_every_figure_is_one_column_wide_and_holds_all_it_draws(id, local, figures):
+    entry = figures[id]
     with mpl.rc_context(fname=plots.STYLE):
-        figure = drawn(id, local)
+        figure = entry.draw(entry.points(loading.published(), local))
         width, height = figure.get_size_inches()
         assert width * 25.4 == pytest.approx(85)
         figure.draw_without_rendering()
@@ -55,7 +61,7 @@ def test_every_figure_is_one_column_wide_and_holds_all_it_draws(id, local):
     assert box.y0 >= -0.02
     assert box.x1 <= width + 0.02
     assert box.y1 <= height + 0.02
-    assert len(registry.figures(local)[id].caption) > 40
+    assert len(entry.caption) > 40
 
 
 @pytest.mark.slow

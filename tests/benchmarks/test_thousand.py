@@ -41,4 +41,4 @@ def test_processes_meet():
 @pytest.mark.slow
 def test_what_a_job_is_started_with():
     rows = thousand_ranks.started_with(16)
-    assert [row[0] for row in rows] == ["slurm: command of 4 nodes", "ssh: command of 4 nodes"]
+    assert [row[0] for row in rows] == ["slurm: command of 4 nodes", "slurm: batch script", "ssh: command of 4 nodes"]

@@ -6,6 +6,7 @@ from train.config.schema import Config
 from train.context import Context
 from train.distribution.protocol import Distribution
 from train.distribution.single import Single
+from train.rank.energy import Meter
 from train.rank.phases import PhaseClock
 from train.rank.quota_gate import QuotaGate
 from train.record.parts import PartWriter
@@ -25,6 +26,7 @@ def make_context(config: Config, distribution: Distribution | None = None, **mor
         "everyone": ranks,
         "places": [],
         "gate": QuotaGate(),
+        "meter": Meter(),
         "folder": None,
         "checkpoints": None,
         "introduce": lambda: None,

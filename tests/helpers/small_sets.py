@@ -137,9 +137,9 @@ def fruit(folder: Path) -> None:
 
 
 def large_pictures(folder: Path) -> None:
-    """The fruit again, as photographs of 1600 x 1600 pixels of noise: each takes long to decode."""
+    """The fruit again, as photographs of 1000 x 1000 pixels of noise: each takes long to decode."""
     buffer = io.BytesIO()
-    pixels = np.random.default_rng(0).integers(0, 256, (1600, 1600, 3), np.uint8)
+    pixels = np.random.default_rng(0).integers(0, 256, (1000, 1000, 3), np.uint8)
     Image.fromarray(pixels).save(buffer, "JPEG", quality=90)
     for part, count in (("train", 8), ("test", 1)):
         for name in FRUIT:

@@ -1,3 +1,4 @@
+import gc
 import importlib
 import subprocess
 import sys
@@ -17,6 +18,18 @@ def test_a_package_is_hidden_while_the_block_runs_and_can_be_imported_after_it(t
         assert importlib.import_module("json")  # imported before
     assert importlib.import_module("made_up_package")
     del sys.modules["made_up_package"]
+
+
+def test_what_is_made_while_nothing_is_collected_is_left_alone_later():
+    try:
+        with startup.uncollected():
+            assert not gc.isenabled()
+            made = [[]]
+        assert gc.isenabled()
+        assert not any(one is made for one in gc.get_objects())
+        assert gc.get_freeze_count() > 0
+    finally:
+        gc.unfreeze()
 
 
 RANK = """

@@ -115,9 +115,10 @@ class Optimizer:
 
 @dataclass
 class Distribution:
-    """How the ranks exchange gradients, and Horovod's settings."""
+    """What joins the ranks, how they exchange gradients, and Horovod's settings."""
 
-    backend: str = field(metadata=limits(allowed=("horovod", "none")))
+    # mwms: TensorFlow's MultiWorkerMirroredStrategy
+    backend: str = field(metadata=limits(allowed=("horovod", "mwms", "none")))
     allreduce: bool  # false: the ranks run side by side without exchanging gradients, as a control
     controller: str = field(metadata=limits(allowed=("gloo", "mpi")))
     # flat: as one tensor; grouped: as one group of tensors; separate: one by one
@@ -137,10 +138,18 @@ class Distribution:
     timeline: bool = field(default=False, metadata=TRAINING_ONLY)
     elastic: bool = False  # training over epochs continues on the hosts that are left, and takes in those that return
     commit_steps: int = field(default=10, metadata=limits(minimum=1))  # elastic: steps lost at most when a host fails
+    # always: oneDNN also on processors where TensorFlow leaves it off; tensorflow: its own choice
+    onednn: str = field(default="always", metadata=limits(allowed=("always", "tensorflow")) | TRAINING_ONLY)
+    # mwms: of the first rank of a host; each further rank has the next one.
+    port: int | None = field(
+        default=None, metadata=limits(minimum=1024, maximum=65535, null="free ones") | NOT_MEASURED
+    )
 
     def __post_init__(self) -> None:
-        """Check each value, and what elastic training needs."""
+        """Check each value, what elastic training needs, and what a strategy of TensorFlow cannot do."""
         check_fields(self, "distribution.")
+        if self.backend == "mwms":
+            self._check_mwms()
         if self.elastic:
             keys = {"backend": "horovod", "controller": "gloo", "allreduce": True, "autotune": False}
             for key, needed in keys.items():
@@ -152,6 +161,23 @@ class Distribution:
                 ("gradients", self.gradients, self.gradients == "separate", "set separate: it weighs tensor by tensor"),
             ):
                 check(fits, f"distribution.{key}", given, f"op=adasum needs another; {why}")
+
+    def _check_mwms(self) -> None:
+        cannot = "MultiWorkerMirroredStrategy cannot"
+        for key, allowed, why in (
+            ("elastic", (False,), f"{cannot} go on with other ranks; with backend=mwms set false"),
+            ("compression", ("none",), f"{cannot} compress gradients; with backend=mwms set none"),
+            ("op", ("average",), f"{cannot} combine gradients by Adasum; with backend=mwms set average"),
+            ("autotune", (False,), "it is Horovod's; with backend=mwms set false"),
+            (
+                "controller",
+                ("gloo",),
+                "backend=mwms needs gloo: its launcher starts the ranks, and tells them of others",
+            ),
+            ("gradients", ("grouped", "flat"), "with backend=mwms allowed are grouped (TensorFlow's own way), flat"),
+        ):
+            given = getattr(self, key)
+            check(given in allowed, f"distribution.{key}", given, why)
 
 
 @dataclass
@@ -451,10 +477,10 @@ class Config:
     def _check_distribution(self) -> None:
         settings = self.distribution
         check(
-            settings.backend == "horovod" or self.ranks == 1,
+            settings.backend != "none" or self.ranks == 1,
             "distribution.backend",
             settings.backend,
-            f"{self.ranks} ranks need distribution.backend=horovod",
+            f"{self.ranks} ranks need distribution.backend=horovod or mwms",
         )
         check(
             self.measure.epochs > 0 or not settings.elastic,
@@ -481,7 +507,9 @@ class Config:
 
     def _check_timeline(self) -> None:
         """What a timeline shows: timed steps of ranks that exchange, in a launch that measures nothing else."""
+        backend = self.distribution.backend
         for key, given, fits, why in (
+            ("distribution.backend", backend, backend == "horovod", "it is Horovod's: give horovod"),
             ("nodes", self.nodes, self.ranks >= 2, "it shows exchanges: give 2 ranks or more"),
             ("measure.epochs", self.measure.epochs, self.measure.epochs == 0, "it shows timed steps: give 0"),
             ("measure.design", self.measure.design, self.measure.design == "launches", "give launches: make timeline"),
@@ -490,6 +518,12 @@ class Config:
             check(fits, key, given, f"distribution.timeline=true needs another; {why}")
 
     def _check_weights(self) -> None:
+        check(
+            self.weights == "none" or self.distribution.backend != "mwms",
+            "weights",
+            self.weights,
+            "with distribution.backend=mwms allowed is none: rank 0 alone would assign variables that all ranks share",
+        )
         if self.weights != "imagenet":
             return
         check(

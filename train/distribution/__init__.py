@@ -1,6 +1,7 @@
 """How ranks meet and exchange gradients. Nothing here knows of models or training loops.
 
-`prepare`, import TensorFlow, then `join`: Horovod and TensorFlow read their settings when they load.
+`prepare`, import TensorFlow, then `join`, before any operation: Horovod and TensorFlow read their settings when they
+load, and a strategy of TensorFlow must come first.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from train.config.schema import Config
+from train.config.schema import Distribution as Settings
 from train.distribution import rendezvous
 from train.distribution.protocol import Distribution
 from train.distribution.single import Single
@@ -20,6 +22,8 @@ from train.record import protocol
 
 if TYPE_CHECKING:
     import tensorflow as tf
+
+    from train.distribution.cluster import Cluster
 
 
 # Horovod's autotuner takes the median of five samples for each setting that it tries. By default it needs a thousand
@@ -31,13 +35,34 @@ _AUTOTUNE = {
 }
 
 
+_prepared: list[Cluster] = []  # the workers of a strategy of TensorFlow, from `prepare` to `join`
+
+
 def prepare(config: Config, meeting: Path) -> None:
-    """Set the environment variables that Horovod reads, from the configuration: so it describes what was measured.
+    """Set the environment variables that Horovod and TensorFlow read, from the configuration: so it describes what was
+    measured. The workers of a strategy of TensorFlow meet here.
 
     meeting: a folder that all hosts see, where ranks that srun started may leave word for each other.
     Raises ConfigError where they do not find each other.
     """
-    settings = config.distribution
+    if config.distribution.backend != "mwms":
+        _set_up_horovod(config.distribution, meeting)
+    # A launcher that knows the hosts names them: each of them may call the interface between them by another name.
+    peers = os.environ.get(protocol.PEERS)
+    if config.distribution.controller == "gloo" and rendezvous.needed(os.environ):
+        rendezvous.meet(meeting)
+        peers = peers or os.environ.get("SLURM_SRUN_COMM_HOST")
+    if interface := config.launcher.interface or (peers and placement.interface_towards(peers.split(","))):
+        os.environ["HOROVOD_GLOO_IFACE"] = os.environ["NCCL_SOCKET_IFNAME"] = interface
+    if config.distribution.backend == "mwms":
+        from train.distribution import cluster
+
+        _prepared.append(cluster.meet(config.distribution.port, config.ranks))
+        os.environ["TF_CONFIG"] = _prepared[-1].config()
+
+
+def _set_up_horovod(settings: Settings, meeting: Path) -> None:
+    """Set the variables that Horovod reads."""
     # Where these are set Horovod 0.28.1 crashes when ranks meet a second time, and its autotuner leaves them alone.
     unset = settings.elastic or settings.autotune
     tuned = {"HOROVOD_CYCLE_TIME": settings.cycle_time_ms, "HOROVOD_FUSION_THRESHOLD": settings.fusion_threshold_bytes}
@@ -47,13 +72,6 @@ def prepare(config: Config, meeting: Path) -> None:
     # A user's own is not kept: nothing that is timed has one.
     timeline = str(protocol.horovod_timeline_path(meeting)) if settings.timeline else None
     _set({"HOROVOD_TIMELINE": timeline, "HOROVOD_TIMELINE_MARK_CYCLES": None})
-    # A launcher that knows the hosts names them: each of them may call the interface between them by another name.
-    peers = os.environ.get(protocol.PEERS)
-    if config.distribution.controller == "gloo" and rendezvous.needed(os.environ):
-        rendezvous.meet(meeting)
-        peers = peers or os.environ.get("SLURM_SRUN_COMM_HOST")
-    if interface := config.launcher.interface or (peers and placement.interface_towards(peers.split(","))):
-        os.environ["HOROVOD_GLOO_IFACE"] = os.environ["NCCL_SOCKET_IFNAME"] = interface
 
 
 def _set(variables: Mapping[str, str | None]) -> None:
@@ -68,9 +86,15 @@ def join(config: Config) -> Distribution:
     """The backend that the configuration names, with all ranks met. Raises ConfigError."""
     if config.distribution.backend == "none":
         return Single()
-    joined = _joined_by_horovod(config)
+    joined = _joined_by_strategy(config) if config.distribution.backend == "mwms" else _joined_by_horovod(config)
     rendezvous.clear()
     return joined
+
+
+def _joined_by_strategy(config: Config) -> Distribution:
+    from train.distribution.multi_worker import MultiWorker
+
+    return MultiWorker(config.distribution, _prepared.pop())
 
 
 def _joined_by_horovod(config: Config) -> Distribution:
@@ -89,6 +113,6 @@ def weights_differ(distribution: Distribution, variables: Sequence[tf.Variable])
     if distribution.size == 1:
         return False
     digest = hashlib.sha256()
-    for variable in variables:
+    for variable in distribution.local(variables):
         digest.update(memoryview(variable.numpy()).cast("B"))
     return len(set(distribution.gather(digest.digest()))) > 1

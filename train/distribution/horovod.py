@@ -6,19 +6,21 @@ import copy
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
 from horovod.common.exceptions import HorovodInternalError
-from horovod.tensorflow.compression import Compressor
 from horovod.tensorflow.functions import allgather_object
 
 from train.config.checks import ConfigError
 from train.config.schema import Distribution as Settings
+from train.distribution.plain import Plain
 from train.distribution.protocol import Distribution, PeerLost
 from train.distribution.single import Single
+from train.distribution.tapes import ExchangingTape, as_one
 
 _COMPRESSIONS = {"none": hvd.Compression.none, "fp16": hvd.Compression.fp16}
 _OPERATIONS = {"average": hvd.Average, "adasum": hvd.Adasum}
@@ -52,36 +54,7 @@ def _words(message: str) -> str:
     return f"an exchange with the other ranks failed: {message}"
 
 
-class FlatTape:
-    """A gradient tape that averages over ranks as Horovod's tape does, but all gradients as one tensor.
-
-    Horovod's ranks tell each other many times a second which of all tensors that they ever exchanged are ready again, a
-    bit for each, in messages of 64 bits: one tensor needs one message. docs/tuning.md has the measured effect.
-    """
-
-    def __init__(self, tape: tf.GradientTape, among: hvd.ProcessSet, compression: type[Compressor]) -> None:
-        """Average the gradients of this tape over the ranks of a process set."""
-        self._tape, self._among, self._compression = tape, among, compression
-
-    def __getattr__(self, name: str) -> Any:
-        """All other attributes are those of the tape."""
-        return getattr(self._tape, name)
-
-    def gradient(self, target: tf.Tensor, sources: Sequence[tf.Variable]) -> list[tf.Tensor | None]:
-        """The mean over ranks of the gradient for each source; None, on all ranks, where the target does not use it."""
-        gradients = self._tape.gradient(target, sources)
-        found = [number for number, gradient in enumerate(gradients) if gradient is not None]
-        flat = tf.concat([tf.reshape(gradients[number], [-1]) for number in found], 0)
-        # `exchanges` recognises a failed exchange by this name.
-        name = "HorovodAllreduce_gradients"
-        mean = hvd.allreduce(flat, op=hvd.Average, name=name, compression=self._compression, process_set=self._among)
-        parts = tf.split(mean, [sources[number].shape.num_elements() for number in found])
-        for number, part in zip(found, parts, strict=True):
-            gradients[number] = tf.reshape(part, sources[number].shape)
-        return gradients
-
-
-class Horovod:
+class Horovod(Plain):
     """Ranks joined by Horovod."""
 
     def __init__(self, settings: Settings, ranks: int, groups: Sequence[int] = ()) -> None:
@@ -114,7 +87,9 @@ class Horovod:
             return tape
         compression = _COMPRESSIONS[self._settings.compression]
         if self._settings.gradients == "flat":
-            return FlatTape(tape, self._among, compression)
+            # `exchanges` recognises a failed exchange by this name.
+            how = {"op": hvd.Average, "compression": compression, "process_set": self._among}
+            return ExchangingTape(tape, as_one(partial(hvd.allreduce, name="HorovodAllreduce_gradients", **how)))
         groups = 1 if self._settings.gradients == "grouped" else None
         op = _OPERATIONS[self._settings.op]
         return hvd.DistributedGradientTape(tape, groups=groups, process_set=self._among, compression=compression, op=op)

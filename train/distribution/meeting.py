@@ -1,11 +1,13 @@
-"""The ranks of all worlds of a launch: they are not joined by Horovod, and meet over plain TCP between windows.
+"""Ranks that no Horovod joins: the worlds of a launch between windows, and the workers of a strategy of TensorFlow.
 
-A rank that waits here is blocked in the kernel and costs no CPU time; Horovod's ranks look for work every cycle.
+They meet over plain TCP. A rank that waits is blocked in the kernel and costs no CPU time; Horovod's ranks look for
+work every cycle.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from typing import Any
@@ -19,28 +21,20 @@ _POLL_S = 0.05
 
 
 class Meeting:
-    """All ranks of a launch on one machine, as one of them sees them."""
+    """Ranks that are connected, as one of them sees them."""
 
-    def __init__(self, folder: Path, rank: int, size: int) -> None:
-        """Meet the others. Raises ConfigError where they do not come.
+    def __init__(self, rank: int, size: int, connections: Sequence[Connection]) -> None:
+        """Say who this rank is, or learn who the others are.
 
-        folder: of the run, where rank 0 leaves word of its port.
+        connections: on rank 0 those to all other ranks, in any order; on another rank that to rank 0.
         """
         self.rank, self.size = rank, size
-        self._others: list[Connection] = []  # on rank 0 those of the other ranks, in their order; else that of rank 0
-        if rank == 0:
-            self._invite(protocol.meeting_path(folder))
-        else:
-            self._others.append(_attend(protocol.meeting_path(folder)))
+        self._others = list(connections)  # on rank 0 in the order of ranks
+        if rank:
             self._others[0].send(rank)
-
-    def _invite(self, path: Path) -> None:
-        with Listener(("127.0.0.1", 0), backlog=self.size) as listener:
-            writing = path.with_suffix(".writing")
-            writing.write_text(str(listener.address[1]))
-            writing.rename(path)
-            came = [listener.accept() for _ in range(self.size - 1)]
-        self._others = [one for _, one in sorted(((one.recv(), one) for one in came), key=lambda pair: pair[0])]
+        else:
+            came = [(one.recv(), one) for one in self._others]
+            self._others = [one for _, one in sorted(came, key=lambda pair: pair[0])]
 
     def gather(self, value: Any) -> list[Any]:
         """The values of all ranks, in the order of ranks, on every rank. Raises PeerLost where one is gone."""
@@ -55,11 +49,29 @@ class Meeting:
         except (EOFError, OSError) as error:
             for one in self._others:  # so that all miss this one
                 one.close()
-            raise PeerLost(f"the meeting of all worlds failed: {error or 'a rank is gone'}") from error
+            raise PeerLost(f"the meeting of the ranks failed: {error or 'a rank is gone'}") from error
 
     def barrier(self) -> None:
         """Return when all ranks have called it. Raises PeerLost where one is gone."""
         self.gather(None)
+
+
+def on_this_machine(folder: Path, rank: int, size: int) -> Meeting:
+    """All ranks of a launch, once they have come. Raises ConfigError where they do not.
+
+    folder: of the run, where rank 0 leaves word of its port.
+    """
+    path = protocol.meeting_path(folder)
+    return Meeting(rank, size, [_attend(path)] if rank else _invite(path, size))
+
+
+def _invite(path: Path, size: int) -> list[Connection]:
+    """The connections to the other ranks."""
+    with Listener(("127.0.0.1", 0), backlog=size) as listener:
+        writing = path.with_suffix(".writing")
+        writing.write_text(str(listener.address[1]))
+        writing.rename(path)
+        return [listener.accept() for _ in range(size - 1)]
 
 
 def _attend(path: Path) -> Connection:

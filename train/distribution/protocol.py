@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
     import numpy as np
     import tensorflow as tf
+
+
+Function = TypeVar("Function", bound=Callable)
 
 
 class Everyone(Protocol):
@@ -28,6 +31,15 @@ class Distribution(Everyone, Protocol):
     """Ranks that train together, as one of them sees them. Every method is called on all of them."""
 
     local_rank: int
+
+    def scope(self) -> AbstractContextManager[None]:
+        """A context in which model and optimizer are made, on all ranks the same variables in the same order."""
+
+    def compiled(self, function: Function) -> Function:
+        """The function compiled, as a step of this rank among the others; gradients are exchanged within one only."""
+
+    def local(self, variables: Sequence[tf.Variable]) -> list[tf.Variable]:
+        """The variables of this rank alone: reading or setting them exchanges nothing."""
 
     def tape(self, tape: tf.GradientTape) -> tf.GradientTape:
         """The tape whose gradients are those of the whole job."""

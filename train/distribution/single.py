@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
+from train.distribution.plain import Plain
+
 if TYPE_CHECKING:
     import numpy as np
     import tensorflow as tf
 
 
-class Single:
+class Single(Plain):
     """The only rank of a job."""
 
     rank, size, local_rank = 0, 1, 0

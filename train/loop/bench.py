@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from train.config.schema import Config
 from train.context import Context
-from train.loop import limits
+from train.loop import devices, limits
 from train.loop.arms import Arm, arms_of, exchanges_of, is_exchanged
 from train.loop.learner import Learner
 from train.loop.timed_steps import Batches, Steps, run_steps
@@ -50,7 +50,7 @@ class Bench:
         self._initial = [tf.identity(variable) for variable in self._variables]
         self.limited = False  # whether the nodes are held to their quotas, and their links to a rate
         self._on_cpu = context.config.device == "cpu"
-        self._counts_energy = context.part.part.local_rank == 0  # of the host: once
+        self._meter = context.meter
         self.exchanges = exchanges_of(context, learner, self.arms)
 
     def trace_alone(self, config: Config) -> None:
@@ -66,7 +66,7 @@ class Bench:
         """Set weights and optimizer state to this rank's copy: nothing is sent."""
         for variable, value in zip(self._variables, self._initial, strict=True):
             variable.assign(value)
-        tf.test.experimental.sync_devices()
+        devices.synchronize()
 
     def warm_up(self, turn: Turn, steps: int = 1) -> float:
         """Make steps of the arms of a turn. Returns the median of their times on the slowest rank, in s.
@@ -114,7 +114,7 @@ class Bench:
         for _ in range(_EXCHANGES):
             begin_one = time.perf_counter()
             exchange()
-            tf.test.experimental.sync_devices()
+            devices.synchronize()
             times_s.append(time.perf_counter() - begin_one)
         arm.group.barrier()
         window_s = time.perf_counter() - begin
@@ -158,10 +158,10 @@ class Bench:
 
     def _window(self, arm: Arm, batches: Batches, steps: int) -> _Half:
         """Timed steps between the barriers of the arm's ranks: nothing else is between them."""
-        counted = core_use.read(energy=self._counts_energy)
+        counted = core_use.read(self._meter)
         arm.group.barrier()
         begin = time.perf_counter()
         timed = run_steps(arm.step, batches, steps)
         arm.group.barrier()
         window_s = time.perf_counter() - begin
-        return _Half(window_s, timed, core_use.since(counted))
+        return _Half(window_s, timed, core_use.since(counted, self._meter))

@@ -18,7 +18,7 @@ class Learner:
         """Make what is missing."""
         self._config, self._distribution = config, distribution
         self.data, self.model = data, model
-        self.evaluation_step = step.make_evaluation_step(model)
+        self.evaluation_step = step.make_evaluation_step(model, distribution)
         self._build()
 
     def _build(self) -> None:
@@ -26,16 +26,17 @@ class Learner:
         data.share_out(distribution.rank, distribution.size)
         steps_per_epoch = None if data.steps_per_epoch is None else data.steps_left(0)
         passes = config.distribution.backward_passes_per_step
-        self.optimizer = step.make_optimizer(
-            config.optimizer, distribution.size * passes, config.precision, self.model, steps_per_epoch
-        )
+        with distribution.scope():
+            self.optimizer = step.make_optimizer(
+                config.optimizer, distribution.size * passes, config.precision, self.model, steps_per_epoch
+            )
         self.train_step = step.make_train_step(
             self.model, self.optimizer, distribution, config.optimizer.label_smoothing, passes
         )
 
     def variables(self) -> list[tf.Variable]:
-        """Those of model and optimizer, in an order that is the same in every launch."""
-        return [*self.model.variables, *self.optimizer.variables()]
+        """Those of model and optimizer on this rank, in an order that is the same in every launch."""
+        return self._distribution.local([*self.model.variables, *self.optimizer.variables()])
 
     def adapt(self) -> None:
         """Build again for as many ranks as there are now; the optimizer's state stays."""

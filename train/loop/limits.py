@@ -16,7 +16,7 @@ from train.config.schema import Config
 from train.context import Context
 from train.distribution import link
 from train.distribution.protocol import Distribution
-from train.loop import operations
+from train.loop import devices, operations
 from train.loop.learner import Learner
 from train.record.record import MatrixProduct, Work
 
@@ -98,5 +98,5 @@ def _time(product: tf.types.experimental.PolymorphicFunction, a: tf.Tensor, b: t
     begin = time.perf_counter()
     for _ in range(count):
         product(a, b)
-    tf.test.experimental.sync_devices()
+    devices.synchronize()
     return time.perf_counter() - begin

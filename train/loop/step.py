@@ -95,13 +95,14 @@ Pass = Callable[[tf.Tensor, tf.Tensor], _Pass]
 
 def _make_pass(model: tf_keras.Model, optimizer: tf_keras.optimizers.Optimizer, label_smoothing: float) -> Pass:
     """The pass over one batch, for use within a compiled function."""
-    cross_entropy = tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    # Within a strategy of TensorFlow tf_keras does not reduce a loss: to a mean over which ranks, it could not know.
+    cross_entropy = tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="none")
     scaled = isinstance(optimizer, tf_keras.mixed_precision.LossScaleOptimizer)
 
     def one(images: tf.Tensor, labels: tf.Tensor) -> _Pass:
         with tf.GradientTape() as tape:
             logits = model(images, training=True)  # (batch, classes), float32
-            loss = cross_entropy(labels, logits)
+            loss = tf.reduce_mean(cross_entropy(labels, logits))
             objective = loss
             if label_smoothing:
                 to_all_classes = -tf.reduce_mean(tf.nn.log_softmax(logits))
@@ -156,8 +157,6 @@ def make_train_step(
     one = _make_pass(model, optimizer, label_smoothing)
     scaled = isinstance(optimizer, tf_keras.mixed_precision.LossScaleOptimizer)
 
-    # AutoGraph has nothing to convert here, and would spend 3 s of every first step on the code of Horovod and Keras.
-    @tf.function(autograph=False)
     def train_step(images: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         variables = model.trainable_variables
         local = one(images, labels) if passes == 1 else _mean_of_passes(one, passes, images, labels, variables)
@@ -166,10 +165,11 @@ def make_train_step(
         gradients = _exchange(distribution, local.gradients, variables)
         if scaled:
             gradients = optimizer.get_unscaled_gradients(gradients)
-        optimizer.apply_gradients(zip(gradients, variables, strict=True))
+        # They are those of the job already: a strategy of TensorFlow would add them up once more.
+        optimizer.apply_gradients(zip(gradients, variables, strict=True), skip_gradients_aggregation=True)
         return local.loss, local.correct, computed_at
 
-    return train_step
+    return distribution.compiled(train_step)
 
 
 def make_exchange_step(model: tf_keras.Model, distribution: Distribution) -> ExchangeStep:
@@ -179,16 +179,15 @@ def make_exchange_step(model: tf_keras.Model, distribution: Distribution) -> Exc
     all the means, without which TensorFlow would leave the exchange out; `model` stays as it is.
     """
 
-    @tf.function(autograph=False)
     def exchange_step() -> tf.Tensor:
         variables = model.trainable_variables
         means = _exchange(distribution, [variable.value() for variable in variables], variables)
         return tf.add_n([tf.cast(tf.reshape(mean, [-1])[0], tf.float32) for mean in means])
 
-    return exchange_step
+    return distribution.compiled(exchange_step)
 
 
-def make_evaluation_step(model: tf_keras.Model) -> EvaluationStep:
+def make_evaluation_step(model: tf_keras.Model, distribution: Distribution) -> EvaluationStep:
     """A compiled step: images, labels, weights -> sums (4,), answers (batch,), probabilities of the answers (batch,).
 
     The sums over the batch: loss, correct, weight, and the absolute error of the expected class, which is the mean of
@@ -196,7 +195,6 @@ def make_evaluation_step(model: tf_keras.Model) -> EvaluationStep:
     """
     cross_entropy = tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="none")
 
-    @tf.function(autograph=False)
     def evaluation_step(
         images: tf.Tensor, labels: tf.Tensor, weights: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
@@ -209,7 +207,7 @@ def make_evaluation_step(model: tf_keras.Model) -> EvaluationStep:
         sums = tf.stack([tf.reduce_sum(losses), correct, tf.reduce_sum(weights), tf.reduce_sum(errors)])
         return sums, tf.argmax(logits, axis=-1, output_type=tf.int32), tf.reduce_max(probabilities, axis=-1)
 
-    return evaluation_step
+    return distribution.compiled(evaluation_step)
 
 
 def _correct(labels: tf.Tensor, logits: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:

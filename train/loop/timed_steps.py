@@ -13,7 +13,7 @@ import tensorflow as tf
 from train.context import Context
 from train.datasets import Data
 from train.distribution.protocol import Distribution
-from train.loop import limits
+from train.loop import devices, limits
 from train.loop.step import TrainStep
 from train.rank import core_use
 from train.record.record import StepPhase
@@ -61,7 +61,7 @@ def run_steps(step: TrainStep, batches: Batches, count: int) -> Steps:
         begin = time.perf_counter()
         images, labels = next(batches)
         loss, hits, computed = step(images, labels)
-        tf.test.experimental.sync_devices()
+        devices.synchronize()
         made.times_s.append(time.perf_counter() - begin)
         made.losses.append(loss)
         made.correct.append(hits)
@@ -93,13 +93,13 @@ def time_steps(context: Context, step: TrainStep, data: Data) -> dict[StepPhase,
     part.add(warm_up_step_times_s=warm_up.times_s)
     _require(finite_losses((first + warm_up).losses, distribution), 1 + settings.warm_up_steps, before=0)
     clock.announce("timed")
-    counted = core_use.read(energy=part.part.local_rank == 0)
+    counted = core_use.read(context.meter)
     distribution.barrier()
     clock.enter("timed")
     timed = run_steps(step, batches, settings.timed_steps)
     distribution.barrier()
     clock.enter("evaluate")
-    part.add(step_times_s=timed.times_s, timed_cores=core_use.since(counted))
+    part.add(step_times_s=timed.times_s, timed_cores=core_use.since(counted, context.meter))
     if context.config.device == "cpu":  # a GPU gets its work ahead of time: the step does not see when it is done
         part.add(compute_times_s=timed.compute_times_s)
     limits.measure(context, distribution)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tensorflow as tf
 import tf_keras
 
 from train import distribution
 from train.config.checks import ConfigError
 from train.context import Context
 from train.datasets import DATASETS, Data
-from train.loop import checkpoint, limits, step, timeline, weights
+from train.loop import checkpoint, devices, limits, step, timeline, weights
 from train.loop.epochs import Progress, train_epochs
 from train.loop.learner import Learner
 from train.loop.rounds import measure_rounds
@@ -48,7 +47,8 @@ def _model(context: Context) -> tf_keras.Model:
     config = context.config
     tf_keras.utils.set_random_seed(config.seed)
     tf_keras.mixed_precision.set_global_policy(step.POLICIES[config.precision])
-    model = build(config.model.name, config.model.image_size, config.dataset.channels, config.dataset.classes)
+    with context.distribution.scope():
+        model = build(config.model.name, config.model.image_size, config.dataset.channels, config.dataset.classes)
     if config.model.train_layers == "classifier":
         freeze_below_classifier(model)
     return weights.start(model, config, load=context.distribution.rank == 0)
@@ -61,7 +61,7 @@ def _train(context: Context, learner: Learner) -> Predictions | None:
     progress = _restore(context, learner)
     context.clock.enter("broadcast")
     context.distribution.broadcast(learner.variables())
-    tf.test.experimental.sync_devices()
+    devices.synchronize()
     if context.config.measure.epochs:
         return train_epochs(context, learner, progress, lambda done: _save(context, learner, done))
     limits.record_work(context, learner)

@@ -9,17 +9,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from train.rank import placement
+from train.rank import energy, placement
 from train.record.record import CoreUse
 
 _STAT = Path("/proc/stat")
 _THREADS = Path("/proc/self/task")
 _CLOCKS = Path("/sys/devices/system/cpu")
-_POWER = Path("/sys/class/powercap")
 _BUSY = (0, 1, 2)  # user, nice, system; not idle, iowait, irq, softirq
 _STEAL = 7
-# A package of Intel's or AMD's RAPL; not its parts (intel-rapl:0:0), which it contains, nor the same one by MMIO.
-_PACKAGE = re.compile(r"(intel|amd)-rapl:\d+")
 
 
 @dataclass(frozen=True)
@@ -31,24 +28,20 @@ class Reading:
     busy_s: float
     steal_s: float
     threads_s: Mapping[str, tuple[float, float]]  # by id: CPU time, and time in which it was ready and did not run
-    energy_j: tuple[float, ...]  # of each package of the host
+    energy: energy.Reading
 
 
-def read(energy: bool = False) -> Reading | None:
-    """The counters of this process and of the cores that it may run on; None where the kernel has none.
-
-    energy: also the host's, where this user may read it.
-    """
+def read(meter: energy.Meter) -> Reading | None:
+    """The counters of this process, of the cores that it may run on, and of energy; None where the kernel has none."""
     if not _STAT.exists():
         return None
     busy_s, steal_s = core_times(_STAT.read_text(), placement.usable_cores())
-    joules = tuple(_energies(_POWER)) if energy else ()
-    return Reading(time.perf_counter(), time.process_time(), busy_s, steal_s, threads(), joules)
+    return Reading(time.perf_counter(), time.process_time(), busy_s, steal_s, threads(), meter.read())
 
 
-def since(begin: Reading | None) -> CoreUse | None:
-    """What was counted since a reading; None without one."""
-    end = read(energy=bool(begin and begin.energy_j))
+def since(begin: Reading | None, meter: energy.Meter) -> CoreUse | None:
+    """What was counted since a reading with the same meter; None without one."""
+    end = read(meter)
     if begin is None or end is None:
         return None
     return CoreUse(
@@ -58,7 +51,9 @@ def since(begin: Reading | None) -> CoreUse | None:
         steal_s=end.steal_s - begin.steal_s,
         delay_s=delay_s(begin.threads_s, end.threads_s, len(placement.usable_cores())),
         frequency_mhz=frequency_mhz(placement.usable_cores()),
-        energy_j=_used(begin.energy_j, end.energy_j),
+        energy_j=energy.processors_j(begin.energy.processors, end.energy.processors),
+        gpu_energy_j=energy.gpu_j(begin.energy.gpu.energy_j, end.energy.gpu.energy_j),
+        gpu_clock_mhz=end.energy.gpu.clock_mhz,
     )
 
 
@@ -67,18 +62,29 @@ def together(uses: Sequence[CoreUse | None]) -> CoreUse | None:
     known = [use for use in uses if use]
     if not known or len(known) < len(uses):
         return None
-    energies = [use.energy_j for use in known if use.energy_j is not None]
-    delays = [use.delay_s for use in known if use.delay_s is not None]
-    clocks = [use.frequency_mhz for use in known if use.frequency_mhz is not None]
     return CoreUse(
         wall_s=sum(use.wall_s for use in known),
         own_s=sum(use.own_s for use in known),
         busy_s=sum(use.busy_s for use in known),
         steal_s=sum(use.steal_s for use in known),
-        delay_s=sum(delays) if len(delays) == len(known) else None,
-        frequency_mhz=sum(clocks) / len(clocks) if clocks else None,
-        energy_j=sum(energies) if len(energies) == len(known) else None,
+        delay_s=_sum([use.delay_s for use in known]),
+        frequency_mhz=_mean([use.frequency_mhz for use in known]),
+        energy_j=_sum([use.energy_j for use in known]),
+        gpu_energy_j=_sum([use.gpu_energy_j for use in known]),
+        gpu_clock_mhz=_mean([use.gpu_clock_mhz for use in known]),
     )
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """The mean of the values that are known; None without any."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    """The sum; None where one of the values is not known."""
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
 
 
 def core_times(stat: str, cores: Collection[int]) -> tuple[float, float]:
@@ -93,6 +99,18 @@ def core_times(stat: str, cores: Collection[int]) -> tuple[float, float]:
             steal += int(numbers[_STEAL])
     tick_s = 1 / os.sysconf("SC_CLK_TCK")
     return busy * tick_s, steal * tick_s
+
+
+def steal(cores: Collection[int]) -> tuple[float, float] | None:
+    """The time now, and for how long a hypervisor withheld these cores, in s; None where the kernel does not say."""
+    return (time.perf_counter(), core_times(_STAT.read_text(), cores)[1]) if _STAT.exists() else None
+
+
+def steal_fraction(begin: tuple[float, float] | None, end: tuple[float, float] | None, cores: int) -> float | None:
+    """The share of the time of so many cores that a hypervisor withheld between two readings of `steal`."""
+    if begin is None or end is None or end[0] <= begin[0]:
+        return None
+    return max(0.0, end[1] - begin[1]) / (cores * (end[0] - begin[0]))
 
 
 def threads(tasks: Path = _THREADS) -> dict[str, tuple[float, float]]:
@@ -134,19 +152,3 @@ def frequency_mhz(cores: Collection[int], which: str = "scaling_cur_freq", clock
         except (OSError, ValueError):
             return None
     return sum(found) / len(found) if found else None
-
-
-def _energies(power: Path) -> list[float]:
-    """The energy counters of the packages, in J; empty where there are none, or only root may read them."""
-    try:
-        packages = sorted(path for path in power.iterdir() if _PACKAGE.fullmatch(path.name))
-        return [int((path / "energy_uj").read_text()) / 1e6 for path in packages]
-    except (OSError, ValueError):
-        return []
-
-
-def _used(begin: Sequence[float], end: Sequence[float]) -> float | None:
-    """The energy between two readings, in J; None without counters, or where one began anew at 0."""
-    if not begin or len(begin) != len(end) or any(b > e for b, e in zip(begin, end, strict=True)):
-        return None
-    return sum(end) - sum(begin)

@@ -35,6 +35,17 @@ UNKNOWN = GpuUse(None, None)
 
 
 @dataclass(frozen=True)
+class GpuCount:
+    """What a GPU has taken since its driver was loaded, and its clock now; None for what it does not report."""
+
+    energy_j: float | None  # counted from Volta on, and not by MIG instances
+    clock_mhz: float | None
+
+
+NOT_COUNTED = GpuCount(None, None)
+
+
+@dataclass(frozen=True)
 class Gpus:
     """The GPUs of this machine, in the order of the PCI bus."""
 
@@ -123,6 +134,25 @@ def reader(gpu: str, nvml: Any = pynvml) -> Callable[[], GpuUse]:
     except pynvml.NVMLError:
         return lambda: UNKNOWN
     return lambda: _use(handle, nvml)
+
+
+def counter(gpu: str, nvml: Any = pynvml) -> Callable[[], GpuCount]:
+    """A function that reads what a GPU has taken and how fast it runs; NOT_COUNTED where there is no driver or no GPU.
+
+    gpu: as for `reader`. It asks the driver from this process, which uses the GPU through the same driver.
+    """
+    try:
+        nvml.nvmlInit()
+        handle = _find(gpu, nvml)
+    except pynvml.NVMLError:
+        return lambda: NOT_COUNTED
+
+    def read() -> GpuCount:
+        millijoules = _or_none(lambda: nvml.nvmlDeviceGetTotalEnergyConsumption(handle))
+        clock_mhz = _or_none(lambda: float(nvml.nvmlDeviceGetClockInfo(handle, nvml.NVML_CLOCK_SM)))
+        return GpuCount(None if millijoules is None else millijoules / 1e3, clock_mhz)
+
+    return read
 
 
 def _handles(nvml: Any) -> list[Any]:

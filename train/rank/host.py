@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from train.rank import core_use
+from train.rank import core_use, energy
 from train.record.record import GpuState, HostState
 
 _CPUS = Path("/sys/devices/system/cpu")
@@ -35,6 +35,7 @@ def state(cores: Collection[int], gpus: list[GpuState], gpu_topology: str | None
         cpu_flags=cpu_flags(),
         gpus=gpus,
         gpu_topology=gpu_topology,
+        energy_unknown=energy.unknown(),
     )
 
 

@@ -51,6 +51,7 @@ NOT_MEASURED = frozenset(
         "system.account",
         "system.longest_s",
         "system.remark",
+        "distribution.port",
     }
 )
 # Keys that a run does not use that only sweeps allreduces.
@@ -73,6 +74,7 @@ TRAINING_ONLY = frozenset(
         "distribution.op",
         "distribution.autotune",
         "distribution.timeline",
+        "distribution.onednn",
     }
 )
 

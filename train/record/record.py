@@ -123,6 +123,8 @@ class CoreUse:
     delay_s: float | None = None
     frequency_mhz: float | None = None  # mean over the cores, at the end; None: the kernel does not say
     energy_j: float | None = None  # of the processors of the host, on its first rank; None: cannot be read
+    gpu_energy_j: float | None = None  # of the rank's GPU; None: there is none, or it does not count
+    gpu_clock_mhz: float | None = None  # of its processors, at the end
 
 
 @dataclass
@@ -240,6 +242,9 @@ class HostState:
     cpu_flags: list[str]  # instruction sets that decide how fast training is
     gpus: list[GpuState]
     gpu_topology: str | None  # nvidia-smi's table of links between GPUs and network cards
+    # Of the time of the cores of the job, until its ranks had met: a hypervisor ran something else.
+    steal_fraction: float | None = None
+    energy_unknown: str | None = None  # why the energy of its processors is not in the record
 
 
 @dataclass

@@ -209,6 +209,17 @@ def check_precisions() -> Check:
     return Check("precisions", OK, f"fast: fp32; bf16 is emulated and slow: neither {lacking}")
 
 
+def check_energy() -> Check:
+    """Whether the energy of the processors can be read: then records have the joules of an image."""
+    from train.rank import energy
+
+    if why := energy.unknown():
+        # The counters tell users what others compute: CVE-2020-8694. So it is the administrator's choice.
+        readable = "sudo chmod a+r /sys/class/powercap/*/energy_uj, until the next boot (mind CVE-2020-8694)"
+        return Check("energy", OK, f"not known: {why}", readable if "only root" in why else "")
+    return Check("energy", OK, f"RAPL of {len(energy.packages())} package(s)")
+
+
 def check_rank_memory(ranks: int) -> Check:
     """Whether this many ranks of the default model fit into memory; the launcher estimates each point itself."""
     import psutil
@@ -261,6 +272,7 @@ def before_run(ranks: int, within: list[Check], contained: bool = False) -> list
         *checks,
         check_cores(ranks),
         check_precisions(),
+        check_energy(),
         check_rank_memory(ranks),
         check_disk(_RUN_DISK_GIB),
         check_wandb(),

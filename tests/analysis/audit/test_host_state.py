@@ -14,14 +14,15 @@ def found(name, run):
     return list(RECORD_RULES[name](run, "the/record.json"))
 
 
-def rounds(others=0.0, stolen=0.0, clocks=lambda number: None):
-    """Twelve rounds of three arms, 2 s each; rank 1 lost these shares of its core, and had these clocks."""
+def rounds(others=0.0, stolen=0.0, clocks=lambda number: None, of_gpu=lambda number: None):
+    """Twelve rounds of three arms, 2 s each; rank 1 lost these shares of its core; all had these clocks."""
     run = make_rounds([(1.0, 1.0, 1.0)] * 12)
     for rank in run.ranks:
         late = rank.rank == 1
         for window in rank.windows:
             busy_s = 1.9 + 2 * others * late
             window.cores = CoreUse(2.0, 1.9, busy_s, 2 * stolen * late, frequency_mhz=clocks(window.round))
+            window.cores.gpu_clock_mhz = of_gpu(window.round)
     return run
 
 
@@ -34,6 +35,7 @@ def test_nothing_is_said_of_a_machine_that_does_nothing_else():
             for window in rank.windows:
                 window.cores.busy_s = 1.92 + draw.uniform(-0.01, 0.01)
                 window.cores.frequency_mhz = 3000.0 * draw.uniform(0.97, 1.0)
+                window.cores.gpu_clock_mhz = 1980.0 * draw.uniform(0.97, 1.0)
         assert [name for name in RULES if found(name, run)] == []
 
 
@@ -79,3 +81,9 @@ def test_clocks_that_fell_during_the_launch():
     assert finding.off == pytest.approx((2525 - 2925) / 2925, abs=0.005)
     assert not found("clocks_fell", rounds(clocks=lambda number: 3000.0 - 5 * number))
     assert not found("clocks_fell", rounds())
+
+
+def test_clocks_of_a_gpu_that_fell():
+    (finding,) = found("clocks_fell", rounds(of_gpu=lambda number: 1980.0 - 30 * number))
+    assert "GPU at 1695 MHz in the last third of the windows" in finding.stated
+    assert not found("clocks_fell", rounds(of_gpu=lambda number: 1980.0 - 3 * number))

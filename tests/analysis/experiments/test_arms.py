@@ -2,7 +2,7 @@ import pytest
 
 from analysis.experiments import summary
 from analysis.table import loading
-from tests.helpers.drawn_figures import drawn
+from tests.helpers.drawn_figures import drawn, lines
 from tests.helpers.own_records import Arm, make_rounds, save
 
 pytestmark = pytest.mark.slow
@@ -43,6 +43,31 @@ def test_arms_that_differ_in_anything_else_are_named(results):
     # bf16 comes first by name, so that fp32 is over it: 16 / 20 images/s
     assert label.startswith("ResNet50, 1 rank: fp32 / bf16")
     assert "median 0.800" in label
+
+
+def test_arms_on_several_ranks_are_compared_with_each_other_and_with_the_one_on_fewest(results):
+    # 8 images a rank. Horovod 16 / 0.5 = 32 images/s, another strategy 16 / 1.0, one rank alone 8 / 0.4 = 20: of the
+    # ideal of two, 40, they reach 0.8 and 0.4. The machine drifts, and all arms of a repeat with it.
+    for repeat, drift in enumerate((1.0, 1.1, 0.9, 1.05, 1.2, 0.95)):
+        for arm, backend, nodes, step_s in (
+            ("horovod", "horovod", 2, 0.5), ("mwms", "mwms", 2, 1.0), ("one-rank-alone", "none", 1, 0.4)
+        ):  # fmt: skip
+            distribution = {"backend": backend, "allreduce": backend != "none", "controller": "gloo"}
+            results.add(
+                experiment="strategies", nodes=nodes, step_s=step_s * drift, repeat=repeat, arm=arm,
+                distribution=distribution, arm_keys=["distribution", "nodes"],
+            )  # fmt: skip
+    table = results.table()
+    numbers = {point.runs["arm"].iloc[0]: point.numbers for point in summary.points(table)}
+    ratio = numbers["mwms"]["ratio_to_first_arm"]
+    assert (ratio.value, ratio.low, ratio.high, ratio.n) == pytest.approx((0.5, 0.5, 0.5, 6))
+    assert not {"ratio_to_first_arm"} & {*numbers["horovod"], *numbers["one-rank-alone"]}
+    reached = {arm: of["efficiency_throughput"].value for arm, of in numbers.items() if "efficiency_throughput" in of}
+    assert reached == pytest.approx({"horovod": 0.8, "mwms": 0.4})
+    (label,) = [text.get_text() for text in drawn("own-strategies", table).axes[0].get_yticklabels()]
+    assert label.startswith("ResNet50, 2 ranks: mwms / horovod")
+    drawn_y = {round(float(value), 6) for _, _, y in lines(drawn("own-strategies-efficiency", table)) for value in y}
+    assert {0.4, 0.8, 1.0} <= drawn_y
 
 
 def test_of_arms_in_rounds_the_ratio_is_the_median_over_rounds(results):

@@ -5,6 +5,7 @@ from train.config.compose import load
 
 TIMELINE = ["experiment=timeline", "model=tiny"]
 ADASUM = ["distribution.op=adasum", "distribution.controller=mpi", "distribution.gradients=separate"]
+MWMS = ["distribution=mwms", "nodes=2"]
 SWEEP = ["experiment=allreduce_bench", "nodes=2"]
 
 
@@ -18,7 +19,10 @@ SWEEP = ["experiment=allreduce_bench", "nodes=2"]
         (["batch_per_rank=null"], "batch_per_rank=None: give batch_per_rank or global_batch"),
         (["batch_per_rank=null", "global_batch=33", "nodes=2"], "global_batch=33: must be a multiple of 2 ranks"),
         (["batch_per_rank=4", "global_batch=9", "nodes=2"], "global_batch=9: contradicts batch_per_rank=4 on 2 ranks"),
-        (["distribution=none", "nodes=2"], "distribution.backend=none: 2 ranks need distribution.backend=horovod"),
+        (
+            ["distribution=none", "nodes=2"],
+            "distribution.backend=none: 2 ranks need distribution.backend=horovod or mwms",
+        ),
         (["measure.total_steps=1", "nodes=2"], "measure.total_steps=1: 2 ranks need at least one step each"),
         (["measure.epochs=2"], "measure.epochs=2: synthetic data has no epochs"),
         (["optimizer.warm_up_epochs=1"], "optimizer.warm_up_epochs=1.0: synthetic data has no epochs"),
@@ -49,9 +53,25 @@ SWEEP = ["experiment=allreduce_bench", "nodes=2"]
             ["batch_per_rank=null", "global_batch=6", "nodes=2", "distribution.backward_passes_per_step=2"],
             "global_batch=6: must be a multiple of 2 ranks x 2 backward passes",
         ),
+        ([*TIMELINE, *MWMS], "distribution.backend=mwms: distribution.timeline=true needs another; it is Horovod's"),
         ([*TIMELINE, "nodes=1"], "nodes=1: distribution.timeline=true needs another; it shows exchanges: give 2 ranks"),
         (["distribution.timeline=true", "nodes=2"], "measure.design=rounds: .*true needs another; give launches: make"),
         ([*SWEEP, "distribution.timeline=true", "measure.design=launches"], "it shows training: make timeline"),
+        ([*MWMS, "distribution.compression=fp16"], "compression=fp16: MultiWorkerMirroredStrategy cannot compress"),
+        (
+            [*MWMS, "distribution.elastic=true"],
+            "elastic=True: MultiWorkerMirroredStrategy cannot go on with other ranks",
+        ),
+        (
+            [*MWMS, "distribution.op=adasum"],
+            "op=adasum: MultiWorkerMirroredStrategy cannot combine gradients by Adasum",
+        ),
+        ([*MWMS, "distribution.autotune=true"], "autotune=True: it is Horovod's; with backend=mwms set false"),
+        ([*MWMS, "distribution.controller=mpi"], "controller=mpi: backend=mwms needs gloo"),
+        ([*MWMS, "distribution.gradients=separate"], "gradients=separate: with backend=mwms allowed are grouped"),
+        ([*MWMS, "weights=imagenet"], "weights=imagenet: with distribution.backend=mwms allowed is none"),
+        ([*MWMS, "distribution.port=80"], "distribution.port=80: must be 1024 to 65535, or null for free ones"),
+        ([*SWEEP, "distribution=mwms"], "an allreduce sweep needs backend=horovod and allreduce=true"),
         (["measure.warm_up_steps=-1"], "measure.warm_up_steps=-1: must be 0 or more"),
         (["launcher=ssh", "launcher.hosts=[a,b,a]"], "launcher.hosts=a,b,a: duplicate: a"),
         (["launcher.time_limit_s=9"], "launcher.time_limit_s=9: must be 60 seconds or more, or null for twice"),

@@ -4,7 +4,7 @@ import pytest
 
 from train.config.checks import ConfigError
 from train.distribution import meeting
-from train.distribution.meeting import Meeting
+from train.distribution.meeting import on_this_machine
 from train.distribution.protocol import PeerLost
 
 
@@ -28,7 +28,7 @@ def together(work, size):
 
 def test_every_rank_gets_the_values_of_all_in_the_order_of_ranks(tmp_path):
     def work(rank):
-        here = Meeting(tmp_path, rank, 4)
+        here = on_this_machine(tmp_path, rank, 4)
         here.barrier()
         return [here.gather((rank, number)) for number in range(2)]
 
@@ -39,7 +39,7 @@ def test_every_rank_gets_the_values_of_all_in_the_order_of_ranks(tmp_path):
 @pytest.mark.parametrize("lost", [0, 2])
 def test_a_rank_that_is_gone_is_missed_by_the_others(tmp_path, lost):
     def work(rank):
-        here = Meeting(tmp_path, rank, 3)
+        here = on_this_machine(tmp_path, rank, 3)
         here.barrier()
         if rank == lost:
             for other in here._others:
@@ -55,4 +55,4 @@ def test_a_rank_that_is_gone_is_missed_by_the_others(tmp_path, lost):
 def test_a_first_rank_that_never_comes_is_an_error_that_names_the_file(tmp_path, monkeypatch):
     monkeypatch.setattr(meeting, "_WAIT_S", 0.1)
     with pytest.raises(ConfigError, match=f"{tmp_path}/meeting: rank 0 did not write this"):
-        Meeting(tmp_path, 1, 2)
+        on_this_machine(tmp_path, 1, 2)

@@ -149,7 +149,9 @@ def test_weight_decay_spares_biases_and_normalisation(step, name, precision):
 def test_evaluation_leaves_padding_out(step):
     import tensorflow as tf
 
-    evaluation_step = step.make_evaluation_step(linear_model())
+    from train.distribution.single import Single
+
+    evaluation_step = step.make_evaluation_step(linear_model(), Single())
     images = tf.ones((3, 1, 1, 2))
     sums, answers, probabilities = evaluation_step(images, tf.constant([0, 1, 0]), tf.constant([1.0, 1.0, 0.0]))
     # Both classes at one half: the expected class is 0.5, half a class from either label.

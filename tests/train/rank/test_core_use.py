@@ -4,6 +4,7 @@ import time
 import pytest
 
 from train.rank import core_use
+from train.rank.energy import Meter
 from train.record.record import CoreUse
 
 STAT = """cpu  100 0 50 900 5 1 2 30 0 0
@@ -22,20 +23,23 @@ def test_the_times_of_the_cores_that_were_asked_for(monkeypatch):
 
 @pytest.mark.skipif(not core_use._STAT.exists(), reason="no /proc/stat")
 def test_a_loop_of_this_process_is_its_own_time(monkeypatch):
-    begin = core_use.read()
+    begin = core_use.read(Meter())
     while time.process_time() - begin.own_s < 0.2:
         pass
-    used = core_use.since(begin)
+    used = core_use.since(begin, Meter())
     assert 0.2 <= used.own_s <= used.wall_s + 0.01
     assert used.busy_s > 0.15  # in ticks
     assert used.energy_j is None
 
 
 def test_spans_are_added_and_one_that_is_not_known_leaves_the_sum_unknown():
-    one = CoreUse(1.0, 0.5, 0.75, 0.25, delay_s=0.125, frequency_mhz=2000.0, energy_j=3.0)
+    one = CoreUse(
+        1.0, 0.5, 0.75, 0.25, delay_s=0.125, frequency_mhz=2000.0, energy_j=3.0, gpu_energy_j=4.0, gpu_clock_mhz=1000.0
+    )
     two = CoreUse(2.0, 1.5, 1.75, 0.0, frequency_mhz=3000.0)
-    assert core_use.together([one, two]) == CoreUse(3.0, 2.0, 2.5, 0.25, None, 2500.0, None)
-    assert (core_use.together([one, one]).energy_j, core_use.together([one, one]).delay_s) == (6.0, 0.25)
+    assert core_use.together([one, two]) == CoreUse(3.0, 2.0, 2.5, 0.25, None, 2500.0, None, None, 1000.0)
+    twice = core_use.together([one, one])
+    assert (twice.energy_j, twice.gpu_energy_j, twice.delay_s) == (6.0, 8.0, 0.25)
     assert core_use.together([one, None]) is None
     assert core_use.together([]) is None
 
@@ -65,14 +69,15 @@ def test_clocks_are_the_mean_of_the_cores(tmp_path):
     assert core_use.frequency_mhz([0, 2], clocks=tmp_path) is None
 
 
-def test_energy_is_that_of_all_packages_and_unknown_where_a_counter_began_anew(tmp_path, monkeypatch):
-    for package, joules in (("intel-rapl:0", 5), ("intel-rapl:1", 7), ("intel-rapl:0:0", 3), ("intel-rapl-mmio:0", 5)):
-        (tmp_path / package).mkdir()
-        (tmp_path / package / "energy_uj").write_text(f"{joules}000000\n")
-    monkeypatch.setattr(core_use, "_POWER", tmp_path)
-    begin = core_use.read(energy=True)
-    assert begin.energy_j == (5.0, 7.0)
-    (tmp_path / "intel-rapl:0/energy_uj").write_text("9000000\n")
-    assert core_use.since(begin).energy_j == 4.0
-    (tmp_path / "intel-rapl:1/energy_uj").write_text("1000000\n")
-    assert core_use.since(begin).energy_j is None
+def test_steal_at_the_start_is_a_share_of_the_time_of_all_cores():
+    assert core_use.steal_fraction((10.0, 1.0), (14.0, 1.5), cores=2) == pytest.approx(0.5 / 8)
+    assert core_use.steal_fraction((10.0, 1.0), (10.0, 1.0), cores=2) is None
+    assert core_use.steal_fraction(None, (14.0, 1.5), cores=2) is None
+
+
+@pytest.mark.skipif(not core_use._STAT.exists(), reason="no /proc/stat")
+def test_this_machine_tells_what_was_stolen():
+    begin = core_use.steal([0])
+    while (end := core_use.steal([0]))[0] == begin[0]:
+        pass
+    assert 0 <= core_use.steal_fraction(begin, end, 1) <= 1

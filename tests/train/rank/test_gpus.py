@@ -10,7 +10,7 @@ import pynvml
 import pytest
 
 from train.rank import gpus
-from train.rank.gpus import UNKNOWN, GpuUse
+from train.rank.gpus import UNKNOWN, GpuCount, GpuUse
 from train.record.record import GpuState
 
 FIRST, SECOND = "GPU-11111111-aaaa", "GPU-22222222-bbbb"
@@ -78,6 +78,11 @@ class FakeNvml:
     def nvmlDeviceGetMemoryInfo(self, handle, version=None):
         assert version == self.nvmlMemory_v2
         return SimpleNamespace(used={FIRST: 2**30, SECOND: 2**20, INSTANCE: 2**21}[handle], reserved=2**29)
+
+    def nvmlDeviceGetTotalEnergyConsumption(self, handle):
+        if handle != SECOND:  # the first is of before Volta
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+        return 123_456  # mJ since the driver was loaded
 
 
 def no_driver():
@@ -153,3 +158,17 @@ def test_a_gpu_is_found_by_index_and_uuid(gpu, use):
 @pytest.mark.parametrize("gpu", ["2", "GPU-9999", "MIG-9999", "NoDevFiles"])
 def test_a_gpu_that_is_not_there_reports_nothing(gpu):
     assert gpus.reader(gpu, FakeNvml())() == UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("gpu", "count"),
+    [
+        ("1", GpuCount(123.456, 1189.0)),
+        (SECOND, GpuCount(123.456, 1189.0)),
+        ("0", GpuCount(None, 1189.0)),
+        (INSTANCE, GpuCount(None, 1189.0)),
+        ("2", gpus.NOT_COUNTED),
+    ],
+)
+def test_the_energy_and_the_clock_of_a_gpu(gpu, count):
+    assert gpus.counter(gpu, FakeNvml())() == count

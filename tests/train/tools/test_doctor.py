@@ -6,7 +6,7 @@ from collections import namedtuple
 import pytest
 
 from train.launch.emulate import cgroups
-from train.rank import environment, host
+from train.rank import energy, environment, host
 from train.tools import doctor
 
 Version = namedtuple("Version", "major minor micro")
@@ -143,3 +143,20 @@ def test_a_number_of_ranks_that_cannot_be_is_refused():
 def test_which_precisions_are_fast(monkeypatch, flags, found):
     monkeypatch.setattr(host, "cpu_flags", lambda: flags)
     assert doctor.check_precisions() == doctor.Check("precisions", doctor.OK, found)
+
+
+@pytest.mark.parametrize(
+    ("why", "found", "fix"),
+    [
+        (None, "RAPL of 0 package(s)", ""),
+        ("no RAPL counter in /sys", "not known: no RAPL counter in /sys", ""),
+        ("only root may read /sys/x", "not known: only root may read /sys/x", "sudo chmod a+r /sys/class/powercap/"),
+    ],
+)
+def test_energy_is_no_condition_of_a_measurement(monkeypatch, why, found, fix):
+    monkeypatch.setattr(energy, "unknown", lambda: why)
+    monkeypatch.setattr(energy, "packages", list)
+    check = doctor.check_energy()
+    assert (check.state, check.found) == (doctor.OK, found)
+    assert check.fix.startswith(fix)
+    assert bool(check.fix) == bool(fix)

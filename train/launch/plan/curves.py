@@ -114,6 +114,8 @@ def _needs_launches(group: Sequence[Point], hosts_apart: bool) -> str:
         return "epochs are trained to their end"
     if config.dataset.name != "synthetic" and not config.measure.split:
         return f"dataset.name={config.dataset.name}: reading ahead would cross from one window into the next"
+    if any(point.config.distribution.backend == "mwms" for point in group):
+        return "distribution.backend=mwms: its ranks exchange all together, so no launch has groups of them"
     for point in group:
         controller = point.config.distribution.controller
         if controller != "gloo":

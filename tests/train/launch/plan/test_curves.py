@@ -81,6 +81,10 @@ def test_the_control_is_measured_where_it_is_asked_for(control, expected):
         (["experiment=accuracy_digits"], "epochs"),
         (["experiment=equivalence"], "dataset.name=digits"),
         (["experiment=weak_scaling", "distribution.controller=mpi"], "distribution.controller=mpi"),
+        (
+            ["experiment=weak_scaling", "distribution=mwms"],
+            "distribution.backend=mwms: its ranks exchange all together",
+        ),
     ],
 )
 def test_what_cannot_share_a_launch_is_measured_in_launches_of_its_own(overrides, reason):

@@ -60,6 +60,28 @@ def test_the_arms_of_the_overhead_experiment():
     assert {(c.measure.timed_steps, c.measure.repeats, c.batch_per_rank) for c in arms.values()} == {(20, 5, 16)}
 
 
+def test_strategies_are_compared_on_the_same_ranks_and_cores_beside_one_rank_alone():
+    points = points_of("experiment=strategies", "nodes=4", cores=4)
+    alone = ["resnet50-nodes1-one-rank-alone"]  # once, for both numbers of nodes
+    arms = ("horovod", "horovod-stock", "mwms", "mwms-flat")
+    assert [p.name for p in points] == [
+        *(f"resnet50-nodes2-{arm}" for arm in arms), *alone, *(f"resnet50-nodes4-{arm}" for arm in arms)
+    ]  # fmt: skip
+    of = {p.arm: p.config.distribution for p in points}
+    assert {arm: (d.backend, d.gradients) for arm, d in of.items()} == {
+        "horovod": ("horovod", "flat"),
+        "horovod-stock": ("horovod", "separate"),
+        "mwms": ("mwms", "grouped"),
+        "mwms-flat": ("mwms", "flat"),
+        "one-rank-alone": ("none", "flat"),
+    }
+    assert (of["horovod-stock"].cycle_time_ms, of["horovod-stock"].onednn) == (1, "tensorflow")
+    assert {p.config.system.cores_per_node for p in points} == {1}
+    assert {(p.config.batch_per_rank, p.config.measure.repeats, p.config.measure.design) for p in points} == {
+        (1, 6, "launches")
+    }
+
+
 def test_fixed_work_shrinks_with_the_ranks():
     work = ("measure.total_steps=10", "batch_per_rank=2")
     points = points_of("experiment=fixed_work", "model=vgg19", "nodes=4", *work, cores=4)

@@ -1,0 +1,128 @@
+"""Does the kit measure what Horovod's own benchmark measures? The script and the kit's arms of Horovod run in turn.
+
+python -m benchmarks.peer --script tensorflow2_synthetic_benchmark.py --ranks 2 --batch 4
+
+The script is your own copy, of examples/tensorflow2 in Horovod's source archive. It runs on the same cores as the kit's
+ranks, with the same model, batch and number of steps. It prints rates with one decimal, a twentieth of some: so the
+time between its lines is taken. docs/strategies.md says what the ratios are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks import launches
+from train.config.schema import PRETRAINED
+from train.rank import placement
+from train.record import record
+from train.record.summary import throughput
+
+_MODELS = ("resnet50", "vgg16", "vgg19")  # at 224 x 224 pixels, the size of its images
+_ARMS = ("horovod-stock", "horovod")
+_SCRIPT = "script"
+_WARM_UP_STEPS = 3
+_BEGINS, _ENDS = "Running benchmark...", "Img/sec per "  # lines of the script before and after its timed steps
+# A rank's cores are chosen by its number, and bound before its Python starts; $0 is the cores of all ranks: 0,1:2,3
+_BOUND = 'exec taskset --cpu-list "$(echo "$0" | cut -d: -f$((HOROVOD_LOCAL_RANK + 1)))" "$@"'
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is the same in all runs."""
+
+    script: Path
+    model: str
+    ranks: int
+    batch: int  # per rank
+    steps: int  # timed
+
+
+def main() -> None:
+    """Run all in turn, and print the ratio of each arm of the kit to the script."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.peer", description=__doc__.splitlines()[0])
+    parser.add_argument("--script", type=Path, required=True, help="tensorflow2_synthetic_benchmark.py of Horovod")
+    parser.add_argument("--model", choices=_MODELS, default=_MODELS[0], help="default: %(default)s")
+    parser.add_argument("--ranks", type=int, default=2, help="default: %(default)s")
+    parser.add_argument("--batch", type=int, default=4, help="images of a rank in a step (default: %(default)s)")
+    parser.add_argument("--steps", type=int, default=10, help="timed, of each run (default: %(default)s)")
+    parser.add_argument("--pairs", type=int, default=6, help="of runs; six have an interval (default: %(default)s)")
+    given = parser.parse_args()
+    if not given.script.is_file():
+        parser.error(f"--script {given.script}: no such file; it is examples/tensorflow2 of Horovod's source archive")
+    setting = Setting(given.script.resolve(), given.model, given.ranks, given.batch, given.steps)
+    found: dict[str, list[float]] = {arm: [] for arm in _ARMS}
+    for number in range(given.pairs):
+        rates = in_turn(setting, number)
+        shown = ", ".join(f"{name} {rate:.3g}" for name, rate in rates.items())
+        print(f"{number + 1} of {given.pairs}, images/s: {shown}", flush=True)
+        for arm in _ARMS:
+            found[arm].append(rates[arm] / rates[_SCRIPT])
+    for arm, ratios in found.items():
+        print(f"{arm} / script: {launches.in_words(ratios)}")
+
+
+def in_turn(setting: Setting, number: int) -> dict[str, float]:
+    """Images/s of the script and of each arm, run one after the other in an order drawn for this number."""
+    names = (_SCRIPT, *_ARMS)
+    order = random.Random(number).sample(names, len(names))
+    rates = {name: script_rate(setting) if name == _SCRIPT else kit_rate(setting, name) for name in order}
+    return {name: rates[name] for name in names}
+
+
+def script_rate(setting: Setting) -> float:
+    """Images/s of all ranks of the script, by the time between its lines. Raises SystemExit where it fails."""
+    launcher = ["-m", "train.launch.start.gloo", "--ranks", str(setting.ranks), "--hosts", f"localhost:{setting.ranks}"]
+    options = {"model": PRETRAINED[setting.model][1], "batch-size": setting.batch, "num-iters": 1}
+    options |= {"num-warmup-batches": _WARM_UP_STEPS, "num-batches-per-iter": setting.steps}
+    words = [f"--{name}={value}" for name, value in options.items()]
+    bound = ["sh", "-c", _BOUND, cores(setting.ranks), sys.executable, str(setting.script), "--no-cuda", *words]
+    # It was written for Keras 2, and its lines must come when they are printed.
+    env = {**os.environ, "TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "1", "PYTHONUNBUFFERED": "1"}
+    read: list[str] = []
+    at: dict[str, float] = {}
+    command = [sys.executable, *launcher, "--", *bound]
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as job:
+        assert job.stdout
+        for line in job.stdout:
+            read.append(line)
+            at |= {mark: time.perf_counter() for mark in (_BEGINS, _ENDS) if mark in line}
+    if job.returncode or len(at) < 2:
+        sys.exit(f"{setting.script} failed with status {job.returncode}:\n{''.join(read[-20:])}")
+    return throughput(setting.batch * setting.ranks, setting.steps, at[_ENDS] - at[_BEGINS])
+
+
+def cores(ranks: int) -> str:
+    """The cores of each rank, as the kit's launcher divides those of this machine among as many nodes."""
+    available = placement.usable_cores()
+    each = placement.cores_per_node(len(available), ranks)
+    of_ranks = [placement.cores_of_rank(available, rank, 1, each, each) for rank in range(ranks)]
+    return ":".join(",".join(map(str, own)) for own in of_ranks)
+
+
+def kit_rate(setting: Setting, arm: str) -> float:
+    """Images/s of one launch of an arm of the kit. Raises SystemExit where it fails."""
+    with tempfile.TemporaryDirectory() as folder:
+        overrides = ["experiment=strategies", f"model={setting.model}", f"nodes={setting.ranks}"]
+        overrides += [f"batch_per_rank={setting.batch}", "launcher=local"]
+        steps = {"repeats": 1, "warm_up_steps": _WARM_UP_STEPS, "timed_steps": setting.steps}
+        point = f"--only={setting.model}-nodes{setting.ranks}-{arm}"
+        command = [*launches.command(Path(folder), overrides, **steps), point]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode:
+            sys.exit(f"the launch of {arm} failed:\n{done.stdout}")
+        [path] = record.find(Path(folder))
+        run = record.load(path)
+        timed_s = max(rank.phases_s["timed"] for rank in run.ranks)
+        return throughput(run.config["global_batch"], setting.steps, timed_s)
+
+
+if __name__ == "__main__":
+    main()

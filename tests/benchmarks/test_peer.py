@@ -1,0 +1,45 @@
+import os
+
+import pytest
+
+from benchmarks import peer
+
+pytestmark = pytest.mark.slow
+
+# Prints what the peer prints around its timed steps, and takes 0.1 s a step.
+SCRIPT = """
+import argparse, os, time
+parser = argparse.ArgumentParser()
+parser.add_argument("--no-cuda", action="store_true")
+for name in ("model", "batch-size", "num-iters", "num-warmup-batches", "num-batches-per-iter"):
+    parser.add_argument("--" + name)
+given = parser.parse_args()
+assert (given.model, given.batch_size, given.num_iters, os.environ["TF_USE_LEGACY_KERAS"]) == ("VGG16", "3", "1", "1")
+if os.environ["HOROVOD_RANK"] == "0":
+    print("Running benchmark...")
+    time.sleep(0.1 * int(given.num_batches_per_iter))
+    print("Img/sec per CPU: 1.0 +-0.0")
+"""
+
+
+@pytest.fixture
+def setting(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    return peer.Setting(script, "vgg16", ranks=2, batch=3, steps=10)
+
+
+def test_the_script_s_rate_is_that_of_all_ranks_by_the_time_between_its_lines(setting):
+    assert peer.script_rate(setting) == pytest.approx(3 * 2 * 10 / 1.0, rel=0.2)
+
+
+def test_a_script_that_fails_is_shown(setting):
+    setting.script.write_text("raise ValueError('as it said')")
+    with pytest.raises(SystemExit, match=r"(?s)script\.py failed with status .*as it said"):
+        peer.script_rate(setting)
+
+
+def test_each_rank_has_the_cores_that_the_kit_would_give_it(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {4, 5, 6, 7})
+    assert peer.cores(2) == "4,5:6,7"
+    assert peer.cores(8) == "4:5:6:7:4:5:6:7"

@@ -1,0 +1,186 @@
+"""TensorFlow's own strategy beside Horovod: what it exchanges, what its record says, how it fails."""
+
+import json
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import kit
+from tests.helpers.kit import QUICK, launch_command, records, run, start, wait_for
+
+pytestmark = pytest.mark.end_to_end
+
+MWMS = ("distribution=mwms", "nodes=2", "--only=tiny-nodes2")
+LAUNCH = (sys.executable, "-m", "train.launch")
+
+
+def gloo(ranks: int) -> tuple[str, ...]:
+    """Horovod's launcher, as a user starts ranks by hand."""
+    return sys.executable, "-m", "train.launch.start.gloo", "--ranks", f"{ranks}", "--hosts", f"localhost:{ranks}", "--"
+
+
+RANK = """
+import sys
+from pathlib import Path
+from train import distribution, startup
+from train.config.compose import load
+
+config = load(["distribution=mwms", "nodes=2", "model=tiny"])
+startup.start_tensorflow(config, 0, 1, Path("."))
+import numpy as np
+import tensorflow as tf
+
+joined = distribution.join(config)
+rank = joined.rank
+with joined.scope():
+    weight, unused = tf.Variable(2.0 + rank), tf.Variable(0.0)
+    matrix = tf.Variable([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    # as those of batch normalisation: each rank has its own
+    drift = tf.Variable([0.0], synchronization=tf.VariableSynchronization.ON_READ,
+                        aggregation=tf.VariableAggregation.MEAN, trainable=False)
+assert float(weight.numpy()) == 2.0  # the strategy takes those of rank 0
+[own_weight, own_drift] = joined.local([weight, drift])
+own_weight.assign(2.0 + rank)
+assert distribution.weights_differ(joined, [weight])
+step_number = tf.Variable(5 + rank, dtype=tf.int64)
+joined.broadcast([weight, step_number])
+assert float(own_weight) == 2.0 and int(step_number) == 5
+assert not distribution.weights_differ(joined, [weight])
+
+own_drift.assign([2.0 + 4 * rank])
+joined.average([drift])
+assert own_drift.numpy().tolist() == [4.0]
+assert joined.sum(np.array([1.0, rank])).tolist() == [2.0, 1.0]
+assert joined.gather("r%d" % rank) == ["r0", "r1"]
+
+def gradients_by(ranks):
+    def gradients():
+        with tf.GradientTape() as tape:
+            loss = weight * (1.0 + 2 * rank) + tf.reduce_sum(matrix * [[1.0, 0.0, 2.0], [3.0, 0.0, 4.0 * rank]])
+        drift.assign_add([1.0 + rank])
+        return ranks.tape(tape).gradient(loss, [weight, unused, matrix])
+    return ranks.compiled(gradients)()
+
+for override, expected in ("gradients=grouped", 2.0), ("gradients=flat", 2.0), ("allreduce=false", [1.0, 3.0][rank]):
+    settings = load(["distribution=mwms", "nodes=2", f"distribution.{override}"]).distribution
+    joined._settings = settings
+    # of weight 1 and 3; of matrix its factors, the last 0 and 4
+    of_weight, of_unused, of_matrix = gradients_by(joined)
+    assert float(of_weight) == expected, (override, of_weight)
+    assert of_unused is None
+    assert of_matrix.numpy().tolist() == [[1.0, 0.0, 2.0], [3.0, 0.0, 2.0 * expected - 2.0]], (override, of_matrix)
+assert own_drift.numpy().tolist() == [4.0 + 3 * (1 + rank)]  # nothing was exchanged of it
+joined.leave()
+"""
+
+
+def test_two_ranks_agree_on_what_they_exchange(tmp_path: Path):
+    (tmp_path / "rank.py").write_text(RANK)
+    status, output = run(*gloo(2), "env", "PYTHONPATH=.", sys.executable, str(tmp_path / "rank.py"))
+    assert status == 0, output
+
+
+def test_arms_are_launched_and_compared(tmp_path: Path):
+    given = ("experiment=strategies", "model=tiny", "nodes=2", "measure.repeats=1", "tracking=none")
+    points = ("nodes2-horovod-stock", "nodes2-mwms-flat", "nodes1-one-rank-alone")
+    for point in points:
+        status, output = run(*LAUNCH, f"--only=tiny-{point}", *given, f"results={tmp_path}")
+        assert status == 0, output
+    alone, stock, mwms = records(tmp_path)
+    assert (alone.arm, stock.arm, mwms.arm) == ("one-rank-alone", "horovod-stock", "mwms-flat")
+    assert stock.environment.variables["HOROVOD_CYCLE_TIME"] == "1.0"
+    assert "TF_ENABLE_ONEDNN_OPTS" not in stock.environment.variables
+    assert mwms.environment.variables["TF_ENABLE_ONEDNN_OPTS"] == "1"
+    assert mwms.weights_differ is False
+    workers = json.loads(mwms.environment.variables["TF_CONFIG"])["cluster"]["worker"]
+    assert len(set(workers)) == 2
+    assert [transfer.what for transfer in mwms.ranks[1].transfers] == ["tcp_ring"]
+
+    status, output = run(sys.executable, "-m", "analysis", "summary", "strategies", "--results", str(tmp_path))
+    assert status == 0, output
+    assert "over the" in output
+    assert [line for line in output.splitlines() if "mwms-flat" in line]
+
+
+def test_epochs_are_trained_and_evaluated_as_with_horovod(tmp_path: Path):
+    given = ("experiment=accuracy_digits", "nodes=2", "--only=nodes2", "measure.epochs=1", "tracking=none")
+    small = ("dataset.training_samples=64", "dataset.validation_samples=32")
+    losses = {}
+    for name in ("horovod", "mwms"):
+        status, output = run(*LAUNCH, *given, *small, f"distribution={name}", f"results={tmp_path / name}")
+        assert status == 0, output
+        [made] = records(tmp_path / name)
+        assert made.weights_differ is False
+        losses[name] = [made.epochs[0].train_loss, made.epochs[0].validation_loss]
+    assert losses["mwms"] == pytest.approx(losses["horovod"], rel=1e-4)
+
+
+def test_a_rank_that_is_killed_is_named_and_no_process_is_left(tmp_path: Path):
+    child = start(*launch_command(tmp_path, *MWMS, "experiment=weak_scaling", "measure.timed_steps=100000"))
+    wait_for(lambda: kit.in_phase(tmp_path, "timed"))
+    begin = time.monotonic()
+    kit.ranks(tmp_path)[1].kill()
+    child.communicate(timeout=60)
+    print(f"it ended after {time.monotonic() - begin:.1f} s")
+    assert child.returncode == 1
+    [made] = records(tmp_path)
+    assert (made.status, made.failure.rank, made.failure.phase) == ("failed", 1, "timed")
+    assert made.failure.reason.startswith("killed by SIGKILL")
+    assert kit.anything(tmp_path) == []
+
+
+def test_a_port_that_is_taken_is_a_failed_record_that_names_it(tmp_path: Path):
+    with socket.create_server(("", 0)) as taken:
+        port = taken.getsockname()[1]
+        first = f"distribution.port={port - 1}"
+        status, output = run(*launch_command(tmp_path, *MWMS, "experiment=weak_scaling", first))
+    assert status == 1, output
+    [made] = records(tmp_path)
+    assert f"distribution.port={port - 1}: rank 1 cannot have port {port} of " in made.failure.reason
+    assert made.failure.rank == 1
+    assert kit.anything(tmp_path) == []
+
+
+def test_one_process_too_many_is_refused(tmp_path: Path):
+    train = (sys.executable, "-m", "train", *QUICK, "distribution=mwms", "nodes=2", f"results={tmp_path}")
+    status, output = run(*gloo(3), *train)
+    assert status != 0
+    assert "nodes x ranks_per_node=2: this is process " in output
+    assert "of 3. Start as many processes as" in output
+
+
+def test_over_ssh_a_killed_worker_and_a_silent_host_are_named_within_60_s(cluster, results):
+    long = ("experiment=weak_scaling", "launcher=ssh", "measure.timed_steps=100000", *MWMS, *QUICK)
+
+    def begin(name: str, hosts: str) -> subprocess.Popen:
+        return cluster.popen("n0", *LAUNCH, *long, f"launcher.hosts=[{hosts}]", f"results={results / name}")
+
+    killed, silent = begin("killed", "n1,n2"), begin("silent", "n3,n4")
+    wait_for(lambda: all(kit.in_phase(results / name, "timed", "rank-1.*.jsonl") for name in ("killed", "silent")))
+    at = time.monotonic()
+    cluster.link("n4", up=False)
+    cluster.on("n2", "pkill", "-9", "-f", "python.* -m train .*--run-dir")
+    try:
+        for child in (killed, silent):
+            child.communicate(timeout=60)
+            print(f"it ended after {time.monotonic() - at:.1f} s at the latest")
+    finally:
+        cluster.link("n4", up=True)
+    # Each of two ranks that hear no more of each other has lost the other one.
+    for name, host, says in (("killed", "n2", "killed by a signal"), ("silent", "n4", "an exchange with rank 1 (n4)")):
+        [made] = records(results / name)
+        assert made.status == "failed"
+        assert says in made.failure.reason
+        assert name == "silent" or (made.failure.rank, made.failure.host) == (1, host)
+        assert [rank.host for rank in made.ranks][1] == host
+        workers = json.loads(made.environment.variables["TF_CONFIG"])["cluster"]["worker"]
+        assert len({worker.partition(":")[0] for worker in workers}) == 2  # each host by its own address
+
+    def left(host: str) -> str:
+        return cluster.on(host, "pgrep", "-af", "python.* -m train .*--run-dir").stdout
+
+    wait_for(lambda: not any(left(host) for host in ("n1", "n2", "n3")), timeout=10)

@@ -1,0 +1,14 @@
+import numpy as np
+import pytest
+
+from train.datasets import digits
+
+pytestmark = pytest.mark.slow
+
+
+def test_the_file_is_read_as_scikit_learn_reads_it():
+    from sklearn.datasets import load_digits
+
+    for ours, theirs in zip(digits.read(), load_digits(return_X_y=True), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+        assert ours.dtype == theirs.dtype

@@ -1,0 +1,98 @@
+import json
+import socket
+import threading
+
+import pytest
+from horovod.runner.http.http_server import RendezvousServer
+
+from train.config.checks import ConfigError
+from train.distribution import cluster
+from train.distribution.cluster import Cluster, Store, Worker
+from train.distribution.meeting import Meeting
+
+
+def worker(port=1, host="n1"):
+    return Worker(host, "127.0.0.1", port, "t" * 32)
+
+
+@pytest.fixture
+def store():
+    """The store of Horovod's launcher."""
+    server = RendezvousServer()
+    port = server.start()
+    server.init([])
+    yield Store({"HOROVOD_GLOO_RENDEZVOUS_ADDR": "127.0.0.1", "HOROVOD_GLOO_RENDEZVOUS_PORT": str(port)})
+    server.stop()
+
+
+@pytest.fixture
+def ranks_of_two(monkeypatch):
+    monkeypatch.setenv("HOROVOD_RANK", "1")
+    monkeypatch.setenv("HOROVOD_SIZE", "2")
+
+
+def test_all_workers_are_found_once_they_have_come(store):
+    store.put(0, worker(1))
+    threading.Timer(0.2, store.put, (1, worker(2, "n2"))).start()
+    assert cluster._all(store, 2) == [worker(1), worker(2, "n2")]
+
+
+def test_a_rank_that_does_not_come_is_named(store, monkeypatch):
+    monkeypatch.setattr(cluster, "_COME_WITHIN_S", 0.1)
+    store.put(0, worker())
+    store.put(2, worker())
+    with pytest.raises(ConfigError, match="rank 1, 3 did not come within 0 s: see its log and its host"):
+        cluster._all(store, 4)
+
+
+def test_a_port_that_is_taken_is_named(monkeypatch):
+    monkeypatch.setenv("HOROVOD_LOCAL_RANK", "1")
+    with socket.create_server(("", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(
+            ConfigError, match=rf"distribution\.port={port - 1}: rank 3 cannot have port {port} of .*in use"
+        ):
+            cluster._listen(3, port - 1)
+
+
+def test_a_worker_that_does_not_answer_is_named():
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # taken, and nobody listens there
+        workers = [worker(listener.getsockname()[1]), worker(9), worker(closed.getsockname()[1], "n3")]
+        with pytest.raises(ConfigError, match=r"rank 1 \(n1\) cannot reach rank 2 \(n3\) at 127.0.0.1:\d+: is there"):
+            cluster._connections(1, workers, listener)
+
+
+def test_ranks_meet_over_the_port_of_the_first_though_strangers_knock():
+    with socket.create_server(("127.0.0.1", 0)) as first, socket.create_server(("127.0.0.1", 0)) as second:
+        workers = [worker(listener.getsockname()[1]) for listener in (first, second)]
+        socket.create_connection(first.getsockname()).close()
+        found = {}
+
+        def meet(rank, listener):
+            found[rank] = Meeting(rank, 2, cluster._connections(rank, workers, listener)).gather(f"rank {rank}")
+
+        other = threading.Thread(target=meet, args=(1, second))
+        other.start()
+        meet(0, first)
+        other.join(30)
+        assert found == {0: ["rank 0", "rank 1"], 1: ["rank 0", "rank 1"]}
+
+
+def test_tensorflow_is_told_all_addresses_and_which_worker_this_is():
+    made = Cluster([worker(1), worker(2)], Meeting(0, 2, []))
+    assert json.loads(made.config()) == {
+        "cluster": {"worker": ["127.0.0.1:1", "127.0.0.1:2"]},
+        "task": {"type": "worker", "index": 0},
+    }
+
+
+def test_another_number_of_processes_than_ranks_is_an_error(ranks_of_two):
+    with pytest.raises(ConfigError, match=r"nodes x ranks_per_node=3: this is process 1 of 2\. Start as many"):
+        cluster.meet(None, 3)
+
+
+def test_a_process_that_no_launcher_told_of_the_others_is_an_error(ranks_of_two, monkeypatch):
+    monkeypatch.delenv("HOROVOD_GLOO_RENDEZVOUS_ADDR", raising=False)
+    with pytest.raises(ConfigError, match="no launcher told this process of the other ranks; start them by"):
+        cluster.meet(None, 2)

@@ -1,0 +1,183 @@
+"""Ranks joined by TensorFlow's own MultiWorkerMirroredStrategy, one worker with one replica each.
+
+Gradients, broadcasts and means are its collectives: a ring over gRPC on CPUs, NCCL on GPUs. All else that ranks tell
+each other goes over the connections on which they met (train/distribution/cluster.py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, TypeVar
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.distribute.collective_all_reduce_strategy import CollectiveAllReduceExtended
+
+from train.config.checks import ConfigError
+from train.config.schema import Distribution as Settings
+from train.distribution.cluster import Cluster, Worker
+from train.distribution.protocol import Distribution, PeerLost
+from train.distribution.tapes import ExchangingTape, as_one
+from train.rank import placement
+
+_READY_WITHIN_S = 45  # the workers, once all have imported TensorFlow: then it takes a second
+
+_SUM, _MEAN = tf.distribute.ReduceOp.SUM, tf.distribute.ReduceOp.MEAN
+# What a collective raises whose peer is gone; each of them also has other causes.
+_LOST = (
+    tf.errors.UnavailableError,
+    tf.errors.AbortedError,
+    tf.errors.CancelledError,
+    tf.errors.DeadlineExceededError,
+    tf.errors.InternalError,
+    tf.errors.FailedPreconditionError,
+)
+
+Function = TypeVar("Function", bound=Callable)
+
+
+@contextmanager
+def exchanges(rank: int, workers: Sequence[Worker]) -> Iterator[None]:
+    """A context in which a failed exchange of this rank raises PeerLost.
+
+    TensorFlow has no error of its own for it: those that a lost peer brings about name the collective operation, or say
+    that the peer is not there.
+    """
+    try:
+        yield
+    except _LOST as error:
+        message = str(error.message)
+        if not isinstance(error, tf.errors.UnavailableError) and "ollective" not in message:
+            raise
+        lost = [f"rank {number} ({workers[number].host})" for number in named(message) if number != rank]
+        raise PeerLost(f"an exchange with {', '.join(lost) or 'the other ranks'} failed: {message}") from error
+
+
+def named(message: str) -> list[int]:
+    """The workers that a message of TensorFlow is about. The first of them watches over all."""
+    found = {int(number) for number in re.findall(r"/task:(\d+)", message)}
+    return sorted(found or ({0} if "CoordinationService" in message else set()))
+
+
+class MultiWorker:
+    """Ranks joined by a strategy of TensorFlow."""
+
+    def __init__(self, settings: Settings, cluster: Cluster) -> None:
+        """Make the strategy: it must come before any operation of TensorFlow.
+
+        Raises ConfigError where a worker does not come, or its port is taken.
+        """
+        self._settings, self._meeting, self._workers = settings, cluster.meeting, cluster.workers
+        self.rank, self.size, self.local_rank = cluster.meeting.rank, cluster.meeting.size, placement.local_rank()
+        cluster.meeting.barrier()
+        self._strategy = _strategy(cluster)
+        self._sum = self.compiled(_sum)
+
+    def scope(self) -> AbstractContextManager[None]:
+        """The scope of the strategy, which makes its own kinds of variables."""
+        return self._strategy.scope()
+
+    def compiled(self, function: Function) -> Function:
+        """The function compiled, as the replica of this worker runs it."""
+
+        def on_replica(*arguments: tf.Tensor) -> Any:
+            return self._strategy.run(function, arguments)
+
+        return tf.function(on_replica, autograph=False)
+
+    def local(self, variables: Sequence[tf.Variable]) -> list[tf.Variable]:
+        """The one variable that this worker has of each of the strategy's."""
+        return [self._strategy.experimental_local_results(variable)[0] for variable in variables]
+
+    def tape(self, tape: tf.GradientTape) -> tf.GradientTape:
+        """A tape that averages the gradients of all ranks, for use in a compiled function."""
+        if not self._settings.allreduce:
+            return tape
+        return ExchangingTape(tape, as_one(_mean) if self._settings.gradients == "flat" else _means)
+
+    def broadcast(self, variables: Sequence[tf.Variable]) -> None:
+        """Set the variables to the values of rank 0."""
+        self._set(variables, lambda value: value if self.rank == 0 else tf.zeros_like(value))
+
+    def average(self, variables: Sequence[tf.Variable]) -> None:
+        """Set the variables to their mean over ranks."""
+        self._set(variables, lambda value: value / self.size)
+
+    def _set(self, variables: Sequence[tf.Variable], share: Callable[[tf.Tensor], tf.Tensor]) -> None:
+        """Set the variables to the sums over ranks of what each contributes: one exchange for each type."""
+        own = self.local(variables)
+        for dtype in dict.fromkeys(variable.dtype for variable in own):
+            of_type = [variable for variable in own if variable.dtype == dtype]
+            add = as_one(lambda flat: self.allreduce(flat, "variables"))
+            sums = add([share(variable.value()) for variable in of_type], of_type)
+            for variable, value in zip(of_type, sums, strict=True):
+                variable.assign(value)
+
+    def sum(self, values: np.ndarray) -> np.ndarray:
+        """The element-wise sum over ranks, on every rank."""
+        return np.sum(self.gather(values), axis=0)
+
+    def allreduce(self, tensor: tf.Tensor, name: str) -> tf.Tensor:
+        """The element-wise sum over ranks, on every rank and on the tensor's device."""
+        return self._sum(tensor)
+
+    def gather(self, value: Any) -> list[Any]:
+        """The values of all ranks, in the order of ranks, on every rank."""
+        return self._meeting.gather(value)
+
+    def barrier(self) -> None:
+        """Return when all ranks have called it."""
+        self._meeting.barrier()
+
+    def exchanges(self) -> AbstractContextManager[None]:
+        """A context in which a failed exchange raises PeerLost."""
+        return exchanges(self.rank, self._workers)
+
+    def group(self, ranks: int, allreduce: bool) -> Distribution:
+        """Not there: no launch in rounds is planned for a strategy, whose ranks exchange all together or not at all."""
+        raise NotImplementedError("the ranks of a MultiWorkerMirroredStrategy have no groups")
+
+    def leave(self) -> None:
+        """Wait until no rank needs another one: a worker that ends takes the collectives of the others with it."""
+        self._meeting.barrier()
+
+
+def _sum(tensor: tf.Tensor) -> tf.Tensor:
+    """The sum over ranks, within a replica."""
+    placed = tf.identity(tensor)  # on the device of the replica: an argument of a function is on none
+    return tf.distribute.get_replica_context().all_reduce(_SUM, placed)
+
+
+def _mean(tensor: tf.Tensor) -> tf.Tensor:
+    """The mean over ranks, within a replica."""
+    return tf.distribute.get_replica_context().all_reduce(_MEAN, tensor)
+
+
+def _means(gradients: list[tf.Tensor], variables: list[tf.Variable]) -> list[tf.Tensor]:
+    """The mean of each gradient over ranks, within a replica: the way of tf_keras' optimizers, all in one call."""
+
+    def reduce(strategy: tf.distribute.Strategy, own: list[tf.Tensor]) -> list[tf.Tensor]:
+        return strategy.extended.batch_reduce_to(_MEAN, list(zip(own, variables, strict=True)))
+
+    return tf.distribute.get_replica_context().merge_call(reduce, (gradients,))
+
+
+def _strategy(cluster: Cluster) -> tf.distribute.Strategy:
+    """The strategy of this worker, with all others there. Raises ConfigError."""
+    kinds = tf.distribute.experimental.CommunicationImplementation
+    how = kinds.NCCL if tf.config.get_visible_devices("GPU") else kinds.RING
+    rank, own = cluster.meeting.rank, cluster.workers[cluster.meeting.rank]
+    # By default it waits for the others without a limit, and there is no public setting.
+    CollectiveAllReduceExtended._check_health_initial_timeout = _READY_WITHIN_S
+    try:
+        return tf.distribute.MultiWorkerMirroredStrategy(
+            communication_options=tf.distribute.experimental.CommunicationOptions(implementation=how)
+        )
+    except tf.errors.UnknownError as error:  # so it says that its server did not start
+        raise ConfigError(
+            f"rank {rank} ({own.host}): TensorFlow's server cannot have port {own.port}: {error.message}"
+        ) from error
+    except RuntimeError as error:
+        raise ConfigError(f"{error}; these do not answer: {cluster.silent() or 'none'}") from error

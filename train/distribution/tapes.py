@@ -1,0 +1,47 @@
+"""Gradient tapes whose gradients are exchanged with the other ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+# Tensors of this rank, each of the shape of the variable beside it -> those of the job.
+Exchange = Callable[[list[tf.Tensor], list[tf.Variable]], list[tf.Tensor]]
+
+
+class ExchangingTape:
+    """A gradient tape that exchanges gradients before it returns them, as Horovod's tape does."""
+
+    def __init__(self, tape: tf.GradientTape, exchange: Exchange) -> None:
+        """Exchange the gradients of this tape."""
+        self._tape, self._exchange = tape, exchange
+
+    def __getattr__(self, name: str) -> Any:
+        """All other attributes are those of the tape."""
+        return getattr(self._tape, name)
+
+    def gradient(self, target: tf.Tensor, sources: Sequence[tf.Variable]) -> list[tf.Tensor | None]:
+        """The job's gradient for each source; None, on all ranks, where the target does not use it."""
+        gradients = self._tape.gradient(target, sources)
+        found = [number for number, gradient in enumerate(gradients) if gradient is not None]
+        exchanged = self._exchange([gradients[number] for number in found], [sources[number] for number in found])
+        for number, gradient in zip(found, exchanged, strict=True):
+            gradients[number] = gradient
+        return gradients
+
+
+def as_one(exchange: Callable[[tf.Tensor], tf.Tensor]) -> Exchange:
+    """An exchange of tensors of one type as a single tensor: `exchange` gets all their values, one after the other.
+
+    Horovod's ranks tell each other many times a second which of all tensors that they ever exchanged are ready again, a
+    bit for each, in messages of 64 bits: one tensor needs one message. docs/tuning.md has the measured effect.
+    """
+
+    def exchange_all(tensors: list[tf.Tensor], variables: list[tf.Variable]) -> list[tf.Tensor]:
+        flat = exchange(tf.concat([tf.reshape(tensor, [-1]) for tensor in tensors], 0))
+        parts = tf.split(flat, [variable.shape.num_elements() for variable in variables])
+        return [tf.reshape(part, variable.shape) for part, variable in zip(parts, variables, strict=True)]
+
+    return exchange_all
