@@ -46,7 +46,8 @@ def of_machine(machine: str, found: Sequence[Occasion]) -> str:
 
 def beside(base: Sequence[int], newest: int) -> str:
     """Which occasions are compared: the newest, and those before it that were made alike."""
-    of = f"occasion {base[0]}" if len(base) == 1 else f"occasions {base[0]} to {base[-1]}, all with the same commit and versions"
+    several = f"occasions {base[0]} to {base[-1]}, all with the same commit and versions"
+    of = f"occasion {base[0]}" if len(base) == 1 else several
     return f"occasion {newest} compared with {of}:"
 
 
