@@ -103,12 +103,12 @@ timeline: setup
 ##? REPORT=001        of reproduce: 000 to 004
 
 .PHONY: reproduce
-reproduce: setup ## measure every experiment of REPORT=001 that this machine can run; then its figures, claims and comparison as one page (DRY_RUN=1: the list, with times)
+reproduce: setup ## measure every experiment of REPORT=001 that this machine can run; then write its figures, claims and comparison as one page (DRY_RUN=1: list them with times)
 	@$(KIT) -m train.launch.reproduce $(if $(call on,FORCE),--force) $(if $(call on,DRY_RUN),--dry-run) "$(REPORT)" $(OVERRIDES); \
 	  status=$$?; $(if $(call on,DRY_RUN)$(filter slurm,$(LAUNCHER)),,[ $$status = 2 ] || $(KIT) -m analysis report --report "$(REPORT)" --out figures/reproduce-$(REPORT).html $(RECORDS);) exit $$status
 
 .PHONY: status
-status: setup ## the points of all experiments: done, running (and how far), queued in Slurm, failed; also of another terminal
+status: setup ## the points of all experiments: done, running (and how far), queued in Slurm, failed; works from another terminal
 	@$(KIT) -m train.launch.status "$(or $(RESULTS),results)"
 
 .PHONY: wandb-sync
@@ -165,10 +165,10 @@ explain: setup-analysis ## explain why speedup by throughput and by wall time di
 
 ##? TO=N,N            of predict: numbers of ranks (default: 16,64,256); GLOBAL_BATCH=N keeps that batch; UP_TO=N uses smaller points only
 ##? EXCHANGE=NAME     of predict FILE=: allreduce or server, if it is known how gradients were exchanged
-##? IMAGES=N          of predict: images of a job, whose wall time it predicts; EPOCHS=N of so many each, PRICE=P of a node hour
+##? IMAGES=N          of predict: images of a job, whose wall time it predicts; EPOCHS=N passes over them, PRICE=P of a node hour
 
 .PHONY: predict
-predict: setup-analysis ## what would more ranks give? of FILE=curve.csv, EXPERIMENT=weak_scaling, or the published curves (TO=16,64,256)
+predict: setup-analysis ## what would more ranks give? from FILE=curve.csv, EXPERIMENT=weak_scaling, or the published curves (TO=16,64,256)
 	@$(KIT) -m analysis predict $(if $(EXPERIMENT),--experiment $(EXPERIMENT),$(if $(FILE),--file "$(FILE)" $(if $(EXCHANGE),--exchange $(EXCHANGE)))) $(if $(MODELS),--models $(MODELS)) $(if $(TO),--to $(TO)) $(if $(UP_TO),--up-to $(UP_TO)) \
 	  $(if $(GLOBAL_BATCH),--global-batch $(GLOBAL_BATCH)) $(if $(IMAGES),--images $(IMAGES)) $(if $(EPOCHS),--epochs $(EPOCHS)) \
 	  $(if $(PRICE),--price $(PRICE)) --draw $(RECORDS)
@@ -177,7 +177,7 @@ predict: setup-analysis ## what would more ranks give? of FILE=curve.csv, EXPERI
 compare: setup-analysis ## compare your records with the published numbers, or two folders of records: A=results-a B=results-b
 	@$(KIT) -m analysis compare $(if $(A),A=$(A)) $(if $(B),B=$(B)) $(RECORDS)
 
-##? WITHIN=0.05       of history and references: how far off still counts as the same; SINCE=2026-11-01 leaves out what is older
+##? WITHIN=0.05       of history and references: how far off still counts as the same; SINCE=2026-11-01 leaves out older launches
 ##? NAME=NAME         of a reference, kept as references/NAME.json
 
 .PHONY: history
@@ -203,7 +203,7 @@ bundle: setup-analysis ## pack records, figures and page into one archive for a 
 	@$(KIT) -m analysis bundle $(if $(call on,SCRUB),--scrub) $(if $(SIGN_KEY),--sign-key "$(SIGN_KEY)") $(RECORDS)
 
 .PHONY: bundle-check
-bundle-check: setup-analysis ## is an archive what its author packed? FILE= (default: figures/bundle.tar.gz), SIGN_KEY=author.pub
+bundle-check: setup-analysis ## check that an archive is what its author packed: FILE= (default: figures/bundle.tar.gz), SIGN_KEY=author.pub
 	@$(KIT) -m analysis bundle-check "$(or $(FILE),figures/bundle.tar.gz)" $(if $(SIGN_KEY),--sign-key "$(SIGN_KEY)")
 
 ##@ Images (docs/images.md)

@@ -46,8 +46,9 @@ def of_machine(machine: str, found: Sequence[Occasion]) -> str:
 
 def beside(base: Sequence[int], newest: int) -> str:
     """Which occasions are compared: the newest, and those before it that were made alike."""
-    of = f"occasion {base[0]}" if len(base) == 1 else f"occasions {base[0]} to {base[-1]}, which were made alike"
-    return f"occasion {newest} beside {of}:"
+    several = f"occasions {base[0]} to {base[-1]}, all with the same commit and versions"
+    of = f"occasion {base[0]}" if len(base) == 1 else several
+    return f"occasion {newest} compared with {of}:"
 
 
 def table(rows: Sequence[Row], before: str, now: str) -> str:
