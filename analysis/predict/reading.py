@@ -34,6 +34,7 @@ SYNONYMS = {
     "gpus": "ranks",
     "gpu": "ranks",
     "workers": "ranks",
+    "devices": "ranks",
     "num_gpus": "ranks",
     "processes": "ranks",
     "images_per_sec": "images_per_s",
@@ -41,6 +42,11 @@ SYNONYMS = {
     "images/s": "images_per_s",
     "images/sec": "images_per_s",
     "img/s": "images_per_s",
+    "img/sec": "images_per_s",
+    "imgs/s": "images_per_s",
+    "imgs/sec": "images_per_s",
+    "samples/s": "images_per_s",
+    "samples/sec": "images_per_s",
     "throughput": "images_per_s",
     "gpus_per_node": "ranks_per_node",
     "processes_per_node": "ranks_per_node",
@@ -72,6 +78,13 @@ def file(path: Path, exchange: Exchange | None = None) -> tuple[list[Curve], lis
     frame = _frame(path)
     names = [column.name for column in COLUMNS]
     ignored = [str(name) for name in frame.columns if name not in names]
+    for column in COLUMNS:
+        if column.required and column.name not in frame:
+            others = ", ".join(other for other, name in SYNONYMS.items() if name == column.name)
+            raise TableError(
+                f"{path}: line 1: column '{column.name}' is missing; given: {', '.join(map(str, frame.columns))}; also "
+                f"read as it: {others}"
+            )
     rows = schema.conform(frame.drop(columns=ignored), COLUMNS, str(path))
     _whole(rows, path)
     notes = [f"columns not used: {', '.join(ignored)}"] if ignored else []

@@ -93,7 +93,7 @@ def test_one_curve_a_model_and_batch_unless_the_global_batch_is_kept(tmp_path):
         ("ranks,images_per_s\n4,100\n-8,190\n", "line 3: ranks: -8 given, must be more than 0"),
         ("ranks,images_per_s\n4,100\n8,\n", "line 3: images_per_s is empty"),
         ("ranks,images_per_s\n4,100\n8,nan\n", "line 3: images_per_s: 'nan' is not a number"),
-        ("ranks,speed\n4,100\n8,190\n", "column 'images_per_s' is missing"),
+        ("ranks,speed\n4,100\n8,190\n", "line 1: column 'images_per_s' is missing; given: ranks, speed; also read as"),
         (
             "ranks,images_per_s,low,high\n4,100,99,101\n8,190,200,210\n",
             "line 3: low, high: 200, 210 given; allowed: ends",
