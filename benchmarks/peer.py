@@ -2,7 +2,7 @@
 
 python -m benchmarks.peer --script tensorflow2_synthetic_benchmark.py --ranks 2 --batch 4
 
-The script is your own copy, of examples/tensorflow2 in Horovod's source archive. It runs on the same cores as the kit's
+The script is your own copy, of examples/tensorflow2 in Horovod's repository. It runs on the same cores as the kit's
 ranks, with the same model, batch and number of steps. It prints rates with one decimal, a twentieth of some: so the
 time between its lines is taken. docs/strategies.md says what the ratios are.
 """
@@ -56,7 +56,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=6, help="of runs; six have an interval (default: %(default)s)")
     given = parser.parse_args()
     if not given.script.is_file():
-        parser.error(f"--script {given.script}: no such file; it is examples/tensorflow2 of Horovod's source archive")
+        parser.error(f"--script {given.script}: no such file; it is in examples/tensorflow2 of Horovod's repository")
     setting = Setting(given.script.resolve(), given.model, given.ranks, given.batch, given.steps)
     found: dict[str, list[float]] = {arm: [] for arm in _ARMS}
     for number in range(given.pairs):
