@@ -122,7 +122,7 @@ def _days(found: Sequence[Occasion]) -> list[str]:
 def _note(found: Sequence[Occasion], within: float) -> str:
     machine = f"local: {found[0].launches[0].machine}"
     bars = "bars: 95 % interval over the launches of one occasion; none of a single launch; dots: launches"
-    said = f"band: within {100 * within:g} %, as before"
+    said = f"band: within {100 * within:g} %, as before; of times, higher is slower"
     if _made_otherwise(found):
         said += "; upright lines: commit, driver, image or versions changed"
     return "\n".join(line for text in (machine, bars, said) for line in textwrap.wrap(text, 78))

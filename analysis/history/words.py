@@ -97,9 +97,9 @@ def _mean(values: Sequence[float], of: Quantity) -> str:
 
 
 def counts(rows: Sequence[Row]) -> str:
-    """How many points have each verdict."""
+    """How many values have each verdict."""
     counted = Counter(row.verdict for row in rows)
-    return f"{len(rows)} points: " + ", ".join(f"{counted[name]} {name}" for name in VERDICTS)
+    return f"{len(rows)} values: " + ", ".join(f"{counted[name]} {name}" for name in VERDICTS)
 
 
 def how(within: float) -> str:
