@@ -3,8 +3,7 @@
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis import metrics, plots
-from analysis.experiments import limits
+from analysis import limits, metrics, plots
 from analysis.figures import Points
 
 

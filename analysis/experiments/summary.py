@@ -9,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import metrics, plots
-from analysis.experiments import allreduce, arms, limits
+from analysis import limits, metrics, plots
+from analysis.experiments import allreduce, arms
 from analysis.metrics import Statistic
 from analysis.table.energy import GPUS, PROCESSORS
 from analysis.table.identity import LINK, SCALING
@@ -102,7 +102,7 @@ def _limits(at: pd.DataFrame, local: pd.DataFrame, rate: Statistic) -> Iterator[
 
 def _energy(at: pd.DataFrame, local: pd.DataFrame) -> Iterator[tuple[str, Statistic]]:
     """The joules of an image: medians over rounds or launches, where they are known."""
-    rows = limits.rows_of_point(local, at)
+    rows = metrics.rows_of_point(local, at)
     for quantity in _ENERGY:
         of_launches = rows[rows["quantity"].eq(quantity)].groupby("record", sort=False)["value"]
         if launches := [values.tolist() for _, values in of_launches]:

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from analysis import metrics, plots
-from analysis.experiments import limits, summary
+from analysis import limits, metrics, plots
+from analysis.experiments import summary
 from tests.helpers.limited_records import limited
 from tests.helpers.own_records import make_record, save
 
@@ -35,6 +35,6 @@ def test_limits_are_lines_and_one_far_above_the_points_does_not_press_them_toget
     drawn = {line.get_label(): line.get_ydata() for line in axes.get_lines()}
     assert any(np.array_equal(y, [5, 10]) for y in drawn.values())
     assert any(np.array_equal(y, [160, 160]) for y in drawn.values())
-    assert "compute limit: direct convolution at the measured peak" in drawn
-    assert "link limit: ring allreduce at the measured bandwidth (off scale)" in drawn
+    assert "local compute limit: direct convolution at the measured peak" in drawn
+    assert "local link limit: ring allreduce at the measured bandwidth (off scale)" in drawn
     assert 10 < axes.get_ylim()[1] < 20
