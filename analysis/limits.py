@@ -13,19 +13,21 @@ from analysis.table.limits import COMPUTE, LINK
 
 # What they are named for: other algorithms could pass them.
 _WORDS = {
-    COMPUTE: "local compute limit: direct convolution at the measured peak",
-    LINK: "local link limit: ring allreduce at the measured bandwidth",
+    COMPUTE: "compute limit: direct convolution at the measured peak",
+    LINK: "link limit: ring allreduce at the measured bandwidth",
 }
 _STYLES = {COMPUTE: "-", LINK: (0, (7, 1.5, 1, 1.5, 1, 1.5))}  # neither is that of a series, nor of the ideal
 _WIDTH = 0.5
 _ABOVE = 3.0  # times all else that is drawn: so high a line of limits may stretch an axis
 
 
-def draw(axes: Axes, local: pd.DataFrame, over: str, colour: str | None = None) -> None:
-    """Draw the limits of each series as lines without markers over a column, in the colour of its model or in `colour`.
+def draw(axes: Axes, local: pd.DataFrame, over: str, colour: str | None = None, whose: str = "") -> None:
+    """Draw the limits of each series as lines without markers, in the colour of its model, over a column.
 
     A limit is the mean over launches. One far above the points is not in the figure, and the legend says so: it would
     press the points together. Call it when all else is drawn.
+
+    colour: of all lines instead. whose: "local" beside points that these do not limit.
     """
     highest = _ABOVE * max(_heights(axes), default=0.0)
     lowest, top = axes.get_ylim()
@@ -40,7 +42,7 @@ def draw(axes: Axes, local: pd.DataFrame, over: str, colour: str | None = None) 
             x, y = (x, y) if len(x) > 1 else ([0.9 * x[0], 1.1 * x[0]], [*y, *y])
             axes.plot(x, y, linestyle=_STYLES[quantity], color=colour or plots.colour(model), linewidth=_WIDTH)
         if len(rows):
-            label = f"{words}{' (off scale)' if beyond else ''}"
+            label = f"{whose} {words}{' (off scale)' if beyond else ''}".strip()
             axes.plot([], [], linestyle=_STYLES[quantity], color=colour or plots.GREY, linewidth=_WIDTH, label=label)
     axes.set_ylim(lowest, max([top, *(1.05 * y for y in _heights(axes) if y <= highest)]))
 

@@ -41,10 +41,11 @@ def _positive(text: str) -> float:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     columns = {column.name: column.name + ("" if column.required else " (optional)") for column in reading.COLUMNS}
+    rows = f"CSV has one row a point: {', '.join(columns.values())}. low and high: of a 95 % interval."
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = "\n".join(
         [
-            *textwrap.wrap(f"CSV has one row a point: {', '.join(columns.values())}. low and high: of a 95 % interval.", 98),
+            *textwrap.wrap(rows, 98),
             *(f"  {name}: also {', '.join(others)}" for name, others in headers.EXAMPLES.items() if name in columns),
             "docs/explain.md: all names of columns.",
         ]

@@ -75,7 +75,7 @@ def ranks_threads(points: Points) -> Figure:
     ticks = {int(ranks): str(ranks) for ranks in sorted(points.local["ranks_per_node"].unique())} | ticks
     axes.set_xticks(list(ticks), list(ticks.values()))
     plots.logarithmic(axes, "throughput [images/s]")
-    limits.draw(axes, points.local, "ranks_per_node")
+    limits.draw(axes, points.local, "ranks_per_node", whose="local")
     return plots.legend(fig, plots.provenance(points.local))
 
 
@@ -101,7 +101,7 @@ def batch_cpu(points: Points) -> Figure:
     plots.doubling(axes, [1, 2, 4, 8, 16, 32, 64, 128, *points.local["global_batch"]], "global batch [images]")
     plots.draw(axes, plots.local_lines(points.local, over="global_batch"))
     axes.set_ylim(0)
-    limits.draw(axes, points.local, "global_batch")
+    limits.draw(axes, points.local, "global_batch", whose="local")
     axes.set_ylabel("throughput [images/s]")
     if points.local.empty:
         axes.set_yticks([])
@@ -121,7 +121,7 @@ def batch_gpu(points: Points) -> Figure:
     plots.draw(axes, plots.local_lines(points.local, over="global_batch"))
     plots.doubling(axes, [1, 2, 4, 8, 16, 32, 64, 128, *points.local["global_batch"]], "global batch [images]")
     axes.set_ylim(0)
-    limits.draw(axes, points.local, "global_batch")
+    limits.draw(axes, points.local, "global_batch", whose="local")
     axes.set_ylabel("throughput [images/s]")
     return plots.legend(fig, plots.provenance(points.local))
 
@@ -150,7 +150,7 @@ def _weak(points: Points) -> Figure:
     plots.doubling(axes, [*_NODES, *points.local["nodes"]], "nodes")
     axes.set_xlim(right=max([8, *points.local["nodes"]]) * 1.45)
     plots.logarithmic(axes, "throughput [images/s]")
-    limits.draw(axes, points.local, "nodes")
+    limits.draw(axes, points.local, "nodes", whose="local")
     axes.plot([], [], ":", color=plots.GREY, label="ideal, from 1 node")
     if not (rate["nodes"] == 1).any():
         axes.plot([], [], "x", color=plots.GREY, label="at 8 / stated speedup")

@@ -49,7 +49,7 @@ def _columns(points: Points, value: str, label: str) -> Figure:
         if value == "speedup":
             plots.ideal(axes, gpus)
         if value == "rate":
-            limits.draw(axes, local, "ranks", plots.BLACK)
+            limits.draw(axes, local, "ranks", plots.BLACK, "local")
         axes.label_outer() if value != "rate" else None
     fig.supylabel(label, fontsize=7)
     return plots.legend(fig, plots.provenance(points.local))

@@ -35,6 +35,6 @@ def test_limits_are_lines_and_one_far_above_the_points_does_not_press_them_toget
     drawn = {line.get_label(): line.get_ydata() for line in axes.get_lines()}
     assert any(np.array_equal(y, [5, 10]) for y in drawn.values())
     assert any(np.array_equal(y, [160, 160]) for y in drawn.values())
-    assert "local compute limit: direct convolution at the measured peak" in drawn
-    assert "local link limit: ring allreduce at the measured bandwidth (off scale)" in drawn
+    assert "compute limit: direct convolution at the measured peak" in drawn
+    assert "link limit: ring allreduce at the measured bandwidth (off scale)" in drawn
     assert 10 < axes.get_ylim()[1] < 20
