@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -45,6 +46,15 @@ def draw(axes: Axes, local: pd.DataFrame, over: str, colour: str | None = None, 
             label = f"{whose} {words}{' (off scale)' if beyond else ''}".strip()
             axes.plot([], [], linestyle=_STYLES[quantity], color=colour or plots.GREY, linewidth=_WIDTH, label=label)
     axes.set_ylim(lowest, max([top, *(1.05 * y for y in _heights(axes) if y <= highest)]))
+
+
+def one_label(panels: Sequence[Axes]) -> None:
+    """Give a limit one label in all panels of a figure: where it is off scale in some, it says so."""
+    for words in _WORDS.values():
+        lines = [line for axes in panels for line in axes.get_lines() if words in str(line.get_label())]
+        labels = sorted({str(line.get_label()) for line in lines}, key=len)
+        for line in lines if len(labels) > 1 else ():
+            line.set_label(f"{labels[0]} (partly off scale)")
 
 
 def _heights(axes: Axes) -> list[float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import gzip
 import re
@@ -94,8 +95,6 @@ def _named(runs: Mapping[Path, RunRecord]) -> Iterator[tuple[Path, str, str]]:
 
 
 def _text(content: bytes) -> str:
-    try:
+    with contextlib.suppress(OSError, EOFError, zlib.error):  # it is not compressed
         content = gzip.decompress(content)
-    except (OSError, EOFError, zlib.error):  # it is not compressed
-        pass
     return content.decode(errors="replace")

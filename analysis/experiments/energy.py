@@ -50,7 +50,7 @@ def over_axis(points: Points) -> Figure:
     for axes, quantity in zip(panels, quantities, strict=True):
         plots.draw(axes, _lines(local, runs, quantity))
         finish(axes, axes is panels[-1])
-        axes.set_ylim(0)
+        axes.set_ylim(0, 1.05 * axes.get_ylim()[1])
         axes.set_ylabel(_LABELS[quantity])
     return plots.legend(fig, plots.provenance(points.local))
 
@@ -61,15 +61,18 @@ def _known(local: pd.DataFrame) -> list[str]:
 
 def _lines(local: pd.DataFrame, runs: pd.DataFrame, quantity: str) -> list[Line]:
     """A line for each series that has the quantity; runs: of all points, with their place `x`."""
-    one_model, lines = runs["model"].nunique() == 1, []
-    for nth, ((model, _), of_series) in enumerate(runs.groupby(["model", "series"], sort=False)):
-        known = {x: values for x, at in of_series.groupby("x") if (values := _values(local, at, quantity))}
+    series_of = {model: [*of["series"].unique()] for model, of in runs.groupby("model", sort=False)}
+    of_arms, lines = runs["arm"].nunique() > 1 and len(series_of) == 1, []
+    for (model, series), of_series in runs.groupby(["model", "series"], sort=False):
+        at_x = {float(str(x)): _values(local, at, quantity) for x, at in of_series.groupby("x")}
+        known = {x: values for x, values in at_x.items() if values}
         if not known:
             continue
         found = [metrics.median(values) for values in known.values()]
         raw = [(x, value) for x, values in known.items() for of in values for value in of]
         said = [f"{plots.name(model)}, local", plots.repeats(e.n for e in found), *plots.told_apart(of_series, runs)]
-        look = plots.nth_colour(nth) if one_model else plots.colour(model), plots.nth_marker(nth), plots.nth_style(nth)
+        nth = series_of[model].index(series)
+        look = plots.nth_colour(nth) if of_arms else plots.colour(model), plots.nth_marker(nth), plots.nth_style(nth)
         values, low, high = ([getattr(e, end) for e in found] for end in ("value", "low", "high"))
         lost = controls.lost(of_series).groupby(of_series["x"]).any()
         dots = ([x for x, _ in raw], [y for _, y in raw]) if len(raw) > len(known) else ((), ())
@@ -89,7 +92,7 @@ def side_by_side(points: Points) -> Figure:
     for axes, quantity in zip(panels, quantities, strict=True):
         for y, at in enumerate(at_points):
             _row(axes, _values(points.local, at, quantity), y, str(at["model"].iloc[0]))
-        axes.set_xlim(0)
+        axes.set_xlim(0, 1.05 * axes.get_xlim()[1])
         axes.set_xlabel(_LABELS[quantity])
     labels = ["\n".join([_named(at), *plots.told_apart(at, runs)]) for at in at_points]
     panels[0].set_yticks(range(len(labels)), labels, fontsize=5.5)

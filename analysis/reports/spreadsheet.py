@@ -51,6 +51,7 @@ def _columns(points: Points, value: str, label: str) -> Figure:
         if value == "rate":
             limits.draw(axes, local, "ranks", plots.BLACK, "local")
         axes.label_outer() if value != "rate" else None
+    limits.one_label(panels)
     fig.supylabel(label, fontsize=7)
     return plots.legend(fig, plots.provenance(points.local))
 

@@ -28,6 +28,20 @@ def test_a_point_has_its_own_limits_and_reaches_shares_of_them(local):
 
 
 @pytest.mark.slow
+def test_panels_share_a_label_that_says_where_a_limit_is_off_scale(local):
+    _, panels = plots.canvas(1, 2)
+    for axes, highest in zip(panels, (6.4, 200.0), strict=True):
+        axes.plot([1, 2], [4, highest])
+        limits.draw(axes, local, "nodes", whose="local")
+    limits.one_label(panels)
+    labels = {line.get_label() for axes in panels for line in axes.get_lines() if "limit" in line.get_label()}
+    assert labels == {
+        "local compute limit: direct convolution at the measured peak",
+        "local link limit: ring allreduce at the measured bandwidth (partly off scale)",
+    }
+
+
+@pytest.mark.slow
 def test_limits_are_lines_and_one_far_above_the_points_does_not_press_them_together(local):
     _, (axes,) = plots.canvas()
     axes.plot([1, 2], [4, 6.4])

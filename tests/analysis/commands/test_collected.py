@@ -52,7 +52,7 @@ def edited(path, name, content):
     run = record.load(path)
     path.with_name(name).write_bytes(content)
     run.attachments[name] = hashlib.sha256(content).hexdigest()
-    record.write_atomically(path, record.dumps(run))
+    path.write_bytes(record.dumps(run))
 
 
 def test_scrubbed_files_are_those_that_name_nobody(tmp_path):
