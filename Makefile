@@ -16,7 +16,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
 ##? LAUNCHER=NAME, CONTAINER=NAME   files of conf/launcher (HOSTS=a,b,c for ssh), conf/container
 ##? SYSTEM=NAME       a file of conf/system: describes the nodes and their Slurm; SPLIT=1: one job per point
 ##? IMAGE=NAME        image for CONTAINER=, if not the one built by make image or make sif
-##? ONLY=POINT        one point of the experiment, by its name as shown with DRY_RUN=1
+##? ONLY=A,B          these points of the experiment, by their names as shown with DRY_RUN=1
 ##? FORCE=1           repeat measurements that are complete: adds, replaces nothing
 ##? DRY_RUN=1         print the plan and the commands, start nothing
 ##? RESULTS=FOLDER    where records are written, and where the analysis reads them (default: results)

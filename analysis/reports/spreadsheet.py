@@ -5,7 +5,7 @@ from dataclasses import replace
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis import metrics, plots
+from analysis import limits, metrics, plots
 from analysis.curves import measured
 from analysis.figures import Figures, Points
 from analysis.metrics import Estimate
@@ -48,7 +48,10 @@ def _columns(points: Points, value: str, label: str) -> Figure:
             plots.logarithmic(axes, "", 2 if value == "speedup" else 10)
         if value == "speedup":
             plots.ideal(axes, gpus)
+        if value == "rate":
+            limits.draw(axes, local, "ranks", plots.BLACK, "local")
         axes.label_outer() if value != "rate" else None
+    limits.one_label(panels)
     fig.supylabel(label, fontsize=7)
     return plots.legend(fig, plots.provenance(points.local))
 
@@ -57,7 +60,8 @@ def _columns(points: Points, value: str, label: str) -> Figure:
 def throughput(points: Points) -> Figure:
     """Throughput over GPUs as in the spreadsheet, copying errors included (the audit lists them).
 
-    The sheet labels its rows 1 to 4; they are 1, 2, 4 and 8 GPUs, as in the blocks below.
+    The sheet labels its rows 1 to 4; they are 1, 2, 4 and 8 GPUs, as in the blocks below. Thin lines: what limits the
+    local points.
     """
     return _columns(points, "rate", "throughput [images/s]")
 

@@ -10,6 +10,7 @@ import analysis
 from analysis.__main__ import main
 from analysis.table import loading
 from tests.helpers.own_records import Results, curve_in_rounds, fill
+from tests.helpers.timelines import launch_with_timeline
 
 SCHEMA = json.loads((Path(analysis.__file__).parent / "output.schema.json").read_text())
 REPORT = str(loading.PUBLISHED / "000_hacksa.csv")
@@ -117,6 +118,12 @@ def test_diagnose(printed, tmp_path):
     assert found["curves"][0]["largest_loss"] == "exchange"
     assert found["jobs"]
     assert not validator("diagnose").is_valid({**found, "curves": [{**found["curves"][0], "largest_loss": "rest"}]})
+
+
+def test_timeline(printed, tmp_path):
+    launch_with_timeline(tmp_path / "results")
+    (found,) = printed("timeline", "--results", tmp_path / "results")
+    assert (tmp_path / found["trace"]).exists()
 
 
 @pytest.mark.slow
