@@ -29,9 +29,10 @@ _RUN_DISK_GIB = 1.0  # for the records of a measurement
 _OTHER_PYTHON = """\
 sudo apt-get install python3.11 python3.11-venv; then make PYTHON=python3.11 ... (Debian 12, Ubuntu 22.04)
 or with uv (docs.astral.sh/uv): uv python install 3.11; then make PYTHON="$(uv python find 3.11)" ...
-or with pyenv (github.com/pyenv/pyenv): pyenv install 3.11; then make PYTHON="$(pyenv prefix 3.11)/bin/python" ..."""
+or with pyenv (github.com/pyenv/pyenv): pyenv install 3.11; then make PYTHON="$(pyenv prefix 3.11)/bin/python" ...
+PYTHON= is needed once: after that, the environment's own Python is used"""
 _IN_AN_IMAGE = """\
-run the ranks in an image: sudo apt-get install podman; make image; then make ... CONTAINER=podman
+run the ranks in an image: sudo apt-get install podman; make image CONTAINER=podman; then make ... CONTAINER=podman
 or """
 _HOROVOD_CHECK = """
 import os

@@ -26,7 +26,7 @@ def test_which_python_will_do(monkeypatch, version, state):
 def test_where_ranks_run_in_an_image_a_newer_python_does_too(monkeypatch):
     monkeypatch.setattr(doctor.sys, "version_info", Version(3, 13, 5))
     assert doctor.check_python(tensorflow=False).state == doctor.OK
-    for way in ("CONTAINER=podman", "uv python install 3.11", "pyenv install 3.11"):
+    for way in ("make image CONTAINER=podman", "uv python install 3.11", "pyenv install 3.11"):
         assert way in doctor.check_python().fix
     monkeypatch.setattr(doctor.sys, "version_info", Version(3, 14, 0))
     beyond = doctor.check_python(tensorflow=False)
