@@ -76,8 +76,9 @@ def check_python(tensorflow: bool = True) -> Check:
         )
     if sys.version_info[:2] == (3, 13) and not tensorflow:
         return Check("Python", OK, f"{found}, with locks of its own")
-    needed = "TensorFlow 2.18.1 has no wheels beyond 3.12" if tensorflow else "there are locks for 3.11 to 3.13"
-    return Check("Python", FAILURE, f"{found}: 3.11 is required ({needed})", _IN_AN_IMAGE * tensorflow + _OTHER_PYTHON)
+    in_an_image = tensorflow and sys.version_info[:2] == (3, 13)
+    needed = "TensorFlow 2.18.1 has no wheels beyond 3.12" if in_an_image else "there are locks for 3.11 to 3.13"
+    return Check("Python", FAILURE, f"{found}: 3.11 is required ({needed})", _IN_AN_IMAGE * in_an_image + _OTHER_PYTHON)
 
 
 def check_venv() -> Check:
