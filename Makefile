@@ -5,7 +5,8 @@ SHELL := /bin/bash
 
 # What a user may set on the command line, for example: make weak-scaling NODES=4 MODELS=resnet50,vgg16
 DEVICE ?= cpu
-PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
+# An environment that exists is completed by its own Python: the locks depend on its version.
+PYTHON ?= $(shell command -v $(VENV)/bin/python || command -v python3.11 || command -v python3 || echo python3)
 
 ##? NODES=N           the largest number of nodes: measures N and the powers of two below it
 ##? MODELS=a,b        files of conf/model
@@ -221,8 +222,8 @@ sif: ## build images/kit-cpu.sif with singularity only (VARIANT=; FROM_OCI=1: fr
 
 .PHONY: test-images
 test-images: SET := launch
-test-images: setup ## build all images, test what each is for, and print a table of results (VARIANT=: only that one, without building; CONTAINER=docker or podman)
-	@$(KIT) containers/verify.py $(if $(VARIANT),--built $(VARIANT))
+test-images: setup ## build all images, test what each is for, and print a table of results (VARIANT=: only that one; CONTAINER=docker or podman)
+	@$(KIT) containers/verify.py $(VARIANT)
 
 .PHONY: test-gpu
 test-gpu: ## on a host with NVIDIA GPUs: driver, NCCL, allreduce, weak scaling, overhead, sampler; a table and a bundle to send (docs/gpu.md; CONTAINER=docker: in kit:cuda)
