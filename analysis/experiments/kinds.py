@@ -7,8 +7,19 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
+from analysis import metrics
 from analysis.diagnose import figure as diagnosis
-from analysis.experiments import allreduce, arms, equivalence, network, scaling, settings, steps, training
+from analysis.experiments import (
+    allreduce,
+    arms,
+    energy,
+    equivalence,
+    network,
+    scaling,
+    settings,
+    steps,
+    training,
+)
 from analysis.figures import LOCAL, Draw, Entry, Where
 from analysis.table.identity import BATCHES, LINK, SCALING
 
@@ -42,6 +53,8 @@ _LINK = Kind("", "throughput and exposed communication over the rate of the link
 _SETTING = Kind("throughput", "throughput over what is swept", settings.throughput)
 _ARMS = Kind("", "one arm against another, as ratios", arms.overhead)
 _SIDE_BY_SIDE = Kind("throughput", "throughput of each series", settings.side_by_side)
+_ENERGY = Kind("energy", "energy of an image", energy.over_axis)
+_ENERGY_SIDE_BY_SIDE = Kind("energy", "energy of an image of each series", energy.side_by_side)
 _EQUIVALENCE = Kind("", "does averaging gradients lose precision: loss curves", equivalence.figure)
 _ALLREDUCE = (
     Kind("time", "time of an allreduce over message size", allreduce.time),
@@ -83,6 +96,8 @@ def fitting(rows: pd.DataFrame, axis: str) -> Iterator[Kind]:
         yield from (*_TRAINING, *([_ACCURACY] if axis else []))
     if "images_per_s" in holds:
         yield from _of_throughput(rows, axis)
+    if holds & energy.KNOWN:
+        yield _ENERGY if axis else _ENERGY_SIDE_BY_SIDE
 
 
 def _of_throughput(rows: pd.DataFrame, axis: str) -> Iterator[Kind]:
@@ -91,7 +106,7 @@ def _of_throughput(rows: pd.DataFrame, axis: str) -> Iterator[Kind]:
         yield from (_DIVISION if divided else _THROUGHPUT, _EFFICIENCY, _STEPS)
         if arms.compared(rows):
             yield _ARMS
-        if axis == "nodes" and rows["round"].notna().any():
+        if axis == "nodes" and (rows["round"].notna().any() or _on_one_alone(rows)):
             yield DIAGNOSIS
         if "job_s" in set(rows["quantity"]):  # a launch in rounds alone has none of a point
             yield _PHASES
@@ -99,3 +114,10 @@ def _of_throughput(rows: pd.DataFrame, axis: str) -> Iterator[Kind]:
         yield _BATCH if axis in BATCHES else _LINK if axis == LINK else _SETTING
     else:
         yield _ARMS if arms.compared(rows) else _SIDE_BY_SIDE
+
+
+def _on_one_alone(rows: pd.DataFrame) -> bool:
+    """Whether several arms begin with one that is on fewer ranks, so that their steps can be compared part by part."""
+    rates = rows[rows["quantity"].eq("images_per_s")]
+    begins = [metrics.base_of(of, rates) is not None for _, of in rates.groupby(["model", "series"], sort=False)]
+    return sum(begins) > 1

@@ -40,6 +40,7 @@ PHRASES = {
     "link_mbit_per_s": "{:g} Mbit/s",
     "batch_per_rank": "batch {:g}",
     "global_batch": "global batch {:g}",
+    "backend": "distribution {}",
     "gradients": "{} gradients",
     "controller": "{}",
     "cycle_time_ms": "cycle {:g} ms",

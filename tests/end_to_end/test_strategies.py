@@ -184,3 +184,19 @@ def test_over_ssh_a_killed_worker_and_a_silent_host_are_named_within_60_s(cluste
         return cluster.on(host, "pgrep", "-af", "python.* -m train .*--run-dir").stdout
 
     wait_for(lambda: not any(left(host) for host in ("n1", "n2", "n3")), timeout=10)
+
+
+def test_under_slurm_an_arm_finds_its_workers_on_the_hosts_of_the_allocation(cluster, results):
+    given = ("experiment=strategies", "model=tiny", "nodes=2", "tracking=none", f"results={results}")
+    short = ("measure.repeats=1", "measure.warm_up_steps=1", "measure.timed_steps=2")
+    asked = (*given, *short, "launcher=slurm", "system=slurm")
+    dry = cluster.on("n0", *LAUNCH, "--dry-run", *asked)
+    assert "#SBATCH --nodes=2" in dry.stdout, dry.stdout  # one rank alone takes its place in it too
+    sent = cluster.on("n0", *LAUNCH, "--only=tiny-nodes2-mwms-flat", *asked)
+    assert sent.returncode == 0, sent.stdout
+    wait_for(lambda: not cluster.on("n0", "squeue", "-h").stdout.strip())
+    [made] = records(results)
+    assert (made.status, made.arm, made.weights_differ) == ("complete", "mwms-flat", False), made.failure
+    assert [rank.host for rank in made.ranks] == ["n1", "n2"]
+    workers = json.loads(made.environment.variables["TF_CONFIG"])["cluster"]["worker"]
+    assert len({worker.partition(":")[0] for worker in workers}) == 2

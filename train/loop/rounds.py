@@ -69,17 +69,26 @@ def measure_rounds(context: Context, learner: Learner) -> None:
     times_s = [bench.warm_up(turn, _WARM_UP_STEPS) for turn in kept]
     steps = {turn: _steps(config, step_s) for turn, step_s in zip(kept, times_s, strict=True)}
     _check_patience(max(step_s * count for step_s, count in zip(times_s, steps.values(), strict=True)))
+    _measure_limits(context, bench)
     clock.announce("timed")
     context.everyone.barrier()
     clock.enter("timed")
     _measure(context, bench, steps)
     clock.enter("evaluate")
-    for place in limits.places(config):
-        bench.measure_limits(context, place)
+    _measure_limits(context, bench)
     bench.limited = False
     context.gate.release()
     for world in range(max(1, len(config.worlds))):
         bench.warm_up((_largest(config, world),))
+
+
+def _measure_limits(context: Context, bench: Bench) -> None:
+    """Measure what limits the ranks of each arm: before the rounds and after them, so that one disturbance spoils one.
+
+    On a virtual machine whose cores are threads of a busy host, products were seen at half their speed for seconds.
+    """
+    for place in limits.places(context.config):
+        bench.measure_limits(context, place)
 
 
 def _check_patience(longest_s: float) -> None:

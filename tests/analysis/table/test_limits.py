@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from analysis.table import limits
@@ -18,6 +20,15 @@ def test_the_slowest_link_and_the_sum_of_the_ranks_count():
     run.ranks[1].transfers[0].time_s = 2.0
     found = limits.of(run)
     assert found == {limits.COMPUTE: pytest.approx(7.5), limits.LINK: pytest.approx(6 / 0.2)}
+
+
+def test_the_faster_of_two_measurements_counts():
+    run = limited(make_record(nodes=2, batch_per_rank=3))
+    rank = run.ranks[1]
+    disturbed = replace(rank.matrix_products[0], times_s=[0.04]), replace(rank.transfers[0], time_s=2.0)
+    rank.matrix_products.insert(0, disturbed[0])
+    rank.transfers.append(disturbed[1])
+    assert limits.of(run) == limits.of(limited(make_record(nodes=2, batch_per_rank=3)))
 
 
 def test_half_the_bytes_take_half_the_time():

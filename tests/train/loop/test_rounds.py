@@ -79,10 +79,10 @@ def test_a_split_measures_the_exchange_of_the_points_by_itself_in_every_round(me
     assert measured("measure.budget_s=0.001")[0].part.part.exchanges == []
 
 
-def test_the_limits_of_each_number_of_ranks_are_measured_once(measured, limited):
+def test_the_limits_of_each_number_of_ranks_are_measured_before_the_rounds_and_after_them(measured, limited):
     alone = replace(TWO, name="control", allreduce=False)
     measured("measure.budget_s=0.001", arms=(ONE, TWO, alone))
-    assert limited == [0, 1]
+    assert limited == [0, 1, 0, 1]
 
 
 def test_arms_that_read_go_on_in_their_epochs_and_read_nothing_between_windows(measured, monkeypatch):

@@ -36,8 +36,9 @@ def curve_lines(curves: Sequence[Point]) -> list[str]:
     together = [curve.name for curve in curves if curve.config.worlds_at_once]
     in_turn = [curve.name for curve in curves if curve.config.worlds and not curve.config.worlds_at_once]
     lines = [
-        f"{len(curves)} curve{'s' * (len(curves) > 1)} in rounds, {asked.launches} launch or more each: all points in "
-        f"turn, until each ratio is known to ± {100 * asked.precision_fraction:g} % or {asked.budget_s:g} s are over"
+        f"{len(curves)} curve{'s' * (len(curves) > 1)} in rounds, "
+        f"{asked.launches} launch{'es' * (asked.launches > 1)} or more each: all points in turn, "
+        f"until each ratio is known to ± {100 * asked.precision_fraction:g} % or {asked.budget_s:g} s are over"
     ]
     for curve in curves:
         arms = curve.config.rounds
