@@ -512,14 +512,19 @@ class Config:
 
     def _check_servers(self) -> None:
         """What parameter servers cannot do: asynchronous training has no epochs that all ranks end together."""
-        backend, servers = self.distribution.backend, self.distribution.servers
+        servers, measure, name = self.distribution.servers, self.measure, self.dataset.name
+        check(
+            servers <= self.ranks,
+            "distribution.servers",
+            servers,
+            f"allowed are 1 to the number of ranks, {self.ranks}",
+        )
         for key, given, fits, why in (
-            ("distribution.servers", servers, servers <= self.ranks, f"allowed are 1 to the number of ranks, {self.ranks}"),
-            ("measure.epochs", self.measure.epochs, self.measure.epochs == 0, "it measures timed steps: give 0"),
-            ("dataset", self.dataset.name, self.dataset.name == "synthetic", "its coordinator gives each rank one batch: give synthetic"),
-            ("measure.split", self.measure.split, not self.measure.split, "there is no exchange to measure by itself: give false"),
+            ("measure.epochs", measure.epochs, measure.epochs == 0, "it measures timed steps: give 0"),
+            ("dataset", name, name == "synthetic", "its coordinator gives each rank one batch: give synthetic"),
+            ("measure.split", measure.split, not measure.split, "no exchange can be measured by itself: give false"),
         ):
-            check(fits, key, given, why if fits or key == "distribution.servers" else f"distribution.backend={backend} needs another; {why}")
+            check(fits, key, given, f"distribution.backend={self.distribution.backend} needs another; {why}")
 
     def _check_timeline(self) -> None:
         """What a timeline shows: timed steps of ranks that exchange, in a launch that measures nothing else."""

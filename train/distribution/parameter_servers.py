@@ -135,8 +135,8 @@ class ParameterServers(Members):
             yield
         except (tf.errors.UnavailableError, tf.errors.AbortedError) as error:
             message = str(error.message)
-            found = dict.fromkeys((task, int(number)) for task, number in re.findall(r"/job:(\w+).*?/task:(\d+)", message))
-            lost = [f"rank {rank} ({self._workers[rank].host})" for _, rank in found if rank < self.size]
+            ranks = sorted({int(number) for number in re.findall(r"/task:(\d+)", message)})  # of worker or server
+            lost = [f"rank {rank} ({self._workers[rank].host})" for rank in ranks]
             raise PeerLost(f"an exchange with {', '.join(lost) or 'the other ranks'} failed: {message}") from error
 
     # What follows needs ranks that agree on something, which these never do: no code path of asynchronous training

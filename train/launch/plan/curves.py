@@ -116,7 +116,7 @@ def _needs_launches(group: Sequence[Point], hosts_apart: bool) -> str:
         return f"dataset.name={config.dataset.name}: reading ahead would cross from one window into the next"
     for settings in (point.config.distribution for point in group):
         if not settings.kind.rounds:
-            return f"distribution.backend={settings.backend}: its ranks work all together, so no launch has groups of them"
+            return f"distribution.backend={settings.backend}: its ranks work all together, not in groups"
     for point in group:
         controller = point.config.distribution.controller
         if controller != "gloo":
