@@ -145,7 +145,9 @@ def test_a_rank_that_is_killed_is_named_and_no_process_is_left(tmp_path: Path, s
 
 
 @pytest.mark.parametrize(("strategy", "before"), [(MWMS, 1), (PS, 4)], ids=["mwms", "ps"])
-def test_a_port_that_is_taken_is_a_failed_record_that_names_it(tmp_path: Path, strategy: tuple[str, ...], before: int):
+def test_a_port_that_is_taken_is_a_failed_record_that_names_it(
+    tmp_path: Path, strategy: tuple[str, ...], before: int
+):
     with socket.create_server(("", 0)) as taken:
         port = taken.getsockname()[1]
         first = f"distribution.port={port - before}"
