@@ -5,7 +5,8 @@ SHELL := /bin/bash
 
 # What a user may set on the command line, for example: make weak-scaling NODES=4 MODELS=resnet50,vgg16
 DEVICE ?= cpu
-PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
+# An environment that exists is completed by its own Python: the locks depend on its version.
+PYTHON ?= $(shell command -v $(VENV)/bin/python || command -v python3.11 || command -v python3 || echo python3)
 
 ##? NODES=N           the largest number of nodes: measures N and the powers of two below it
 ##? MODELS=a,b        files of conf/model
@@ -16,7 +17,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3 || echo python3)
 ##? LAUNCHER=NAME, CONTAINER=NAME   files of conf/launcher (HOSTS=a,b,c for ssh), conf/container
 ##? SYSTEM=NAME       a file of conf/system: describes the nodes and their Slurm; SPLIT=1: one job per point
 ##? IMAGE=NAME        image for CONTAINER=, if not the one built by make image or make sif
-##? ONLY=POINT        one point of the experiment, by its name as shown with DRY_RUN=1
+##? ONLY=A,B          these points of the experiment, by their names as shown with DRY_RUN=1
 ##? FORCE=1           repeat measurements that are complete: adds, replaces nothing
 ##? DRY_RUN=1         print the plan and the commands, start nothing
 ##? RESULTS=FOLDER    where records are written, and where the analysis reads them (default: results)
@@ -221,8 +222,8 @@ sif: ## build images/kit-cpu.sif with singularity only (VARIANT=; FROM_OCI=1: fr
 
 .PHONY: test-images
 test-images: SET := launch
-test-images: setup ## build all images, test what each is for, and print a table of results (VARIANT=: only that one, without building; CONTAINER=docker or podman)
-	@$(KIT) containers/verify.py $(if $(VARIANT),--built $(VARIANT))
+test-images: setup ## build all images, test what each is for, and print a table of results (VARIANT=: only that one; CONTAINER=docker or podman)
+	@$(KIT) containers/verify.py $(VARIANT)
 
 .PHONY: test-gpu
 test-gpu: ## on a host with NVIDIA GPUs: driver, NCCL, allreduce, weak scaling, overhead, sampler; a table and a bundle to send (docs/gpu.md; CONTAINER=docker: in kit:cuda)

@@ -495,6 +495,14 @@ def rates(local: pd.DataFrame, by: str = "throughput") -> pd.DataFrame:
     )
 
 
+def rows_of_point(local: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the local table of all that was measured of one point in these runs. runs: as `rates` gives them."""
+    first = runs.iloc[0]
+    at = local[local["record"].isin(runs["record"]) & local["series"].eq(first["series"])]
+    at = at[at["ranks"].eq(first["ranks"]) & at["batch_per_rank"].eq(first["batch_per_rank"])]
+    return at[at["axis_value"].eq(first["axis_value"]) | at["axis_value"].isna()]
+
+
 def final(local: pd.DataFrame, quantity: str) -> pd.Series:
     """The value of a quantity after the last epoch of each run, by its record."""
     rows = local[local["quantity"] == quantity]

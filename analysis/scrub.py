@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import asdict
 from typing import Any
 
@@ -42,6 +42,17 @@ def users(run: RunRecord) -> set[str]:
     return (named | set(_HOME.findall(record.dumps(run).decode()))) - COMMON
 
 
+def revealing(names: Collection[str]) -> re.Pattern[str]:
+    """What a text that is packed as it is must not have: one of these names as a word, a home folder, an address."""
+    return re.compile("|".join([*([_word(names)] if names else []), _HOME.pattern, _ADDRESS.pattern]))
+
+
+def _word(names: Collection[str]) -> str:
+    """A pattern of any of these names, not within a word; the longest first."""
+    longest = sorted(names, key=len, reverse=True)
+    return rf"(?<![A-Za-z0-9_-])(?:{'|'.join(map(re.escape, longest))})(?![A-Za-z0-9_-])"
+
+
 def _file_alone(path: re.Match[str]) -> str:
     """A path as the name of its file; one without a suffix may be a folder with the name of a person."""
     name = path[0].rpartition("/")[2]
@@ -58,8 +69,7 @@ def scrubber(host_names: Iterable[str], user_names: Iterable[str]) -> Callable[[
     given = {name: f"host{short.index(name.partition('.')[0])}" for name in host_names} | dict.fromkeys(
         user_names, "user"
     )
-    names = sorted(given, key=len, reverse=True)
-    word = re.compile(rf"(?<![A-Za-z0-9_-])(?:{'|'.join(map(re.escape, names))})(?![A-Za-z0-9_-])") if names else None
+    word = re.compile(_word(given)) if given else None
 
     def text(value: str) -> str:
         value = _ADDRESS.sub("address", _PATH.sub(_file_alone, value))

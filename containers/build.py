@@ -119,14 +119,32 @@ def plan(variant: str, builder: str | None) -> Build:
     return Build(variant, base, toolkit, version, f"{commit}{changed}", digest)
 
 
+def why_not(command: str) -> str | None:
+    """Why a command is of no use on this machine, in its own words; None if it works."""
+    if not shutil.which(command):
+        return "not installed"
+    # The docker command is of no use without its daemon.
+    asked = [command, "info"] if command in BUILDERS else [command, "--version"]
+    done = subprocess.run(asked, capture_output=True, text=True)
+    said = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()
+    return said[-1] if done.returncode else None
+
+
 def first_that_works(commands: Sequence[str], what: str) -> str:
-    """The first of the commands that works on this machine. Exits with an error if none does."""
+    """The first of the commands that works on this machine. Exits with an error, and why none does, if none does."""
+    reasons = {}
     for command in commands:
-        # The docker command is of no use without its daemon.
-        asked = [command, "info"] if command in BUILDERS else [command, "--version"]
-        if shutil.which(command) and subprocess.run(asked, capture_output=True).returncode == 0:
+        if (why := why_not(command)) is None:
             return command
-    sys.exit(f"error: {what} needs one of {', '.join(commands)}, and none of them works on this machine; install one")
+        reasons[command] = why
+    sys.exit(
+        "\n  ".join(
+            [
+                f"error: {what} needs {' or '.join(commands)}; on this machine",
+                *(f"{command}: {why}" for command, why in reasons.items()),
+            ]
+        )
+    )
 
 
 def chosen(engines: Sequence[str], what: str) -> str:
@@ -157,15 +175,15 @@ def buildkit(builder: str) -> dict[str, str]:
 
 
 def build_image(variant: str, options: Sequence[str]) -> tuple[int, str]:
-    """Build the OCI image; returns the builder's exit status and the name of the image."""
+    """Build the OCI image; returns the builder's exit status, and what was built."""
     builder = chosen(BUILDERS, "make image")
     environment = {**os.environ, **buildkit(builder)}
     done = subprocess.run(image_command(builder, plan(variant, builder), options), cwd=ROOT, env=environment)
-    return done.returncode, f"kit:{variant}"
+    return done.returncode, f"kit:{variant} in {builder}"
 
 
 def build_sif(variant: str, options: Sequence[str], from_oci: bool) -> tuple[int, str]:
-    """Build the SIF; returns the builder's exit status and the path of the SIF."""
+    """Build the SIF; returns the builder's exit status, and what was built."""
     if variant == "cuda" and not from_oci:
         sys.exit(
             "error: VARIANT=cuda: singularity.def has no CUDA toolkit to compile with; on a machine with Docker "

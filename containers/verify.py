@@ -1,14 +1,16 @@
-"""Test that the images do what docs/images.md says, by running them; print a table, and fail if a test failed.
+"""Build images and test that they do what docs/images.md says; print a table, and fail if a test failed.
 
-    python containers/verify.py                 builds all images first
-    python containers/verify.py --built cpu     tests these variants without building them
+    python containers/verify.py                 all images
+    python containers/verify.py cpu             only these variants
 
-A test that needs something that this machine lacks (a GPU, singularity, an engine) is skipped, with the reason.
+CONTAINER= names the engine, docker or podman. A test that needs something that this machine lacks (a GPU, singularity,
+an engine) is skipped, with the reason.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import os
 import shutil
@@ -21,7 +23,10 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+
+import psutil
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -33,7 +38,7 @@ from train.record.parts import read_part  # noqa: E402
 ALLREDUCE = "/opt/kit/containers/allreduce.py"
 TRAIN = ["python", "-m", "train", "experiment=weak_scaling", "model=tiny", "nodes=2", "batch_per_rank=4"]
 TRAIN += ["measure.timed_steps=2", "tracking=none", "threads_per_rank=1"]
-ENDLESS = "measure.timed_steps=1000000 measure.design=launches measure.repeats=1"
+ENDLESS = ["measure.timed_steps=1000000", "measure.design=launches", "measure.repeats=1"]
 # Not the MPICH release of the images: it replaces a site's MVAPICH2, which is in no package registry.
 OTHER_MPI = "mpich==4.2.3"
 SUBNET = "10.213.77"
@@ -53,6 +58,7 @@ class Row:
     state: str  # passed | FAILED | skipped
     seen: str
     seconds: float
+    began: datetime
 
 
 def output(command: Sequence[str], status: int | None = 0, **variables: str) -> str:
@@ -83,20 +89,31 @@ def lines_with(text: str, part: str) -> list[str]:
     return [line[line.index(part) :].strip() for line in text.splitlines() if part in line]
 
 
+@functools.cache
 def engine() -> str:
     """docker or podman: CONTAINER=, or whichever works. Raises Skipped."""
-    try:
-        return build.chosen(("docker", "podman"), "this check")
-    except SystemExit as error:
-        raise Skipped(str(error).removeprefix("error: ")) from None
+    return _found(build.chosen, ("docker", "podman"))
 
 
+@functools.cache
 def singularity() -> str:
     """singularity or apptainer, whichever works. Raises Skipped."""
+    return _found(build.first_that_works, ("singularity", "apptainer"))
+
+
+def _found(search: Callable[[Sequence[str], str], str], commands: Sequence[str]) -> str:
     try:
-        return build.first_that_works(("singularity", "apptainer"), "this check")
+        return search(commands, "this check")
     except SystemExit as error:
-        raise Skipped(str(error).removeprefix("error: ")) from None
+        needed, *reasons = str(error).removeprefix("error: ").split("\n  ")
+        raise Skipped(f"{needed} {', '.join(reasons)}") from None
+
+
+def builds(what: str, variant: str, *options: str, **variables: str) -> None:
+    """Build an image, however long it takes, with what the builder says on the terminal. Raises AssertionError."""
+    command = [sys.executable, str(ROOT / "containers/build.py"), what, variant, *options]
+    status = subprocess.run(command, cwd=ROOT, env={**os.environ, **variables}, stdout=sys.stderr).returncode
+    assert status == 0, f"{' '.join(command)}: exit status {status}; what the builder said is above"
 
 
 def run_in(variant: str, *options: str) -> list[str]:
@@ -145,24 +162,34 @@ def two_containers(results: Path) -> Iterator[list[str]]:
                 options += ["--ip", f"{SUBNET}.{i + 10}", *hosts, "--user", "0:0", "--volume", f"{keys}:/keys:ro"]
                 options += ["--volume", f"{results}:/results", "--cap-add", "AUDIT_WRITE", "--cap-add", "SYS_CHROOT"]
                 output([command, "run", *options, "kit:cpu", "sh", "-c", serve])
-            time.sleep(3)  # until sshd listens
-            yield [command, "exec", f"{name}-0"]
+            inside = [command, "exec", f"{name}-0"]
+            for i in range(2):
+                wait_for(functools.partial(answers, [*inside, "ssh", f"h{i}", "true"]), f"sshd of h{i}", 60)
+            yield inside
         finally:
+            # The ranks run as the containers' root, which only Podman without root takes for the user.
+            subprocess.run([command, "exec", f"{name}-0", "chown", "-R", "--reference=/results", "/results"])
             for i in range(2):
                 subprocess.run([command, "rm", "--force", f"{name}-{i}"], capture_output=True)
             subprocess.run([command, "network", "rm", name], capture_output=True)
 
 
+def answers(command: Sequence[str]) -> bool:
+    """Whether a command ends with status 0."""
+    return subprocess.run(command, capture_output=True).returncode == 0
+
+
 def across_two_containers(variant: str) -> str:
     """Allreduce with horovodrun and mpirun, then two training steps with each, over the containers' network."""
-    with tempfile.TemporaryDirectory() as folder, two_containers(Path(folder)) as inside:
-        mpirun = ["mpirun", "--allow-run-as-root", "-np", "2", "-H", "h0:1,h1:1", "-x", "PATH", "-x", "PYTHONPATH"]
-        starters = {"gloo": ["horovodrun", "--gloo", "-np", "2", "-H", "h0:1,h1:1"], "mpi": mpirun}
-        for controller, starter in starters.items():
-            text = output([*inside, *starter, "python", ALLREDUCE, controller])
-            expect(text, "rank 0 of 2 on h0", "rank 1 of 2 on h1", "allreduce of 2 ranks: 3, as expected")
-            results = f"results=/results/{controller}"
-            output([*inside, *starter, *TRAIN, results, f"distribution.controller={controller}"])
+    mpirun = ["mpirun", "--allow-run-as-root", "-np", "2", "-H", "h0:1,h1:1", "-x", "PATH", "-x", "PYTHONPATH"]
+    starters = {"gloo": ["horovodrun", "--gloo", "-np", "2", "-H", "h0:1,h1:1"], "mpi": mpirun}
+    with tempfile.TemporaryDirectory() as folder:
+        with two_containers(Path(folder)) as inside:
+            for controller, starter in starters.items():
+                text = output([*inside, *starter, "python", ALLREDUCE, controller])
+                expect(text, "rank 0 of 2 on h0", "rank 1 of 2 on h1", "allreduce of 2 ranks: 3, as expected")
+                results = f"results=/results/{controller}"
+                output([*inside, *starter, *TRAIN, results, f"distribution.controller={controller}"])
         kept = records(Path(folder))
         assert len(kept) == 2, kept
         assert all([h["host"] for h in record["environment"]["hosts"]] == ["h0", "h1"] for record in kept), kept
@@ -205,8 +232,8 @@ def in_engine(variant: str) -> str:
 
 
 def containers_of(image: str) -> list[str]:
-    """The IDs of the containers that run this image."""
-    return output([engine(), "ps", "--quiet", "--filter", f"ancestor={image}"]).split()
+    """The IDs of this image's containers, those that have ended and were not removed included."""
+    return output([engine(), "ps", "--all", "--quiet", "--filter", f"ancestor={image}"]).split()
 
 
 def wait_for(condition: Callable[[], bool], what: str, within_s: float) -> float:
@@ -219,27 +246,58 @@ def wait_for(condition: Callable[[], bool], what: str, within_s: float) -> float
     return time.monotonic() - begin
 
 
+def interrupt(launcher: subprocess.Popen) -> None:
+    """Send what Ctrl-C on a terminal sends: SIGINT to the whole process group."""
+    os.killpg(launcher.pid, signal.SIGINT)
+
+
+def clients(launcher: subprocess.Popen) -> list[psutil.Process]:
+    """The engine's commands that the launcher has started."""
+    return [child for child in psutil.Process(launcher.pid).children() if child.name() == engine()]
+
+
+def kill_client(launcher: subprocess.Popen) -> None:
+    """Kill the engine's command that started the container, as the kernel may where memory is short."""
+    [client] = clients(launcher)
+    client.kill()
+
+
+ENDS: dict[str, Callable[[subprocess.Popen], None]] = {
+    "Ctrl-C": interrupt,
+    "kill -9": subprocess.Popen.kill,
+    "kill -9 of the engine's command": kill_client,
+}
+
+
+@contextmanager
+def endless(image: str) -> Iterator[subprocess.Popen]:
+    """The launcher of a run that makes its timed steps in a container and would never end; what is left is removed."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "train.launch", "--only", "tiny-nodes2", *TRAIN[3:], *ENDLESS]
+        command += [f"container={engine()}", f"container.image={image}", f"results={folder}"]
+        # As from a terminal: a process group of its own.
+        launcher = subprocess.Popen(
+            command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        try:
+            wait_for(lambda: timing(Path(folder)), "the timed steps", TIMEOUT_S)
+            yield launcher
+        finally:
+            launcher.kill()
+            launcher.wait()
+            if left := containers_of(image):
+                subprocess.run([engine(), "rm", "--force", *left], capture_output=True)
+
+
 def leaves_no_container(variant: str) -> str:
-    """After Ctrl-C, and after a kill -9 of the launcher, the container of an endless run is gone."""
+    """However an endless run is ended, its container is gone."""
     image, took = f"kit:{variant}", {}
     if there := containers_of(image):
-        raise Skipped(f"containers of {image} are running: {', '.join(there)}")
-    settings = f"{ENDLESS} container.image={image}"
-    for name, number in (("Ctrl-C", signal.SIGINT), ("kill -9", signal.SIGKILL)):
-        with tempfile.TemporaryDirectory() as folder:
-            words = [sys.executable, "-m", "train.launch", *TRAIN[3:], f"container={engine()}", *settings.split()]
-            launcher = subprocess.Popen(
-                [*words, f"results={folder}"], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT
-            )
-            try:
-                wait_for(lambda folder=folder: timing(Path(folder)), "the timed steps", TIMEOUT_S)
-                launcher.send_signal(number)
-                took[name] = wait_for(lambda: not containers_of(image), f"{name}: the end of the container", 60)
-            finally:
-                launcher.kill()
-                launcher.wait()
-                if left := containers_of(image):
-                    output([engine(), "rm", "--force", *left])
+        raise Skipped(f"there are containers of {image}: {', '.join(there)}")
+    for name, end in ENDS.items():
+        with endless(image) as launcher:
+            end(launcher)
+            took[name] = wait_for(lambda: not containers_of(image), f"{name}: the end of the container", 60)
     return ", ".join(f"gone {seconds:.0f} s after {name}" for name, seconds in took.items())
 
 
@@ -252,7 +310,7 @@ def sif(variant: str, *options: str, **variables: str) -> str:
     """Build the SIF, print its help, train two ranks with `singularity exec`, run an experiment."""
     command, image = singularity(), str(build.IMAGES / f"kit-{variant}.sif")
     begin = time.monotonic()
-    output([sys.executable, str(ROOT / "containers/build.py"), "sif", variant, *options], **variables)
+    builds("sif", variant, *options, **variables)
     took, size = time.monotonic() - begin, Path(image).stat().st_size / 1e6
     expect(output([command, "run", image]), f"image {variant}", "make weak-scaling NODES=2")
     with tempfile.TemporaryDirectory() as folder:
@@ -322,7 +380,7 @@ def another_mpi_under_slurm(variant: str) -> str:
     singularity()
     if why := simcluster.missing():
         raise Skipped(why)
-    output([sys.executable, str(ROOT / "containers/build.py"), "sif", variant, "--from-oci"])
+    builds("sif", variant, "--from-oci")
     image = str(build.IMAGES / f"kit-{variant}.sif")
     with tempfile.TemporaryDirectory() as folder, simcluster.Cluster(Path(folder), hosts=2) as cluster:
         install_other_mpi(f"{folder}/mpi")
@@ -415,7 +473,7 @@ CHECKS: dict[str, list[tuple[str, Callable[[str], str]]]] = {
 def verify(variant: str, what: str, check: Callable[[str], str]) -> Row:
     """The result of one check; prints the reason of a failure."""
     print(f"{variant}: {what} ...", file=sys.stderr, flush=True)
-    begin = time.monotonic()
+    began, begin = datetime.now(UTC), time.monotonic()
     try:
         state, seen = "passed", check(variant)
     except Skipped as error:
@@ -425,12 +483,12 @@ def verify(variant: str, what: str, check: Callable[[str], str]) -> Row:
         state, seen = "FAILED", (str(error).splitlines() or [type(error).__name__])[0][:100]
     seconds = time.monotonic() - begin
     print(f"{variant}: {what}: {state} after {seconds:.0f} s: {seen}", file=sys.stderr, flush=True)
-    return Row(variant, what, state, seen, seconds)
+    return Row(variant, what, state, seen, seconds, began)
 
 
 def build_image(variant: str) -> str:
     """Build the OCI image; returns its size, and whether its base came from a registry."""
-    output([sys.executable, str(ROOT / "containers/build.py"), "image", variant])
+    builds("image", variant)
     command, made = engine(), build.plan(variant, None)
     size = int(output([command, "image", "inspect", "--format", "{{.Size}}", f"kit:{variant}"])) / 1e6
     return f"{size:.0f} MB; on {', '.join(origin(command, image) for image in sorted({made.base, made.toolkit}))}"
@@ -444,27 +502,45 @@ def origin(command: str, image: str) -> str:
 
 def table(rows: Sequence[Row]) -> str:
     """The rows as a text table."""
-    lines = [("image", "what", "", "s", "seen")]
-    lines += [(row.image, row.what, row.state, f"{row.seconds:.0f}", row.seen) for row in rows]
-    widths = [max(len(line[i]) for line in lines) for i in range(4)]
-    return "\n".join("  ".join([*map(str.ljust, line, widths), line[4]]).rstrip() for line in lines)
+    lines = [("image", "what", "", "began (UTC)", "s", "seen")]
+    lines += [
+        (row.image, row.what, row.state, f"{row.began:%Y-%m-%d %H:%M:%S}", f"{row.seconds:.0f}", row.seen)
+        for row in rows
+    ]
+    widths = [max(len(line[i]) for line in lines) for i in range(5)]
+    return "\n".join("  ".join([*map(str.ljust, line, widths), line[5]]).rstrip() for line in lines)
+
+
+def rows_of(variant: str) -> Iterator[Row]:
+    """Build an image and test it: a row each, as they come."""
+    built = verify(variant, "build", build_image)
+    yield built
+    if built.state == "passed":
+        yield from (verify(variant, what, check) for what, check in CHECKS[variant])
+
+
+def tested_with() -> str:
+    """The engine's version and the kit's commit."""
+    made = build.plan("cpu", None)
+    return f"{output([engine(), '--version']).strip()}; kit {made.version}, commit {made.commit}"
 
 
 def main() -> int:
     """Build the images, test them, print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--built", nargs="+", choices=build.VARIANTS, help="test only these, without building them")
+    parser.add_argument("variants", nargs="*", choices=build.VARIANTS, help="default: all")
     asked = parser.parse_args()
-    if os.environ.get("CONTAINER"):
-        build.chosen(("docker", "podman"), "make test-images")  # else every check that needs it would be skipped
-    rows = []
-    for variant in asked.built or build.VARIANTS:
-        if not asked.built:
-            rows.append(verify(variant, "build", build_image))
-            if rows[-1].state == "FAILED":
-                continue
-        rows += [verify(variant, what, check) for what, check in CHECKS[variant]]
-    print(table(rows))
+    build.chosen(("docker", "podman"), "make test-images")  # without one, every check would be skipped
+    rows: list[Row] = []
+    try:
+        for variant in asked.variants or build.VARIANTS:
+            for row in rows_of(variant):
+                rows.append(row)  # as it comes: what ended before an interruption is in the table
+    except KeyboardInterrupt:
+        print("interrupted; these checks ended before:", file=sys.stderr)
+        return 130
+    finally:
+        print(f"{tested_with()}\n{table(rows)}")
     return int(any(row.state == "FAILED" for row in rows))
 
 

@@ -124,7 +124,8 @@ def driver(_: str) -> str:
 def nccl(_: str) -> str:
     """Horovod was built with NCCL."""
     here()
-    inside = ["docker", "run", "--rm", "kit:cuda"] if os.environ.get("CONTAINER") else []
+    engine = os.environ.get("CONTAINER")
+    inside = [engine, "run", "--rm", os.environ.get("IMAGE") or "kit:cuda"] if engine else []
     python = ["python"] if inside else [".venv-gpu/bin/python"]
     text = output([*inside, *python, "-c", "import horovod.tensorflow as hvd; print('nccl', hvd.nccl_built())"])
     version = int(lines_with(text, "nccl ")[-1].split()[1])

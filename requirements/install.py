@@ -14,6 +14,7 @@ import argparse
 import os
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -58,6 +59,14 @@ class Place:
         """The environment's interpreter."""
         return str(self.environment / "bin/python")
 
+    def creation_command(self) -> list[str] | None:
+        """The command that makes the environment, or adds pip to one without it, as uv's; None if it is complete."""
+        if not Path(self.python).exists():
+            return [sys.executable, "-m", "venv", str(self.environment)]
+        if not any(self.environment.glob("lib/python3*/site-packages/pip")):
+            return [self.python, "-m", "ensurepip", "--default-pip"]
+        return None
+
     def pip(self, *words: str) -> list[str]:
         """A command of pip that takes only what is named, with the hash that is named for it."""
         return [self.python, "-m", "pip", *words, "--no-deps", "--require-hashes", "--disable-pip-version-check"]
@@ -99,6 +108,34 @@ def horovod_environment(packages: str, environment: Path) -> dict[str, str]:
             linked.symlink_to("libnccl.so.2")
         settings |= {"HOROVOD_GPU_OPERATIONS": "NCCL", "HOROVOD_NCCL_HOME": str(nccl), "HOROVOD_NCCL_LINK": "SHARED"}
     return settings
+
+
+def check_version(environment: Path) -> None:
+    """Exit, with how to fix it, if the environment exists and its Python is gone or has another version than this one.
+
+    Packages would be installed from the lock of the wrong version.
+    """
+    python = environment / "bin/python"
+    if Path(sys.prefix) == environment or not os.path.lexists(python):
+        return
+    ours, theirs = f"{sys.version_info[0]}.{sys.version_info[1]}", _version(python)
+    if theirs == ours:
+        return
+    wrong = f"it has Python {theirs}, and {sys.executable} is {ours}" if theirs else "its Python is gone"
+    keep = "leave out PYTHON= to use it as it is, or " if theirs else ""
+    sys.exit(
+        f"error: {environment}: {wrong}; {keep}remove it with make clean-env (results are kept), "
+        "then run the same command again"
+    )
+
+
+def _version(python: Path) -> str:
+    """The version of an interpreter, such as 3.11; "" if it does not start."""
+    try:
+        asked = [str(python), "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+        return subprocess.run(asked, capture_output=True, text=True).stdout.strip()
+    except OSError:
+        return ""
 
 
 def check(packages: str) -> None:
@@ -238,6 +275,7 @@ def main() -> None:
     """Check the machine, then install what is not installed yet."""
     arguments = _arguments()
     environment = arguments.environment.absolute()
+    check_version(environment)
     missing = _missing(arguments, environment)
     if not missing:
         return
@@ -246,13 +284,13 @@ def main() -> None:
     place = Place(arguments.packages, environment, arguments.mpich)
     print(f"Setting up {environment} ({', '.join(missing)}); log: {environment / 'install.log'}", flush=True)
     environment.mkdir(exist_ok=True)
-    new = [_STEPS["venv"]] if not (environment / "bin/python").exists() else []
+    new = [_STEPS["venv"]] if place.creation_command() else []
     wheels = [name for name in missing if name != "horovod"]
     horovod = _steps_of_horovod(place) if "horovod" in missing else []
     steps = Steps(environment / "install.log", [*new, *_steps_of_wheels(wheels), *horovod])
     try:
-        if new:
-            steps.run([[sys.executable, "-m", "venv", str(environment)]])
+        if command := place.creation_command():
+            steps.run([command])
         if wheels:
             with _marked(wheels, environment):
                 _install_wheels(wheels, place, steps)

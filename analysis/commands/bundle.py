@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import getpass
 import gzip
 import io
 import os
-import socket
 import sys
 import tarfile
 import tempfile
 from pathlib import Path
 
-from analysis import TableError, scrub
-from analysis.commands import manifest, report
+from analysis import TableError
+from analysis.commands import collected, manifest, report, timeline
+from analysis.commands.collected import Collected
 from analysis.commands.manifest import MANIFEST, OUTSIDE, SIGNATURE
+from analysis.timeline import joined
 from train.record import record
-from train.record.record import RecordError, RunRecord
 
 NAME = "bundle"
 _README = """\
@@ -29,7 +28,8 @@ Run records, the figures drawn from them, and a page that shows them beside the 
 
 report.html   open it in any browser; it needs no network
 figures/      PDF, PNG, SVG, and captions.md
-results/      one record.json a run; its sha256 field shows damage by accident, its redundancies are checked on reading
+results/      one record.json a run; its sha256 field shows damage by accident, its redundancies are checked on reading;
+              of a launch with a timeline also the files that figures/timeline-*.json, for Perfetto, is made from
 ro-crate-metadata.json  the same for programs: a Process Run Crate, https://w3id.org/ro/wfrun/process/0.5
 MANIFEST      SHA-256 of every file: sha256sum --check MANIFEST
 MANIFEST.sig  where the author signed the manifest:
@@ -41,29 +41,6 @@ python -m analysis audit results
 python -m analysis draw --results results --out redrawn
 python -m analysis report --results results --out redrawn/report.html
 """
-
-
-def _records(results: Path, scrubbed: bool) -> tuple[dict[Path, bytes], list[str]]:
-    """The record files below `results` by their place in it, and those that cannot be trusted, which stay out."""
-    found: dict[Path, RunRecord] = {}
-    left_out = []
-    for path in record.find(results):
-        try:
-            found[path.relative_to(results)] = record.load(path)
-        except RecordError as error:
-            left_out.append(str(error))
-    if not found:
-        raise TableError(f"{results}: no run record in it to pack" + "".join(f"\n{line}" for line in left_out))
-    if not scrubbed:
-        return {place: (results / place).read_bytes() for place in found}, left_out
-    here = socket.gethostname()
-    named = {here, here.partition(".")[0]} - scrub.COMMON
-    people = {getpass.getuser()} - scrub.COMMON
-    for run in found.values():
-        named |= scrub.hosts(run)
-        people |= scrub.users(run)
-    cleaned = scrub.scrubber(named, people)
-    return {place: record.dumps(cleaned(run)) for place, run in found.items()}, left_out
 
 
 def archive(folder: Path) -> bytes:
@@ -103,25 +80,33 @@ def pack(results: Path, scrubbed: bool, key: Path | None = None) -> tuple[bytes,
     Figures and page are made from the records as they are packed. Raises TableError where there is no record, or the
     manifest cannot be signed.
     """
-    packed, left_out = _records(results, scrubbed)
+    found = collected.collect(results, scrubbed)
     with tempfile.TemporaryDirectory() as stage:
         folder = Path(stage)
-        for place, text in packed.items():
-            record.write_atomically(folder / "results" / place, text)
+        for place, content in (found.records | found.attachments).items():
+            record.write_atomically(folder / "results" / place, content)
         with contextlib.chdir(folder):  # so that figures and page name a record by its place in the archive
             report.make(Path("results"), Path("report.html"), Path("figures"))
+            _write_traces(Path("results"), Path("figures"))
         (folder / "README.txt").write_text(_README.format(namespace=manifest.NAMESPACE))
-        _describe(folder, packed)
+        _describe(folder, found)
         seal(folder, key)
-        return archive(folder), len(packed), left_out
+        return archive(folder), len(found.records), found.left_out
 
 
-def _describe(folder: Path, packed: dict[Path, bytes]) -> None:
-    """Write what other programs read of an archive: a Process Run Crate. `packed`: its records by place."""
+def _write_traces(results: Path, folder: Path) -> None:
+    """Write the trace of each launch with a timeline whose files are all there; of others it was said what is not."""
+    for path in joined.find(results):
+        with contextlib.suppress(TableError):
+            timeline.write(joined.load(path), folder)
+
+
+def _describe(folder: Path, found: Collected) -> None:
+    """Write what other programs read of an archive: a Process Run Crate."""
     from analysis.commands import crate  # it takes longer to import than to be used
 
     files = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
-    runs = {f"results/{place.as_posix()}": record.loads(text, str(place)) for place, text in packed.items()}
+    runs = {f"results/{place.as_posix()}": record.loads(text, str(place)) for place, text in found.records.items()}
     (folder / crate.NAME).write_bytes(crate.metadata(files, runs))
 
 

@@ -45,10 +45,16 @@ def metadata(files: Iterable[str], records: Mapping[str, RunRecord]) -> bytes:
     for name in sorted(records):
         run = records[name]
         program = programs.get(_commit(run)) or programs.setdefault(_commit(run), _program(crate, run))
-        crate.add_action(program, f"#{name}", result=[there[name]], properties=_launch(run))
+        left = [there[beside] for beside in _beside(name, run) if beside in there]
+        crate.add_action(program, f"#{name}", result=[there[name], *left], properties=_launch(run))
     _drawn(crate, there, records, programs)
     text = json.dumps(crate.metadata.generate(), indent=1, sort_keys=True, ensure_ascii=False)
     return f"{text}\n".encode()
+
+
+def _beside(name: str, run: RunRecord) -> list[str]:
+    """The paths of the files that a launch left beside its record, which is at `name`."""
+    return sorted(f"{name.rpartition('/')[0]}/{attached}" for attached in run.attachments)
 
 
 def _profile() -> dict[str, Any]:
@@ -64,6 +70,8 @@ def _file(name: str, run: RunRecord | None) -> dict[str, Any]:
         found["description"] = f"{run.status}; {len(run.ranks)} ranks; configuration {run.config_hash[:8]}"
     elif name == "report.html":
         found["name"] = "the records beside the numbers of five reports, as one page"
+    elif name.startswith("figures/timeline-"):
+        found["name"] = "what happened within the steps of a launch, on all ranks, as Chrome's trace events"
     else:
         found["name"] = name.rpartition("/")[2]
     return found

@@ -10,15 +10,15 @@ import pandas as pd
 
 from analysis import TableError
 from analysis.explain import cells, document, fit, phases, tidy, words
-from analysis.table import loading
+from analysis.table import headers, loading
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     columns = [
-        f"  {name}{'' if name in cells.NEEDED else ' (optional)'}: also {', '.join(others)}"
-        for name, others in cells.EXAMPLES.items()
+        f"  {name}{'' if name in cells.NEEDED else ' (optional)'}: also {', '.join(headers.EXAMPLES[name])}"
+        for name in (*cells.NEEDED, cells.SPEED)
     ]
     paragraphs = [
         "FILE.csv has one row a run, separated by comma, semicolon, tab or |; or it is a tidy table like those in "

@@ -13,7 +13,7 @@ from analysis import TableError
 from analysis.predict import accuracy, answers, fixed, further, reading, reports, words
 from analysis.predict.answers import Answer, Job, Question
 from analysis.predict.points import Curve, joined
-from analysis.table import loading
+from analysis.table import headers, loading
 
 
 def _ranks(text: str) -> tuple[int, ...]:
@@ -40,13 +40,14 @@ def _positive(text: str) -> float:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    columns = ", ".join(column.name + ("" if column.required else " (optional)") for column in reading.COLUMNS)
+    columns = {column.name: column.name + ("" if column.required else " (optional)") for column in reading.COLUMNS}
+    rows = f"CSV has one row a point: {', '.join(columns.values())}. low and high: of a 95 % interval."
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = "\n".join(
         [
-            *textwrap.wrap(f"CSV has one row a point: {columns}. low and high: of a 95 % interval.", 98),
-            "Also read as these columns:",
-            *textwrap.wrap(", ".join(f"{other} = {name}" for other, name in reading.SYNONYMS.items()), 98),
+            *textwrap.wrap(rows, 98),
+            *(f"  {name}: also {', '.join(others)}" for name, others in headers.EXAMPLES.items() if name in columns),
+            "docs/explain.md: all names of columns.",
         ]
     )
     of = parser.add_mutually_exclusive_group()

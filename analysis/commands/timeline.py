@@ -1,16 +1,19 @@
-"""`timeline`: what happened within the steps of a launch: as a table, and as a file for Perfetto."""
+"""`timeline`: what happened within the steps of a launch: as a table or as JSON, and as a file for Perfetto."""
 
 import argparse
 import json
+import sys
 from pathlib import Path
 
 from analysis import TableError
-from analysis.timeline import joined, split, trace, words
+from analysis.timeline import document, joined, split, trace, words
+from analysis.timeline.joined import Joined
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     parser.add_argument("--models", metavar="A,B", help="only these models (default: all)")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
     parser.add_argument("--results", type=Path, default=Path("results"), metavar="DIR", help="default: results")
     parser.add_argument("--out", type=Path, default=Path("figures"), metavar="DIR", help="folder to write into")
 
@@ -21,14 +24,27 @@ def run(options: argparse.Namespace) -> int:
     if not paths:
         of = f" of {options.models}" if options.models else ""
         raise TableError(f"{options.results}: no complete launch{of} with a timeline; make timeline makes one")
-    options.out.mkdir(parents=True, exist_ok=True)
-    for path in paths:
-        launch = joined.load(path)
-        print(words.report(launch, split.timed(launch)))
-        run = launch.run
-        repeat = f"-r{run.repeat}" if run.repeat else ""
-        out = options.out / f"timeline-{run.point}-{run.config_hash[:8]}{repeat}.json"
-        out.write_text(json.dumps(trace.document(launch), allow_nan=False))
+    found = []
+    for launch in map(joined.load, paths):
+        steps, out = split.timed(launch), write(launch, options.out)
+        if options.format == "json":
+            found.append(document.as_json(launch, steps) | {"trace": str(out)})
+            continue
+        print(words.report(launch, steps))
         print(f"\n{out}: open it at https://ui.perfetto.dev, which keeps it in your browser, or at chrome://tracing\n")
-    print("in brackets: the 95 % interval of the median over steps; docs/timeline.md: what each part is")
+    if options.format == "json":
+        json.dump(found, sys.stdout, indent=1, allow_nan=False)
+        print()
+    else:
+        print("in brackets: the 95 % interval of the median over steps; docs/timeline.md: what each part is")
     return 0
+
+
+def write(launch: Joined, folder: Path) -> Path:
+    """Write the trace of a launch into a folder; its path. The same launch gives the same bytes."""
+    run = launch.run
+    repeat = f"-r{run.repeat}" if run.repeat else ""
+    path = folder / f"timeline-{run.point}-{run.config_hash[:8]}{repeat}.json"
+    folder.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(trace.document(launch), allow_nan=False))
+    return path

@@ -9,7 +9,17 @@ import pandas as pd
 
 from analysis import metrics
 from analysis.diagnose import figure as diagnosis
-from analysis.experiments import allreduce, arms, equivalence, network, scaling, settings, steps, training
+from analysis.experiments import (
+    allreduce,
+    arms,
+    energy,
+    equivalence,
+    network,
+    scaling,
+    settings,
+    steps,
+    training,
+)
 from analysis.figures import LOCAL, Draw, Entry, Where
 from analysis.table.identity import BATCHES, LINK, SCALING
 
@@ -43,6 +53,8 @@ _LINK = Kind("", "throughput and exposed communication over the rate of the link
 _SETTING = Kind("throughput", "throughput over what is swept", settings.throughput)
 _ARMS = Kind("", "one arm against another, as ratios", arms.overhead)
 _SIDE_BY_SIDE = Kind("throughput", "throughput of each series", settings.side_by_side)
+_ENERGY = Kind("energy", "energy of an image", energy.over_axis)
+_ENERGY_SIDE_BY_SIDE = Kind("energy", "energy of an image of each series", energy.side_by_side)
 _EQUIVALENCE = Kind("", "does averaging gradients lose precision: loss curves", equivalence.figure)
 _ALLREDUCE = (
     Kind("time", "time of an allreduce over message size", allreduce.time),
@@ -84,6 +96,8 @@ def fitting(rows: pd.DataFrame, axis: str) -> Iterator[Kind]:
         yield from (*_TRAINING, *([_ACCURACY] if axis else []))
     if "images_per_s" in holds:
         yield from _of_throughput(rows, axis)
+    if holds & energy.KNOWN:
+        yield _ENERGY if axis else _ENERGY_SIDE_BY_SIDE
 
 
 def _of_throughput(rows: pd.DataFrame, axis: str) -> Iterator[Kind]:

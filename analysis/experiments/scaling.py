@@ -7,8 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis import metrics, plots
-from analysis.experiments import limits
+from analysis import limits, metrics, plots
 from analysis.figures import Points
 from analysis.plots import Line
 from analysis.table import controls

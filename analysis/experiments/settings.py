@@ -1,11 +1,14 @@
 """Throughput over a setting: any swept number, the batch, how a node is divided into ranks; or series side by side."""
 
+from collections.abc import Callable
+
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis import metrics, plots
-from analysis.experiments import limits
+from analysis import limits, metrics, plots
 from analysis.figures import Points
+from analysis.table.identity import SCALING
 
 
 def throughput(points: Points) -> Figure:
@@ -26,6 +29,19 @@ def placed(local: pd.DataFrame) -> tuple[pd.DataFrame, list[float]]:
     places, _ = plots.positions(values)
     place = {f"{value}": x for value, x in zip(values, places, strict=True)}  # a NaN equals no other, its text does
     return local.assign(place=[place[f"{float(value)}"] for value in local["axis_value"]]), values
+
+
+def along_axis(local: pd.DataFrame) -> tuple[pd.DataFrame, Callable[[Axes, bool], None]]:
+    """The table with the column `x`, and a function that gives panels this axis, with its label where it is the last.
+
+    Over the ranks, or over the values of the swept key where that is no number of ranks or nodes.
+    """
+    axis = str(local["axis"].iloc[0]) if len(local) else ""
+    if axis in ("", *SCALING):
+        ranks = local["ranks"].astype(float)
+        return local.assign(x=ranks), lambda axes, last: plots.doubling(axes, ranks, "ranks" if last else "")
+    table, values = placed(local)
+    return table.assign(x=table["place"]), lambda axes, last: plots.setting(axes, values, axis if last else "")
 
 
 def batch(points: Points) -> Figure:

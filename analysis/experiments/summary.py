@@ -9,8 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import metrics, plots
-from analysis.experiments import allreduce, arms, limits
+from analysis import limits, metrics, plots
+from analysis.experiments import allreduce, arms, energy
 from analysis.metrics import Statistic
 from analysis.table.energy import GPUS, PROCESSORS
 from analysis.table.identity import LINK, SCALING
@@ -67,7 +67,7 @@ def points(local: pd.DataFrame) -> list[Point]:
             numbers = {"images_per_s": metrics.rate_of(at)} | dict(_speedups(at, curves)) | dict(_at_the_end(at, local))
             size = (name, int(at["ranks"].iloc[0]))
             numbers |= {_OVER_FIRST: over_first[size]} if size in over_first else {}
-            numbers |= dict(_limits(at, local, numbers["images_per_s"])) | dict(_energy(at, local))
+            numbers |= dict(_limits(at, local, numbers["images_per_s"])) | energy.of_point(local, at)
             said = ("arm",) if at["kind"].eq("control").all() else ()
             found.append(Point(at, " ".join(plots.told_apart(at, among, *said)), numbers))
     return found
@@ -99,15 +99,6 @@ def _limits(at: pd.DataFrame, local: pd.DataFrame, rate: Statistic) -> Iterator[
     for quantity, limit in limits.of_point(local, at).items():
         yield quantity, Statistic(limit, n=int(at["record"].nunique()))
         yield quantity.replace("_images_per_s", "_fraction"), rate.over(limit)
-
-
-def _energy(at: pd.DataFrame, local: pd.DataFrame) -> Iterator[tuple[str, Statistic]]:
-    """The joules of an image: medians over rounds or launches, where they are known."""
-    rows = limits.rows_of_point(local, at)
-    for quantity in _ENERGY:
-        of_launches = rows[rows["quantity"].eq(quantity)].groupby("record", sort=False)["value"]
-        if launches := [values.tolist() for _, values in of_launches]:
-            yield quantity, metrics.median(launches)
 
 
 def _at_the_end(at: pd.DataFrame, local: pd.DataFrame) -> Iterator[tuple[str, Statistic]]:

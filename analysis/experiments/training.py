@@ -1,7 +1,5 @@
 """Training over epochs: accuracy, time to accuracy, and what the ranks used; from local records alone."""
 
-from collections.abc import Callable
-
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
@@ -9,7 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from analysis import metrics, plots
-from analysis.experiments.settings import placed
+from analysis.experiments.settings import along_axis
 from analysis.figures import Points
 from analysis.plots import Look
 from analysis.table.identity import SCALING, phrase
@@ -54,19 +52,6 @@ def curves(points: Points) -> Figure:
     return plots.legend(fig, plots.provenance(points.local, scaling=False))
 
 
-def _along_axis(local: pd.DataFrame) -> tuple[pd.DataFrame, Callable[[Axes, bool], None]]:
-    """The table with the column `x`, and a function that gives panels this axis, with its label where it is the last.
-
-    Over the ranks, or over the values of the swept key where that is no number of ranks or nodes.
-    """
-    axis = str(local["axis"].iloc[0]) if len(local) else ""
-    if axis in ("", *SCALING):
-        ranks = local["ranks"].astype(float)
-        return local.assign(x=ranks), lambda axes, last: plots.doubling(axes, ranks, "ranks" if last else "")
-    table, values = placed(local)
-    return table.assign(x=table["place"]), lambda axes, last: plots.setting(axes, values, axis if last else "")
-
-
 _PANELS_OF_TIMES = (
     ("epoch_s", "time per\nepoch [s]", True),
     ("epochs_to_stable", "epochs to\nstable accuracy", False),
@@ -81,7 +66,7 @@ def time_to_accuracy(points: Points) -> Figure:
     stays within 0.01 of its best. Time until then: the sum of these epochs' times, including the tracing of the first
     step, without evaluation and without the start of the job.
     """
-    local, finish = _along_axis(points.local)
+    local, finish = along_axis(points.local)
     runs = metrics.training(local)
     fig, panels = plots.canvas(3, 1, height_mm=130, sharex=True)
     for axes, (column, label, scaling) in zip(panels, _PANELS_OF_TIMES, strict=True):
@@ -97,7 +82,7 @@ def final_accuracy(points: Points) -> Figure:
 
     Mean over repeats, also with other seeds, with its interval.
     """
-    local, finish = _along_axis(points.local)
+    local, finish = along_axis(points.local)
     fig, panels = plots.canvas(2, 1, height_mm=100, sharex=True)
     for axes, part in zip(panels, ("validation", "training"), strict=True):
         rows = local[local["quantity"] == f"{part.removesuffix('ing')}_accuracy"]

@@ -14,6 +14,7 @@ from pathlib import Path
 import pandas as pd
 
 from analysis import TableError
+from analysis.table import headers
 
 SEPARATORS = {",": "','", ";": "';'", "\t": "tab", "|": "'|'"}
 
@@ -26,48 +27,6 @@ TEXT = ("model",)
 NUMBERS = (*NEEDED, SPEED, *WHOLE_JOB, "repeat")
 COLUMNS = (*TEXT, *NUMBERS)
 _WHOLE_NUMBERS = ("ranks", "repeat")
-
-# Other names of the same columns, word by word as `_normal` writes them.
-SYNONYMS = {
-    "model": ("network", "net", "model_name"),
-    "ranks": ("num_ranks", "n_ranks", "rank_count", "number_of_ranks", "np", "nprocs", "world_size"),
-    "steps_per_rank": ("steps", "num_steps", "n_steps", "planned_steps_rank", "steps_rank_planned"),
-    "batch_per_rank": ("batch_size_rank", "rank_batch", "rank_batch_size", "local_batch", "local_batch_size"),
-    "global_batch": ("global_batch_size", "total_batch", "total_batch_size", "effective_batch_size"),
-    "wall_s": (
-        "wall", "wall_time", "wall_time_s", "walltime", "walltime_s", "wall_clock", "wall_clock_s", "wall_clock_time",
-        "time", "time_s", "train", "train_s", "train_time", "train_time_s", "elapsed", "elapsed_s", "elapsed_time",
-        "runtime", "runtime_s", "duration", "duration_s",
-    ),
-    SPEED: ("speed_rank", "throughput_rank"),
-    "images_per_s": ("total_images_s", "total_throughput", "total_speed"),
-    "repeat": ("run", "trial", "repetition", "launch"),
-}  # fmt: skip
-EXAMPLES = {
-    "ranks": ("GPUs", "workers", "processes"),
-    "steps_per_rank": ("steps", "iterations per GPU"),
-    "batch_per_rank": ("batch per GPU", "local batch size", "or global_batch"),
-    "wall_s": ("wall time", "training time [s]", "elapsed"),
-    SPEED: ("images/s per GPU", "samples/sec/worker", "or images_per_s, of the whole job"),
-}
-# Words of a header that mean the same; "per" is left out. Case, units in brackets and signs do not matter.
-WORDS = {
-    "rank": ("gpu", "gpus", "worker", "workers", "process", "processes", "procs", "device", "devices", "ranks"),
-    "images": ("image", "img", "imgs", "sample", "samples", "example", "examples"),
-    "steps": ("step", "iteration", "iterations", "iter", "iters", "batches"),
-    "s": ("sec", "secs", "second", "seconds"),
-    "train": ("training",),
-    "": ("per",),
-}
-# Of one rank, or of the whole job? They are not used, and the reader is asked.
-AMBIGUOUS = {
-    "batch": "batch_per_rank or global_batch",
-    "batch_size": "batch_per_rank or global_batch",
-    "batchsize": "batch_per_rank or global_batch",
-    "speed": f"{SPEED} or images_per_s",
-    "throughput": f"{SPEED} or images_per_s",
-}
-_SAME = {other: word for word, others in WORDS.items() for other in others}
 
 
 @dataclass(frozen=True)
@@ -138,18 +97,9 @@ def points(cells: Cells) -> tuple[pd.DataFrame, list[str]]:
     return pd.DataFrame(found), notes
 
 
-def _normal(header: str) -> str:
-    """A header in the words that SYNONYMS has: "Wall time [sec]" is wall_time_s, "img/sec per GPU" images_s_rank."""
-    words = re.sub(r"[^a-z0-9]+", " ", header.lower()).split()
-    return "_".join(filter(None, (_SAME.get(word, word) for word in words)))
-
-
-_NAMES = {_normal(other): name for name, others in SYNONYMS.items() for other in (name, *others)}
-
-
 def _columns(cells: Cells) -> dict[str, int]:
     """Where each known column stands. Raises TableError for one given twice, or a needed one that is absent."""
-    names = [_NAMES.get(_normal(header), "") for header in cells.headers]
+    names = [name if (name := headers.name(header)) in COLUMNS else "" for header in cells.headers]
     twice = [name for name, count in Counter(filter(None, names)).items() if count > 1]
     for name in twice:
         both = " and ".join(f"'{header}'" for header, of in zip(cells.headers, names, strict=True) if of == name)
@@ -165,26 +115,29 @@ def _columns(cells: Cells) -> dict[str, int]:
 
 
 def _help(cells: Cells, missing: list[str]) -> list[str]:
-    unknown = {_normal(header): header for header in cells.headers if _normal(header) not in _NAMES}
+    unknown = {headers.normal(header): header for header in cells.headers if not headers.name(header)}
     lines = []
     for name in missing:
         close = difflib.get_close_matches(name, unknown, n=1, cutoff=0.7)
         like = f"; is it '{unknown[close[0]]}'?" if close else ""
-        lines.append(f"column '{name}' is missing{like} (also read as it: {', '.join(EXAMPLES[name])})")
-    lines += [
-        f"'{unknown[of]}': of one rank or of the whole job? Call it {AMBIGUOUS[of]}"
-        for of in unknown.keys() & AMBIGUOUS
+        lines.append(f"column '{name}' is missing{like} (also read as it: {', '.join(headers.EXAMPLES[name])})")
+    given = ", ".join(f"'{header}'" for header in cells.headers)
+    return [*lines, *_asked(cells), f"read as separated by {SEPARATORS[cells.separator]}, with the headers {given}"]
+
+
+def _asked(cells: Cells) -> list[str]:
+    """What the reader is asked of headers that may mean two columns: neither is used."""
+    return [
+        f"'{header}': of one rank or of the whole job? Call it {' or '.join(meant)}"
+        for header in cells.headers
+        if (meant := headers.meanings(header))
     ]
-    headers = ", ".join(f"'{header}'" for header in cells.headers)
-    return [*lines, f"read as separated by {SEPARATORS[cells.separator]}, with the headers {headers}"]
 
 
 def _unused(cells: Cells, named: dict[str, int]) -> list[str]:
     unused = [header for place, header in enumerate(cells.headers) if place not in named.values()]
     notes = [f"columns not used: {', '.join(unused)}"] if unused else []
-    for header in unused:
-        if meant := AMBIGUOUS.get(_normal(header)):
-            notes.append(f"'{header}': of one rank or of the whole job? Call it {meant}")
+    notes += _asked(cells)
     for whole, name in WHOLE_JOB.items():
         if whole in named and name not in named:
             notes.append(f"'{cells.headers[named[whole]]}' is taken as of the whole job, and divided by the ranks")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +15,7 @@ import pandas as pd
 from analysis import TableError, metrics
 from analysis.curves import PER_RANK, RATES, SETTING, SOURCE_RUN, TIMES
 from analysis.predict.points import Curve, Doubt
-from analysis.table import controls, schema
+from analysis.table import controls, headers, schema
 from analysis.table.limits import COMPUTE, LINK
 from analysis.table.schema import Column
 
@@ -29,35 +29,10 @@ COLUMNS = (
     Column("low", "number", required=False, above=0),
     Column("high", "number", required=False, above=0),
 )
-# Other names of the same columns.
-SYNONYMS = {
-    "gpus": "ranks",
-    "gpu": "ranks",
-    "workers": "ranks",
-    "devices": "ranks",
-    "num_gpus": "ranks",
-    "processes": "ranks",
-    "images_per_sec": "images_per_s",
-    "images_per_second": "images_per_s",
-    "images/s": "images_per_s",
-    "images/sec": "images_per_s",
-    "img/s": "images_per_s",
-    "img/sec": "images_per_s",
-    "imgs/s": "images_per_s",
-    "imgs/sec": "images_per_s",
-    "samples/s": "images_per_s",
-    "samples/sec": "images_per_s",
-    "throughput": "images_per_s",
-    "gpus_per_node": "ranks_per_node",
-    "processes_per_node": "ranks_per_node",
-    "batch": "batch_per_rank",
-    "batch_per_gpu": "batch_per_rank",
-    "batch_per_worker": "batch_per_rank",
-    "batch_size_per_gpu": "batch_per_rank",
-    "repeats": "n",
-    "lower": "low",
-    "upper": "high",
-}
+# What a file may have instead of a column: the same of one rank, or of all.
+_INSTEAD = {"images_per_s": "images_per_s_per_rank", "batch_per_rank": "global_batch"}
+# What a header is taken for that does not say whether it is of one rank or of all.
+_TAKEN = {"images_per_s": "of the whole job", "batch_per_rank": "of one rank"}
 _LEVEL_OF_ENDS = 1.96 * 2  # standard errors between the ends of a 95 % interval
 _SERVER = "parameter_server"
 _UPDATE = r"variable update: ([^;]+)"
@@ -76,18 +51,16 @@ def file(path: Path, exchange: Exchange | None = None) -> tuple[list[Curve], lis
     TableError naming the file, the line, the column, what was given and what is allowed.
     """
     frame = _frame(path)
-    names = [column.name for column in COLUMNS]
-    ignored = [str(name) for name in frame.columns if name not in names]
+    named, notes = _named([*frame.columns])
     for column in COLUMNS:
-        if column.required and column.name not in frame:
-            others = ", ".join(other for other, name in SYNONYMS.items() if name == column.name)
+        if column.required and column.name not in named.values():
             raise TableError(
-                f"{path}: line 1: column '{column.name}' is missing; given: {', '.join(map(str, frame.columns))}; also "
-                f"read as it: {others}"
+                f"{path}: line 1: column '{column.name}' is missing; given: {', '.join(frame.columns)}; also read as "
+                f"it: {', '.join(headers.EXAMPLES[column.name])}"
             )
-    rows = schema.conform(frame.drop(columns=ignored), COLUMNS, str(path))
+    rows = schema.conform(frame[[*named]].rename(columns=named), COLUMNS, str(path))
+    rows = _of_the_job(rows, {headers.name(header) for header in named})
     _whole(rows, path)
-    notes = [f"columns not used: {', '.join(ignored)}"] if ignored else []
     models = rows["model"] if "model" in rows else pd.Series("", rows.index)
     doubts = (_OF_A_SERVER,) if exchange == "server" else ()
     found = [curve for model, of in rows.groupby(models, sort=False) for curve in _of_file(str(model), of, path)]
@@ -95,15 +68,47 @@ def file(path: Path, exchange: Exchange | None = None) -> tuple[list[Curve], lis
 
 
 def _frame(path: Path) -> pd.DataFrame:
-    """The cells of a file as text, with the names of `COLUMNS`; separated by comma, semicolon or tab."""
+    """The cells of a file as text under its own headers; separated by comma, semicolon or tab."""
     try:
         head = path.read_text().partition("\n")[0]
         separator = max(",;\t", key=head.count)
         frame = pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, skipinitialspace=True)
     except (OSError, UnicodeDecodeError, csv.Error, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise TableError(f"{path}: not a readable CSV file: {getattr(error, 'strerror', None) or error}") from error
-    plain = {name: str(name).strip().lower().replace(" ", "_") for name in frame.columns}
-    return frame.rename(columns={name: SYNONYMS.get(word, word) for name, word in plain.items()})
+    return frame
+
+
+def _named(given: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """The column that each header of a file is read as, without headers that are not used; and what to note of them."""
+    columns, known = {column.name for column in COLUMNS}, {*map(headers.name, given)}
+    instead = {other: name for name, other in _INSTEAD.items() if name not in known}
+    named, notes = {}, []
+    for header in given:
+        name = headers.name(header)
+        meant = headers.meanings(header)
+        if meant and known.isdisjoint(meant):
+            name = next(one for one in meant if one in columns)
+            notes.append(f"'{header}' is taken as that {_TAKEN[name]}; if it is not, call it {_INSTEAD[name]}")
+        name = instead.get(name, name)
+        if name in columns:
+            named[header] = name
+    if unused := [header for header in given if header not in named]:
+        notes.append(f"columns not used: {', '.join(unused)}")
+    return named, notes
+
+
+def _of_the_job(rows: pd.DataFrame, given: Collection[str]) -> pd.DataFrame:
+    """Rows of `COLUMNS` with the rate of the whole job and the batch of a rank. given: the names of the file's columns.
+
+    Where a file has the rate of a rank, so are the ends of its interval.
+    """
+    ranks = rows["ranks"].astype(float)
+    if _INSTEAD["images_per_s"] in given:
+        of_rank = [name for name in ("images_per_s", "low", "high") if name in rows]
+        rows = rows.assign(**{name: metrics.whole_job(rows[name], ranks) for name in of_rank})
+    if _INSTEAD["batch_per_rank"] in given:
+        rows = rows.assign(batch_per_rank=metrics.per_rank(rows["batch_per_rank"].astype(float), ranks))
+    return rows
 
 
 def _whole(rows: pd.DataFrame, path: Path) -> None:

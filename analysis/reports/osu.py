@@ -3,7 +3,7 @@
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from analysis import plots
+from analysis import limits, plots
 from analysis.figures import Figures, Points
 from analysis.plots import Line
 
@@ -65,7 +65,7 @@ def ranks_threads(points: Points) -> Figure:
     """Throughput on one CPU node of 28 cores, divided into ranks x threads, global batch 128.
 
     The plot is lost: the text states 4 x 7 for each model, and ResNet50's "previous configuration", read as 2 x 14.
-    1 x 28 is not known.
+    1 x 28 is not known. Thin lines: what limits the local points.
     """
     fig, (axes,) = plots.canvas(height_mm=76)
     plots.draw(axes, _points(points, "ranks_per_node"))
@@ -75,6 +75,7 @@ def ranks_threads(points: Points) -> Figure:
     ticks = {int(ranks): str(ranks) for ranks in sorted(points.local["ranks_per_node"].unique())} | ticks
     axes.set_xticks(list(ticks), list(ticks.values()))
     plots.logarithmic(axes, "throughput [images/s]")
+    limits.draw(axes, points.local, "ranks_per_node", whose="local")
     return plots.legend(fig, plots.provenance(points.local))
 
 
@@ -88,7 +89,7 @@ def batch_cpu(points: Points) -> Figure:
     """Throughput on one CPU node over the global batch.
 
     The plot is lost, and the text states no throughput: only that it rises "until a global batch size of 8" and is flat
-    after, and that 128 was chosen. Both are drawn as lines; any curve here is local.
+    after, and that 128 was chosen. Both are drawn as lines; any curve here is local, with its limits as thin lines.
     """
     fig, (axes,) = plots.canvas(height_mm=70)
     flat, chosen = (
@@ -100,6 +101,7 @@ def batch_cpu(points: Points) -> Figure:
     plots.doubling(axes, [1, 2, 4, 8, 16, 32, 64, 128, *points.local["global_batch"]], "global batch [images]")
     plots.draw(axes, plots.local_lines(points.local, over="global_batch"))
     axes.set_ylim(0)
+    limits.draw(axes, points.local, "global_batch", whose="local")
     axes.set_ylabel("throughput [images/s]")
     if points.local.empty:
         axes.set_yticks([])
@@ -112,13 +114,14 @@ def batch_gpu(points: Points) -> Figure:
     """Throughput on one GPU over the global batch.
 
     The plot is lost: the text states the throughput at 128 alone, the peak of ResNet50 and VGG16, "slightly less than
-    64" for InceptionV3, and that all rise gradually.
+    64" for InceptionV3, and that all rise gradually. Thin lines: what limits the local points.
     """
     fig, (axes,) = plots.canvas(height_mm=70)
     plots.draw(axes, _points(points, "global_batch"))
     plots.draw(axes, plots.local_lines(points.local, over="global_batch"))
     plots.doubling(axes, [1, 2, 4, 8, 16, 32, 64, 128, *points.local["global_batch"]], "global batch [images]")
     axes.set_ylim(0)
+    limits.draw(axes, points.local, "global_batch", whose="local")
     axes.set_ylabel("throughput [images/s]")
     return plots.legend(fig, plots.provenance(points.local))
 
@@ -147,6 +150,7 @@ def _weak(points: Points) -> Figure:
     plots.doubling(axes, [*_NODES, *points.local["nodes"]], "nodes")
     axes.set_xlim(right=max([8, *points.local["nodes"]]) * 1.45)
     plots.logarithmic(axes, "throughput [images/s]")
+    limits.draw(axes, points.local, "nodes", whose="local")
     axes.plot([], [], ":", color=plots.GREY, label="ideal, from 1 node")
     if not (rate["nodes"] == 1).any():
         axes.plot([], [], "x", color=plots.GREY, label="at 8 / stated speedup")
@@ -160,7 +164,7 @@ _WEAK = ("images_per_s", "speedup_throughput")
 def weak_cpu(points: Points) -> Figure:
     """Weak scaling on CPU nodes, 4 ranks a node, batch 32 per rank: throughput, and the stated speedup at 8 nodes.
 
-    The plot is lost: the text states 1 and 8 nodes; 2 and 4 are not known.
+    The plot is lost: the text states 1 and 8 nodes; 2 and 4 are not known. Thin lines: what limits the local points.
     """
     return _weak(points)
 
@@ -170,7 +174,8 @@ def weak_gpu(points: Points) -> Figure:
     """Weak scaling on GPU nodes, one GPU a node, batch 128 per GPU: throughput, and the stated speedup at 8 nodes.
 
     The plot is lost: the text states 8 nodes and the speedup. The crosses at 1 node are not printed: they are the
-    throughput at 8 nodes divided by the stated speedup. 2 and 4 nodes are not known.
+    throughput at 8 nodes divided by the stated speedup. 2 and 4 nodes are not known. Thin lines: what limits the local
+    points.
     """
     return _weak(points)
 

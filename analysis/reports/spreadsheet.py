@@ -6,7 +6,7 @@ from dataclasses import replace
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis import metrics, plots
+from analysis import limits, metrics, plots
 from analysis.curves import measured
 from analysis.figures import Figures, Points
 from analysis.metrics import Estimate
@@ -55,7 +55,10 @@ def _columns(points: Points, value: str, label: str) -> Figure:
             plots.logarithmic(axes, "", 2 if value == "speedup" else 10)
         if value == "speedup":
             plots.ideal(axes, gpus)
+        if value == "rate":
+            limits.draw(axes, points.local[points.local["model"] == model], "ranks", plots.BLACK, "local")
         axes.label_outer() if value != "rate" else None
+    limits.one_label(panels)
     fig.supylabel(label, fontsize=7)
     return plots.legend(fig, plots.provenance(points.local))
 
@@ -70,7 +73,8 @@ def throughput(points: Points) -> Figure:
     """Throughput over GPUs as in the spreadsheet, copying errors included (the audit lists them).
 
     The sheet labels its rows 1 to 4; they are 1, 2, 4 and 8 GPUs, as in the blocks below. Its source updated variables
-    through a parameter server; of `make strategies` there is a line for each strategy.
+    through a parameter server; of `make strategies` there is a line for each strategy. Thin lines: what limits the
+    local points.
     """
     return _columns(points, "rate", "throughput [images/s]")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from analysis.timeline.horovod import Span
-from analysis.timeline.joined import Joined
+from analysis.timeline.joined import Joined, OfRank
 from train.record.record import StepAt
 
 Times = list[tuple[float, float]]  # begin and end of each, apart from each other, ascending
@@ -24,6 +24,7 @@ PARTS = {
     "after": "after the exchange: update of the weights",
     "step": "step",
 }
+EXCHANGE = ("negotiation", "late", "queue", "copy", "wire", "unmarked")  # parts that a backend may not have
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,18 @@ class Part:
 
     time_s: float
     overlapped_s: float = 0.0
+
+
+Steps = Sequence[dict[str, Part]]  # the parts of each timed step
+
+
+@dataclass(frozen=True)
+class RankSteps:
+    """Of each timed step of a rank: how long it computed, and how long after the first rank it was ready. In s."""
+
+    of: OfRank
+    computing_s: list[float]
+    behind_s: list[float]
 
 
 def union(times: Iterable[tuple[float, float]]) -> Times:
@@ -70,14 +83,40 @@ def of_exchange(step: StepAt, spans: Sequence[Span]) -> list[Span]:
 
 def timed(joined: Joined) -> list[dict[str, Part]]:
     """The parts of each timed step; none where a GPU computes: nobody knows there when gradients are ready."""
-    of_ranks = [[step for step in of.steps if step.phase == "timed"] for of in joined.ranks]
     found = []
-    for step in zip(*of_ranks, strict=True):
+    for step in zip(*map(timed_steps, joined.ranks), strict=True):
         ready_s = [of.computed_at for of in step if of.computed_at is not None]
         if len(ready_s) < len(step):
             return []
         found.append(of_step(step[0], ready_s, joined.told.spans))
     return found
+
+
+def timed_steps(of: OfRank) -> list[StepAt]:
+    """The timed steps of a rank."""
+    return [step for step in of.steps if step.phase == "timed"]
+
+
+def seen(steps: Steps, name: str) -> bool:
+    """Whether any step had this part."""
+    return any(step[name].time_s for step in steps)
+
+
+def of_ranks(joined: Joined) -> list[RankSteps]:
+    """The timed steps of each rank beside those of the others; empty lists where a GPU computes."""
+    timed = [timed_steps(of) for of in joined.ranks]
+    ready = [[step.computed_at for step in steps if step.computed_at is not None] for steps in timed]
+    if any(len(at_s) < len(steps) for at_s, steps in zip(ready, timed, strict=True)):
+        return [RankSteps(of, [], []) for of in joined.ranks]
+    first = [min(at) for at in zip(*ready, strict=True)]
+    return [
+        RankSteps(
+            of,
+            [at - step.begun_at for at, step in zip(at_s, steps, strict=True)],
+            [at - since for at, since in zip(at_s, first, strict=True)],
+        )
+        for of, steps, at_s in zip(joined.ranks, timed, ready, strict=True)
+    ]
 
 
 def of_step(step: StepAt, ready_s: Sequence[float], spans: Sequence[Span]) -> dict[str, Part]:

@@ -10,19 +10,15 @@ from tabulate import tabulate
 
 from analysis import plots
 from analysis.timeline.joined import Joined, OfRank
-from analysis.timeline.split import PARTS, Part
+from analysis.timeline.split import EXCHANGE, PARTS, Steps, of_ranks, seen, timed_steps
 from train.record import batch, intervals
 
 WIDTH = 110
 
-_OF_THE_EXCHANGE = ("negotiation", "late", "queue", "copy", "wire", "unmarked")
 _APART = ("copy", "wire", "unmarked")  # parts of one operation: they do not overlap each other
 _LIBRARY = {"gloo": "Gloo", "mpi": "MPI on CPUs"}
 _SHOWN_RANKS = 16
 _NONE = "none here"
-
-
-Steps = Sequence[dict[str, Part]]  # the parts of each timed step, as `split.timed` gives them
 
 
 def report(joined: Joined, steps: Steps) -> str:
@@ -30,7 +26,7 @@ def report(joined: Joined, steps: Steps) -> str:
     sections = [_title(joined)]
     if steps:
         sections += [_parts(steps), _ranks(joined)]
-    sections.append("\n".join(textwrap.fill(sentence, WIDTH) for sentence in _sentences(joined, steps)))
+    sections.append("\n".join(textwrap.fill(sentence, WIDTH) for sentence in sentences(joined, steps)))
     return "\n\n".join(sections)
 
 
@@ -41,7 +37,7 @@ def _title(joined: Joined) -> str:
     cycle = f", cycle {exchange['cycle_time_ms']:g} ms" if "cycle_time_ms" in exchange else ""
     where = f"{len(joined.ranks)} ranks on {hosts} host{'s' * (hosts > 1)}, batch {batch.of_step(config)}"
     how = f"{exchange['gradients']} gradients, {exchange['controller']}{cycle}"
-    steps = sum(step.phase == "timed" for step in joined.ranks[0].steps)
+    steps = len(timed_steps(joined.ranks[0]))
     return f"== {plots.name(config['model']['name'])}, {where}, {how}: {steps} timed steps"
 
 
@@ -57,41 +53,32 @@ def _plain(time_s: float) -> str:
     return f"{1e3 * time_s:.0f}" if abs(time_s) >= 0.1 else f"{1e3 * time_s:.3g}"
 
 
-def _seen(steps: Steps, name: str) -> bool:
-    """Whether any step had this part."""
-    return any(step[name].time_s for step in steps)
-
-
 def _parts(steps: Steps) -> str:
     rows = []
     for name, words in PARTS.items():
-        if name in _OF_THE_EXCHANGE and not _seen(steps, name):
+        if name in EXCHANGE and not seen(steps, name):
             rows.append([words, _NONE, ""])
             continue
-        meanwhile = _ms([step[name].overlapped_s for step in steps]) if name in _OF_THE_EXCHANGE else ""
+        meanwhile = _ms([step[name].overlapped_s for step in steps]) if name in EXCHANGE else ""
         rows.append([words, _ms([step[name].time_s for step in steps]), meanwhile])
     return tabulate(rows, headers=["[ms a step of rank 0]", "median", "while it computed"], disable_numparse=True)
 
 
 def _ranks(joined: Joined) -> str:
     """When each rank's gradients were ready, for those ranks that are last most often."""
-    timed = [[step for step in of.steps if step.phase == "timed"] for of in joined.ranks]
-    first = [min(step.computed_at or 0.0 for step in steps) for steps in zip(*timed, strict=True)]
-    rows = []
-    for of, steps in zip(joined.ranks, timed, strict=True):
-        computing = [(step.computed_at or 0.0) - step.begun_at for step in steps]
-        behind = [(step.computed_at or 0.0) - since for step, since in zip(steps, first, strict=True)]
-        rows.append((statistics.median(behind), [f"{of.rank.rank} on {of.rank.host}", _ms(computing), _ms(behind)]))
-    if len(rows) > _SHOWN_RANKS:
-        rows = sorted(rows, key=lambda row: -row[0])[:_SHOWN_RANKS]
+    found = of_ranks(joined)
+    if len(found) > _SHOWN_RANKS:
+        found = sorted(found, key=lambda one: -statistics.median(one.behind_s))[:_SHOWN_RANKS]
+    rows = [[f"{one.of.rank.rank} on {one.of.rank.host}", _ms(one.computing_s), _ms(one.behind_s)] for one in found]
     heads = ["rank", "computing [ms a step]", "ready after the first rank [ms]"]
-    return tabulate([cells for _, cells in rows], headers=heads, disable_numparse=True)
+    return tabulate(rows, headers=heads, disable_numparse=True)
 
 
-def _sentences(joined: Joined, steps: Steps) -> Iterator[str]:
+def sentences(joined: Joined, steps: Steps) -> Iterator[str]:
+    """What follows from the tables, and how the times are to be read."""
     if not steps:
         yield "A GPU computes, and tells nobody when gradients are ready: nothing is said of what overlapped."
-    elif not _seen(steps, "negotiation"):
+    elif not seen(steps, "negotiation"):
         yield "Horovod exchanged nothing in these steps."
     else:
         yield from _of_exchange(joined, steps)
@@ -108,9 +95,9 @@ def _of_exchange(joined: Joined, steps: Steps) -> Iterator[str]:
     share = statistics.median(beside) / statistics.median(took) if statistics.median(took) else 0.0
     yield f"Of {_ms(took)} ms of copies and wire a step, rank 0 computed during {_ms(beside)} ms: {100 * share:.0f} %."
     exchange = joined.run.config["distribution"]
-    if not _seen(steps, "queue") and exchange["controller"] in _LIBRARY:
+    if not seen(steps, "queue") and exchange["controller"] in _LIBRARY:
         yield f"{_LIBRARY[exchange['controller']]} has no queue: Horovod's own thread does the exchange."
-    if not _seen(steps, "copy") and exchange["gradients"] == "flat":
+    if not seen(steps, "copy") and exchange["gradients"] == "flat":
         yield (
             "One flat tensor needs no fusion buffer, so no copy is marked: the copy of the tensor, and its division by "
             "the number of ranks, are in what is not marked."

@@ -83,6 +83,37 @@ def test_a_newer_docker_without_its_plugin_is_an_error_that_names_it(monkeypatch
         build.buildkit("docker")
 
 
+@pytest.fixture
+def commands(tmp_path, monkeypatch):
+    """The folder of all commands on the path: a function puts one there that prints an error, or succeeds."""
+
+    def put(name, error=""):
+        command = tmp_path / name
+        command.write_text(f"#!/bin/sh\necho 'Client:'\n[ -z '{error}' ] || {{ echo '{error}' >&2; exit 1; }}\n")
+        command.chmod(0o755)
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CONTAINER", raising=False)
+    return put
+
+
+def test_the_first_engine_that_works_is_taken(commands):
+    commands("docker", "Cannot connect to the Docker daemon")
+    commands("podman")
+    assert build.chosen(build.BUILDERS, "make image") == "podman"
+
+
+def test_each_engine_that_does_not_work_is_listed_with_its_own_words(commands):
+    commands("docker", "Cannot connect to the Docker daemon")
+    with pytest.raises(SystemExit) as error:
+        build.chosen(("docker", "podman"), "make image")
+    assert str(error.value).splitlines() == [
+        "error: make image needs docker or podman; on this machine",
+        "  docker: Cannot connect to the Docker daemon",
+        "  podman: not installed",
+    ]
+
+
 def test_the_engine_that_is_named_is_taken_or_the_first_that_works(monkeypatch):
     monkeypatch.setattr(build, "first_that_works", lambda commands, what: commands[-1])
     monkeypatch.setenv("CONTAINER", "podman")

@@ -1,10 +1,18 @@
 """The result of a check: passed, failed or skipped. The checks themselves run with `make test-images`."""
 
+import contextlib
+import functools
+import os
+import signal
+import subprocess
 import sys
+from datetime import UTC, datetime
 
 import pytest
 
-from containers import verify
+from containers import build, verify
+
+BEGAN = datetime(2026, 11, 22, 22, 1, 7, tzinfo=UTC)
 
 
 def _raises(error):
@@ -30,14 +38,71 @@ def test_a_check_passes_fails_or_is_skipped(check, state, seen):
 
 def test_the_table_has_columns():
     rows = [
-        verify.Row("cpu", "build", "passed", "1710 MB", 61.2),
-        verify.Row("cuda", "on a GPU", "skipped", "none", 0),
+        verify.Row("cpu", "build", "passed", "1710 MB", 61.2, BEGAN),
+        verify.Row("cuda", "on a GPU", "skipped", "none", 0, BEGAN),
     ]
     assert verify.table(rows).splitlines() == [
-        "image  what               s   seen",
-        "cpu    build     passed   61  1710 MB",
-        "cuda   on a GPU  skipped  0   none",
+        "image  what               began (UTC)          s   seen",
+        "cpu    build     passed   2026-11-22 22:01:07  61  1710 MB",
+        "cuda   on a GPU  skipped  2026-11-22 22:01:07  0   none",
     ]
+
+
+@pytest.fixture
+def checks(monkeypatch):
+    """Run the checks of an image given here, in place of building it and of all others; returns the exit status."""
+
+    def run(**by_name):
+        monkeypatch.setattr(verify, "build_image", lambda variant: "built")
+        monkeypatch.setattr(verify, "tested_with", lambda: "engine 1.0")
+        monkeypatch.setattr(build, "chosen", lambda *_: "podman")
+        monkeypatch.setitem(verify.CHECKS, "cpu", list(by_name.items()))
+        monkeypatch.setattr(sys, "argv", ["verify.py", "cpu"])
+        return verify.main()
+
+    return run
+
+
+@pytest.mark.parametrize(
+    ("error", "status"), [(verify.Skipped("no GPU"), 0), (AssertionError("no"), 1), (KeyboardInterrupt(), 130)]
+)
+def test_the_status_tells_of_a_failure_and_of_an_interruption(checks, capsys, error, status):
+    assert checks(first=lambda variant: "works", second=_raises(error)) == status
+    first, *table = capsys.readouterr().out.splitlines()
+    assert first == "engine 1.0"
+    assert [line.split()[1] for line in table[:3]] == ["what", "build", "first"]  # also where the second never ended
+    assert len(table) == (3 if status == 130 else 4)
+
+
+def test_an_image_that_cannot_be_built_is_not_tested(monkeypatch):
+    monkeypatch.setattr(verify, "build_image", _raises(AssertionError("exit status 1")))
+    monkeypatch.setitem(verify.CHECKS, "cpu", [("anything", _raises(RuntimeError("was called")))])
+    assert [row.state for row in verify.rows_of("cpu")] == ["FAILED"]
+
+
+def test_why_no_engine_works_fits_into_one_cell(monkeypatch):
+    def neither(commands, what):
+        raise SystemExit("error: this check needs docker or podman; on this machine\n  docker: no\n  podman: gone")
+
+    monkeypatch.setattr(build, "chosen", neither)
+    verify.engine.cache_clear()
+    with pytest.raises(verify.Skipped, match=r"^this check needs docker or podman; on this machine docker: no, podman"):
+        verify.engine()
+
+
+def test_each_way_to_end_a_run_sends_its_signal(monkeypatch):
+    monkeypatch.setattr(verify, "engine", lambda: "sleep")
+    shell = ["sh", "-c", "trap 'exit 3' INT; sleep 60 & wait"]
+    for name, status in (("Ctrl-C", 3), ("kill -9", -signal.SIGKILL), ("kill -9 of the engine's command", 0)):
+        launcher = subprocess.Popen(shell, start_new_session=True)
+        try:
+            verify.wait_for(functools.partial(verify.clients, launcher), "the command", 10)
+            verify.ENDS[name](launcher)
+            assert launcher.wait(10) == status
+        finally:
+            with contextlib.suppress(ProcessLookupError):  # the sleep, where it was left
+                os.killpg(launcher.pid, signal.SIGKILL)
+            launcher.wait()
 
 
 def test_a_command_with_another_exit_status_is_an_error_with_its_output():

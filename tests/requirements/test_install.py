@@ -93,6 +93,41 @@ def test_an_environment_that_has_the_locks_is_left_alone(monkeypatch, tmp_path, 
     assert capsys.readouterr().out == ""
 
 
+def _python(environment, says):
+    """A Python in an environment that says this of its version."""
+    (environment / "bin").mkdir(parents=True)
+    (environment / "bin/python").write_text(f"#!/bin/sh\necho {says}\n")
+    (environment / "bin/python").chmod(0o755)
+
+
+def test_an_environment_of_another_python_is_refused_with_two_ways_out(tmp_path):
+    ours = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    _python(tmp_path / "same", ours)
+    install.check_version(tmp_path / "same")
+    install.check_version(tmp_path / "not there yet")
+    install.check_version(Path(sys.prefix))
+    _python(tmp_path / "other", "3.9")
+    message = rf"other: it has Python 3\.9, and .* is {ours}; leave out PYTHON= .* make clean-env"
+    with pytest.raises(SystemExit, match=message):
+        install.check_version(tmp_path / "other")
+
+
+def test_an_environment_whose_python_is_gone_is_refused(tmp_path):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/python").symlink_to(tmp_path / "python3.9")  # as after an upgrade of the distribution
+    with pytest.raises(SystemExit, match="its Python is gone; remove it with make clean-env"):
+        install.check_version(tmp_path)
+
+
+def test_an_environment_without_pip_is_given_it(tmp_path):
+    place = install.Place("cpu", tmp_path, mpich=False)
+    assert place.creation_command() == [sys.executable, "-m", "venv", str(tmp_path)]
+    _python(tmp_path, "3.11")
+    assert place.creation_command() == [str(tmp_path / "bin/python"), "-m", "ensurepip", "--default-pip"]
+    (tmp_path / "lib/python3.11/site-packages/pip").mkdir(parents=True)
+    assert place.creation_command() is None
+
+
 def test_a_lock_is_dealt_into_two_parts_that_hold_all_of_it():
     lock = install._lock("cpu")
     heavy, light = install.parts_of(lock)

@@ -28,7 +28,7 @@ from train.launch.plan.machine import Machine
 from train.launch.plan.options import Options
 from train.launch.plan.runs import Run, remaining, runs_of
 from train.launch.start import images
-from train.launch.supervise.runs import records_of, run_all
+from train.launch.supervise.runs import records_of, run_all, time_left
 from train.launch.supervise.signals import Interrupted, interrupts_raised
 from train.rank import environment, placement
 from train.tracking.live import Watchers
@@ -54,7 +54,7 @@ def read_options() -> Options:
     parser = argparse.ArgumentParser(prog="python -m train.launch", description=__doc__.splitlines()[0])
     parser.add_argument("--dry-run", action="store_true", help="print the plan and the commands, start nothing")
     parser.add_argument("--force", action="store_true", help="measure again what is measured: adds, replaces nothing")
-    parser.add_argument("--only", metavar="POINT", help="this point alone, by its name")
+    parser.add_argument("--only", metavar="POINT,POINT", help="these points alone, by their names")
     parser.add_argument("overrides", nargs="*", help="experiment=weak_scaling nodes=2 model=vgg16,resnet50 ...")
     given = parser.parse_intermixed_args()
     return Options(tuple(given.overrides), given.dry_run, given.force, given.only)
@@ -79,6 +79,7 @@ def launch(options: Options, console: Console) -> int:
         submission.submit(runs, batch, options, console)
         return 0
     if options.dry_run:
+        console.print(time_left(*remaining(runs, options.force)), highlight=False)
         print_commands(plan)
         return 0
     return measure(runs, plan, options, console) or (0 if fitting is expanded else 1)
@@ -100,12 +101,12 @@ def in_rounds(plan: Expansion, machine: Machine) -> Expansion:
 
 
 def chosen_points(plan: Expansion, only: str | None) -> Expansion:
-    """The plan with the points that the user wants. Raises ConfigError where there is none."""
-    points = tuple(point for point in plan.points if only in (None, point.name))
-    if not points:
-        names = ", ".join(point.name for point in plan.points)
-        raise ConfigError(f"--only {only}: no such point; allowed are {names}")
-    return replace(plan, points=points)
+    """The plan with the points that the user wants. Raises ConfigError where one is not there."""
+    there = [point.name for point in plan.points]
+    wanted = there if only is None else only.split(",")
+    if unknown := [name for name in wanted if name not in there]:
+        raise ConfigError(f"--only {','.join(unknown)}: no such point; allowed are {', '.join(there)}")
+    return replace(plan, points=tuple(point for point in plan.points if point.name in wanted))
 
 
 def check(plan: Expansion, options: Options) -> None:

@@ -1,7 +1,7 @@
 """What limits throughput, measured in the same job: how fast ranks multiply matrices, and what their links carry.
 
 Outside timed windows, with their threads, precision, quotas and links. It takes about half a second for each number
-of ranks that a launch measures.
+of ranks that a launch measures. Elastic training, whose ranks change on the way, has none.
 """
 
 from __future__ import annotations

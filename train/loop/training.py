@@ -62,9 +62,12 @@ def _train(context: Context, learner: Learner) -> Predictions | None:
     context.clock.enter("broadcast")
     context.distribution.broadcast(learner.variables())
     devices.synchronize()
-    if context.config.measure.epochs:
-        return train_epochs(context, learner, progress, lambda done: _save(context, learner, done))
     limits.record_work(context, learner)
+    if context.config.measure.epochs:
+        predictions = train_epochs(context, learner, progress, lambda done: _save(context, learner, done))
+        context.clock.enter("evaluate")
+        limits.measure(context, context.distribution)
+        return predictions
     if context.config.rounds:
         measure_rounds(context, learner)
     else:

@@ -30,7 +30,7 @@ PHASES = (
     "first_step",  # tracing of the training step, and its first execution
     "warm_up",
     "timed",
-    "evaluate",  # after timed steps also what limits them
+    "evaluate",  # at the end also what limits throughput
     "checkpoint",
     "exit",  # from the rank's last line to the end of the job
 )
@@ -92,7 +92,7 @@ class Transfer:
 class MatrixProduct:
     """How fast a rank multiplied two square matrices, in the run's precision, while the ranks of its arm did so too.
 
-    After the timed steps, with their threads and, where nodes are emulated, within their quotas.
+    After the timed steps, or the last epoch, with their threads and, where nodes are emulated, within their quotas.
     """
 
     rows: int
@@ -211,7 +211,7 @@ class Rank:
     # other ranks. Empty where a GPU computes, or epochs are trained.
     compute_times_s: list[float] = field(default_factory=list)
     timed_cores: CoreUse | None = None  # of the timed steps; None: in rounds, or the kernel does not say
-    # One; in rounds one for each number of ranks and rate of links. Empty where epochs are trained, or it failed.
+    # One; in rounds one for each number of ranks and rate of links. Empty in elastic training, or where it failed.
     matrix_products: list[MatrixProduct] = field(default_factory=list)
     timeline: RankTimeline | None = None  # None: distribution.timeline was off, as wherever throughput is measured
 
@@ -333,7 +333,7 @@ class RunRecord:
     resizes: list[Resize] = field(default_factory=list)  # of elastic training, in order
     weights_differ: bool | None = None  # trainable weights of any two ranks after training; None: not compared
     notes: list[str] = field(default_factory=list)  # what a reader of the numbers must know
-    work: Work | None = None  # None: not counted, as of epochs
+    work: Work | None = None  # None: not counted, as in elastic training
     arms_left_out: dict[str, str] = field(default_factory=dict)  # of a launch in rounds: name of an arm -> why
     node_quotas: list[NodeQuota] = field(default_factory=list)  # where nodes are emulated
     attachments: dict[str, str] = field(default_factory=dict)  # file beside this one -> its SHA-256

@@ -29,9 +29,10 @@ _RUN_DISK_GIB = 1.0  # for the records of a measurement
 _OTHER_PYTHON = """\
 sudo apt-get install python3.11 python3.11-venv; then make PYTHON=python3.11 ... (Debian 12, Ubuntu 22.04)
 or with uv (docs.astral.sh/uv): uv python install 3.11; then make PYTHON="$(uv python find 3.11)" ...
-or with pyenv (github.com/pyenv/pyenv): pyenv install 3.11; then make PYTHON="$(pyenv prefix 3.11)/bin/python" ..."""
+or with pyenv (github.com/pyenv/pyenv): pyenv install 3.11; then make PYTHON="$(pyenv prefix 3.11)/bin/python" ...
+PYTHON= is needed once: after that, the environment's own Python is used"""
 _IN_AN_IMAGE = """\
-run the ranks in an image: sudo apt-get install podman; make image; then make ... CONTAINER=podman
+run the ranks in an image: sudo apt-get install podman; make image CONTAINER=podman; then make ... CONTAINER=podman
 or """
 _HOROVOD_CHECK = """
 import os
@@ -75,8 +76,9 @@ def check_python(tensorflow: bool = True) -> Check:
         )
     if sys.version_info[:2] == (3, 13) and not tensorflow:
         return Check("Python", OK, f"{found}, with locks of its own")
-    needed = "TensorFlow 2.18.1 has no wheels beyond 3.12" if tensorflow else "there are locks for 3.11 to 3.13"
-    return Check("Python", FAILURE, f"{found}: 3.11 is required ({needed})", _IN_AN_IMAGE * tensorflow + _OTHER_PYTHON)
+    in_an_image = tensorflow and sys.version_info[:2] == (3, 13)
+    needed = "TensorFlow 2.18.1 has no wheels beyond 3.12" if in_an_image else "there are locks for 3.11 to 3.13"
+    return Check("Python", FAILURE, f"{found}: 3.11 is required ({needed})", _IN_AN_IMAGE * in_an_image + _OTHER_PYTHON)
 
 
 def check_venv() -> Check:

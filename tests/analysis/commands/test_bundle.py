@@ -1,5 +1,6 @@
 import hashlib
 import io
+import json
 import subprocess
 import tarfile
 from pathlib import Path
@@ -11,6 +12,7 @@ from analysis.__main__ import main
 from analysis.commands import bundle
 from analysis.table import loading
 from tests.helpers.own_records import named_run, save
+from tests.helpers.timelines import launch_with_timeline
 from train.record.record import Failure
 
 
@@ -67,6 +69,7 @@ def test_a_key_that_is_not_there_is_said_before_anything_is_drawn(results, tmp_p
 def test_the_whole_archive(few_figures, results, tmp_path, capsys):
     save(named_run(), results.folder)
     save(named_run(repeat=1, failure=Failure("killed", host="owens-ib2")), results.folder)
+    launch_with_timeline(results.folder)
     broken = save(named_run(repeat=2), results.folder)
     broken.write_bytes(broken.read_bytes().replace(b'"repeat": 2', b'"repeat": 3'))
     out, key = tmp_path / "out" / "bundle.tar.gz", tmp_path / "id_ed25519"
@@ -76,7 +79,7 @@ def test_the_whole_archive(few_figures, results, tmp_path, capsys):
     said = capsys.readouterr()
     assert main(["bundle-check", str(out), "--sign-key", f"{key}.pub"]) == 0
     assert "none wrong" in capsys.readouterr().out
-    assert "2 records, scrubbed" in said.out
+    assert "3 records, scrubbed" in said.out
     assert "edited after it was written" in said.err
     with tarfile.open(out) as tar:
         tar.extractall(tmp_path)
@@ -95,6 +98,10 @@ def test_the_whole_archive(few_figures, results, tmp_path, capsys):
         "figures/000-vgg19.pdf",
     } <= set(names)
     assert {"figures/001-figure-5.svg", "figures/own-weak-scaling-efficiency.svg"} <= set(names)
+    [trace] = (there / "figures").glob("timeline-resnet50_nodes=2-*.json")
+    assert json.loads(trace.read_text())["traceEvents"]
+    packed = {name.rpartition("/")[2] for name in names if name.startswith("results/timeline/")}
+    assert packed == {"record.json", "horovod-timeline.json", "operations-0.json.gz", "operations-1.json.gz"}
     assert subprocess.run(["sha256sum", "--check", "--quiet", "MANIFEST"], cwd=there).returncode == 0
     own = loading.local(there / "results")
     assert (own.table["record"].nunique(), len(own.failed), own.left_out) == (1, 1, [])

@@ -42,6 +42,9 @@ def archive(tmp_path):
         runs[name] = settle(make_record(repeat=repeat, failure=failure))
         (tmp_path / name).parent.mkdir(parents=True)
         (tmp_path / name).write_bytes(record.dumps(runs[name]))
+    [first, _] = runs
+    runs[first].attachments = {"horovod-timeline.json": "0" * 64, "operations-0.json.gz": "0" * 64}
+    (tmp_path / first).with_name("horovod-timeline.json").write_text("[]")  # the other one was left out
     for name in ("report.html", "README.txt", "figures/000-vgg19.svg", "figures/000-vgg19.csv"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("x")
@@ -58,6 +61,8 @@ def test_each_launch_is_an_action_with_its_program_and_its_record(archive):
         "CompletedActionStatus", "FailedActionStatus",
     ]  # fmt: skip
     assert launches[1]["error"] == "killed"
+    left = [[one["@id"].rpartition("/")[2] for one in launch["result"]] for launch in launches]
+    assert left == [["record.json", "horovod-timeline.json"], ["record.json"]]
     assert launches[0]["startTime"] == "2026-11-20T12:00:00+00:00"
     assert {one["instrument"]["@id"] for one in launches} == {"#kit-" + "0" * 40}
     assert graph["#kit-" + "0" * 40]["softwareRequirements"] == [{"@id": "#tensorflow-2.18.1"}]

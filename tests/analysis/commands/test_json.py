@@ -11,6 +11,7 @@ from analysis.__main__ import main
 from analysis.table import loading
 from tests.helpers.own_records import Results, curve_in_rounds, fill
 from tests.helpers.strategy_records import strategies
+from tests.helpers.timelines import launch_with_timeline
 
 SCHEMA = json.loads((Path(analysis.__file__).parent / "output.schema.json").read_text())
 REPORT = str(loading.PUBLISHED / "000_hacksa.csv")
@@ -131,6 +132,12 @@ def test_diagnose_of_arms(printed, tmp_path):
     parts_s = [part["value"] for part in mwms["parts_longer_s"].values()]
     assert mwms["longer_s"]["value"] == pytest.approx(sum(parts_s))
     assert (mwms["differs"], mwms["reasons"]) == (True, ["exchange"])
+
+
+def test_timeline(printed, tmp_path):
+    launch_with_timeline(tmp_path / "results")
+    (found,) = printed("timeline", "--results", tmp_path / "results")
+    assert (tmp_path / found["trace"]).exists()
 
 
 @pytest.mark.slow

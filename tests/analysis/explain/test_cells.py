@@ -28,35 +28,6 @@ def test_a_comma_is_a_decimal_point_between_semicolons(tmp_path):
     assert frame["wall_s"].tolist() == [193.45]
 
 
-@pytest.mark.parametrize(
-    ("header", "name"),
-    [
-        ("GPUs", "ranks"),
-        ("Number of workers", "ranks"),
-        ("np", "ranks"),
-        ("Steps", "steps_per_rank"),
-        ("iterations per GPU", "steps_per_rank"),
-        ("planned_steps_per_worker", "steps_per_rank"),
-        ("Batch size / GPU", "batch_per_rank"),
-        ("Training time [s]", "wall_s"),
-        ("wall-clock (sec)", "wall_s"),
-        ("img/sec/GPU", "images_per_s_per_rank"),
-        ("examples_per_s_per_gpu", "images_per_s_per_rank"),
-        ("Images/s", "images_per_s"),
-        ("Global batch size", "global_batch"),
-        ("Network", "model"),
-    ],
-)
-def test_common_headers_are_understood(header, name):
-    assert cells._NAMES[cells._normal(header)] == name
-
-
-def test_every_name_means_one_column():
-    names = [cells._normal(other) for name, others in cells.SYNONYMS.items() for other in (name, *others)]
-    assert sorted(names) == sorted(set(names))
-    assert not set(cells.AMBIGUOUS) & set(names)
-
-
 @pytest.mark.parametrize(("cell", "says"), [
     ("", "empty"), ("NaN", "'NaN' is no number"), ("fast", "'fast' is no number"), ("inf", "'inf' is no number"),
     ("-3", "-3 given, must be more than 0"), ("0", "0 given, must be more than 0"),

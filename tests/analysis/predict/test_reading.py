@@ -56,6 +56,26 @@ def test_common_names_and_separators(tmp_path, separator):
     assert of.batch.tolist() == [32, 32]
 
 
+def test_the_rate_of_a_rank_and_the_batch_of_all_can_be_given_instead(tmp_path):
+    text = "GPUs,img/sec per GPU,global batch,low,high,wall time\n1,100,32,99,101,9\n4,95,128,94,96,3\n"
+    (of,), notes = read(tmp_path, text)
+    assert of.images_per_s.tolist() == [100, 380]
+    assert of.batch.tolist() == [32, 32]
+    assert of.spread == pytest.approx([2 / 3.92 / 100, 8 / 3.92 / 380])
+    assert notes == ["columns not used: wall time"]
+
+
+def test_what_may_be_of_one_rank_or_of_all_is_named_with_what_it_is_taken_for(tmp_path):
+    (of,), notes = read(tmp_path, "ranks,throughput,batch\n1,100,32\n2,190,32\n")
+    assert (of.images_per_s.tolist(), of.batch.tolist()) == ([100, 190], [32, 32])
+    assert notes == [
+        "'throughput' is taken as that of the whole job; if it is not, call it images_per_s_per_rank",
+        "'batch' is taken as that of one rank; if it is not, call it global_batch",
+    ]
+    _, notes = read(tmp_path, "ranks,throughput,images_per_s\n1,1,100\n2,1,190\n")
+    assert notes == ["columns not used: throughput"]
+
+
 def test_one_curve_a_model_and_batch_unless_the_global_batch_is_kept(tmp_path):
     text = (
         "model,ranks,images_per_s,batch_per_rank\na,1,10,8\na,2,19,8\na,1,9,4\na,2,17,4\nb,1,10,8\nb,2,18,4\nb,4,30,2\n"
@@ -93,7 +113,8 @@ def test_one_curve_a_model_and_batch_unless_the_global_batch_is_kept(tmp_path):
         ("ranks,images_per_s\n4,100\n-8,190\n", "line 3: ranks: -8 given, must be more than 0"),
         ("ranks,images_per_s\n4,100\n8,\n", "line 3: images_per_s is empty"),
         ("ranks,images_per_s\n4,100\n8,nan\n", "line 3: images_per_s: 'nan' is not a number"),
-        ("ranks,speed\n4,100\n8,190\n", "line 1: column 'images_per_s' is missing; given: ranks, speed; also read as"),
+        ("ranks,rate\n4,100\n8,190\n", "line 1: column 'images_per_s' is missing; given: ranks, rate; also read as"),
+        ("ranks,GPUs,images_per_s\n4,4,100\n8,8,190\n", "duplicate column 'ranks'"),
         (
             "ranks,images_per_s,low,high\n4,100,99,101\n8,190,200,210\n",
             "line 3: low, high: 200, 210 given; allowed: ends",

@@ -16,12 +16,14 @@ def test_options_and_overrides_may_be_mixed(monkeypatch):
     assert launcher.read_options() == Options(("nodes=2", "model=tiny"), dry_run=True, only="tiny-nodes2")
 
 
-def test_one_point_can_be_chosen_by_its_name():
+def test_points_can_be_chosen_by_their_names():
     plan = planned(*ASKED)
     assert [point.name for point in launcher.chosen_points(plan, "tiny-nodes2").points] == ["tiny-nodes2"]
     assert launcher.chosen_points(plan, None) == plan
+    both = launcher.chosen_points(plan, "tiny-nodes2,tiny-nodes1")
+    assert [point.name for point in both.points] == ["tiny-nodes1", "tiny-nodes2"]
     with pytest.raises(ConfigError, match="--only tiny-nodes9: no such point; allowed are tiny-nodes1, tiny-nodes2"):
-        launcher.chosen_points(plan, "tiny-nodes9")
+        launcher.chosen_points(plan, "tiny-nodes2,tiny-nodes9")
 
 
 def test_a_dry_run_shows_the_points_and_their_commands(tmp_path, capsys):
@@ -31,6 +33,7 @@ def test_a_dry_run_shows_the_points_and_their_commands(tmp_path, capsys):
     assert "2 points, 2 launches: every repeat is a separate launch" in shown
     assert "1 curve in rounds, 1 launch or more each" in shown
     assert "until each ratio is known to ± 5 % or 240 s are over" in shown
+    assert "time left: known after the first launch of a single point" in shown
     assert "train.launch.start.gloo --ranks 2 --hosts localhost:2 --" in shown
     assert list(tmp_path.iterdir()) == []
 

@@ -11,10 +11,12 @@ TINY = ["model=tiny", "model.image_size=16", "nodes=1"]
 DIGITS = [*TINY, "dataset=digits", "dataset.training_samples=32", "dataset.validation_samples=10", "batch_per_rank=8"]
 
 
-@pytest.fixture(scope="module")
-def train():
+@pytest.fixture
+def train(monkeypatch):
+    from train.loop import limits
     from train.loop.training import train
 
+    monkeypatch.setattr(limits, "_BURST_S", 0.01)
     return train
 
 
@@ -39,6 +41,17 @@ def test_epochs_learn_and_are_recorded_with_what_a_reader_must_know(train):
     assert predictions.confusion.sum() == 10
     assert len(part.losses) == 11
     assert any("32 of 1438 training samples" in note for note in part.notes)
+
+
+def test_what_limits_training_is_measured_after_the_last_epoch(train):
+    context = make_context(load([*DIGITS, "measure.epochs=1"]))
+    train(context)
+    part = context.part.part
+    assert part.phase == "evaluate"
+    assert len(part.step_times_s) == 3  # none of it is in a step
+    assert [made.arm for made in part.matrix_products] == [None]
+    assert part.work.operations_per_image > 0
+    assert part.work.gradient_bytes > 0
 
 
 def test_a_later_launch_resumes_from_the_checkpoint(train, tmp_path):

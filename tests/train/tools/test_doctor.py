@@ -26,11 +26,18 @@ def test_which_python_will_do(monkeypatch, version, state):
 def test_where_ranks_run_in_an_image_a_newer_python_does_too(monkeypatch):
     monkeypatch.setattr(doctor.sys, "version_info", Version(3, 13, 5))
     assert doctor.check_python(tensorflow=False).state == doctor.OK
-    for way in ("CONTAINER=podman", "uv python install 3.11", "pyenv install 3.11"):
+    for way in ("make image CONTAINER=podman", "uv python install 3.11", "pyenv install 3.11"):
         assert way in doctor.check_python().fix
-    monkeypatch.setattr(doctor.sys, "version_info", Version(3, 14, 0))
-    beyond = doctor.check_python(tensorflow=False)
-    assert (beyond.state, "CONTAINER" in beyond.fix) == (doctor.FAILURE, False)
+    assert "no wheels beyond 3.12" in doctor.check_python().found
+
+
+@pytest.mark.parametrize("tensorflow", [False, True])
+@pytest.mark.parametrize("version", [(3, 10, 9), (3, 14, 0)])
+def test_an_image_is_no_way_out_where_the_launcher_does_not_run_either(monkeypatch, version, tensorflow):
+    monkeypatch.setattr(doctor.sys, "version_info", Version(*version))
+    check = doctor.check_python(tensorflow)
+    assert (check.state, "CONTAINER" in check.fix) == (doctor.FAILURE, False)
+    assert "there are locks for 3.11 to 3.13" in check.found
 
 
 def test_a_fix_of_several_lines_is_printed_below_itself(capsys):

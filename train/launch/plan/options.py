@@ -12,4 +12,4 @@ class Options:
     overrides: tuple[str, ...] = ()
     dry_run: bool = False  # print what would be started
     force: bool = False  # measure again what is measured
-    only: str | None = None  # this point alone, by its name
+    only: str | None = None  # these points alone, by their names, separated by commas

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import re
 import shutil
 import subprocess
 from pathlib import Path
 
 from train.config.checks import ConfigError
 from train.config.schema import Container
+
+# What Docker and Podman say of an image that they do not have.
+_NO_IMAGE = re.compile("no such (image|object)|not known|failed to find image", re.IGNORECASE)
+_REPAIR = {
+    "docker": "start its daemon (sudo systemctl start docker), and let your user reach it "
+    "(sudo usermod -aG docker $USER, then log in again)",
+    "podman": "podman info says more",
+}
 
 
 def digest(container: Container) -> str | None:
@@ -34,6 +43,15 @@ def _digest(engine: str, image: str) -> str:
     inspect = [engine, "image", "inspect", "--format", "{{.Id}}", image]
     asked = subprocess.run(inspect, capture_output=True, text=True)
     if asked.returncode:
-        why = (asked.stderr.strip().splitlines() or ["no message"])[-1]
-        raise ConfigError(f"container.image={image}: {engine} does not have it ({why}); make image builds it")
+        raise ConfigError(f"container.image={image}: {_missing(engine, image, asked.stderr)}")
     return f"sha256:{asked.stdout.strip().removeprefix('sha256:')}"
+
+
+def _missing(engine: str, image: str, said: str) -> str:
+    """What is wrong, and what to do, where `docker image inspect` or `podman image inspect` failed and said this."""
+    if not _NO_IMAGE.search(said):  # the engine itself does not work, such as a daemon that may not be used
+        why = (said.strip().splitlines() or ["no message"])[-1]
+        return f"{engine} does not work here ({why}); {_REPAIR[engine]}"
+    variant = re.fullmatch(r"kit:(\w+)", image)
+    gets = f"make image VARIANT={variant[1]} CONTAINER={engine} builds it" if variant else f"{engine} pull {image}"
+    return f"{engine} does not have it; {gets}"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from analysis import plots
+from analysis import metrics, plots
 from analysis.table.limits import COMPUTE, LINK
 
 # What they are named for: other algorithms could pass them.
@@ -22,12 +22,14 @@ _WIDTH = 0.5
 _ABOVE = 3.0  # times all else that is drawn: so high a line of limits may stretch an axis
 
 
-def draw(axes: Axes, local: pd.DataFrame, over: str) -> None:
+def draw(axes: Axes, local: pd.DataFrame, over: str, colour: str | None = None, whose: str = "") -> None:
     """Draw the limits of each series as lines without markers, in the colour of its model, over a column.
 
     A limit is the mean over launches. Arms have one in common, which bounds all of them: the highest of theirs. One far
     above the points is not in the figure, and the legend says so: it would press the points together. Call it when all
     else is drawn.
+
+    colour: of all lines instead. whose: "local" beside points that these do not limit.
     """
     highest = _ABOVE * max(_heights(axes), default=0.0)
     lowest, top = axes.get_ylim()
@@ -35,14 +37,14 @@ def draw(axes: Axes, local: pd.DataFrame, over: str) -> None:
     measured = local[local["kind"].eq("measured")]
     for quantity, words in _WORDS.items():
         found = list(_lines(measured, quantity, over))
-        for limit, colour in found:
+        for limit, own in found:
             x, y = limit.index.tolist(), limit.tolist()
             x, y = (x, y) if len(x) > 1 else ([0.9 * x[0], 1.1 * x[0]], [*y, *y])
-            axes.plot(x, y, linestyle=_STYLES[quantity], color=colour, linewidth=_WIDTH)
+            axes.plot(x, y, linestyle=_STYLES[quantity], color=colour or own, linewidth=_WIDTH)
         if found:
             beyond = any((limit > highest).any() for limit, _ in found)
-            label = f"{words}{' (off scale)' if beyond else ''}"
-            axes.plot([], [], linestyle=_STYLES[quantity], color=plots.GREY, linewidth=_WIDTH, label=label)
+            label = f"{whose} {words}{' (off scale)' if beyond else ''}".strip()
+            axes.plot([], [], linestyle=_STYLES[quantity], color=colour or plots.GREY, linewidth=_WIDTH, label=label)
     axes.set_ylim(lowest, max([top, *(1.05 * y for y in _heights(axes) if y <= highest)]))
 
 
@@ -57,9 +59,19 @@ def _lines(measured: pd.DataFrame, quantity: str, over: str) -> Iterator[tuple[p
         yield means.groupby(level=over).max(), colours[str(model), names[0]] if len(names) == 1 else colour
 
 
+def one_label(panels: Sequence[Axes]) -> None:
+    """Give a limit one label in all panels of a figure: where it is off scale in some, it says so."""
+    for words in _WORDS.values():
+        lines = [line for axes in panels for line in axes.get_lines() if words in str(line.get_label())]
+        labels = sorted({str(line.get_label()) for line in lines}, key=len)
+        for line in lines if len(labels) > 1 else ():
+            line.set_label(f"{labels[0]} (partly off scale)")
+
+
 def _heights(axes: Axes) -> list[float]:
-    """The y of all that lines show."""
-    drawn = [y for line in axes.get_lines() for y in np.asarray(line.get_ydata(), float).tolist()]
+    """The y of all that lines show; an upright line across the figure shows none."""
+    lines = [line for line in axes.get_lines() if line.get_transform().contains_branch_seperately(axes.transData)[1]]
+    drawn = [y for line in lines for y in np.asarray(line.get_ydata(), float).tolist()]
     return [y for y in drawn if math.isfinite(y)]
 
 
@@ -71,19 +83,11 @@ def mark(axes: Axes, of_point: dict[str, float], y: float) -> None:
         axes.plot([limit, limit], [y - 0.3, y + 0.3], linestyle=_STYLES[quantity], color=plots.GREY, label=label)
 
 
-def rows_of_point(local: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
-    """All that was measured of one point. runs: of the point, as `metrics.rates` gives them."""
-    first = runs.iloc[0]
-    at = local[local["record"].isin(runs["record"]) & local["series"].eq(first["series"])]
-    at = at[at["ranks"].eq(first["ranks"]) & at["batch_per_rank"].eq(first["batch_per_rank"])]
-    return at[at["axis_value"].eq(first["axis_value"]) | at["axis_value"].isna()]
-
-
 def of_point(local: pd.DataFrame, runs: pd.DataFrame) -> dict[str, float]:
     """The limits of one point [images/s], by quantity: means over its launches.
 
     runs: of the point, as `metrics.rates` gives them.
     """
-    at = rows_of_point(local, runs)
+    at = metrics.rows_of_point(local, runs)
     found = {name: at.loc[at["quantity"].eq(name), "value"] for name in (COMPUTE, LINK)}
     return {name: float(values.mean()) for name, values in found.items() if len(values)}

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from analysis import metrics, plots
-from analysis.experiments import limits, summary
+from analysis import limits, metrics, plots
+from analysis.experiments import summary
 from tests.helpers.drawn_figures import drawn
 from tests.helpers.limited_records import limited
 from tests.helpers.own_records import make_record, save
@@ -27,6 +27,20 @@ def test_a_point_has_its_own_limits_and_reaches_shares_of_them(local):
     assert two.numbers["compute_limit_fraction"].value == pytest.approx(0.64)
     assert two.numbers["link_limit_fraction"].value == pytest.approx(6.4 / 160)
     assert [row["of the\nlink limit"] for row in summary.rows(local).to_dict("records")] == ["", "0.04"]
+
+
+@pytest.mark.slow
+def test_panels_share_a_label_that_says_where_a_limit_is_off_scale(local):
+    _, panels = plots.canvas(1, 2)
+    for axes, highest in zip(panels, (6.4, 200.0), strict=True):
+        axes.plot([1, 2], [4, highest])
+        limits.draw(axes, local, "nodes", whose="local")
+    limits.one_label(panels)
+    labels = {line.get_label() for axes in panels for line in axes.get_lines() if "limit" in line.get_label()}
+    assert labels == {
+        "local compute limit: direct convolution at the measured peak",
+        "local link limit: ring allreduce at the measured bandwidth (partly off scale)",
+    }
 
 
 @pytest.mark.slow

@@ -1,0 +1,100 @@
+"""What an archive packs of a folder of results: records, and the files that launches left beside theirs."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import gzip
+import re
+import socket
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from analysis import TableError, scrub
+from analysis.commands.manifest import digest
+from train.record import record
+from train.record.record import RecordError, RunRecord
+
+
+@dataclass(frozen=True)
+class Collected:
+    """Files by their place in the folder of results, and a line for each that stays out, with the reason."""
+
+    records: dict[Path, bytes]
+    attachments: dict[Path, bytes]  # the records have their SHA-256
+    left_out: list[str]
+
+
+def collect(results: Path, scrubbed: bool) -> Collected:
+    """What can be trusted below `results`; scrubbed: without names of hosts and users, paths and addresses.
+
+    A file beside a record is packed as it is, or not at all: its digest is in the record. Raises TableError without any
+    record.
+    """
+    runs: dict[Path, RunRecord] = {}
+    left_out = []
+    for path in record.find(results):
+        try:
+            runs[path.relative_to(results)] = record.load(path)
+        except RecordError as error:
+            left_out.append(str(error))
+    if not runs:
+        raise TableError(f"{results}: no run record in it to pack" + "".join(f"\n{line}" for line in left_out))
+    if scrubbed:
+        hosts, people = _names(runs)
+        cleaned, revealing = scrub.scrubber(hosts, people), scrub.revealing(hosts | people)
+        records = {place: record.dumps(cleaned(run)) for place, run in runs.items()}
+    else:
+        revealing = None
+        records = {place: (results / place).read_bytes() for place in runs}
+    attachments, problems = _attachments(results, runs, revealing)
+    return Collected(records, attachments, left_out + problems)
+
+
+def _names(runs: Mapping[Path, RunRecord]) -> tuple[set[str], set[str]]:
+    """The names of hosts and of people in records, and those of this host and user."""
+    here = socket.gethostname()
+    hosts = {here, here.partition(".")[0]} - scrub.COMMON
+    people = {getpass.getuser()} - scrub.COMMON
+    for run in runs.values():
+        hosts |= scrub.hosts(run)
+        people |= scrub.users(run)
+    return hosts, people
+
+
+def _attachments(
+    results: Path, runs: Mapping[Path, RunRecord], revealing: re.Pattern[str] | None
+) -> tuple[dict[Path, bytes], list[str]]:
+    """The files that records name, and what is left out. revealing: what no file may hold; None: any may be packed."""
+    found: dict[Path, bytes] = {}
+    problems = []
+    for place, name, stated in _named(runs):
+        path = results / place.parent / name
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            problems.append(f"{path}: {error.strerror}; the record beside it names it")
+            continue
+        if digest(content) != stated:
+            problems.append(f"{path}: not the file of the record beside it: it was changed, or copied from another run")
+        elif revealing and revealing.search(_text(content)):
+            problems.append(f"{path}: it has the name of a host or a user, a home folder or an address")
+        else:
+            found[place.parent / name] = content
+    return found, problems
+
+
+def _named(runs: Mapping[Path, RunRecord]) -> Iterator[tuple[Path, str, str]]:
+    """The place of each record that names files beside it, the name of each, and its SHA-256."""
+    for place, run in runs.items():
+        for name, stated in run.attachments.items():
+            if Path(name).name == name:  # beside it, and nowhere else
+                yield place, name, stated
+
+
+def _text(content: bytes) -> str:
+    with contextlib.suppress(OSError, EOFError, zlib.error):  # it is not compressed
+        content = gzip.decompress(content)
+    return content.decode(errors="replace")

@@ -1,0 +1,116 @@
+"""The energy of an image, over the points of an experiment, where the counters could be read."""
+
+from __future__ import annotations
+
+import math
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from analysis import metrics, plots
+from analysis.experiments.settings import along_axis
+from analysis.figures import Points
+from analysis.metrics import Launches, Statistic
+from analysis.plots import Line
+from analysis.table import controls
+from analysis.table.energy import GPUS, PROCESSORS
+
+_LABELS = {PROCESSORS: "processors [J/image]", GPUS: "GPUs [J/image]"}
+KNOWN = frozenset(_LABELS)  # the quantities of energy
+
+
+def of_point(local: pd.DataFrame, at: pd.DataFrame) -> dict[str, Statistic]:
+    """The joules of an image of one point, by quantity: medians over rounds or launches, where they are known.
+
+    at: the runs of the point, as `metrics.rates` gives them.
+    """
+    found = {quantity: _values(local, at, quantity) for quantity in _LABELS}
+    return {quantity: metrics.median(values) for quantity, values in found.items() if values}
+
+
+def _values(local: pd.DataFrame, at: pd.DataFrame, quantity: str) -> Launches:
+    """The joules of an image in each round or launch of a point."""
+    rows = metrics.rows_of_point(local, at)
+    of_launches = rows[rows["quantity"].eq(quantity)].groupby("record", sort=False)["value"]
+    return [values.tolist() for _, values in of_launches]
+
+
+def over_axis(points: Points) -> Figure:
+    """Energy of an image in the timed steps: median over rounds or launches, with its interval; dots: the single ones.
+
+    Processors: the packages of all hosts that take part, as they count it themselves, whatever else ran on them; on one
+    machine the energy of a smaller point holds that of the idle cores too. GPUs: those of the ranks. Memory, power
+    supplies, fans and switches are in neither. The axis begins at 0.
+    """
+    local, finish = along_axis(points.local)
+    runs = metrics.rates(local)
+    quantities = _known(local)
+    fig, panels = plots.canvas(len(quantities), 1, height_mm=36 + 38 * len(quantities), sharex=True)
+    for axes, quantity in zip(panels, quantities, strict=True):
+        plots.draw(axes, _lines(local, runs, quantity))
+        finish(axes, axes is panels[-1])
+        axes.set_ylim(0, 1.05 * axes.get_ylim()[1])
+        axes.set_ylabel(_LABELS[quantity])
+    return plots.legend(fig, plots.provenance(points.local))
+
+
+def _known(local: pd.DataFrame) -> list[str]:
+    return [quantity for quantity in _LABELS if local["quantity"].eq(quantity).any()]
+
+
+def _lines(local: pd.DataFrame, runs: pd.DataFrame, quantity: str) -> list[Line]:
+    """A line for each series that has the quantity; runs: of all points, with their place `x`."""
+    series_of = {str(model): [*of["series"].unique()] for model, of in runs.groupby("model", sort=False)}
+    of_arms, lines = runs["arm"].nunique() > 1 and len(series_of) == 1, []
+    for (model, series), of_series in runs.groupby(["model", "series"], sort=False):
+        at_x = {float(str(x)): _values(local, at, quantity) for x, at in of_series.groupby("x")}
+        known = {x: values for x, values in at_x.items() if values}
+        if not known:
+            continue
+        found = [metrics.median(values) for values in known.values()]
+        raw = [(x, value) for x, values in known.items() for of in values for value in of]
+        said = [f"{plots.name(model)}, local", plots.repeats(e.n for e in found), *plots.told_apart(of_series, runs)]
+        nth = series_of[str(model)].index(series)
+        look = plots.nth_colour(nth) if of_arms else plots.colour(model), plots.nth_marker(nth), plots.nth_style(nth)
+        values, low, high = ([getattr(e, end) for e in found] for end in ("value", "low", "high"))
+        lost = controls.lost(of_series).groupby(of_series["x"]).any()
+        dots = ([x for x, _ in raw], [y for _, y in raw]) if len(raw) > len(known) else ((), ())
+        lines.append(Line(", ".join(said), [*known], values, *look, low, high, [bool(lost[x]) for x in known], dots))
+    return lines
+
+
+def side_by_side(points: Points) -> Figure:
+    """Energy of an image in the timed steps of each series: median over rounds or launches, with its interval.
+
+    Dots are the single ones. Processors: the packages of all hosts that take part, as they count it themselves,
+    whatever else ran on them. GPUs: those of the ranks. The axis begins at 0.
+    """
+    runs, quantities = metrics.rates(points.local), _known(points.local)
+    at_points = [at for _, at in runs.groupby(["model", "series", "ranks"], sort=False)]
+    fig, panels = plots.canvas(1, len(quantities), height_mm=34 + 9 * len(at_points), sharey=True)
+    for axes, quantity in zip(panels, quantities, strict=True):
+        for y, at in enumerate(at_points):
+            _row(axes, _values(points.local, at, quantity), y, str(at["model"].iloc[0]))
+        axes.set_xlim(0, 1.05 * axes.get_xlim()[1])
+        axes.set_xlabel(_LABELS[quantity])
+    labels = ["\n".join([_named(at), *plots.told_apart(at, runs)]) for at in at_points]
+    panels[0].set_yticks(range(len(labels)), labels, fontsize=5.5)
+    panels[0].set_ylim(len(labels) - 0.5, -0.5)
+    return plots.legend(fig, plots.provenance(points.local))
+
+
+def _named(at: pd.DataFrame) -> str:
+    ranks = int(at["ranks"].iloc[0])
+    return f"{plots.name(at['model'].iloc[0])}, {ranks} rank{'s' * (ranks > 1)}, n={len(at)}"
+
+
+def _row(axes: Axes, values: Launches, y: int, model: str) -> None:
+    """One point along the x axis; nothing where its energy is not known."""
+    if not values:
+        return
+    dots, middle = [value for of in values for value in of], metrics.median(values)
+    axes.plot(dots, [y - 0.22] * len(dots), ".", color=plots.GREY, markersize=3)
+    if not math.isnan(middle.low):
+        axes.plot([middle.low, middle.high], [y, y], color=plots.colour(model))
+    axes.plot(middle.value, y, plots.MARKERS[0], color=plots.colour(model))

@@ -1,0 +1,40 @@
+import pytest
+
+from analysis.timeline import document, joined, split
+from tests.helpers.timelines import STEPS, launch_with_timeline
+
+
+@pytest.fixture
+def launch(tmp_path):
+    return joined.load(launch_with_timeline(tmp_path))
+
+
+def said(launch):
+    return document.as_json(launch, split.timed(launch))
+
+
+def test_the_parts_that_there_are_have_their_medians_in_seconds(launch):
+    found = said(launch)
+    assert (found["model"], found["hosts"], found["timed_steps"]) == ("resnet50", 2, STEPS)
+    assert {name: of["value"] for name, of in found["parts_s"].items()} == pytest.approx(
+        {"computing": 0.5, "cycle": 0.01, "negotiation": 0.11, "late": 0.09, "wire": 0.23, "unmarked": 0.05,
+         "after": 0.1, "step": 1.0}, abs=1e-5,
+    )  # fmt: skip
+    assert found["parts_s"]["wire"]["n"] == STEPS
+    assert set(found["overlapped_s"]) == {"negotiation", "late", "wire", "unmarked"}
+    assert {of["value"] for of in found["overlapped_s"].values()} == {0.0}
+
+
+def test_each_rank_says_how_long_after_the_first_one_it_was_ready(launch):
+    first, second = said(launch)["ranks"]
+    assert (first["computing_s"]["value"], first["ready_after_first_s"]["value"]) == pytest.approx((0.5, 0.0))
+    assert (second["computing_s"]["value"], second["ready_after_first_s"]["value"]) == pytest.approx((0.6, 0.1))
+    assert (first["clock_error_s"], second["clock_error_s"]) == (0.0, 0.0002)
+
+
+def test_where_a_gpu_computes_nothing_is_made_up(launch):
+    for step in launch.ranks[1].steps:
+        step.computed_at = None
+    found = said(launch)
+    assert found["parts_s"] == found["overlapped_s"] == {}
+    assert [rank["computing_s"] for rank in found["ranks"]] == [None, None]
