@@ -48,15 +48,6 @@ def draw(axes: Axes, local: pd.DataFrame, over: str, colour: str | None = None, 
     axes.set_ylim(lowest, max([top, *(1.05 * y for y in _heights(axes) if y <= highest)]))
 
 
-def one_label(panels: Sequence[Axes]) -> None:
-    """Give a limit one label in all panels of a figure: where it is off scale in some, it says so."""
-    for words in _WORDS.values():
-        lines = [line for axes in panels for line in axes.get_lines() if words in str(line.get_label())]
-        labels = sorted({str(line.get_label()) for line in lines}, key=len)
-        for line in lines if len(labels) > 1 else ():
-            line.set_label(f"{labels[0]} (partly off scale)")
-
-
 def _lines(measured: pd.DataFrame, quantity: str, over: str) -> Iterator[tuple[pd.Series, str]]:
     """The limits [images/s] of one kind by the column `over`, each with its colour; a single one for all arms."""
     colours = plots.colours(measured)
@@ -66,6 +57,15 @@ def _lines(measured: pd.DataFrame, quantity: str, over: str) -> Iterator[tuple[p
         colour = plots.GREY if plots.of_arms(measured) else plots.colour(model)
         means = alike.groupby(["series", over])["value"].mean()
         yield means.groupby(level=over).max(), colours[str(model), names[0]] if len(names) == 1 else colour
+
+
+def one_label(panels: Sequence[Axes]) -> None:
+    """Give a limit one label in all panels of a figure: where it is off scale in some, it says so."""
+    for words in _WORDS.values():
+        lines = [line for axes in panels for line in axes.get_lines() if words in str(line.get_label())]
+        labels = sorted({str(line.get_label()) for line in lines}, key=len)
+        for line in lines if len(labels) > 1 else ():
+            line.set_label(f"{labels[0]} (partly off scale)")
 
 
 def _heights(axes: Axes) -> list[float]:

@@ -121,12 +121,6 @@ def test_diagnose(printed, tmp_path):
     assert not validator("diagnose").is_valid({**found, "curves": [{**found["curves"][0], "largest_loss": "rest"}]})
 
 
-def test_timeline(printed, tmp_path):
-    launch_with_timeline(tmp_path / "results")
-    (found,) = printed("timeline", "--results", tmp_path / "results")
-    assert (tmp_path / found["trace"]).exists()
-
-
 def test_diagnose_of_arms(printed, tmp_path):
     strategies(tmp_path / "results")
     found = printed("diagnose", "strategies", "--results", tmp_path / "results")
@@ -138,6 +132,12 @@ def test_diagnose_of_arms(printed, tmp_path):
     parts_s = [part["value"] for part in mwms["parts_longer_s"].values()]
     assert mwms["longer_s"]["value"] == pytest.approx(sum(parts_s))
     assert (mwms["differs"], mwms["reasons"]) == (True, ["exchange"])
+
+
+def test_timeline(printed, tmp_path):
+    launch_with_timeline(tmp_path / "results")
+    (found,) = printed("timeline", "--results", tmp_path / "results")
+    assert (tmp_path / found["trace"]).exists()
 
 
 @pytest.mark.slow

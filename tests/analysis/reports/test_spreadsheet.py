@@ -22,22 +22,6 @@ def test_local_points_are_laid_over_the_panels_of_their_model(results):
     assert not any("local" in label for label, _, _ in lines(figure) if label.startswith("Inception"))
 
 
-def test_what_limits_local_points_is_in_the_panels_of_their_model_and_of_throughput_alone(results):
-    for nodes in (1, 2):
-        swept = {"model": "resnet50", "dataset": "synthetic", "batch_per_rank": 32, "nodes": nodes}
-        run = make_record("tf_benchmarks", nodes=nodes, batch_per_rank=32, step_s=8.0, swept=swept)
-        save(limited(run), results.folder)
-    figure = drawn("003-throughput", results.table())
-    limited_panels = {
-        axes.get_title()
-        for axes in figure.axes
-        for line in axes.get_lines()
-        if np.array_equal(line.get_ydata(), [5, 10])
-    }
-    assert limited_panels == {"ResNet50, P100", "ResNet50, K80"}
-    assert not any("limit" in label for label, _, _ in lines(drawn("003-speedup", results.table())))
-
-
 @pytest.mark.parametrize(("id", "alone"), [("003-throughput", 1), ("003-speedup", 0), ("003-efficiency", 0)])
 def test_strategies_are_further_lines_in_the_panels_of_their_model(results, id, alone):
     strategies(results.folder)
@@ -68,3 +52,19 @@ def test_ratios_are_taken_within_one_strategy(results):
     own = [float(y[0]) for _, x, y in lines(figure) if x.tolist() == [2]]
     assert own == pytest.approx([1.5] * len(own))
     assert len(own) >= 2
+
+
+def test_what_limits_local_points_is_in_the_panels_of_their_model_and_of_throughput_alone(results):
+    for nodes in (1, 2):
+        swept = {"model": "resnet50", "dataset": "synthetic", "batch_per_rank": 32, "nodes": nodes}
+        run = make_record("tf_benchmarks", nodes=nodes, batch_per_rank=32, step_s=8.0, swept=swept)
+        save(limited(run), results.folder)
+    figure = drawn("003-throughput", results.table())
+    limited_panels = {
+        axes.get_title()
+        for axes in figure.axes
+        for line in axes.get_lines()
+        if np.array_equal(line.get_ydata(), [5, 10])
+    }
+    assert limited_panels == {"ResNet50, P100", "ResNet50, K80"}
+    assert not any("limit" in label for label, _, _ in lines(drawn("003-speedup", results.table())))
