@@ -17,7 +17,7 @@ from matplotlib.transforms import offset_copy
 from analysis import metrics
 from analysis.table import controls
 from analysis.table.identity import PHRASES
-from train.record import intervals
+from train.record import backends, intervals
 
 STYLE = Path(__file__).with_name("style.mplstyle")
 WIDTH_MM = 85
@@ -212,6 +212,8 @@ def told_apart(series: pd.DataFrame, among: pd.DataFrame, *said: str) -> list[st
         if column not in said and among[column].nunique() > 1 and series[column].nunique() == 1:
             phrase = PHRASES[column].format(series[column].iloc[0])
             words |= dict.fromkeys(part for part in phrase.split(", ") if part)
+    if series["backend"].isin(backends.ASYNCHRONOUS).all():
+        words["asynchronous"] = None
     return list(words)
 
 
@@ -243,6 +245,8 @@ def provenance(local: pd.DataFrame, scaling: bool = True) -> str:
         said.append("hollow, hatched: shared cores, no measure of scaling")
     elif scaling and controls.lost(local).any():
         said.append("hollow, hatched: no measure of scaling")
+    if local["backend"].isin(backends.ASYNCHRONOUS).any():
+        said.append("asynchronous: not synchronous SGD")
     lines = ["local: " + "; ".join(local["machine"].unique()), "; ".join(said), *assumed(local)]
     if emulated := controls.words(local):
         lines += [emulated, "images: " + images(local[local["cpus_per_node"].notna()])]

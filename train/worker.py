@@ -125,6 +125,11 @@ def _run(context: Context) -> predictions.Predictions | None:
 
         sweep.run(context)
         return None
+    if context.config.distribution.asynchronous:
+        from train.loop import asynchronous
+
+        asynchronous.train(context)
+        return None
     from train.loop import training
 
     return training.train(context)

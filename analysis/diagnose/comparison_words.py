@@ -11,6 +11,7 @@ from tabulate import tabulate
 from analysis import plots
 from analysis.diagnose.comparison import Compared, Comparison
 from analysis.diagnose.split import Part, Split
+from analysis.diagnose.turns import Curve
 from analysis.diagnose.words import NAMES, WIDTH, milliseconds, number
 from analysis.metrics import Statistic
 from train.record import intervals
@@ -36,13 +37,14 @@ def table(comparison: Comparison) -> str:
     """A row an arm: the parts of its step and the step in ms, its efficiency; below each its interval."""
     parts: list[Part] = [part for part in NAMES if any(part in split.parts for _, split in comparison.arms)]
     heads = ["[ms a step]", *(textwrap.fill(NAMES[part], _CELL) for part in parts), "measured\nstep", "efficiency"]
-    rows = [[curve.arm, *_cells(split, parts)] for curve, split in comparison.arms]
+    rows = [[curve.arm, *_cells(curve, split, parts)] for curve, split in comparison.arms]
     return tabulate(rows, headers=heads, disable_numparse=True)
 
 
-def _cells(split: Split, parts: list[Part]) -> Iterator[str]:
+def _cells(curve: Curve, split: Split, parts: list[Part]) -> Iterator[str]:
     for part in parts:
-        yield _below(milliseconds(split.part(part))) if part in split.parts else "not known"
+        absent = "none" if part == "waiting" and not curve.synchronous else "not known"
+        yield _below(milliseconds(split.part(part))) if part in split.parts else absent
     yield _below(milliseconds(split.measured))
     yield _below(number(split.efficiency, ".2f"))
 
@@ -94,6 +96,11 @@ def _not_told(comparison: Comparison) -> Iterator[str]:
         yield (
             f"{', '.join(untold)}: the records do not say when gradients were ready, so slower computing, waiting and "
             "exchange are one part."
+        )
+    if own := [curve.arm for curve, _ in arms if not curve.synchronous]:
+        yield (
+            f"{', '.join(own)}: not synchronous SGD. No rank waits for another before the end, which is in "
+            f"{NAMES['rest']}. Reading the variables is in slower computing where ranks read them as they compute."
         )
     if overlapped := [curve.arm for curve, split in arms if not curve.flat and "slower" in split.parts]:
         yield (

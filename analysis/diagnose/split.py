@@ -16,6 +16,8 @@ time until the local gradients are ready, s the rank that is slowest in a launch
 Where no arm without allreduce was measured, slower is the mean c of the other ranks, less the c of the fewest nodes.
 Then shared is not known: it is in slower and in waiting.
 
+Ranks that train asynchronously never wait for each other: slower and exchange are then means over all of them.
+
 The mean is over the other ranks, not over all: of two ranks, of which one is held up, half the delay would else count
 as slower computing of both.
 """
@@ -210,6 +212,8 @@ def _beside_others(held: Measured, control: Measured | None, slowest: int, alone
 
     held: with allreduce and the batch in memory. control: the same without allreduce.
     """
+    if not held.synchronous:
+        return _of_their_own(held, alone)
     others = np.arange(len(held.steps_s)) != slowest
     parts: dict[Part, float] = {}
     if held.computing_s is not None:
@@ -222,6 +226,15 @@ def _beside_others(held: Measured, control: Measured | None, slowest: int, alone
     left: Part = "exchange" if "slower" in parts else "slower_or_exchange"
     parts[left] = float(np.mean(held.steps_s)) - alone.step_s - sum(parts.values())
     return parts
+
+
+def _of_their_own(held: Measured, alone: _Alone) -> dict[Part, float]:
+    """The parts that ranks which never wait for each other add to the step of the fewest: means over all of them."""
+    longer_s = float(np.mean(held.steps_s)) - alone.step_s
+    if held.computing_s is None or alone.computing_s is None:
+        return {"slower_or_exchange": longer_s}
+    slower_s = float(np.mean(held.computing_s)) - alone.computing_s
+    return {"slower": slower_s, "exchange": longer_s - slower_s}
 
 
 def _without_allreduce(

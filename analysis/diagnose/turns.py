@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from analysis import metrics, plots
-from train.record import record
+from train.record import backends, record
 from train.record.record import Rank, RunRecord, Window
 
 Times = NDArray[np.float64]
@@ -37,6 +37,7 @@ class Measured:
     computing_s: Times | None  # (ranks, steps), until the local gradients are ready; None: not known
     others_s: Times | None  # (ranks,), a step: that others ran on a rank's cores while it was ready, mean over them
     stolen_s: Times | None  # (ranks,), a step: that the hypervisor withheld them. Both None: not known
+    synchronous: bool = True  # every step ends for all ranks together
 
     @property
     def measured_s(self) -> float:
@@ -82,6 +83,11 @@ class Curve:
     arm: str = ""  # its name among the arms of its experiment
     arms: str = ""  # shared by all arms that it can be compared with; empty in rounds, and without arms
     flat: bool = True  # gradients are exchanged as one tensor, once all of them are ready
+
+    @property
+    def synchronous(self) -> bool:
+        """Whether every step ends for all ranks together."""
+        return all(of.synchronous for launch in self.launches for turn in launch.turns for of in turn.arms.values())
 
     @property
     def points(self) -> list[Arm]:
@@ -222,4 +228,5 @@ def _of_windows(windows: Sequence[Window], run: RunRecord) -> Measured:
         np.array([window.compute_times_s for window in windows]) if known else None,
         others,
         stolen,
+        run.config["distribution"]["backend"] not in backends.ASYNCHRONOUS,
     )

@@ -14,6 +14,7 @@ from analysis.experiments import allreduce, arms, energy
 from analysis.metrics import Statistic
 from analysis.table.energy import GPUS, PROCESSORS
 from analysis.table.identity import LINK, SCALING
+from train.record import backends
 
 # The columns that tell points apart, and their headers.
 _POINT = {
@@ -169,6 +170,7 @@ def _number(value: float, unknown: str) -> str:
 def _remarks(runs: pd.DataFrame) -> str:
     said = ["without Horovod"] if (runs["backend"] == "none").any() else []
     said += ["without allreduce"] if not said and not runs["allreduce"].all() else []
+    said += ["not synchronous SGD"] if runs["backend"].isin(backends.ASYNCHRONOUS).any() else []
     said += ["shared cores: no measure of scaling"] if runs["cores_shared"].any() else []
     return "; ".join(said)
 

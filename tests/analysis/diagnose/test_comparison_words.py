@@ -54,6 +54,13 @@ def test_what_the_records_do_not_tell_is_said():
     assert "still computed" not in words
     _, words = said(ALIKE, ALIKE, flat=False)
     assert "mwms: the exchange of some gradients may begin while others are still computed." in words
+    own = [
+        replace(one, arms={p: replace(of, synchronous=False) for p, of in one.arms.items()})
+        for one in [turn(exchange=0.25)] * 6
+    ]
+    text, words = said(ALIKE, own)
+    assert "mwms: not synchronous SGD. No rank waits for another before the end" in words
+    assert " none " in next(line for line in text.splitlines() if line.startswith("mwms "))
     untold = [
         replace(one, arms={p: Measured(of.window_s, of.steps_s, None, None, None) for p, of in one.arms.items()})
         for one in ALIKE

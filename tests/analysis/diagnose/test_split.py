@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -52,6 +54,16 @@ def test_without_a_control_the_times_of_gradients_tell_computing_and_exchange_ap
 def test_without_either_what_they_tell_apart_stays_together():
     arms = {ONE: measured([1.0]), TWO: measured([1.5, 1.5])}
     assert parts_of(Turn(arms)) == pytest.approx({"alone": 1.0, "slower_or_exchange": 0.5, "rest": 0.0})
+
+
+def test_ranks_that_never_wait_for_each_other_have_no_waiting():
+    # Alone 1 s, gradients after 0.9. The ranks take 1.5 and 1.3, gradients after 1.1 and 0.9; all end after 3.2 s.
+    two = replace(measured([1.5, 1.3], [1.1, 0.9], window_s=3.2), synchronous=False)
+    found = parts_of(Turn({ONE: measured([1.0], [0.9]), TWO: two}))
+    assert found == pytest.approx({"alone": 1.0, "slower": 0.1, "exchange": 0.3, "rest": 0.2})
+    untold = replace(two, computing_s=None)
+    found = parts_of(Turn({ONE: measured([1.0], [0.9]), TWO: untold}))
+    assert found == pytest.approx({"alone": 1.0, "slower_or_exchange": 0.4, "rest": 0.2})
 
 
 def test_without_a_control_the_time_alone_is_scaled_with_the_batch():

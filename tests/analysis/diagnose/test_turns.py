@@ -114,3 +114,10 @@ def test_one_rank_alone_is_a_curve_of_its_own_where_nothing_begins_with_it(tmp_p
     save(make_record("strategies", arm="one-rank-alone", distribution=ALONE, arm_keys=["distribution"]), tmp_path)
     [found] = read(tmp_path)
     assert found.points == [ONE]
+
+
+def test_ranks_on_parameter_servers_are_not_synchronous(tmp_path):
+    for backend in ("horovod", "ps"):
+        save(make_record(nodes=2, **{"distribution.backend": backend}), tmp_path)
+    found = {curve.series: curve.synchronous for curve in read(tmp_path)}
+    assert found == {"distribution horovod": True, "distribution ps, asynchronous": False}
