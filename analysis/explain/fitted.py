@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.explain import models
-from analysis.explain.linear import Array, Linear, Marginal, relative_s2
+from analysis.explain.linear import TAIL_OF_SPEED, Array, Linear, Marginal, relative_s2
 from analysis.explain.models import Model
 from analysis.metrics import Statistic
 
@@ -96,6 +96,6 @@ def _implied(model: Model, runs: pd.DataFrame, solved: Linear, measured: float) 
 
 def _over(numerator: float, solved: Linear, of: Array) -> Statistic:
     """A numerator over a combination of coefficients; NaN for an end that it does not have."""
-    cost = solved.number(of).statistic
+    cost = solved.number(of).within(TAIL_OF_SPEED)
     high, value, low = (numerator / x if x > 0 else math.nan for x in (cost.low, cost.value, cost.high))
     return Statistic(value, low, high, cost.n)

@@ -66,5 +66,5 @@ def _ends(found: pd.DataFrame, fit: Fit, base: int, point: int) -> tuple[float, 
     known = fit.left_ratio(found.loc[[base, point]])
     if known is None:
         return math.nan, math.nan
-    low, high = known.ends
-    return math.exp(low), math.exp(high)
+    logarithm = known.statistic
+    return math.exp(logarithm.low), math.exp(logarithm.high)
