@@ -182,12 +182,12 @@ def test_over_ssh_a_killed_worker_and_a_silent_host_are_named_within_60_s(cluste
             print(f"it ended after {time.monotonic() - at:.1f} s at the latest")
     finally:
         cluster.link("n4", up=True)
-    # Each of two ranks that hear no more of each other has lost the other one.
-    for name, host, says in (("killed", "n2", "killed by a signal"), ("silent", "n4", "an exchange with rank 1 (n4)")):
+    for name, host in (("killed", "n2"), ("silent", "n4")):
         [made] = records(results / name)
         assert made.status == "failed"
-        assert says in made.failure.reason
-        assert name == "silent" or (made.failure.rank, made.failure.host) == (1, host)
+        # Of a silent host rank 0 may tell first, or ssh.
+        named = (made.failure.rank, made.failure.host) == (1, host)
+        assert named or (name == "silent" and "rank 1 (n4)" in made.failure.reason), made.failure
         assert [rank.host for rank in made.ranks][1] == host
         workers = json.loads(made.environment.variables["TF_CONFIG"])["cluster"]["worker"]
         assert len({worker.partition(":")[0] for worker in workers}) == 2  # each host by its own address
