@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import metrics
+from analysis import metrics, once
 from analysis.table.identity import SCALING
 from analysis.verdicts import Uncertain, of_launches, unknown
 
@@ -201,8 +201,9 @@ def times_as_fast(row: Row, base: Row, here: float, there: float) -> float:
     return metrics.speedup(here, there)
 
 
-def rate_curves(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
+@once.a_table
+def rate_curves(table: pd.DataFrame) -> list[pd.DataFrame]:
     """Curves of throughput; of throughput per rank where that is all that is known."""
-    yield from curves(table, *RATES)
     whole = lookup(measured(table, *RATES))
-    yield from (curve for curve in curves(table, *PER_RANK) if not whole(row_dicts(curve.head(1))[0]))
+    per_rank = (curve for curve in curves(table, *PER_RANK) if not whole(row_dicts(curve.head(1))[0]))
+    return [*curves(table, *RATES), *per_rank]

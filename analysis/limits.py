@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pandas as pd
@@ -25,27 +25,38 @@ _ABOVE = 3.0  # times all else that is drawn: so high a line of limits may stret
 def draw(axes: Axes, local: pd.DataFrame, over: str, colour: str | None = None, whose: str = "") -> None:
     """Draw the limits of each series as lines without markers, in the colour of its model, over a column.
 
-    A limit is the mean over launches. One far above the points is not in the figure, and the legend says so: it would
-    press the points together. Call it when all else is drawn.
+    A limit is the mean over launches. Arms have one in common, which bounds all of them: the highest of theirs. One far
+    above the points is not in the figure, and the legend says so: it would press the points together. Call it when all
+    else is drawn.
 
     colour: of all lines instead. whose: "local" beside points that these do not limit.
     """
     highest = _ABOVE * max(_heights(axes), default=0.0)
     lowest, top = axes.get_ylim()
     axes.set_ylim(lowest, top)  # from now on no line stretches it
+    measured = local[local["kind"].eq("measured")]
     for quantity, words in _WORDS.items():
-        rows = local[local["quantity"].eq(quantity) & local["kind"].eq("measured")]
-        beyond = False
-        for (model, _), of_series in rows.groupby(["model", "series"], sort=False):
-            limit = of_series.groupby(over)["value"].mean().sort_index()
-            beyond |= bool((limit > highest).any())
+        found = list(_lines(measured, quantity, over))
+        for limit, own in found:
             x, y = limit.index.tolist(), limit.tolist()
             x, y = (x, y) if len(x) > 1 else ([0.9 * x[0], 1.1 * x[0]], [*y, *y])
-            axes.plot(x, y, linestyle=_STYLES[quantity], color=colour or plots.colour(model), linewidth=_WIDTH)
-        if len(rows):
+            axes.plot(x, y, linestyle=_STYLES[quantity], color=colour or own, linewidth=_WIDTH)
+        if found:
+            beyond = any((limit > highest).any() for limit, _ in found)
             label = f"{whose} {words}{' (off scale)' if beyond else ''}".strip()
             axes.plot([], [], linestyle=_STYLES[quantity], color=colour or plots.GREY, linewidth=_WIDTH, label=label)
     axes.set_ylim(lowest, max([top, *(1.05 * y for y in _heights(axes) if y <= highest)]))
+
+
+def _lines(measured: pd.DataFrame, quantity: str, over: str) -> Iterator[tuple[pd.Series, str]]:
+    """The limits [images/s] of one kind by the column `over`, each with its colour; a single one for all arms."""
+    colours = plots.colours(measured)
+    rows = measured[measured["quantity"].eq(quantity)]
+    for (model, _, _), alike in rows.groupby(["model", "arms", "precision"], sort=False):
+        names = alike["series"].unique()
+        colour = plots.GREY if plots.of_arms(measured) else plots.colour(model)
+        means = alike.groupby(["series", over])["value"].mean()
+        yield means.groupby(level=over).max(), colours[str(model), names[0]] if len(names) == 1 else colour
 
 
 def one_label(panels: Sequence[Axes]) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis import verdicts
+from analysis import once, verdicts
 from analysis.curves import PER_RANK, RATES, TIMES, Row, bases, configuration, measured, rate_curves, rates, row_dicts
 from analysis.verdicts import Uncertain
 
@@ -70,6 +70,7 @@ class Noises:
         return None if base is None else self.of(base)
 
 
+@once.a_table
 def noises(table: pd.DataFrame) -> Noises:
     """The noise of each measurement in a tidy table."""
     parts: dict[_Scale, list[_Part]] = defaultdict(list)

@@ -3,7 +3,7 @@
 import math
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +17,15 @@ from matplotlib.transforms import offset_copy
 from analysis import metrics
 from analysis.table import controls
 from analysis.table.identity import PHRASES
-from train.record import intervals
+from train.record import backends, intervals
 
 STYLE = Path(__file__).with_name("style.mplstyle")
 WIDTH_MM = 85
 MM = 1 / 25.4  # inches
 
 _DOTS_BESIDE = 4  # points: so far left of a marker are the values behind it
+BESIDE = 1.045  # times x: from one line to the next that has it too
+_SIDE_BY_SIDE = 8  # lines; with more of them they move closer together
 
 # The colours of Okabe and Ito. One for each family of models, so that a model has the same colour in every figure.
 BLUE, RED, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
@@ -106,9 +108,10 @@ def draw(axes: Axes, lines: Iterable[Line]) -> None:
         axes.plot([], [], marker=line.marker, linestyle=style, color=line.colour, label=line.label)
 
 
+# How ranks exchange gradients.
+STRATEGY = ("backend", "gradients", "cycle_time_ms")
 # Columns that can tell two series of one model apart.
-_TELL = ("swept", "arm", "machine", "dataset", "device", "precision", "measure", "batch_per_rank", "gradients",
-         "cycle_time_ms")  # fmt: skip
+_TELL = ("swept", "arm", "machine", "dataset", "device", "precision", "measure", "batch_per_rank", *STRATEGY)
 
 
 def local_lines(local: pd.DataFrame, by: str = "throughput", value: str = "rate", over: str = "ranks") -> list[Line]:
@@ -116,10 +119,10 @@ def local_lines(local: pd.DataFrame, by: str = "throughput", value: str = "rate"
 
     `by` names the rate (`metrics.rates`), `value` what is drawn of it: "rate" (images/s), "speedup", "efficiency";
     `over` is the column on the x axis. The label names the model, n, and what else tells the series apart. A line joins
-    points of more than one value each. Colours stand for models, or for the arms of a single one.
+    points of more than one value each. Colours stand for models, or for the arms of a single one (`colours`).
     """
     runs = metrics.rates(local, by)
-    arms_of_one = runs["arm"].nunique() > 1 and runs["model"].nunique() == 1
+    colour_of = colours(runs)
     lines = []
     for (_, series), points in runs.groupby(["model", "series"], sort=False):
         base = metrics.base_of(points, runs)
@@ -130,7 +133,7 @@ def local_lines(local: pd.DataFrame, by: str = "throughput", value: str = "rate"
         lines.append(
             Line(
                 ", ".join([f"{name(model)}, local", measured(points, curve), *told_apart(points, runs)]),
-                curve["size"].tolist(), curve[value].tolist(), nth_colour(nth) if arms_of_one else colour(model),
+                curve["size"].tolist(), curve[value].tolist(), colour_of[str(model), str(series)],
                 nth_marker(nth), nth_style(nth),
                 curve[f"{value}_low"].tolist(), curve[f"{value}_high"].tolist(), shared.tolist(),
                 (values["size"].tolist(), values[value].tolist()) if curve["n"].max() > 1 else ((), ()),
@@ -138,6 +141,35 @@ def local_lines(local: pd.DataFrame, by: str = "throughput", value: str = "rate"
             )
         )  # fmt: skip
     return lines
+
+
+def side_by_side(lines: Sequence[Line], beside: float = BESIDE) -> list[Line]:
+    """The lines for a logarithmic x axis, those with a point at the same x moved beside each other, in their order.
+
+    beside: times x, from one to the next.
+    """
+    placed = []
+    for line in lines:
+        rivals = [other for other in lines if set(other.x) & set(line.x)]
+        nth = next(place for place, other in enumerate(rivals) if other is line)
+        closer = min(1.0, (_SIDE_BY_SIDE - 1) / max(1, len(rivals) - 1))
+        times = beside ** (closer * (nth - (len(rivals) - 1) / 2))
+        raw = ([x * times for x in line.raw[0]], line.raw[1])
+        placed.append(replace(line, x=[x * times for x in line.x], raw=raw))
+    return placed
+
+
+def of_arms(runs: pd.DataFrame) -> bool:
+    """Whether these runs are arms of a single model, so that colours stand for arms."""
+    return bool(runs["arm"].nunique() > 1 and runs["model"].nunique() == 1)
+
+
+def colours(runs: pd.DataFrame) -> dict[tuple[str, str], str]:
+    """The colour of each model and series: that of the model's family, or of arms of a single model one for each."""
+    found = list(runs[["model", "series"]].drop_duplicates().itertuples(index=False, name=None))
+    if of_arms(runs):
+        return {series: nth_colour(nth) for nth, series in enumerate(found)}
+    return {series: colour(series[0]) for series in found}
 
 
 def measured(runs: pd.DataFrame, curve: pd.DataFrame) -> str:
@@ -175,11 +207,13 @@ def told_apart(series: pd.DataFrame, among: pd.DataFrame, *said: str) -> list[st
     words: dict[str, None] = {}
     of_models = among.groupby("model")
     named = among["arm"].nunique() > 1 and (of_models["arm"].nunique() == of_models["series"].nunique()).all()
-    said += ("gradients", "cycle_time_ms") if named and "arm" not in said else ()  # the arm's name says it
+    said += STRATEGY if named and "arm" not in said else ()  # the arm's name says it
     for column in _TELL:
         if column not in said and among[column].nunique() > 1 and series[column].nunique() == 1:
             phrase = PHRASES[column].format(series[column].iloc[0])
             words |= dict.fromkeys(part for part in phrase.split(", ") if part)
+    if series["backend"].isin(backends.ASYNCHRONOUS).all():
+        words["asynchronous"] = None
     return list(words)
 
 
@@ -211,6 +245,8 @@ def provenance(local: pd.DataFrame, scaling: bool = True) -> str:
         said.append("hollow, hatched: shared cores, no measure of scaling")
     elif scaling and controls.lost(local).any():
         said.append("hollow, hatched: no measure of scaling")
+    if local["backend"].isin(backends.ASYNCHRONOUS).any():
+        said.append("asynchronous: not synchronous SGD")
     lines = ["local: " + "; ".join(local["machine"].unique()), "; ".join(said), *assumed(local)]
     if emulated := controls.words(local):
         lines += [emulated, "images: " + images(local[local["cpus_per_node"].notna()])]

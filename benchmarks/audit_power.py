@@ -62,6 +62,15 @@ def edits(runs: int) -> Iterator[list[object]]:
         yield [field.name, len(found), share(sum(found), len(found))]
 
 
+def copied(runs: int) -> Iterator[list[object]]:
+    """For each kind of copy within a record, how many are found."""
+    rng = np.random.default_rng(SEED)
+    made = [make(rng) for make in noisy_records.KINDS.values() for _ in range(runs)]
+    for name, copy in record_edits.COPIES.items():
+        found = [left_out(edited) for run in made if (edited := copy(run, rng))]
+        yield [name, len(found), share(sum(found), len(found))]
+
+
 def _alleged(fault: str, truth: studies.Truth, runs: int) -> tuple[Counter[str], int]:
     """How often each rule fires with a warning or worse over so many studies, and in how many of them any does.
 
@@ -273,6 +282,7 @@ def main() -> None:
     runs = options.runs
     for headers, rows in (
         (["single edits of records", "edits", "found"], edits(runs)),
+        (["measurements copied within a record", "records", "found"], copied(runs)),
         (["records", "named with a warning or worse, share of studies"], of_records(runs)),
         (["tables", "named with a warning or worse, share of tables"], of_tables(runs)),
         (["studies in a file", "found, share of studies", "by"], of_studies(options.studies)),

@@ -2,9 +2,10 @@
 
     python -m benchmarks.history_power [--studies 2000]
 
-Prints the tables of docs/history.md. A study has six points, each measured by some launches on each of some occasions;
-on the newest one all points are slower by a factor. Launches scatter, and so do occasions (one factor for all points of
-an occasion, as a machine has good and bad days). In brackets the 95 % interval of the share (Clopper and Pearson).
+Prints the tables of docs/history.md. A study has six points with three quantities each, a throughput, a wall time and
+a job time, measured by some launches on each of some occasions; on the newest one all are slower by a factor, or the
+job times alone, as where a file system is slow. Launches scatter, and so do occasions (one factor for all values of an
+occasion, as a machine has good and bad days). In brackets the 95 % interval of the share (Clopper and Pearson).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from benchmarks.audit_power import share
 
 SEED = 19
 POINTS = 6
+TIMES = 2 * POINTS  # wall times and job times
 
 
 @dataclass(frozen=True)
@@ -34,30 +36,34 @@ class Truth:
     drift: float = 0.0  # of occasions
     slower: float = 0.0  # the newest occasion, a fraction
     older: int = 0  # occasions of an older state of the machine, each with as many launches
+    lost: int = POINTS + TIMES  # how many of the values are slower: the last ones, which are the job times
 
     def words(self) -> list[object]:
         """The truth as cells of a table."""
         scatter = [f"{self.scatter:.0%}", f"{self.drift:.0%}"]
-        return [f"{self.slower:.0%}", self.launches, self.before, self.older, *scatter]
+        loses = f"{self.slower:.0%}" + ("" if self.lost == POINTS + TIMES else ", job times alone")
+        return [loses, self.launches, self.before, self.older, *scatter]
 
 
 def study(rng: np.random.Generator, truth: Truth) -> list[change.Judged]:
-    """The verdicts on the points of one made-up study."""
-    number = truth.older + truth.before + 1
+    """The verdicts on the values of one made-up study."""
+    number, values = truth.older + truth.before + 1, POINTS + TIMES
     days = np.exp(rng.normal(0, truth.drift, number)) if truth.drift else np.ones(number)
-    days[-1] *= 1 - truth.slower
-    rates = days[:, None, None] * np.exp(rng.normal(0, truth.scatter, (number, POINTS, truth.launches)))
-    older, before, now = rates[: truth.older], rates[truth.older : -1], rates[-1]
-    ratios = [
-        change.ratio(before[:, at].ravel().tolist(), now[at].tolist(), [older[:, at].ravel().tolist()])
-        for at in range(POINTS)
-    ]
-    decided = [one for one in ratios if not np.isnan(one.low)]
-    return change.judge(decided, change.within())
+    speeds = days[:, None, None] * np.exp(rng.normal(0, truth.scatter, (number, values, truth.launches)))
+    speeds[-1, values - truth.lost :] *= 1 - truth.slower
+    speeds[:, POINTS:] = 1 / speeds[:, POINTS:]  # times
+    older, before, now = speeds[: truth.older], speeds[truth.older : -1], speeds[-1]
+    ratios = {
+        at: change.ratio(before[:, at].ravel().tolist(), now[at].tolist(), [older[:, at].ravel().tolist()])
+        for at in range(values)
+    }
+    decided = [at for at, one in ratios.items() if not np.isnan(one.low)]
+    costs = {place for place, at in enumerate(decided) if at >= POINTS}
+    return change.judge([ratios[at] for at in decided], change.within(), costs)
 
 
 def line(truth: Truth, studies: int) -> list[object]:
-    """How many studies call any point slower, any faster, and how many points each verdict has."""
+    """How many studies call any point slower, any faster, and how many values each verdict has."""
     rng = np.random.default_rng(SEED)
     slower = faster = 0
     verdicts = {name: 0 for name in change.VERDICTS}
@@ -86,10 +92,12 @@ TRUTHS = (
     *(Truth(3, 3, 0.01, drift, slower=0.10) for drift in (0.01, 0.02)),
     *(Truth(n, 1, 0.01, slower=0.20) for n in (2, 3)),
     Truth(3, 1, 0.03, slower=0.20),
+    *(Truth(n, 1, 0.01, slower=0.10, lost=POINTS) for n in (3, 6)),
+    Truth(6, 1, 0.03, slower=0.20, lost=POINTS),
 )
 HEADERS = (
     "truly slower by", "launches", "occasions before", "older", "launches scatter", "occasions scatter",
-    "studies: any point slower", "any faster", "points: as before", "not decidable", "slower",
+    "studies: any value slower", "any faster", "values: as before", "not decidable", "slower",
 )  # fmt: skip
 
 

@@ -23,6 +23,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -43,7 +44,7 @@ from train.launch.plan.job import Setting, make_job
 from train.launch.plan.machine import Machine
 from train.launch.plan.options import Options
 from train.launch.plan.runs import Known, runs_of
-from train.rank import roll_call
+from train.rank import open_files, roll_call
 from train.rank.roll_call import Details, Expected, Present
 from train.record import source
 from train.record.record import Host
@@ -51,6 +52,7 @@ from train.record.record import Host
 RANKS_PER_NODE = 4
 _STACK_BYTES = 256 * 1024
 _PATIENCE_S = 60.0
+_AT_LOGIN = 1024  # open files
 
 
 class Gather:
@@ -99,6 +101,7 @@ def job_of(ranks: int) -> Job:
         node, local = divmod(rank, RANKS_PER_NODE)
         host = Host(f"node{node:04d}", "CPU", 8, 2**36, "6.1", [])
         present.append(Present(rank, host, (2 * local, 2 * local + 1), None, None, "hash", digest, packages))
+    present = [pickle.loads(pickle.dumps(one)) for one in present]  # as they reach a rank: none shares a text
     return Job(present, Details({"nodes": config.nodes, "model": {"name": "tiny"}}, files, packages), config)
 
 
@@ -147,6 +150,7 @@ def meet_worlds(ranks: int) -> float:
 
 
 def _of_worlds(rank: int, ranks: int, folder: Path) -> None:
+    open_files.allow_for(ranks)  # as a rank does before it meets the others
     meeting = on_this_machine(folder, rank, ranks)
     assert meeting.gather(rank) == list(range(ranks))
     meeting.barrier()
@@ -173,12 +177,13 @@ def _of_a_step(rank: int, ranks: int, folder: Path) -> None:
 
 def _ask_server(rank: int) -> None:
     """What each rank asks Horovod's rendezvous server first: to keep its address; then its own again."""
-    from urllib.request import Request, urlopen
-
-    at = f"http://127.0.0.1:{os.environ['HOROVOD_GLOO_RENDEZVOUS_PORT']}/global/{rank}"
-    urlopen(Request(at, data=b"address", method="PUT"), timeout=_PATIENCE_S).close()
-    with urlopen(at, timeout=_PATIENCE_S) as answer:
-        assert answer.read() == b"address"
+    place = os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"], int(os.environ["HOROVOD_GLOO_RENDEZVOUS_PORT"])
+    for method, body, expected in (("PUT", b"address", b""), ("GET", None, b"address")):
+        connection = HTTPConnection(*place, timeout=_PATIENCE_S)
+        connection.request(method, f"/global/{rank}", body)
+        answer = connection.getresponse()
+        assert (answer.status, answer.read()) == (200, expected)
+        connection.close()
 
 
 def _in_processes(ranks: int, do: Callable[[int, int, Path], None], folder: Path) -> float:
@@ -188,6 +193,8 @@ def _in_processes(ranks: int, do: Callable[[int, int, Path], None], folder: Path
     ended = context.Barrier(ranks + 1)
 
     def run(rank: int) -> None:
+        if rank == 0:  # to which all others connect
+            _as_at_login()
         begin.wait()
         try:
             do(rank, ranks, folder)
@@ -209,6 +216,12 @@ def _in_processes(ranks: int, do: Callable[[int, int, Path], None], folder: Path
     if failed.value:
         sys.exit(f"{failed.value} of {ranks} ranks failed")
     return took_s
+
+
+def _as_at_login() -> None:
+    """Allow this process as many open files as most systems do."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(_AT_LOGIN, hard), hard))
 
 
 def started_with(ranks: int) -> list[list[str]]:
@@ -239,12 +252,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--ranks", type=int, default=1024)
     ranks = parser.parse_args().ranks
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, max(soft, 4 * ranks)), hard))
+    open_files.allow_for(ranks)
     rows, job = [], job_of(ranks)
     began = time.perf_counter()
     of_a_rank = hold(job)
-    size = len(pickle.dumps(job.present)) / 2**20
+    size = sum(len(pickle.dumps(one)) for one in job.present) / 2**20
     rows.append([f"roll call ({ranks} threads), all agree", f"{time.perf_counter() - began:.2f} s",
                  f"CPU time of a rank {1e3 * of_a_rank:.0f} ms; {size:.2f} MiB reach each"])  # fmt: skip
     last = job.present[-1]

@@ -66,7 +66,7 @@ def start_tensorflow(config: Config, local_rank: int, threads: int, meeting: Pat
     with without(_NOT_NEEDED), uncollected():
         import tensorflow as tf
     tf.config.threading.set_intra_op_parallelism_threads(threads)
-    tf.config.threading.set_inter_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(distribution.inter_op_threads(config))
     gpu = None if config.device == "cpu" else _own_gpu(local_rank)
     if config.distribution.backend == "horovod":
         with uncollected():

@@ -13,7 +13,7 @@ from train.config.identity import config_hash
 from train.context import Context
 from train.distribution import meeting
 from train.distribution.protocol import Distribution, Everyone
-from train.rank import core_use, energy, environment, gpus, placement, roll_call
+from train.rank import core_use, energy, environment, gpus, open_files, placement, roll_call
 from train.rank.phases import PhaseClock
 from train.rank.quota_gate import QuotaGate
 from train.rank.sampler import Sampler
@@ -53,6 +53,7 @@ class Worker:
         # The sampler is a process: some MPIs forbid to start one when the ranks have met.
         with sampling(config.measure.usage_period_s, gpu.identity if gpu else None, clock, part):
             clock.enter("init")
+            open_files.allow_for(config.ranks_of_job)
             ranks = distribution.join(config)
             with ranks.exchanges():
                 self._measure(ranks, gpu)
@@ -123,6 +124,11 @@ def _run(context: Context) -> predictions.Predictions | None:
         from train.allreduce import sweep
 
         sweep.run(context)
+        return None
+    if context.config.distribution.asynchronous:
+        from train.loop import asynchronous
+
+        asynchronous.train(context)
         return None
     from train.loop import training
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pandas as pd
 
-from analysis import metrics
+from analysis import metrics, once
 from analysis.audit.finding import TABLE_RULES, Finding, graded, rule
 from analysis.audit.judging import UNKNOWN, faster, known, outside, severity, share
 from analysis.audit.words import at, ranks
@@ -32,9 +32,8 @@ from analysis.verdicts import Limits, Uncertain
 _STEPS = ("steps_per_rank_planned", "steps_per_rank")
 
 
-def _scaling(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """Curves of rates, and of times where the points say that they ran the same epochs."""
-    yield from rate_curves(table)
+def _of_equal_epochs(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """Curves of times whose points say that they ran the same epochs."""
     stated = table[table["quantity"].eq("epochs_planned")]
     if stated.empty:
         return
@@ -54,7 +53,7 @@ def beyond_ideal(table: pd.DataFrame) -> Iterator[Finding]:
     decides the severity. One finding a curve, on its worst point.
     """
     noisy = noises(table)
-    for curve in _scaling(table):
+    for curve in [*rate_curves(table), *_of_equal_epochs(table)]:
         base, *points = row_dicts(curve)
         ideals = [row["ranks"] / base["ranks"] for row in points]
         shares = [share(of, ideal) for of, ideal in zip(_speedups(curve, table, noisy), ideals, strict=True)]
@@ -128,9 +127,11 @@ def unequal_work(table: pd.DataFrame) -> Iterator[Finding]:
             )
 
 
-def _curves_of_steps(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
+@once.a_table
+def _curves_of_steps(table: pd.DataFrame) -> list[pd.DataFrame]:
     """The steps per rank along each curve, as planned or as done."""
-    return curves(table.assign(kind=table["kind"].replace("planned", "measured")), *_STEPS)
+    steps = table[table["quantity"].isin(_STEPS)]
+    return [*curves(steps.assign(kind=steps["kind"].replace("planned", "measured")), *_STEPS)]
 
 
 def _work(curve: pd.DataFrame) -> dict[str, list[float]]:
@@ -184,7 +185,7 @@ def _equal_work(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
     divided = lookup(pd.DataFrame(points, columns=table.columns))
     for quantity in ("wall_s", "job_s"):
         yield from (c for c in curves(table, quantity) if all(divided(row) for row in row_dicts(c)))
-    yield from (curve for curve in _scaling(table) if curve["quantity"].iloc[0] in TIMES)
+    yield from _of_equal_epochs(table)
 
 
 def _divides(curve: pd.DataFrame) -> bool:

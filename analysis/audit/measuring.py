@@ -53,8 +53,7 @@ def copied_values(table: pd.DataFrame) -> Iterator[Finding]:
 
     Repeats of one point, or points of one setting. One finding a setting and quantity, on the first pair.
     """
-    rows = measured(table[table["source"].eq("published")], "images_per_s", "images_per_s_per_rank", "wall_s", "job_s")
-    rows = rows[rows["value"].map(_digits) >= limit("copied_digits")]
+    rows = _of_many_digits(table)
     for _, same in rows.groupby([*SETTING, "quantity"], dropna=False, sort=False):
         twice = same[same.duplicated("value", keep=False)].to_dict("records")
         if twice:
@@ -65,6 +64,37 @@ def copied_values(table: pd.DataFrame) -> Iterator[Finding]:
                 f"not the number of {at(one)} to the last digit", None,
                 "Two measurements do not agree in so many digits: measure this point again.",
             )  # fmt: skip
+
+
+@rule(TABLE_RULES)
+def copied_curves(table: pd.DataFrame) -> Iterator[Finding]:
+    """Measurements of two models, data sets or devices that are equal in all of their many digits at several points.
+
+    One is a copy of the other under another name. One equal point may be chance, two on the same ranks are not. One
+    finding a pair of settings and quantity, on the first point that they share.
+    """
+    rows = _of_many_digits(table).reset_index(drop=True)
+    settings = rows.groupby(SETTING, dropna=False, sort=False).ngroup()
+    if settings.nunique() < 2:
+        return
+    rows = rows.assign(setting=settings, row=rows.index)
+    same = rows.merge(rows, on=["report", "quantity", "ranks", "value"], suffixes=("", "_first"))
+    same = same[same["setting_first"] < same["setting"]]
+    for _, pairs in same.groupby(["setting_first", "setting", "quantity"], sort=False):
+        if pairs["ranks"].nunique() > 1:
+            one, two = (rows.loc[pairs[name].iloc[0]].to_dict() for name in ("row_first", "row"))
+            yield Finding(
+                report_of(two), at(two), "copied_curves", "serious",
+                f"{two['quantity']} {two['value']:.12g} {two['unit']}, and {len(pairs) - 1} more",
+                f"not the numbers of {at(one)} to the last digit", None,
+                "One of them is a copy under another name: measure it.",
+            )  # fmt: skip
+
+
+def _of_many_digits(table: pd.DataFrame) -> pd.DataFrame:
+    """The published measurements with so many digits that two do not agree in all of them by chance."""
+    rows = measured(table[table["source"].eq("published")], "images_per_s", "images_per_s_per_rank", "wall_s", "job_s")
+    return rows[rows["value"].map(_digits) >= limit("copied_digits")]
 
 
 def _digits(value: float) -> int:

@@ -3,12 +3,13 @@
 The verdicts are those of `make explain`: both say the same of the same point.
 """
 
+import contextlib
 from collections.abc import Hashable, Iterator, Mapping
 from typing import Any
 
 import pandas as pd
 
-from analysis import TableError, metrics
+from analysis import TableError, metrics, once
 from analysis.audit.finding import TABLE_RULES, Finding, graded, rule
 from analysis.audit.words import at
 from analysis.curves import Row, report_of
@@ -81,14 +82,20 @@ def speed_of_the_job(table: pd.DataFrame) -> Iterator[Finding]:
 
 def _contradictory(table: pd.DataFrame, kind: str, name: str) -> Iterator[Finding]:
     """What `analysis.explain.inputs` finds of one kind."""
+    for found, run, rows in _contradictions(table):
+        if found.kind == kind:
+            row = _row(run, rows)
+            yield Finding(report_of(row), at(row), name, "serious", found.stated, found.follows, found.off, found.says)
+
+
+@once.a_table
+def _contradictions(table: pd.DataFrame) -> list[tuple[inputs.Finding, Row, pd.DataFrame]]:
+    """What `analysis.explain.inputs` finds, each with its last run and the rows of the wall times of its curve."""
+    found: list[tuple[inputs.Finding, Row, pd.DataFrame]] = []
     for _, curve, rows in _curves(table):
         runs = inputs.prepared(curve)
-        for found in inputs.check(runs):
-            if found.kind == kind:
-                row = _row(runs.loc[found.runs[-1]].to_dict(), rows)
-                yield Finding(
-                    report_of(row), at(row), name, "serious", found.stated, found.follows, found.off, found.says
-                )
+        found += [(one, runs.loc[one.runs[-1]].to_dict(), rows) for one in inputs.check(runs)]
+    return found
 
 
 def _row(run: Mapping[Hashable, Any], rows: pd.DataFrame) -> Row:
@@ -98,8 +105,10 @@ def _row(run: Mapping[Hashable, Any], rows: pd.DataFrame) -> Row:
     return rows[exact if exact.any() else same].to_dict("records")[0]
 
 
-def _curves(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame, pd.DataFrame]]:
+@once.a_table
+def _curves(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame, pd.DataFrame]]:
     """Each curve of wall times: its name, its runs as `analysis.explain` reads them, and the rows of its wall times."""
+    found = []
     for _, rows in table[table["quantity"].ne("")].groupby(["source", "report"], sort=False):
         try:
             points, _ = tidy.points(rows, "table")
@@ -109,13 +118,15 @@ def _curves(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame, pd.DataFra
             its = rows[rows["quantity"].eq("wall_s") & rows["model"].isin(curve["model"])]
             if "series" in curve:
                 its = its[its["series"].isin(curve["series"])]
-            yield name, curve, its
+            found.append((name, curve, its))
+    return found
 
 
-def _explained(table: pd.DataFrame) -> Iterator[tuple[fit.Explanation, pd.DataFrame]]:
+@once.a_table
+def _explained(table: pd.DataFrame) -> list[tuple[fit.Explanation, pd.DataFrame]]:
     """Each curve of wall times that can be split into a fixed cost and a cost per step, and its rows."""
+    found = []
     for name, curve, rows in _curves(table):
-        try:
-            yield fit.explain(curve, name), rows
-        except TableError:
-            continue
+        with contextlib.suppress(TableError):
+            found.append((fit.explain(curve, name), rows))
+    return found

@@ -16,7 +16,7 @@ from analysis.claims import averages
 from analysis.claims.limits import Claimed, arithmetic
 from analysis.claims.numbers import Data, Selection, Unknown, groups, one, point, shown, words
 from analysis.claims.predicted import predicted
-from analysis.curves import Row
+from analysis.curves import SOURCE_RUN, Row
 from analysis.experiments import equivalence
 from analysis.reports import derived
 from analysis.verdicts import Limits, Uncertain, Verdict
@@ -165,6 +165,31 @@ def flat_from(data: Data, of: Selection, along: str, at: float, each: Sequence[s
     return verdicts.together(found), f"{_few(told)}{_unknown([*rise, *level])}"
 
 
+# What a number of a report has in common with the one of the page that it was copied from.
+_COPIED = ["quantity", "model", "dataset", "gpu", "machine", "batch_per_rank", "ranks"]
+
+
+def noted(data: Data, of: Selection, says: str) -> Found:
+    """The page that a report copied notes the same of each number that was copied: how it was measured."""
+    page = data.select({"quantity": of["quantity"], "run": SOURCE_RUN})
+    notes = {key: {*rows["note"]} for key, rows in page.groupby(_COPIED, dropna=False)}
+    found, told = [], []
+    for row in data.select(of).to_dict("records"):
+        there = notes.get(tuple(row[name] for name in _COPIED), set())
+        found.append(_as_noted(there, says))
+        said = ", ".join(sorted(there)) or "not there"
+        told.append(f"{point(row)}, {row['dataset']}, batch {row['batch_per_rank']}: {said}")
+    others = [words for verdict, words in zip(found, told, strict=True) if verdict != "supported"]
+    counted = f"{found.count('supported')} of {len(found)} numbers: {says}"
+    return verdicts.together(found), "; ".join([counted, *([_few(others)] if others else [])])
+
+
+def _as_noted(there: set[str], says: str) -> Verdict:
+    if there == {says}:
+        return "supported"
+    return "not decidable" if not there or says in there else "contradicted"
+
+
 def averaging_loses(data: Data) -> Found:
     """Averaging gradients over ranks makes training less precise: local records of the same steps decide it."""
     loses, told = equivalence.verdict(equivalence.pairs(data.table))
@@ -189,6 +214,7 @@ CHECKS: dict[str, Callable[..., Found]] = {
         averages.same,
         averages.irreconcilable,
         predicted,
+        noted,
         averaging_loses,
     )
 }

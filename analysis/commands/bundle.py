@@ -16,9 +16,10 @@ import tempfile
 from pathlib import Path
 
 from analysis import TableError
-from analysis.commands import collected, manifest, report, timeline
-from analysis.commands.collected import Collected
-from analysis.commands.manifest import MANIFEST, OUTSIDE, SIGNATURE
+from analysis.archive import collected, manifest
+from analysis.archive.collected import Collected
+from analysis.archive.manifest import MANIFEST, OUTSIDE, SIGNATURE
+from analysis.commands import report, timeline
 from analysis.timeline import joined
 from train.record import record
 
@@ -103,7 +104,7 @@ def _write_traces(results: Path, folder: Path) -> None:
 
 def _describe(folder: Path, found: Collected) -> None:
     """Write what other programs read of an archive: a Process Run Crate."""
-    from analysis.commands import crate  # it takes longer to import than to be used
+    from analysis.archive import crate  # it takes longer to import than to be used
 
     files = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
     runs = {f"results/{place.as_posix()}": record.loads(text, str(place)) for place, text in found.records.items()}

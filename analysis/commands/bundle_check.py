@@ -9,9 +9,9 @@ import zlib
 from pathlib import Path
 
 from analysis import TableError
-from analysis.commands import manifest
+from analysis.archive import manifest
+from analysis.archive.manifest import MANIFEST, SIGNATURE, digest
 from analysis.commands.bundle import NAME
-from analysis.commands.manifest import MANIFEST, SIGNATURE, digest
 
 _DAMAGED = (OSError, EOFError, tarfile.TarError, gzip.BadGzipFile, zlib.error)
 

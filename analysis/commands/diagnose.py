@@ -9,7 +9,8 @@ import pandas as pd
 
 from analysis import TableError
 from analysis.commands import drawing
-from analysis.diagnose import document, job, straggler, verdict, words
+from analysis.diagnose import comparison_words, document, job, straggler, verdict, words
+from analysis.diagnose.comparison import comparisons
 from analysis.diagnose.split import Split, splits
 from analysis.diagnose.turns import Curve, curves
 from analysis.experiments.kinds import DIAGNOSIS
@@ -39,8 +40,9 @@ def run(options: argparse.Namespace) -> int:
         return 1
     if options.format == "json":
         diagnosed = [document.as_json(curve, of, verdict.judge(of[-1]), _late(curve, of)) for curve, of in found]
+        compared = [document.comparison(one) for one in comparisons(found)]
         jobs = [document.job(one) for one in job.jobs(shown)]
-        json.dump({"curves": diagnosed, "jobs": jobs}, sys.stdout, indent=1, allow_nan=False)
+        json.dump({"curves": diagnosed, "comparisons": compared, "jobs": jobs}, sys.stdout, indent=1, allow_nan=False)
         print()
     else:
         print("\n\n".join(_sections(shown, found)))
@@ -54,8 +56,12 @@ def _late(curve: Curve, of: list[Split]) -> straggler.Straggler | None:
 
 
 def _sections(shown: pd.DataFrame, found: list[tuple[Curve, list[Split]]]) -> list[str]:
-    """What is printed: each curve, the jobs, and how to read the numbers."""
-    said = [words.report(curve, of, verdict.judge(of[-1]), _late(curve, of)) for curve, of in found]
+    """What is printed: each comparison of arms, each other curve, the jobs, and how to read the numbers."""
+    compared = comparisons(found)
+    said = [comparison_words.report(one) for one in compared]
+    for curve, of in found:
+        if not any(curve is arm for one in compared for arm, _ in one.arms):
+            said.append(words.report(curve, of, verdict.judge(of[-1]), _late(curve, of)))
     if jobs := job.jobs(shown):
         said.append("where the time of a whole job goes, from launches of single points\n\n" + words.job_table(jobs))
     return [*said, "in brackets: the 95 % interval; docs/diagnose.md: how each part is measured"]

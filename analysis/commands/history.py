@@ -45,12 +45,12 @@ def measured(results: Path, experiment: str | None, since: str | None = None) ->
     complete = local.table[~local.table["record"].isin([notice.path for notice in local.failed])]
     name = experiment.replace("-", "_") if experiment else None
     shown = complete[complete["experiment"].eq(name)] if name else complete
-    found = _machines(shown, since) if shown["quantity"].eq("images_per_s").any() else []
+    found = _machines(shown, since)
     if not found:
-        there = ", ".join(sorted(set(complete.loc[complete["quantity"].eq("images_per_s"), "experiment"]))) or "none"
+        there = ", ".join(sorted(set(complete["experiment"]))) or "none"
         of = f" of experiment '{name}'" if name else ""
         after = f" since {since}" if since else ""
-        raise TableError(f"{results}: no complete run with a throughput{of}{after} (there are: {there})")
+        raise TableError(f"{results}: no complete run{of}{after} (there are: {there})")
     return found
 
 
@@ -87,7 +87,7 @@ def common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--since", type=day, metavar="DAY", help="leave out occasions that began earlier")
     parser.add_argument(
         "--within", type=fraction, metavar="FRACTION",
-        help="up to this far off a rate counts as the same (default: as_before of analysis/thresholds.toml)",
+        help="up to this far off a value counts as the same (default: as_before of analysis/thresholds.toml)",
     )  # fmt: skip
 
 

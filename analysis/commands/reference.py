@@ -16,7 +16,7 @@ from train.record import record
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     parser.add_argument("name", help="of the reference, as owens-2026-11")
-    parser.add_argument("--experiment", help="only this one (default: all that have a throughput)")
+    parser.add_argument("--experiment", help="only this one (default: all)")
     common(parser)
     parser.add_argument("--folder", type=Path, default=reference.FOLDER, help="default: %(default)s")
     parser.add_argument("--force", action="store_true", help="replace a reference of this name")

@@ -21,7 +21,7 @@ class Advice:
 
 def advice(curve: Curve, split: Split, part: Part, late: Straggler | None) -> Advice:
     """What to try first against a part of the step of a point."""
-    given = [f"NODES={split.point.nodes}", f"MODELS={curve.model}"]
+    given = [curve.target, f"NODES={split.point.nodes}", f"MODELS={curve.model}"]
     given += ["DEVICE=gpu"] if curve.device == "gpu" else []
     given += [f"DATASET={curve.dataset}"] if curve.dataset != "synthetic" else []
     return {
@@ -35,8 +35,8 @@ def advice(curve: Curve, split: Split, part: Part, late: Straggler | None) -> Ad
 
 
 def _larger_batch(split: Split, given: Sequence[str]) -> list[str]:
-    """The diagnosis with twice the batch per rank."""
-    return ["make", "diagnose", *given, f"ARGS=batch_per_rank={2 * split.point.batch_per_rank}"]
+    """The same with twice the batch per rank."""
+    return ["make", *given, f"ARGS=batch_per_rank={2 * split.point.batch_per_rank}"]
 
 
 def _slower(split: Split, given: Sequence[str], late: Straggler | None) -> Advice:
@@ -55,13 +55,13 @@ def _shared(split: Split, given: Sequence[str], late: Straggler | None) -> Advic
             "the hypervisor ran other machines on cores that ranks are bound to, and every rank waits for the one that "
             "lost most.",
             "a machine, or an instance type, with cores of its own; then measure again.",
-            ["make", "diagnose", *given, "FORCE=1"],
+            ["make", *given, "FORCE=1"],
         )
     return Advice(
         "other processes ran on cores that ranks are bound to, and every rank waits for the one that lost most.",
         "find them on that host (`top`, column P: the core) and end them, or leave these cores to them; then measure "
         "again.",
-        ["make", "diagnose", *given, "FORCE=1"],
+        ["make", *given, "FORCE=1"],
     )
 
 
@@ -71,7 +71,7 @@ def _waiting(split: Split, given: Sequence[str], late: Straggler | None) -> Advi
             "an allreduce ends when the last rank has begun it. It is the same rank in turn after turn.",
             f"leave out {late.host}, or look there for what holds up rank {late.rank}: heat and clocks, a failing disk "
             "or memory, a slower slot; then measure again.",
-            ["make", "diagnose", *given, "FORCE=1"],
+            ["make", *given, "FORCE=1"],
         )
     return Advice(
         "an allreduce ends when the last rank has begun it, and from step to step that is another one: the machine "
@@ -106,12 +106,12 @@ def _untold(split: Split, given: Sequence[str], late: Straggler | None) -> Advic
     return Advice(
         "without an arm without allreduce, slower computing and exchange cannot be told apart.",
         "measure that arm too.",
-        ["make", "diagnose", *given],
+        ["make", "diagnose", *given[1:]],
     )
 
 
 def _input(split: Split, given: Sequence[str], late: Straggler | None) -> Advice:
-    bench = [word for word in given if not word.startswith("NODES=")]
+    bench = [word for word in given[1:] if not word.startswith("NODES=")]
     return Advice(
         "the step waits for its images, or decoding them takes the cores that compute.",
         "see which stage of the input is the slowest: decoding, resizing or augmentation. Smaller or already resized "

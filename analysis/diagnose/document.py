@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from analysis.diagnose import comparison_words
+from analysis.diagnose.comparison import Compared, Comparison
 from analysis.diagnose.job import Job
 from analysis.diagnose.split import LOSSES, Split
 from analysis.diagnose.straggler import Straggler
@@ -65,10 +67,33 @@ def _straggler(late: Straggler | None) -> dict[str, Any] | None:
     }
 
 
+def comparison(one: Comparison) -> dict[str, Any]:
+    """The arms of one model on so many nodes: by what each but the first is longer, and the sentences."""
+    return {
+        "model": one.curve.model,
+        "machine": one.curve.machine,
+        "nodes": one.nodes,
+        "first": one.curve.arm,
+        "others": [_compared(arm) for arm in one.others],
+        "sentences": list(comparison_words.sentences(one)),
+    }
+
+
+def _compared(arm: Compared) -> dict[str, Any]:
+    return {
+        "arm": arm.curve.arm,
+        "longer_s": arm.longer.as_json(),
+        "parts_longer_s": {part: number.as_json() for part, number in arm.parts.items()},
+        "differs": arm.differs,
+        "reasons": list(arm.reasons),
+    }
+
+
 def job(one: Job) -> dict[str, Any]:
     """The phases of the jobs of one point."""
     return {
         "model": one.model,
+        "series": one.series,
         "nodes": one.nodes,
         "batch_per_rank": one.batch_per_rank,
         "job_s": one.whole.as_json(),

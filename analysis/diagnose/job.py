@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from analysis import metrics
+from analysis import metrics, plots
 from analysis.metrics import Statistic
 
 GROUPS = {
@@ -24,6 +24,7 @@ class Job:
     """The phases of the launches of one point alone, in seconds."""
 
     model: str
+    series: str  # what tells it from the other series of the model, in words
     nodes: int
     batch_per_rank: int
     parts: Mapping[str, Statistic]  # by the names of GROUPS
@@ -40,7 +41,8 @@ def jobs(local: pd.DataFrame) -> list[Job]:
         parts = {name: _sum(of_runs, phases) for name, phases in GROUPS.items()}
         known = {name: metrics.arithmetic_mean(values.tolist()) for name, values in parts.items() if values.any()}
         whole = metrics.arithmetic_mean(of_runs["job_s"].tolist())
-        found.append(Job(str(model), int(str(nodes)), int(str(batch)), known, whole))
+        words = ", ".join(plots.told_apart(at, rows, "batch_per_rank"))
+        found.append(Job(str(model), words, int(str(nodes)), int(str(batch)), known, whole))
     return found
 
 

@@ -13,6 +13,11 @@ time until the local gradients are ready, s the rank that is slowest in a launch
 | input | the step that reads its images, less the same with its batch in memory |
 | rest | the measured time a step (images/s is the batch over it), less the mean of the steps: the barrier at the end |
 
+Where no arm without allreduce was measured, slower is the mean c of the other ranks, less the c of the fewest nodes.
+Then shared is not known: it is in slower and in waiting.
+
+Ranks that train asynchronously never wait for each other: slower and exchange are then means over all of them.
+
 The mean is over the other ranks, not over all: of two ranks, of which one is held up, half the delay would else count
 as slower computing of both.
 """
@@ -36,7 +41,7 @@ PARTS: tuple[Part, ...] = (
     "shared",
     "waiting",
     "exchange",
-    "slower_or_exchange",  # where the arm without allreduce was not measured
+    "slower_or_exchange",  # where neither an arm without allreduce nor the times of gradients tell them apart
     "input",
     "rest",
 )
@@ -54,6 +59,7 @@ class Step:
     base_input_s: float  # of that its input
     parts_s: Mapping[Part, float]
     exchange_alone_s: float | None = None
+    repeat: tuple[int, ...] = ()  # as of the turn
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,39 +180,74 @@ def _step(turn: Turn, point: Arm, first: Arm, slowest: int) -> Step:
     parts: dict[Part, float] = {"alone": float(np.mean(alone.steps_s)) * scale}
     if point != first:
         control = turn.arms.get(replace(kept, allreduce=False))
-        parts |= _beside_others(held, control, slowest, parts["alone"], _lost(alone, scale))
+        parts |= _beside_others(held, control, slowest, _Alone.of(alone, scale))
     if held is not read:
         parts["input"] = float(np.mean(read.steps_s) - np.mean(held.steps_s))
     parts["rest"] = read.measured_s - float(np.mean(read.steps_s))
     base_input_s = scale * float(np.mean(base.steps_s) - np.mean(alone.steps_s))
-    return Step(read.measured_s, base.measured_s * scale, base_input_s, parts, turn.exchanges_s.get(point.nodes))
+    exchange_alone_s = turn.exchanges_s.get(point.nodes)
+    return Step(read.measured_s, base.measured_s * scale, base_input_s, parts, exchange_alone_s, turn.repeat)
 
 
-def _lost(alone: Measured, scale: float) -> float | None:
-    """Seconds a step that others took of the cores of the fewest nodes, scaled with the batch."""
-    return None if alone.lost_s is None else float(np.mean(alone.lost_s)) * scale
+@dataclass(frozen=True)
+class _Alone:
+    """The fewest nodes in one turn, in seconds a step, scaled with the batch; None: not known."""
+
+    step_s: float
+    computing_s: float | None  # until the gradients are ready
+    lost_s: float | None  # that others took of its cores
+
+    @staticmethod
+    def of(measured: Measured, scale: float) -> _Alone:
+        """From what was measured of them, at a batch so many times smaller."""
+        computing_s, lost_s = (
+            None if times is None else float(np.mean(times)) * scale
+            for times in (measured.computing_s, measured.lost_s)
+        )
+        return _Alone(float(np.mean(measured.steps_s)) * scale, computing_s, lost_s)
 
 
-def _beside_others(
-    held: Measured, control: Measured | None, slowest: int, alone_s: float, lost_alone_s: float | None
-) -> dict[Part, float]:
+def _beside_others(held: Measured, control: Measured | None, slowest: int, alone: _Alone) -> dict[Part, float]:
     """The parts that several nodes add to the step of the fewest.
 
     held: with allreduce and the batch in memory. control: the same without allreduce.
     """
+    if not held.synchronous:
+        return _of_their_own(held, alone)
     others = np.arange(len(held.steps_s)) != slowest
     parts: dict[Part, float] = {}
     if held.computing_s is not None:
         behind = held.computing_s.max(axis=0) - held.computing_s[others].mean(axis=0)
         parts["waiting"] = float(np.mean(behind))
-    if control is None:
-        parts["slower_or_exchange"] = float(np.mean(held.steps_s)) - alone_s - sum(parts.values())
-        return parts
-    parts["slower"] = float(np.mean(control.steps_s[others])) - alone_s
-    if control.lost_s is not None and lost_alone_s is not None and "waiting" in parts:
-        lost_others_s, lost_slowest_s = float(np.mean(control.lost_s[others])), float(control.lost_s[slowest])
-        parts["shared"] = lost_slowest_s - lost_alone_s
-        parts["slower"] -= lost_others_s - lost_alone_s
-        parts["waiting"] -= lost_slowest_s - lost_others_s
-    parts["exchange"] = float(np.mean(held.steps_s)) - alone_s - sum(parts.values())
+    if control is not None:
+        parts |= _without_allreduce(control, slowest, alone, parts)
+    elif held.computing_s is not None and alone.computing_s is not None:
+        parts["slower"] = float(np.mean(held.computing_s[others])) - alone.computing_s
+    left: Part = "exchange" if "slower" in parts else "slower_or_exchange"
+    parts[left] = float(np.mean(held.steps_s)) - alone.step_s - sum(parts.values())
     return parts
+
+
+def _of_their_own(held: Measured, alone: _Alone) -> dict[Part, float]:
+    """The parts that ranks which never wait for each other add to the step of the fewest: means over all of them."""
+    longer_s = float(np.mean(held.steps_s)) - alone.step_s
+    if held.computing_s is None or alone.computing_s is None:
+        return {"slower_or_exchange": longer_s}
+    slower_s = float(np.mean(held.computing_s)) - alone.computing_s
+    return {"slower": slower_s, "exchange": longer_s - slower_s}
+
+
+def _without_allreduce(
+    control: Measured, slowest: int, alone: _Alone, parts: Mapping[Part, float]
+) -> dict[Part, float]:
+    """What the same ranks without allreduce tell of computing, and of `waiting` where that is among the parts."""
+    others = np.arange(len(control.steps_s)) != slowest
+    slower_s = float(np.mean(control.steps_s[others])) - alone.step_s
+    if control.lost_s is None or alone.lost_s is None or "waiting" not in parts:
+        return {"slower": slower_s}
+    lost_others_s, lost_slowest_s = float(np.mean(control.lost_s[others])), float(control.lost_s[slowest])
+    return {
+        "shared": lost_slowest_s - alone.lost_s,
+        "slower": slower_s - (lost_others_s - alone.lost_s),
+        "waiting": parts["waiting"] - (lost_slowest_s - lost_others_s),
+    }

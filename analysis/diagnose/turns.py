@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis import plots
-from train.record import record
+from analysis import metrics, plots
+from train.record import backends, record
 from train.record.record import Rank, RunRecord, Window
 
 Times = NDArray[np.float64]
@@ -37,6 +37,7 @@ class Measured:
     computing_s: Times | None  # (ranks, steps), until the local gradients are ready; None: not known
     others_s: Times | None  # (ranks,), a step: that others ran on a rank's cores while it was ready, mean over them
     stolen_s: Times | None  # (ranks,), a step: that the hypervisor withheld them. Both None: not known
+    synchronous: bool = True  # every step ends for all ranks together
 
     @property
     def measured_s(self) -> float:
@@ -55,6 +56,7 @@ class Turn:
 
     arms: Mapping[Arm, Measured]
     exchanges_s: Mapping[int, float] = field(default_factory=dict)  # by nodes: the exchange of the gradients by itself
+    repeat: tuple[int, ...] = ()  # of launches: seed and repeat, which other curves share; empty in rounds
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +79,15 @@ class Curve:
     in_rounds: bool
     launches: Sequence[Launch]
     records: Sequence[str]  # paths
+    target: str = "diagnose"  # of make, which measures it
+    arm: str = ""  # its name among the arms of its experiment
+    arms: str = ""  # shared by all arms that it can be compared with; empty in rounds, and without arms
+    flat: bool = True  # gradients are exchanged as one tensor, once all of them are ready
+
+    @property
+    def synchronous(self) -> bool:
+        """Whether every step ends for all ranks together."""
+        return all(of.synchronous for launch in self.launches for turn in launch.turns for of in turn.arms.values())
 
     @property
     def points(self) -> list[Arm]:
@@ -87,15 +98,31 @@ class Curve:
 
 
 def curves(local: pd.DataFrame) -> list[Curve]:
-    """The curves over nodes in the rows of one experiment, by model and series."""
+    """The curves over nodes in the rows of one experiment, by model and series.
+
+    An arm that is on several nodes only begins with the arm that is on fewer (`metrics.base_of`), which is then none by
+    itself.
+    """
     rows = local[local["axis"].eq("nodes") & local["quantity"].eq("images_per_s")]
     measured = rows[rows["kind"].eq("measured")]
+    of_series = dict(list(measured.groupby(["model", "series"], sort=False)))
+    bases = {series: base for series, points in of_series.items() if (base := _base(points, measured)) is not None}
+    alone = {(base["model"].iloc[0], base["series"].iloc[0]) for base in bases.values()}
     found = []
-    for (model, _), points in measured.groupby(["model", "series"], sort=False):
-        words = ", ".join(plots.told_apart(points, measured))
+    for series, points in of_series.items():
+        if series in alone and points["nodes"].nunique() == 1:
+            continue
         beside = rows[rows["kind"].eq("control") & rows["arms"].isin(points["arms"])]
-        found.append(_curve(str(model), words, points, _with_controls(points, beside)))
+        paths = [*_with_controls(points, beside), *(bases[series]["record"].unique() if series in bases else ())]
+        found.append(_curve(points, ", ".join(plots.told_apart(points, measured)), paths))
     return found
+
+
+def _base(points: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame | None:
+    """The launches of another arm that a curve of launches begins with; None where it begins by itself."""
+    if points["round"].notna().any() or not points["allreduce"].all():
+        return None
+    return metrics.base_of(points, measured)
 
 
 def _with_controls(points: pd.DataFrame, controls: pd.DataFrame) -> list[str]:
@@ -106,14 +133,19 @@ def _with_controls(points: pd.DataFrame, controls: pd.DataFrame) -> list[str]:
     return list(dict.fromkeys([*points["record"], *controls["record"]]))
 
 
-def _curve(model: str, words: str, points: pd.DataFrame, paths: Sequence[str]) -> Curve:
+def _curve(points: pd.DataFrame, words: str, paths: Sequence[str]) -> Curve:
     first = points.iloc[0]
     runs = [record.load(Path(path)) for path in paths]
     in_rounds = bool(runs[0].config.get("rounds"))
     launches = [of_rounds(run) for run in runs] if in_rounds else [of_repeats(runs)]
-    return Curve(
-        model, words, str(first["machine"]), str(first["device"]), str(first["dataset"]), in_rounds, launches, paths
-    )
+    made = Curve(
+        str(first["model"]), words, str(first["machine"]), str(first["device"]), str(first["dataset"]), in_rounds,
+        launches, paths, flat=first["gradients"] in ("", "flat"),
+    )  # fmt: skip
+    if in_rounds or not first["arm"]:
+        return made
+    target = str(first["experiment"]).replace("_", "-")
+    return replace(made, target=target, arm=str(first["arm"]), arms=str(first["arms"]))
 
 
 def of_rounds(run: RunRecord) -> Launch:
@@ -150,18 +182,22 @@ def exchange_s(windows: Sequence[Window]) -> float:
 
 
 def of_repeats(runs: Sequence[RunRecord]) -> Launch:
-    """The turns of launches of single points: runs of one repeat and seed belong together."""
+    """The turns of launches of single points: runs of one repeat and seed belong together.
+
+    One rank alone, without a backend, has nothing to exchange: it is a point, and no control.
+    """
     turns: dict[tuple[int, int], dict[Arm, Measured]] = defaultdict(dict)
     largest = max(runs, key=lambda run: len(run.ranks))
     for run in runs:
         steps = min(len(rank.step_times_s) for rank in run.ranks)
+        exchange = run.config["distribution"]
         arm = Arm(
-            run.config["nodes"], run.config["batch_per_rank"], run.config["distribution"]["allreduce"],
+            run.config["nodes"], run.config["batch_per_rank"], exchange["allreduce"] or exchange["backend"] == "none",
             run.config["dataset"]["name"] != "synthetic",
         )  # fmt: skip
         if steps:
             turns[run.config["seed"], run.repeat][arm] = _of_ranks(run, steps)
-    in_order = [Turn(turns[key]) for key in sorted(turns)]
+    in_order = [Turn(turns[key], repeat=key) for key in sorted(turns)]
     return Launch(in_order, [(rank.host, rank.cores) for rank in largest.ranks])
 
 
@@ -192,4 +228,5 @@ def _of_windows(windows: Sequence[Window], run: RunRecord) -> Measured:
         np.array([window.compute_times_s for window in windows]) if known else None,
         others,
         stolen,
+        run.config["distribution"]["backend"] not in backends.ASYNCHRONOUS,
     )

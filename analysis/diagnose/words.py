@@ -155,11 +155,13 @@ def job_table(found: Sequence[Job]) -> str:
     """Seconds of the parts of each job, and their share."""
     names = list(dict.fromkeys(name for job in found for name in job.parts))
     rows = [
-        [plots.name(job.model), str(job.nodes), str(job.batch_per_rank), number(job.whole)]
+        [plots.name(job.model), job.series, str(job.nodes), str(job.batch_per_rank), number(job.whole)]
         + [_of_job(job, name) for name in names]
         for job in found
     ]
-    heads = ["model", "nodes", "batch\na rank", "job [s]", *(f"{name} [s]" for name in names)]
+    heads = ["model", "series", "nodes", "batch\na rank", "job [s]", *(f"{name} [s]" for name in names)]
+    if not any(job.series for job in found):
+        heads, rows = [head for head in heads if head != "series"], [[row[0], *row[2:]] for row in rows]
     return tabulate(rows, headers=heads, disable_numparse=True)
 
 

@@ -62,7 +62,7 @@ def _known(local: pd.DataFrame) -> list[str]:
 def _lines(local: pd.DataFrame, runs: pd.DataFrame, quantity: str) -> list[Line]:
     """A line for each series that has the quantity; runs: of all points, with their place `x`."""
     series_of = {str(model): [*of["series"].unique()] for model, of in runs.groupby("model", sort=False)}
-    of_arms, lines = runs["arm"].nunique() > 1 and len(series_of) == 1, []
+    colours, lines = plots.colours(runs), []
     for (model, series), of_series in runs.groupby(["model", "series"], sort=False):
         at_x = {float(str(x)): _values(local, at, quantity) for x, at in of_series.groupby("x")}
         known = {x: values for x, values in at_x.items() if values}
@@ -72,7 +72,7 @@ def _lines(local: pd.DataFrame, runs: pd.DataFrame, quantity: str) -> list[Line]
         raw = [(x, value) for x, values in known.items() for of in values for value in of]
         said = [f"{plots.name(model)}, local", plots.repeats(e.n for e in found), *plots.told_apart(of_series, runs)]
         nth = series_of[str(model)].index(series)
-        look = plots.nth_colour(nth) if of_arms else plots.colour(model), plots.nth_marker(nth), plots.nth_style(nth)
+        look = colours[str(model), str(series)], plots.nth_marker(nth), plots.nth_style(nth)
         values, low, high = ([getattr(e, end) for e in found] for end in ("value", "low", "high"))
         lost = controls.lost(of_series).groupby(of_series["x"]).any()
         dots = ([x for x, _ in raw], [y for _, y in raw]) if len(raw) > len(known) else ((), ())

@@ -153,6 +153,9 @@ def summary(found: Sequence[Pair]) -> str:
 
 _COLOURS = {"horovod": {2: plots.SKY, 4: plots.RED}, "mwms": {2: plots.BLUE, 4: plots.ORANGE}}
 _STYLES = {2: "--", 4: ":"}
+# Hollow around those of another backend: where both differ alike, one would hide the other.
+_MARKS: dict[str, dict[str, Any]] = {"mwms": {"marker": "o", "markersize": 4, "mfc": "none", "mew": 0.7}}
+_DOTS: dict[str, Any] = {"marker": ".", "markersize": 2}
 _ONE: dict[str, Any] = {"color": "0.7", "linewidth": 3.0, "linestyle": "-"}  # so that lines on top of it can be seen
 
 
@@ -179,7 +182,7 @@ def figure(points: Points) -> Figure:
     rank kept, so that the global batch grows with the ranks and there are fewer updates for the same images. Bottom
     left: the same, with Adam and a learning rate of 0.1 x ranks, as in report 004. Bottom right: the difference
     from one rank's loss at each step, over that loss, for the upper two; dotted: the tolerance within which curves
-    count as the same. A difference of 0 is not drawn.
+    count as the same. A difference of 0 is not drawn. Rings: ranks joined by TensorFlow's own strategy.
     """
     fig, (same, kept, as_report, off) = plots.canvas(2, 2, height_mm=108)
     found = [p for p in pairs(points.local) if p.repeat == 0]
@@ -189,10 +192,11 @@ def figure(points: Points) -> Figure:
     }
     for title, (axes, group) in groups.items():
         _losses(axes, group, title, over_images=axes is kept)
-        axes.set_ylim(0)
+        highest_loss = max((max(pair.losses.max(), pair.one_losses.max()) for pair in group), default=1.0)
+        axes.set_ylim(0, 1.08 * highest_loss)
         for pair in group:
             differs = pair.off[pair.off > 0]
-            off.plot(differs.index, differs, marker=".", markersize=2, linewidth=0.6, **_look(pair))
+            off.plot(differs.index, differs, linewidth=0.6, **_look(pair), **_MARKS.get(pair.backend, _DOTS))
         highest = max((pair.off.max() for pair in group), default=0.0)
         if highest > 0:  # else nothing of the group is drawn
             off.text(0.03, 3 * highest, title, transform=off.get_yaxis_transform(), fontsize=5.5, color=plots.GREY)

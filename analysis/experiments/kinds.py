@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
+from analysis import metrics
 from analysis.diagnose import figure as diagnosis
 from analysis.experiments import (
     allreduce,
@@ -105,7 +106,7 @@ def _of_throughput(rows: pd.DataFrame, axis: str) -> Iterator[Kind]:
         yield from (_DIVISION if divided else _THROUGHPUT, _EFFICIENCY, _STEPS)
         if arms.compared(rows):
             yield _ARMS
-        if axis == "nodes" and rows["round"].notna().any():
+        if axis == "nodes" and (rows["round"].notna().any() or _on_one_alone(rows)):
             yield DIAGNOSIS
         if "job_s" in set(rows["quantity"]):  # a launch in rounds alone has none of a point
             yield _PHASES
@@ -113,3 +114,10 @@ def _of_throughput(rows: pd.DataFrame, axis: str) -> Iterator[Kind]:
         yield _BATCH if axis in BATCHES else _LINK if axis == LINK else _SETTING
     else:
         yield _ARMS if arms.compared(rows) else _SIDE_BY_SIDE
+
+
+def _on_one_alone(rows: pd.DataFrame) -> bool:
+    """Whether several arms begin with one that is on fewer ranks, so that their steps can be compared part by part."""
+    rates = rows[rows["quantity"].eq("images_per_s")]
+    begins = [metrics.base_of(of, rates) is not None for _, of in rates.groupby(["model", "series"], sort=False)]
+    return sum(begins) > 1

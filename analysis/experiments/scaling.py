@@ -37,10 +37,16 @@ def _words(over: str) -> str:
     return over.replace("_", " ")
 
 
+def _apart(lines: list[Line], local: pd.DataFrame) -> list[Line]:
+    """The lines; those of arms, of which many have a point at the same x, side by side."""
+    return plots.side_by_side(lines) if local["arm"].nunique() > 1 else lines
+
+
 def throughput(points: Points) -> Figure:
     """Throughput of the timed steps; dotted: the ideal from each point on the fewest nodes, or ranks. Both axes double.
 
-    Faint dots are the single rounds, or launches. Lines without markers: the limits of compute and of the links.
+    Faint dots are the single rounds, or launches. Lines without markers: the limits of compute and of the links. Arms
+    on as many nodes stand side by side.
     """
     fig, (axes,) = plots.canvas(height_mm=80)
     over = _over(points.local)
@@ -51,7 +57,7 @@ def throughput(points: Points) -> Figure:
         line for line in lines if line.x[0] == first
     ):  # an arm that is there alone has the ideal of the others
         axes.plot(sizes, [line.y[0] * x / first for x in sizes], ":", color=line.colour, linewidth=0.7)
-    plots.draw(axes, lines)
+    plots.draw(axes, _apart(lines, points.local))
     axes.plot([], [], ":", color=plots.GREY, label="ideal")
     plots.doubling(axes, points.local[over], _words(over))
     plots.logarithmic(axes, "throughput [images/s]")
@@ -73,12 +79,12 @@ def efficiency(points: Points) -> Figure:
     over = _over(local)
     emulated = local["control_off"].notna().any()
     fig, panels = plots.canvas(3 if emulated else 2, 1, height_mm=140 if emulated else 108, sharex=True)
-    plots.draw(panels[0], plots.local_lines(local, "throughput", "efficiency", over))
+    plots.draw(panels[0], _apart(plots.local_lines(local, "throughput", "efficiency", over), local))
     if not emulated:
         _without_allreduce(panels[0], points.local, over)
     plots.fraction(panels[0], "efficiency by throughput")
     # Their label says how often the throughput was measured.
-    by_wall_time = plots.local_lines(local, "wall time", "efficiency", over)
+    by_wall_time = _apart(plots.local_lines(local, "wall time", "efficiency", over), local)
     plots.draw(panels[1], (replace(line, label="") for line in by_wall_time))
     launches = local[local["quantity"].eq("wall_s")].groupby(["series", over])["record"].nunique()
     n = f"\n({plots.repeats(launches)})" if len(launches) else ""

@@ -14,6 +14,7 @@ from analysis.experiments import allreduce, arms, energy
 from analysis.metrics import Statistic
 from analysis.table.energy import GPUS, PROCESSORS
 from analysis.table.identity import LINK, SCALING
+from train.record import backends
 
 # The columns that tell points apart, and their headers.
 _POINT = {
@@ -57,7 +58,7 @@ class Point:
 def points(local: pd.DataFrame) -> list[Point]:
     """The points of one experiment, by model and series."""
     rates = {by: metrics.rates(local, by) for by in metrics.BY}
-    among, found = rates["throughput"], []
+    among, found = _once(rates["throughput"]), []
     ratios = arms.ratios(local) if arms.compared(local) else ()
     over_first = {(of.series, of.ranks): metrics.median(of.launches) for of in ratios}
     for (_, name), of_series in among.groupby(["model", "series"], sort=False):
@@ -70,6 +71,14 @@ def points(local: pd.DataFrame) -> list[Point]:
             said = ("arm",) if at["kind"].eq("control").all() else ()
             found.append(Point(at, " ".join(plots.told_apart(at, among, *said)), numbers))
     return found
+
+
+def _once(runs: pd.DataFrame) -> pd.DataFrame:
+    """The runs without those that are the control of themselves: a rank alone exchanges nothing, in the same rounds."""
+    same = ["record", "round", "ranks", "batch_per_rank"]
+    control = runs["kind"].eq("control") & runs["round"].notna()
+    itself = pd.MultiIndex.from_frame(runs[same]).isin(pd.MultiIndex.from_frame(runs.loc[~control, same]))
+    return runs[~(control & runs["ranks"].eq(1) & itself)]
 
 
 def _curves(of_series: dict[str, pd.DataFrame], among: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -161,6 +170,7 @@ def _number(value: float, unknown: str) -> str:
 def _remarks(runs: pd.DataFrame) -> str:
     said = ["without Horovod"] if (runs["backend"] == "none").any() else []
     said += ["without allreduce"] if not said and not runs["allreduce"].all() else []
+    said += ["not synchronous SGD"] if runs["backend"].isin(backends.ASYNCHRONOUS).any() else []
     said += ["shared cores: no measure of scaling"] if runs["cores_shared"].any() else []
     return "; ".join(said)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import difflib
+import functools
 import io
 import math
 import re
@@ -27,6 +28,9 @@ TEXT = ("model",)
 NUMBERS = (*NEEDED, SPEED, *WHOLE_JOB, "repeat")
 COLUMNS = (*TEXT, *NUMBERS)
 _WHOLE_NUMBERS = ("ranks", "repeat")
+_DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
+_THREE_DIGITS = re.compile(r"[-+]?\d{1,3}[.,]\d{3}")
+_THOUSANDS = re.compile(r"[-+]?\d{1,3}([.,' ]\d{3})+([.,]\d+)?")
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,14 @@ class Cells:
     headers: list[str]
     rows: list[list[str]]
     lines: list[int]
+
+    @functools.cached_property
+    def decimals(self) -> str:
+        """What numbers may have before their decimals: of a file whose separator is ';' also a comma, if some have."""
+        if self.separator != ";":
+            return "."
+        cells = [cell for row in self.rows for cell in row if re.fullmatch(r"[-+]?[\d.,]+", cell)]
+        return "".join(mark for mark in ",." if any(mark in cell for cell in cells))
 
     def frame(self) -> pd.DataFrame:
         """The rows as text under their headers. Raises TableError for a row of another length."""
@@ -152,7 +164,7 @@ def _row(cells: Cells, named: dict[str, int], row: list[str], line: int) -> tupl
         if name in TEXT:
             values[name] = row[place]
             continue
-        values[name], wrong = _number(name, row[place], cells.separator)
+        values[name], wrong = _number(name, row[place], cells.decimals)
         at_issue = WHOLE_JOB.get(name, name) if WHOLE_JOB.get(name, name) not in named else name
         lost |= bool(wrong) and at_issue in NEEDED
         if wrong:
@@ -161,17 +173,19 @@ def _row(cells: Cells, named: dict[str, int], row: list[str], line: int) -> tupl
     return (None if lost else values), problems
 
 
-def _number(name: str, cell: str, separator: str) -> tuple[float, str]:
-    """The number in a cell, NaN where it cannot be used, and why not. In a file with ';' a comma is a decimal point."""
-    text = cell.replace(",", ".") if separator == ";" and re.fullmatch(r"[-+]?\d+,\d+", cell) else cell
-    if not text:
+def _number(name: str, cell: str, decimals: str) -> tuple[float, str]:
+    """The number in a cell, NaN where it cannot be used, and why not. `decimals`: as of `Cells`."""
+    if len(decimals) > 1 and _THREE_DIGITS.fullmatch(cell):
+        return math.nan, f"'{cell}': of thousands, or decimals? Both ',' and '.' are in the file: use one, for decimals"
+    if not cell:
         return math.nan, "empty"
     try:
-        value = float(text)
+        value = float(cell.replace(",", ".") if "," in decimals and _DECIMAL_COMMA.fullmatch(cell) else cell)
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        return math.nan, f"'{cell}' is no number"
+        separated = "; write it without separators of thousands" if _THOUSANDS.fullmatch(cell) else ""
+        return math.nan, f"'{cell}' is no number{separated}"
     if value < 0 or (value == 0 and name != "repeat"):
         return math.nan, f"{cell} given, must be more than 0"
     if name in _WHOLE_NUMBERS and value % 1:

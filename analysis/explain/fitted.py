@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.explain import models
-from analysis.explain.linear import TAIL_OF_SPEED, Array, Linear, relative_s2
+from analysis.explain.linear import Array, Linear, Marginal, relative_s2
 from analysis.explain.models import Model
 from analysis.metrics import Statistic
 
@@ -32,11 +32,11 @@ class Fit:
         """How many runs it was made from."""
         return len(self.points)
 
-    def left_s(self, points: pd.DataFrame) -> tuple[Array, Array]:
-        """The mean wall times of `points` less the fixed cost [s], for each mix of noise, and their covariance [s^2].
+    def left_ratio(self, points: pd.DataFrame) -> Marginal | None:
+        """The logarithm of what the fixed cost leaves of the wall time of the first of two points over the second.
 
-        (mixes, points) and (mixes, points, points). `points` is indexed by the number of the point, with the columns
-        runs and wall_s.
+        None where nothing may be left. Relative errors are propagated to first order (JCGM 100:2008, 5.2.2). The two
+        `points` are indexed by their numbers, with the columns runs and wall_s (mean).
         """
         wall_s = points["wall_s"].to_numpy(float)
         members = (points.index.to_numpy()[:, None] == np.array(self.points)).astype(float)
@@ -45,7 +45,10 @@ class Fit:
         here, first = (self._relative_s2(times_s) for times_s in (wall_s, self.times_s[:1]))
         noise_s2 = self.linear.variances_s2[:, :1] / first * here
         left_s = wall_s - self.linear.coefficients[:, :1]
-        return left_s, self.linear.left_covariance_s2(members, noise_s2 * apart)
+        if (left_s <= 0).any():
+            return None
+        variances, shares = self.linear.left(members, noise_s2 * apart, np.array([1, -1]) / left_s)
+        return self.linear.marginal(np.log(left_s[:, 0] / left_s[:, 1]), np.sqrt(variances), shares)
 
     def _relative_s2(self, times_s: Array) -> Array:
         """As `linear.relative_s2`, for the mixes of each shape."""
@@ -93,6 +96,6 @@ def _implied(model: Model, runs: pd.DataFrame, solved: Linear, measured: float) 
 
 def _over(numerator: float, solved: Linear, of: Array) -> Statistic:
     """A numerator over a combination of coefficients; NaN for an end that it does not have."""
-    cost = solved.number(of).within(TAIL_OF_SPEED)
+    cost = solved.number(of).statistic
     high, value, low = (numerator / x if x > 0 else math.nan for x in (cost.low, cost.value, cost.high))
     return Statistic(value, low, high, cost.n)

@@ -2,8 +2,8 @@
 
 With variance `a^2 (1 + mix x (time / geometric mean of the times)^2)` a small `mix` is noise of the same size at every
 time, a large one noise of the same share. Five or six times do not tell which. So the model is fitted with each of
-`MIXES`, and every number is a mixture of what these fits say of it (Student's t each): the weight of a fit is its
-restricted likelihood (Patterson and Thompson 1971), leaning to the fits that are less sure of this number.
+`MIXES`, and every number is a mixture of what these fits say of it (`analysis.explain.studentized`): the weight of a
+fit is its restricted likelihood (Patterson and Thompson 1971), leaning to the fits that are less sure of this number.
 
 A model may leave open the shape of one of its costs: then there is a design for each shape, and each is fitted with
 each mix. Where this file says mixes, it means all of them: shape by shape, the mixes of each.
@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from analysis.explain import studentized
 from analysis.metrics import Statistic
 
 Array = np.ndarray
@@ -24,41 +25,48 @@ Array = np.ndarray
 MIXES = (1e-4, 1e-2, 1.0, 1e2, 1e4)
 # Set by simulation, so that the intervals hold the truth about 95 times in 100 whether the noise is additive,
 # proportional or both (docs/explain.md): the power of the likelihood and of the standard error in the weight of a fit,
-# and what is left out at each end. A plain mixture holds it 92 to 98 times.
+# and what is left out at each end. A plain mixture holds it 90 to 99 times; so do the reference prior of Berger, De
+# Oliveira and Sanso (2001) for the mix, and noise as a power of the time.
 _OF_LIKELIHOOD, _OF_ERROR = 1.5, 0.5
 TAIL = 0.020
-# The same for a speed, whose noise is mostly proportional: by simulation too.
-TAIL_OF_SPEED = 0.012
 # Rounding leaves times on a perfect line about 1e-13 apart: that is no distance.
 _NEGLIGIBLE = 1e-9
+_SMALLEST = 1e-18
 
 
 @dataclass(frozen=True)
 class Marginal:
-    """What is known of one number: for each mix of noise its centre, standard error and weight; `n` times."""
+    """What is known of one number: for each mix of noise its centre, standard error and weight; `n` times.
+
+    of_residuals: the share of its variance that is of residuals of the fit.
+    """
 
     centres: Array
     errors: Array
     weights: Array
     degrees: int
     n: int
+    of_residuals: Array
 
     def below(self, value: float) -> float:
         """The probability that the number is below `value`."""
-        from scipy.special import stdtr  # it takes longer to import than most commands to run
-
-        return float((self.weights * stdtr(self.degrees, (value - self.centres) / self.errors)).sum())
+        found = studentized.below((value - self.centres) / self.errors, self.degrees, self.of_residuals)
+        return float((self.weights * found).sum())
 
     def quantile(self, probability: float) -> float:
         """The value that the number is below with this probability."""
-        from scipy.optimize import brentq
+        from scipy.optimize import brentq  # it takes longer to import than most commands to run
         from scipy.special import stdtrit
 
-        ends = self.centres + self.errors * stdtrit(self.degrees, probability)
+        times = float(stdtrit(self.degrees, probability))
+        far = np.array([times])
+        if self.of_residuals.any():  # it is at most so much further from the centre, on either side
+            far = (abs(times) + math.sqrt(self.degrees)) * np.array([-1.0, 1.0])
+        ends = self.centres + self.errors * far[:, None]
         low, high = float(ends.min()), float(ends.max())
         if self.below(low) >= probability or self.below(high) <= probability:  # all of them alike
             return (low + high) / 2
-        return float(brentq(lambda value: self.below(value) - probability, low, high))
+        return float(brentq(lambda value: self.below(value) - probability, low, high, xtol=_NEGLIGIBLE * (high - low)))
 
     def p(self, within: float = 0.0, of: float = 0.0) -> float:
         """How likely the number would be found so far from `of`, on either side, if it were `within` of it.
@@ -77,13 +85,12 @@ class Marginal:
     @property
     def statistic(self) -> Statistic:
         """The number with its 95 % interval, which is not known without a degree of freedom."""
-        return self.within(TAIL)
+        return Statistic(self.value, *self.ends, self.n)
 
-    def within(self, tail: float) -> Statistic:
-        """The number with the interval that leaves out so much at each end."""
-        if self.degrees < 1:
-            return Statistic(self.value, n=self.n)
-        return Statistic(self.value, self.quantile(tail), self.quantile(1 - tail), self.n)
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The ends of its 95 % interval; NaN without a degree of freedom."""
+        return (math.nan, math.nan) if self.degrees < 1 else (self.quantile(TAIL), self.quantile(1 - TAIL))
 
 
 @dataclass(frozen=True)
@@ -108,20 +115,10 @@ class Linear:
         """What is known of one coefficient."""
         return self.number(np.eye(self.coefficients.shape[1])[[position]])
 
-    def left_covariance_s2(self, members: Array, apart_s2: Array) -> Array:
-        """The covariance of what the first coefficient leaves of k means of times [s^2], (mixes, k, k).
-
-        `members` (k, n) has the weight of each time of the fit in each mean; `apart_s2` (mixes, k) is the variance of
-        the means that have no part in the fit, 0 for the others.
-        """
-        noise = self.variances_s2[:, None, :] * members  # (mixes, k, n)
-        of_means = noise @ members.T + np.eye(len(members)) * apart_s2[:, None, :]
-        with_first = (noise @ self.estimators[:, 0, :, None])[..., 0]
-        return np.asarray(of_means - with_first[:, :, None] - with_first[:, None, :] + self.covariances[:, :1, :1])
-
-    def marginal(self, centres: Array, errors: Array) -> Marginal:
+    def marginal(self, centres: Array, errors: Array, of_residuals: Array | None = None) -> Marginal:
         """What is known of a number of which each mix has a centre and a standard error, (mixes,)."""
-        return Marginal(centres, errors, self._weights(np.log(errors)), self.degrees, self.n)
+        shares = np.zeros(len(centres)) if of_residuals is None else of_residuals
+        return Marginal(centres, errors, self._weights(np.log(errors)), self.degrees, self.n, shares)
 
     def _weights(self, log_errors: Array) -> Array:
         if self.degrees < 1:
@@ -129,6 +126,20 @@ class Linear:
         weights = _OF_LIKELIHOOD * self.likelihoods + _OF_ERROR * log_errors
         weights = np.exp(weights - weights.max())
         return np.asarray(weights / weights.sum())
+
+    def left(self, members: Array, apart_s2: Array, factors: Array) -> tuple[Array, Array]:
+        """The variance of a sum of what the first coefficient leaves of k means of times, and its share of residuals.
+
+        Both (mixes,). `members` (k, n) has the weight of each time of the fit in each mean; `apart_s2` (mixes, k) is
+        the variance of the means that have no part in the fit [s^2], 0 for the others; `factors` (mixes, k) are those
+        of the sum. What the coefficients do not explain of it is of residuals.
+        """
+        of_times = factors @ members - factors.sum(axis=1, keepdims=True) * self.estimators[:, 0]
+        inside, outside = (of_times**2 * self.variances_s2).sum(axis=1), (factors**2 * apart_s2).sum(axis=1)
+        shared = (self.estimators @ (self.variances_s2 * of_times)[..., None])[..., 0]
+        explained = (shared * np.linalg.solve(self.covariances, shared[..., None])[..., 0]).sum(axis=1)
+        whole = np.maximum(inside + outside, _SMALLEST)
+        return whole, np.clip((inside - explained) / whole, 0, 1)
 
 
 @dataclass(frozen=True)
@@ -169,7 +180,7 @@ def _together(shapes: Sequence[Linear]) -> Linear:
 
 
 def relative_s2(times_s: Array, of: Array) -> Array:
-    """The variance of the noise of each of `times_s` (n,) for each of MIXES, over that of the additive part, (5, n).
+    """The variance of the noise of each of `times_s` (n,) for each of MIXES, over its additive part, (mixes, n).
 
     `of`: the times of the fit.
     """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pandas as pd
 
 from analysis import metrics
@@ -63,15 +62,9 @@ def _without_fixed(found: pd.DataFrame, fit: Fit, base: int, images: pd.Series) 
 
 
 def _ends(found: pd.DataFrame, fit: Fit, base: int, point: int) -> tuple[float, float]:
-    """The 95 % interval of the ratio of what the fixed cost leaves of the base and of a point; NaN: not known.
-
-    The logarithm of the ratio is taken as Student's t for each mix of noise.
-    """
-    left_s, covariance = fit.left_s(found.loc[[point, base]])
-    if fit.linear.degrees < 1 or (left_s <= 0).any():
+    """The 95 % interval of the ratio of what the fixed cost leaves of the base and of a point; NaN: not known."""
+    known = fit.left_ratio(found.loc[[base, point]])
+    if known is None:
         return math.nan, math.nan
-    relative = covariance / (left_s[:, :, None] * left_s[:, None, :])
-    variance = relative[:, 0, 0] + relative[:, 1, 1] - 2 * relative[:, 0, 1]
-    errors = np.sqrt(np.maximum(variance, 1e-18))
-    known = fit.linear.marginal(np.log(left_s[:, 1] / left_s[:, 0]), errors).statistic
-    return math.exp(known.low), math.exp(known.high)
+    low, high = known.ends
+    return math.exp(low), math.exp(high)

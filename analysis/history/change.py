@@ -1,4 +1,4 @@
-"""How a point changed between launches: the ratio of its rates with an interval that knows the spread of launches.
+"""How a point changed between launches: the ratio of its values with an interval that knows the spread of launches.
 
 `benchmarks/history_power.py` simulates how often the verdicts are wrong and what they find; docs/history.md has it.
 """
@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,7 +21,7 @@ VERDICTS: tuple[Verdict, ...] = ("slower", "not decidable", "as before", "faster
 
 
 def within() -> float:
-    """How far from before a rate still counts as the same, a fraction, where the user names none."""
+    """How far from before a value still counts as the same, a fraction, where the user names none."""
     return limit("as_before")
 
 
@@ -65,19 +65,21 @@ class Judged:
     p_value: float
 
 
-def judge(ratios: Sequence[Uncertain], fraction: float) -> list[Judged]:
+def judge(ratios: Sequence[Uncertain], fraction: float, costs: Collection[int] = ()) -> list[Judged]:
     """The verdict on each ratio, all of which together are wrong at most 5 times in 100.
 
     `as before`: its 90 % interval is within `fraction` of 1; `slower`, `faster`: its whole 95 % interval is beyond.
+    `costs`: the places of those that are ratios of times, which are larger where something is slower.
     """
     found = [verdicts.p_value(one, Limits(1 - fraction, 1 + fraction)) for one in ratios]
     adjusted = verdicts.adjust([p for _, p in found])
     return [
-        Judged(_named(verdict, one), p) for verdict, one, p in zip(verdicts.holm(found), ratios, adjusted, strict=True)
+        Judged(_named(verdict, (ratios[nth].value < 1) != (nth in costs)), p)
+        for nth, (verdict, p) in enumerate(zip(verdicts.holm(found), adjusted, strict=True))
     ]
 
 
-def _named(verdict: verdicts.Verdict, of: Uncertain) -> Verdict:
+def _named(verdict: verdicts.Verdict, slower: bool) -> Verdict:
     if verdict == "not decidable":
         return "not decidable"
-    return "as before" if verdict == "supported" else "slower" if of.value < 1 else "faster"
+    return "as before" if verdict == "supported" else "slower" if slower else "faster"

@@ -12,15 +12,18 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from analysis import plots
-from analysis.history import change, occasions
+from analysis.history import change, occasions, words
 from analysis.history.judged import Row
 from analysis.history.occasions import Occasion
-from analysis.history.points import Key, Values
+from analysis.history.points import Key, Quantity, Values
 from analysis.verdicts import ALPHA
 
 _APART = 0.12  # between the marks of two points of one occasion
 _VERDICTS = {"slower": plots.RED, "faster": plots.BLUE, "as before": plots.GREEN, "not decidable": plots.GREY}
 _DAYS = 8  # that fit below a panel
+_PAIRS: tuple[tuple[Quantity, Quantity], ...] = (
+    ("images_per_s", "speedup"), ("wall_s", "job_s"), ("allreduce_s", "bus_bandwidth_bytes_per_s"),
+)  # fmt: skip
 
 Marks = dict[str, str]  # point, in words -> its marker
 
@@ -35,26 +38,32 @@ class Course:
 
 
 def draw(found: Sequence[Occasion], courses: Sequence[Course], within: float) -> Figure:
-    """Images/s (left) and speedup (right) of each point over the occasions, beside those before the newest one.
+    """Each quantity of each point over the occasions, beside those before the newest one.
 
     One is the mean of what the newest occasion is judged by: those before it that were made alike.
-    A row a model. Dots: launches. Marks: their mean with Student's 95 % interval on the logarithm; none of one launch.
+    Two rows a model: images/s and speedup; wall time and job time, which are larger where a machine is slower.
+    Dots: launches. Marks: their mean with Student's 95 % interval on the logarithm; none of one launch.
     The colour of the last mark is the verdict on it. Band: what counts as before.
     Vertical lines: something that made the launches changed (commit, driver, image, versions, kernel).
     """
-    models = list(dict.fromkeys(course.key.model for course in courses))
+    of_rows = _rows(courses)
     labels = dict.fromkeys(course.key.point for course in courses)
     marks = {label: plots.nth_marker(nth) for nth, label in enumerate(labels)}
-    figure, panels = plots.canvas(len(models), 2, height_mm=26 + 44 * len(models), sharex=True)
-    for nth, model in enumerate(models):
-        for side, quantity in enumerate(("images_per_s", "speedup")):
-            axes = panels[2 * nth + side]
-            shown = [one for one in courses if one.key.model == model and one.key.quantity == quantity]
+    figure, panels = plots.canvas(len(of_rows), 2, height_mm=26 + 44 * len(of_rows), sharex=True)
+    for nth, (subject, pair) in enumerate(of_rows):
+        for axes, quantity in zip(panels[2 * nth : 2 * nth + 2], pair, strict=True):
+            shown = [one for one in courses if (words.subject(one.key), one.key.quantity) == (subject, quantity)]
             _panel(axes, found, shown, within, marks)
-            axes.set_ylabel(f"{'images/s' if side == 0 else 'speedup'}, over before")
-            if side == 0:
-                axes.set_title(plots.name(model), loc="left")
+            axes.set_ylabel(f"{words.SHOWN[quantity][0]}, over before")
+        panels[2 * nth].set_title(subject, loc="left")
     return plots.legend(figure, _note(found, within), columns=2)
+
+
+def _rows(courses: Sequence[Course]) -> list[tuple[str, tuple[Quantity, Quantity]]]:
+    """The rows of the figure: what was measured, and its two quantities."""
+    there = dict.fromkeys((words.subject(course.key), course.key.quantity) for course in courses)
+    subjects = dict.fromkeys(subject for subject, _ in there)
+    return [(one, pair) for one in subjects for pair in _PAIRS if any((one, quantity) in there for quantity in pair)]
 
 
 def _panel(axes: Axes, found: Sequence[Occasion], shown: Sequence[Course], within: float, marks: Marks) -> None:
@@ -113,7 +122,7 @@ def _days(found: Sequence[Occasion]) -> list[str]:
 def _note(found: Sequence[Occasion], within: float) -> str:
     machine = f"local: {found[0].launches[0].machine}"
     bars = "bars: 95 % interval over the launches of one occasion; none of a single launch; dots: launches"
-    said = f"band: within {100 * within:g} %, as before"
+    said = f"band: within {100 * within:g} %, as before; of times, higher is slower"
     if _made_otherwise(found):
         said += "; upright lines: commit, driver, image or versions changed"
     return "\n".join(line for text in (machine, bars, said) for line in textwrap.wrap(text, 78))

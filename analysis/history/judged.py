@@ -12,7 +12,7 @@ from analysis import verdicts
 from analysis.history import change
 from analysis.history.change import Judged, Verdict
 from analysis.history.occasions import Occasion
-from analysis.history.points import UNITS, Key, Values
+from analysis.history.points import COSTS, UNITS, Key, Values
 from analysis.verdicts import ALPHA, Uncertain
 
 
@@ -67,7 +67,8 @@ def rows(besides: Sequence[Beside], within: float) -> list[Row]:
         nth: change.ratio(one.before, one.now, one.older) for nth, one in enumerate(besides) if one.before and one.now
     }
     decided = [nth for nth, of in ratios.items() if not besides[nth].why_not and not math.isnan(of.low)]
-    judged = dict(zip(decided, change.judge([ratios[nth] for nth in decided], within), strict=True))
+    costs = {place for place, nth in enumerate(decided) if besides[nth].key.quantity in COSTS}
+    judged = dict(zip(decided, change.judge([ratios[nth] for nth in decided], within, costs), strict=True))
     return [Row(one, ratios.get(nth), judged.get(nth)) for nth, one in enumerate(besides)]
 
 

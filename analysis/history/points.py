@@ -1,23 +1,33 @@
-"""What each launch measured of each point, occasion by occasion: images/s, and the speedup over the smallest point."""
+"""What each launch measured of each point, occasion by occasion.
+
+Of training images/s, the speedup over the smallest point, wall time and job time; of allreduce alone the time of the
+smallest message, which shows the delay, and the bus bandwidth of the largest.
+"""
 
 from __future__ import annotations
 
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 import pandas as pd
 
 from analysis import metrics
+from analysis.experiments import allreduce
 from analysis.history.occasions import Occasion
 from analysis.table import controls
 from analysis.table.identity import SCALING, phrase
 
-Quantity = Literal["images_per_s", "speedup"]
-UNITS: dict[Quantity, str] = {"images_per_s": "images/s", "speedup": "x"}
+Quantity = Literal["images_per_s", "speedup", "wall_s", "job_s", "bus_bandwidth_bytes_per_s", "allreduce_s"]
+Unit = Literal["images/s", "x", "s", "bytes/s"]
+UNITS: dict[Quantity, Unit] = {
+    "images_per_s": "images/s", "speedup": "x", "wall_s": "s", "job_s": "s",
+    "bus_bandwidth_bytes_per_s": "bytes/s", "allreduce_s": "s",
+}  # fmt: skip
+COSTS: tuple[Quantity, ...] = ("wall_s", "job_s", "allreduce_s")  # that are larger where a machine is slower
 
 
 @dataclass(frozen=True, order=True)
@@ -53,28 +63,70 @@ def histories(found: Iterable[Occasion]) -> dict[Key, Values]:
     """The values of each point on each of the occasions, which are of one machine."""
     histories: dict[Key, Values] = defaultdict(Values)
     for occasion in found:
-        for key, values, lost in _of_occasion(occasion.table):
-            histories[key].of[occasion.number] = values
-            if lost:
-                histories[key].lost[occasion.number] = lost
+        for measured in (_throughputs, _times, _allreduces):
+            for key, values, lost in measured(occasion.table):
+                histories[key].of[occasion.number] = values
+                if lost:
+                    histories[key].lost[occasion.number] = lost
     return dict(sorted(histories.items(), key=lambda item: item[0]))
 
 
-def _of_occasion(table: pd.DataFrame) -> Iterator[tuple[Key, list[float], str]]:
+Found = Iterator[tuple[Key, list[float], str]]  # of each point its values, and why they are no measurement of scaling
+
+
+def _throughputs(table: pd.DataFrame) -> Found:
     """Each point of one occasion: a rate a launch, and a speedup a launch where there is a smaller point."""
     rates = metrics.rates(table).dropna(subset="rate")
-    for (_, series), curve in rates.groupby(["model", "series"], sort=False):
+    for _, curve in rates.groupby(["model", "series"], sort=False):
         base = metrics.base_of(curve, rates)
         paired = metrics.paired(curve, "ranks", base)
         scales = set(curve["axis"]) <= set(SCALING)
         for _, point in curve.groupby(["ranks", "axis_value"], dropna=False, sort=False):
-            lost = str(controls.why_lost(point).iloc[0])
-            of_launches = [statistics.harmonic_mean(of["rate"].tolist()) for _, of in point.groupby("record")]
-            yield _key(point, str(series), "images_per_s"), of_launches, lost
+            lost = _lost(point)
+            yield _key(point, "images_per_s"), _by_launch(point, "rate", statistics.harmonic_mean), lost
             ranks = int(point["ranks"].iloc[0])
             is_base = base is None and ranks == curve["ranks"].min()  # its speedup is 1 by definition
             if scales and not is_base and (speedups := _speedups(paired, ranks)):
-                yield _key(point, str(series), "speedup"), speedups, lost
+                yield _key(point, "speedup"), speedups, lost
+
+
+def _times(table: pd.DataFrame) -> Found:
+    """Each point of one occasion that had launches of its own: their wall times and job times.
+
+    Where ranks changed on the way, as in elastic training, a launch has no time to compare.
+    """
+    by: dict[str, Quantity] = {"wall time": "wall_s", "job time": "job_s"}
+    for name, quantity in by.items():
+        launches = metrics.rates(table, name).dropna(subset="rate")
+        for _, point in launches.groupby(["model", "series", "ranks", "axis_value"], dropna=False, sort=False):
+            yield _key(point, quantity), _by_launch(point, "value", statistics.fmean), _lost(point)
+
+
+def _allreduces(table: pd.DataFrame) -> Found:
+    """Each point of one occasion of allreduce alone: the smallest message's time, the largest one's bandwidth."""
+    every = allreduce.points_of(table)
+    for _, point in every.groupby(["series", "ranks", "axis_value"], dropna=False, sort=False):
+        smallest, largest = (point[point["message_bytes"].eq(size)] for size in _ends(point["message_bytes"]))
+        yield _of_message(smallest, "allreduce_s"), _by_launch(smallest, "time_s", statistics.fmean), _lost(point)
+        rates = _by_launch(largest, "rate", statistics.harmonic_mean)
+        yield _of_message(largest, "bus_bandwidth_bytes_per_s"), rates, _lost(point)
+
+
+def _ends(sizes: pd.Series) -> tuple[int, int]:
+    return int(sizes.min()), int(sizes.max())
+
+
+def _of_message(rows: pd.DataFrame, quantity: Quantity) -> Key:
+    return _key(rows, quantity, allreduce.size_words(rows["message_bytes"].iloc[0]))
+
+
+def _by_launch(point: pd.DataFrame, column: str, mean: Callable[[Sequence[float]], float]) -> list[float]:
+    """One value a launch, over its rounds where it has some."""
+    return [mean(of[column].tolist()) for _, of in point.groupby("record")]
+
+
+def _lost(point: pd.DataFrame) -> str:
+    return str(controls.why_lost(point).iloc[0])
 
 
 def _speedups(paired: pd.DataFrame, ranks: int) -> list[float]:
@@ -85,14 +137,16 @@ def _speedups(paired: pd.DataFrame, ranks: int) -> list[float]:
     return [statistics.median(of) for of in metrics.by_launch(of_point, "speedup")]
 
 
-def _key(point: pd.DataFrame, series: str, quantity: Quantity) -> Key:
+def _key(point: pd.DataFrame, quantity: Quantity, *more: str) -> Key:
+    """The key of one point; `more`: words that tell it apart beside those of its rows."""
     first = point.iloc[0]
     nodes = f"{first['nodes']} node{'s' if first['nodes'] != 1 else ''}"
     along = [] if first["axis"] in ("", "nodes") or _missing(first["axis_value"]) else [_along(first)]
-    words = [nodes, *along, *(word for word in (first["swept"], first["arm"]) if word)]
+    words = [nodes, *along, *(word for word in (first["swept"], first["arm"], *more) if word)]
     return Key(
-        first["experiment"], first["model"], int(first["ranks"]), ", ".join(words), quantity, series, first["machine"]
-    )
+        first["experiment"], first["model"], int(first["ranks"]), ", ".join(words), quantity, first["series"],
+        first["machine"],
+    )  # fmt: skip
 
 
 def _along(first: pd.Series) -> str:

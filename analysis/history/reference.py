@@ -13,7 +13,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
@@ -21,7 +20,7 @@ from analysis import TableError
 from analysis.history import change
 from analysis.history.judged import Beside
 from analysis.history.occasions import Launch, Occasion
-from analysis.history.points import UNITS, Key, Quantity, Values
+from analysis.history.points import UNITS, Key, Quantity, Unit, Values
 
 VERSION = 1
 FOLDER = Path("references")
@@ -39,7 +38,7 @@ class Point:
     ranks: int
     point: str
     quantity: Quantity
-    unit: Literal["images/s", "x"]
+    unit: Unit
     series: str  # a digest of the configuration and the machine: only the same one is compared
     machine: str
     value: float
@@ -99,14 +98,13 @@ def _point(key: Key, values: Values) -> Point:
     of_launches = [value for of in values.of.values() for value in of]
     mean = change.level(of_launches)
     low, high = (mean.low, mean.high) if len(of_launches) > 1 else (None, None)
-    unit: Literal["images/s", "x"] = "x" if UNITS[key.quantity] == "x" else "images/s"
     return Point(
         experiment=key.experiment,
         model=key.model,
         ranks=key.ranks,
         point=key.point,
         quantity=key.quantity,
-        unit=unit,
+        unit=UNITS[key.quantity],
         series=key.series,
         machine=key.machine,
         value=mean.value,

@@ -15,9 +15,19 @@ from analysis.history import change, occasions
 from analysis.history.change import VERDICTS
 from analysis.history.judged import Row
 from analysis.history.occasions import Occasion
+from analysis.history.points import Key, Quantity
 from analysis.history.reference import Reference
 
 WIDTH = 110
+# How tables and figures show each quantity: its name, its unit ("": it has none), and how many of these a value has.
+SHOWN: dict[Quantity, tuple[str, str, float]] = {
+    "images_per_s": ("throughput", "images/s", 1.0),
+    "speedup": ("speedup", "", 1.0),
+    "wall_s": ("wall time", "s", 1.0),
+    "job_s": ("job time", "s", 1.0),
+    "bus_bandwidth_bytes_per_s": ("bus bandwidth", "GB/s", 1e-9),
+    "allreduce_s": ("allreduce", "ms", 1e3),
+}
 _SHOWN = 8  # changes of what made the launches that are named; the JSON has all
 
 
@@ -55,11 +65,11 @@ def table(rows: Sequence[Row], before: str, now: str) -> str:
     """The points with their verdicts; `before` and `now` name the two sides."""
     cells = [
         {
-            "model": plots.name(row.beside.key.model),
+            "model": subject(row.beside.key),
             "point": row.beside.key.point,
-            "quantity": row.beside.key.quantity.replace("_per_", "/"),
-            f"{before} (launches)": _mean(row.beside.before),
-            f"{now} (launches)": _mean(row.beside.now),
+            "quantity": quantity(row.beside.key.quantity),
+            f"{before} (launches)": _mean(row.beside.before, row.beside.key.quantity),
+            f"{now} (launches)": _mean(row.beside.now, row.beside.key.quantity),
             "ratio (95 % interval)": str(row.ratio) if row.ratio else "",
             "p": f"{row.judged.p_value:.2g}" if row.judged else "",
             "verdict": row.verdict,
@@ -71,14 +81,25 @@ def table(rows: Sequence[Row], before: str, now: str) -> str:
     return tabulate(cells, headers="keys", disable_numparse=True, maxcolwidths=widths)
 
 
-def _mean(values: Sequence[float]) -> str:
-    return f"{math.fsum(values) / len(values):.4g} ({len(values)})" if values else ""
+def subject(key: Key) -> str:
+    """What was measured: the model, or allreduce alone."""
+    return plots.name(key.model) if key.model else "allreduce"
+
+
+def quantity(of: Quantity) -> str:
+    """A quantity with its unit, as tables head it."""
+    name, unit, _ = SHOWN[of]
+    return f"{name} [{unit}]" if unit else name
+
+
+def _mean(values: Sequence[float], of: Quantity) -> str:
+    return f"{SHOWN[of][2] * math.fsum(values) / len(values):.4g} ({len(values)})" if values else ""
 
 
 def counts(rows: Sequence[Row]) -> str:
-    """How many points have each verdict."""
+    """How many values have each verdict."""
     counted = Counter(row.verdict for row in rows)
-    return f"{len(rows)} points: " + ", ".join(f"{counted[name]} {name}" for name in VERDICTS)
+    return f"{len(rows)} values: " + ", ".join(f"{counted[name]} {name}" for name in VERDICTS)
 
 
 def how(within: float) -> str:
@@ -86,8 +107,8 @@ def how(within: float) -> str:
     percent = f"{100 * within:g} %"
     return textwrap.fill(
         f"As before: the 90 % interval of the ratio is within {percent} of 1. Slower, faster: the whole 95 % interval "
-        f"is more than {percent} off. The intervals know how far launches differ, on older "
-        "occasions too. p is corrected for the number of points (Holm): all verdicts together are "
+        f"is more than {percent} off; of times, slower is above 1. The intervals know how far launches differ, on "
+        "older occasions too. p is corrected for the number of values (Holm): all verdicts together are "
         "wrong at most 5 times in 100. docs/history.md",
         WIDTH,
     )
@@ -98,10 +119,10 @@ def summary(reference: Reference) -> str:
     cells = [
         {
             "experiment": point.experiment,
-            "model": plots.name(point.model),
+            "model": subject(point.key),
             "point": point.point,
-            "quantity": point.quantity.replace("_per_", "/"),
-            "value (95 % interval)": f"{change.level(point.launches)} {point.unit}",
+            "quantity": quantity(point.quantity),
+            "value (95 % interval)": str(change.level([SHOWN[point.quantity][2] * value for value in point.launches])),
             "launches": len(point.launches),
         }
         for point in reference.points

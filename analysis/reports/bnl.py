@@ -4,28 +4,34 @@ from matplotlib.figure import Figure
 
 from analysis import plots
 from analysis.figures import Figures, Points
+from analysis.reports import strategies
 
 FIGURES = Figures()
 figure = FIGURES.add
+
+_FREE = (plots.BLACK, plots.BLUE, plots.GREEN, plots.SKY)  # no model of the report has these colours
 
 
 @figure(
     "002-throughput",
     "throughput of AlexNet, GoogLeNet and ResNet50 over GPUs, against ideal",
     {"report": "002", "quantity": "largest_ranks"},
-    {"experiment": "bnl_throughput"},
+    {"experiment": ("bnl_throughput", strategies.EXPERIMENT)},
 )
 def throughput(points: Points) -> Figure:
     """Throughput relative to the smallest point, for AlexNet, GoogLeNet and ResNet50, over GPUs.
 
     Only the abstract is known: "almost linear throughput (images/sec) scalability up to 256 GPUs". No point of it is
-    stated, so that only the ideal line is drawn, with the claim; any points are local.
+    stated, so that only the ideal line is drawn, with the claim; any points are local. Of `make strategies` there is a
+    line for each strategy, relative to one rank alone.
     """
-    fig, (axes,) = plots.canvas(height_mm=76)
+    of_report, of_strategies = strategies.split(points.local)
+    fig, (axes,) = plots.canvas(height_mm=76 + strategies.height_mm(of_strategies))
     largest = int(points.published["value"].max())
     gpus = [1, 4, 16, 64, largest, *points.local["ranks"]]
     plots.ideal(axes, gpus)
-    plots.draw(axes, plots.local_lines(points.local, value="speedup"))
+    plots.draw(axes, plots.local_lines(of_report, value="speedup"))
+    plots.draw(axes, strategies.lines(of_strategies, "speedup", _FREE))
     plots.doubling(axes, gpus, "GPUs (local: ranks)")
     plots.logarithmic(axes, "throughput / that of the smallest point", 4)
     plots.write(

@@ -1,5 +1,6 @@
 """Report 003: a spreadsheet over TensorFlow's benchmarks of 2017, 16 columns of throughput on 1 to 8 GPUs."""
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pandas as pd
@@ -10,6 +11,7 @@ from analysis.curves import measured
 from analysis.figures import Figures, Points
 from analysis.metrics import Estimate
 from analysis.plots import Line
+from analysis.reports import strategies
 
 FIGURES = Figures()
 figure = FIGURES.add
@@ -17,6 +19,8 @@ figure = FIGURES.add
 _GPUS = [1, 2, 4, 8]
 _PUBLISHED = {"report": "003", "run": "", "quantity": "images_per_s", "kind": "measured"}
 _LOCAL = {"experiment": "tf_benchmarks"}
+_WITH_STRATEGIES = {"experiment": ("tf_benchmarks", strategies.EXPERIMENT)}
+_FREE = (plots.GREEN, plots.PINK, plots.ORANGE, plots.SKY)  # for nothing else in these figures
 _PANELS = [("inceptionv3", "P100"), ("inceptionv3", "K80"), ("resnet50", "P100"), ("resnet50", "K80")]
 _LOOKS = {
     (64, "synthetic"): (plots.BLUE, "o", "-"),
@@ -28,7 +32,9 @@ _LOOKS = {
 
 def _columns(points: Points, value: str, label: str) -> Figure:
     """Four panels, a model on a GPU each; four columns of the sheet in each: two batches x two kinds of data."""
-    fig, panels = plots.canvas(2, 2, height_mm=100, sharex=True, sharey=value != "rate")
+    of_report, of_strategies = strategies.split(points.local)
+    height_mm = 100 + strategies.height_mm(of_strategies)
+    fig, panels = plots.canvas(2, 2, height_mm, sharex=True, sharey=value != "rate")
     gpus = [*_GPUS, *points.local["ranks"]]
     for axes, (model, gpu) in zip(panels, _PANELS, strict=True):
         rows = points.published[(points.published["model"] == model) & (points.published["gpu"] == gpu)]
@@ -37,9 +43,10 @@ def _columns(points: Points, value: str, label: str) -> Figure:
             curve = metrics.curve(metrics.points(column["ranks"].tolist(), column["value"].tolist()), "size")
             words = f"batch {batch}, {'real' if data == 'imagenet' else data}"
             plots.draw(axes, [Line(words, curve["size"].tolist(), curve[value].tolist(), colour, marker, style)])
-        local = points.local[points.local["model"] == model]
-        for line in plots.local_lines(local, value=value):  # the panel's title names the model
-            plots.draw(axes, [replace(line, colour=plots.BLACK, label=line.label.partition(", ")[2])])
+        own = plots.local_lines(of_report[of_report["model"] == model], value=value)
+        own = [replace(line, colour=plots.BLACK) for line in own]
+        own += strategies.lines(of_strategies[of_strategies["model"] == model], value, _FREE)
+        plots.draw(axes, (replace(line, label=_without_model(line.label)) for line in own))
         axes.set_title(f"{plots.name(model)}, {gpu}")
         plots.doubling(axes, gpus, "GPUs" if axes in panels[2:] else "")
         if value == "efficiency":
@@ -49,30 +56,36 @@ def _columns(points: Points, value: str, label: str) -> Figure:
         if value == "speedup":
             plots.ideal(axes, gpus)
         if value == "rate":
-            limits.draw(axes, local, "ranks", plots.BLACK, "local")
+            limits.draw(axes, points.local[points.local["model"] == model], "ranks", plots.BLACK, "local")
         axes.label_outer() if value != "rate" else None
     limits.one_label(panels)
     fig.supylabel(label, fontsize=7)
     return plots.legend(fig, plots.provenance(points.local))
 
 
-@figure("003-throughput", "throughput over GPUs, the 16 columns", _PUBLISHED, _LOCAL)
+def _without_model(label: str) -> str:
+    """The label of a line in a panel whose title names the model."""
+    return label.partition(", ")[2]
+
+
+@figure("003-throughput", "throughput over GPUs, the 16 columns", _PUBLISHED, _WITH_STRATEGIES)
 def throughput(points: Points) -> Figure:
     """Throughput over GPUs as in the spreadsheet, copying errors included (the audit lists them).
 
-    The sheet labels its rows 1 to 4; they are 1, 2, 4 and 8 GPUs, as in the blocks below. Thin lines: what limits the
+    The sheet labels its rows 1 to 4; they are 1, 2, 4 and 8 GPUs, as in the blocks below. Its source updated variables
+    through a parameter server; of `make strategies` there is a line for each strategy. Thin lines: what limits the
     local points.
     """
     return _columns(points, "rate", "throughput [images/s]")
 
 
-@figure("003-speedup", "speedup over GPUs, the 16 columns", _PUBLISHED, _LOCAL)
+@figure("003-speedup", "speedup over GPUs, the 16 columns", _PUBLISHED, _WITH_STRATEGIES)
 def speedup(points: Points) -> Figure:
     """Speedup over one GPU, from the spreadsheet's throughput."""
     return _columns(points, "speedup", "speedup by throughput")
 
 
-@figure("003-efficiency", "efficiency over GPUs, the 16 columns", _PUBLISHED, _LOCAL)
+@figure("003-efficiency", "efficiency over GPUs, the 16 columns", _PUBLISHED, _WITH_STRATEGIES)
 def efficiency(points: Points) -> Figure:
     """Efficiency, speedup / GPUs, from the spreadsheet's throughput; dotted: ideal. The axis does not begin at 0.
 
@@ -117,15 +130,27 @@ def _comparison(points: Points, column: str, over: object, under: object, label:
         plots.draw(axes, [Line(", ".join(words), rows["ranks"].tolist(), rows["ratio"].tolist(), colour, marker)])
     median = ratios["ratio"].median()
     axes.axhline(median, color=plots.BLACK, linewidth=0.6, linestyle="--", label=f"median of all, {median:.2f}x")
-    local = _ratios(measured(points.local, "images_per_s"), column, over, under, speedups)
-    for cells, rows in local.groupby(told):
-        words = [_word(name, cell) for name, cell in zip(told, cells, strict=True) if cell]
-        x, y, low, high = (rows[name].tolist() for name in ("ranks", "ratio", "low", "high"))
-        label_local = ", ".join(["local", *words, plots.repeats(rows["n"])])
-        plots.draw(axes, [Line(label_local, x, y, plots.BLACK, plots.MARKERS[0], "--", low, high)])
-    plots.doubling(axes, [*_GPUS, *local["ranks"]], "GPUs")
+    drawn = list(_own_ratios(points.local, (column, over, under), speedups))
+    plots.draw(axes, drawn)
+    plots.doubling(axes, [*_GPUS, *(x for line in drawn for x in line.x)], "GPUs")
     axes.set_ylabel(label)
-    return plots.legend(fig, plots.provenance(points.local) if len(local) else "")
+    return plots.legend(fig, plots.provenance(points.local) if drawn else "")
+
+
+def _own_ratios(local: pd.DataFrame, setting: tuple[str, object, object], speedups: bool) -> Iterator[Line]:
+    """The ratios of own throughputs, or speedups, a line for all else that is the same, each strategy by itself.
+
+    setting: the column that differs, with its value over the line and that under it.
+    """
+    rows = measured(local, "images_per_s")
+    told = [name for name in _KEY[:-1] if name != setting[0]]
+    for nth, (_, of_strategy) in enumerate(rows.groupby(list(plots.STRATEGY), dropna=False, sort=False)):
+        exchange = plots.told_apart(of_strategy, rows, "swept", *_KEY)
+        for cells, found in _ratios(of_strategy, *setting, speedups).groupby(told):
+            words = [_word(name, cell) for name, cell in zip(told, cells, strict=True) if cell]
+            label = ", ".join(["local", *words, plots.repeats(found["n"]), *exchange])
+            x, y, low, high = (found[name].tolist() for name in ("ranks", "ratio", "low", "high"))
+            yield Line(label, x, y, plots.BLACK, plots.nth_marker(nth), plots.nth_style(nth), low, high)
 
 
 def _word(column: str, cell: object) -> str:

@@ -40,6 +40,7 @@ PHRASES = {
     "link_mbit_per_s": "{:g} Mbit/s",
     "batch_per_rank": "batch {:g}",
     "global_batch": "global batch {:g}",
+    "backend": "distribution {}",
     "gradients": "{} gradients",
     "controller": "{}",
     "cycle_time_ms": "cycle {:g} ms",
@@ -125,15 +126,16 @@ def _varied(runs: Sequence[Facts]) -> frozenset[str]:
     """The leaves in which the arms of these runs differ.
 
     An arm that chooses another file of a group, as distribution=none, may differ in any leaf of it: one of which two
-    arms have no value in common. What was changed in all arms alike still tells the comparisons apart.
+    arms have no value in common, or that only one of them has. What was changed in all arms alike still tells the
+    comparisons apart.
     """
     keys = set(runs[0].arm_keys)
     groups = tuple(f"{key}." for key in keys)
     values: dict[str, dict[str | None, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for run in runs if groups else ():
-        for leaf in run.config:
-            if leaf.startswith(groups):
-                values[leaf][run.arm].add(repr(run.config[leaf]))
+    leaves = {leaf for run in runs for leaf in run.config if groups and leaf.startswith(groups)}
+    for run in runs:
+        for leaf in leaves:
+            values[leaf][run.arm].add(repr(run.config[leaf]) if leaf in run.config else "")
     apart = {
         leaf for leaf, of_arm in values.items() if any(a.isdisjoint(b) for a, b in combinations(of_arm.values(), 2))
     }

@@ -15,7 +15,7 @@ from analysis.table.checks import copies, every
 from analysis.table.checks.contradiction import Contradiction
 from analysis.table.checks.copies import Trace
 from analysis.table.identity import Facts, flat
-from train.record import batch, rounds, usage
+from train.record import backends, batch, rounds, usage
 from train.record import record as records
 from train.record.record import Failure, Rank, RunRecord
 
@@ -202,9 +202,11 @@ def _machine(run: RunRecord) -> str:
 def _operations(run: RunRecord) -> str:
     """What carried the data between ranks: NCCL where there is one and the data is on GPUs, else the controller.
 
-    A strategy of TensorFlow brings its own NCCL, and a ring of its own.
+    A strategy of TensorFlow brings its own NCCL, and gRPC; parameter servers have no NCCL.
     """
-    strategy = run.config["distribution"]["backend"] == "mwms"
+    strategy = run.config["distribution"]["backend"] in backends.STRATEGIES
+    if run.config["distribution"]["backend"] in backends.ASYNCHRONOUS:
+        return "grpc"
     built = ["nccl"] if strategy else run.environment.horovod_built_with if run.environment else []
     if run.config["device"] == "gpu" and "nccl" in built:
         return "nccl"

@@ -16,7 +16,9 @@ from analysis.timeline.joined import Joined, OfRank
 from analysis.timeline.split import of_exchange, union
 from train.record.record import StepAt
 
-_PHASES, _STEPS, _IN_STEP, _OTHERS, _TENSORS, _THREADS = 0, 1, 2, 3, 10, 100_000
+# Numbers of threads, which no rank has: Perfetto takes a thread with the number of its process for its main one, and
+# draws thread 0 within that.
+_PHASES, _STEPS, _IN_STEP, _OTHERS, _TENSORS, _THREADS = 100_001, 100_002, 100_003, 100_004, 100_010, 200_000
 
 Event = dict[str, Any]
 

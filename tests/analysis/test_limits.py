@@ -3,8 +3,10 @@ import pytest
 
 from analysis import limits, metrics, plots
 from analysis.experiments import summary
+from tests.helpers.drawn_figures import drawn
 from tests.helpers.limited_records import limited
 from tests.helpers.own_records import make_record, save
+from tests.helpers.strategy_records import strategies
 
 
 @pytest.fixture
@@ -52,3 +54,30 @@ def test_limits_are_lines_and_one_far_above_the_points_does_not_press_them_toget
     assert "compute limit: direct convolution at the measured peak" in drawn
     assert "link limit: ring allreduce at the measured bandwidth (off scale)" in drawn
     assert 10 < axes.get_ylim()[1] < 20
+
+
+@pytest.mark.slow
+def test_arms_of_a_model_have_one_limit_in_a_colour_that_no_arm_has(results):
+    strategies(results.folder)
+    table = results.table()
+    held_up = table["quantity"].eq(limits.COMPUTE) & table["arm"].eq("mwms")  # while its limit was measured
+    figure = drawn("own-strategies-throughput", table.assign(value=table["value"].mask(held_up, table["value"] / 2)))
+    limits_drawn = [line for line in figure.axes[0].get_lines() if np.array_equal(line.get_ydata(), [5, 10])]
+    assert [line.get_color() for line in limits_drawn] == [plots.GREY]
+    assert limits_drawn[0].get_xdata().tolist() == [1, 2]
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert "compute limit: direct convolution at the measured peak" in labels
+
+
+@pytest.mark.slow
+def test_arms_of_other_precision_have_limits_of_their_own(results):
+    for precision, times_s in (("fp32", 0.02), ("bf16", 0.01)):
+        of_arm = {"arm": precision, "arm_keys": ["precision"], "precision": precision}
+        made = limited(make_record("mine", swept={"nodes": 1}, **of_arm))
+        made.ranks[0].matrix_products[0].times_s = [times_s]
+        save(made, results.folder)
+    _, (axes,) = plots.canvas()
+    axes.plot([1], [16])
+    limits.draw(axes, results.table(), "nodes")
+    found = {y: line.get_color() for line in axes.get_lines() for y in line.get_ydata()[:1]}
+    assert found[5.0] != found[10.0]

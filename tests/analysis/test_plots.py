@@ -44,3 +44,21 @@ def test_the_note_below_a_figure_says_how_to_read_its_local_points(results):
     results.add()
     assert plots.provenance(results.table()) == "local: AMD EPYC 9B45, 4 cores\nbars: 95 % interval; none where n < 6"
     assert plots.provenance(results.table().iloc[:0]) == ""
+
+
+def test_lines_with_a_point_at_the_same_x_stand_side_by_side():
+    given = (("alone", [1.0]), ("a", [2.0, 4.0]), ("b", [2.0, 4.0]), ("c", [4.0]))
+    alone, a, b, c = plots.side_by_side([plots.Line(name, x, x, raw=(x, x)) for name, x in given])
+    assert (alone.x, b.x) == ([1.0], [2.0, 4.0])
+    assert (a.x, a.raw[0]) == (pytest.approx([2 / 1.045, 4 / 1.045]), a.x)
+    assert (a.y, a.raw[1]) == ([2.0, 4.0], [2.0, 4.0])
+    assert c.x == pytest.approx([4 * 1.045])
+    many = plots.side_by_side([plots.Line(f"{n}", [1.0], [1.0]) for n in range(15)], beside=1.1)
+    assert many[-1].x[0] / many[0].x[0] == pytest.approx(1.1**7)  # as far apart as eight
+
+
+def test_a_series_that_another_distribution_measured_says_so(results):
+    for backend in ("horovod", "mwms"):
+        results.add(nodes=2, **{"distribution.backend": backend})
+    local = results.table()
+    assert plots.told_apart(local[local["backend"] == "mwms"], local) == ["distribution mwms"]

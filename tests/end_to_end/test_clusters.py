@@ -71,16 +71,14 @@ def test_what_a_host_lacks_is_reported_before_anything_starts(cluster, results):
     asked = ("launcher=ssh", "launcher.hosts=[n1,n2]")
     done = cluster.on("n0", *LAUNCH, *arguments(Path("/tmp/own"), *asked))
     assert done.returncode == 2
-    assert "n1: does not see /tmp/own of n0" in done.stdout
-    assert "n2: does not see /tmp/own of n0" in done.stdout
+    assert "launcher.hosts: n[1-2]: does not see /tmp/own of n0" in done.stdout
 
     cluster.on("n0", "touch", "/tmp/kit.sif")  # each host has its own /tmp
     done = cluster.on(
         "n0", *LAUNCH, *arguments(results, *asked, "container=singularity", "container.image=/tmp/kit.sif")
     )
     assert done.returncode == 2
-    assert "n1: lacks the image /tmp/kit.sif" in done.stdout
-    assert "n2: lacks the image /tmp/kit.sif" in done.stdout
+    assert "n[1-2]: lacks the image /tmp/kit.sif" in done.stdout
 
     environment = Path(sys.prefix).resolve()
     assert cluster.on("n2", "mount", "-t", "tmpfs", "tmpfs", str(environment)).returncode == 0

@@ -1,5 +1,6 @@
 """Ranks in a container whose own copy of the kit is another one: a run on that copy stops before anything is timed."""
 
+import json
 import shutil
 import socket
 import sys
@@ -20,9 +21,9 @@ pytestmark = [
 
 @pytest.fixture
 def measured(tmp_path: Path) -> Callable[..., tuple[int, str]]:
-    """Measure a number of ranks in the image of a kit in which one file is another one: exit status and output.
+    """Measure one point in the image of a kit in which one file is another one: exit status and output.
 
-    The function takes the number, and environment variables of the image.
+    The function takes its number of nodes, overrides, and environment variables of the image.
     """
     settings = podman.settings(tmp_path)
     kit = tmp_path / "kit"
@@ -32,11 +33,11 @@ def measured(tmp_path: Path) -> Callable[..., tuple[int, str]]:
         file.write("# changed\n")
     path = f"{Path(sys.prefix).resolve()}/bin:/usr/bin:/bin"
 
-    def measure(nodes: int, **variables: str) -> tuple[int, str]:
+    def measure(nodes: int, *overrides: str, **variables: str) -> tuple[int, str]:
         podman.import_image(settings, tmp_path, kit, {"PATH": path, "PYTHONPATH": podman.KIT, **variables})
         if error := podman.cannot_run(settings):  # the engine itself: no kit has run yet
             pytest.skip(f"Podman cannot run a container on this machine: {error}")
-        asked = (f"nodes={nodes}", f"--only=tiny-nodes{nodes}", "container=podman", f"container.image={podman.IMAGE}")
+        asked = (f"nodes={nodes}", "container=podman", f"container.image={podman.IMAGE}", *overrides)
         return run(*launch_command(tmp_path / "results", *asked), variables=settings)
 
     return measure
@@ -44,7 +45,7 @@ def measured(tmp_path: Path) -> Callable[..., tuple[int, str]]:
 
 def test_a_run_on_the_images_copy_stops_and_names_host_and_file(measured, tmp_path):
     # Python then prefers PYTHONPATH to the working folder, which is the launcher's copy.
-    status, output = measured(1, PYTHONSAFEPATH="1")
+    status, output = measured(1, "--only=tiny-nodes1", PYTHONSAFEPATH="1")
     assert status == 1, output
     (record,) = records(tmp_path / "results")
     assert record.status == "failed"
@@ -56,8 +57,18 @@ def test_a_run_on_the_images_copy_stops_and_names_host_and_file(measured, tmp_pa
 
 
 def test_the_launchers_copy_takes_precedence_over_the_images(measured, tmp_path):
-    status, output = measured(2)
+    status, output = measured(2, "--only=tiny-nodes2")
     assert status == 0, output
     (record,) = records(tmp_path / "results")
     assert (record.status, record.environment.image) == ("complete", podman.IMAGE)
     assert record.weights_differ is False
+
+
+def test_workers_of_a_strategy_find_each_other_from_container_to_container(measured, tmp_path):
+    short = ("measure.warm_up_steps=1", "measure.timed_steps=2")
+    status, output = measured(2, "experiment=strategies", "--only=tiny-nodes2-mwms", *short)
+    assert status == 0, output
+    (record,) = records(tmp_path / "results")
+    assert (record.status, record.arm, record.environment.image) == ("complete", "mwms", podman.IMAGE)
+    assert record.weights_differ is False
+    assert len(set(json.loads(record.environment.variables["TF_CONFIG"])["cluster"]["worker"])) == 2

@@ -1,4 +1,5 @@
 import os
+import re
 import signal
 import subprocess
 import time
@@ -6,7 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.kit import END_S, anything, in_phase, launch_command, ranks, records, run, start, wait_for
+from analysis.history import reference
+from tests.helpers.kit import (
+    END_S,
+    anything,
+    in_phase,
+    launch_command,
+    make_command,
+    needs_setup,
+    ranks,
+    records,
+    run,
+    start,
+    wait_for,
+)
+from train.record import record as run_record
 
 pytestmark = pytest.mark.end_to_end
 
@@ -14,27 +29,33 @@ ENDLESS = "measure.timed_steps=1000000"
 STEPS = 600  # long enough to kill a rank within them
 
 
-def test_a_killed_rank_fails_its_point_alone_and_the_same_command_runs_only_that_one_again(tmp_path: Path):
-    command = launch_command(tmp_path, "nodes=2,1", f"measure.timed_steps={STEPS}")
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A results folder for the tests that look at the same runs."""
+    return tmp_path_factory.mktemp("results")
+
+
+def test_a_killed_rank_fails_its_point_alone_and_the_same_command_runs_only_that_one_again(measured: Path):
+    command = launch_command(measured, "nodes=2,1", f"measure.timed_steps={STEPS}")
     launcher = start(*command)
-    wait_for(lambda: len(ranks(tmp_path)) == 2 and in_phase(tmp_path, "timed"))
+    wait_for(lambda: len(ranks(measured)) == 2 and in_phase(measured, "timed"))
     killed_at = time.monotonic()
-    ranks(tmp_path)[1].kill()
-    wait_for(lambda: list(tmp_path.rglob("record.json")), timeout=30)
+    ranks(measured)[1].kill()
+    wait_for(lambda: list(measured.rglob("record.json")), timeout=30)
     assert time.monotonic() - killed_at < 30
     output, _ = launcher.communicate(timeout=END_S)
     assert launcher.returncode == 1
-    alone, pair = records(tmp_path)
+    alone, pair = records(measured)
     assert (pair.status, pair.failure.rank, pair.failure.exit_code) == ("failed", 1, 137)
     assert (pair.failure.phase, pair.failure.host) == ("timed", os.uname().nodename)
     assert "killed by SIGKILL" in pair.failure.reason
     assert pair.failure.log in output
-    assert anything(tmp_path) == []
+    assert anything(measured) == []
 
     status, output = run(*command)
     assert status == 0, output
     assert "1 of 2 runs are measured already" in output
-    first = records(tmp_path)
+    first = records(measured)
     assert [(r.point, r.generation, r.status, len(r.ranks)) for r in first] == [
         ("tiny-nodes1", 1, "complete", 1),
         ("tiny-nodes2", 1, "failed", 2),
@@ -53,15 +74,38 @@ def test_a_killed_rank_fails_its_point_alone_and_the_same_command_runs_only_that
     status, output = run(*command)
     assert status == 0
     assert "2 of 2 runs are measured already" in output
-    assert [r.sha256 for r in records(tmp_path)] == [r.sha256 for r in first]
+    assert [r.sha256 for r in records(measured)] == [r.sha256 for r in first]
 
     status, output = run(*command, "--force", "--only=tiny-nodes1")
     assert status == 0
-    assert [(r.point, r.generation) for r in records(tmp_path) if r.status == "complete"] == [
+    assert [(r.point, r.generation) for r in records(measured) if r.status == "complete"] == [
         ("tiny-nodes1", 1),
         ("tiny-nodes1", 2),
         ("tiny-nodes2", 2),
     ]
+
+
+@needs_setup
+def test_what_was_measured_is_a_history_and_a_reference_for_later(measured: Path, tmp_path: Path):
+    if not run_record.find(measured):  # this test alone was asked for
+        for _ in range(2):
+            assert run(*launch_command(measured, "nodes=1"), "--force")[0] == 0
+    kit = tmp_path / "kit"
+    status, output = run(*make_command(kit, "history", "EXPERIMENT=weak_scaling", "STRICT=1", f"RESULTS={measured}"))
+    assert status == 0, output
+    assert "occasion 2 compared with occasion 1" in output
+    for quantity in ("throughput [images/s]", "wall time [s]", "job time [s]"):
+        assert re.search(rf"tiny +1 node +{re.escape(quantity)} .*not decidable +one launch before and one now", output)
+    assert (kit / "figures/history-weak-scaling.png").stat().st_size > 0
+
+    status, output = run(*make_command(kit, "reference", "NAME=here", f"RESULTS={measured}"))
+    assert status == 0, output
+    assert "references/here.json: 3 values of 1 launches" in output
+    assert reference.load(kit / "references/here.json").points[0].launches
+    status, output = run(*make_command(kit, "check-reference", "NAME=here", f"RESULTS={measured}"))
+    assert status == 0, output
+    assert "3 not decidable" in output
+    assert run(*make_command(kit, "reference", "NAME=here", f"RESULTS={measured}"))[0] != 0  # it is kept
 
 
 # Ctrl-C, with Gloo: test_epochs.py, test_emulated.py. When a launcher is killed, the kernel sends its child SIGTERM:

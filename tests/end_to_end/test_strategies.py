@@ -1,4 +1,4 @@
-"""TensorFlow's own strategy beside Horovod: what it exchanges, what its record says, how it fails."""
+"""TensorFlow's own strategies beside Horovod: what it exchanges, what its record says, how it fails."""
 
 import json
 import socket
@@ -14,7 +14,9 @@ from tests.helpers.kit import QUICK, launch_command, records, run, start, wait_f
 
 pytestmark = pytest.mark.end_to_end
 
-MWMS = ("distribution=mwms", "nodes=2", "--only=tiny-nodes2")
+TWO = ("nodes=2", "--only=tiny-nodes2")
+MWMS = ("distribution=mwms", *TWO)
+PS = ("distribution=ps", "distribution.servers=2", "nodes=2,2", "--only=tiny-nodes2")  # not on one node: too few ranks
 LAUNCH = (sys.executable, "-m", "train.launch")
 
 
@@ -86,12 +88,12 @@ def test_two_ranks_agree_on_what_they_exchange(tmp_path: Path):
 
 def test_arms_are_launched_and_compared(tmp_path: Path):
     given = ("experiment=strategies", "model=tiny", "nodes=2", "measure.repeats=1", "tracking=none")
-    points = ("nodes2-horovod-stock", "nodes2-mwms-flat", "nodes1-one-rank-alone")
+    points = ("nodes2-horovod-stock", "nodes2-mwms-flat", "nodes2-ps", "nodes1-one-rank-alone")
     for point in points:
         status, output = run(*LAUNCH, f"--only=tiny-{point}", *given, f"results={tmp_path}")
         assert status == 0, output
-    alone, stock, mwms = records(tmp_path)
-    assert (alone.arm, stock.arm, mwms.arm) == ("one-rank-alone", "horovod-stock", "mwms-flat")
+    alone, stock, mwms, ps = records(tmp_path)
+    assert (alone.arm, stock.arm, mwms.arm, ps.arm) == ("one-rank-alone", "horovod-stock", "mwms-flat", "ps")
     assert stock.environment.variables["HOROVOD_CYCLE_TIME"] == "1.0"
     assert "TF_ENABLE_ONEDNN_OPTS" not in stock.environment.variables
     assert mwms.environment.variables["TF_ENABLE_ONEDNN_OPTS"] == "1"
@@ -100,10 +102,18 @@ def test_arms_are_launched_and_compared(tmp_path: Path):
     assert len(set(workers)) == 2
     assert [transfer.what for transfer in mwms.ranks[1].transfers] == ["tcp_ring"]
 
+    places = json.loads(ps.environment.variables["TF_CONFIG"])["cluster"]
+    assert {task: len(of) for task, of in places.items()} == {"worker": 2, "ps": 1, "chief": 1}
+    assert ps.weights_differ is None
+    assert [note for note in ps.notes if note.startswith("not synchronous SGD: ") and "1 parameter server on" in note]
+
     status, output = run(sys.executable, "-m", "analysis", "summary", "strategies", "--results", str(tmp_path))
     assert status == 0, output
     assert "over the" in output
     assert [line for line in output.splitlines() if "mwms-flat" in line]
+    assert [line for line in output.splitlines() if "ps" in line and "asynchronous" in line]
+    status, output = run(sys.executable, "-m", "analysis", "audit", "--results", str(tmp_path))
+    assert "contradict" not in output, output
 
 
 def test_epochs_are_trained_and_evaluated_as_with_horovod(tmp_path: Path):
@@ -119,8 +129,9 @@ def test_epochs_are_trained_and_evaluated_as_with_horovod(tmp_path: Path):
     assert losses["mwms"] == pytest.approx(losses["horovod"], rel=1e-4)
 
 
-def test_a_rank_that_is_killed_is_named_and_no_process_is_left(tmp_path: Path):
-    child = start(*launch_command(tmp_path, *MWMS, "experiment=weak_scaling", "measure.timed_steps=100000"))
+@pytest.mark.parametrize("strategy", [MWMS, PS], ids=["mwms", "ps"])
+def test_a_rank_that_is_killed_is_named_and_no_process_is_left(tmp_path: Path, strategy: tuple[str, ...]):
+    child = start(*launch_command(tmp_path, *strategy, "experiment=weak_scaling", "measure.timed_steps=100000"))
     wait_for(lambda: kit.in_phase(tmp_path, "timed"))
     begin = time.monotonic()
     kit.ranks(tmp_path)[1].kill()
@@ -133,14 +144,15 @@ def test_a_rank_that_is_killed_is_named_and_no_process_is_left(tmp_path: Path):
     assert kit.anything(tmp_path) == []
 
 
-def test_a_port_that_is_taken_is_a_failed_record_that_names_it(tmp_path: Path):
+@pytest.mark.parametrize(("strategy", "before"), [(MWMS, 1), (PS, 4)], ids=["mwms", "ps"])
+def test_a_port_that_is_taken_is_a_failed_record_that_names_it(tmp_path: Path, strategy: tuple[str, ...], before: int):
     with socket.create_server(("", 0)) as taken:
         port = taken.getsockname()[1]
-        first = f"distribution.port={port - 1}"
-        status, output = run(*launch_command(tmp_path, *MWMS, "experiment=weak_scaling", first))
+        first = f"distribution.port={port - before}"
+        status, output = run(*launch_command(tmp_path, *strategy, "experiment=weak_scaling", first))
     assert status == 1, output
     [made] = records(tmp_path)
-    assert f"distribution.port={port - 1}: rank 1 cannot have port {port} of " in made.failure.reason
+    assert f"distribution.port={port - before}: rank 1 cannot have port {port} of " in made.failure.reason
     assert made.failure.rank == 1
     assert kit.anything(tmp_path) == []
 
@@ -154,12 +166,12 @@ def test_one_process_too_many_is_refused(tmp_path: Path):
 
 
 def test_over_ssh_a_killed_worker_and_a_silent_host_are_named_within_60_s(cluster, results):
-    long = ("experiment=weak_scaling", "launcher=ssh", "measure.timed_steps=100000", *MWMS, *QUICK)
+    long = ("experiment=weak_scaling", "launcher=ssh", "measure.timed_steps=100000", *QUICK)
 
-    def begin(name: str, hosts: str) -> subprocess.Popen:
-        return cluster.popen("n0", *LAUNCH, *long, f"launcher.hosts=[{hosts}]", f"results={results / name}")
+    def begin(name: str, hosts: str, strategy: tuple[str, ...]) -> subprocess.Popen:
+        return cluster.popen("n0", *LAUNCH, *long, *strategy, f"launcher.hosts=[{hosts}]", f"results={results / name}")
 
-    killed, silent = begin("killed", "n1,n2"), begin("silent", "n3,n4")
+    killed, silent = begin("killed", "n1,n2", MWMS), begin("silent", "n3,n4", PS)
     wait_for(lambda: all(kit.in_phase(results / name, "timed", "rank-1.*.jsonl") for name in ("killed", "silent")))
     at = time.monotonic()
     cluster.link("n4", up=False)
@@ -184,3 +196,19 @@ def test_over_ssh_a_killed_worker_and_a_silent_host_are_named_within_60_s(cluste
         return cluster.on(host, "pgrep", "-af", "python.* -m train .*--run-dir").stdout
 
     wait_for(lambda: not any(left(host) for host in ("n1", "n2", "n3")), timeout=10)
+
+
+def test_under_slurm_an_arm_finds_its_workers_on_the_hosts_of_the_allocation(cluster, results):
+    given = ("experiment=strategies", "model=tiny", "nodes=2", "tracking=none", f"results={results}")
+    short = ("measure.repeats=1", "measure.warm_up_steps=1", "measure.timed_steps=2")
+    asked = (*given, *short, "launcher=slurm", "system=slurm")
+    dry = cluster.on("n0", *LAUNCH, "--dry-run", *asked)
+    assert "#SBATCH --nodes=2" in dry.stdout, dry.stdout  # one rank alone takes its place in it too
+    sent = cluster.on("n0", *LAUNCH, "--only=tiny-nodes2-mwms-flat", *asked)
+    assert sent.returncode == 0, sent.stdout
+    wait_for(lambda: not cluster.on("n0", "squeue", "-h").stdout.strip())
+    [made] = records(results)
+    assert (made.status, made.arm, made.weights_differ) == ("complete", "mwms-flat", False), made.failure
+    assert [rank.host for rank in made.ranks] == ["n1", "n2"]
+    workers = json.loads(made.environment.variables["TF_CONFIG"])["cluster"]["worker"]
+    assert len({worker.partition(":")[0] for worker in workers}) == 2

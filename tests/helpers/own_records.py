@@ -136,6 +136,10 @@ class Arm:
 
 WEAK = (Arm(1), Arm(2), Arm(2, allreduce=False))
 
+# Of a run whose nodes are emulated, each with a fifth of a core.
+QUOTA = {"system": {"name": "laptop", "cores_per_node": 1, "cpus_per_node": 0.2, "link_mbit_per_s": None}}
+QUOTA |= {"launcher": {"name": "emulated", "flat_within_fraction": 0.1}}
+
 
 def make_rounds(
     rounds: Sequence[Sequence[float]], arms: Sequence[Arm] = WEAK, steps: int = 2, **run: object

@@ -1,4 +1,4 @@
-"""Random single edits of run records: each a change by more than 5 % of one field that a number is made from."""
+"""Random edits of run records: changes by more than 5 % of one field, and measurements that are copied over others."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from train.record import summary
 from train.record.record import RunRecord
 
 LEAST = 0.05  # the smallest change
@@ -133,3 +134,53 @@ def _resized(values: list[Any], rng: Rng) -> list[Any]:
     """With more or fewer values, by at least one and 5 %; those that are added are some of the others."""
     count = int(_other(len(values), rng))
     return [values[i % len(values)] for i in range(count)] if count else values[:1]
+
+
+def _window_again(run: RunRecord, rng: Rng) -> RunRecord | None:
+    """The window of one round in place of that of another, of one arm, on all ranks."""
+    changed = copy.deepcopy(run)
+    turns = sorted({(window.arm, window.round) for window in changed.ranks[0].windows})
+    if not turns:
+        return None
+    arm = int(rng.choice([arm for arm, _ in turns]))
+    here, there = rng.permutation([number for of, number in turns if of == arm])[:2]
+    for rank in changed.ranks:
+        windows = {window.round: window for window in rank.windows if window.arm == arm}
+        for name in ("window_s", "step_times_s", "compute_times_s") if windows else ():
+            setattr(windows[there], name, copy.copy(getattr(windows[here], name)))
+    return changed
+
+
+def _steps_again(run: RunRecord, rng: Rng) -> RunRecord | None:
+    """Three timed steps once more in place of three others, on all ranks; what was won or lost goes to the exit."""
+    changed = copy.deepcopy(run)
+    if run.epochs or len(run.ranks[0].step_times_s) < 6:
+        return None
+    here, there = (3 * int(place) for place in rng.permutation(len(run.ranks[0].step_times_s) // 3)[:2])
+    for rank in changed.ranks:
+        before_s = sum(rank.step_times_s)
+        for times in (rank.step_times_s, rank.compute_times_s):
+            times[there : there + 3] = times[here : here + 3]
+        longer_s = sum(rank.step_times_s) - before_s
+        rank.phases_s["timed"] += longer_s
+        rank.phases_s["exit"] -= longer_s
+    changed.summary = summary.of(changed)
+    return changed
+
+
+def _steps_of_another_rank(run: RunRecord, rng: Rng) -> RunRecord | None:
+    """The timed steps of one rank in place of those of another."""
+    changed = copy.deepcopy(run)
+    if len(run.ranks[0].step_times_s) < 3:
+        return None
+    one, other = rng.permutation(len(run.ranks))[:2]
+    changed.ranks[other].step_times_s = [*changed.ranks[one].step_times_s]
+    return changed
+
+
+# What was measured once stands there twice; every sum follows. None where the record has no such thing.
+COPIES: dict[str, Callable[[RunRecord, Rng], RunRecord | None]] = {
+    "a window and its steps, from another round": _window_again,
+    "three steps in a row, from elsewhere": _steps_again,
+    "the steps of another rank": _steps_of_another_rank,
+}

@@ -1,9 +1,11 @@
 """Curves whose steps were put together from known parts."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from analysis.diagnose.split import Split, splits
 from analysis.diagnose.turns import Arm, Curve, Launch, Measured, Turn
 
 ONE, TWO = Arm(1, 4), Arm(2, 4)
@@ -48,6 +50,16 @@ def curve(turns: Sequence[Turn], launches: int = 1) -> Curve:
     size = -(-len(turns) // launches)
     made = [Launch(turns[begin : begin + size], PLACES) for begin in range(0, len(turns), size)]
     return Curve("resnet50", "", "AMD EPYC, 2 cores", "cpu", "synthetic", True, made, ["r0"] * launches)
+
+
+def arm(name: str, turns: Sequence[Turn]) -> tuple[Curve, list[Split]]:
+    """An arm of launches, without a control: the nth turn is the nth repeat."""
+    kept = [
+        replace(turn, arms={point: of for point, of in turn.arms.items() if point != CONTROL}, repeat=(0, n))
+        for n, turn in enumerate(turns)
+    ]
+    made = replace(curve(kept), in_rounds=False, arm=name, arms="one comparison")
+    return made, splits(made)
 
 
 def noisy(of_round: Callable[[np.random.Generator], Turn], rounds: int, seed: int) -> Curve:

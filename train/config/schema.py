@@ -7,8 +7,10 @@ A field's metadata states its limits (train/config/checks.py) and whether it cha
 from dataclasses import dataclass, field
 from typing import Any
 
+from train.config.backends import BACKENDS, Backend
 from train.config.checks import DoesNotDivide, check, check_fields, limits
 from train.models import MODELS
+from train.record.backends import ASYNCHRONOUS, STRATEGIES
 
 NOT_MEASURED = {"measured": False}  # names, paths, estimates, repeats: changing them does not change what is measured
 TRAINING_ONLY = {"training_only": True}  # not used by a run that only sweeps allreduces
@@ -117,8 +119,8 @@ class Optimizer:
 class Distribution:
     """What joins the ranks, how they exchange gradients, and Horovod's settings."""
 
-    # mwms: TensorFlow's MultiWorkerMirroredStrategy
-    backend: str = field(metadata=limits(allowed=("horovod", "mwms", "none")))
+    # mwms: TensorFlow's MultiWorkerMirroredStrategy; ps: its ParameterServerStrategy
+    backend: str = field(metadata=limits(allowed=tuple(BACKENDS)))
     allreduce: bool  # false: the ranks run side by side without exchanging gradients, as a control
     controller: str = field(metadata=limits(allowed=("gloo", "mpi")))
     # flat: as one tensor; grouped: as one group of tensors; separate: one by one
@@ -140,7 +142,9 @@ class Distribution:
     commit_steps: int = field(default=10, metadata=limits(minimum=1))  # elastic: steps lost at most when a host fails
     # always: oneDNN also on processors where TensorFlow leaves it off; tensorflow: its own choice
     onednn: str = field(default="always", metadata=limits(allowed=("always", "tensorflow")) | TRAINING_ONLY)
-    # mwms: of the first rank of a host; each further rank has the next one.
+    # ps: parameter servers, each on the cores of a rank, from rank 0 on.
+    servers: int = field(default=1, metadata=limits(minimum=1))
+    # mwms, ps: of the first rank of a host; each further one follows. With ps each rank takes three.
     port: int | None = field(
         default=None, metadata=limits(minimum=1024, maximum=65535, null="free ones") | NOT_MEASURED
     )
@@ -148,8 +152,9 @@ class Distribution:
     def __post_init__(self) -> None:
         """Check each value, what elastic training needs, and what a strategy of TensorFlow cannot do."""
         check_fields(self, "distribution.")
-        if self.backend == "mwms":
-            self._check_mwms()
+        for key, (allowed, why) in self.kind.needs.items():
+            given = getattr(self, key)
+            check(given in allowed, f"distribution.{key}", given, why)
         if self.elastic:
             keys = {"backend": "horovod", "controller": "gloo", "allreduce": True, "autotune": False}
             for key, needed in keys.items():
@@ -162,22 +167,20 @@ class Distribution:
             ):
                 check(fits, f"distribution.{key}", given, f"op=adasum needs another; {why}")
 
-    def _check_mwms(self) -> None:
-        cannot = "MultiWorkerMirroredStrategy cannot"
-        for key, allowed, why in (
-            ("elastic", (False,), f"{cannot} go on with other ranks; with backend=mwms set false"),
-            ("compression", ("none",), f"{cannot} compress gradients; with backend=mwms set none"),
-            ("op", ("average",), f"{cannot} combine gradients by Adasum; with backend=mwms set average"),
-            ("autotune", (False,), "it is Horovod's; with backend=mwms set false"),
-            (
-                "controller",
-                ("gloo",),
-                "backend=mwms needs gloo: its launcher starts the ranks, and tells them of others",
-            ),
-            ("gradients", ("grouped", "flat"), "with backend=mwms allowed are grouped (TensorFlow's own way), flat"),
-        ):
-            given = getattr(self, key)
-            check(given in allowed, f"distribution.{key}", given, why)
+    @property
+    def kind(self) -> Backend:
+        """What the backend can do."""
+        return BACKENDS[self.backend]
+
+    @property
+    def is_strategy(self) -> bool:
+        """Whether TensorFlow joins the ranks, which meet before it is imported."""
+        return self.backend in STRATEGIES
+
+    @property
+    def asynchronous(self) -> bool:
+        """Whether each rank applies its gradients by itself: not synchronous SGD."""
+        return self.backend in ASYNCHRONOUS
 
 
 @dataclass
@@ -480,7 +483,7 @@ class Config:
             settings.backend != "none" or self.ranks == 1,
             "distribution.backend",
             settings.backend,
-            f"{self.ranks} ranks need distribution.backend=horovod or mwms",
+            f"{self.ranks} ranks need distribution.backend=horovod, mwms or ps",
         )
         check(
             self.measure.epochs > 0 or not settings.elastic,
@@ -494,6 +497,8 @@ class Config:
             settings.op,
             f"needs a power of two of ranks, not {self.ranks}; change nodes or ranks_per_node, or set op=average",
         )
+        if settings.asynchronous:
+            self._check_servers()
         if settings.timeline:
             self._check_timeline()
         if self.allreduce_sweep:
@@ -504,6 +509,22 @@ class Config:
                 f"{settings.backend}, allreduce={settings.allreduce}",
                 "an allreduce sweep needs backend=horovod and allreduce=true",
             )
+
+    def _check_servers(self) -> None:
+        """What parameter servers cannot do: asynchronous training has no epochs that all ranks end together."""
+        servers, measure, name = self.distribution.servers, self.measure, self.dataset.name
+        check(
+            servers <= self.ranks,
+            "distribution.servers",
+            servers,
+            f"allowed are 1 to the number of ranks, {self.ranks}",
+        )
+        for key, given, fits, why in (
+            ("measure.epochs", measure.epochs, measure.epochs == 0, "it measures timed steps: give 0"),
+            ("dataset", name, name == "synthetic", "its coordinator gives each rank one batch: give synthetic"),
+            ("measure.split", measure.split, not measure.split, "no exchange can be measured by itself: give false"),
+        ):
+            check(fits, key, given, f"distribution.backend={self.distribution.backend} needs another; {why}")
 
     def _check_timeline(self) -> None:
         """What a timeline shows: timed steps of ranks that exchange, in a launch that measures nothing else."""
@@ -519,10 +540,11 @@ class Config:
 
     def _check_weights(self) -> None:
         check(
-            self.weights == "none" or self.distribution.backend != "mwms",
+            self.weights == "none" or not self.distribution.is_strategy,
             "weights",
             self.weights,
-            "with distribution.backend=mwms allowed is none: rank 0 alone would assign variables that all ranks share",
+            f"with distribution.backend={self.distribution.backend} allowed is none: rank 0 alone would assign "
+            "variables that all ranks share",
         )
         if self.weights != "imagenet":
             return

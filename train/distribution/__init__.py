@@ -35,7 +35,7 @@ _AUTOTUNE = {
 }
 
 
-_prepared: list[Cluster] = []  # the workers of a strategy of TensorFlow, from `prepare` to `join`
+_prepared: list[Cluster] = []  # the ranks of a strategy of TensorFlow, from `prepare` to `join`
 
 
 def prepare(config: Config, meeting: Path) -> None:
@@ -45,7 +45,7 @@ def prepare(config: Config, meeting: Path) -> None:
     meeting: a folder that all hosts see, where ranks that srun started may leave word for each other.
     Raises ConfigError where they do not find each other.
     """
-    if config.distribution.backend != "mwms":
+    if not config.distribution.is_strategy:
         _set_up_horovod(config.distribution, meeting)
     # A launcher that knows the hosts names them: each of them may call the interface between them by another name.
     peers = os.environ.get(protocol.PEERS)
@@ -54,10 +54,10 @@ def prepare(config: Config, meeting: Path) -> None:
         peers = peers or os.environ.get("SLURM_SRUN_COMM_HOST")
     if interface := config.launcher.interface or (peers and placement.interface_towards(peers.split(","))):
         os.environ["HOROVOD_GLOO_IFACE"] = os.environ["NCCL_SOCKET_IFNAME"] = interface
-    if config.distribution.backend == "mwms":
+    if config.distribution.is_strategy:
         from train.distribution import cluster
 
-        _prepared.append(cluster.meet(config.distribution.port, config.ranks))
+        _prepared.append(cluster.meet(config.distribution, config.ranks))
         os.environ["TF_CONFIG"] = _prepared[-1].config()
 
 
@@ -82,16 +82,29 @@ def _set(variables: Mapping[str, str | None]) -> None:
             os.environ[name] = value
 
 
+def inter_op_threads(config: Config) -> int:
+    """Threads of TensorFlow that run operations of this rank: one, where none of them waits for another rank.
+
+    A thread of a worker or parameter server is blocked while another task works for it: with too few of them all wait
+    for each other.
+    """
+    return config.ranks + 1 if config.distribution.asynchronous else 1
+
+
 def join(config: Config) -> Distribution:
     """The backend that the configuration names, with all ranks met. Raises ConfigError."""
     if config.distribution.backend == "none":
         return Single()
-    joined = _joined_by_strategy(config) if config.distribution.backend == "mwms" else _joined_by_horovod(config)
+    joined = _joined_by_strategy(config) if config.distribution.is_strategy else _joined_by_horovod(config)
     rendezvous.clear()
     return joined
 
 
 def _joined_by_strategy(config: Config) -> Distribution:
+    if config.distribution.asynchronous:
+        from train.distribution.parameter_servers import ParameterServers
+
+        return ParameterServers(_prepared.pop())
     from train.distribution.multi_worker import MultiWorker
 
     return MultiWorker(config.distribution, _prepared.pop())

@@ -1,12 +1,13 @@
-"""Where the workers of a strategy of TensorFlow are: each takes a port, all learn of all, and check that they answer.
+"""Where the tasks of a strategy of TensorFlow are: each takes a port, all learn of all, and check that they answer.
 
 It comes before TensorFlow is imported. Ranks tell each other their ports through the store of Horovod's launcher, which
 also starts the ranks of a strategy (under Slurm rank 0 has that store). TF_CONFIG then holds the addresses of all
-workers: the record keeps it. No wait is without a limit.
+tasks: the record keeps it. No wait is without a limit.
 """
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import os
 import secrets
@@ -14,20 +15,26 @@ import socket
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from multiprocessing.connection import Connection
 
 from train.config.checks import ConfigError
+from train.config.schema import Distribution as Settings
 from train.distribution import link
 from train.distribution.meeting import Meeting
 from train.rank import placement
 
 _COME_WITHIN_S = 45.0  # the ranks: nothing slow, as TensorFlow's import, comes before
+_READY_WITHIN_S = 45  # a strategy, once all have imported TensorFlow: then it takes a second
 _ANSWER_WITHIN_S = 5.0  # the store
 _POLL_S = 0.1
 _SCOPE = "workers"  # of the store
 _STORE = ("HOROVOD_GLOO_RENDEZVOUS_ADDR", "HOROVOD_GLOO_RENDEZVOUS_PORT")
+
+
+WORKER, SERVER, COORDINATOR = "worker", "ps", "chief"  # tasks, as TensorFlow names them; every rank has the first
 
 
 @dataclass(frozen=True)
@@ -36,13 +43,17 @@ class Worker:
 
     host: str
     address: str
-    port: int
+    ports: Mapping[str, int]  # task -> its port
     token: str  # which those that connect must know
 
     @property
-    def place(self) -> str:
-        """Its address and port, as TensorFlow takes them."""
-        return f"{self.address}:{self.port}"
+    def port(self) -> int:
+        """That of the worker itself."""
+        return self.ports[WORKER]
+
+    def place(self, task: str) -> str:
+        """Address and port of one of its tasks, as TensorFlow takes them."""
+        return f"{self.address}:{self.ports[task]}"
 
 
 @dataclass(frozen=True)
@@ -52,10 +63,14 @@ class Cluster:
     workers: Sequence[Worker]  # by rank
     meeting: Meeting
 
+    def places(self) -> dict[str, list[str]]:
+        """Task -> where it is, by rank: what TensorFlow calls the specification of a cluster."""
+        tasks = dict.fromkeys(task for worker in self.workers for task in worker.ports)
+        return {task: [worker.place(task) for worker in self.workers if task in worker.ports] for task in tasks}
+
     def config(self) -> str:
         """The value of TF_CONFIG on this rank."""
-        workers = [worker.place for worker in self.workers]
-        return json.dumps({"cluster": {"worker": workers}, "task": {"type": "worker", "index": self.meeting.rank}})
+        return json.dumps({"cluster": self.places(), "task": {"type": WORKER, "index": self.meeting.rank}})
 
 
 class Store:
@@ -65,7 +80,7 @@ class Store:
         """variables: of the environment, which name the store. Raises ConfigError where they do not."""
         if any(name not in variables for name in _STORE):
             raise ConfigError(
-                "distribution.backend=mwms: no launcher told this process of the other ranks; start them by "
+                "distribution: no launcher told this process of the other ranks; start them by "
                 "`python -m train.launch` or make, by hand with horovodrun --gloo, or with srun"
             )
         self._url = "http://{}:{}".format(*(variables[name] for name in _STORE))
@@ -88,10 +103,17 @@ class Store:
             raise
 
 
-def meet(port: int | None, ranks: int) -> Cluster:
+def tasks_of(settings: Settings, rank: int) -> tuple[str, ...]:
+    """The tasks of a rank: the first ranks also hold the parameter servers, if any, and rank 0 their coordinator."""
+    if not settings.asynchronous:
+        return (WORKER,)
+    return WORKER, *((SERVER,) if rank < settings.servers else ()), *((COORDINATOR,) if rank == 0 else ())
+
+
+def meet(settings: Settings, ranks: int) -> Cluster:
     """The workers of this job, all of which have answered each other.
 
-    port: of the first rank of a host, None for free ones; ranks: how many there must be.
+    ranks: how many there must be.
     Raises ConfigError where that is another number, a port is taken, or a rank does not come or does not answer.
     """
     rank, size = placement.global_rank(), int(os.environ.get("HOROVOD_SIZE", 1))
@@ -101,28 +123,37 @@ def meet(port: int | None, ranks: int) -> Cluster:
             "Start as many processes as nodes x ranks_per_node, or change those"
         )
     store = Store(os.environ)
-    with _listen(rank, port) as listener:
-        own = Worker(socket.gethostname(), link.addresses()[0], listener.getsockname()[1], secrets.token_hex(16))
+    with ExitStack() as held:
+        listeners = {task: held.enter_context(listener) for task, listener in _listeners(settings, rank).items()}
+        ports = {task: listener.getsockname()[1] for task, listener in listeners.items()}
+        own = Worker(socket.gethostname(), link.addresses()[0], ports, secrets.token_hex(16))
         try:
             store.put(rank, own)
             workers = _all(store, ranks)
         except OSError as error:
             raise ConfigError(f"rank {rank} ({own.host}): the launcher's store does not answer: {error}") from error
-        cluster = Cluster(workers, Meeting(rank, ranks, _connections(rank, workers, listener)))
-        cluster.meeting.barrier()  # all have answered: the port is TensorFlow's from now on
+        cluster = Cluster(workers, Meeting(rank, ranks, _connections(rank, workers, listeners[WORKER])))
+        cluster.meeting.barrier()  # all have answered: the ports are TensorFlow's from now on
     return cluster
 
 
-def _listen(rank: int, first: int | None) -> socket.socket:
-    """A listener on this rank's port. Raises ConfigError where it is taken."""
-    port = first + placement.local_rank() if first else 0
-    try:
-        return socket.create_server(("", port), backlog=1024)
-    except OSError as error:
-        raise ConfigError(
-            f"distribution.port={first}: rank {rank} cannot have port {port} of {socket.gethostname()} "
-            f"({error.strerror}); give another one, or null for free ones"
-        ) from error
+def _listeners(settings: Settings, rank: int) -> dict[str, socket.socket]:
+    """A listener for each task of this rank. Raises ConfigError where a port is taken.
+
+    No rank has more tasks than rank 0: so many ports are kept for each rank of a host, one after the other.
+    """
+    first = settings.port and settings.port + placement.local_rank() * len(tasks_of(settings, 0))
+    found: dict[str, socket.socket] = {}
+    for number, task in enumerate(tasks_of(settings, rank)):
+        port = first + number if first else 0
+        try:
+            found[task] = socket.create_server(("", port), backlog=1024)
+        except OSError as error:
+            raise ConfigError(
+                f"distribution.port={settings.port}: rank {rank} cannot have port {port} of {socket.gethostname()} "
+                f"({error.strerror}); give another one, or null for free ones"
+            ) from error
+    return found
 
 
 def _all(store: Store, ranks: int) -> list[Worker]:
@@ -155,10 +186,11 @@ def _connections(rank: int, workers: Sequence[Worker], listener: socket.socket) 
 
 def _probe(number: int, worker: Worker) -> str:
     """The worker of a rank in words where its port does not answer, else ""."""
-    try:
-        link.connect([worker.address], worker.port, b"").close()
-    except OSError:
-        return f"rank {number} ({worker.host}) at {worker.place}"
+    for task, port in worker.ports.items():
+        try:
+            link.connect([worker.address], port, b"").close()
+        except OSError:
+            return f"rank {number} ({worker.host}) at {worker.place(task)}"
     return ""
 
 
@@ -166,3 +198,16 @@ def _connection(accepted: socket.socket) -> Connection:
     """A connection for whole objects, which waits without a limit: a rank that is gone closes it."""
     accepted.settimeout(None)
     return Connection(accepted.detach())
+
+
+@contextmanager
+def limited() -> Iterator[None]:
+    """A context for making a strategy, which ends this process after a limit, with a traceback in its log.
+
+    TensorFlow waits for the other tasks without a limit, within a call that lets no Python run.
+    """
+    faulthandler.dump_traceback_later(_READY_WITHIN_S, exit=True)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()

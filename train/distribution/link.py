@@ -61,6 +61,15 @@ def connect(places: list[str], port: int, token: bytes) -> socket.socket:
     raise ConnectionError(f"no TCP connection to port {port} at {' or '.join(places) or 'a host without address'}")
 
 
+def greets(place: str, port: int) -> bool:
+    """Whether the gRPC server there sends its first message: the kernel alone would accept a connection."""
+    try:
+        with connect([place], port, b"") as connection:
+            return bool(connection.recv(1))
+    except OSError:
+        return False
+
+
 def accept(listener: socket.socket, token: bytes) -> socket.socket:
     """The connection that begins with `token`; others are closed. Raises TimeoutError where it does not come."""
     listener.settimeout(_SILENCE_S)

@@ -6,6 +6,7 @@ work every cycle.
 
 from __future__ import annotations
 
+import pickle
 import time
 from collections.abc import Sequence
 from multiprocessing.connection import Client, Connection, Listener
@@ -43,8 +44,9 @@ class Meeting:
                 self._others[0].send(value)
                 return self._others[0].recv()
             values = [value, *(one.recv() for one in self._others)]
+            packed = pickle.dumps(values)  # once, and not for each rank
             for one in self._others:
-                one.send(values)
+                one.send_bytes(packed)
             return values
         except (EOFError, OSError) as error:
             for one in self._others:  # so that all miss this one

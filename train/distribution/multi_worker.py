@@ -6,23 +6,19 @@ each other goes over the connections on which they met (train/distribution/clust
 
 from __future__ import annotations
 
-import faulthandler
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
-import numpy as np
 import tensorflow as tf
 
 from train.config.checks import ConfigError
 from train.config.schema import Distribution as Settings
-from train.distribution.cluster import Cluster, Worker
+from train.distribution.cluster import Cluster, Worker, limited
+from train.distribution.members import Members
 from train.distribution.protocol import Distribution, PeerLost
 from train.distribution.tapes import ExchangingTape, as_one
-from train.rank import placement
-
-_READY_WITHIN_S = 45  # the workers, once all have imported TensorFlow: then it takes a second
 
 _SUM, _MEAN = tf.distribute.ReduceOp.SUM, tf.distribute.ReduceOp.MEAN
 # What a collective raises whose peer is gone; each of them also has other causes.
@@ -61,7 +57,7 @@ def named(message: str) -> list[int]:
     return sorted(found or ({0} if "CoordinationService" in message else set()))
 
 
-class MultiWorker:
+class MultiWorker(Members):
     """Ranks joined by a strategy of TensorFlow."""
 
     def __init__(self, settings: Settings, cluster: Cluster) -> None:
@@ -69,9 +65,9 @@ class MultiWorker:
 
         Raises ConfigError where its port is taken.
         """
-        self._settings, self._meeting, self._workers = settings, cluster.meeting, cluster.workers
-        self.rank, self.size, self.local_rank = cluster.meeting.rank, cluster.meeting.size, placement.local_rank()
-        cluster.meeting.barrier()
+        super().__init__(cluster)
+        self._settings = settings
+        self.barrier()
         self._strategy = _strategy(cluster)
         self._sum = self.compiled(_sum)
 
@@ -115,21 +111,9 @@ class MultiWorker:
             for variable, value in zip(of_type, sums, strict=True):
                 variable.assign(value)
 
-    def sum(self, values: np.ndarray) -> np.ndarray:
-        """The element-wise sum over ranks, on every rank."""
-        return np.sum(self.gather(values), axis=0)
-
     def allreduce(self, tensor: tf.Tensor, name: str) -> tf.Tensor:
         """The element-wise sum over ranks, on every rank and on the tensor's device."""
         return self._sum(tensor)
-
-    def gather(self, value: Any) -> list[Any]:
-        """The values of all ranks, in the order of ranks, on every rank."""
-        return self._meeting.gather(value)
-
-    def barrier(self) -> None:
-        """Return when all ranks have called it."""
-        self._meeting.barrier()
 
     def exchanges(self) -> AbstractContextManager[None]:
         """A context in which a failed exchange raises PeerLost."""
@@ -138,10 +122,6 @@ class MultiWorker:
     def group(self, ranks: int, allreduce: bool) -> Distribution:
         """Not there: no launch in rounds is planned for a strategy, whose ranks exchange all together or not at all."""
         raise NotImplementedError("the ranks of a MultiWorkerMirroredStrategy have no groups")
-
-    def leave(self) -> None:
-        """Wait until no rank needs another one: a worker that ends takes the collectives of the others with it."""
-        self._meeting.barrier()
 
 
 def _sum(tensor: tf.Tensor) -> tf.Tensor:
@@ -165,21 +145,15 @@ def _means(gradients: list[tf.Tensor], variables: list[tf.Variable]) -> list[tf.
 
 
 def _strategy(cluster: Cluster) -> tf.distribute.Strategy:
-    """The strategy of this worker, with all others there. Raises ConfigError where its port is taken meanwhile.
-
-    TensorFlow waits for the others without a limit, within a call that lets no Python run. After the limit this process
-    ends, with a traceback in its log.
-    """
+    """The strategy of this worker, with all others there. Raises ConfigError where its port is taken meanwhile."""
     kinds = tf.distribute.experimental.CommunicationImplementation
     how = kinds.NCCL if tf.config.get_visible_devices("GPU") else kinds.RING
     options = tf.distribute.experimental.CommunicationOptions(implementation=how)
     rank, own = cluster.meeting.rank, cluster.workers[cluster.meeting.rank]
-    faulthandler.dump_traceback_later(_READY_WITHIN_S, exit=True)
     try:
-        return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
+        with limited():
+            return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
     except tf.errors.UnknownError as error:  # so it says that its server did not start
         raise ConfigError(
             f"rank {rank} ({own.host}): TensorFlow's server cannot have port {own.port}: {error.message}"
         ) from error
-    finally:
-        faulthandler.cancel_dump_traceback_later()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from train.config.checks import ConfigError
-from train.rank import placement
+from train.rank import open_files, placement
 from train.record import protocol
 
 _WAIT_S = 120.0
@@ -92,6 +92,7 @@ def _serve(variables: Mapping[str, str]) -> int:
     from horovod.runner.http.http_server import RendezvousHTTPServer, RendezvousServer
 
     nodes = tasks_per_node(variables["SLURM_STEP_TASKS_PER_NODE"])
+    open_files.allow_for(sum(nodes))
     plan = get_host_assignments([HostInfo(f"node{number}", tasks) for number, tasks in enumerate(nodes)], sum(nodes))
     # All ranks come at once. Its own queue is of 5 connections: with some hundred ranks the kernel refuses the others.
     RendezvousHTTPServer.request_queue_size = max(sum(nodes), RendezvousHTTPServer.request_queue_size)

@@ -91,7 +91,7 @@ def time_steps(context: Context, step: TrainStep, data: Data) -> dict[StepPhase,
     clock.enter("warm_up")
     warm_up = run_steps(step, batches, settings.warm_up_steps)
     part.add(warm_up_step_times_s=warm_up.times_s)
-    _require(finite_losses((first + warm_up).losses, distribution), 1 + settings.warm_up_steps, before=0)
+    require_finite(finite_losses((first + warm_up).losses, distribution), 1 + settings.warm_up_steps, before=0)
     clock.announce("timed")
     counted = core_use.read(context.meter)
     distribution.barrier()
@@ -107,11 +107,11 @@ def time_steps(context: Context, step: TrainStep, data: Data) -> dict[StepPhase,
     losses = finite_losses(timed.losses, distribution)
     if distribution.rank == 0:
         part.add(losses=losses)
-    _require(losses, settings.timed_steps, before=1 + settings.warm_up_steps)
+    require_finite(losses, settings.timed_steps, before=1 + settings.warm_up_steps)
     return {"first_step": first, "warm_up": warm_up, "timed": timed}
 
 
-def _require(losses: Sequence[float], count: int, before: int) -> None:
+def require_finite(losses: Sequence[float], count: int, before: int) -> None:
     """Raise NotFinite where there are fewer finite losses than the `count` steps after the first `before`."""
     if len(losses) < count:
         raise NotFinite(before + len(losses) + 1)

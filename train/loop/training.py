@@ -28,7 +28,7 @@ def train(context: Context) -> Predictions | None:
     if not context.config.distribution.elastic:
         _check_samples(context, data)
     context.clock.enter("build")
-    learner = Learner(context.config, context.distribution, data, _model(context))
+    learner = Learner(context.config, context.distribution, data, make_model(context))
     predictions = _train(context, learner)
     _add_notes(context, data)
     _check_weights(context, learner.model)
@@ -42,7 +42,7 @@ def _check_samples(context: Context, data: Data) -> None:
         raise ConfigError(f"dataset.data_dir={data_dir}: the ranks find different samples in it")
 
 
-def _model(context: Context) -> tf_keras.Model:
+def make_model(context: Context) -> tf_keras.Model:
     """The model with the weights that training starts from; on other ranks than 0 the broadcast sets them."""
     config = context.config
     tf_keras.utils.set_random_seed(config.seed)

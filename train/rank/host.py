@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from train.rank import core_use, energy
+from train.rank import core_use, energy, host_names
 from train.record.record import GpuState, HostState
 
 _CPUS = Path("/sys/devices/system/cpu")
@@ -74,6 +75,24 @@ def fast_precisions(flags: Collection[str]) -> list[str]:
     return ["fp32", "bf16"] if any(flag in flags for flag in BF16_FLAGS) else ["fp32"]
 
 
+def hardware(cores: int, cpu_model: str, gpus: Sequence[str]) -> str:
+    """The hardware of a host in words; gpus: their names."""
+    of_gpus = [f"{count} x {name}" for name, count in Counter(gpus).items()] or ["no GPU"]
+    return ", ".join([f"{cores} cores", cpu_model, *of_gpus])
+
+
+def heterogeneous(hardware_of: Mapping[str, str]) -> str | None:
+    """How hosts differ, each by name with its hardware in words; None where they do not.
+
+    A synchronous step waits for the slowest.
+    """
+    kinds = host_names.alike(hardware_of.items())
+    if len(kinds) < 2:
+        return None
+    each = "; ".join(f"{hosts}: {kind}" for kind, hosts in kinds.items())
+    return f"heterogeneous hardware, and every step waits for the slowest host: {each}"
+
+
 def emulated(precision: str, flags_of: Mapping[str, Collection[str]]) -> str | None:
     """That processors compute a precision without instructions for it, in words; None where all have them.
 
@@ -83,7 +102,7 @@ def emulated(precision: str, flags_of: Mapping[str, Collection[str]]) -> str | N
     if not lacking:
         return None
     return (
-        f"precision={precision} is emulated on {', '.join(lacking)}: the processor has neither "
+        f"precision={precision} is emulated on {host_names.folded(lacking)}: the processor has neither "
         f"{' nor '.join(flag.upper() for flag in BF16_FLAGS)}, so steps take several times as long as with "
         "precision=fp32; it measures the emulation"
     )

@@ -5,7 +5,7 @@ A job whose ranks are in the wrong place, or run different configurations, code 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from train.config import worlds
 from train.config.checks import ConfigError
 from train.config.schema import Config
 from train.rank import host as machine
+from train.rank import host_names
 from train.record import source
 from train.record.record import Host
 
@@ -74,7 +75,7 @@ def misplaced(present: Sequence[Present], config: Config, hosts: int) -> list[st
         on.setdefault(one.host.host, []).append(one)
     return [
         *_wrong_hosts(on, config, hosts),
-        *(text for host, ranks in on.items() for text in _shared_devices(host, ranks, alone=hosts > 1)),
+        *_shared_devices(on, alone=hosts > 1),
         *_different_mpi(present, config),
     ]
 
@@ -83,7 +84,7 @@ def _wrong_hosts(on: Mapping[str, Sequence[Present]], config: Config, hosts: int
     if len(on) < hosts:
         return [
             f"nodes={config.nodes}: the {sum(map(len, on.values()))} ranks run on {len(on)} host{'s' * (len(on) > 1)} "
-            f"({_listed(list(on))}). Under Slurm: srun --nodes={config.nodes} "
+            f"({host_names.folded(on)}). Under Slurm: srun --nodes={config.nodes} "
             f"--ntasks-per-node={config.ranks_per_node}, and not horovodrun without -H; with mpirun or horovodrun: "
             "-H host1:1,host2:1"
         ]
@@ -96,22 +97,25 @@ def _wrong_hosts(on: Mapping[str, Sequence[Present]], config: Config, hosts: int
     return []
 
 
-def _shared_devices(host: str, ranks: Sequence[Present], alone: bool) -> list[str]:
-    """alone: the host is one node, whose ranks must not share cores."""
-    found = []
+def _shared_devices(on: Mapping[str, Sequence[Present]], alone: bool) -> list[str]:
+    """What is shared, each once with the hosts where it is. alone: a host is one node, whose ranks share no cores."""
+    found = host_names.alike((host, text) for host, ranks in on.items() for text in _shared_on(ranks, alone))
+    return [f"{hosts}: {text}" for text, hosts in found.items()]
+
+
+def _shared_on(ranks: Sequence[Present], alone: bool) -> Iterator[str]:
     gpus = [one.gpu for one in ranks if one.gpu is not None]
     if len(set(gpus)) < len(gpus):
-        found.append(
-            f"{host}: {len(gpus)} ranks share {len(set(gpus))} GPU{'s' * (len(set(gpus)) > 1)}. Use at most as many "
+        yield (
+            f"{len(gpus)} ranks share {len(set(gpus))} GPU{'s' * (len(set(gpus)) > 1)}. Use at most as many "
             "ranks_per_node as it has GPUs; under Slurm request as many: --gpus-per-node"
         )
     taken = [core for one in ranks for core in one.cores]
     if alone and len(set(taken)) < len(taken):
-        found.append(
-            f"{host}: its {len(ranks)} ranks need {len(taken)} cores and may use {len(set(taken))}. Under Slurm "
+        yield (
+            f"its {len(ranks)} ranks need {len(taken)} cores and may use {len(set(taken))}. Under Slurm "
             f"request them: --cpus-per-task={len(ranks[0].cores)}; else set a smaller system.cores_per_node"
         )
-    return found
 
 
 def _different_mpi(present: Sequence[Present], config: Config) -> list[str]:
@@ -134,8 +138,7 @@ def agreed(present: Sequence[Present], expected: Expected) -> bool:
     if expected.launcher:
         hashes.add(str(expected.config_hash))
         digests.add(source.digest(expected.launcher.source))
-    packages = {tuple(sorted(one.packages.items())) for one in present}
-    return len(hashes) == len(digests) == len(packages) == 1
+    return len(hashes) == len(digests) == 1 and all(one.packages == present[0].packages for one in present)
 
 
 def differences(present: Sequence[Present], details: Sequence[Details], launcher: Details | None) -> list[str]:
@@ -172,19 +175,11 @@ def _changed(reference: Mapping[str, Any], other: Mapping[str, Any]) -> list[str
     ]
 
 
-def heterogeneous(hosts: Sequence[Host]) -> str | None:
-    """How the hardware of the hosts differs, for the record; None where it is the same."""
-    kinds = {(host.cpu_model, host.cores, tuple(host.gpus)) for host in hosts}
-    if len(kinds) < 2:
-        return None
-    each = _listed([f"{host.host}: {host.cores} cores, {host.cpu_model}, {len(host.gpus)} GPUs" for host in hosts])
-    return f"heterogeneous hardware, and every step waits for the slowest host: {each}"
-
-
 def remarks(hosts: Sequence[Host], config: Config) -> list[str]:
     """What a reader of the record must know of the hosts: that they differ, that they emulate the precision."""
     flags_of = {one.host: one.state.cpu_flags for one in hosts if one.state and config.device == "cpu"}
-    found = (heterogeneous(hosts), machine.emulated(config.precision, flags_of))
+    hardware_of = {one.host: machine.hardware(one.cores, one.cpu_model, one.gpus) for one in hosts}
+    found = (machine.heterogeneous(hardware_of), machine.emulated(config.precision, flags_of))
     return [remark for remark in found if remark]
 
 

@@ -16,11 +16,6 @@ _OF_THE_JOB = (
     "environment", "losses", "epochs", "resizes", "weights_differ", "work", "notes", "arms_left_out", "attachments",
 )  # fmt: skip
 
-# Lists as long as there are steps. The clock counts nanoseconds; what a difference of two readings has beyond them is
-# rounding, and would be a third of the record of a thousand ranks.
-_OF_STEPS = ("step_times_s", "compute_times_s", "warm_up_step_times_s")
-_CLOCK_DIGITS = 9
-
 
 @dataclass(frozen=True)
 class Identity:
@@ -89,5 +84,4 @@ def _rank(part: Part, ending: Ending) -> Rank:
         phase = "exit" if part.finished or part.failure else part.phase
         phases_s[phase] = phases_s.get(phase, 0.0) + max(0.0, ending.job_s - sum(phases_s.values()))
     values = {item.name: getattr(part, item.name) for item in fields(Rank) if item.name != "phases_s"}
-    values |= {name: [round(time_s, _CLOCK_DIGITS) for time_s in values[name]] for name in _OF_STEPS}
     return Rank(**values, phases_s=phases_s)

@@ -16,6 +16,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from train.record import ticks
+
 SCHEMA_VERSION = 3
 RECORD_NAME = "record.json"
 
@@ -346,24 +348,27 @@ class _Version(msgspec.Struct):
     schema_version: int
 
 
-_decoder = msgspec.json.Decoder(RunRecord, strict=True)
 _version_decoder = msgspec.json.Decoder(_Version)
 
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of a record file, for programs that read records without this kit."""
-    schema = msgspec.json.schema(RunRecord)
+    (_, ticked), defined = msgspec.json.schema_components([RunRecord, ticks.Ticks], ref_template="#/$defs/{name}")
+    for holder in defined.values():
+        for name, values in holder.get("properties", {}).items():
+            if name in ticks.PER_S:
+                default = {"default": values.pop("default")} if "default" in values else {}
+                holder["properties"][name] = {"anyOf": [ticked, values], **default}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"Run record, version {SCHEMA_VERSION}",
-        **schema,
+        "$ref": "#/$defs/RunRecord",
+        "$defs": defined,
     }
 
 
 def _digest(text: bytes, sha256: str) -> str:
-    return hashlib.sha256(
-        text.replace(f'"sha256": "{sha256}"'.encode(), f'"sha256": "{_NO_CHECKSUM}"'.encode())
-    ).hexdigest()
+    return hashlib.sha256(text.replace(sha256.encode(), _NO_CHECKSUM.encode())).hexdigest()
 
 
 def dumps(record: RunRecord) -> bytes:
@@ -371,9 +376,10 @@ def dumps(record: RunRecord) -> bytes:
     # As asdict, which would copy each of a million times by itself. A number of NumPy is taken as the plain one.
     fields = msgspec.to_builtins(record, enc_hook=lambda number: number.item())
     fields["sha256"] = _NO_CHECKSUM
-    text = json.dumps(fields, allow_nan=False, indent=None).encode()
+    ticks.pack(fields)
+    text = json.dumps(fields, allow_nan=False, separators=(",", ":")).encode()
     checksum = _digest(text, _NO_CHECKSUM)
-    return text.replace(f'"sha256": "{_NO_CHECKSUM}"'.encode(), f'"sha256": "{checksum}"'.encode())
+    return text.replace(f'"sha256":"{_NO_CHECKSUM}"'.encode(), f'"sha256":"{checksum}"'.encode())
 
 
 def loads(text: bytes, where: str) -> RunRecord:
@@ -382,7 +388,9 @@ def loads(text: bytes, where: str) -> RunRecord:
         version = _version_decoder.decode(text).schema_version
         if version != SCHEMA_VERSION:
             raise RecordError(f"{where}: schema version {version}; this kit reads version {SCHEMA_VERSION}")
-        record = _decoder.decode(text)
+        fields = msgspec.json.decode(text)
+        ticks.unpack(fields)
+        record = msgspec.convert(fields, RunRecord)
     except msgspec.DecodeError as error:  # ValidationError, its subclass, names the key
         raise RecordError(f"{where}: not a whole run record: {error}") from error
     if _digest(text, record.sha256) != record.sha256:

@@ -156,6 +156,23 @@ def computing_and_step(run: RunRecord) -> Iterator[Contradiction]:
 
 
 @check
+def counters_and_window(run: RunRecord) -> Iterator[Contradiction]:
+    """What the kernel counted on a rank's cores spans the barriers of the timed steps: it took no less time."""
+    for rank in run.ranks:
+        spans = [(f"rank {rank.rank}: timed", rank.phases_s.get("timed", 0.0), rank.timed_cores)]
+        spans += [
+            (f"rank {rank.rank}, round {window.round}, arm {window.arm}: window", window.window_s, window.cores)
+            for window in rank.windows
+        ]
+        for what, time_s, counted in spans:
+            if counted and counted.wall_s < time_s - limit("rounding_s"):
+                yield Contradiction(
+                    "counters_and_window", f"{what} {time_s:.6g} s",
+                    f"the counters of its cores were read within {counted.wall_s:.6g} s", off(time_s, counted.wall_s),
+                )  # fmt: skip
+
+
+@check
 def epochs_and_steps(run: RunRecord) -> Iterator[Contradiction]:
     """The time of an epoch is that of its steps and of the barrier at its end; of the first one, the first step too."""
     if not run.epochs or resized(run) or run.status != "complete":

@@ -98,6 +98,17 @@ def test_two_measurements_that_agree_in_all_digits():
     assert not found(rules.copied_values, *curve("images_per_s", {1: 101.23, 2: 190.77, 4: 190.78}))
 
 
+def test_two_curves_that_agree_in_all_digits_under_two_names():
+    rates = {1: 101.23, 2: 190.77, 4: 377.19}
+    one, other = curve("images_per_s", rates), curve("images_per_s", rates | {4: 370.02}, model="vgg16")
+    (finding,) = found(rules.copied_curves, *one, *other)
+    assert finding.stated == "images_per_s 101.23 images/s, and 1 more"
+    assert (finding.severity, "resnet50" in finding.follows, "vgg16" in finding.place) == ("serious", True, True)
+    assert not found(rules.copied_curves, *one, *curve("images_per_s", {1: 101.23, 2: 180.41}, model="vgg16"))
+    # The same numbers in two tables of one report are the same measurement.
+    assert not found(rules.copied_curves, *one, *curve("images_per_s", rates, experiment="strong_scaling"))
+
+
 def test_repeats_that_are_numbered_are_no_configuration_measured_twice():
     twice = [row("images_per_s", value, 1, repeat=i) for i, value in enumerate((50, 52))]
     assert not found(rules.measured_twice, *twice)

@@ -319,3 +319,18 @@ def test_half_units_are_those_of_the_csv():
     speed = published[of & published["quantity"].eq("images_per_s_per_rank")]
     assert (speed["value"].item(), speed["half_unit"].item()) == (202, 0.5)
     assert "half_unit" in [column.name for column in schema.COLUMNS]
+
+
+def test_noted():
+    sheet = curve("images_per_s", {1: 100, 2: 190})
+    page = [of | {"run": "primary source", "note": "update: a"} for of in sheet]
+    ask = {"of": {"quantity": "images_per_s"}}
+    assert judged("noted", *sheet, *page, **ask, says="update: a") == ("supported", "2 of 2 numbers: update: a")
+    assert verdict("noted", *sheet, *page, **ask, says="update: b") == "contradicted"
+    told = judged("noted", *sheet, page[0], page[1] | {"note": "update: b"}, **ask, says="update: a")
+    assert told[0] == "contradicted"
+    assert told[1] == "1 of 2 numbers: update: a; resnet50, P100, 2 ranks, imagenet, batch 64: update: b"
+    assert verdict("noted", *sheet, page[0], **ask, says="update: a") == "not decidable"
+    # The page has it twice, measured in both ways: which of them was copied is not known.
+    both = page[1] | {"note": "update: b", "place": "figure 2"}
+    assert verdict("noted", *sheet, *page, both, **ask, says="update: a") == "not decidable"

@@ -17,7 +17,7 @@ def judged():
 
 @pytest.mark.slow
 def test_every_report_has_claims(judged):
-    assert len(judged) == 67
+    assert len(judged) == 68
     assert {item.claim.report for item in judged.values()} == {"000", "001", "002", "003", "004"}
 
 
@@ -43,6 +43,7 @@ def test_every_claim_says_what_it_comes_to_and_how_it_is_decided(judged):
         ("001-effective-batch", "contradicted"),  # 2 x 16 = 32, not 64
         ("001-weak-cpu-linear", "not decidable"),  # 0.880, 0.856, 0.939: 0.79 to 1.004
         ("002-almost-linear-to-256", "not decidable"),
+        ("003-parameter-server", "supported"),  # 64 of 64
         ("003-over-90", "supported"),  # the least: 358.5 / 49.35 / 8 = 0.908 or more
         ("003-superlinear-largest", "contradicted"),  # 569 in the source
         ("003-superlinear-others", "not decidable"),
@@ -96,6 +97,17 @@ def test_other_numbers_lead_to_another_verdict(name, quantity, value, where, exp
     (claim,) = (claim for claim in claims.read() if claim.id == name)
     ((found),) = claims.judge([claim], changed(loading.published(), quantity, value, **where), NOTHING)
     assert found.verdict == expected
+
+
+@pytest.mark.slow
+def test_a_copied_number_that_was_measured_in_another_way_contradicts_the_head_of_the_sheet():
+    (claim,) = (claim for claim in claims.read() if claim.id == "003-parameter-server")
+    published = loading.published()
+    of_page = published["run"].eq("primary source") & published["model"].eq("resnet50") & published["ranks"].eq(8)
+    moved = published.assign(note=published["note"].mask(of_page, "variable update: replicated(nccl)"))
+    assert claims.judge([claim], moved, NOTHING)[0].verdict == "contradicted"
+    gone = published[~of_page]
+    assert claims.judge([claim], gone, NOTHING)[0].verdict == "not decidable"
 
 
 def test_no_verdict_is_typed_in():

@@ -71,7 +71,7 @@ def test_the_whole_archive(few_figures, results, tmp_path, capsys):
     save(named_run(repeat=1, failure=Failure("killed", host="owens-ib2")), results.folder)
     launch_with_timeline(results.folder)
     broken = save(named_run(repeat=2), results.folder)
-    broken.write_bytes(broken.read_bytes().replace(b'"repeat": 2', b'"repeat": 3'))
+    broken.write_bytes(broken.read_bytes().replace(b'"repeat":2', b'"repeat":3'))
     out, key = tmp_path / "out" / "bundle.tar.gz", tmp_path / "id_ed25519"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
     given = ["--results", str(results.folder), "--sign-key", str(key), "--out", str(out)]

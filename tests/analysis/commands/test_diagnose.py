@@ -3,7 +3,10 @@ import json
 import pytest
 
 from analysis.__main__ import main
+from analysis.table import loading
+from tests.helpers.drawn_figures import drawn
 from tests.helpers.own_records import curve_in_rounds, make_record, save
+from tests.helpers.strategy_records import strategies
 
 
 @pytest.fixture
@@ -81,3 +84,29 @@ def test_a_single_number_of_nodes_cannot_be_split(diagnose, tmp_path):
     status, said = diagnose("batch_sweep")
     assert status == 1
     assert "it varies batch_per_rank; a step is split along the number of nodes" in said.err
+
+
+def test_strategies_are_compared_part_by_part(diagnose, tmp_path):
+    strategies(tmp_path / "results")
+    status, said = diagnose("strategies")
+    assert status == 0
+    words = " ".join(said.out.split())
+    assert "== ResNet50 on AMD EPYC 9B45, 4 cores: 2 nodes, batch 8; 2 arms, launched in turn" in words
+    # 0.2 s longer, of which 0.01 s is slower computing; times the drift, 0.9 to 1.2, with a mean of 1.033
+    assert "mwms: a step takes 207 (180 to 240) ms longer than with horovod. Most of it: exposed exchange" in words
+    assert "the largest loss" not in words
+    job_lines = [line.split()[:2] for line in said.out.splitlines() if line.startswith("ResNet50")]
+    assert job_lines == [["ResNet50", "one-rank-alone"], ["ResNet50", "horovod"], ["ResNet50", "mwms"]]
+
+
+@pytest.mark.slow
+def test_the_figure_of_strategies_has_a_bar_each(diagnose, tmp_path):
+    strategies(tmp_path / "results")
+    assert diagnose("strategies", "--draw")[0] == 0
+    assert (tmp_path / "figures/own-strategies-diagnosis.png").exists()
+    bars, longer = drawn("own-strategies-diagnosis", loading.local(tmp_path / "results").table).axes
+    assert [tick.get_text() for tick in bars.get_xticklabels()] == ["horovod", "mwms"]
+    assert bars.get_title(loc="left") == "ResNet50, 2 nodes, 6 repeats"
+    tops = [sum(bar.get_height() for bar in of_arm) for of_arm in zip(*bars.containers[:5], strict=True)]
+    assert tops == pytest.approx([1e3 * 1.0333 * 0.5, 1e3 * 1.0333 * 0.7], rel=1e-3)
+    assert longer.get_ylabel() == "longer than\nhorovod [ms]"

@@ -7,7 +7,7 @@ import pytest
 import analysis
 from analysis.__main__ import main
 from analysis.compare import sets
-from tests.helpers.months import month, month_in_rounds
+from tests.helpers.months import month, month_in_rounds, month_of_allreduce
 
 pytestmark = pytest.mark.slow  # reads launches of several months
 SCHEMA = json.loads((Path(analysis.__file__).parent / "output.schema.json").read_text())
@@ -38,12 +38,41 @@ def test_months_that_are_alike_and_one_that_is_slower(here, capsys):
     assert set(verdicts(printed(capsys, "history", "weak-scaling")).values()) == {"as before"}
     month(here, 2, slower=1.25, commit="b" * 40)
     found = printed(capsys, "history", "weak-scaling")
-    assert verdicts(found) == {
-        ("1 node", "images_per_s"): "slower",
-        ("2 nodes", "images_per_s"): "slower",
-        ("2 nodes", "speedup"): "as before",
-    }
+    slower = {(at, name): "slower" for at in ("1 node", "2 nodes") for name in ("images_per_s", "wall_s", "job_s")}
+    assert verdicts(found) == slower | {("2 nodes", "speedup"): "as before"}
     assert [one["commit"] for one in found["machines"][0]["occasions"]] == ["a" * 7, "a" * 7, "b" * 7]
+
+
+def test_a_start_that_takes_longer_is_found_in_the_job_time_alone(here, capsys):
+    month(here, 1, imports=1.6)  # 3 s of 16 take 4.8 s
+    found = verdicts(printed(capsys, "history", "weak_scaling", "--strict", status=1))
+    assert {point for point, verdict in found.items() if verdict == "slower"} == {
+        ("1 node", "job_s"), ("2 nodes", "job_s"),
+    }  # fmt: skip
+    assert {verdict for (_, name), verdict in found.items() if name != "job_s"} == {"as before"}
+
+
+@pytest.mark.parametrize(
+    ("slower", "expected"),
+    [
+        ({}, ["as before", "as before"]),
+        ({2**20: 1.3}, ["as before", "slower"]),  # the link carries less
+        ({1024: 1.3}, ["slower", "as before"]),  # it answers later
+    ],
+)
+def test_allreduce_alone_in_a_history_and_beside_a_reference(tmp_path, monkeypatch, capsys, slower, expected):
+    monkeypatch.chdir(tmp_path)
+    month_of_allreduce(tmp_path / "results", 0)
+    assert main(["reference", "link", "--experiment", "allreduce_bench"]) == 0
+    assert "bus bandwidth [GB/s]" in capsys.readouterr().out
+    month_of_allreduce(tmp_path / "results", 1, slower)
+    found = printed(capsys, "history", "allreduce_bench")
+    assert [*verdicts(found).values()] == expected
+    assert [point["unit"] for point in found["machines"][0]["points"]] == ["s", "bytes/s"]
+    found = printed(capsys, "check-reference", "link", status=int("slower" in expected))
+    assert [point["verdict"] for point in found["points"]] == expected
+    assert main(["history", "allreduce_bench", "--draw"]) == 0
+    assert "allreduce  2 nodes, gloo, cycle 20 ms, 1 MiB" in capsys.readouterr().out
 
 
 def test_strict_fails_only_where_something_is_slower(here, capsys):
@@ -86,7 +115,7 @@ def test_the_first_occasion_has_nothing_to_compare_with(here, capsys):
 def test_without_records_it_says_what_there_is(here, capsys):
     assert main(["history", "strong_scaling"]) == 2
     said = capsys.readouterr().err
-    assert "no complete run with a throughput of experiment 'strong_scaling' (there are: weak_scaling)" in said
+    assert "no complete run of experiment 'strong_scaling' (there are: weak_scaling)" in said
     assert main(["history", "weak_scaling", "--since", "2027-01-01"]) == 2
     assert "since 2027-01-01" in capsys.readouterr().err
 
@@ -101,7 +130,7 @@ def test_options_that_are_none(here, given, capsys):
 def test_a_reference_is_written_kept_and_checked(here, capsys):
     assert main(["reference", "first"]) == 0
     said = capsys.readouterr().out
-    assert "references/first.json: 3 values of 6 launches, 2026-01-03 to 2026-01-03" in said
+    assert "references/first.json: 7 values of 6 launches, 2026-01-03 to 2026-01-03" in said
     assert main(["reference", "first"]) == 2
     assert "FORCE=1 replaces it" in capsys.readouterr().err
     # Its own launches say nothing about it.
@@ -113,7 +142,7 @@ def test_a_reference_is_written_kept_and_checked(here, capsys):
     assert main(["check-reference", "first"]) == 1
     assert "commit: aaaaaaa -> bbbbbbb" in capsys.readouterr().out
     assert main(["reference", "first", "--force", "--since", "2026-02-01"]) == 0
-    assert "3 values of 12 launches, 2026-02-03 to 2026-03-03" in capsys.readouterr().out
+    assert "7 values of 12 launches, 2026-02-03 to 2026-03-03" in capsys.readouterr().out
 
 
 def test_the_figure_is_drawn(here, capsys):

@@ -10,6 +10,7 @@ import analysis
 from analysis.__main__ import main
 from analysis.table import loading
 from tests.helpers.own_records import Results, curve_in_rounds, fill
+from tests.helpers.strategy_records import strategies
 from tests.helpers.timelines import launch_with_timeline
 
 SCHEMA = json.loads((Path(analysis.__file__).parent / "output.schema.json").read_text())
@@ -118,6 +119,19 @@ def test_diagnose(printed, tmp_path):
     assert found["curves"][0]["largest_loss"] == "exchange"
     assert found["jobs"]
     assert not validator("diagnose").is_valid({**found, "curves": [{**found["curves"][0], "largest_loss": "rest"}]})
+
+
+def test_diagnose_of_arms(printed, tmp_path):
+    strategies(tmp_path / "results")
+    found = printed("diagnose", "strategies", "--results", tmp_path / "results")
+    assert [curve["series"] for curve in found["curves"]] == ["horovod", "mwms"]
+    [compared] = found["comparisons"]
+    assert (compared["first"], compared["nodes"]) == ("horovod", 2)
+    [mwms] = compared["others"]
+    assert mwms["arm"] == "mwms"
+    parts_s = [part["value"] for part in mwms["parts_longer_s"].values()]
+    assert mwms["longer_s"]["value"] == pytest.approx(sum(parts_s))
+    assert (mwms["differs"], mwms["reasons"]) == (True, ["exchange"])
 
 
 def test_timeline(printed, tmp_path):

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -42,11 +44,33 @@ def test_input_is_the_step_that_reads_less_the_same_in_memory():
     assert two.left("input").value == pytest.approx(1.1)
 
 
-def test_without_a_control_what_it_tells_apart_stays_together():
+def test_without_a_control_the_times_of_gradients_tell_computing_and_exchange_apart():
     made = turn(slower=0.2, exchange=0.1, waiting=0.05)
     arms = {arm: of for arm, of in made.arms.items() if arm != CONTROL}
     found = parts_of(Turn(arms))
-    assert found == pytest.approx({"alone": 1.0, "waiting": 0.05, "slower_or_exchange": 0.3, "rest": 0.0})
+    assert found == pytest.approx({"alone": 1.0, "slower": 0.2, "waiting": 0.05, "exchange": 0.1, "rest": 0.0})
+
+
+def test_without_either_what_they_tell_apart_stays_together():
+    arms = {ONE: measured([1.0]), TWO: measured([1.5, 1.5])}
+    assert parts_of(Turn(arms)) == pytest.approx({"alone": 1.0, "slower_or_exchange": 0.5, "rest": 0.0})
+
+
+def test_ranks_that_never_wait_for_each_other_have_no_waiting():
+    # Alone 1 s, gradients after 0.9. The ranks take 1.5 and 1.3, gradients after 1.1 and 0.9; all end after 3.2 s.
+    two = replace(measured([1.5, 1.3], [1.1, 0.9], window_s=3.2), synchronous=False)
+    found = parts_of(Turn({ONE: measured([1.0], [0.9]), TWO: two}))
+    assert found == pytest.approx({"alone": 1.0, "slower": 0.1, "exchange": 0.3, "rest": 0.2})
+    untold = replace(two, computing_s=None)
+    found = parts_of(Turn({ONE: measured([1.0], [0.9]), TWO: untold}))
+    assert found == pytest.approx({"alone": 1.0, "slower_or_exchange": 0.4, "rest": 0.2})
+
+
+def test_without_a_control_the_time_alone_is_scaled_with_the_batch():
+    # 8 images on one rank: 2 s, gradients after 1.8. Of 4 images that is 1 s and 0.9; the others take 0.95 and 1.0.
+    arms = {Arm(1, 8): measured([2.0], [1.8]), Arm(2, 4): measured([1.3, 1.3], [0.95, 1.0])}
+    found = parts_of(Turn(arms))
+    assert found == pytest.approx({"alone": 1.0, "slower": 0.05, "waiting": 0.05, "exchange": 0.2, "rest": 0.0})
 
 
 def test_without_the_times_of_gradients_waiting_stays_in_the_exchange():

@@ -4,10 +4,12 @@ import pytest
 from analysis.diagnose.turns import Arm, curves, exchange_s
 from analysis.table import loading
 from tests.helpers.own_records import curve_in_rounds, make_record, make_rounds, save
+from tests.helpers.strategy_records import strategies
 from train.record.record import CoreUse, Failure, Window
 
 ONE, TWO = Arm(1, 8), Arm(2, 8)
 CONTROL = Arm(2, 8, allreduce=False)
+ALONE = {"backend": "none", "allreduce": False, "controller": "gloo"}
 
 
 def read(folder):
@@ -91,3 +93,31 @@ def test_repeats_of_single_launches_are_turns_too(tmp_path):
     assert set(found.launches[0].turns[0].arms) == {ONE, TWO}
     assert found.launches[0].turns[0].arms[TWO].measured_s == pytest.approx(0.6)
     assert found.launches[0].turns[0].arms[TWO].computing_s is None
+
+
+def test_an_arm_on_several_nodes_begins_with_the_one_that_is_alone(tmp_path):
+    strategies(tmp_path)
+    horovod, mwms = read(tmp_path)
+    assert (horovod.arm, mwms.arm, horovod.target) == ("horovod", "mwms", "strategies")
+    assert horovod.arms == mwms.arms != ""
+    assert (horovod.flat, mwms.flat) == (True, False)
+    for curve, step_s, ready_s in ((horovod, 0.5, (0.42, 0.45)), (mwms, 0.7, (0.43, 0.46))):
+        assert curve.points == [ONE, TWO]
+        [launch] = curve.launches
+        assert [turn.repeat for turn in launch.turns] == [(0, repeat) for repeat in range(6)]
+        assert launch.turns[1].arms[ONE].measured_s == pytest.approx(1.1 * 0.4)
+        assert launch.turns[1].arms[TWO].measured_s == pytest.approx(1.1 * step_s)
+        assert launch.turns[1].arms[TWO].computing_s[:, 0] == pytest.approx(1.1 * np.array(ready_s))
+
+
+def test_one_rank_alone_is_a_curve_of_its_own_where_nothing_begins_with_it(tmp_path):
+    save(make_record("strategies", arm="one-rank-alone", distribution=ALONE, arm_keys=["distribution"]), tmp_path)
+    [found] = read(tmp_path)
+    assert found.points == [ONE]
+
+
+def test_ranks_on_parameter_servers_are_not_synchronous(tmp_path):
+    for backend in ("horovod", "ps"):
+        save(make_record(nodes=2, **{"distribution.backend": backend}), tmp_path)
+    found = {curve.series: curve.synchronous for curve in read(tmp_path)}
+    assert found == {"distribution horovod": True, "distribution ps, asynchronous": False}

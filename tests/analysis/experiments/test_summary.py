@@ -4,7 +4,7 @@ import pytest
 
 from analysis.experiments import summary
 from analysis.table import loading
-from tests.helpers.own_records import as_sweep, curve_in_rounds, make_record, save
+from tests.helpers.own_records import QUOTA, Arm, as_sweep, curve_in_rounds, make_record, make_rounds, save
 from train.record.record import Epoch
 
 
@@ -112,6 +112,24 @@ def test_the_points_as_json(results):
     }
     assert (control["arm"], control["speedup_throughput"]["value"]) == ("without-allreduce", pytest.approx(1.9))
     assert not [name for name in control if name.endswith("_time")]
+
+
+def test_an_emulated_node_alone_is_not_listed_as_its_own_control(results):
+    arms = [Arm(1), Arm(2), Arm(2, allreduce=False)]
+    save(make_rounds([(0.5, 0.6, 0.52), (0.5, 0.62, 0.52)], arms, **QUOTA), results.folder)
+    rows = summary.rows(results.table()).to_dict("records")
+    assert [(row["nodes"], row["note"]) for row in rows] == [(1, ""), (2, ""), (2, "without allreduce")]
+    assert [row["speedup\nby throughput"] for row in rows] == ["1.00", "1.64", "1.92"]  # 2 x 0.5 / 0.61, / 0.52
+
+
+def test_in_strong_scaling_a_node_alone_with_the_batch_of_many_is_listed(results):
+    arms = [Arm(1, True, 8), Arm(1, False, 2), Arm(4, True, 2), Arm(4, False, 2)]
+    strong = {"experiment": "strong_scaling", "derived": ["batch_per_rank"], **QUOTA}
+    save(make_rounds([(0.5, 0.19, 0.3, 0.2)], arms, **strong), results.folder)
+    rows = summary.rows(results.table())
+    assert sorted(zip(rows["nodes"], rows["batch\na rank"], rows["note"], strict=True)) == [
+        (1, 2, "without allreduce"), (1, 8, ""), (4, 2, ""), (4, 2, "without allreduce"),
+    ]  # fmt: skip
 
 
 def test_points_of_single_launches_and_of_allreduces_as_json(results):

@@ -39,6 +39,30 @@ def test_one_rule_for_every_bad_cell(tmp_path, cell, says):
     assert notes == [f"{tmp_path / 'points.csv'}, line 3, column 'wall_s': {says}; the row is left out"]
 
 
+THOUSANDS = "; write it without separators of thousands"
+EITHER = ": of thousands, or decimals? Both ',' and '.' are in the file: use one, for decimals"
+
+
+@pytest.mark.parametrize(("separator", "cell", "says"), [
+    ("\t", "1,234", f"'1,234' is no number{THOUSANDS}"),
+    (",", '"1,234.5"', f"'1,234.5' is no number{THOUSANDS}"),
+    (";", "1.234,5", f"'1.234,5' is no number{THOUSANDS}"),
+    (";", "3.200", f"'3.200'{EITHER}"),
+])  # fmt: skip
+def test_separators_of_thousands_are_no_decimals(tmp_path, separator, cell, says):
+    decimal = "," if separator == ";" else "."
+    good = f"ranks,steps,batch_per_rank,wall_s\n1,10,8,3{decimal if decimal == '.' else '#'}5\n"
+    text = good.replace(",", separator).replace("#", ",") + separator.join(["2", cell, "8", "2"]) + "\n"
+    frame, notes = points(tmp_path, text)
+    assert frame["wall_s"].tolist() == [3.5]
+    assert notes == [f"{tmp_path / 'points.csv'}, line 3, column 'steps': {says}; the row is left out"]
+
+
+def test_a_point_is_a_decimal_point_between_semicolons_where_no_comma_is(tmp_path):
+    frame, _ = points(tmp_path, "GPUs;steps;batch per GPU;time [s]\n1;500;64;193.455\n2;250;64;101.9\n")
+    assert frame["wall_s"].tolist() == [193.455, 101.9]
+
+
 @pytest.mark.parametrize("cell", ["", "NaN", "fast", "0"])
 def test_a_bad_speed_costs_only_the_speed(tmp_path, cell):
     frame, (note,) = points(tmp_path, GOOD + f"2,5,8,2,{cell}\n")

@@ -75,16 +75,21 @@ def test_a_difference_within_a_margin_has_no_small_p():
     assert number.p(within=1.2, of=9) > 0.5
 
 
-def test_what_a_mean_leaves_is_uncertain_by_its_noise_and_less_by_what_it_shares():
+def test_what_is_left_of_times_of_the_fit_is_a_residual_and_of_others_is_not():
     # Two times of variance s^2 = 1/2 (10 and 11, mean 10.5): what is left of each has the variance s^2 / 2, the
     # opposite of the other's; a third mean apart from the fit has its own variance and that of the mean.
     times = np.array([10.0, 11.0])
     solved = System(np.ones((1, 2, 1)), times, times).solve()
     members = np.array([[1.0, 0], [0, 1], [0, 0]])
-    found = solved.left_covariance_s2(members, np.tile([0.0, 0, 0.5], (len(MIXES), 1)))
-    found = found[0]
-    assert found[:2, :2] == pytest.approx(np.array([[0.25, -0.25], [-0.25, 0.25]]), rel=0.01)
-    assert found[2, 2] == pytest.approx(0.75, rel=0.01)
+
+    def left(*factors):
+        variances, shares = solved.left(members, *(np.tile(of, (len(MIXES), 1)) for of in ([0.0, 0, 0.5], factors)))
+        return variances[0], shares[0]
+
+    assert left(1.0, 0, 0) == (pytest.approx(0.25, rel=0.01), pytest.approx(1))
+    assert left(1.0, -1.0, 0) == (pytest.approx(1.0, rel=0.01), pytest.approx(1))
+    assert left(0, 0, 1.0) == (pytest.approx(0.75, rel=0.01), pytest.approx(0, abs=1e-9))
+    assert left(1.0, 0, -1.0) == (pytest.approx(1.0, rel=0.01), pytest.approx(0.25, rel=0.01))
 
 
 def test_relative_variances_are_additive_first_and_proportional_last():

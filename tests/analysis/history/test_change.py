@@ -50,6 +50,12 @@ def test_verdicts(now, verdict):
     assert found.verdict == verdict
 
 
+def test_a_time_that_is_larger_is_slower():
+    longer, shorter = (change.ratio([100.0, 100.3, 99.8], [x + 0.1, x, x - 0.2]) for x in (120, 80))
+    verdicts = [one.verdict for one in change.judge([longer, shorter, longer, shorter], 0.05, costs={0, 1})]
+    assert verdicts == ["slower", "faster", "faster", "slower"]
+
+
 def test_verdicts_are_corrected_for_their_number():
     ratio = change.ratio([100.0, 101.5, 98.5], [86.0, 87.5, 84.5])
     (alone,) = change.judge([ratio], 0.05)

@@ -2,8 +2,10 @@ import pytest
 
 from analysis.history import judged, occasions, points
 from analysis.table import loading
-from tests.helpers.months import month, month_in_rounds
+from tests.helpers.months import month, month_in_rounds, month_of_allreduce
+from tests.helpers.own_records import EPOCHS, make_record, save
 from train.record import record
+from train.record.record import Resize
 
 
 def read(folder):
@@ -20,7 +22,8 @@ def test_a_rate_a_launch_and_a_speedup_a_repeat(tmp_path):
     month(tmp_path, 0)
     month(tmp_path, 1, slower=1.25)
     found = by_point(read(tmp_path)[1])
-    assert set(found) == {("1 node", "images_per_s"), ("2 nodes", "images_per_s"), ("2 nodes", "speedup")}
+    of_each = ("images_per_s", "wall_s", "job_s")
+    assert set(found) == {(at, name) for at in ("1 node", "2 nodes") for name in of_each} | {("2 nodes", "speedup")}
     # batch 8 in 0.5 s x 1.004, 0.996, 1.002; the second month takes 1.25 times as long
     rates = [16 / 1.004, 16 / 0.996, 16 / 1.002]
     assert found["1 node", "images_per_s"].of[1] == pytest.approx(rates)
@@ -29,6 +32,44 @@ def test_a_rate_a_launch_and_a_speedup_a_repeat(tmp_path):
     assert found["2 nodes", "speedup"].of[2] == pytest.approx(
         [2 * 0.5 * a / (0.6 * b) for a, b in ((1.004, 0.996), (0.996, 1.002), (1.002, 0.998))]
     )
+
+
+def test_a_wall_time_and_a_job_time_a_launch(tmp_path):
+    month(tmp_path, 0, imports=2)
+    found = by_point(read(tmp_path)[1])
+    # broadcast 0.4, first step 6, warm-up 2 x 0.5, timed 4 x 0.5 s; the job's other phases take 6.6 s, imports 3 s more
+    assert found["1 node", "wall_s"].of[1] == pytest.approx([9.4 * x for x in (1.004, 0.996, 1.002)])
+    assert found["1 node", "job_s"].of[1] == pytest.approx([19 * x for x in (1.004, 0.996, 1.002)])
+    assert found["2 nodes", "wall_s"].of[1] == pytest.approx([10 * x for x in (0.996, 1.002, 0.998)])
+
+
+def test_training_over_epochs_has_a_wall_time_and_a_job_time(tmp_path):
+    save(make_record("accuracy_digits", nodes=2, epochs=EPOCHS), tmp_path)
+    found = by_point(read(tmp_path)[1])
+    # 5 epochs of 2 s, of which the first step, 1/50, is not timed but takes 6 s, after a broadcast of 0.4 s
+    assert found["2 nodes", "wall_s"].of == {1: [pytest.approx(0.4 + 6 + 49 * 0.2)]}
+    assert ("2 nodes", "job_s") in found
+
+
+def test_elastic_training_has_no_time_to_compare(tmp_path):
+    run = make_record("accuracy_digits", nodes=1, epochs=EPOCHS, **{"distribution.elastic": True})
+    run.resizes = [Resize(9.0, 1, 20, 2, 1, "lost n2")]
+    save(run, tmp_path)
+    assert points.histories([occasions.Occasion(1, (), loading.local(tmp_path).table)]) == {}
+
+
+def test_of_allreduce_the_time_of_the_smallest_message_and_the_bandwidth_of_the_largest(tmp_path):
+    month_of_allreduce(tmp_path, 0)
+    month_of_allreduce(tmp_path, 1, slower={2**20: 2.0})
+    found = by_point(read(tmp_path)[1])
+    assert set(found) == {
+        ("2 nodes, gloo, cycle 20 ms, 1 KiB", "allreduce_s"),
+        ("2 nodes, gloo, cycle 20 ms, 1 MiB", "bus_bandwidth_bytes_per_s"),
+    }
+    small, large = found.values()
+    assert small.of == {1: pytest.approx([0.02, 0.02008, 0.01992]), 2: pytest.approx([0.02, 0.02008, 0.01992])}
+    assert large.of[1][0] == pytest.approx(2**20 / 0.01)  # 2 (n - 1) / n is 1 for two ranks
+    assert large.of[2][0] == pytest.approx(2**20 / 0.02)
 
 
 def test_of_rounds_the_rate_and_the_median_speedup_of_each_launch(tmp_path):

@@ -1,10 +1,8 @@
 import pytest
 
 from analysis.table import controls, loading
-from tests.helpers.own_records import Arm, make_rounds, save
+from tests.helpers.own_records import QUOTA, Arm, make_rounds, save
 
-QUOTA = {"system": {"name": "laptop", "cores_per_node": 1, "cpus_per_node": 0.2, "link_mbit_per_s": None}}
-QUOTA |= {"launcher": {"name": "emulated", "flat_within_fraction": 0.1}}
 NO_ALLREDUCE = {"distribution": {"backend": "horovod", "allreduce": False, "controller": "gloo"}}
 
 

@@ -37,6 +37,13 @@ def test_each_rank_is_a_process_with_its_phases_and_steps_in_microseconds_from_t
     assert rest["ts"] + rest["dur"] == pytest.approx(1e6 * (begin_s(1) - 999.5), abs=1)
 
 
+def test_no_thread_has_the_number_of_a_process(events):
+    # Perfetto would draw two threads of such a rank as one.
+    threads = {event["tid"] for event in events if event["name"] == "thread_name"}
+    assert threads.isdisjoint({event["pid"] for event in events})
+    assert 0 not in threads
+
+
 def test_rank_0_has_a_thread_for_each_tensor_with_what_it_contains(events):
     found = lane(events, 0, "Horovod: gradients")
     assert [event["name"] for event in found[:5]] == [

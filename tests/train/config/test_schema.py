@@ -6,6 +6,7 @@ from train.config.compose import load
 TIMELINE = ["experiment=timeline", "model=tiny"]
 ADASUM = ["distribution.op=adasum", "distribution.controller=mpi", "distribution.gradients=separate"]
 MWMS = ["distribution=mwms", "nodes=2"]
+PS = ["distribution=ps", "nodes=2"]
 SWEEP = ["experiment=allreduce_bench", "nodes=2"]
 
 
@@ -21,7 +22,7 @@ SWEEP = ["experiment=allreduce_bench", "nodes=2"]
         (["batch_per_rank=4", "global_batch=9", "nodes=2"], "global_batch=9: contradicts batch_per_rank=4 on 2 ranks"),
         (
             ["distribution=none", "nodes=2"],
-            "distribution.backend=none: 2 ranks need distribution.backend=horovod or mwms",
+            "distribution.backend=none: 2 ranks need distribution.backend=horovod, mwms or ps",
         ),
         (["measure.total_steps=1", "nodes=2"], "measure.total_steps=1: 2 ranks need at least one step each"),
         (["measure.epochs=2"], "measure.epochs=2: synthetic data has no epochs"),
@@ -69,6 +70,14 @@ SWEEP = ["experiment=allreduce_bench", "nodes=2"]
         ([*MWMS, "distribution.autotune=true"], "autotune=True: it is Horovod's; with backend=mwms set false"),
         ([*MWMS, "distribution.controller=mpi"], "controller=mpi: backend=mwms needs gloo"),
         ([*MWMS, "distribution.gradients=separate"], "gradients=separate: with backend=mwms allowed are grouped"),
+        ([*PS, "distribution.elastic=true"], "elastic=True: ParameterServerStrategy cannot go on with other ranks"),
+        ([*PS, "distribution.gradients=flat"], "gradients=flat: servers take gradients variable by variable"),
+        ([*PS, "distribution.allreduce=false"], "allreduce=False: with backend=ps there is none to leave out"),
+        ([*PS, "distribution.servers=3"], "distribution.servers=3: allowed are 1 to the number of ranks, 2"),
+        ([*PS, "measure.epochs=1", "dataset=digits"], "measure.epochs=1: distribution.backend=ps needs another"),
+        ([*PS, "dataset=digits"], "dataset=digits: distribution.backend=ps needs another; its coordinator gives"),
+        ([*PS, "measure.split=true"], "measure.split=True: distribution.backend=ps needs another"),
+        ([*PS, "weights=imagenet"], "weights=imagenet: with distribution.backend=ps allowed is none"),
         ([*MWMS, "weights=imagenet"], "weights=imagenet: with distribution.backend=mwms allowed is none"),
         ([*MWMS, "distribution.port=80"], "distribution.port=80: must be 1024 to 65535, or null for free ones"),
         ([*SWEEP, "distribution=mwms"], "an allreduce sweep needs backend=horovod and allreduce=true"),

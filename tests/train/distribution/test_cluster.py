@@ -6,13 +6,30 @@ import pytest
 from horovod.runner.http.http_server import RendezvousServer
 
 from train.config.checks import ConfigError
+from train.config.compose import load
 from train.distribution import cluster
 from train.distribution.cluster import Cluster, Store, Worker
 from train.distribution.meeting import Meeting
 
 
 def worker(port=1, host="n1"):
-    return Worker(host, "127.0.0.1", port, "t" * 32)
+    return Worker(host, "127.0.0.1", {"worker": port}, "t" * 32)
+
+
+def settings(*overrides):
+    return load(["nodes=4", *overrides]).distribution
+
+
+def free_ports(count):
+    """The first of so many free ports, one after the other."""
+    for first in range(20000, 60000, count):
+        try:
+            for port in range(first, first + count):
+                socket.create_server(("", port)).close()
+        except OSError:
+            continue
+        return first
+    raise AssertionError
 
 
 @pytest.fixture
@@ -52,7 +69,7 @@ def test_a_port_that_is_taken_is_named(monkeypatch):
         with pytest.raises(
             ConfigError, match=rf"distribution\.port={port - 1}: rank 3 cannot have port {port} of .*in use"
         ):
-            cluster._listen(3, port - 1)
+            cluster._listeners(settings("distribution=mwms", f"distribution.port={port - 1}"), 3)
 
 
 def test_a_worker_that_does_not_answer_is_named():
@@ -87,12 +104,43 @@ def test_tensorflow_is_told_all_addresses_and_which_worker_this_is():
     }
 
 
+def test_the_first_ranks_hold_the_parameter_servers_and_rank_0_their_coordinator():
+    ps = settings("distribution=ps", "distribution.servers=2")
+    assert [cluster.tasks_of(ps, rank) for rank in range(3)] == [
+        ("worker", "ps", "chief"),
+        ("worker", "ps"),
+        ("worker",),
+    ]
+    workers = [
+        Worker("n", "10.0.0.1", {"worker": 1, "ps": 2, "chief": 3}, "t"),
+        Worker("n", "10.0.0.2", {"worker": 4, "ps": 5}, "t"),
+        Worker("n", "10.0.0.3", {"worker": 6}, "t"),
+    ]
+    assert Cluster(workers, Meeting(0, 3, [])).places() == {
+        "worker": ["10.0.0.1:1", "10.0.0.2:4", "10.0.0.3:6"],
+        "ps": ["10.0.0.1:2", "10.0.0.2:5"],
+        "chief": ["10.0.0.1:3"],
+    }
+
+
+def test_each_task_has_a_port_of_its_own_after_the_first(monkeypatch):
+    monkeypatch.setenv("HOROVOD_LOCAL_RANK", "1")
+    ps = settings("distribution=ps", "distribution.servers=2", f"distribution.port={(first := free_ports(5))}")
+    found = cluster._listeners(ps, 1)
+    assert {task: listener.getsockname()[1] for task, listener in found.items()} == {
+        "worker": first + 3,  # those of rank 0 come before
+        "ps": first + 4,
+    }
+    for listener in found.values():
+        listener.close()
+
+
 def test_another_number_of_processes_than_ranks_is_an_error(ranks_of_two):
     with pytest.raises(ConfigError, match=r"nodes x ranks_per_node=3: this is process 1 of 2\. Start as many"):
-        cluster.meet(None, 3)
+        cluster.meet(settings("distribution=mwms"), 3)
 
 
 def test_a_process_that_no_launcher_told_of_the_others_is_an_error(ranks_of_two, monkeypatch):
     monkeypatch.delenv("HOROVOD_GLOO_RENDEZVOUS_ADDR", raising=False)
     with pytest.raises(ConfigError, match="no launcher told this process of the other ranks; start them by"):
-        cluster.meet(None, 2)
+        cluster.meet(settings("distribution=mwms"), 2)

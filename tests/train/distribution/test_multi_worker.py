@@ -4,7 +4,7 @@ from train.distribution.cluster import Worker
 
 pytestmark = pytest.mark.slow
 
-WORKERS = [Worker(f"n{number}", "127.0.0.1", 1, "t") for number in range(3)]
+WORKERS = [Worker(f"n{number}", "127.0.0.1", {"worker": 1}, "t") for number in range(3)]
 # As TensorFlow 2.18 says it where a worker was killed, and where a worker or the first of them fell silent.
 KILLED = "Collective ops is aborted by: Connection reset by peer from remote target /job:worker/replica:0/task:1 while"
 SILENT = (

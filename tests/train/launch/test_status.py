@@ -6,7 +6,7 @@ from train.config.compose import load
 from train.launch.batch.submitted import Submitted
 from train.launch.status import Jobs, counts, repeats_of, state_of, under_way
 from train.launch.supervise import running
-from train.record import protocol
+from train.record import progress, protocol
 from train.record.parts import PartWriter
 
 
@@ -66,3 +66,19 @@ def test_a_run_that_a_launcher_makes_now_is_running_and_says_how_far_it_is(tmp_p
     running.end(folder)
     assert under_way([home], 1012.0) == []
     assert state_of(home, 0, None) == "failed"
+
+
+def test_a_run_of_1024_ranks_is_told_in_one_line(tmp_path):
+    home = tmp_path / "weak_scaling" / "tiny-nodes256" / "0a1b2c3d"
+    folder = home / "r0"
+    folder.mkdir(parents=True)
+    asked = load(["model=tiny", "nodes=256", "ranks_per_node=4", "measure.timed_steps=100", "batch_per_rank=4"])
+    protocol.write_assignment(folder, protocol.Assignment(asdict(asked), "0a1b2c3d", 0, {}, False, False))
+    line = '{"rank": %d, "began_at": 1002, "warm_up_step_times_s": [0.5], "phase": "timed", "phases_s": {"start": 2}}\n'
+    for rank in range(1024):
+        protocol.part_path(folder, rank, f"n{rank // 4:03d}", 1000 + rank).write_text(line % rank)
+    running.begin(folder)
+    assert under_way([home], 1012.0) == [
+        "weak_scaling tiny-nodes256 r0: step about 20 of 100, about 40 s left, 8192 images/s"
+    ]
+    assert [part.rank for part in progress.Follower(folder).parts()] == [*range(1024)]

@@ -7,7 +7,7 @@ from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.schema import World
 from train.rank import roll_call
-from train.rank.roll_call import Details, Expected, Present, heterogeneous, hosts_of_step, misplaced
+from train.rank.roll_call import Details, Expected, Present, hosts_of_step, misplaced
 from train.record import source
 from train.record.record import Host, HostState
 
@@ -81,8 +81,16 @@ def test_by_hand_a_slurm_step_says_how_many_hosts_there_must_be(config):
 
 
 def test_heterogeneous_hardware_is_noted():
-    assert heterogeneous([host("a"), host("b")]) is None
-    assert "b: 8 cores" in (heterogeneous([host("a"), host("b", cores=8)]) or "")
+    assert roll_call.remarks([host("a"), host("b")], load([])) == []
+    [said] = roll_call.remarks([host("a"), host("b", cores=8), host("c", cores=8)], load([]))
+    assert said.endswith("slowest host: a: 4 cores, Xeon, no GPU; b, c: 8 cores, Xeon, no GPU")
+
+
+def test_what_256_hosts_share_is_said_once():
+    config = load(["experiment=weak_scaling", "model=tiny", "nodes=256", "ranks_per_node=2"])
+    ranks = [present(2 * node + local, f"n{node}", (0, 1)) for node in range(256) for local in (0, 1)]
+    [problem] = misplaced(ranks, config, hosts=256)
+    assert problem.startswith("n[0-255]: its 2 ranks need 4 cores and may use 2.")
 
 
 def test_a_precision_that_hosts_emulate_is_noted_for_each_of_them():

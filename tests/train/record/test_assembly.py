@@ -89,9 +89,3 @@ def test_elastic_training_ends_with_as_many_ranks_as_it_last_continued_with():
     record = assemble([left, part(1, 2.0)], IDENTITY, ENDING)
     assert [rank.rank for rank in record.ranks] == [0]  # the other one was lost
     assert "images_per_s" not in record.summary
-
-
-def test_times_of_steps_are_kept_to_the_nanosecond_that_the_clock_counts():
-    steps = [0.1 + 0.2, 1.0000000004]
-    rank = assemble([part(0, 4.0, step_times_s=steps, compute_times_s=[0.1234567891, 0.5])], IDENTITY, ENDING).ranks[0]
-    assert (rank.step_times_s, rank.compute_times_s) == ([0.3, 1.0], [0.123456789, 0.5])

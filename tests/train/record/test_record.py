@@ -6,9 +6,10 @@ import jsonschema
 import numpy as np
 import pytest
 
+from tests.helpers import GOLDEN
 from tests.helpers.bare_record import bare_record
 from train.record import record as records
-from train.record.record import Failure, RecordError
+from train.record.record import Failure, RecordError, Window
 
 
 def test_a_record_comes_back_as_it_was(tmp_path: Path):
@@ -27,14 +28,38 @@ def test_the_file_follows_the_committed_json_schema():
     jsonschema.validate(json.loads(records.dumps(bare_record())), schema)
 
 
+def test_times_of_steps_keep_the_digits_that_their_clock_counts(tmp_path: Path):
+    record = bare_record()
+    record.ranks[0].step_times_s = [0.1 + 0.2, 1.0000000004, 0.123456789]
+    record.ranks[0].compute_times_s = [0.2, 0.9, 0.0934567891]
+    record.ranks[0].windows = [Window(0, 1, 0.5, [0.25, 0.2000000006])]
+    text = records.dumps(record)
+    assert b'"step_times_s":{"ticks_per_s":1000000000,"ticks":[300000000,1000000000,123456789]}' in text
+    assert b'"compute_times_s":{"ticks_per_s":1000000,"ticks":[200000,900000,93457]}' in text
+    (rank,) = records.loads(text, "here").ranks
+    assert rank.step_times_s == [0.3, 1.0, 0.123456789]
+    assert rank.compute_times_s == [0.2, 0.9, 0.093457]
+    assert rank.windows == [Window(0, 1, 0.5, [0.25, 0.200000001])]
+
+
+def test_a_record_from_before_ticks_is_read():
+    """The file was written by an earlier version of this kit."""
+    before = records.load(GOLDEN / "record-in-seconds.json")
+    assert before.ranks == bare_record().ranks
+    assert records.loads(records.dumps(before), "again").ranks == before.ranks
+
+
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
         (lambda text: text[:80], "not a whole run record"),
-        (lambda text: text.replace(b'"job_s": 5.0', b'"job_s": 4.0'), "edited after it was written"),
-        (lambda text: text.replace(b'"job_s": 5.0', b'"job_s": "5"'), r"\$\.job_s"),
-        (lambda text: text.replace(b'"job_s": 5.0, ', b""), "job_s"),
-        (lambda text: text.replace(b'"schema_version": 3', b'"schema_version": 1'), "schema version 1"),
+        (lambda text: text.replace(b'"job_s":5.0', b'"job_s":4.0'), "edited after it was written"),
+        (lambda text: text.replace(b'"job_s":5.0', b'"job_s":"5"'), r"\$\.job_s"),
+        (lambda text: text.replace(b'"job_s":5.0,', b""), "job_s"),
+        (lambda text: text.replace(b'"schema_version":3', b'"schema_version":1'), "schema version 1"),
+        (lambda text: text.replace(b'"ticks":[1000000000,', b'"ticks":["1",'), r"Expected `int`, got `str` .*ticks"),
+        (lambda text: text.replace(b'"ticks_per_s":1000000000', b'"ticks_per_s":0'), r">= 1"),
+        (lambda text: text.replace(b'"ranks":[{', b'"ranks":[7,{'), r"\$\.ranks\[0\]"),
         (lambda text: b"", "not a whole run record"),
         (lambda text: b"[]", "not a whole run record"),
     ],

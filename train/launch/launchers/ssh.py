@@ -15,6 +15,7 @@ from train.launch.plan.launcher import Gpus, Launcher
 from train.launch.plan.machine import Machine
 from train.launch.start import commands, mpirun
 from train.launch.supervise import orphans
+from train.rank import host as machine
 
 _SSH_FAILED = 255  # ssh exits so when it fails itself; else with the exit status of the command
 
@@ -53,7 +54,8 @@ class Ssh(Launcher):
 
     def warnings(self, config: Config) -> list[str]:
         """Hosts of different hardware."""
-        differ = hosts.heterogeneous(_ask(config))
+        hardware_of = {one.name: machine.hardware(one.cores, one.cpu_model, one.gpus) for one in _ask(config)}
+        differ = machine.heterogeneous(hardware_of)
         return [differ] if differ else []
 
     def mpirun(self, config: Config) -> str:

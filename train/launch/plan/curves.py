@@ -114,8 +114,9 @@ def _needs_launches(group: Sequence[Point], hosts_apart: bool) -> str:
         return "epochs are trained to their end"
     if config.dataset.name != "synthetic" and not config.measure.split:
         return f"dataset.name={config.dataset.name}: reading ahead would cross from one window into the next"
-    if any(point.config.distribution.backend == "mwms" for point in group):
-        return "distribution.backend=mwms: its ranks exchange all together, so no launch has groups of them"
+    for settings in (point.config.distribution for point in group):
+        if not settings.kind.rounds:
+            return f"distribution.backend={settings.backend}: its ranks work all together, not in groups"
     for point in group:
         controller = point.config.distribution.controller
         if controller != "gloo":

@@ -8,10 +8,12 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
 import uuid
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -19,14 +21,16 @@ from pathlib import Path
 
 from train.config.checks import ConfigError
 from train.launch.plan.ssh import ssh_command
+from train.rank import host_names
 from train.record.source import ROOT
 
 _PROBE_TIMEOUT_S = 40
+_NAME = "<host>"  # in what is said of several hosts alike
 
 # What ssh says -> what to do about it.
 _FIXES = {
     "Permission denied": "it refuses this user's key; put the public key into ~/.ssh/authorized_keys there",
-    "Host key verification failed": "its host key is unknown or changed; log in once by hand: ssh {host}",
+    "Host key verification failed": f"its host key is unknown or changed; log in once by hand: ssh {_NAME}",
     "Could not resolve hostname": "no such host; check the name, or give its address",
     "Connection refused": "no sshd listens there",
     "timed out": "it does not answer; is it up, and in this network?",
@@ -50,8 +54,11 @@ class Host:
     cpu_flags: list[str]  # instruction sets that decide how fast it trains
 
 
-def _ask(host: str, token: Path, image: str | None) -> Host:
-    """Ask one host. Raises ConfigError, naming it."""
+Problem = tuple[str, str]  # a host, as the user named it, and why it cannot run the job
+
+
+def _ask(host: str, token: Path, image: str | None) -> Host | Problem:
+    """The answer of a host, or why there is none."""
     # The ranks get this host's PATH too.
     probe = ["env", f"PATH={os.environ['PATH']}", sys.executable, "-m", "train.launch.plan.host_probe", str(token)]
     command = ssh_command(host, [*probe, image] if image else probe)
@@ -60,25 +67,39 @@ def _ask(host: str, token: Path, image: str | None) -> Host:
             command, capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, stdin=subprocess.DEVNULL
         )
     except subprocess.TimeoutExpired:
-        raise ConfigError(f"launcher.hosts: {host}: did not answer within {_PROBE_TIMEOUT_S} s") from None
+        return host, f"did not answer within {_PROBE_TIMEOUT_S} s"
     if done.returncode == 0:
         return Host(name=host, **json.loads(done.stdout.splitlines()[-1]))
-    message = (done.stderr.strip().splitlines() or ["no message"])[-1]
+    message = _without(host, (done.stderr.strip().splitlines() or ["no message"])[-1])
     if done.returncode == 255:
         fix = next((fix for sign, fix in _FIXES.items() if sign in done.stderr), "see `man ssh`")
-        raise ConfigError(f"launcher.hosts: {host}: ssh: {message}: {fix.format(host=host)}")
-    raise ConfigError(
-        f"launcher.hosts: {host}: cannot run {sys.executable} in {ROOT} ({message}); the folder of the kit, with its "
+        return host, f"ssh: {message}: {fix}"
+    return host, (
+        f"cannot run {sys.executable} in {ROOT} ({message}); the folder of the kit, with its "
         "environment, must be on all hosts under the same path: on a shared file system, or copied to each"
     )
+
+
+def _without(host: str, message: str) -> str:
+    """The message with a placeholder for the name of the host: so other hosts may say the same."""
+    return re.sub(rf"(?<![\w.-]){re.escape(host)}(?![\w-])", _NAME, message)
+
+
+def told(problems: Sequence[Problem]) -> list[str]:
+    """A line for each problem, with all the hosts that have it."""
+    count = Counter(text for _, text in problems)
+    return [
+        f"launcher.hosts: {hosts}: {text.replace(_NAME, hosts) if count[text] == 1 else text}"
+        for text, hosts in host_names.alike(problems).items()
+    ]
 
 
 @functools.cache  # several checks need the answers
 def ask(hosts: tuple[str, ...], results: Path, image: str | None = None) -> tuple[Host, ...]:
     """The answers of all hosts, asked at once.
 
-    Raises ConfigError with a line for each host that cannot run the job, and what to do about it; OSError where the
-    results folder cannot be made.
+    Raises ConfigError with a line for each reason why hosts cannot run the job, and what to do about it; OSError where
+    the results folder cannot be made.
 
     Args:
         hosts: their names, as ssh takes them.
@@ -88,52 +109,41 @@ def ask(hosts: tuple[str, ...], results: Path, image: str | None = None) -> tupl
     results.mkdir(parents=True, exist_ok=True)
     token = results.resolve() / f".seen-{uuid.uuid4().hex}"
     token.touch()
-    found, problems = [], []
     try:
         with ThreadPoolExecutor(len(hosts)) as pool:
-            for answer in [pool.submit(_ask, host, token, image) for host in hosts]:
-                try:
-                    found.append(answer.result())
-                except ConfigError as error:
-                    problems.append(str(error))
+            answers = list(pool.map(lambda host: _ask(host, token, image), hosts))
     finally:
         token.unlink()
-    problems += unfit(found, results, image)
-    if problems:
-        raise ConfigError("\n       ".join(problems))
+    found = [answer for answer in answers if isinstance(answer, Host)]
+    problems = [answer for answer in answers if not isinstance(answer, Host)]
+    lines = [*told([*problems, *unfit(found, results, image)]), *same_hosts(found)]
+    if lines:
+        raise ConfigError("\n       ".join(lines))
     return tuple(found)
 
 
-def unfit(found: Sequence[Host], results: Path, image: str | None) -> list[str]:
+def unfit(found: Sequence[Host], results: Path, image: str | None) -> list[Problem]:
     """Why hosts that answered cannot run the job; empty where all can."""
-    here = socket.gethostname()
-    problems = [
-        f"launcher.hosts: {host.name}: does not see {results.resolve()} of {here}; the results folder must be "
-        "on a file system that all hosts share: RESULTS=folder"
-        for host in found
-        if not host.sees_results
-    ]
-    problems += [
-        f"launcher.hosts: {host.name}: lacks the image {image}; copy it there, under the same path"
-        for host in found
-        if not host.has_image
-    ]
-    problems += [
-        f"launcher.hosts: {host.name}: there is no command singularity; install it there, or take container=none"
-        for host in found
-        if not host.has_singularity
-    ]
-    same: dict[str, str] = {}
+    blind = (
+        f"does not see {results.resolve()} of {socket.gethostname()}; the results folder must be on a file system "
+        "that all hosts share: RESULTS=folder"
+    )
+    no_engine = "there is no command singularity; install it there, or take container=none"
+    return [
+        *((host.name, blind) for host in found if not host.sees_results),
+        *((host.name, f"lacks the image {image}; copy it there, under the same path")
+          for host in found if not host.has_image),
+        *((host.name, no_engine) for host in found if not host.has_singularity),
+    ]  # fmt: skip
+
+
+def same_hosts(found: Sequence[Host]) -> list[str]:
+    """A line for each host that was given under several names: it would be several nodes."""
+    names: dict[str, list[str]] = {}
     for host in found:
-        if (other := same.setdefault(host.hostname, host.name)) != host.name:
-            problems.append(f"launcher.hosts: {other} and {host.name} are the same host, {host.hostname}")
-    return problems
-
-
-def heterogeneous(found: Sequence[Host]) -> str | None:
-    """How the hardware of the hosts differs; None where it is the same. A synchronous step waits for the slowest."""
-    kinds = {(host.cpu_model, host.cores, tuple(host.gpus)) for host in found}
-    if len(kinds) < 2:
-        return None
-    each = "; ".join(f"{h.name} {h.cores} cores, {h.cpu_model}, {len(h.gpus)} GPUs" for h in found)
-    return f"heterogeneous hardware, and every step waits for the slowest host: {each}"
+        names.setdefault(host.hostname, []).append(host.name)
+    return [
+        f"launcher.hosts: {host_names.folded(of)} are the same host, {hostname}"
+        for hostname, of in names.items()
+        if len(set(of)) > 1
+    ]

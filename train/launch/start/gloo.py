@@ -16,7 +16,7 @@ from horovod.runner.http.http_server import RendezvousHTTPServer
 from horovod.runner.util import network, remote
 
 from train.launch.plan.ssh import ssh_prefix
-from train.rank import placement
+from train.rank import open_files, placement
 
 _START_TIMEOUT_S = 300  # ranks that share cores take minutes to import TensorFlow; the default is 30
 
@@ -36,6 +36,7 @@ def main() -> None:
         hosts=arguments.hosts,
         start_timeout=timeout.Timeout(_START_TIMEOUT_S, message="Timed out waiting for {activity}."),
     )
+    open_files.allow_for(arguments.ranks)
     # All ranks come at once. Its own queue is of 5 connections: with some hundred ranks the kernel refuses the others.
     RendezvousHTTPServer.request_queue_size = max(arguments.ranks, RendezvousHTTPServer.request_queue_size)
     names, _ = hosts.parse_hosts_and_slots(arguments.hosts)

@@ -16,6 +16,7 @@ from train.launch.plan.job import Job, Outcome
 from train.launch.plan.launcher import Launcher, Watcher
 from train.launch.supervise import orphans
 from train.launch.supervise.signals import Interrupted, interrupts_deferred
+from train.rank import host_names
 from train.record import protocol
 
 _POLL_S = 0.2
@@ -111,4 +112,4 @@ class JobRun:
             return
         if silent := self._launcher.end_remote(self._job, self._id):
             with protocol.launcher_log(self._job.folder).open("a") as log:
-                print(f"{', '.join(silent)}: did not answer; processes of the job may be left there", file=log)
+                print(f"{host_names.folded(silent)}: did not answer; processes of the job may be left there", file=log)

@@ -54,3 +54,31 @@ def test_equal_by_chance():
     assert set(copies.find(made)) == {"1"}
     few = [Trace("a", "a", "a", frozenset(times)), Trace("b", "b", "b", frozenset([*times[:2], 0.1234567891]))]
     assert not copies.find(few)  # two of three
+
+
+def of_rounds():
+    return noisy_records.rounds(np.random.default_rng(2))
+
+
+def test_a_window_that_was_copied_from_another_round_is_found():
+    run = of_rounds()
+    assert not list(copies.copied_steps(run))
+    one, other = [window for window in run.ranks[1].windows if window.arm == 1][:2]
+    other.window_s, other.step_times_s = one.window_s, [*one.step_times_s]
+    (found,) = copies.copied_steps(run)
+    assert found.stated.startswith(f"rank 1, round {other.round}, arm 1: {one.window_s:.9g}, ")
+    assert found.follows == f"rank 1, round {one.round}, arm 1 has the same, to the last digit"
+
+
+def test_steps_that_were_copied_over_others_or_from_another_rank_are_found():
+    run = noisy(nodes=2)
+    assert not list(copies.copied_steps(run))
+    run.ranks[0].step_times_s[7:10] = run.ranks[0].step_times_s[1:4]
+    assert len(list(copies.copied_steps(run))) == 1
+    run = noisy(nodes=2)
+    run.ranks[1].step_times_s = [*run.ranks[0].step_times_s]
+    assert len(list(copies.copied_steps(run))) == 8  # of 10 steps, three in a row
+
+
+def test_steps_that_all_took_the_same_typed_time_are_no_copies():
+    assert not list(copies.copied_steps(make_record(nodes=2, step_s=1 / 3, steps=20)))

@@ -33,6 +33,15 @@ def test_of_random_single_edits_by_more_than_5_percent_95_in_100_are_found(kind)
     assert sum(map(found, edits)) >= 0.95 * len(edits)
 
 
+@pytest.mark.parametrize("name", record_edits.COPIES)
+def test_what_was_measured_once_and_stands_there_twice_is_found(name):
+    rng = np.random.default_rng(4)
+    made = [record_edits.COPIES[name](make(rng), rng) for make in noisy_records.KINDS.values()]
+    copies = [one for one in made if one]
+    assert copies
+    assert all(map(found, copies))
+
+
 @pytest.mark.parametrize("name", ["one loss", "epochs: train_accuracy", "peak_memory_bytes"])
 def test_what_nothing_else_in_a_record_tells_cannot_be_found(name):
     rng = np.random.default_rng(1)

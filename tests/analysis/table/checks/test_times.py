@@ -3,8 +3,8 @@ import pytest
 
 from analysis.table.checks import times
 from tests.helpers import noisy_records
-from tests.helpers.own_records import as_sweep, make_record, settle
-from train.record.record import Epoch, NodeQuota, Resize
+from tests.helpers.own_records import as_sweep, make_record, make_rounds, settle
+from train.record.record import CoreUse, Epoch, NodeQuota, Resize
 
 
 def said(check, run):
@@ -137,3 +137,18 @@ def test_the_summary_follows_from_the_record():
     assert not said(times.summary, run)
     run.summary["images_per_s"] = 64.0
     assert said(times.summary, run) == [("summary: images_per_s 64", "32")]
+
+
+def test_the_counters_of_a_ranks_cores_span_its_timed_steps():
+    run = make_record(nodes=2, step_s=0.5, steps=4)
+    run.ranks[1].timed_cores = CoreUse(2.05, 1.9, 1.95, 0.0)
+    assert not said(times.counters_and_window, run)
+    run.ranks[1].timed_cores.wall_s = 1.6
+    assert said(times.counters_and_window, run) == [
+        ("rank 1: timed 2 s", "the counters of its cores were read within 1.6 s")
+    ]
+    run = make_rounds([(0.5, 0.8, 0.55)] * 2)
+    run.ranks[0].windows[3].cores = CoreUse(0.9, 0.9, 0.9, 0.0)
+    assert said(times.counters_and_window, run) == [
+        ("rank 0, round 1, arm 0: window 1 s", "the counters of its cores were read within 0.9 s")
+    ]

@@ -52,6 +52,26 @@ def test_the_batch_script_and_the_steps_are_the_golden_ones(site):
     assert of_any_machine(text) == (GOLDEN / f"slurm-{site}.sbatch").read_text()
 
 
+LONGEST_WORD = 131_072  # that Linux passes to a program: MAX_ARG_STRLEN
+
+
+def test_256_nodes_of_4_ranks():
+    asked = ("experiment=weak_scaling", "model=tiny", "nodes=256", "ranks_per_node=4", "system.cores_per_node=48")
+    plan = planned(*asked, "launcher=slurm", "measure.design=launches", "launcher.order=large_first")
+    runs = runs_of(plan.points, plan.launcher)
+    [planned_job] = jobs(runs, Known(), Options(asked))
+    script = SLURM.script(planned_job.job)
+    assert {"#SBATCH --nodes=256", "#SBATCH --ntasks-per-node=4", "#SBATCH --cpus-per-task=12"} <= {*script.split("\n")}
+    assert len(script) < 2000  # it lists no host: the launcher asks for them in the allocation
+    names = tuple(f"node{number:04d}.cluster.example.org" for number in range(256))
+    largest = max(plan.points, key=lambda point: point.config.nodes)
+    made = make_job(largest, Path("/results/r0"), Setting(names))
+    command = SLURM.command(made)
+    assert f"--nodelist={','.join(names)}" in command
+    assert {"--nodes=256", "--ntasks=1024", "--ntasks-per-node=4", "--cpus-per-task=12"} <= {*command}
+    assert max(map(len, [*command, *made.env.values()])) < LONGEST_WORD / 10
+
+
 @pytest.fixture
 def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """A command of Slurm's that prints a text, or fails with it."""

@@ -40,7 +40,9 @@ def test_the_smallest_host_decides_on_cores_and_memory(asked, tmp_path):
     assert set(asked) == {(("a", "b"), tmp_path, None)}
     assert SSH.cpu_flags(config) == {"a": SMALL.cpu_flags, "b": LARGE.cpu_flags}
     [warning] = SSH.warnings(config)
-    assert warning.startswith("heterogeneous hardware, and every step waits for the slowest host: a 4 cores")
+    assert warning.startswith(
+        "heterogeneous hardware, and every step waits for the slowest host: a: 4 cores, Xeon, 1 x A; "
+    )
 
 
 def test_the_exit_status_of_ssh_is_not_the_ranks():

@@ -83,7 +83,7 @@ def test_the_control_is_measured_where_it_is_asked_for(control, expected):
         (["experiment=weak_scaling", "distribution.controller=mpi"], "distribution.controller=mpi"),
         (
             ["experiment=weak_scaling", "distribution=mwms"],
-            "distribution.backend=mwms: its ranks exchange all together",
+            "distribution.backend=mwms: its ranks work all together",
         ),
     ],
 )

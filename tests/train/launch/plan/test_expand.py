@@ -63,7 +63,7 @@ def test_the_arms_of_the_overhead_experiment():
 def test_strategies_are_compared_on_the_same_ranks_and_cores_beside_one_rank_alone():
     points = points_of("experiment=strategies", "nodes=4", cores=4)
     alone = ["resnet50-nodes1-one-rank-alone"]  # once, for both numbers of nodes
-    arms = ("horovod", "horovod-stock", "mwms", "mwms-flat")
+    arms = ("horovod", "horovod-stock", "mwms", "mwms-flat", "ps")
     assert [p.name for p in points] == [
         *(f"resnet50-nodes2-{arm}" for arm in arms), *alone, *(f"resnet50-nodes4-{arm}" for arm in arms)
     ]  # fmt: skip
@@ -73,6 +73,7 @@ def test_strategies_are_compared_on_the_same_ranks_and_cores_beside_one_rank_alo
         "horovod-stock": ("horovod", "separate"),
         "mwms": ("mwms", "grouped"),
         "mwms-flat": ("mwms", "flat"),
+        "ps": ("ps", "separate"),
         "one-rank-alone": ("none", "flat"),
     }
     assert (of["horovod-stock"].cycle_time_ms, of["horovod-stock"].onednn) == (1, "tensorflow")

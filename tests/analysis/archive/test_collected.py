@@ -5,7 +5,7 @@ import json
 import pytest
 
 from analysis import TableError
-from analysis.commands import collected
+from analysis.archive import collected
 from analysis.timeline import joined
 from tests.helpers.own_records import make_record, save
 from tests.helpers.timelines import launch_with_timeline

@@ -8,7 +8,7 @@ from importlib.resources import files
 
 import pytest
 
-from analysis.commands import crate
+from analysis.archive import crate
 from tests.helpers.own_records import make_record, settle
 from train.record import record
 from train.record.record import Failure

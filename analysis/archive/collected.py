@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from analysis import TableError, scrub
-from analysis.commands.manifest import digest
+from analysis.archive.manifest import digest
 from train.record import record
 from train.record.record import RecordError, RunRecord
 

@@ -1,0 +1,118 @@
+"""Arms of an experiment on as many nodes: by which parts of a step one of them takes longer than the first.
+
+Launches of one repeat belong together: a difference is taken within a repeat, so that the machine's drift cancels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from analysis import metrics
+from analysis.diagnose.split import PARTS, Part, Split, Step
+from analysis.diagnose.turns import Curve
+from analysis.metrics import Statistic
+
+# What is one part where one of two arms does not tell them apart.
+_TOGETHER: tuple[Part, ...] = ("slower", "shared", "waiting", "exchange", "slower_or_exchange")
+
+
+Arm = tuple[Curve, Split]
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """One arm: its steps, and by how many seconds each is longer than that of the first arm in the same repeat."""
+
+    curve: Curve
+    split: Split
+    longer: Statistic
+    parts: Mapping[Part, Statistic]  # of the difference; together they are all of it
+    reasons: Sequence[Part] = ()  # of a sure difference: parts that surely differ so, not surely less than another
+
+    @property
+    def differs(self) -> bool:
+        """Whether its steps are surely longer, or shorter, than those of the first."""
+        return self.longer.low > 0 or self.longer.high < 0
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """The arms of one model on so many nodes, in the order of their names: each of the others beside the first."""
+
+    nodes: int
+    curve: Curve
+    split: Split
+    others: Sequence[Compared]
+
+    @property
+    def arms(self) -> list[Arm]:
+        """The first and the others."""
+        return [(self.curve, self.split), *((other.curve, other.split) for other in self.others)]
+
+
+def comparisons(found: Sequence[tuple[Curve, Sequence[Split]]]) -> list[Comparison]:
+    """The arms that can be compared, by model and nodes: those of launches that belong together."""
+    at: dict[tuple[str, str, int], list[Arm]] = {}
+    for curve, of in found:
+        fewest = min(split.point.nodes for split in of)
+        for split in of if curve.arm else ():
+            if split.point.nodes > fewest:
+                at.setdefault((curve.model, curve.arms, split.point.nodes), []).append((curve, split))
+    made = [_comparison(nodes, sorted(arms, key=lambda arm: arm[0].arm)) for (_, _, nodes), arms in at.items()]
+    return [comparison for comparison in made if comparison.others]
+
+
+def _comparison(nodes: int, arms: Sequence[Arm]) -> Comparison:
+    """The arms beside the first of them; without a repeat in common an arm is left out."""
+    (curve, first), *others = arms
+    pairs = [(arm, list(_pairs(first, arm[1]))) for arm in others]
+    return Comparison(nodes, curve, first, [_longer(arm, of_both) for arm, of_both in pairs if of_both])
+
+
+def _pairs(first: Split, other: Split) -> Iterator[tuple[Step, Step]]:
+    """The steps of both in each repeat that both have."""
+    known = {step.repeat: step for steps in first.launches for step in steps}
+    for step in (step for steps in other.launches for step in steps if step.repeat in known):
+        yield known[step.repeat], step
+
+
+def _longer(arm: Arm, pairs: Sequence[tuple[Step, Step]]) -> Compared:
+    """One arm with its differences, and the parts that they come from. pairs: steps of the first arm and of this."""
+
+    def difference(of_step: Callable[[Step], float]) -> Statistic:
+        return metrics.mean_cost([[of_step(step) - of_step(first) for first, step in pairs]])
+
+    numbers = _numbers(pairs)
+    whole = difference(lambda step: step.measured_s)
+    parts = {part: difference(number) for part, number in numbers.items()}
+    if not (whole.low > 0 or whole.high < 0):
+        return Compared(*arm, whole, parts)
+    sign = 1 if whole.low > 0 else -1
+    largest, *others = sorted(parts, key=lambda part: -sign * parts[part].value)
+
+    def less(part: Part) -> bool:
+        more = difference(lambda step: sign * (numbers[largest](step) - numbers[part](step)))
+        return more.low > 0
+
+    rivals = [largest, *(part for part in others if not less(part))]
+    sure = [part for part in rivals if (parts[part].low if sign > 0 else -parts[part].high) > 0]
+    return Compared(*arm, whole, parts, sure)
+
+
+def _numbers(pairs: Sequence[tuple[Step, Step]]) -> dict[Part, Callable[[Step], float]]:
+    """The seconds of each part in which steps can differ; a part that an arm does not have takes no time.
+
+    Where only one of both tells slower computing, waiting and exchange apart, they are one part.
+    """
+    steps = [step for pair in pairs for step in pair]
+    there = {part for step in steps for part in step.parts_s}
+    if any("slower_or_exchange" in step.parts_s for step in steps):
+        there -= {*_TOGETHER}
+        there |= {"slower_or_exchange"}
+
+    def number(part: Part) -> Callable[[Step], float]:
+        parts = _TOGETHER if part == "slower_or_exchange" else (part,)
+        return lambda step: sum(step.parts_s.get(one, 0.0) for one in parts)
+
+    return {part: number(part) for part in PARTS if part in there}

@@ -1,0 +1,36 @@
+"""Ranks that a strategy of TensorFlow joins, as one of them sees the others: by the connections on which they met."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from train.distribution.cluster import Cluster
+from train.rank import placement
+
+
+class Members:
+    """What of `protocol.Distribution` exchanges nothing by a strategy."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        """The ranks of this cluster."""
+        self._meeting, self._workers = cluster.meeting, cluster.workers
+        self._own = cluster.workers[cluster.meeting.rank]
+        self.rank, self.size, self.local_rank = cluster.meeting.rank, cluster.meeting.size, placement.local_rank()
+
+    def sum(self, values: np.ndarray) -> np.ndarray:
+        """The element-wise sum over ranks, on every rank."""
+        return np.sum(self.gather(values), axis=0)
+
+    def gather(self, value: Any) -> list[Any]:
+        """The values of all ranks, in the order of ranks, on every rank."""
+        return self._meeting.gather(value)
+
+    def barrier(self) -> None:
+        """Return when all ranks have called it."""
+        self._meeting.barrier()
+
+    def leave(self) -> None:
+        """Wait until no rank needs another one: one that ends takes with it what others exchange with it."""
+        self._meeting.barrier()

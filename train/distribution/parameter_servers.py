@@ -1,0 +1,184 @@
+"""Ranks joined by TensorFlow's ParameterServerStrategy: each is a worker, the first ones also hold a parameter server.
+
+Rank 0 coordinates: it makes the variables on the servers, and gives each worker its steps. A worker applies its
+gradients when it has them, without waiting for others: this is not synchronous SGD. Worker and server of a rank are
+servers of TensorFlow in its process, whose threads share its cores; what they do needs no Python.
+
+As TensorFlow's ClusterCoordinator does, rank 0 has a thread for each worker, which starts one step after the other
+there. The ClusterCoordinator itself is not used: it does not say which worker made a step, and where a worker is gone
+it waits for it without a limit.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, TypeVar
+
+import tensorflow as tf
+
+from train.config.checks import ConfigError
+from train.distribution import link
+from train.distribution.cluster import COORDINATOR, SERVER, WORKER, Cluster, limited
+from train.distribution.members import Members
+from train.distribution.protocol import Distribution, PeerLost
+
+_ASK_EVERY_S = 10.0  # whether all tasks still answer
+_STEP_WITHIN_S = 300.0  # as long as Horovod's ranks wait for each other
+
+Function = TypeVar("Function", bound=Callable)
+Result = TypeVar("Result")
+
+
+class Silent(Exception):
+    """A rank that has work to do does not answer, or does not get on with it."""
+
+
+class ParameterServers(Members):
+    """Ranks joined by parameter servers. The methods that make or run something are for rank 0 alone."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        """Start the servers of this rank; on rank 0 make the strategy when those of all ranks are there.
+
+        Raises ConfigError where a port is taken.
+        """
+        super().__init__(cluster)
+        self._cluster = cluster
+        self._servers = [_serve(cluster, task) for task in (WORKER, SERVER) if task in self._own.ports]
+        self.barrier()
+        self._strategy: tf.distribute.Strategy | None = None
+        if COORDINATOR in self._own.ports:
+            self._strategy = _strategy(cluster)
+            self._threads = ThreadPoolExecutor(self.size)
+        self.barrier()
+
+    def scope(self) -> AbstractContextManager[None]:
+        """The scope of the strategy, whose variables are on the servers in turn."""
+        return self._strategy.scope() if self._strategy else nullcontext()
+
+    def compiled(self, function: Function) -> Function:
+        """The function compiled, as a worker runs it."""
+
+        def on_worker(*arguments: tf.Tensor) -> Any:
+            assert self._strategy
+            return self._strategy.run(function, arguments)
+
+        return tf.function(on_worker, autograph=False)
+
+    def local(self, variables: Sequence[tf.Variable]) -> list[tf.Variable]:
+        """The variables themselves: there is one of each."""
+        return list(variables)
+
+    def tape(self, tape: tf.GradientTape) -> tf.GradientTape:
+        """The tape as it is: each worker applies its own gradients."""
+        return tape
+
+    def on(self, rank: int) -> AbstractContextManager[None]:
+        """A context whose operations run on the worker of a rank."""
+        return tf.device(f"/job:{WORKER}/task:{rank}")
+
+    def run(self, step: Callable[[int], Result], count: int) -> list[list[Result]]:
+        """What `step` returned on each worker, by rank: each makes `count` steps at its own pace, from one start.
+
+        step: of the worker of a rank; its operations run there.
+        Raises Silent, and what a step raises.
+        """
+        last = dict.fromkeys(range(self.size), time.monotonic())
+
+        def steps(rank: int) -> list[Result]:
+            made = []
+            with self.on(rank):
+                for _ in range(count):
+                    made.append(step(rank))
+                    last[rank] = time.monotonic()
+            return made
+
+        of_ranks = [self._threads.submit(steps, rank) for rank in range(self.size)]
+        busy = {*of_ranks}
+        while busy:
+            done, busy = wait(busy, _ASK_EVERY_S, FIRST_EXCEPTION)
+            for future in done:
+                future.result()
+            self._check_all_answer({rank: last[rank] for rank, future in enumerate(of_ranks) if future in busy})
+        return [future.result() for future in of_ranks]
+
+    def _check_all_answer(self, busy: dict[int, float]) -> None:
+        """Raise Silent where a rank does not answer, or has made no step for too long, while some are busy.
+
+        busy: the ranks that have not made all steps yet -> when they made their last one.
+        """
+        if not busy:
+            return
+        silent = [
+            f"rank {rank} ({worker.host}) at {worker.place(task)}"
+            for rank, worker in enumerate(self._workers)
+            for task in worker.ports
+            if not link.greets(worker.address, worker.ports[task])
+        ]
+        if silent:
+            raise Silent(f"{', '.join(silent)} does not answer")
+        slow = [rank for rank, at in busy.items() if time.monotonic() - at > _STEP_WITHIN_S]
+        if slow:
+            named = ", ".join(f"rank {rank} ({self._workers[rank].host})" for rank in slow)
+            raise Silent(f"{named} made no step within {_STEP_WITHIN_S:.0f} s, though it answers")
+
+    def exchanges(self) -> AbstractContextManager[None]:
+        """A context in which an error of TensorFlow that says that a task is gone raises PeerLost."""
+        return self._exchanges()
+
+    @contextmanager
+    def _exchanges(self) -> Iterator[None]:
+        try:
+            yield
+        except (tf.errors.UnavailableError, tf.errors.AbortedError) as error:
+            message = str(error.message)
+            ranks = sorted({int(number) for number in re.findall(r"/task:(\d+)", message)})  # of worker or server
+            lost = [f"rank {rank} ({self._workers[rank].host})" for rank in ranks]
+            raise PeerLost(f"an exchange with {', '.join(lost) or 'the other ranks'} failed: {message}") from error
+
+    # What follows needs ranks that agree on something, which these never do: no code path of asynchronous training
+    # calls it.
+
+    def broadcast(self, variables: Sequence[tf.Variable]) -> None:
+        """Not there: a variable has one value."""
+        raise NotImplementedError("parameter servers have one value of each variable")
+
+    average = broadcast
+
+    def allreduce(self, tensor: tf.Tensor, name: str) -> tf.Tensor:
+        """Not there."""
+        raise NotImplementedError("the workers of parameter servers exchange nothing with each other")
+
+    def group(self, ranks: int, allreduce: bool) -> Distribution:
+        """Not there: no launch in rounds is planned for a strategy."""
+        raise NotImplementedError("the workers of parameter servers have no groups")
+
+
+def _serve(cluster: Cluster, task: str) -> tf.distribute.Server:
+    """TensorFlow's server for a task of this rank. Raises ConfigError where its port is taken meanwhile."""
+    rank = cluster.meeting.rank
+    settings = tf.compat.v1.ConfigProto(  # a server does not take those of its process by itself
+        intra_op_parallelism_threads=tf.config.threading.get_intra_op_parallelism_threads(),
+        inter_op_parallelism_threads=tf.config.threading.get_inter_op_parallelism_threads(),
+    )
+    places = tf.train.ClusterSpec(cluster.places())
+    try:
+        return tf.distribute.Server(places, task, rank, protocol="grpc", config=settings)
+    except tf.errors.UnknownError as error:  # so it says that its server did not start
+        own = cluster.workers[rank]
+        raise ConfigError(
+            f"rank {rank} ({own.host}): TensorFlow's server cannot have port {own.ports[task]}: {error.message}"
+        ) from error
+
+
+def _strategy(cluster: Cluster) -> tf.distribute.Strategy:
+    """The strategy, with the servers of all ranks there."""
+    places = tf.train.ClusterSpec(cluster.places())
+    resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
+        places, task_type=COORDINATOR, task_id=0, rpc_layer="grpc"
+    )
+    with limited():
+        return tf.distribute.ParameterServerStrategy(resolver)

@@ -1,0 +1,149 @@
+"""Asynchronous training on parameter servers: rank 0 gives every rank its steps, all others serve.
+
+The phases, what is timed and what is recorded are those of synchronous training (train/loop/timed_steps.py), but for
+what no longer has a meaning: steps of different ranks do not belong together, and there is one set of weights.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import tensorflow as tf
+
+from train.context import Context
+from train.datasets import DATASETS
+from train.distribution.parameter_servers import ParameterServers
+from train.loop import devices, limits
+from train.loop.learner import Learner
+from train.loop.step import TrainStep
+from train.loop.timed_steps import Batches, Steps, finite_losses, require_finite, run_steps
+from train.loop.training import make_model
+from train.rank import core_use
+
+Own = list[Steps]  # the steps of each rank
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """What a rank is told of its steps."""
+
+    step_times_s: list[float]
+    compute_times_s: list[float]
+    losses: list[float]
+
+
+class _Coordinator:
+    """Rank 0, where the model is: gives all ranks their steps."""
+
+    def __init__(self, context: Context, ranks: ParameterServers) -> None:
+        """Make the model with its variables on the servers, and the batch of each rank on its worker."""
+        self._ranks = ranks
+        data = DATASETS[context.config.dataset.name](context.config, ranks.rank)
+        self.learner = Learner(context.config, ranks, data, make_model(context))
+        self._step = _with_own_clock(self.learner.train_step)
+        self._batches = [self._batch(context, rank) for rank in range(ranks.size)]
+        devices.synchronize()  # the devices that it means are those of this rank, wherever it is called from now on
+
+    def _batch(self, context: Context, rank: int) -> Batches:
+        with self._ranks.on(rank):
+            [batch] = itertools.islice(DATASETS[context.config.dataset.name](context.config, rank).training(0), 1)
+        return itertools.repeat(batch)
+
+    def make(self, count: int) -> Own:
+        """So many steps of every rank, begun together."""
+        made = self._ranks.run(lambda rank: run_steps(self._step, self._batches[rank], 1), count)
+        return [functools.reduce(operator.add, steps) for steps in made]
+
+
+def _with_own_clock(step: TrainStep) -> TrainStep:
+    """The step, which returns how long after its begin, by the clock of its worker, the local gradients were ready."""
+
+    @tf.function(autograph=False)
+    def timed(images: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        begun_at = tf.timestamp()
+        with tf.control_dependencies([begun_at]):
+            loss, correct, computed_at = step(tf.identity(images), labels)
+        return loss, correct, computed_at - begun_at
+
+    return timed
+
+
+def train(context: Context) -> None:
+    """Build, train and measure on this rank; what it measures is recorded as it comes.
+
+    Raises ConfigError, NotFinite, PeerLost, Silent, or what TensorFlow raises.
+    """
+    ranks, clock, part = context.distribution, context.clock, context.part
+    assert isinstance(ranks, ParameterServers)
+    settings = context.config.measure
+    clock.enter("data")  # that of all ranks is made on rank 0, with the model
+    clock.enter("build")
+    coordinator = _Coordinator(context, ranks) if ranks.rank == 0 else None
+    ranks.barrier()
+    clock.enter("broadcast")  # nothing is sent: a variable has one value
+    if coordinator:
+        limits.record_work(context, coordinator.learner)
+    ranks.barrier()
+    clock.enter("first_step")
+    first = _steps(coordinator, ranks, 1)
+    context.gate.wait_for_quota()
+    clock.enter("warm_up")
+    warm_up = _steps(coordinator, ranks, settings.warm_up_steps)
+    part.add(warm_up_step_times_s=warm_up.step_times_s)
+    losses = finite_losses([*first.losses, *warm_up.losses], ranks)
+    require_finite(losses, 1 + settings.warm_up_steps, before=0)
+    _time(context, ranks, coordinator)
+
+
+def _time(context: Context, ranks: ParameterServers, coordinator: _Coordinator | None) -> None:
+    """Time the steps of all ranks, from before the coordinator gives them out until it has joined them."""
+    settings, clock, part = context.config.measure, context.clock, context.part
+    clock.announce("timed")
+    counted = core_use.read(context.meter)
+    ranks.barrier()
+    clock.enter("timed")
+    made = coordinator.make(settings.timed_steps) if coordinator else None
+    ranks.barrier()
+    clock.enter("evaluate")
+    timed = _own(made, ranks)
+    part.add(step_times_s=timed.step_times_s, timed_cores=core_use.since(counted, context.meter))
+    if context.config.device == "cpu":
+        part.add(compute_times_s=timed.compute_times_s)
+    limits.measure(context, ranks)
+    context.gate.release()
+    losses = finite_losses(timed.losses, ranks)
+    if ranks.rank == 0:
+        part.add(losses=losses, notes=[_note(context)])
+    require_finite(losses, settings.timed_steps, before=1 + settings.warm_up_steps)
+
+
+def _steps(coordinator: _Coordinator | None, ranks: ParameterServers, count: int) -> _Measured:
+    """This rank's own of so many steps of every rank."""
+    return _own(coordinator.make(count) if coordinator and count else None, ranks)
+
+
+def _own(made: Own | None, ranks: ParameterServers) -> _Measured:
+    """This rank's own of the steps that rank 0 knows of; none where there were none."""
+    told: Sequence[_Measured] = [_measured(steps) for steps in made] if made else []
+    told = ranks.gather(told)[0]
+    return told[ranks.rank] if told else _Measured([], [], [])
+
+
+def _measured(steps: Steps) -> _Measured:
+    """The values of these steps, read from their worker. Its clock and that of rank 0 have no part in one duration."""
+    computed = [float(duration_s) for duration_s in steps.computed_at]
+    return _Measured(steps.times_s, computed, [float(loss) for loss in steps.losses])
+
+
+def _note(context: Context) -> str:
+    """What a reader of the record must know."""
+    servers = context.config.distribution.servers
+    which = "rank 0" if servers == 1 else f"ranks 0 to {servers - 1}"
+    return (
+        f"not synchronous SGD: each rank applied its gradients by itself; {servers} parameter "
+        f"server{'s' * (servers > 1)} on the cores of {which}, their coordinator on those of rank 0, no other cores"
+    )

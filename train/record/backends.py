@@ -1,0 +1,7 @@
+"""What a record's `distribution.backend` means for who reads it."""
+
+# Each rank applies its gradients by itself: this is not synchronous SGD, and steps of different ranks do not belong
+# together.
+ASYNCHRONOUS = frozenset({"ps"})
+# Data between the ranks is carried over gRPC, on CPUs: these are strategies of TensorFlow.
+STRATEGIES = frozenset({"mwms", "ps"})
