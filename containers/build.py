@@ -30,6 +30,8 @@ BASE = "docker.io/library/debian:bookworm-slim"
 TOOLKIT = "docker.io/nvidia/cuda:12.5.1-devel-ubuntu22.04"  # only used to compile cuda; nothing of it is kept
 BOOTSTRAPS = ("docker-archive", "oci-archive", "localimage")  # prefixes of BASE allowed for a SIF
 IMAGES = ROOT / "images"
+# What asks a command whether it works: docker's daemon, the others' storage.
+_ASKS = {"docker": "version", "podman": "info", "buildah": "info"}
 _NEEDS_BUILDX = 23  # the first version of docker's client that builds with the plugin buildx
 
 
@@ -123,9 +125,7 @@ def why_not(command: str) -> str | None:
     """Why a command is of no use on this machine, in its own words; None if it works."""
     if not shutil.which(command):
         return "not installed"
-    # The docker command is of no use without its daemon.
-    asked = [command, "info"] if command in BUILDERS else [command, "--version"]
-    done = subprocess.run(asked, capture_output=True, text=True)
+    done = subprocess.run([command, _ASKS.get(command, "--version")], capture_output=True, text=True)
     said = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()
     return said[-1] if done.returncode else None
 

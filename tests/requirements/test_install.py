@@ -115,7 +115,7 @@ def test_an_environment_of_another_python_is_refused_with_two_ways_out(tmp_path)
 def test_an_environment_whose_python_is_gone_is_refused(tmp_path):
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/python").symlink_to(tmp_path / "python3.9")  # as after an upgrade of the distribution
-    with pytest.raises(SystemExit, match="its Python is gone; remove it with make clean-env"):
+    with pytest.raises(SystemExit, match="its Python is gone or does not start; remove it with make clean-env"):
         install.check_version(tmp_path)
 
 

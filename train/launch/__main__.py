@@ -150,7 +150,7 @@ def print_commands(plan: Expansion) -> None:
     """Print the command of each point."""
     for point in plan.points:
         setting = Setting(plan.launcher.hosts(point.config), plan.launcher.mpirun(point.config))
-        job = make_job(point, Run(point, 0).home / "r0", setting)
+        job = make_job(point, (Run(point, 0).home / "r0").resolve(), setting)
         print(shlex.join(plan.launcher.command(job)))
 
 

@@ -38,6 +38,14 @@ def test_a_dry_run_shows_the_points_and_their_commands(tmp_path, capsys):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_dry_run_mounts_the_folder_that_a_run_would(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)  # a relative path would be the name of a volume to Docker
+    overrides = (*ASKED, "results=results", "launcher=local", "container=docker")
+    assert launcher.launch(Options(overrides, dry_run=True, only="tiny-nodes2"), Console(soft_wrap=True)) == 0
+    command = capsys.readouterr().out.splitlines()[-1]
+    assert f"--volume {tmp_path}/results/weak_scaling/tiny-nodes2/" in command
+
+
 def test_points_too_large_for_the_memory_are_left_out_and_the_status_says_so(tmp_path, monkeypatch, capsys):
     from train.launch.launchers.local import Local
 
