@@ -121,7 +121,9 @@ def check_version(environment: Path) -> None:
     ours, theirs = f"{sys.version_info[0]}.{sys.version_info[1]}", _version(python)
     if theirs == ours:
         return
-    wrong = f"it has Python {theirs}, and {sys.executable} is {ours}" if theirs else "its Python is gone or does not start"
+    wrong = (
+        f"it has Python {theirs}, and {sys.executable} is {ours}" if theirs else "its Python is gone or does not start"
+    )
     keep = "leave out PYTHON= to use it as it is, or " if theirs else ""
     sys.exit(
         f"error: {environment}: {wrong}; {keep}remove it with make clean-env (results are kept), "
