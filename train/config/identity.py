@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
+from train.config.checks import check
 from train.config.schema import Config
 from train.record import config_hash as record_hash
 from train.record.learning_rate import scaled
@@ -41,6 +42,8 @@ def point_name(config: Config, arm: str | None = None, swept: Iterable[str] | No
     for key in config.sweep if swept is None else swept:
         value: Any = values
         for step in key.split("."):
+            why = f"a point with distribution.backend={config.distribution.backend} does not use it; leave those out"
+            check(step in value, key, "swept", why)
             value = value[step]
         shown = "null" if value is None else f"{value:g}" if isinstance(value, float) else value
         parts.append(value["name"] if isinstance(value, dict) else f"{key.split('.')[-1]}{shown}")

@@ -2,6 +2,7 @@ from dataclasses import fields, is_dataclass
 
 import pytest
 
+from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.identity import config_hash, learning_rate, point_name, resolved
 from train.config.schema import Config
@@ -47,6 +48,12 @@ def test_a_sweep_of_allreduces_doubles_and_does_not_depend_on_a_model():
 def test_a_point_is_named_after_what_its_experiment_sweeps():
     assert point_name(load(["experiment=weak_scaling", "model=resnet50", "nodes=2"])) == "resnet50-nodes2"
     assert point_name(load(["experiment=overhead", "nodes=1"]), "one-rank") == "resnet50-one-rank"
+
+
+def test_a_swept_key_that_a_point_does_not_use_is_an_error():
+    assert point_name(load(["distribution=ps"]), swept=["distribution.servers"]) == "servers1"
+    with pytest.raises(ConfigError, match=r"distribution\.servers=swept: a point with distribution\.backend=horovod"):
+        point_name(load([]), swept=["distribution.servers"])
 
 
 def test_the_record_says_what_is_assumed():
