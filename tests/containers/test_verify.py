@@ -95,8 +95,8 @@ def test_each_way_to_end_a_run_sends_its_signal(monkeypatch):
     shell = ["sh", "-c", "trap 'exit 3' INT; sleep 60 & wait"]
     for name, status in (("Ctrl-C", 3), ("kill -9", -signal.SIGKILL), ("kill -9 of the engine's command", 0)):
         # In a background job of a script SIGINT is ignored, and a shell cannot trap what was ignored when it began.
-        heeds = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-        launcher = subprocess.Popen(shell, start_new_session=True, preexec_fn=heeds)
+        with_sigint = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+        launcher = subprocess.Popen(shell, start_new_session=True, preexec_fn=with_sigint)
         try:
             verify.wait_for(functools.partial(verify.clients, launcher), "the command", 10)
             verify.ENDS[name](launcher)
