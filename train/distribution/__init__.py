@@ -85,8 +85,8 @@ def _set(variables: Mapping[str, str | None]) -> None:
 def inter_op_threads(config: Config) -> int:
     """Threads of TensorFlow that run operations of this rank: one, where none of them waits for another rank.
 
-    A thread of a worker or parameter server is blocked while another task works for it: with too few of them all wait
-    for each other.
+    With one, workers and parameter servers on one core each never ended their first step, with one more than there are
+    workers they did. A thread is probably blocked while another task works for it, until all wait for each other.
     """
     return config.ranks + 1 if config.distribution.asynchronous else 1
 
