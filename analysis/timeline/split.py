@@ -14,7 +14,7 @@ Times = list[tuple[float, float]]  # begin and end of each, apart from each othe
 # The parts of a step, and what they are called.
 PARTS = {
     "computing": "computing, input included",
-    "cycle": "waiting for Horovod's next cycle",
+    "cycle": "waiting for Horovod",
     "negotiation": "negotiation",
     "late": "  of it, before the last rank's gradients were ready",
     "queue": "queue",
@@ -122,8 +122,9 @@ def of_ranks(joined: Joined) -> list[RankSteps]:
 def of_step(step: StepAt, ready_s: Sequence[float], spans: Sequence[Span]) -> dict[str, Part]:
     """The parts of one step of rank 0.
 
-    With one tensor they follow each other, and `computing`, `cycle`, `negotiation`, `queue`, `copy`, `wire`,
-    `unmarked` and `after` add up to the step. With several, one may be negotiated while another is on the wire.
+    With one tensor `computing`, `cycle`, `negotiation`, `queue`, `copy`, `wire`, `unmarked` and `after`, less what of
+    them overlapped computing, add up to the step: where another rank is ready first, negotiation begins while rank 0
+    still computes. With several tensors, one may be negotiated while another is on the wire.
 
     ready_s: when the local gradients of each rank were ready, rank 0 first.
     spans: of all tensors.
@@ -136,12 +137,12 @@ def of_step(step: StepAt, ready_s: Sequence[float], spans: Sequence[Span]) -> di
     times["unmarked"] = without(times.pop("operation"), marked)
     found = {kind: Part(within(of, begin, end), within(of, begin, ready)) for kind, of in times.items()}
     exchange = union(one for of in times.values() for one in of)
-    first, last = (exchange[0][0], min(end, exchange[-1][1])) if exchange else (ready, ready)
+    last = max(ready, exchange[-1][1]) if exchange else ready
     last_ready = max(ready_s)  # not before that of rank 0
     return found | {
         "computing": Part(ready - begin),
-        "cycle": Part(max(0.0, first - ready)),
+        "cycle": Part(within(without([(ready, last)], exchange), begin, end)),
         "late": Part(within(times["negotiation"], begin, last_ready), within(times["negotiation"], begin, ready)),
-        "after": Part(end - max(last, ready)),
+        "after": Part(end - last),
         "step": Part(end - begin),
     }

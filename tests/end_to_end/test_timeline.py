@@ -47,9 +47,9 @@ def test_the_steps_of_all_ranks_and_the_exchange_are_on_one_clock(tmp_path: Path
     steps = split.timed(launch)
     assert len(steps) == STEPS
     for parts in steps:
-        # Of one flat tensor: what the ranks' clocks and Horovod's own say adds up to the step.
-        added = sum(part.time_s for name, part in parts.items() if name not in ("late", "step"))
-        assert added == pytest.approx(parts["step"].time_s, abs=1e-3)
+        # Of one flat tensor. Where rank 1 is ready first, negotiation begins while rank 0 still computes.
+        added = sum(part.time_s - part.overlapped_s for name, part in parts.items() if name not in ("late", "step"))
+        assert added == pytest.approx(parts["step"].time_s, abs=1e-6)
         assert parts["wire"].time_s > 0
         assert parts["negotiation"].time_s > 0
         assert parts["queue"].time_s == parts["copy"].time_s == 0

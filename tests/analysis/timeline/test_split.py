@@ -28,6 +28,16 @@ def test_the_parts_of_a_step_with_one_tensor_add_up_to_it():
     assert all(part.overlapped_s == 0 for part in found.values())
 
 
+def test_the_parts_add_up_where_another_rank_was_ready_first():
+    exchange = spans(("t", "negotiation", 0.45, 0.52), ("t", "operation", 0.55, 0.9), ("t", "wire", 0.55, 0.9))
+    found = of_step(STEP, [100.5, 100.4], exchange)
+    assert (found["negotiation"].time_s, found["negotiation"].overlapped_s) == pytest.approx((0.07, 0.05))
+    assert found["cycle"].time_s == pytest.approx(0.03)  # the answer travels
+    assert found["late"].time_s == found["late"].overlapped_s == pytest.approx(0.05)
+    parts = [part for name, part in found.items() if name not in ("late", "step")]
+    assert sum(part.time_s - part.overlapped_s for part in parts) == pytest.approx(1.0)
+
+
 def test_what_is_exchanged_while_rank_0_computes_overlaps():
     exchange = spans(
         ("a", "negotiation", 0.2, 0.25), ("a", "operation", 0.25, 0.45), ("a", "copy", 0.25, 0.27),
