@@ -191,6 +191,19 @@ def test_a_window_is_long_beside_the_cycle_of_the_background_thread():
     assert _steps(config, step_s=5.0) == 2
 
 
+def test_a_disturbed_step_does_not_make_windows_shorter(measured, monkeypatch):
+    from train.loop import bench
+
+    def disturbed(step, batches, count):
+        made = run_steps(step, batches, count)
+        return replace(made, times_s=[9.0, 4.0, 0.5]) if count == 3 else made
+
+    run_steps = bench.run_steps
+    monkeypatch.setattr(bench, "run_steps", disturbed)
+    context, _, _ = measured("measure.budget_s=0.001", "measure.precision_fraction=0.05")
+    assert {len(window.step_times_s) for window in context.part.part.windows} == {4}  # 4 x 20 ms / 0.05 / 0.5 s
+
+
 def test_ranks_that_a_stall_check_would_end_while_they_wait_are_an_error(measured, monkeypatch):
     monkeypatch.setenv("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "0")
     measured("measure.budget_s=0.001")
