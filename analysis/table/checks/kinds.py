@@ -58,7 +58,7 @@ def barrier_s(run: RunRecord, window_s: float, ranks: int) -> float:
 def delayed_s(cores: Iterable[CoreUse | None]) -> float:
     """How long the rank that was kept waiting longest was ready and did not run, as the kernel counted it.
 
-    It enters and leaves a barrier so much later, whatever the others do.
+    It enters and leaves a barrier so much later, whatever the others do, and may read two clocks so far apart.
     """
     return max((use.delay_s for use in cores if use and use.delay_s is not None), default=0.0)
 

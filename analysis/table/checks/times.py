@@ -11,6 +11,7 @@ from analysis.table.checks.contradiction import Contradiction, check, off
 from analysis.table.checks.kinds import (
     apart_s,
     barrier_s,
+    delayed_s,
     in_rounds,
     own_epochs,
     pause_s,
@@ -101,11 +102,12 @@ def steps_and_window(run: RunRecord) -> Iterator[Contradiction]:
     else:
         windows, sums = max(1, len(run.epochs)), [total(rank) for rank in run.ranks]
     timed = [rank.phases_s["timed"] for rank in run.ranks]
-    slack_s = windows * barrier_s(run, max(timed) / windows, len(run.ranks))
+    delayed = delayed_s(rank.timed_cores for rank in run.ranks)
+    slack_s = windows * barrier_s(run, max(timed) / windows, len(run.ranks)) + delayed
     for rank, steps_s, window_s in zip(run.ranks, sums, timed, strict=True):
         yield from _between("steps_and_window", f"rank {rank.rank}: timed", window_s, steps_s, math.inf)
     yield from _between("steps_and_window", "the longest timed phase", max(timed), max(sums), slack_s)
-    apart = windows * apart_s(run, max(timed) / windows)
+    apart = windows * apart_s(run, max(timed) / windows) + delayed
     if max(timed) - min(timed) > apart:
         yield Contradiction(
             "steps_and_window", f"timed {max(timed):.6g} s on one rank", f"{min(timed):.6g} s on another, within the "
@@ -142,11 +144,11 @@ def warm_up_and_phase(run: RunRecord) -> Iterator[Contradiction]:
 @check
 def computing_and_step(run: RunRecord) -> Iterator[Contradiction]:
     """The local gradients are ready before the step ends."""
-    pause = pause_s(run)
     for rank in run.ranks:
-        timed = [(rank.step_times_s, rank.compute_times_s)]
-        timed += [(window.step_times_s, window.compute_times_s) for window in rank.windows]
-        for steps, computing in timed:
+        timed = [(rank.step_times_s, rank.compute_times_s, rank.timed_cores)]
+        timed += [(window.step_times_s, window.compute_times_s, window.cores) for window in rank.windows]
+        for steps, computing, counted in timed:
+            pause = pause_s(run) + delayed_s([counted])
             for step_s, computed_s in zip(steps, computing, strict=False):
                 if computed_s > step_s + pause:
                     yield Contradiction(
