@@ -348,9 +348,6 @@ class _Version(msgspec.Struct):
     schema_version: int
 
 
-_version_decoder = msgspec.json.Decoder(_Version)
-
-
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of a record file, for programs that read records without this kit."""
     (_, ticked), defined = msgspec.json.schema_components([RunRecord, ticks.Ticks], ref_template="#/$defs/{name}")
@@ -385,10 +382,10 @@ def dumps(record: RunRecord) -> bytes:
 def loads(text: bytes, where: str) -> RunRecord:
     """The record in `text`. Raises RecordError naming `where` and what is wrong: version, key, truncation or edit."""
     try:
-        version = _version_decoder.decode(text).schema_version
+        fields = msgspec.json.decode(text)
+        version = msgspec.convert(fields, _Version).schema_version
         if version != SCHEMA_VERSION:
             raise RecordError(f"{where}: schema version {version}; this kit reads version {SCHEMA_VERSION}")
-        fields = msgspec.json.decode(text)
         ticks.unpack(fields)
         record = msgspec.convert(fields, RunRecord)
     except msgspec.DecodeError as error:  # ValidationError, its subclass, names the key
