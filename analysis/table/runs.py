@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import statistics
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import msgspec
 
 from analysis import metrics
 from analysis.table import energy, limits, schema
@@ -186,7 +189,14 @@ def _alone(run: RunRecord, place: int) -> RunRecord:
 
 def _facts(run: RunRecord, machine: str) -> Facts:
     derived = run.config.get("derived", [])
-    return Facts(run.experiment, machine, flat(run.config), derived, run.swept, run.arm, run.arm_keys)
+    config = _flat(msgspec.json.encode(run.config))
+    return Facts(run.experiment, machine, config, derived, run.swept, run.arm, run.arm_keys)
+
+
+@functools.lru_cache(maxsize=256)
+def _flat(config: bytes) -> Mapping[str, Any]:
+    """The leaves of a configuration; repeats of a point share them."""
+    return flat(msgspec.json.decode(config))
 
 
 def _machine(run: RunRecord) -> str:
