@@ -78,7 +78,7 @@ def _cores_per_rank(run: RunRecord) -> tuple[int, ...]:
     of_worlds = [world["settings"] for world in run.config.get("worlds") or []]
     if any(key in settings for settings in of_worlds for key in _DIVIDE):
         return ()
-    return tuple(sorted({len(rank.cores) for rank in run.ranks}))
+    return tuple(sorted({len(rank.cores) // rank.workers for rank in run.ranks}))
 
 
 def _images_per_s(run: RunRecord) -> float:

@@ -79,7 +79,7 @@ LOCAL_COLUMNS = (
     Column("allreduce", "flag"),
     Column("precision", "text"),
     Column("epoch", "integer", minimum=0),
-    Column("operations", "text"),  # what carried the data between ranks: gloo, mpi, nccl
+    Column("operations", "text"),  # what carried the data between ranks: gloo, mpi, nccl, grpc, memory
     Column("cycle_time_ms", "number", above=0),
     Column("gradients", "text"),  # how they are exchanged: flat, grouped, separate
     Column("message_bytes", "integer", above=0),

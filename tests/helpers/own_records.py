@@ -1,13 +1,13 @@
 """Run records with known step times, in the layout in which the launcher writes them."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import pandas as pd
 
 from analysis.table import loading
-from train.record import config_hash, record, summary
+from train.record import backends, config_hash, record, summary
 from train.record.record import Environment, Epoch, Host, Rank, RunRecord, Usage
 
 # Seconds; 'timed' and 'warm_up' follow from the step times.
@@ -91,6 +91,8 @@ def make_record(
              [*step_times], 2**30)
         for i in range(ranks)
     ]  # fmt: skip
+    if values["distribution"]["backend"] in backends.TOWERS:  # one process, with the cores of all
+        made = [replace(made[0], cores=list(range(ranks)), workers=ranks)]
     if epochs:
         for rank in made:  # half of its core, and one GiB
             rank.usage = Usage([5.5, 6.5, 7.5], [1.0, 1.5, 2.0], [2**30] * 3, [None] * 3, [None] * 3)

@@ -216,6 +216,9 @@ class Rank:
     # One; in rounds one for each number of ranks and rate of links. Empty in elastic training, or where it failed.
     matrix_products: list[MatrixProduct] = field(default_factory=list)
     timeline: RankTimeline | None = None  # None: distribution.timeline was off, as wherever throughput is measured
+    # How many workers, which share the global batch, this process is. More than one: each on a device of its own, and
+    # the times are those of all of them together.
+    workers: int = 1
 
 
 @dataclass
@@ -342,6 +345,11 @@ class RunRecord:
     summary: dict[str, float] = field(default_factory=dict)  # for people; analysis never reads it
     schema_version: int = SCHEMA_VERSION
     sha256: str = _NO_CHECKSUM  # of this file with this field's digits set to 0
+
+    @property
+    def workers(self) -> int:
+        """How many share the global batch: the ranks, unless one process is several workers."""
+        return sum(rank.workers for rank in self.ranks)
 
 
 class _Version(msgspec.Struct):

@@ -12,6 +12,7 @@ import msgspec
 
 from analysis.table.checks.contradiction import Contradiction, check, off
 from analysis.table.checks.kinds import in_rounds, own_epochs, resized, size, size_of_point, sweeps
+from train.record import backends
 from train.record import batch as batches
 from train.record import config_hash as hashed
 from train.record.learning_rate import scaled
@@ -20,17 +21,21 @@ from train.record.record import RunRecord
 
 @check
 def ranks_and_nodes(run: RunRecord) -> Iterator[Contradiction]:
-    """A job has nodes x ranks_per_node ranks, numbered from 0, node by node; an elastic one those it ended with."""
+    """A job has nodes x ranks_per_node ranks, numbered from 0, node by node; an elastic one those it ended with.
+
+    Towers are all in one process, the only one.
+    """
     expected = run.resizes[-1].ranks_after if run.resizes else size(run)
+    processes = 1 if run.config["distribution"]["backend"] in backends.TOWERS else expected
     numbers = [rank.rank for rank in run.ranks]
     complete = run.status == "complete"
-    if len(numbers) > expected or (complete and len(numbers) != expected):
+    if run.workers > expected or (complete and run.workers != expected):
         yield Contradiction(
-            "ranks_and_nodes", f"{len(numbers)} ranks", f"nodes x ranks per node = {expected}",
-            off(len(numbers), expected),
+            "ranks_and_nodes", f"{run.workers} ranks", f"nodes x ranks per node = {expected}",
+            off(run.workers, expected),
         )  # fmt: skip
-    elif complete and numbers != list(range(expected)):
-        yield Contradiction("ranks_and_nodes", f"ranks numbered {numbers}", f"0 to {expected - 1} are expected")
+    elif complete and numbers != list(range(processes)):
+        yield Contradiction("ranks_and_nodes", f"ranks numbered {numbers}", f"0 to {processes - 1} are expected")
     for before, after in itertools.pairwise(run.resizes):
         if before.ranks_after != after.ranks_before:
             yield Contradiction(
