@@ -7,7 +7,7 @@ import pandas as pd
 
 from analysis import metrics, once
 from analysis.audit.finding import TABLE_RULES, Finding, graded, rule
-from analysis.audit.judging import UNKNOWN, faster, known, outside, severity, share
+from analysis.audit.judging import because, faster, known, outside, severity, share
 from analysis.audit.words import at, ranks
 from analysis.curves import (
     RATES,
@@ -49,8 +49,8 @@ def beyond_ideal(table: pd.DataFrame) -> Iterator[Finding]:
     """A speedup above the number of ranks, or an efficiency above 1: N workers do not do more than N times the work.
 
     The base is too slow, or the point too fast, or they did other work. The 95 % interval of the efficiency lies above
-    1, of all points of the curve together; where none can be given, because each was measured once, how far it is above
-    decides the severity. One finding a curve, on its worst point.
+    1, of all points of the curve together; where none can be given, because each was measured once, it is a note unless
+    it is further above than noise can be. One finding a curve, on its worst point.
     """
     noisy = noises(table)
     for curve in [*rate_curves(table), *_of_equal_epochs(table)]:
@@ -72,6 +72,7 @@ def beyond_ideal(table: pd.DataFrame) -> Iterator[Finding]:
 
 
 _NO_MORE, _NO_LESS = Limits(high=1.0), Limits(low=1.0)
+_DIFFER = "the 95 % interval of their ratio leaves out 1"
 
 
 def _alleged(numbers: list[Uncertain], row: Row, limits: Limits) -> list[bool]:
@@ -91,7 +92,7 @@ def _speedups(curve: pd.DataFrame, table: pd.DataFrame, noisy: Noises) -> list[U
 
 def _beyond(of: Uncertain, row: Row, ideal: float) -> Finding:
     excess = of.value - 1
-    explains = "its 95 % interval lies above 1" if known(of) else UNKNOWN
+    explains = because(of, excess, "its 95 % interval lies above 1")
     return Finding(
         report_of(row),
         at(row),
@@ -149,8 +150,8 @@ def _shortfall(images: list[float]) -> float:
 def more_ranks_no_faster(table: pd.DataFrame) -> Iterator[Finding]:
     """More ranks that take longer for the same work, or do less work per second, than fewer did.
 
-    The 95 % interval of their ratio lies below 1; where none can be given, because each was measured once, how far
-    apart they are decides the severity.
+    The 95 % interval of their ratio lies below 1; where none can be given, because each was measured once, it is a note
+    unless they are further apart than noise can make them.
     """
     noisy = noises(table)
     for curve in [*curves(table, "images_per_s"), *_equal_work(table)]:
@@ -169,7 +170,7 @@ def more_ranks_no_faster(table: pd.DataFrame) -> Iterator[Finding]:
                     f"better than {before['value']:g} {before['unit']} on {ranks(before['ranks'])}",
                     off,
                     f"{after['ranks'] / before['ranks']:g} times the ranks gain nothing here: a cost that does not "
-                    f"shrink with the ranks, or grows with them, dominates{'' if known(of) else '; ' + UNKNOWN}.",
+                    f"shrink with the ranks, or grows with them, dominates; {because(of, off, _DIFFER)}.",
                 )
 
 
@@ -210,16 +211,16 @@ def strong_beats_weak(table: pd.DataFrame) -> Iterator[Finding]:
         for weak in weak_of(row):
             of = _over(row, weak, noisy)
             if outside([of], _NO_MORE)[0]:
+                off = of.value - 1
                 yield Finding(
                     report_of(row),
                     at(row),
                     "strong_beats_weak",
-                    severity(of, of.value - 1, "warning"),
+                    severity(of, off, "warning"),
                     f"{row['value']:g}x with the global batch kept",
                     f"no more than {weak['value']:g}x, with the batch per rank kept ({weak['place']})",
-                    of.value - 1,
-                    "Less work between the same exchanges should not scale better"
-                    f"{'' if known(of) else '; ' + UNKNOWN}.",
+                    off,
+                    f"Less work between the same exchanges should not scale better; {because(of, off, _DIFFER)}.",
                 )
 
 
