@@ -7,7 +7,7 @@ import pandas as pd
 
 from analysis import metrics, once
 from analysis.audit.finding import TABLE_RULES, Finding, graded, rule
-from analysis.audit.judging import because, faster, known, outside, severity, share
+from analysis.audit.judging import because, faster, known, outside, severity, share, with_noise
 from analysis.audit.words import at, ranks
 from analysis.curves import (
     RATES,
@@ -24,7 +24,7 @@ from analysis.curves import (
     report_of,
     row_dicts,
 )  # fmt: skip
-from analysis.noise import Noise, Noises, noises, of_other_runs
+from analysis.noise import Noise, Noises, noises, of_other_runs, of_others
 from analysis.printed import combined, number
 from analysis.thresholds import limit
 from analysis.verdicts import Limits, Uncertain
@@ -49,14 +49,16 @@ def beyond_ideal(table: pd.DataFrame) -> Iterator[Finding]:
     """A speedup above the number of ranks, or an efficiency above 1: N workers do not do more than N times the work.
 
     The base is too slow, or the point too fast, or they did other work. The 95 % interval of the efficiency lies above
-    1, of all points of the curve together; where none can be given, because each was measured once, it is a note unless
-    it is further above than noise can be. One finding a curve, on its worst point.
+    1, of all points of the curve together. Where none can be given, because each was measured once, the scatter of the
+    other points may tell that it does; else it is a note, unless it is further above than noise can be. One finding a
+    curve, on its worst point.
     """
     noisy = noises(table)
     for curve in [*rate_curves(table), *_of_equal_epochs(table)]:
         base, *points = row_dicts(curve)
         ideals = [row["ranks"] / base["ranks"] for row in points]
         shares = [share(of, ideal) for of, ideal in zip(_speedups(curve, table, noisy), ideals, strict=True)]
+        shares = _told_by_others(shares, curve)
         found = zip(shares, points, ideals, _alleged(shares, base, _NO_MORE), strict=True)
         beyond = [(of, row, ideal) for of, row, ideal, is_outside in found if is_outside]
         if worst := max(beyond, key=lambda one: one[0].value, default=None):
@@ -79,6 +81,25 @@ def _alleged(numbers: list[Uncertain], row: Row, limits: Limits) -> list[bool]:
     """Whether each number of a curve is outside of the limits; of too few rounds for that `few_rounds` says so."""
     found = outside(numbers, limits)
     return [is_so and (known(of) or not in_rounds(row)) for of, is_so in zip(numbers, found, strict=True)]
+
+
+def _told_by_others(shares: list[Uncertain], curve: pd.DataFrame) -> list[Uncertain]:
+    """The efficiencies of a curve, those without an interval with one where the scatter of its other points suffices.
+
+    Of each point that of all others but the first, over which it is. It suffices where the interval lies above 1.
+    """
+    base, *points = row_dicts(curve)
+    if in_rounds(base) or all(known(of) for of in shares):
+        return shares
+    told = []
+    for row in points:
+        noise = of_others(curve, row["ranks"], base["ranks"])
+        told.append(share(with_noise(row, base, noise, noise), row["ranks"] / base["ranks"]))
+    above = outside(told, _NO_MORE)
+    return [
+        by_others if not known(of) and known(by_others) and is_above else of
+        for of, by_others, is_above in zip(shares, told, above, strict=True)
+    ]
 
 
 def _speedups(curve: pd.DataFrame, table: pd.DataFrame, noisy: Noises) -> list[Uncertain]:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from analysis import metrics, verdicts
 from analysis.audit.finding import Severity, graded
 from analysis.curves import Row, times_as_fast
-from analysis.noise import Noises, of_other_runs
+from analysis.noise import Noise, Noises, of_other_runs
 from analysis.printed import combined, number
 from analysis.thresholds import limit
 from analysis.verdicts import Limits, Uncertain
@@ -67,9 +67,14 @@ def faster(row: Row, base: Row, noisy: Noises) -> Uncertain:
 
     Within what was rounded to the printed numbers, widened by the noise of both.
     """
+    return with_noise(row, base, noisy.of(row), noisy.of(base))
+
+
+def with_noise(row: Row, base: Row, here: Noise | None, there: Noise | None) -> Uncertain:
+    """As `faster`, with the noise of both points given."""
     both: Mapping[str, Uncertain] = {"here": number(row), "there": number(base)}
     found = combined(lambda here, there: times_as_fast(row, base, here, there), both)
-    return of_other_runs(found, [(noisy.of(row), 1.0), (noisy.of(base), -1.0)])
+    return of_other_runs(found, [(here, 1.0), (there, -1.0)])
 
 
 def share(speedup: Uncertain, ranks: float) -> Uncertain:

@@ -125,7 +125,10 @@ def _slower_than_before(study: pd.DataFrame, ranks: int) -> None:
 
 # What is wrong, and the rules that say so; a fault is found where one of them does.
 FAULTS: dict[str, tuple[Callable[[pd.DataFrame, int], None], tuple[str, ...]]] = {
-    "speed 1.3 times too high at one point": (_times("images_per_s_per_rank", 1.3), ("beyond_ideal",)),
+    "speed 1.3 times too high at one point": (
+        _times("images_per_s_per_rank", 1.3),
+        ("beyond_ideal", "wall_time_misfit"),
+    ),
     "base 1.3 times too slow": (_base_too_slow, ("beyond_ideal", "too_short")),
     "speed of the whole job as of one rank, at one point": (
         lambda study, ranks: _times("images_per_s_per_rank", float(ranks))(study, ranks),
