@@ -29,8 +29,8 @@ MIXES = (1e-4, 1e-2, 1.0, 1e2, 1e4)
 # Oliveira and Sanso (2001) for the mix, and noise as a power of the time.
 _OF_LIKELIHOOD, _OF_ERROR = 1.5, 0.5
 TAIL = 0.020
-# The same for a speed, whose noise is mostly proportional: with TAIL it is held 89 to 93 times in 100 in some designs.
-TAIL_OF_SPEED = 0.012
+# The same for a speed, whose noise is mostly proportional: with TAIL it is held 92 times in 100 in some designs.
+TAIL_OF_SPEED = 0.015
 # Rounding leaves times on a perfect line about 1e-13 apart: that is no distance.
 _NEGLIGIBLE = 1e-9
 _SMALLEST = 1e-18

@@ -51,6 +51,18 @@ def ranks_and_nodes(run: RunRecord) -> Iterator[Contradiction]:
 
 
 @check
+def ranks_and_hosts(run: RunRecord) -> Iterator[Contradiction]:
+    """The ranks ran on the hosts whose hardware the record describes; elastic training may have lost some."""
+    if run.environment is None or not run.environment.hosts or resized(run):
+        return
+    known = {host.host for host in run.environment.hosts}
+    if strange := [rank for rank in run.ranks if rank.host not in known]:
+        yield Contradiction(
+            "ranks_and_hosts", f"rank {strange[0].rank} on {strange[0].host}", f"hosts {', '.join(sorted(known))}"
+        )
+
+
+@check
 def batch_and_ranks(run: RunRecord) -> Iterator[Contradiction]:
     """The global batch is batch per rank x passes x ranks; in rounds the largest arm is the job itself."""
     config = run.config

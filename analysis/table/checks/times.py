@@ -35,7 +35,10 @@ def phases_and_job(run: RunRecord) -> Iterator[Contradiction]:
 
 @check
 def clocks_forward(run: RunRecord) -> Iterator[Contradiction]:
-    """Times are not negative, steps take time, and what is later has the later time, within the time of the job."""
+    """Times are not negative, steps take time, and what is later has the later time, within the time of the job.
+
+    A rank is sampled until its last line: the phase `exit` comes after it.
+    """
     try:
         datetime.fromisoformat(run.started_at)
     except ValueError:
@@ -51,7 +54,8 @@ def clocks_forward(run: RunRecord) -> Iterator[Contradiction]:
         if rank.compute_times_s and min(rank.compute_times_s) < 0:
             yield _backward(f"{where}: compute_times_s", min(rank.compute_times_s))
         if used:
-            yield from _ascending(f"{where}: samples of usage at", used.at_s, run.job_s + limit("clock_skew_s"))
+            end_s = run.job_s - rank.phases_s.get("exit", 0.0) + limit("clock_skew_s")
+            yield from _ascending(f"{where}: samples of usage at", used.at_s, end_s)
             yield from _ascending(f"{where}: CPU time of samples", used.cpu_s)
     yield from _ascending("changes of the ranks at", [change.at_s for change in run.resizes], run.job_s)
     numbers = [epoch.epoch for epoch in run.epochs]
@@ -68,7 +72,7 @@ def _ascending(what: str, values: list[float], end: float = math.inf) -> Iterato
         if after < before:
             yield Contradiction("clocks_forward", f"{what} {after:.6g} s", f"{before:.6g} s before it")
     if values and values[-1] > end:
-        yield Contradiction("clocks_forward", f"{what} {values[-1]:.6g} s", f"the job ended at {end:.6g} s")
+        yield Contradiction("clocks_forward", f"{what} {values[-1]:.6g} s", f"the end was at {end:.6g} s")
 
 
 def _between(rule: str, what: str, window_s: float, steps_s: float, slack_s: float) -> Iterator[Contradiction]:
