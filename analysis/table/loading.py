@@ -6,7 +6,7 @@ import gc
 import os
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +22,10 @@ from train.record import record
 
 PUBLISHED = Path(__file__).parents[1] / "published"
 
-# So many records are read faster by one process than several are started.
-_FEW = 400
+# Records of so many bytes in all are read faster by one process than several are started.
+_FEW_BYTES = 5e6
+_CHUNKS = 8  # that each of several processes reads: one that has done with its own does not wait long for the others
+_LARGEST_CHUNK = 64  # records: what was read of them comes back at once
 
 
 def published(folder: Path = PUBLISHED) -> pd.DataFrame:
@@ -95,10 +97,18 @@ def _without_copies(read_all: list[Run | Notice]) -> list[Run | Notice]:
 
 def _read_all(paths: list[Path]) -> list[Run | Notice]:
     workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if len(paths) < _FEW or workers == 1:
+    if workers == 1 or not any(size > _FEW_BYTES for size in accumulate(map(_size_bytes, paths))):
         return [read(path) for path in paths]
     with ProcessPoolExecutor(workers, initializer=gc.disable) as pool:  # a record has no circles
-        return list(pool.map(read, paths, chunksize=64))
+        chunk = max(1, min(len(paths) // (workers * _CHUNKS), _LARGEST_CHUNK))
+        return list(pool.map(read, paths, chunksize=chunk))
+
+
+def _size_bytes(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:  # whoever reads it says why
+        return 0
 
 
 def _tidy(points: list[Measured]) -> pd.DataFrame:
