@@ -73,10 +73,10 @@ def trace(run: RunRecord, path: str) -> Trace:
         times += rank.step_times_s
         times += [window.window_s for window in rank.windows]
         times += [time_s for of in rank.allreduces for time_s in of.times_s]
-    return Trace(path, run.sha256, run.started_at, frozenset(time_s for time_s in times if _of_a_clock(time_s)))
+    return Trace(path, run.sha256, run.started_at, frozenset(time_s for time_s in times if of_a_clock(time_s)))
 
 
-def _of_a_clock(time_s: float) -> bool:
+def of_a_clock(time_s: float) -> bool:
     """Whether a time has more digits than one would type in."""
     return abs(time_s - round(time_s / _MICROSECOND) * _MICROSECOND) > limit("clock_digits_s")
 
