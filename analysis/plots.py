@@ -30,6 +30,8 @@ _SIDE_BY_SIDE = 8  # lines; with more of them they move closer together
 # The colours of Okabe and Ito. One for each family of models, so that a model has the same colour in every figure.
 BLUE, RED, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 ORANGE, SKY, BLACK = "#E69F00", "#56B4E9", "#000000"
+# Two of Tol's muted scheme, where these are too few.
+INDIGO, OLIVE = "#332288", "#999933"
 GREY = "0.45"
 _FAMILIES = {
     "vgg": (BLUE, "o"),
@@ -42,9 +44,9 @@ _NAMES = {
     "vgg16": "VGG16", "vgg19": "VGG19", "resnet50": "ResNet50", "resnet101v2": "ResNet101 v2", "resnet152": "ResNet152",
     "inceptionv3": "Inception v3", "inceptionv4": "Inception v4", "alexnet": "AlexNet", "googlenet": "GoogLeNet",
 }  # fmt: skip
-COLOURS = (BLUE, RED, GREEN, PINK, ORANGE, SKY)
+COLOURS = (BLUE, RED, GREEN, PINK, ORANGE, SKY, INDIGO, OLIVE)
 # Local points: the first series of a model, and those after it. No point of a report has one of these markers.
-MARKERS = ("D", "p", "h", ">", "<")
+MARKERS = ("D", "p", "h", ">", "<", "8", "d")
 STYLES = ("--", "-.", (0, (1, 1)), (0, (5, 1)), (0, (3, 1, 1, 1)))
 
 
@@ -108,6 +110,8 @@ def draw(axes: Axes, lines: Iterable[Line]) -> None:
         axes.plot([], [], marker=line.marker, linestyle=style, color=line.colour, label=line.label)
 
 
+# Backends, and what a label says of them also where nothing else is drawn.
+_ALWAYS_SAID = {backends.ASYNCHRONOUS: "asynchronous", backends.TOWERS: "variables on the CPU"}
 # How ranks exchange gradients.
 STRATEGY = ("backend", "gradients", "cycle_time_ms")
 # Columns that can tell two series of one model apart.
@@ -212,8 +216,7 @@ def told_apart(series: pd.DataFrame, among: pd.DataFrame, *said: str) -> list[st
         if column not in said and among[column].nunique() > 1 and series[column].nunique() == 1:
             phrase = PHRASES[column].format(series[column].iloc[0])
             words |= dict.fromkeys(part for part in phrase.split(", ") if part)
-    if series["backend"].isin(backends.ASYNCHRONOUS).all():
-        words["asynchronous"] = None
+    words |= {word: None for of, word in _ALWAYS_SAID.items() if series["backend"].isin(of).all()}
     return list(words)
 
 

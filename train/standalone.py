@@ -121,7 +121,7 @@ class Standalone:
         ending = assembly.Ending(
             started_at=self._part.part.began_at,
             job_s=job_s,
-            cores_shared=placement.shared_on_a_host((part.host, part.cores) for part in everyone),
+            cores_shared=placement.shared_on_a_host((part.host, part.cores, part.workers) for part in everyone),
             seen_to_end=False,
             failure=failure,
         )

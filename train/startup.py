@@ -22,19 +22,21 @@ _NOT_NEEDED = ("pandas", "scipy")
 
 @dataclass(frozen=True)
 class Gpu:
-    """The GPU of a rank."""
+    """The GPU of a rank, or those of its towers."""
 
     name: str
-    identity: str  # index or UUID: distinguishes it from the others of its host
+    identity: str  # index or UUID: distinguishes it from the others of its host; of several, separated by commas
 
 
 def bind_cores(config: Config, local_rank: int) -> list[list[int]]:
     """The cores that this process is bound to from now on; of worlds that swap cores, then those of its other places.
 
+    A process with several towers has the cores of all of them; no tower is bound to its own.
+
     Where no launcher has set them, cores per node and threads per rank are added to `config`.
     """
     available = placement.usable_cores()
-    nodes_here = max(1, placement.local_size() // config.ranks_per_node)
+    nodes_here = max(1, placement.local_size() * config.towers // config.ranks_per_node)
     per_node = config.system.cores_per_node or placement.cores_per_node(len(available), nodes_here)
     if config.threads_per_rank is None:
         config.threads_per_rank = placement.threads_per_rank(per_node, config.ranks_per_node)
@@ -43,7 +45,11 @@ def bind_cores(config: Config, local_rank: int) -> list[list[int]]:
     shape = config.ranks_per_node, per_node, config.threads_per_rank
     worlds = len(config.worlds) if config.worlds_at_once else 1  # side by side, all of one size
     turns = [(placement.world() + turn) % worlds for turn in range(worlds)]
-    places = [placement.cores_of_rank(available, local_rank + turn * config.ranks, *shape) for turn in turns]
+    firsts = [local_rank + turn * config.ranks for turn in turns]
+    places = [
+        sorted({core for n in range(config.towers) for core in placement.cores_of_rank(available, first + n, *shape)})
+        for first in firsts
+    ]
     placement.bind(places[0])
     return places
 
@@ -67,7 +73,11 @@ def start_tensorflow(config: Config, local_rank: int, threads: int, meeting: Pat
         import tensorflow as tf
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     tf.config.threading.set_inter_op_parallelism_threads(distribution.inter_op_threads(config))
-    gpu = None if config.device == "cpu" else _own_gpu(local_rank)
+    gpu = None if config.device == "cpu" else _own_gpus(local_rank, config.towers)
+    if config.device == "cpu" and config.towers > 1:
+        [processor] = tf.config.list_physical_devices("CPU")
+        parts = [tf.config.LogicalDeviceConfiguration() for _ in range(config.towers)]
+        tf.config.set_logical_device_configuration(processor, parts)
     if config.distribution.backend == "horovod":
         with uncollected():
             import horovod.tensorflow  # noqa: F401  here, so that its time counts as import
@@ -100,20 +110,30 @@ def uncollected() -> Iterator[None]:
         gc.enable()
 
 
-def _own_gpu(local_rank: int) -> Gpu:
-    """The GPU of this rank, the only one that TensorFlow uses from now on. Raises ConfigError where there is none."""
+def _own_gpus(local_rank: int, towers: int) -> Gpu:
+    """The GPU of this rank, or one for each of its towers: all that TensorFlow uses from now on.
+
+    Raises ConfigError where there are too few.
+    """
     import tensorflow as tf
 
     gpus = tf.config.list_physical_devices("GPU")
-    if not gpus:
+    if len(gpus) < towers:
         raise ConfigError(
-            f"device=gpu: TensorFlow finds no GPU on {socket.gethostname()}; under Slurm request them "
-            "(--gpus-per-node), in Singularity they need --nv; or use device=cpu"
+            f"device=gpu: TensorFlow finds {len(gpus) or 'no'} GPU{'s' * (len(gpus) > 1)} on {socket.gethostname()}, "
+            f"{towers} needed; under Slurm request them (--gpus-per-node), in Singularity they need --nv; or use "
+            "device=cpu"
         )
     # Slurm may show each rank only its own GPU. The roll call finds out whether two ranks got the same one.
-    index = local_rank % len(gpus)
+    indices = range(towers) if towers > 1 else [local_rank % len(gpus)]
+    tf.config.set_visible_devices([gpus[index] for index in indices], "GPU")
+    for index in indices:
+        tf.config.experimental.set_memory_growth(gpus[index], True)
+    name = tf.config.experimental.get_device_details(gpus[indices[0]]).get("device_name", "GPU")
+    return Gpu(name, ",".join(map(_identity, indices)))
+
+
+def _identity(index: int) -> str:
+    """What CUDA_VISIBLE_DEVICES calls the GPU with this index."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
-    tf.config.set_visible_devices(gpus[index], "GPU")
-    tf.config.experimental.set_memory_growth(gpus[index], True)
-    name = tf.config.experimental.get_device_details(gpus[index]).get("device_name", "GPU")
-    return Gpu(name, visible[index] if index < len(visible) and visible[index] else str(index))
+    return visible[index] if index < len(visible) and visible[index] else str(index)

@@ -67,7 +67,7 @@ def _file(name: str, run: RunRecord | None) -> dict[str, Any]:
     found: dict[str, Any] = {"encodingFormat": _TYPES.get(suffix) or mimetypes.guess_type(name)[0] or "text/plain"}
     if run:
         found["name"] = f"record of {run.experiment}, {run.point}, launch {run.repeat}"
-        found["description"] = f"{run.status}; {len(run.ranks)} ranks; configuration {run.config_hash[:8]}"
+        found["description"] = f"{run.status}; {run.workers} ranks; configuration {run.config_hash[:8]}"
     elif name == "report.html":
         found["name"] = "the records beside the numbers of five reports, as one page"
     elif name.startswith("figures/timeline-"):

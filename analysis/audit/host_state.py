@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from analysis import metrics
 from analysis.audit.finding import RECORD_RULES, Finding, rule
-from analysis.table.checks.kinds import barrier_s, delayed_s
+from analysis.table.checks.kinds import Slack, delayed_s
 from analysis.thresholds import limit
 from train.record import backends
 from train.record.record import CoreUse, Rank, RunRecord
@@ -110,12 +110,12 @@ def cut_windows(run: RunRecord, path: str) -> Iterator[Finding]:
     """
     if run.config["distribution"]["backend"] in backends.ASYNCHRONOUS:
         return
-    cut = {}
+    cut, slack = {}, Slack.of(run)
     for where, spans in _timed(run).items():
         if all(use for _, use in spans):
             longest_s = max(window_s for window_s, _ in spans)
             around_s = min(use.wall_s - window_s for window_s, use in spans if use)
-            slack_s = max(1, len(run.config.get("worlds") or [])) * barrier_s(run, longest_s, len(spans))
+            slack_s = max(1, len(run.config.get("worlds") or [])) * slack.barrier_s(longest_s, len(spans))
             slack_s += delayed_s(use for _, use in spans) + limit("counted_around") * longest_s
             if around_s > slack_s:
                 cut[where] = longest_s, around_s

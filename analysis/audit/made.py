@@ -100,7 +100,7 @@ def _cores_per_rank(run: RunRecord) -> tuple[int, ...]:
     of_worlds = [world["settings"] for world in run.config.get("worlds") or []]
     if any(key in settings for settings in of_worlds for key in _DIVIDE):
         return ()
-    return tuple(sorted({len(rank.cores) for rank in run.ranks}))
+    return tuple(sorted({len(rank.cores) // rank.workers for rank in run.ranks}))
 
 
 def _images_per_s(run: RunRecord) -> float:
@@ -126,6 +126,6 @@ def _scatter(run: RunRecord) -> Scatter:
     for _, arm, time_s in found:
         of_arms[arm].append(time_s)
     usual = {arm: float(np.median(times)) for arm, times in of_arms.items()}
-    if sum(of_a_clock(time_s) for _, _, time_s in found) < len(found) / 2:
+    if of_a_clock(np.array([time_s for _, _, time_s in found])).sum() < len(found) / 2:
         return np.empty(0, np.float32)
     return np.array([np.log(time_s / usual[arm]) for _, arm, time_s in found], np.float32)

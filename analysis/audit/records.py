@@ -58,7 +58,7 @@ def cores_shared(run: RunRecord, path: str) -> Iterator[Finding]:
     """Ranks that shared cores compete with each other: the run measures the scheduler, not how training scales."""
     if run.cores_shared:
         yield Finding(
-            "local", path, "cores_shared", "serious", f"{len(run.ranks)} ranks", "a core or more for each rank", None,
+            "local", path, "cores_shared", "serious", f"{run.workers} ranks", "a core or more for each rank", None,
             "No measurement of scaling; figures draw this point hollow.",
         )  # fmt: skip
 

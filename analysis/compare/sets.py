@@ -137,7 +137,7 @@ def making(run: RunRecord) -> dict[str, str]:
     made = {
         "configuration": run.config,
         "environment": asdict(run.environment) if run.environment else {},
-        "cores bound to a rank": [len(rank.cores) for rank in run.ranks],
+        "cores bound to a rank": [len(rank.cores) // rank.workers for rank in run.ranks],
         "day": run.started_at[:10],
     }
     for name, value in _flat(made):

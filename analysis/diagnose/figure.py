@@ -73,13 +73,18 @@ def _points(axes: Pair, curve: Curve, of: list[Split], label: str) -> None:
 def _arms(axes: Pair, compared: Comparison) -> None:
     """The arms on one number of nodes, and by how much each takes longer than the first."""
     _stack(axes[0], [split for _, split in compared.arms])
-    _ticks(axes[0], [curve.arm for curve, _ in compared.arms])
+    _ticks(axes[0], [_name(curve) for curve, _ in compared.arms])
     repeats = sum(len(steps) for steps in compared.split.launches)
     axes[0].set_title(f"{plots.name(compared.curve.model)}, {compared.nodes} nodes, {repeats} repeats", loc="left")
     _longer(axes[1], compared)
-    _ticks(axes[1], [other.curve.arm for other in compared.others])
+    _ticks(axes[1], [_name(other.curve) for other in compared.others])
     for panel in axes:
         panel.tick_params(axis="x", labelrotation=90 if len(compared.arms) > 2 else 0)
+
+
+def _name(curve: Curve) -> str:
+    """The name of an arm, with what must be said beside it."""
+    return curve.arm if curve.synchronous else f"{curve.arm}\n(asynchronous)"
 
 
 def _ticks(axes: Axes, names: Sequence[str]) -> None:

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from analysis import metrics, plots
 from analysis.figures import Points
 from analysis.table.identity import SCALING
+from train.record import backends
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +59,12 @@ def _compared(over: Any, under: Any) -> str:
         return "with Horovod / without"
     if under["allreduce"] != over["allreduce"]:
         return "with allreduce / without"
-    return f"{over['arm']} / {under['arm']}"
+    return f"{_name(over)} / {_name(under)}"
+
+
+def _name(series: Any) -> str:
+    """The name of an arm, with what must be said beside it."""
+    return f"{series['arm']} (asynchronous)" if series["backend"] in backends.ASYNCHRONOUS else str(series["arm"])
 
 
 def overhead(points: Points) -> Figure:

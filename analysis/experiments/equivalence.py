@@ -151,17 +151,24 @@ def summary(found: Sequence[Pair]) -> str:
     return f"{table}\n\nDoes averaging gradients lose precision? {said}: {told}."
 
 
-_COLOURS = {"horovod": {2: plots.SKY, 4: plots.RED}, "mwms": {2: plots.BLUE, 4: plots.ORANGE}}
+_COLOURS = {
+    "horovod": {2: plots.SKY, 4: plots.RED},
+    "mwms": {2: plots.BLUE, 4: plots.ORANGE},
+    "ps_cpu": {2: plots.GREEN, 4: plots.PINK},
+}
 _STYLES = {2: "--", 4: ":"}
 # Hollow around those of another backend: where both differ alike, one would hide the other.
-_MARKS: dict[str, dict[str, Any]] = {"mwms": {"marker": "o", "markersize": 4, "mfc": "none", "mew": 0.7}}
+_MARKS: dict[str, dict[str, Any]] = {
+    "mwms": {"marker": "o", "markersize": 4, "mfc": "none", "mew": 0.7},
+    "ps_cpu": {"marker": "s", "markersize": 6, "mfc": "none", "mew": 0.7},
+}
 _DOTS: dict[str, Any] = {"marker": ".", "markersize": 2}
 _ONE: dict[str, Any] = {"color": "0.7", "linewidth": 3.0, "linestyle": "-"}  # so that lines on top of it can be seen
 
 
 def _look(pair: Pair) -> dict[str, Any]:
     colours = _COLOURS.get(pair.backend, {})
-    return {"color": colours.get(pair.ranks, plots.GREEN), "linestyle": _STYLES.get(pair.ranks, "-.")}
+    return {"color": colours.get(pair.ranks, plots.BLACK), "linestyle": _STYLES.get(pair.ranks, "-.")}
 
 
 def _losses(axes: Axes, pairs: list[Pair], title: str, over_images: bool) -> None:
@@ -182,7 +189,8 @@ def figure(points: Points) -> Figure:
     rank kept, so that the global batch grows with the ranks and there are fewer updates for the same images. Bottom
     left: the same, with Adam and a learning rate of 0.1 x ranks, as in report 004. Bottom right: the difference
     from one rank's loss at each step, over that loss, for the upper two; dotted: the tolerance within which curves
-    count as the same. A difference of 0 is not drawn. Rings: ranks joined by TensorFlow's own strategy.
+    count as the same. A difference of 0 is not drawn. Rings: ranks joined by TensorFlow's own strategy; squares: all
+    in one process, with variables on the CPU.
     """
     fig, (same, kept, as_report, off) = plots.canvas(2, 2, height_mm=108)
     found = [p for p in pairs(points.local) if p.repeat == 0]

@@ -18,6 +18,7 @@ from analysis.predict.points import Curve, Doubt
 from analysis.table import controls, headers, schema
 from analysis.table.limits import COMPUTE, LINK
 from analysis.table.schema import Column
+from train.record import backends
 
 COLUMNS = (
     Column("model", "text", required=False),
@@ -300,11 +301,13 @@ def _doubts(runs: pd.DataFrame) -> tuple[Doubt, ...]:
     """Why points of local records are no measure of scaling, each reason with its numbers of ranks."""
     shared = runs["cores_shared"].fillna(False).astype(bool)
     reasons = {"ranks shared cores": shared, "the control without allreduce is off": controls.lost(runs) & ~shared}
-    return tuple(
+    found = tuple(
         Doubt(reason, tuple(int(n) for n in sorted(runs.loc[which, "ranks"].unique())))
         for reason, which in reasons.items()
         if which.any()
     )
+    served = runs["backend"].isin(backends.ASYNCHRONOUS | backends.TOWERS).any()
+    return (*found, _OF_A_SERVER) if served else found
 
 
 def _compute_s(without: pd.DataFrame, first: dict[Hashable, Any]) -> float:

@@ -9,7 +9,8 @@ from analysis.reports import strategies
 FIGURES = Figures()
 figure = FIGURES.add
 
-_FREE = (plots.BLACK, plots.BLUE, plots.GREEN, plots.SKY)  # no model of the report has these colours
+# No model of the report has these colours.
+_FREE = (plots.BLACK, plots.BLUE, plots.GREEN, plots.SKY, plots.INDIGO, plots.OLIVE)
 
 
 @figure(

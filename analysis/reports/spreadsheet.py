@@ -20,7 +20,14 @@ _GPUS = [1, 2, 4, 8]
 _PUBLISHED = {"report": "003", "run": "", "quantity": "images_per_s", "kind": "measured"}
 _LOCAL = {"experiment": "tf_benchmarks"}
 _WITH_STRATEGIES = {"experiment": ("tf_benchmarks", strategies.EXPERIMENT)}
-_FREE = (plots.GREEN, plots.PINK, plots.ORANGE, plots.SKY)  # for nothing else in these figures
+_FREE = (
+    plots.GREEN,
+    plots.PINK,
+    plots.ORANGE,
+    plots.SKY,
+    plots.INDIGO,
+    plots.OLIVE,
+)  # for nothing else in these figures
 _PANELS = [("inceptionv3", "P100"), ("inceptionv3", "K80"), ("resnet50", "P100"), ("resnet50", "K80")]
 _LOOKS = {
     (64, "synthetic"): (plots.BLUE, "o", "-"),

@@ -97,20 +97,21 @@ def _read_all(paths: list[Path]) -> list[Run | Notice]:
         return list(pool.map(read, paths, chunksize=64))
 
 
-def _tidy(runs: list[Measured]) -> pd.DataFrame:
+def _tidy(points: list[Measured]) -> pd.DataFrame:
     """One row a value, built a column at a time: 10,000 records make a third of a million rows."""
-    which = [i for i, run in enumerate(runs) for _ in run.values]
-    values = list(zip(*(v for run in runs for v in run.values), strict=True)) if runs else [()] * len(Value._fields)
     columns = schema.COLUMNS + schema.LOCAL_COLUMNS
-    identities = identify([run.facts for run in runs])
-    cells = [run.columns | identity for run, identity in zip(runs, identities, strict=True)]
+    kinds = {"text": "str", "integer": "Int64", "number": "float64", "flag": "boolean"}
+    types = {column.name: kinds[column.kind] for column in columns}
+    identities = identify([point.facts for point in points])
+    cells = [point.columns | identity for point, identity in zip(points, identities, strict=True)]
     wide = pd.DataFrame(cells, columns=[column.name for column in columns])
     text = [column.name for column in columns if column.kind == "text"]
     wide[text] = wide[text].astype(object).fillna("")
-    table = wide.take(which).reset_index(drop=True)
+    wide = wide.astype(types)  # here, where a point is one row, and not once for each of its values
+    table = wide.take([i for i, point in enumerate(points) for _ in point.values]).reset_index(drop=True)
+    values = list(zip(*(v for point in points for v in point.values), strict=True)) or [()] * len(Value._fields)
     for name, column in zip(Value._fields, values, strict=True):
-        table[name] = list(column)
+        table[name] = pd.Series(column, dtype=types[name])
     unit = {name: known.unit for name in set(values[0]) if (known := schema.quantity(name))}
-    table["unit"] = table["quantity"].map(unit)
-    kinds = {"text": "str", "integer": "Int64", "number": "float64", "flag": "boolean"}
-    return table.astype({column.name: kinds[column.kind] for column in columns})
+    table["unit"] = table["quantity"].map(unit).astype("str")
+    return table

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import statistics
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import msgspec
 
 from analysis import metrics
 from analysis.table import energy, limits, schema
@@ -186,7 +189,14 @@ def _alone(run: RunRecord, place: int) -> RunRecord:
 
 def _facts(run: RunRecord, machine: str) -> Facts:
     derived = run.config.get("derived", [])
-    return Facts(run.experiment, machine, flat(run.config), derived, run.swept, run.arm, run.arm_keys)
+    config = _flat(msgspec.json.encode(run.config))
+    return Facts(run.experiment, machine, config, derived, run.swept, run.arm, run.arm_keys)
+
+
+@functools.lru_cache(maxsize=256)
+def _flat(config: bytes) -> Mapping[str, Any]:
+    """The leaves of a configuration; repeats of a point share them."""
+    return flat(msgspec.json.decode(config))
 
 
 def _machine(run: RunRecord) -> str:
@@ -202,8 +212,10 @@ def _machine(run: RunRecord) -> str:
 def _operations(run: RunRecord) -> str:
     """What carried the data between ranks: NCCL where there is one and the data is on GPUs, else the controller.
 
-    A strategy of TensorFlow brings its own NCCL, and gRPC; parameter servers have no NCCL.
+    A strategy of TensorFlow brings its own NCCL, and gRPC; parameter servers have no NCCL. Towers share a process.
     """
+    if run.config["distribution"]["backend"] in backends.TOWERS:
+        return "memory"
     strategy = run.config["distribution"]["backend"] in backends.STRATEGIES
     if run.config["distribution"]["backend"] in backends.ASYNCHRONOUS:
         return "grpc"
@@ -241,7 +253,7 @@ def _columns(run: RunRecord, path: str, machine: str) -> dict[str, Any]:
         "nodes": config["nodes"],
         "ranks_per_node": config["ranks_per_node"],
         "threads_per_rank": config["threads_per_rank"] or min(len(rank.cores) for rank in run.ranks) or None,
-        "ranks": len(run.ranks),
+        "ranks": run.workers,
         "repeat": run.repeat,
         "kind": _kind(config) or "measured",
         "note": "; ".join(run.notes),
@@ -302,7 +314,7 @@ def _training(run: RunRecord, slowest: Rank) -> Iterator[Value]:
         timed_s = max(rank.phases_s["timed"] for rank in run.ranks)
         images_per_s = metrics.throughput(run.config["global_batch"], steps, timed_s)
         yield Value("images_per_s", images_per_s)
-        yield Value("images_per_s_per_rank", metrics.per_rank(images_per_s, len(run.ranks)))
+        yield Value("images_per_s_per_rank", metrics.per_rank(images_per_s, run.workers))
         yield Value("images", run.config["global_batch"] * (1 + len(slowest.warm_up_step_times_s) + steps))
         yield from (Value(name, value) for name, value in (limits.of(run) | energy.of(run)).items())
     yield Value("steps_per_rank", steps)

@@ -62,3 +62,11 @@ def test_a_series_that_another_distribution_measured_says_so(results):
         results.add(nodes=2, **{"distribution.backend": backend})
     local = results.table()
     assert plots.told_apart(local[local["backend"] == "mwms"], local) == ["distribution mwms"]
+
+
+def test_how_a_strategy_differs_from_others_is_said_also_where_it_is_alone(results):
+    for backend in ("ps", "ps_cpu"):
+        results.add(nodes=2, **{"distribution.backend": backend})
+    local = results.table()
+    said = {backend: plots.told_apart(of, of) for backend, of in local.groupby("backend")}
+    assert said == {"ps": ["asynchronous"], "ps_cpu": ["variables on the CPU"]}

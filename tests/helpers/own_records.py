@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.table import loading
-from train.record import config_hash, record, summary
+from train.record import backends, config_hash, record, summary
 from train.record import rounds as in_rounds
 from train.record.record import Environment, Epoch, Host, Rank, RunRecord, Usage
 
@@ -93,6 +93,8 @@ def make_record(
              [*step_times], 2**30)
         for i in range(ranks)
     ]  # fmt: skip
+    if values["distribution"]["backend"] in backends.TOWERS:  # one process, with the cores of all
+        made = [replace(made[0], cores=list(range(ranks)), workers=ranks)]
     if epochs:
         for rank in made:  # half of its core, and one GiB
             rank.usage = Usage([5.5, 6.5, 7.5], [1.0, 1.5, 2.0], [2**30] * 3, [None] * 3, [None] * 3)

@@ -18,18 +18,19 @@ class Backend:
     needs: Needs = field(default_factory=dict)
 
 
-def _strategy(name: str, backend: str, **more: tuple[tuple[Any, ...], str]) -> Needs:
-    """What every strategy of TensorFlow needs, and more."""
+_LAUNCHED_BY_GLOO = "needs gloo: its launcher starts the ranks, and tells them of others"
+_NO_CONTROL = "there is none to leave out; set true, or take another backend"
+
+
+def _without_horovod(name: str, backend: str, controller: str, **more: tuple[tuple[Any, ...], str]) -> Needs:
+    """What every backend needs that is not Horovod, and more. controller: why it can have no other one."""
     cannot, given = f"{name} cannot", f"with backend={backend}"
     return {
         "elastic": ((False,), f"{cannot} go on with other ranks; {given} set false"),
         "compression": (("none",), f"{cannot} compress gradients; {given} set none"),
         "op": (("average",), f"{cannot} combine gradients by Adasum; {given} set average"),
         "autotune": ((False,), f"it is Horovod's; {given} set false"),
-        "controller": (
-            ("gloo",),
-            f"backend={backend} needs gloo: its launcher starts the ranks, and tells them of others",
-        ),
+        "controller": (("gloo",), f"backend={backend} {controller}"),
         **more,
     }
 
@@ -38,19 +39,32 @@ BACKENDS = {
     "horovod": Backend(),
     "mwms": Backend(
         rounds=False,
-        needs=_strategy(
+        needs=_without_horovod(
             "MultiWorkerMirroredStrategy",
             "mwms",
+            _LAUNCHED_BY_GLOO,
             gradients=(("grouped", "flat"), "with backend=mwms allowed are grouped (TensorFlow's own way), flat"),
         ),
     ),
     "ps": Backend(
         rounds=False,
-        needs=_strategy(
+        needs=_without_horovod(
             "ParameterServerStrategy",
             "ps",
-            allreduce=((True,), "with backend=ps there is none to leave out; set true, or take another backend"),
+            _LAUNCHED_BY_GLOO,
+            allreduce=((True,), f"with backend=ps {_NO_CONTROL}"),
             gradients=(("separate",), "servers take gradients variable by variable; with backend=ps set separate"),
+        ),
+    ),
+    "ps_cpu": Backend(
+        rounds=False,
+        needs=_without_horovod(
+            "CentralStorageStrategy",
+            "ps_cpu",
+            "starts one process, and no ranks that have to meet; set gloo, the default",
+            allreduce=((True,), f"with backend=ps_cpu {_NO_CONTROL}"),
+            gradients=(("separate",), "the CPU averages variable by variable; with backend=ps_cpu set separate"),
+            backward_passes_per_step=((1,), "batch normalisation on several devices cannot be in a loop; set 1"),
         ),
     ),
     "none": Backend(),

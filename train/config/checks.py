@@ -11,14 +11,14 @@ class ConfigError(Exception):
     """A wrong name, type, unit or combination: names the key, the value given and what is allowed."""
 
 
-class DoesNotDivide(ConfigError):
-    """The global batch is not a multiple of the ranks; an experiment skips this point and runs the others."""
+class LeftOut(ConfigError):
+    """A point that cannot be, though others of its experiment can: the experiment leaves it out, and says why."""
 
 
-def check(condition: bool, key: str, given: object, allowed: str) -> None:
-    """Raise ConfigError unless the condition holds."""
+def check(condition: bool, key: str, given: object, allowed: str, error: type[ConfigError] = ConfigError) -> None:
+    """Raise ConfigError, or one of its kinds, unless the condition holds."""
     if not condition:
-        raise ConfigError(f"{key}={given}: {allowed}")
+        raise error(f"{key}={given}: {allowed}")
 
 
 @dataclass(frozen=True, kw_only=True)

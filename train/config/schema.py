@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from train.config.backends import BACKENDS, Backend
-from train.config.checks import DoesNotDivide, check, check_fields, limits
+from train.config.checks import LeftOut, check, check_fields, limits
 from train.models import MODELS
-from train.record.backends import ASYNCHRONOUS, STRATEGIES
+from train.record.backends import ASYNCHRONOUS, STRATEGIES, TOWERS
 
 NOT_MEASURED = {"measured": False}  # names, paths, estimates, repeats: changing them does not change what is measured
 TRAINING_ONLY = {"training_only": True}  # not used by a run that only sweeps allreduces
@@ -119,7 +119,8 @@ class Optimizer:
 class Distribution:
     """What joins the ranks, how they exchange gradients, and Horovod's settings."""
 
-    # mwms: TensorFlow's MultiWorkerMirroredStrategy; ps: its ParameterServerStrategy
+    # mwms: TensorFlow's MultiWorkerMirroredStrategy; ps: its ParameterServerStrategy; ps_cpu: one process with a tower
+    # for each rank, and variables on the CPU
     backend: str = field(metadata=limits(allowed=tuple(BACKENDS)))
     allreduce: bool  # false: the ranks run side by side without exchanging gradients, as a control
     controller: str = field(metadata=limits(allowed=("gloo", "mpi")))
@@ -181,6 +182,11 @@ class Distribution:
     def asynchronous(self) -> bool:
         """Whether each rank applies its gradients by itself: not synchronous SGD."""
         return self.backend in ASYNCHRONOUS
+
+    @property
+    def in_one_process(self) -> bool:
+        """Whether one process computes for all ranks of a point, each on a device of its own."""
+        return self.backend in TOWERS
 
 
 @dataclass
@@ -434,13 +440,23 @@ class Config:
 
     @property
     def ranks(self) -> int:
-        """Horovod processes of a point: of the whole job, unless that has several worlds."""
+        """Ranks of a point, which share its global batch: of the whole job, unless that has several worlds."""
         return self.nodes * self.ranks_per_node
 
     @property
+    def towers(self) -> int:
+        """Ranks that one process computes for: one, unless all share a process."""
+        return self.ranks if self.distribution.in_one_process else 1
+
+    @property
+    def processes(self) -> int:
+        """Processes of a point."""
+        return self.ranks // self.towers
+
+    @property
     def step_batch(self) -> int:
-        """Images that a rank takes in a step: its batch, for each of the backward passes of a step."""
-        return (self.batch_per_rank or 0) * self.distribution.backward_passes_per_step
+        """Images that a process takes in a step: the batch of each of its ranks, for each of their backward passes."""
+        return (self.batch_per_rank or 0) * self.distribution.backward_passes_per_step * self.towers
 
     @property
     def ranks_of_job(self) -> int:
@@ -483,7 +499,7 @@ class Config:
             settings.backend != "none" or self.ranks == 1,
             "distribution.backend",
             settings.backend,
-            f"{self.ranks} ranks need distribution.backend=horovod, mwms or ps",
+            f"{self.ranks} ranks need distribution.backend=horovod, mwms, ps or ps_cpu",
         )
         check(
             self.measure.epochs > 0 or not settings.elastic,
@@ -517,7 +533,8 @@ class Config:
             servers <= self.ranks,
             "distribution.servers",
             servers,
-            f"allowed are 1 to the number of ranks, {self.ranks}",
+            f"allowed are 1 to the number of ranks, {self.ranks} with nodes={self.nodes}",
+            LeftOut,
         )
         for key, given, fits, why in (
             ("measure.epochs", measure.epochs, measure.epochs == 0, "it measures timed steps: give 0"),
@@ -588,17 +605,17 @@ class Config:
             check(self.global_batch is not None, "batch_per_rank", None, "give batch_per_rank or global_batch")
             assert self.global_batch is not None
             if self.global_batch % (self.ranks * passes):
-                raise DoesNotDivide(
+                raise LeftOut(
                     f"global_batch={self.global_batch}: must be a multiple of {self.ranks} ranks{of_passes} "
                     f"(nodes={self.nodes}, ranks_per_node={self.ranks_per_node})"
                 )
             self.batch_per_rank = self.global_batch // (self.ranks * passes)
             self.derived.append("batch_per_rank")
         elif self.global_batch is None:
-            self.global_batch = self.step_batch * self.ranks
+            self.global_batch = self.step_batch * self.processes
             self.derived.append("global_batch")
         check(
-            self.global_batch == self.step_batch * self.ranks,
+            self.global_batch == self.step_batch * self.processes,
             "global_batch",
             self.global_batch,
             f"contradicts batch_per_rank={self.batch_per_rank} on {self.ranks} ranks{of_passes}; "

@@ -83,18 +83,24 @@ def _set(variables: Mapping[str, str | None]) -> None:
 
 
 def inter_op_threads(config: Config) -> int:
-    """Threads of TensorFlow that run operations of this rank: one, where none of them waits for another rank.
+    """Threads of TensorFlow that run operations of this process: one, where none of them waits for another rank.
+
+    Several towers run at the same time, in a thread each.
 
     With one, workers and parameter servers on one core each never ended their first step, with one more than there are
     workers they did. A thread is probably blocked while another task works for it, until all wait for each other.
     """
-    return config.ranks + 1 if config.distribution.asynchronous else 1
+    return config.ranks + 1 if config.distribution.asynchronous else config.towers
 
 
 def join(config: Config) -> Distribution:
     """The backend that the configuration names, with all ranks met. Raises ConfigError."""
     if config.distribution.backend == "none":
         return Single()
+    if config.distribution.in_one_process:
+        from train.distribution.towers import Towers
+
+        return Towers(config.towers)
     joined = _joined_by_strategy(config) if config.distribution.is_strategy else _joined_by_horovod(config)
     rendezvous.clear()
     return joined

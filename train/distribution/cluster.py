@@ -26,9 +26,9 @@ from train.distribution import link
 from train.distribution.meeting import Meeting
 from train.rank import placement
 
-_COME_WITHIN_S = 45.0  # the ranks: nothing slow, as TensorFlow's import, comes before
-_READY_WITHIN_S = 45  # a strategy, once all have imported TensorFlow: then it takes a second
-_ANSWER_WITHIN_S = 5.0  # the store
+_COME_WITHIN_S = 50.0  # the ranks: nothing slow, as TensorFlow's import, comes before, but their containers may
+_READY_WITHIN_S = 50  # a strategy, once all have imported TensorFlow: then it takes a second, more on busy cores
+_ANSWER_WITHIN_S = 30.0  # the store
 _POLL_S = 0.1
 _SCOPE = "workers"  # of the store
 _STORE = ("HOROVOD_GLOO_RENDEZVOUS_ADDR", "HOROVOD_GLOO_RENDEZVOUS_PORT")

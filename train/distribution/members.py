@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from train.distribution.cluster import Cluster
+from train.distribution.plain import OneDevice
 from train.rank import placement
 
 
-class Members:
+class Members(OneDevice):
     """What of `protocol.Distribution` exchanges nothing by a strategy."""
 
     def __init__(self, cluster: Cluster) -> None:

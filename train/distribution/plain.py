@@ -10,9 +10,18 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
 Function = TypeVar("Function", bound=Callable)
+Result = TypeVar("Result")
 
 
-class Plain:
+class OneDevice:
+    """What of `protocol.Distribution` needs nothing where a rank has one device."""
+
+    def on_devices(self, function: Callable[..., Result], *batch: tf.Tensor) -> list[Result]:
+        """What the function returns for the whole batch."""
+        return [function(*batch)]
+
+
+class Plain(OneDevice):
     """What of `protocol.Distribution` needs nothing where there is no strategy."""
 
     def scope(self) -> AbstractContextManager[None]:

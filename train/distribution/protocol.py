@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 
 Function = TypeVar("Function", bound=Callable)
+Result = TypeVar("Result")
 
 
 class Everyone(Protocol):
@@ -37,6 +38,12 @@ class Distribution(Everyone, Protocol):
 
     def compiled(self, function: Function) -> Function:
         """The function compiled, as a step of this rank among the others; gradients are exchanged within one only."""
+
+    def on_devices(self, function: Callable[..., Result], *batch: tf.Tensor) -> list[Result]:
+        """What the function returns for the equal parts of a batch, one for each device of this rank.
+
+        For use within a compiled function; all tensors of the batch are split along their first axis.
+        """
 
     def local(self, variables: Sequence[tf.Variable]) -> list[tf.Variable]:
         """The variables of this rank alone: reading or setting them exchanges nothing."""
@@ -71,6 +78,10 @@ class Distribution(Everyone, Protocol):
 
 class PeerLost(Exception):
     """An exchange failed because another rank is gone: its failure is the cause, this one a consequence."""
+
+
+class Silent(Exception):
+    """A rank that others wait for does not answer, or does not get on with its work."""
 
 
 class LeftBehind(Exception):

@@ -157,7 +157,7 @@ class Reader:
             training=subset(parts.training, config.dataset.training_samples, "training"),
             validation=subset(parts.validation, config.dataset.validation_samples, "validation"),
         )
-        self._config, self._rank, self._ranks, self.parts = config, rank, config.ranks, parts
+        self._config, self._rank, self._ranks, self.parts = config, rank, config.processes, parts
         self.step_batch = config.step_batch
         self.steps_per_epoch = _steps_per_epoch(config, parts)
         self.dropped_samples = parts.training.samples - self.steps_per_epoch * (config.global_batch or 0)

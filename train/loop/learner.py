@@ -26,9 +26,10 @@ class Learner:
         data.share_out(distribution.rank, distribution.size)
         steps_per_epoch = None if data.steps_per_epoch is None else data.steps_left(0)
         passes = config.distribution.backward_passes_per_step
+        batches = distribution.size * config.towers * passes
         with distribution.scope():
             self.optimizer = step.make_optimizer(
-                config.optimizer, distribution.size * passes, config.precision, self.model, steps_per_epoch
+                config.optimizer, batches, config.precision, self.model, steps_per_epoch
             )
         self.train_step = step.make_train_step(
             self.model, self.optimizer, distribution, config.optimizer.label_smoothing, passes

@@ -83,7 +83,7 @@ def _exchange(
 
 @dataclass(frozen=True)
 class _Pass:
-    """A forward and a backward pass over one batch, or the mean of several, on this rank."""
+    """A forward and a backward pass over one batch, or the mean of several, on a device of this rank, or on all."""
 
     loss: tf.Tensor  # without smoothing
     correct: tf.Tensor  # answers, summed
@@ -134,6 +134,14 @@ def _mean_of_passes(
     return _Pass(loss / passes, correct, [gradient / passes for gradient in gradients])
 
 
+def _mean(made: Sequence[_Pass]) -> _Pass:
+    """The mean over equal parts of a batch, which several devices computed."""
+    if len(made) == 1:
+        return made[0]
+    gradients = [tf.add_n(of_one) / len(made) for of_one in zip(*(of.gradients for of in made), strict=True)]
+    return _Pass(tf.add_n([of.loss for of in made]) / len(made), tf.add_n([of.correct for of in made]), gradients)
+
+
 def make_train_step(
     model: tf_keras.Model,
     optimizer: tf_keras.optimizers.Optimizer,
@@ -159,9 +167,14 @@ def make_train_step(
 
     def train_step(images: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         variables = model.trainable_variables
-        local = one(images, labels) if passes == 1 else _mean_of_passes(one, passes, images, labels, variables)
-        with tf.control_dependencies(local.gradients):
+
+        def on_device(images: tf.Tensor, labels: tf.Tensor) -> _Pass:
+            return one(images, labels) if passes == 1 else _mean_of_passes(one, passes, images, labels, variables)
+
+        made = distribution.on_devices(on_device, images, labels)
+        with tf.control_dependencies([gradient for of_device in made for gradient in of_device.gradients]):
             computed_at = tf.timestamp()
+        local = _mean(made)
         gradients = _exchange(distribution, local.gradients, variables)
         if scaled:
             gradients = optimizer.get_unscaled_gradients(gradients)
@@ -195,9 +208,7 @@ def make_evaluation_step(model: tf_keras.Model, distribution: Distribution) -> E
     """
     cross_entropy = tf_keras.losses.SparseCategoricalCrossentropy(from_logits=True, reduction="none")
 
-    def evaluation_step(
-        images: tf.Tensor, labels: tf.Tensor, weights: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def on_device(images: tf.Tensor, labels: tf.Tensor, weights: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         logits = model(images, training=False)  # (batch, classes), float32
         losses = cross_entropy(labels, logits) * weights  # (batch,)
         probabilities = tf.nn.softmax(logits)
@@ -206,6 +217,12 @@ def make_evaluation_step(model: tf_keras.Model, distribution: Distribution) -> E
         correct = _correct(labels, logits, weights)
         sums = tf.stack([tf.reduce_sum(losses), correct, tf.reduce_sum(weights), tf.reduce_sum(errors)])
         return sums, tf.argmax(logits, axis=-1, output_type=tf.int32), tf.reduce_max(probabilities, axis=-1)
+
+    def evaluation_step(
+        images: tf.Tensor, labels: tf.Tensor, weights: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        sums, answers, probabilities = zip(*distribution.on_devices(on_device, images, labels, weights), strict=True)
+        return tf.add_n(sums), tf.concat(answers, 0), tf.concat(probabilities, 0)
 
     return distribution.compiled(evaluation_step)
 

@@ -117,6 +117,11 @@ def _add_notes(context: Context, data: Data) -> None:
     of_data = dict.fromkeys(note for of_rank in context.distribution.gather(list(data.notes)) for note in of_rank)
     if context.distribution.rank != 0:
         return
+    if config.towers > 1:
+        notes.append(
+            f"one process computed for all {config.ranks} ranks, each on a device of its own, which share its "
+            f"{len(context.part.part.cores)} cores; variables on the CPU"
+        )
     if config.weights != weights.NONE:
         notes.append(weights.describe(config))
     elif config.model.train_layers == "classifier":
@@ -127,8 +132,8 @@ def _add_notes(context: Context, data: Data) -> None:
 
 
 def _check_weights(context: Context, model: tf_keras.Model) -> None:
-    """Record whether the ranks hold different weights. Raises RuntimeError where they do."""
-    if context.config.distribution.allreduce:
+    """Record whether the ranks hold different weights, where each has its own. Raises RuntimeError where they do."""
+    if context.config.distribution.allreduce and not context.config.distribution.in_one_process:
         differ = distribution.weights_differ(context.distribution, model.trainable_variables)
         context.part.add(weights_differ=differ)
         if differ:

@@ -20,6 +20,7 @@ _LOCAL_RANK_VARIABLES = (
     "SLURM_LOCALID",
 )
 _RANK_VARIABLES = ("HOROVOD_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
+_SIZE_VARIABLES = ("HOROVOD_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
 _LOCAL_SIZE_VARIABLES = (
     "HOROVOD_LOCAL_SIZE",
     "OMPI_COMM_WORLD_LOCAL_SIZE",
@@ -65,6 +66,11 @@ def local_size() -> int:
     return _first_integer(_LOCAL_SIZE_VARIABLES, 1)
 
 
+def size() -> int:
+    """How many processes a launcher started with this one, before Horovod can be asked; 1 where none set it."""
+    return _first_integer(_SIZE_VARIABLES, 1)
+
+
 def usable_cores() -> list[int]:
     """The cores that this process may run on, ascending."""
     return sorted(os.sched_getaffinity(0))
@@ -98,10 +104,12 @@ def shared(cores_of_ranks: Sequence[Sequence[int]]) -> bool:
     return len(taken) != len(set(taken))
 
 
-def shared_on_a_host(ranks: Iterable[tuple[str, Sequence[int]]]) -> bool:
-    """Whether ranks, each given as its host and its cores, share a core of a host."""
+def shared_on_a_host(ranks: Iterable[tuple[str, Sequence[int], int]]) -> bool:
+    """Whether ranks, each given as its host, its cores and how many workers it is, share a core of a host."""
     on: dict[str, list[Sequence[int]]] = {}
-    for host, cores in ranks:
+    for host, cores, workers in ranks:
+        if len(cores) < workers:
+            return True
         on.setdefault(host, []).append(cores)
     return any(shared(cores) for cores in on.values())
 

@@ -42,6 +42,7 @@ class Part:
     began_at: float = 0.0  # of the process, seconds since the epoch
     cores: list[int] = field(default_factory=list)
     gpu: str | None = None
+    workers: int = 1
     phase: str = "start"  # that it is in, or ended in
     phases_s: dict[str, float] = field(default_factory=dict)  # that it has left so far
     warm_up_step_times_s: list[float] = field(default_factory=list)

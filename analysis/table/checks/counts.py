@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator
 
+import msgspec
+
 from analysis.table.checks.contradiction import Contradiction, check, off
 from analysis.table.checks.kinds import in_rounds, own_epochs, resized, size, size_of_point, sweeps
+from train.record import backends
 from train.record import batch as batches
 from train.record import config_hash as hashed
 from train.record.learning_rate import scaled
@@ -17,17 +21,21 @@ from train.record.record import RunRecord
 
 @check
 def ranks_and_nodes(run: RunRecord) -> Iterator[Contradiction]:
-    """A job has nodes x ranks_per_node ranks, numbered from 0, node by node; an elastic one those it ended with."""
+    """A job has nodes x ranks_per_node ranks, numbered from 0, node by node; an elastic one those it ended with.
+
+    Towers are all in one process, the only one.
+    """
     expected = run.resizes[-1].ranks_after if run.resizes else size(run)
+    processes = 1 if run.config["distribution"]["backend"] in backends.TOWERS else expected
     numbers = [rank.rank for rank in run.ranks]
     complete = run.status == "complete"
-    if len(numbers) > expected or (complete and len(numbers) != expected):
+    if run.workers > expected or (complete and run.workers != expected):
         yield Contradiction(
-            "ranks_and_nodes", f"{len(numbers)} ranks", f"nodes x ranks per node = {expected}",
-            off(len(numbers), expected),
+            "ranks_and_nodes", f"{run.workers} ranks", f"nodes x ranks per node = {expected}",
+            off(run.workers, expected),
         )  # fmt: skip
-    elif complete and numbers != list(range(expected)):
-        yield Contradiction("ranks_and_nodes", f"ranks numbered {numbers}", f"0 to {expected - 1} are expected")
+    elif complete and numbers != list(range(processes)):
+        yield Contradiction("ranks_and_nodes", f"ranks numbered {numbers}", f"0 to {processes - 1} are expected")
     for before, after in itertools.pairwise(run.resizes):
         if before.ranks_after != after.ranks_before:
             yield Contradiction(
@@ -90,10 +98,9 @@ def step_counts(run: RunRecord) -> Iterator[Contradiction]:
     first = run.ranks[0]
     for rank in run.ranks:
         for name in ("step_times_s", "warm_up_step_times_s", "compute_times_s", "allreduces"):
-            yield from _counted(
-                f"rank {rank.rank}: {len(getattr(rank, name))} {name}", len(getattr(rank, name)),
-                f"rank 0: {len(getattr(first, name))}", len(getattr(first, name)),
-            )  # fmt: skip
+            number, expected = len(getattr(rank, name)), len(getattr(first, name))
+            if number != expected:
+                yield from _counted(f"rank {rank.rank}: {number} {name}", number, f"rank 0: {expected}", expected)
         if rank.compute_times_s:
             yield from _counted(
                 f"rank {rank.rank}: {len(rank.compute_times_s)} compute_times_s", len(rank.compute_times_s),
@@ -152,10 +159,16 @@ def _message_sizes(run: RunRecord) -> Iterator[Contradiction]:
 @check
 def config_hash(run: RunRecord) -> Iterator[Contradiction]:
     """The hash of the configuration follows from the configuration: runs with one hash are repeats of one point."""
-    if (follows := hashed.of(run.config)) != run.config_hash:
+    if (follows := _hash(msgspec.json.encode(run.config))) != run.config_hash:
         yield Contradiction(
             "config_hash", f"config_hash {run.config_hash[:12]}", f"the configuration has the hash {follows[:12]}"
         )
+
+
+@functools.lru_cache(maxsize=256)
+def _hash(config: bytes) -> str:
+    """The hash of a configuration, computed once for the repeats of a point."""
+    return hashed.of(msgspec.json.decode(config))
 
 
 @check

@@ -185,7 +185,18 @@ def test_shared_cores_are_a_doubt_that_names_its_points(results):
         save(run, results.folder)
     (of,) = reading.local(results.table())
     assert of.doubts == (Doubt("ranks shared cores", (4,)),)
+
     assert of.only(of.ranks < 4).doubts == ()
+
+
+@pytest.mark.parametrize(("backend", "doubts"), [("ps", 1), ("ps_cpu", 1), ("mwms", 0)])
+def test_variables_on_a_server_are_a_doubt(results, backend, doubts):
+    for nodes in (1, 2, 4):
+        results.add(nodes=nodes, **{"distribution.backend": backend})
+    (of,) = reading.local(results.table())
+    assert [doubt.reason.split(",")[0] for doubt in of.doubts] == [
+        "variables are updated by a parameter server"
+    ] * doubts
 
 
 def test_the_limits_that_the_jobs_measured_come_along(results):

@@ -1,12 +1,13 @@
 import pytest
 
-from train.config.checks import ConfigError, DoesNotDivide
+from train.config.checks import ConfigError, LeftOut
 from train.config.compose import load
 
 TIMELINE = ["experiment=timeline", "model=tiny"]
 ADASUM = ["distribution.op=adasum", "distribution.controller=mpi", "distribution.gradients=separate"]
 MWMS = ["distribution=mwms", "nodes=2"]
 PS = ["distribution=ps", "nodes=2"]
+PS_CPU = ["distribution=ps_cpu", "nodes=2"]
 SWEEP = ["experiment=allreduce_bench", "nodes=2"]
 
 
@@ -22,7 +23,7 @@ SWEEP = ["experiment=allreduce_bench", "nodes=2"]
         (["batch_per_rank=4", "global_batch=9", "nodes=2"], "global_batch=9: contradicts batch_per_rank=4 on 2 ranks"),
         (
             ["distribution=none", "nodes=2"],
-            "distribution.backend=none: 2 ranks need distribution.backend=horovod, mwms or ps",
+            "distribution.backend=none: 2 ranks need distribution.backend=horovod, mwms, ps or ps_cpu",
         ),
         (["measure.total_steps=1", "nodes=2"], "measure.total_steps=1: 2 ranks need at least one step each"),
         (["measure.epochs=2"], "measure.epochs=2: synthetic data has no epochs"),
@@ -78,6 +79,20 @@ SWEEP = ["experiment=allreduce_bench", "nodes=2"]
         ([*PS, "dataset=digits"], "dataset=digits: distribution.backend=ps needs another; its coordinator gives"),
         ([*PS, "measure.split=true"], "measure.split=True: distribution.backend=ps needs another"),
         ([*PS, "weights=imagenet"], "weights=imagenet: with distribution.backend=ps allowed is none"),
+        ([*PS_CPU, "distribution.elastic=true"], "elastic=True: CentralStorageStrategy cannot go on with"),
+        (
+            [*PS_CPU, "distribution.compression=fp16"],
+            "compression=fp16: CentralStorageStrategy cannot compress",
+        ),
+        ([*PS_CPU, "distribution.op=adasum"], "op=adasum: CentralStorageStrategy cannot combine gradients"),
+        ([*PS_CPU, "distribution.autotune=true"], "autotune=True: it is Horovod's; with backend=ps_cpu set false"),
+        ([*PS_CPU, "distribution.controller=mpi"], "controller=mpi: backend=ps_cpu starts one process, and no ranks"),
+        ([*PS_CPU, "distribution.allreduce=false"], "allreduce=False: with backend=ps_cpu there is none to leave out"),
+        (
+            [*PS_CPU, "distribution.backward_passes_per_step=2"],
+            "backward_passes_per_step=2: batch normalisation on sev",
+        ),
+        ([*PS_CPU, "distribution.gradients=flat"], "gradients=flat: the CPU averages variable by variable"),
         ([*MWMS, "weights=imagenet"], "weights=imagenet: with distribution.backend=mwms allowed is none"),
         ([*MWMS, "distribution.port=80"], "distribution.port=80: must be 1024 to 65535, or null for free ones"),
         ([*SWEEP, "distribution=mwms"], "an allreduce sweep needs backend=horovod and allreduce=true"),
@@ -99,9 +114,12 @@ def test_bad_values_are_named_with_what_is_allowed(overrides, message):
         load(overrides)
 
 
-def test_a_global_batch_that_does_not_divide_is_told_apart():
-    with pytest.raises(DoesNotDivide):
-        load(["batch_per_rank=null", "global_batch=33", "nodes=2"])
+@pytest.mark.parametrize(
+    "overrides", [["batch_per_rank=null", "global_batch=33", "nodes=2"], [*PS, "distribution.servers=3"]]
+)
+def test_a_point_that_cannot_be_where_others_can_is_told_apart(overrides):
+    with pytest.raises(LeftOut):
+        load(overrides)
 
 
 def test_batches_follow_from_each_other():
@@ -110,6 +128,13 @@ def test_batches_follow_from_each_other():
     strong = load(["nodes=4", "batch_per_rank=null", "global_batch=128"])
     assert (strong.ranks, strong.batch_per_rank, strong.derived) == (4, 32, ["batch_per_rank"])
     assert load(["nodes=4", "batch_per_rank=2", "global_batch=8"]).derived == []
+
+
+def test_one_process_takes_the_batches_of_all_ranks():
+    shape = ["nodes=2", "ranks_per_node=2", "batch_per_rank=3"]
+    one, several = load([*shape, "distribution=ps_cpu"]), load(shape)
+    assert (one.ranks, one.towers, one.processes, one.step_batch, one.global_batch) == (4, 4, 1, 12, 12)
+    assert (several.ranks, several.towers, several.processes, several.step_batch) == (4, 1, 4, 3)
 
 
 def test_every_backward_pass_counts_in_the_global_batch():

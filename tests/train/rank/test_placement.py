@@ -32,6 +32,14 @@ def test_a_rank_that_its_launcher_has_bound_keeps_its_cores():
     assert placement.cores_of_rank([6, 7], local_rank=3, ranks_per_node=4, cores_per_node=8, threads=2) == [6, 7]
 
 
+def test_workers_of_one_process_share_cores_where_it_has_fewer():
+    apart, together = [("a", [0], 1), ("a", [1], 1), ("b", [0], 1)], [("a", [0], 1), ("a", [0], 1)]
+    assert not placement.shared_on_a_host(apart)
+    assert placement.shared_on_a_host(together)
+    assert not placement.shared_on_a_host([("a", [0, 1], 2)])
+    assert placement.shared_on_a_host([("a", [0, 1], 4)])
+
+
 @given(st.integers(1, 64), st.integers(1, 16), st.integers(1, 8))
 def test_no_core_is_shared_where_there_are_enough(cores, nodes, ranks_per_node):
     per_node = placement.cores_per_node(cores, nodes)
@@ -56,12 +64,12 @@ def test_all_threads_of_a_process_move():
 
     def other():
         at_rest.set()
-        done.wait(10)
+        done.wait(240)
         found.append(os.sched_getaffinity(0))
 
     thread = threading.Thread(target=other)
     thread.start()
-    at_rest.wait(10)
+    at_rest.wait(240)
     try:
         placement.move(before[-1:])
         assert placement.usable_cores() == before[-1:]

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from omegaconf import DictConfig
 
-from train.config.checks import ConfigError, check
+from train.config.checks import ConfigError, LeftOut, check
 from train.config.schema import Config
 from train.launch.emulate import cgroups, networks
 from train.launch.emulate.quota_enforcer import QuotaEnforcer
@@ -39,6 +39,9 @@ class Emulated(Local):
         timed = config.measure.epochs == 0 and config.allreduce_sweep is None
         why = "its quotas hold for timed training steps; for epochs and allreduces alone take launcher=local"
         check(timed, "launcher", self.name, why)
+        one_process = config.distribution.in_one_process
+        why = "its one process cannot be held to the quotas of several nodes; take launcher=local"
+        check(not one_process, "distribution.backend", config.distribution.backend, why, LeftOut)
         separate = config.launcher.separate_networks
         possible = config.distribution.controller == "gloo" and config.container.name == "none"
         why = "works with distribution.controller=gloo and container=none"

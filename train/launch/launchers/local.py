@@ -8,6 +8,7 @@ from train.launch.plan.job import OPEN_MPI, Job
 from train.launch.plan.launcher import Launcher
 from train.launch.plan.machine import Machine
 from train.launch.start import commands, mpirun
+from train.record.backends import TOWERS
 
 
 class Local(Launcher):
@@ -19,12 +20,13 @@ class Local(Launcher):
         """Emulated, where the system says so, the nodes need more cores than there are, and quotas are available.
 
         Only timed training steps can be emulated: a quota would change neither what epochs teach nor the CPU cost of
-        an allreduce.
+        an allreduce. Nor can nodes that share one process.
         """
         composed = experiment.composed
         crowded = experiment.max_nodes > 1 and experiment.max_nodes * composed.ranks_per_node > machine.cores
         timed = not (composed.measure.epochs or composed.allreduce_sweep or experiment.arms)
-        emulated = composed.system.emulate and crowded and timed and composed.device == "cpu"
+        apart = composed.distribution.backend not in TOWERS
+        emulated = composed.system.emulate and crowded and timed and apart and composed.device == "cpu"
         chosen = "launcher" in experiment.asked
         return "emulated" if emulated and not chosen and machine.no_quotas is None else self.name
 

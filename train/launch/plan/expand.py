@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from train.config.checks import ConfigError, DoesNotDivide, check
+from train.config.checks import ConfigError, LeftOut, check
 from train.config.compose import load
 from train.config.identity import config_hash, point_name, swept_values
 from train.config.schema import Config
@@ -37,8 +37,8 @@ def expand(overrides: Sequence[str], machine: Machine, launchers: Mapping[str, L
     A comma-separated override (`model=vgg16,resnet50`) is swept, as in Hydra's multirun. It replaces the sweep that
     the experiment has over the same key, as a single value does too; only `nodes=N`, where the experiment sweeps the
     nodes, means up to N. A node has the same cores at every point. Where nodes are emulated, each is limited to its
-    share of the cores' time, and every point has its control. Points whose ranks cannot share the global batch equally
-    are left out, and of arms that compete those that are the same as another one here.
+    share of the cores' time, and every point has its control. Points that cannot be are left out, as those whose ranks
+    cannot share the global batch equally, and of arms that compete those that are the same as another one here.
 
     Raises ConfigError, also where no point is left.
     """
@@ -52,7 +52,7 @@ def expand(overrides: Sequence[str], machine: Machine, launchers: Mapping[str, L
         for arm, extra in _arms(experiment, launcher, combination).items():
             try:
                 point = _point(experiment, launcher, arm, [*fixed, *combination, *extra])
-            except DoesNotDivide as error:
+            except LeftOut as error:
                 left_out[str(error)] = None
                 continue
             key = (point.name, config_hash(point.config))
@@ -108,7 +108,7 @@ def _arms(experiment: Experiment, launcher: Launcher, combination: Sequence[str]
 
 
 def _point(experiment: Experiment, launcher: Launcher, arm: str | None, overrides: list[str]) -> Point:
-    """The point that these overrides compose. Raises ConfigError, or DoesNotDivide where its ranks cannot share."""
+    """The point that these overrides compose. Raises ConfigError, LeftOut where others may be possible."""
     config = load(overrides)
     why = f"all points of an experiment run under one launcher, here {launcher.name}"
     check(config.launcher.name == launcher.name, "launcher", config.launcher.name, why)

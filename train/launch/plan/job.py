@@ -154,11 +154,14 @@ def make_job(point: Point, folder: Path, setting: Setting) -> Job:
 
 
 def _nodes(config: Config, hosts: tuple[str, ...]) -> Nodes:
+    """What is started on each host; one process where it computes for all ranks."""
+    hosts = hosts or ("localhost",) * min(config.nodes, config.processes)
+    per_node = config.processes // len(hosts)
     return Nodes(
-        hosts=hosts or ("localhost",) * config.nodes,
-        ranks_per_node=config.ranks_per_node,
-        cores_per_rank=config.threads_per_rank or 1,
-        gpus_per_node=config.ranks_per_node if config.device == "gpu" else 0,
+        hosts=hosts,
+        ranks_per_node=per_node,
+        cores_per_rank=(config.threads_per_rank or 1) * config.towers,
+        gpus_per_node=per_node * config.towers if config.device == "gpu" else 0,
     )
 
 
@@ -168,7 +171,7 @@ def _exchange(config: Config, setting: Setting) -> Exchange:
 
 
 def _controller(settings: Distribution) -> str:
-    if settings.backend == "none":
+    if settings.backend == "none" or settings.in_one_process:
         return "none"
     return "elastic" if settings.elastic else settings.controller
 

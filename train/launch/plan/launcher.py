@@ -15,7 +15,7 @@ from typing import ClassVar, Protocol
 import psutil
 from omegaconf import DictConfig
 
-from train.config.checks import check
+from train.config.checks import LeftOut, check
 from train.config.schema import Config
 from train.launch.plan.experiment import Experiment
 from train.launch.plan.job import OPEN_MPI, Job
@@ -79,6 +79,9 @@ class Launcher(ABC):
         elastic = config.distribution.elastic
         why = "needs launcher=ssh: hosts that can be lost and come back"
         check(self.elastic or not elastic, "distribution.elastic", elastic, why)
+        over_hosts = self.hosts_apart and config.distribution.in_one_process and config.nodes > 1
+        why = f"one process cannot be on {config.nodes} hosts; with launcher={self.name} give nodes=1, ranks_per_node=N"
+        check(not over_hosts, "distribution.backend", config.distribution.backend, why, LeftOut)
         on_one_machine = config.container.name in ("docker", "podman")
         why = f"works on one machine; with launcher={self.name} allowed are none, singularity"
         check(not (self.hosts_apart and on_one_machine), "container", config.container.name, why)

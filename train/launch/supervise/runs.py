@@ -76,7 +76,7 @@ def identity(run: Run, generation: int) -> Identity:
 def ending(config: Config, launcher: Launcher, job: Job, outcome: Outcome, left: Sequence[parts.Part]) -> Ending:
     """How the job of a run ended. left: the parts of its ranks."""
     if launcher.hosts_apart:
-        cores_shared = placement.shared_on_a_host((part.host, part.cores) for part in left)
+        cores_shared = placement.shared_on_a_host((part.host, part.cores, part.workers) for part in left)
     else:
         cores_shared = preflight.shares_cores(config, placement.usable_cores())
     return Ending(

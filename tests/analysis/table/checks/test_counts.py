@@ -22,6 +22,21 @@ def test_two_nodes_of_two_ranks_are_four_ranks():
     assert said(counts.ranks_and_nodes, run)[0][0] == "ranks numbered [1, 0]"
 
 
+def test_one_process_may_be_all_ranks():
+    run = make_record(nodes=4, **{"distribution.backend": "ps_cpu"})
+    assert (len(run.ranks), run.workers) == (1, 4)
+    assert not said(counts.ranks_and_nodes, run)
+    run.ranks[0].workers = 3
+    assert said(counts.ranks_and_nodes, run) == [("3 ranks", "nodes x ranks per node = 4", -0.25)]
+    run = make_record(nodes=2)
+    run.config["distribution"]["backend"] = "ps_cpu"
+    assert said(counts.ranks_and_nodes, run) == [("ranks numbered [0, 1]", "0 to 0 are expected", None)]
+    run = make_record(nodes=2)
+    del run.ranks[1:]
+    run.ranks[0].workers = 2  # Horovod's are a process each
+    assert said(counts.ranks_and_nodes, run) == [("ranks numbered [0]", "0 to 1 are expected", None)]
+
+
 def test_an_elastic_job_has_the_ranks_that_it_ended_with():
     run = make_record(nodes=3)
     run.resizes = [Resize(9.0, 1, 4, 4, 2, "lost c"), Resize(12.0, 1, 8, 2, 3, "c came")]

@@ -11,6 +11,7 @@ from train.launch.launchers import LAUNCHERS
 from train.launch.plan.launcher import named
 
 SSH = ("launcher=ssh", "launcher.hosts=[a,b]")
+PS_CPU = ("distribution=ps_cpu",)
 ON_ONE_MACHINE = "works on one machine; with launcher"
 TIMED = "launcher=emulated: its quotas hold for timed training steps"
 NETWORKS = ("launcher=emulated", "launcher.separate_networks=true")
@@ -39,6 +40,11 @@ def check(overrides: list[str]) -> None:
         (["launcher=emulated", "experiment=allreduce_bench", "nodes=2"], TIMED),
         ([*NETWORKS, "distribution.controller=mpi"], GLOO),
         ([*NETWORKS, "container=podman"], GLOO),
+        (
+            [*SSH, "nodes=2", *PS_CPU],
+            "one process cannot be on 2 hosts; with launcher=ssh give nodes=1, ranks_per_node=N",
+        ),
+        (["launcher=emulated", "nodes=2", *PS_CPU], "ps_cpu: its one process cannot be held to the quotas of several"),
     ],
 )
 def test_what_a_launcher_cannot_do_is_refused(overrides, message):

@@ -63,7 +63,7 @@ def test_the_arms_of_the_overhead_experiment():
 def test_strategies_are_compared_on_the_same_ranks_and_cores_beside_one_rank_alone():
     points = points_of("experiment=strategies", "nodes=4", cores=4)
     alone = ["resnet50-nodes1-one-rank-alone"]  # once, for both numbers of nodes
-    arms = ("horovod", "horovod-stock", "mwms", "mwms-flat", "ps")
+    arms = ("horovod", "horovod-stock", "mwms", "mwms-flat", "ps", "ps-cpu")
     assert [p.name for p in points] == [
         *(f"resnet50-nodes2-{arm}" for arm in arms), *alone, *(f"resnet50-nodes4-{arm}" for arm in arms)
     ]  # fmt: skip
@@ -74,6 +74,7 @@ def test_strategies_are_compared_on_the_same_ranks_and_cores_beside_one_rank_alo
         "mwms": ("mwms", "grouped"),
         "mwms-flat": ("mwms", "flat"),
         "ps": ("ps", "separate"),
+        "ps-cpu": ("ps_cpu", "separate"),
         "one-rank-alone": ("none", "flat"),
     }
     assert (of["horovod-stock"].cycle_time_ms, of["horovod-stock"].onednn) == (1, "tensorflow")
@@ -115,6 +116,29 @@ def test_points_whose_ranks_cannot_share_the_global_batch_are_left_out():
         "resnet50-nodes1",
         "resnet50-nodes2",
     ]
+
+
+def test_a_strategy_that_a_point_cannot_have_is_left_out_there_and_the_others_run():
+    plan = planned("experiment=weak_scaling", "model=tiny", "nodes=2", "distribution=ps", "distribution.servers=1,2")
+    assert [point.name for point in plan.points] == [
+        "tiny-nodes1-servers1",
+        "tiny-nodes2-servers1",
+        "tiny-nodes2-servers2",
+    ]
+    assert plan.left_out == ("distribution.servers=2: allowed are 1 to the number of ranks, 1 with nodes=1",)
+    over_hosts = ("launcher=ssh", "launcher.hosts=[a,b]", "system.cores_per_node=1")
+    plan = planned("experiment=strategies", "model=tiny", "nodes=2", *over_hosts)
+    assert "ps" in {point.arm for point in plan.points}
+    assert "ps-cpu" not in {point.arm for point in plan.points}
+    [said] = plan.left_out
+    assert said.startswith(
+        "distribution.backend=ps_cpu: one process cannot be on 2 hosts; with launcher=ssh give nodes=1"
+    )
+
+
+def test_nodes_that_share_a_process_are_not_emulated():
+    plan = planned("experiment=weak_scaling", "model=tiny", "nodes=4", "distribution=ps_cpu", no_quotas=None)
+    assert plan.launcher.name == "local"
 
 
 def test_an_experiment_of_which_no_point_is_left_is_an_error():

@@ -33,6 +33,21 @@ def test_a_point_takes_the_first_of_the_hosts():
 
 
 @pytest.mark.parametrize(
+    ("overrides", "hosts"),
+    [
+        (("nodes=2", "system.cores_per_node=8"), ()),
+        (("nodes=1", "ranks_per_node=2", "system.cores_per_node=16"), ("a",)),
+    ],
+)
+def test_one_process_has_the_cores_and_gpus_of_all_ranks(overrides, hosts):
+    where = ("launcher=ssh", "launcher.hosts=[a]") if hosts else ()
+    point = last_point("distribution=ps_cpu", "device=gpu", *where, *overrides)
+    job = make_job(point, FOLDER, Setting(hosts))
+    assert job.nodes == Nodes(hosts or ("localhost",), ranks_per_node=1, cores_per_rank=16, gpus_per_node=2)
+    assert (job.ranks, job.exchange.controller) == (1, "none")
+
+
+@pytest.mark.parametrize(
     ("overrides", "controller"),
     [
         (("distribution=none", "nodes=1"), "none"),
