@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 
 from analysis import metrics
 from analysis.audit.records import ratios
-from analysis.thresholds import limit
+from analysis.table.checks.copies import of_a_clock
 from train.record import intervals
 from train.record.intervals import Interval
 from train.record.record import RunRecord
 
 Scatter = NDArray[np.float32]
-_MICROSECOND = 1e-6
 _MOST = 256  # steps of a run that are compared with others: more add nothing
 
 
@@ -127,7 +126,6 @@ def _scatter(run: RunRecord) -> Scatter:
     for _, arm, time_s in found:
         of_arms[arm].append(time_s)
     usual = {arm: float(np.median(times)) for arm, times in of_arms.items()}
-    typed = [abs(t - round(t / _MICROSECOND) * _MICROSECOND) <= limit("clock_digits_s") for _, _, t in found]
-    if sum(typed) > len(found) / 2:
+    if of_a_clock(np.array([time_s for _, _, time_s in found])).sum() < len(found) / 2:
         return np.empty(0, np.float32)
     return np.array([np.log(time_s / usual[arm]) for _, arm, time_s in found], np.float32)

@@ -195,26 +195,26 @@ def _slowest_of_three(runs: Study, rng: Rng) -> None:
 
 
 def _configured(moved: bool, **values: Any) -> Callable[[Study, Rng], None]:
-    """Other values in the configuration of a launch, with what follows; in its old folder, or in that of its hash."""
+    """Other values in the configuration of a point, with what follows; in its old folder, or in that of its hash."""
 
     def attack(runs: Study, rng: Rng) -> None:
-        place, run = _one(_launches(runs), rng)
-        run.config |= values
-        if "batch_per_rank" in values:
-            run.config["global_batch"] = values["batch_per_rank"] * len(run.ranks)
-        _settled(run)
-        if moved:
-            runs[place_of(run)] = runs.pop(place)
+        for place, run in [(p, r) for p, r in runs.items() if r.point == "resnet50_nodes=2"]:
+            run.config |= values
+            if "batch_per_rank" in values:
+                run.config["global_batch"] = values["batch_per_rank"] * len(run.ranks)
+            _settled(run)
+            if moved:
+                runs[place_of(run)] = runs.pop(place)
 
     return attack
 
 
 def _in_a_round(change: Callable[[RunRecord, Rng], None]) -> Callable[[Study, Rng], None]:
     def attack(runs: Study, rng: Rng) -> None:
-        place, run = _one(_in_rounds(runs), rng)
-        change(run, rng)
-        _settled(run)
-        runs[place_of(run)] = runs.pop(place)
+        for place, run in _in_rounds(runs):
+            change(run, rng)
+            _settled(run)
+            runs[place_of(run)] = runs.pop(place)
 
     return attack
 

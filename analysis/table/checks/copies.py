@@ -41,13 +41,13 @@ def copied_steps(run: RunRecord) -> Iterator[Contradiction]:
 def _equal(rows: np.ndarray) -> list[tuple[int, int]]:
     """The places of equal rows (n, 3) of times that differ and that a clock gave, each with that of the one before."""
     differ = (rows[:, 0] != rows[:, 1]) & (rows[:, 1] != rows[:, 2]) & (rows[:, 0] != rows[:, 2])
-    (places,) = np.nonzero(_of_a_clock(rows).all(axis=1) & differ)
+    (places,) = np.nonzero(of_a_clock(rows).all(axis=1) & differ)
     places = places[np.lexsort((places, *rows[places].T))]
     equal = (rows[places[1:]] == rows[places[:-1]]).all(axis=1)
     return sorted(zip(places[:-1][equal].tolist(), places[1:][equal].tolist(), strict=True), key=lambda pair: pair[1])
 
 
-def _of_a_clock(times_s: np.ndarray) -> np.ndarray:
+def of_a_clock(times_s: np.ndarray) -> np.ndarray:
     """Which times have more digits than one would type in."""
     return abs(times_s - np.round(times_s / _MICROSECOND) * _MICROSECOND) > limit("clock_digits_s")
 
@@ -88,7 +88,7 @@ def trace(run: RunRecord, path: str) -> Trace:
         lists += [rank.step_times_s, [window.window_s for window in rank.windows]]
         lists += [of.times_s for of in rank.allreduces]
     times_s = np.unique(np.fromiter(chain.from_iterable(lists), float))
-    return Trace(path, run.sha256, run.started_at, times_s[_of_a_clock(times_s)])
+    return Trace(path, run.sha256, run.started_at, times_s[of_a_clock(times_s)])
 
 
 def find(traces: Sequence[Trace]) -> dict[str, Contradiction]:
