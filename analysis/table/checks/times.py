@@ -143,7 +143,7 @@ def computing_and_step(run: RunRecord) -> Iterator[Contradiction]:
     for rank in run.ranks:
         timed = [(rank.step_times_s, rank.compute_times_s, rank.timed_cores)]
         timed += [(window.step_times_s, window.compute_times_s, window.cores) for window in rank.windows]
-        for steps, computing, counted in timed:
+        for steps, computing, counted in (of for of in timed if of[1]):
             slack_s = pause_s + delayed_s([counted])
             for step_s, computed_s in zip(steps, computing, strict=False):
                 if computed_s > step_s + slack_s:
