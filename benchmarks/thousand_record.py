@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -68,7 +68,7 @@ def fields_of(rng: np.random.Generator, rank: int, together: np.ndarray, compute
         "rank": rank,
         "local_rank": local,
         "node": node,
-        "host": f"node{node:04d}",
+        "host": host_name(node),
         "cores": [2 * local, 2 * local + 1],
     }
     begun |= {"began_at": STARTED_AT + phases["start"], "phase": "timed", "phases_s": phases}
@@ -106,7 +106,15 @@ def example(ranks: int, steps: int) -> RunRecord:
     made.config["measure"] |= {"epochs": None, "warm_up_steps": 10, "budget_s": 300}
     made.config |= {"rounds": [], "worlds": [], "allreduce_sweep": None}
     made.config_hash = config_hash.of(made.config)
+    assert made.environment
+    [host] = made.environment.hosts
+    made.environment.hosts = [replace(host, host=host_name(node)) for node in range(ranks // RANKS_PER_NODE)]
     return made
+
+
+def host_name(node: int) -> str:
+    """The name of the host that is a node."""
+    return f"node{node:04d}"
 
 
 def assembled(folder: Path, ranks: int, steps: int) -> bytes:

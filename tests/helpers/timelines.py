@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from tests.helpers.own_records import make_record, save
@@ -50,6 +51,8 @@ def launch_with_timeline(results: Path, model: str = "resnet50", apart: bool = T
     distribution = {"backend": "horovod", "allreduce": True, "controller": "gloo", "gradients": "flat"}
     distribution |= {"cycle_time_ms": 20.0, "timeline": True}
     run = make_record("timeline", model, nodes=2, steps=STEPS, step_s=1.0, distribution=distribution, **more)
+    if apart:
+        run.environment.hosts = [replace(run.environment.hosts[0], host=f"host{rank.rank}") for rank in run.ranks]
     files = {"horovod-timeline.json": json.dumps(horovod_events()).encode()}
     phases = ["first_step", "warm_up", "warm_up", *["timed"] * STEPS]
     for rank in run.ranks:
