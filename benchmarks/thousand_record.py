@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -57,6 +57,11 @@ class Stages:
         return found
 
 
+def host_of(node: int) -> str:
+    """The name of a host."""
+    return f"node{node:04d}"
+
+
 def fields_of(rng: np.random.Generator, rank: int, together: np.ndarray, computes: bool) -> list[dict[str, Any]]:
     """What a rank adds to its part, phase by phase. `together`: the steps, for which all ranks wait for each other."""
     node, local = divmod(rank, RANKS_PER_NODE)
@@ -68,7 +73,7 @@ def fields_of(rng: np.random.Generator, rank: int, together: np.ndarray, compute
         "rank": rank,
         "local_rank": local,
         "node": node,
-        "host": host_name(node),
+        "host": host_of(node),
         "cores": [2 * local, 2 * local + 1],
     }
     begun |= {"began_at": STARTED_AT + phases["start"], "phase": "timed", "phases_s": phases}
@@ -87,6 +92,9 @@ def write_parts(folder: Path, ranks: int, steps: int, computes: bool) -> None:
     rng = np.random.default_rng(SEED)
     together = STEP_S * (1 + rng.exponential(0.03, steps + 10))
     environment = asdict(example(ranks, steps).environment)  # type: ignore[call-overload]
+    environment["hosts"] = [
+        environment["hosts"][0] | {"host": host_of(node)} for node in range(ranks // RANKS_PER_NODE)
+    ]
     for rank in range(ranks):
         of_rank = fields_of(rng, rank, together, computes)
         if rank == 0:
@@ -106,15 +114,7 @@ def example(ranks: int, steps: int) -> RunRecord:
     made.config["measure"] |= {"epochs": None, "warm_up_steps": 10, "budget_s": 300}
     made.config |= {"rounds": [], "worlds": [], "allreduce_sweep": None}
     made.config_hash = config_hash.of(made.config)
-    assert made.environment
-    [host] = made.environment.hosts
-    made.environment.hosts = [replace(host, host=host_name(node)) for node in range(ranks // RANKS_PER_NODE)]
     return made
-
-
-def host_name(node: int) -> str:
-    """The name of the host that is a node."""
-    return f"node{node:04d}"
 
 
 def assembled(folder: Path, ranks: int, steps: int) -> bytes:

@@ -20,7 +20,7 @@ from pathlib import Path  # noqa: E402
 
 from train import task  # noqa: E402
 from train.config.checks import ConfigError  # noqa: E402
-from train.distribution.protocol import LeftBehind, PeerLost  # noqa: E402
+from train.distribution.protocol import LeftBehind, PeerLost, Silent  # noqa: E402
 from train.rank import launcher_watch, placement  # noqa: E402
 from train.rank.phases import PhaseClock  # noqa: E402
 from train.record import protocol  # noqa: E402
@@ -58,7 +58,7 @@ def start_part(folder: Path | None) -> PartWriter:
 
 def explain(error: Exception, part: Part, phase: str) -> Failure:
     """What failed and where; it is printed too."""
-    kind = "" if isinstance(error, ConfigError | PeerLost) else f"{type(error).__name__}: "
+    kind = "" if isinstance(error, ConfigError | PeerLost | Silent) else f"{type(error).__name__}: "
     failure = Failure(
         reason=f"{kind}{error}",
         rank=part.rank,

@@ -51,8 +51,6 @@ def launch_with_timeline(results: Path, model: str = "resnet50", apart: bool = T
     distribution = {"backend": "horovod", "allreduce": True, "controller": "gloo", "gradients": "flat"}
     distribution |= {"cycle_time_ms": 20.0, "timeline": True}
     run = make_record("timeline", model, nodes=2, steps=STEPS, step_s=1.0, distribution=distribution, **more)
-    if apart:
-        run.environment.hosts = [replace(run.environment.hosts[0], host=f"host{rank.rank}") for rank in run.ranks]
     files = {"horovod-timeline.json": json.dumps(horovod_events()).encode()}
     phases = ["first_step", "warm_up", "warm_up", *["timed"] * STEPS]
     for rank in run.ranks:
@@ -65,6 +63,8 @@ def launch_with_timeline(results: Path, model: str = "resnet50", apart: bool = T
         rank.timeline = RankTimeline(BEGAN_S - own_s, own_s, 0.0002 if own_s else 0.0, steps)
         profile = {"began_at": begin_s(12) - own_s, "operations": [["worker", "Conv2D", 10.0, 300.0]]}
         files[f"operations-{rank.rank}.json.gz"] = gzip.compress(json.dumps(profile).encode(), mtime=0)
+    if apart and run.environment:
+        run.environment.hosts = [replace(run.environment.hosts[0], host=rank.host) for rank in run.ranks]
     run.attachments = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
     path = save(run, results)
     for name, content in files.items():

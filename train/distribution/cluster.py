@@ -22,38 +22,18 @@ from multiprocessing.connection import Connection
 
 from train.config.checks import ConfigError
 from train.config.schema import Distribution as Settings
-from train.distribution import link
+from train.distribution import link, patience
 from train.distribution.meeting import Meeting
+from train.distribution.tasks import COORDINATOR, SERVER, WORKER, Worker
 from train.rank import placement
 
 _COME_WITHIN_S = 50.0  # the ranks: nothing slow, as TensorFlow's import, comes before, but their containers may
+_IMPORT_WITHIN_S = 300.0  # TensorFlow: on shared cores it takes minutes
 _READY_WITHIN_S = 50  # a strategy, once all have imported TensorFlow: then it takes a second, more on busy cores
 _ANSWER_WITHIN_S = 30.0  # the store
 _POLL_S = 0.1
 _SCOPE = "workers"  # of the store
 _STORE = ("HOROVOD_GLOO_RENDEZVOUS_ADDR", "HOROVOD_GLOO_RENDEZVOUS_PORT")
-
-
-WORKER, SERVER, COORDINATOR = "worker", "ps", "chief"  # tasks, as TensorFlow names them; every rank has the first
-
-
-@dataclass(frozen=True)
-class Worker:
-    """One worker, as it tells the others."""
-
-    host: str
-    address: str
-    ports: Mapping[str, int]  # task -> its port
-    token: str  # which those that connect must know
-
-    @property
-    def port(self) -> int:
-        """That of the worker itself."""
-        return self.ports[WORKER]
-
-    def place(self, task: str) -> str:
-        """Address and port of one of its tasks, as TensorFlow takes them."""
-        return f"{self.address}:{self.ports[task]}"
 
 
 @dataclass(frozen=True)
@@ -133,7 +113,9 @@ def meet(settings: Settings, ranks: int) -> Cluster:
         except OSError as error:
             raise ConfigError(f"rank {rank} ({own.host}): the launcher's store does not answer: {error}") from error
         cluster = Cluster(workers, Meeting(rank, ranks, _connections(rank, workers, listeners[WORKER])))
+        cluster.meeting.patience = patience.within(_COME_WITHIN_S, rank, workers, "reach all others")
         cluster.meeting.barrier()  # all have answered: the ports are TensorFlow's from now on
+    cluster.meeting.patience = patience.within(_IMPORT_WITHIN_S, rank, workers, "import TensorFlow")
     return cluster
 
 

@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 from train.config.checks import ConfigError
+from train.distribution.patience import Patience
 from train.distribution.protocol import PeerLost
 from train.record import protocol
 
 _WAIT_S = 300.0  # as long as Horovod's ranks wait for each other: importing TensorFlow takes minutes on shared cores
 _POLL_S = 0.05
+_LOOK_EVERY_S = 10.0  # whether to wait on
 
 
 class Meeting:
@@ -30,6 +32,7 @@ class Meeting:
         connections: on rank 0 those to all other ranks, in any order; on another rank that to rank 0.
         """
         self.rank, self.size = rank, size
+        self.patience: Patience | None = None  # is asked whether to wait on; None: without a limit
         self._others = list(connections)  # on rank 0 in the order of ranks
         if rank:
             self._others[0].send(rank)
@@ -38,12 +41,15 @@ class Meeting:
             self._others = [one for _, one in sorted(came, key=lambda pair: pair[0])]
 
     def gather(self, value: Any) -> list[Any]:
-        """The values of all ranks, in the order of ranks, on every rank. Raises PeerLost where one is gone."""
+        """The values of all ranks, in the order of ranks, on every rank.
+
+        Raises PeerLost where one is gone, Silent where `patience` ends.
+        """
         try:
             if self.rank:
                 self._others[0].send(value)
-                return self._others[0].recv()
-            values = [value, *(one.recv() for one in self._others)]
+                return self._from(0)
+            values = [value, *(self._from(rank) for rank in range(1, self.size))]
             packed = pickle.dumps(values)  # once, and not for each rank
             for one in self._others:
                 one.send_bytes(packed)
@@ -53,8 +59,15 @@ class Meeting:
                 one.close()
             raise PeerLost(f"the meeting of the ranks failed: {error or 'a rank is gone'}") from error
 
+    def _from(self, rank: int) -> Any:
+        """The next value of a rank that this one is connected to."""
+        connection, begun_at = self._others[max(0, rank - 1)], time.monotonic()
+        while self.patience and not connection.poll(_LOOK_EVERY_S):
+            self.patience(rank, time.monotonic() - begun_at)
+        return connection.recv()
+
     def barrier(self) -> None:
-        """Return when all ranks have called it. Raises PeerLost where one is gone."""
+        """Return when all ranks have called it. Raises as `gather`."""
         self.gather(None)
 
 

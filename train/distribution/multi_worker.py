@@ -15,10 +15,12 @@ import tensorflow as tf
 
 from train.config.checks import ConfigError
 from train.config.schema import Distribution as Settings
-from train.distribution.cluster import Cluster, Worker, limited
+from train.distribution import patience
+from train.distribution.cluster import Cluster, limited
 from train.distribution.members import Members
-from train.distribution.protocol import Distribution, PeerLost
+from train.distribution.protocol import Distribution, PeerLost, Silent
 from train.distribution.tapes import ExchangingTape, as_one
+from train.distribution.tasks import Worker
 
 _SUM, _MEAN = tf.distribute.ReduceOp.SUM, tf.distribute.ReduceOp.MEAN
 # What a collective raises whose peer is gone; each of them also has other causes.
@@ -36,7 +38,7 @@ Function = TypeVar("Function", bound=Callable)
 
 @contextmanager
 def exchanges(rank: int, workers: Sequence[Worker]) -> Iterator[None]:
-    """A context in which a failed exchange of this rank raises PeerLost.
+    """A context in which a failed exchange of this rank raises PeerLost, or Silent where another one hangs.
 
     TensorFlow has no error of its own for it: those that a lost peer brings about name the collective operation, or say
     that the peer is not there.
@@ -48,6 +50,9 @@ def exchanges(rank: int, workers: Sequence[Worker]) -> Iterator[None]:
         if not isinstance(error, tf.errors.UnavailableError) and "ollective" not in message:
             raise
         lost = [f"rank {number} ({workers[number].host})" for number in named(message) if number != rank]
+        if lost and "eartbeat" in message:  # it is there, and does nothing: the cause, and no consequence
+            why = re.sub(r"\s+", " ", message[message.find("Collective ops") :].partition("The error could be")[0])
+            raise Silent(f"{', '.join(lost)} does not answer: {why.strip()}") from error
         raise PeerLost(f"an exchange with {', '.join(lost) or 'the other ranks'} failed: {message}") from error
 
 
@@ -69,6 +74,7 @@ class MultiWorker(Members):
         self._settings = settings
         self.barrier()
         self._strategy = _strategy(cluster)
+        self._meeting.patience = patience.while_answering(self._workers)
         self._sum = self.compiled(_sum)
 
     def scope(self) -> AbstractContextManager[None]:

@@ -13,28 +13,36 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import tensorflow as tf
 
 from train.config.checks import ConfigError
-from train.distribution import link
-from train.distribution.cluster import COORDINATOR, SERVER, WORKER, Cluster, limited
+from train.distribution import patience
+from train.distribution.cluster import Cluster, limited
 from train.distribution.members import Members
-from train.distribution.protocol import Distribution, PeerLost
+from train.distribution.protocol import Distribution, PeerLost, Silent
+from train.distribution.tasks import COORDINATOR, SERVER, WORKER
 
 _ASK_EVERY_S = 10.0  # whether all tasks still answer
-_STEP_WITHIN_S = 300.0  # as long as Horovod's ranks wait for each other
+_STEP_WITHIN_S = 40.0
+_TIMES_LONGER = 4  # than steps before: where steps are so long, a step may be
+_FIRST_STEP_WITHIN_S = 300.0  # as long as Horovod's ranks wait for each other
 
 Function = TypeVar("Function", bound=Callable)
 Result = TypeVar("Result")
 
 
-class Silent(Exception):
-    """A rank that has work to do does not answer, or does not get on with it."""
+def step_limit_s(longest_s: float | None) -> float:
+    """How long a step may take where the longest one of the phase before took so long; in s.
+
+    None: there was none, and the first step also traces.
+    """
+    return _FIRST_STEP_WITHIN_S if longest_s is None else max(_STEP_WITHIN_S, _TIMES_LONGER * longest_s)
 
 
 class ParameterServers(Members):
@@ -47,8 +55,10 @@ class ParameterServers(Members):
         """
         super().__init__(cluster)
         self._cluster = cluster
+        self._longest_s: float | None = None  # step of the last `run`
         self._servers = [_serve(cluster, task) for task in (WORKER, SERVER) if task in self._own.ports]
         self.barrier()
+        self._meeting.patience = patience.while_answering(self._workers)
         self._strategy: tf.distribute.Strategy | None = None
         if COORDINATOR in self._own.ports:
             self._strategy = _strategy(cluster)
@@ -86,14 +96,14 @@ class ParameterServers(Members):
         step: of the worker of a rank; its operations run there.
         Raises Silent, and what a step raises.
         """
-        last = dict.fromkeys(range(self.size), time.monotonic())
+        ends = {rank: [time.monotonic()] for rank in range(self.size)}  # of each step, after the begin of the first
 
         def steps(rank: int) -> list[Result]:
             made = []
             with self.on(rank):
                 for _ in range(count):
                     made.append(step(rank))
-                    last[rank] = time.monotonic()
+                    ends[rank].append(time.monotonic())
             return made
 
         of_ranks = [self._threads.submit(steps, rank) for rank in range(self.size)]
@@ -102,28 +112,21 @@ class ParameterServers(Members):
             done, busy = wait(busy, _ASK_EVERY_S, FIRST_EXCEPTION)
             for future in done:
                 future.result()
-            self._check_all_answer({rank: last[rank] for rank, future in enumerate(of_ranks) if future in busy})
+            if busy:
+                patience.check_answers(self._workers, range(self.size))
+                self._check_steps({rank: ends[rank][-1] for rank, future in enumerate(of_ranks) if future in busy})
+        self._longest_s = max((b - a for of in ends.values() for a, b in pairwise(of)), default=self._longest_s)
         return [future.result() for future in of_ranks]
 
-    def _check_all_answer(self, busy: dict[int, float]) -> None:
-        """Raise Silent where a rank does not answer, or has made no step for too long, while some are busy.
+    def _check_steps(self, busy: Mapping[int, float]) -> None:
+        """Raise Silent where a rank, which answers, has made no step for too long.
 
         busy: the ranks that have not made all steps yet -> when they made their last one.
         """
-        if not busy:
-            return
-        silent = [
-            f"rank {rank} ({worker.host}) at {worker.place(task)}"
-            for rank, worker in enumerate(self._workers)
-            for task in worker.ports
-            if not link.greets(worker.address, worker.ports[task])
-        ]
-        if silent:
-            raise Silent(f"{', '.join(silent)} does not answer")
-        slow = [rank for rank, at in busy.items() if time.monotonic() - at > _STEP_WITHIN_S]
-        if slow:
+        limit_s = step_limit_s(self._longest_s)
+        if slow := [rank for rank, at in busy.items() if time.monotonic() - at > limit_s]:
             named = ", ".join(f"rank {rank} ({self._workers[rank].host})" for rank in slow)
-            raise Silent(f"{named} made no step within {_STEP_WITHIN_S:.0f} s, though it answers")
+            raise Silent(f"{named} made no step within {limit_s:.0f} s, though it answers")
 
     def exchanges(self) -> AbstractContextManager[None]:
         """A context in which an error of TensorFlow that says that a task is gone raises PeerLost."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from analysis.thresholds import limit
-from train.record.record import CoreUse, Rank, RunRecord
+from train.record.record import CoreUse, RunRecord
 
 
 def in_rounds(run: RunRecord) -> bool:
@@ -95,8 +95,3 @@ def own_epochs(run: RunRecord) -> list[tuple[int, slice]]:
             ends = [0, *(end - 1 for end in accumulate(counts))]
             return [(first + place, slice(*ends_of)) for place, ends_of in enumerate(pairwise(ends))]
     return []
-
-
-def total(rank: Rank, which: slice = slice(None)) -> float:
-    """The sum of a rank's timed steps, in s."""
-    return sum(rank.step_times_s[which])

@@ -8,7 +8,7 @@ from datetime import datetime
 from itertools import pairwise
 
 from analysis.table.checks.contradiction import Contradiction, check, off
-from analysis.table.checks.kinds import Slack, delayed_s, in_rounds, own_epochs, resized, sweeps, total
+from analysis.table.checks.kinds import Slack, delayed_s, in_rounds, own_epochs, resized, sweeps
 from analysis.thresholds import limit
 from train.record import summary as summaries
 from train.record.record import CoreUse, Rank, RunRecord, Window
@@ -94,7 +94,7 @@ def steps_and_window(run: RunRecord) -> Iterator[Contradiction]:
     if sweeps(run):
         windows, sums = len(run.ranks[0].allreduces), [sum(map(sum, _allreduces(rank))) for rank in run.ranks]
     else:
-        windows, sums = max(1, len(run.epochs)), [total(rank) for rank in run.ranks]
+        windows, sums = max(1, len(run.epochs)), [sum(rank.step_times_s) for rank in run.ranks]
     timed, slack = [rank.phases_s["timed"] for rank in run.ranks], Slack.of(run)
     delayed = delayed_s(rank.timed_cores for rank in run.ranks)
     slack_s = windows * slack.barrier_s(max(timed) / windows, len(run.ranks)) + delayed
@@ -143,7 +143,7 @@ def computing_and_step(run: RunRecord) -> Iterator[Contradiction]:
     for rank in run.ranks:
         timed = [(rank.step_times_s, rank.compute_times_s, rank.timed_cores)]
         timed += [(window.step_times_s, window.compute_times_s, window.cores) for window in rank.windows]
-        for steps, computing, counted in timed:
+        for steps, computing, counted in (of for of in timed if of[1]):
             slack_s = pause_s + delayed_s([counted])
             for step_s, computed_s in zip(steps, computing, strict=False):
                 if computed_s > step_s + slack_s:
@@ -177,7 +177,7 @@ def epochs_and_steps(run: RunRecord) -> Iterator[Contradiction]:
     first_step_s, slack = run.ranks[0].phases_s["first_step"], Slack.of(run)
     for place, steps in own_epochs(run):
         epoch = run.epochs[place]
-        sums = max(total(rank, steps) for rank in run.ranks)
+        sums = max(sum(rank.step_times_s[steps]) for rank in run.ranks)
         slack_s = slack.barrier_s(epoch.duration_s, len(run.ranks)) + limit("write_s")
         slack_s += first_step_s if steps.start == 0 else 0.0
         yield from _between("epochs_and_steps", f"epoch {epoch.epoch}:", epoch.duration_s, sums, slack_s)

@@ -41,7 +41,7 @@ def windows_and_rounds(run: RunRecord) -> Iterator[Contradiction]:
     A launch that failed may lack windows of its last round.
     """
     arms = _ranks(run)
-    for rank in run.ranks:
+    for rank in (rank for rank in run.ranks if rank.windows):
         for turn, count in Counter([(window.round, window.arm) for window in rank.windows]).items():
             if turn[1] >= len(arms) or rank.rank not in arms[turn[1]]:
                 yield Contradiction("windows_and_rounds", f"rank {rank.rank} in {_called(turn)}", "no such part of it")

@@ -9,8 +9,9 @@ from tests.helpers.ports import free_ports
 from train.config.checks import ConfigError
 from train.config.compose import load
 from train.distribution import cluster
-from train.distribution.cluster import Cluster, Store, Worker
+from train.distribution.cluster import Cluster, Store
 from train.distribution.meeting import Meeting
+from train.distribution.tasks import Worker
 
 
 def worker(port=1, host="n1"):

@@ -5,7 +5,7 @@ import pytest
 from train.config.checks import ConfigError
 from train.distribution import meeting
 from train.distribution.meeting import on_this_machine
-from train.distribution.protocol import PeerLost
+from train.distribution.protocol import PeerLost, Silent
 
 
 def together(work, size):
@@ -56,3 +56,39 @@ def test_a_first_rank_that_never_comes_is_an_error_that_names_the_file(tmp_path,
     monkeypatch.setattr(meeting, "_WAIT_S", 0.1)
     with pytest.raises(ConfigError, match=f"{tmp_path}/meeting: rank 0 did not write this"):
         on_this_machine(tmp_path, 1, 2)
+
+
+def test_a_late_rank_is_waited_for_as_long_as_patience_lasts(tmp_path, monkeypatch):
+    monkeypatch.setattr(meeting, "_LOOK_EVERY_S", 0.05)
+    missed, met = threading.Event(), []
+
+    def patience(other, waited_s):
+        missed.set()  # rank 2 comes only then
+
+    def waits(rank):
+        here = on_this_machine(tmp_path, rank, 3)
+        met.append(here)
+        if rank == 0:
+            here.patience = patience
+        if rank == 2:
+            missed.wait(30)
+        return here.gather(rank)
+
+    assert together(waits, 3) == [[0, 1, 2]] * 3
+
+
+def test_a_rank_that_is_not_waited_for_any_longer_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(meeting, "_LOOK_EVERY_S", 0.05)
+    met = []
+
+    def patience(other, waited_s):
+        raise Silent(f"rank {other}")
+
+    def work(rank):
+        met.append(here := on_this_machine(tmp_path, rank, 2))
+        if rank == 0:
+            here.patience = patience
+            here.barrier()
+
+    first, _ = together(work, 2)
+    assert (type(first), str(first)) == (Silent, "rank 1")

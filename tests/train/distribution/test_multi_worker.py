@@ -1,10 +1,15 @@
+import re
+
 import pytest
 
-from train.distribution.cluster import Worker
+from train.distribution.tasks import Worker
 
 pytestmark = pytest.mark.slow
 
 WORKERS = [Worker(f"n{number}", "127.0.0.1", {"worker": 1}, "t") for number in range(3)]
+# Around what a step fails by.
+BEFORE = "Graph execution error:\n\nDetected at node CollectiveReduceV2 defined at:\n  File one\n\n"
+AFTER = "\nThe error could be from a previous operation. Restart your program to reset.\n\t [[node]]"
 # As TensorFlow 2.18 says it where a worker was killed, and where a worker or the first of them fell silent.
 KILLED = "Collective ops is aborted by: Connection reset by peer from remote target /job:worker/replica:0/task:1 while"
 SILENT = (
@@ -26,8 +31,6 @@ def raising(name, message):
     ("name", "message", "lost"),
     [
         ("UnavailableError", KILLED.replace("task:1", "task:0"), r"rank 0 \(n0\)"),
-        ("InternalError", SILENT, r"rank 2 \(n2\)"),
-        ("DeadlineExceededError", FIRST_SILENT, r"rank 0 \(n0\)"),
         ("AbortedError", "Collective ops is aborted", "the other ranks"),
         ("UnavailableError", KILLED, "the other ranks"),  # its own name alone tells nothing
     ],
@@ -37,6 +40,17 @@ def test_a_failed_collective_is_a_lost_peer_that_is_named(name, message, lost):
 
     with pytest.raises(PeerLost, match=f"an exchange with {lost} failed: Collective"):
         raising(name, message)
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "lost"),
+    [("InternalError", SILENT, r"rank 2 \(n2\)"), ("DeadlineExceededError", FIRST_SILENT, r"rank 0 \(n0\)")],
+)
+def test_a_worker_without_a_heartbeat_is_silent_and_named(name, message, lost):
+    from train.distribution.protocol import Silent
+
+    with pytest.raises(Silent, match=rf"^{lost} does not answer: {re.escape(message)}$"):
+        raising(name, BEFORE + message + AFTER)
 
 
 @pytest.mark.parametrize("name", ["InternalError", "FailedPreconditionError", "CancelledError"])

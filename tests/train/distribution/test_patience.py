@@ -1,0 +1,48 @@
+import socket
+import threading
+
+import pytest
+
+from train.distribution import link, patience
+from train.distribution.protocol import Silent
+from train.distribution.tasks import Worker
+
+
+def worker(*ports):
+    return Worker("n1", "127.0.0.1", dict(zip(("worker", "ps"), ports, strict=False)), "t")
+
+
+def test_a_rank_has_so_long_and_the_first_one_twice_as_long():
+    workers = [worker(1), worker(2)]
+    on_first, on_second = (patience.within(40, rank, workers, "come") for rank in (0, 1))
+    on_first(1, 39.0)
+    on_second(0, 79.0)
+    with pytest.raises(Silent, match=r"rank 1 \(n1\) did not come within 40 s"):
+        on_first(1, 41.0)
+    with pytest.raises(Silent, match=r"rank 0 \(n1\) did not come within 80 s"):
+        on_second(0, 81.0)
+
+
+def test_what_accepts_a_connection_and_says_nothing_does_not_answer(monkeypatch):
+    monkeypatch.setattr(link, "_SILENCE_S", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as answering, socket.create_server(("127.0.0.1", 0)) as stopped:
+
+        def greet():
+            for _ in range(2):
+                answering.accept()[0].sendall(b"settings")
+
+        threading.Thread(target=greet, daemon=True).start()
+        good, bad = (listener.getsockname()[1] for listener in (answering, stopped))
+        workers = [worker(good), worker(good, bad)]
+        wait_on = patience.while_answering(workers)
+        wait_on(0, 1000.0)
+        with pytest.raises(Silent, match=rf"^rank 1 \(n1\) at 127\.0\.0\.1:{bad} does not answer$"):
+            wait_on(1, 0.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("longest_s", "limit_s"), [(None, 300), (0.5, 40), (10, 40), (20, 80)])
+def test_a_step_may_take_four_times_as_long_as_any_before_and_the_first_one_minutes(longest_s, limit_s):
+    from train.distribution.parameter_servers import step_limit_s
+
+    assert step_limit_s(longest_s) == limit_s

@@ -1,0 +1,52 @@
+"""How long the ranks of a strategy of TensorFlow wait for each other. No wait is without an end that names the rank."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from train.distribution import link
+from train.distribution.protocol import Silent
+from train.distribution.tasks import Worker
+
+# Called while a rank waits for another one: its number, and for how long so far, in s. Raises Silent to end the wait.
+Patience = Callable[[int, float], None]
+
+_AT_ONCE = 64  # tasks that are asked
+
+
+def within(limit_s: float, rank: int, workers: Sequence[Worker], what: str) -> Patience:
+    """Wait so long for a rank, whatever it does; twice as long for rank 0, which may itself be waiting for another.
+
+    rank: that waits. what: the others have to do before they come.
+    """
+    own_s = limit_s if rank == 0 else 2 * limit_s
+
+    def check(other: int, waited_s: float) -> None:
+        if waited_s > own_s:
+            raise Silent(f"rank {other} ({workers[other].host}) did not {what} within {own_s:.0f} s")
+
+    return check
+
+
+def while_answering(workers: Sequence[Worker]) -> Patience:
+    """Wait for as long as TensorFlow's servers of a rank answer: its threads do so whatever Python is doing there."""
+
+    def check(other: int, waited_s: float) -> None:
+        check_answers(workers, [other])
+
+    return check
+
+
+def check_answers(workers: Sequence[Worker], ranks: Collection[int]) -> None:
+    """Raise Silent where TensorFlow's servers of these ranks do not all answer. They are asked at the same time."""
+    places = [(rank, task) for rank in ranks for task in workers[rank].ports]
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        answers = list(threads.map(lambda of: link.greets(workers[of[0]].address, workers[of[0]].ports[of[1]]), places))
+    silent = [
+        f"rank {rank} ({workers[rank].host}) at {workers[rank].place(task)}"
+        for (rank, task), answered in zip(places, answers, strict=True)
+        if not answered
+    ]
+    if silent:
+        raise Silent(f"{', '.join(silent)} does not answer")
