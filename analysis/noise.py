@@ -83,16 +83,33 @@ def noises(table: pd.DataFrame) -> Noises:
         keys = [_point(row) for row in points]
         first |= dict.fromkeys(keys, points[0])
         if len(points) >= MIN_POINTS:
-            x, y = np.log2(curve["ranks"].to_numpy(float)), np.log(rates(curve).to_numpy(float))
-            square = float(((y - np.polyval(np.polyfit(x, y, 1), x)) ** 2).sum())
+            found = _about_a_line(curve)
             for row in points:
-                parts[_scale(row)].append(_Part(square, len(points) - 2, frozenset(keys)))
+                parts[_scale(row)].append(_Part(*found, frozenset(keys)))
     based = bases(table)
     return Noises(
         dict(parts),
         dict(zip(repeated["at"], repeated["size"], strict=True)),
         lambda row: first.get(_point(row)) or next(iter(based(row)), None),
     )
+
+
+def of_others(curve: pd.DataFrame, *ranks: float) -> Noise | None:
+    """The noise that the points of a curve on other numbers of ranks tell by themselves; None of too few.
+
+    Whatever is wrong on these `ranks` does not enter it.
+    """
+    others = curve[~curve["ranks"].isin(ranks)]
+    if len(others) < MIN_POINTS + 1:  # one degree of freedom tells next to nothing
+        return None
+    square, degrees = _about_a_line(others)
+    return Noise(math.sqrt(square / degrees), degrees)
+
+
+def _about_a_line(curve: pd.DataFrame) -> tuple[float, int]:
+    """The sum of squares of the points of a curve about a straight line of ln(rate) over log2(ranks); its degrees."""
+    x, y = np.log2(curve["ranks"].to_numpy(float)), np.log(rates(curve).to_numpy(float))
+    return float(((y - np.polyval(np.polyfit(x, y, 1), x)) ** 2).sum()), len(curve) - 2
 
 
 def _repeated(table: pd.DataFrame) -> pd.DataFrame:

@@ -20,12 +20,14 @@ import pandas as pd
 from tabulate import tabulate
 
 from analysis import metrics
-from analysis.audit import files, findings, series  # noqa: F401 - findings adds the rules to their lists
+from analysis.audit import files, findings, series
 from analysis.audit.finding import TABLE_RULES, Finding
+from analysis.table import loading
+from analysis.table.checks.contradiction import CHECKS
 from analysis.table.checks.every import contradictions
-from tests.helpers import noisy_records, record_edits, studies
+from tests.helpers import noisy_records, record_attacks, record_edits, studies
 from tests.helpers.tidy_rows import row, table
-from train.record.record import CoreUse, RunRecord
+from train.record.record import RunRecord
 
 Rng = np.random.Generator
 SEED = 14
@@ -69,6 +71,32 @@ def copied(runs: int) -> Iterator[list[object]]:
     for name, copy in record_edits.COPIES.items():
         found = [left_out(edited) for run in made if (edited := copy(run, rng))]
         yield [name, len(found), share(sum(found), len(found))]
+
+
+_AGAINST_ATTACKS = {*CHECKS, *(rule for attack in record_attacks.ATTACKS.values() for rule in attack.rules)}
+
+
+def _attacked(name: str, folders: int) -> int:
+    """In how many folders of records a rule that can see this attack fires; where none can, any that sees another."""
+    rng, found = np.random.default_rng(SEED), 0
+    for _ in range(folders):
+        made = record_attacks.attacked(name, rng) if name else record_attacks.clean(rng)
+        with tempfile.TemporaryDirectory() as folder:
+            record_attacks.write(made, Path(folder))
+            fired = {one.rule for one in findings.of_launches(loading.local(Path(folder)))}
+        can_see = record_attacks.ATTACKS[name].rules if name else ()
+        found += bool(fired & set(can_see or _AGAINST_ATTACKS))
+    return found
+
+
+def attacks(folders: int) -> Iterator[list[object]]:
+    """False alarms on folders of records as the launcher leaves them, and for each attack how often it is found."""
+    with ProcessPoolExecutor() as pool:
+        jobs = {name: pool.submit(_attacked, name, folders) for name in ("", *record_attacks.ATTACKS)}
+        for name, job in jobs.items():
+            rules = record_attacks.ATTACKS[name].rules if name else ()
+            by = ", ".join(rules) or ("any of these" if not name else "none of these")
+            yield [name or "clean", share(job.result(), folders), by]
 
 
 def _alleged(fault: str, truth: studies.Truth, runs: int) -> tuple[Counter[str], int]:
@@ -145,26 +173,6 @@ def _arm(run: RunRecord, place: int, factor: Callable[[int], float]) -> RunRecor
     return run
 
 
-def _counted(rng: Rng, run: RunRecord, others: float = 0.0, stolen: float = 0.0, fell: float = 0.0) -> RunRecord:
-    """The record in rounds with what the kernel counted on each core: shares taken of that of the last rank.
-
-    The system itself takes up to a hundredth of a core, counts end within a tick either way, clocks scatter by 3 %.
-
-    fell: the share by which clocks are lower in the last round than in the first.
-    """
-    last = run.ranks[-1]
-    rounds = 1 + max(window.round for window in last.windows)
-    for rank in run.ranks:
-        for window in rank.windows:
-            wall_s, late = window.window_s, rank is last
-            own_s = wall_s * float(rng.uniform(0.9, 0.98))
-            busy_s = own_s + wall_s * (float(rng.uniform(0, 0.01)) + others * late) + float(rng.uniform(-0.01, 0.01))
-            steal_s = wall_s * stolen * late + float(rng.uniform(0, 0.01))
-            clock = 3000.0 * float(rng.uniform(0.97, 1)) * (1 - fell * window.round / (rounds - 1))
-            window.cores = CoreUse(wall_s, own_s, busy_s, steal_s, frequency_mhz=clock)
-    return run
-
-
 def _other_machine(run: RunRecord) -> RunRecord:
     assert run.environment
     run.environment.hosts[0].cpu_model = "another CPU"
@@ -189,15 +197,15 @@ CASES: dict[str, tuple[Callable[[Rng], list[RunRecord]], str]] = {
         "arm_drift",
     ),
     "other processes take 5 % of the core of one rank, 24 rounds": (
-        lambda rng: [_counted(rng, noisy_records.rounds(rng, number=24), others=0.05)],
+        lambda rng: [noisy_records.counted(rng, noisy_records.rounds(rng, number=24), others=0.05)],
         "other_load",
     ),
     "a hypervisor takes 4 % of the core of one rank, 24 rounds": (
-        lambda rng: [_counted(rng, noisy_records.rounds(rng, number=24), stolen=0.04)],
+        lambda rng: [noisy_records.counted(rng, noisy_records.rounds(rng, number=24), stolen=0.04)],
         "stolen_time",
     ),
     "clocks that fall by 12 % over 24 rounds": (
-        lambda rng: [_counted(rng, noisy_records.rounds(rng, number=24), fell=0.12)],
+        lambda rng: [noisy_records.counted(rng, noisy_records.rounds(rng, number=24), fell=0.12)],
         "clocks_fell",
     ),
     "one of two launches 1.15 times slower in one arm": (
@@ -223,7 +231,7 @@ def of_records(runs: int) -> Iterator[list[object]]:
     clean: dict[str, Callable[[Rng], list[RunRecord]]] = {
         "clean: three repeats of a launch of one point": lambda rng: [_launch(rng, repeat=i) for i in range(3)],
         "clean: two launches of 24 rounds": lambda rng: [
-            _counted(rng, noisy_records.rounds(rng, number=24, repeat=i)) for i in range(2)
+            noisy_records.counted(rng, noisy_records.rounds(rng, number=24, repeat=i)) for i in range(2)
         ],
     }
     for name, made in clean.items():
@@ -276,13 +284,14 @@ def of_tables(runs: int) -> Iterator[list[object]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=200, help="records and tables a line")
+    parser.add_argument("--runs", type=int, default=200, help="records and tables a line; a quarter as many folders")
     parser.add_argument("--studies", type=int, default=200, help="studies a line; each takes about a second")
     options = parser.parse_args()
     runs = options.runs
     for headers, rows in (
         (["single edits of records", "edits", "found"], edits(runs)),
         (["measurements copied within a record", "records", "found"], copied(runs)),
+        (["attacks on a folder of records", "found, share of folders", "by"], attacks(max(1, runs // 4))),
         (["records", "named with a warning or worse, share of studies"], of_records(runs)),
         (["tables", "named with a warning or worse, share of tables"], of_tables(runs)),
         (["studies in a file", "found, share of studies", "by"], of_studies(options.studies)),

@@ -57,6 +57,11 @@ class Stages:
         return found
 
 
+def host_of(node: int) -> str:
+    """The name of a host."""
+    return f"node{node:04d}"
+
+
 def fields_of(rng: np.random.Generator, rank: int, together: np.ndarray, computes: bool) -> list[dict[str, Any]]:
     """What a rank adds to its part, phase by phase. `together`: the steps, for which all ranks wait for each other."""
     node, local = divmod(rank, RANKS_PER_NODE)
@@ -68,7 +73,7 @@ def fields_of(rng: np.random.Generator, rank: int, together: np.ndarray, compute
         "rank": rank,
         "local_rank": local,
         "node": node,
-        "host": f"node{node:04d}",
+        "host": host_of(node),
         "cores": [2 * local, 2 * local + 1],
     }
     begun |= {"began_at": STARTED_AT + phases["start"], "phase": "timed", "phases_s": phases}
@@ -87,6 +92,9 @@ def write_parts(folder: Path, ranks: int, steps: int, computes: bool) -> None:
     rng = np.random.default_rng(SEED)
     together = STEP_S * (1 + rng.exponential(0.03, steps + 10))
     environment = asdict(example(ranks, steps).environment)  # type: ignore[call-overload]
+    environment["hosts"] = [
+        environment["hosts"][0] | {"host": host_of(node)} for node in range(ranks // RANKS_PER_NODE)
+    ]
     for rank in range(ranks):
         of_rank = fields_of(rng, rank, together, computes)
         if rank == 0:

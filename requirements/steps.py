@@ -21,7 +21,7 @@ Command = Sequence[str]
 
 @dataclass(frozen=True)
 class Step:
-    """One step: what it is for, and how long it takes on the machine of requirements/install.py."""
+    """One step: what it is for, and how long it takes on the machine of requirements/installation.py."""
 
     what: str
     expected_s: float

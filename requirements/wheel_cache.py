@@ -23,7 +23,7 @@ from pathlib import Path
 
 _HERE = Path(__file__).resolve().parent
 _NAME = "horovod-scaling-kit"
-# Variables of the user, and of requirements/install.py, that change what is compiled.
+# Variables of the user, and of requirements/installation.py, that change what is compiled.
 _OPTIONS = re.compile(
     r"HOROVOD_\w+|CMAKE_\w+|CUDA_HOME|CUDA_PATH|CUDAToolkit_ROOT|NVCC_\w+|CC|CXX|CPATH|LIBRARY_PATH|C(XX|PP)?FLAGS|LDFLAGS|OMPI_C\w+"
 )

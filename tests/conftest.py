@@ -3,8 +3,15 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.helpers import shell  # noqa: F401  before any module that changes the environment
+
+# How long an example takes says nothing about it: the first one imports what the others use, and machines are busy. The
+# same examples in every run: whether a test passes is no matter of luck. --hypothesis-profile=default draws others. As
+# pandas takes a millisecond for anything, a third of the usual number.
+settings.register_profile("unhurried", deadline=None, derandomize=True, max_examples=30)
+settings.load_profile("unhurried")
 
 # The end-to-end tests that take longest, the longest first. Each file runs in one process (--dist loadfile):
 # one that began last would run alone at the end.

@@ -7,7 +7,7 @@ import pandas as pd
 
 from analysis import metrics, once
 from analysis.audit.finding import TABLE_RULES, Finding, graded, rule
-from analysis.audit.judging import UNKNOWN, faster, known, outside, severity, share
+from analysis.audit.judging import because, faster, known, outside, severity, share, with_noise
 from analysis.audit.words import at, ranks
 from analysis.curves import (
     RATES,
@@ -24,7 +24,7 @@ from analysis.curves import (
     report_of,
     row_dicts,
 )  # fmt: skip
-from analysis.noise import Noise, Noises, noises, of_other_runs
+from analysis.noise import Noise, Noises, noises, of_other_runs, of_others
 from analysis.printed import combined, number
 from analysis.thresholds import limit
 from analysis.verdicts import Limits, Uncertain
@@ -49,14 +49,16 @@ def beyond_ideal(table: pd.DataFrame) -> Iterator[Finding]:
     """A speedup above the number of ranks, or an efficiency above 1: N workers do not do more than N times the work.
 
     The base is too slow, or the point too fast, or they did other work. The 95 % interval of the efficiency lies above
-    1, of all points of the curve together; where none can be given, because each was measured once, how far it is above
-    decides the severity. One finding a curve, on its worst point.
+    1, of all points of the curve together. Where none can be given, because each was measured once, the scatter of the
+    other points may tell that it does; else it is a note, unless it is further above than noise can be. One finding a
+    curve, on its worst point.
     """
     noisy = noises(table)
     for curve in [*rate_curves(table), *_of_equal_epochs(table)]:
         base, *points = row_dicts(curve)
         ideals = [row["ranks"] / base["ranks"] for row in points]
         shares = [share(of, ideal) for of, ideal in zip(_speedups(curve, table, noisy), ideals, strict=True)]
+        shares = _told_by_others(shares, curve)
         found = zip(shares, points, ideals, _alleged(shares, base, _NO_MORE), strict=True)
         beyond = [(of, row, ideal) for of, row, ideal, is_outside in found if is_outside]
         if worst := max(beyond, key=lambda one: one[0].value, default=None):
@@ -72,12 +74,32 @@ def beyond_ideal(table: pd.DataFrame) -> Iterator[Finding]:
 
 
 _NO_MORE, _NO_LESS = Limits(high=1.0), Limits(low=1.0)
+_DIFFER = "the 95 % interval of their ratio leaves out 1"
 
 
 def _alleged(numbers: list[Uncertain], row: Row, limits: Limits) -> list[bool]:
     """Whether each number of a curve is outside of the limits; of too few rounds for that `few_rounds` says so."""
     found = outside(numbers, limits)
     return [is_so and (known(of) or not in_rounds(row)) for of, is_so in zip(numbers, found, strict=True)]
+
+
+def _told_by_others(shares: list[Uncertain], curve: pd.DataFrame) -> list[Uncertain]:
+    """The efficiencies of a curve, those without an interval with one where the scatter of its other points suffices.
+
+    Of each point that of all others but the first, over which it is. It suffices where the interval lies above 1.
+    """
+    base, *points = row_dicts(curve)
+    if in_rounds(base) or all(known(of) for of in shares):
+        return shares
+    told = []
+    for row in points:
+        noise = of_others(curve, row["ranks"], base["ranks"])
+        told.append(share(with_noise(row, base, noise, noise), row["ranks"] / base["ranks"]))
+    above = outside(told, _NO_MORE)
+    return [
+        by_others if not known(of) and known(by_others) and is_above else of
+        for of, by_others, is_above in zip(shares, told, above, strict=True)
+    ]
 
 
 def _speedups(curve: pd.DataFrame, table: pd.DataFrame, noisy: Noises) -> list[Uncertain]:
@@ -91,7 +113,7 @@ def _speedups(curve: pd.DataFrame, table: pd.DataFrame, noisy: Noises) -> list[U
 
 def _beyond(of: Uncertain, row: Row, ideal: float) -> Finding:
     excess = of.value - 1
-    explains = "its 95 % interval lies above 1" if known(of) else UNKNOWN
+    explains = because(of, excess, "its 95 % interval lies above 1")
     return Finding(
         report_of(row),
         at(row),
@@ -149,8 +171,8 @@ def _shortfall(images: list[float]) -> float:
 def more_ranks_no_faster(table: pd.DataFrame) -> Iterator[Finding]:
     """More ranks that take longer for the same work, or do less work per second, than fewer did.
 
-    The 95 % interval of their ratio lies below 1; where none can be given, because each was measured once, how far
-    apart they are decides the severity.
+    The 95 % interval of their ratio lies below 1; where none can be given, because each was measured once, it is a note
+    unless they are further apart than noise can make them.
     """
     noisy = noises(table)
     for curve in [*curves(table, "images_per_s"), *_equal_work(table)]:
@@ -169,7 +191,7 @@ def more_ranks_no_faster(table: pd.DataFrame) -> Iterator[Finding]:
                     f"better than {before['value']:g} {before['unit']} on {ranks(before['ranks'])}",
                     off,
                     f"{after['ranks'] / before['ranks']:g} times the ranks gain nothing here: a cost that does not "
-                    f"shrink with the ranks, or grows with them, dominates{'' if known(of) else '; ' + UNKNOWN}.",
+                    f"shrink with the ranks, or grows with them, dominates; {because(of, off, _DIFFER)}.",
                 )
 
 
@@ -210,16 +232,16 @@ def strong_beats_weak(table: pd.DataFrame) -> Iterator[Finding]:
         for weak in weak_of(row):
             of = _over(row, weak, noisy)
             if outside([of], _NO_MORE)[0]:
+                off = of.value - 1
                 yield Finding(
                     report_of(row),
                     at(row),
                     "strong_beats_weak",
-                    severity(of, of.value - 1, "warning"),
+                    severity(of, off, "warning"),
                     f"{row['value']:g}x with the global batch kept",
                     f"no more than {weak['value']:g}x, with the batch per rank kept ({weak['place']})",
-                    of.value - 1,
-                    "Less work between the same exchanges should not scale better"
-                    f"{'' if known(of) else '; ' + UNKNOWN}.",
+                    off,
+                    f"Less work between the same exchanges should not scale better; {because(of, off, _DIFFER)}.",
                 )
 
 

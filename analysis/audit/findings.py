@@ -9,7 +9,18 @@ from pathlib import Path
 import pandas as pd
 
 from analysis import TableError
-from analysis.audit import curves, emulation, files, host_state, measuring, records, series, stated, wall_times  # noqa: F401 - each adds to the lists of rules
+from analysis.audit import (  # noqa: F401 - each adds to the lists of rules
+    curves,
+    emulation,
+    files,
+    host_state,
+    measuring,
+    provenance,
+    records,
+    series,
+    stated,
+    wall_times,
+)
 from analysis.audit.finding import SEVERITIES, TABLE_RULES, Finding
 from analysis.table.loading import Local
 from train.record import record
@@ -51,14 +62,19 @@ def record_files(places: list[Path]) -> list[Path]:
 
 
 def of_records(local: Local) -> list[Finding]:
-    """What the rules find in local records: over their tidy table, in each, and between those of an experiment.
+    """What the rules find in local records: over their tidy table, in each, and between those of an experiment."""
+    return ordered([*(of_table(local.table) if len(local.table) else []), *of_launches(local)])
+
+
+def of_launches(local: Local) -> list[Finding]:
+    """What the rules find in local records, and between those of an experiment, without their tidy table.
 
     A file that is no trustworthy record is left out and named, a failed run too; of one that failed in rounds the whole
     rounds count.
     """
     counted = sorted(set(local.table["record"]))
-    found = of_table(local.table) if counted else []
-    return ordered([*found, *series.audit((path, record.load(Path(path))) for path in counted), *_left_out(local)])
+    found = [*series.audit((path, record.load(Path(path))) for path in counted), *_left_out(local)]
+    return ordered([*found, *provenance.missing(sorted({Path(path).parents[1] for path in counted}))])
 
 
 def _left_out(local: Local) -> Iterator[Finding]:

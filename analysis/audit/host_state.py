@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from analysis import metrics
 from analysis.audit.finding import RECORD_RULES, Finding, rule
+from analysis.table.checks.kinds import Slack, delayed_s
 from analysis.thresholds import limit
+from train.record import backends
 from train.record.record import CoreUse, Rank, RunRecord
 
 
@@ -97,3 +99,47 @@ def clocks_fell(run: RunRecord, path: str) -> Iterator[Finding]:
                 f"{early:.0f} MHz, as in the first", off,
                 "Rates of early and of late rounds are of different machines; ratios within a round are not.",
             )  # fmt: skip
+
+
+@rule(RECORD_RULES)
+def cut_windows(run: RunRecord, path: str) -> Iterator[Finding]:
+    """Timed windows that are shorter than the counting of their cores, on every rank: they were cut afterwards.
+
+    Each rank reads its counters before the first barrier of a window and after the last one. Others wait in the first
+    barrier, but not the rank that comes last. Ranks of parameter servers meet in no barrier.
+    """
+    if run.config["distribution"]["backend"] in backends.ASYNCHRONOUS:
+        return
+    cut, slack = {}, Slack.of(run)
+    for where, spans in _timed(run).items():
+        if all(use for _, use in spans):
+            longest_s = max(window_s for window_s, _ in spans)
+            around_s = min(use.wall_s - window_s for window_s, use in spans if use)
+            slack_s = max(1, len(run.config.get("worlds") or [])) * slack.barrier_s(longest_s, len(spans))
+            slack_s += delayed_s(use for _, use in spans) + limit("counted_around") * longest_s
+            if around_s > slack_s:
+                cut[where] = longest_s, around_s
+    if cut:
+        where, (window_s, around_s) = max(cut.items(), key=lambda one: one[1][1] / one[1][0])
+        yield Finding(
+            "local", path, "cut_windows", "serious", f"{where}: {window_s:.4g} s{_more(len(cut) - 1)}",
+            f"about {window_s + around_s:.4g} s, in which every rank counted what its cores did",
+            metrics.change_fraction(window_s + around_s, window_s),
+            "The steps took longer than the record says, or something else ran between the counters and the steps.",
+        )  # fmt: skip
+
+
+def _more(number: int) -> str:
+    return f", and {number} more windows" if number else ""
+
+
+def _timed(run: RunRecord) -> dict[str, list[tuple[float, CoreUse | None]]]:
+    """The timed steps, or each window, with what was counted around them on each rank."""
+    found: dict[str, list[tuple[float, CoreUse | None]]] = {}
+    for rank in run.ranks:
+        for window in rank.windows:
+            where = f"round {window.round}, arm {window.arm}"
+            found.setdefault(where, []).append((window.window_s, window.cores))
+        if not run.config.get("rounds"):
+            found.setdefault("timed", []).append((rank.phases_s.get("timed", 0.0), rank.timed_cores))
+    return found

@@ -4,89 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from analysis import metrics
 from analysis.audit.finding import EXPERIMENT_RULES, RECORD_RULES, SEVERITIES, Finding, Severity, graded, rule
-from analysis.audit.records import ratios
+from analysis.audit.made import Made, made
 from analysis.thresholds import limit
 from train.record import intervals
-from train.record.intervals import Interval
 from train.record.record import RunRecord
-
-
-@dataclass(frozen=True)
-class Made:
-    """How one run was made, and its result: what the rules compare between the runs of an experiment."""
-
-    path: str
-    experiment: str
-    point: str
-    config_hash: str
-    machine: str
-    software: tuple[tuple[str, str], ...]
-    curve: tuple[tuple[str, Any], ...]  # what is swept beside the nodes: launches in rounds and their points share it
-    in_rounds: bool
-    cores_per_rank: tuple[int, ...]
-    divided: tuple[Any, ...]  # how its experiment divides the cores of a node here: swept values
-    images_per_s: float
-    measure: str
-    repeat: int
-    speedups: tuple[tuple[str, Interval], ...]  # of each arm in rounds, in this launch
-
-
-# Keys that say how many cores a rank has.
-_DIVIDE = ("ranks_per_node", "threads_per_rank")
-
-
-def made(run: RunRecord, path: str) -> Made:
-    """What the rules that compare runs need of a complete record."""
-    environment = run.environment
-    software = dict(environment.versions) if environment else {}
-    if environment:
-        software |= {
-            "git commit": environment.git_commit or "none",
-            "image": environment.image_digest or environment.image or "none",
-            "MPI": environment.mpi or "none",
-            "NCCL": environment.nccl or "none",
-            "digest of the code": run.source_digest or "none",
-        }
-    hosts = environment.hosts if environment else []
-    return Made(
-        path,
-        run.experiment,
-        run.point,
-        run.config_hash,
-        "; ".join(
-            sorted({f"{host.cpu_model}, {host.cores} cores, {', '.join(host.gpus) or 'no GPU'}" for host in hosts})
-        ),
-        tuple(sorted(software.items())),
-        tuple((key, value) for key, value in run.swept.items() if key != "nodes"),
-        bool(run.config.get("rounds")),
-        _cores_per_rank(run),
-        tuple(run.config[key] for key in _DIVIDE if key in run.swept or key in run.arm_keys),
-        _images_per_s(run),
-        run.config["measure"]["name"],
-        run.repeat,
-        tuple((name, known) for name, values in ratios(run).items() if (known := intervals.of_median(values))),
-    )
-
-
-def _cores_per_rank(run: RunRecord) -> tuple[int, ...]:
-    """The numbers of cores that ranks have; none where the worlds of a launch are to divide a node differently."""
-    of_worlds = [world["settings"] for world in run.config.get("worlds") or []]
-    if any(key in settings for settings in of_worlds for key in _DIVIDE):
-        return ()
-    return tuple(sorted({len(rank.cores) // rank.workers for rank in run.ranks}))
-
-
-def _images_per_s(run: RunRecord) -> float:
-    """The throughput of a launch of one point; 0 for one in rounds, which has no such number."""
-    if run.config.get("rounds"):
-        return 0.0
-    timed_s = max(rank.phases_s["timed"] for rank in run.ranks)
-    return metrics.throughput(run.config["global_batch"], len(run.ranks[0].step_times_s), timed_s)
 
 
 @rule(EXPERIMENT_RULES)
@@ -220,7 +146,7 @@ def _by(runs: list[Made], key: Callable[[Made], Any]) -> dict[Any, list[Made]]:
 def audit(runs: Iterable[tuple[str, RunRecord]]) -> Iterator[Finding]:
     """What every rule finds in these records that count, given with their paths, and between them.
 
-    Each record is read once and not kept: 10,000 of them need no more memory than a few.
+    Each record is read once and not kept: 10,000 of them need little more memory than a few.
     """
     all_made: dict[str, list[Made]] = defaultdict(list)
     found: dict[tuple[str, str], list[Finding]] = defaultdict(list)

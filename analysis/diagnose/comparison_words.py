@@ -65,7 +65,7 @@ def _difference(arm: Compared, first: str) -> str:
     if math.isnan(arm.longer.low):
         return (
             f"{arm.curve.arm}: a step takes {_longer(arm.longer)} than with {first}, on average over {arm.longer.n} "
-            f"repeats. Fewer than {intervals.MIN_VALUES} conclude nothing."
+            f"repeats. Fewer than {intervals.MIN_VALUES} repeats give no interval, and so no verdict."
         )
     if not arm.differs:
         return (

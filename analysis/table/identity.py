@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
+import msgspec
+
 # Axes of scaling: more ranks do the work.
 SCALING = ("nodes", "ranks_per_node")
 BATCHES = ("batch_per_rank", "global_batch")
@@ -100,11 +102,15 @@ def axis(swept: Sequence[Mapping[str, Any]]) -> str:
 
 def identify(runs: Sequence[Facts]) -> list[dict[str, Any]]:
     """For each run the columns axis, axis_value, swept, arm, kept, series and arms of `table.schema`."""
-    axes: dict[tuple[Any, ...], str] = {}
-    for group, of_group in _grouped(runs, _sweep).items():
-        axes[group] = axis([run.swept for run in of_group])
-    varied = {group: _varied(of_group) for group, of_group in _grouped(runs, _comparison).items()}
-    return [_columns(run, axes[_sweep(run)], varied[_comparison(run)]) for run in runs]
+    points: dict[bytes, Facts] = {}  # a point is identified once, however often it was repeated
+    of_runs = [points.setdefault(msgspec.json.encode(run), run) for run in runs]
+    axes = {
+        group: axis([point.swept for point in of_group])
+        for group, of_group in _grouped(points.values(), _sweep).items()
+    }
+    varied = {group: _varied(of_group) for group, of_group in _grouped(points.values(), _comparison).items()}
+    found = {id(point): _columns(point, axes[_sweep(point)], varied[_comparison(point)]) for point in points.values()}
+    return [found[id(point)] for point in of_runs]
 
 
 def _sweep(run: Facts) -> tuple[Any, ...]:

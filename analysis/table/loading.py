@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from itertools import accumulate, chain
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from analysis import TableError
@@ -18,8 +22,10 @@ from train.record import record
 
 PUBLISHED = Path(__file__).parents[1] / "published"
 
-# So many records are read faster by one process than several are started.
-_FEW = 400
+# Records of so many bytes in all are read faster by one process than several are started.
+_FEW_BYTES = 5e6
+_CHUNKS = 8  # that each of several processes reads: one that has done with its own does not wait long for the others
+_LARGEST_CHUNK = 64  # records: what was read of them comes back at once
 
 
 def published(folder: Path = PUBLISHED) -> pd.DataFrame:
@@ -91,26 +97,43 @@ def _without_copies(read_all: list[Run | Notice]) -> list[Run | Notice]:
 
 def _read_all(paths: list[Path]) -> list[Run | Notice]:
     workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if len(paths) < _FEW or workers == 1:
+    if workers == 1 or not any(size > _FEW_BYTES for size in accumulate(map(_size_bytes, paths))):
         return [read(path) for path in paths]
-    with ProcessPoolExecutor(workers) as pool:
-        return list(pool.map(read, paths, chunksize=64))
+    with ProcessPoolExecutor(workers, initializer=gc.disable) as pool:  # a record has no circles
+        chunk = max(1, min(len(paths) // (workers * _CHUNKS), _LARGEST_CHUNK))
+        return list(pool.map(read, paths, chunksize=chunk))
 
 
-def _tidy(runs: list[Measured]) -> pd.DataFrame:
-    """One row a value, built a column at a time: 10,000 records make a third of a million rows."""
-    which = [i for i, run in enumerate(runs) for _ in run.values]
-    values = list(zip(*(v for run in runs for v in run.values), strict=True)) if runs else [()] * len(Value._fields)
-    columns = schema.COLUMNS + schema.LOCAL_COLUMNS
-    identities = identify([run.facts for run in runs])
-    cells = [run.columns | identity for run, identity in zip(runs, identities, strict=True)]
-    wide = pd.DataFrame(cells, columns=[column.name for column in columns])
-    text = [column.name for column in columns if column.kind == "text"]
-    wide[text] = wide[text].astype(object).fillna("")
-    table = wide.take(which).reset_index(drop=True)
-    for name, column in zip(Value._fields, values, strict=True):
-        table[name] = list(column)
-    unit = {name: known.unit for name in set(values[0]) if (known := schema.quantity(name))}
-    table["unit"] = table["quantity"].map(unit)
+def _size_bytes(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:  # whoever reads it says why
+        return 0
+
+
+def _tidy(points: list[Measured]) -> pd.DataFrame:
+    """One row a value, built a column at a time: 10,000 records make a fifth of a million rows."""
+    identities = identify([point.facts for point in points])
+    of_points = np.repeat(np.arange(len(points)), [len(point.values["quantity"]) for point in points] or 0)
+    made: dict[str, pd.Series] = {}
+    for column in schema.COLUMNS + schema.LOCAL_COLUMNS:
+        if column.name in Value._fields:
+            cells = [*chain.from_iterable(point.values[column.name] for point in points)]
+            made[column.name] = _typed(column, cells)
+        else:  # of a point it is made once, and not for each of its values
+            cells = [
+                identity.get(column.name, point.columns.get(column.name))
+                for point, identity in zip(points, identities, strict=True)
+            ]
+            made[column.name] = _typed(column, cells).take(of_points).reset_index(drop=True)
+    unit = {name: known.unit for name in made["quantity"].unique() if (known := schema.quantity(name))}
+    made["unit"] = made["quantity"].map(unit).astype("str")
+    return pd.DataFrame(made, copy=False)
+
+
+def _typed(column: schema.Column, cells: list[Any]) -> pd.Series:
+    """The cells as a column of their kind; None is an empty one."""
     kinds = {"text": "str", "integer": "Int64", "number": "float64", "flag": "boolean"}
-    return table.astype({column.name: kinds[column.kind] for column in columns})
+    if column.kind == "text":
+        cells = ["" if cell is None else cell for cell in cells]
+    return pd.Series(cells, dtype=kinds[column.kind])

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import statistics
+import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import msgspec
 
 from analysis import metrics
 from analysis.table import energy, limits, schema
@@ -44,8 +48,8 @@ class Measured:
     """What one launch measured of one point."""
 
     facts: Facts
-    columns: dict[str, Any]
-    values: list[Value]
+    columns: dict[str, Any]  # that all its values share
+    values: dict[str, tuple[Any, ...]]  # each field of Value, as a column: so they pass quickly between processes
 
 
 @dataclass(frozen=True)
@@ -93,10 +97,12 @@ def read(path: Path) -> Run | Notice:
         return notice or Notice(False, str(path), needed)
     if found:
         return contradicted(str(path), found)
-    if wrong := [f"{v.quantity} = {v.value:g}" for point in points for v in point.values if _impossible(v)]:
+    if wrong := [
+        f"{name} = {value:g}" for point in points for name, value in _numbers(point) if not _can_be(name, value)
+    ]:
         return Notice(False, str(path), f"impossible: {', '.join(wrong)}")
     if notice:
-        notice = replace(notice, rounds=len({value.round for value in points[0].values}))
+        notice = replace(notice, rounds=len({*points[0].values["round"]}))
     return Run(_key(run), run.generation, points, copies.trace(run, str(path)), notice)
 
 
@@ -130,7 +136,7 @@ def _points(run: RunRecord, path: str) -> Iterator[Measured]:
         yield from _arms(run, path)
     else:
         machine = _machine(run)
-        yield Measured(_facts(run, machine), _columns(run, path, machine), list(_values(run)))
+        yield Measured(_facts(run, machine), _columns(run, path, machine), _in_columns(_values(run)))
 
 
 def _arms(run: RunRecord, path: str) -> Iterator[Measured]:
@@ -169,7 +175,7 @@ def _arm(point: RunRecord, path: str, machine: str, values: list[Value]) -> Meas
     """One arm of a launch in rounds; `point` is as `_alone` makes it."""
     columns = _columns(point, path, machine)
     columns |= {"kind": "control" if point.arm == CONTROL else columns["kind"]}
-    return Measured(_facts(point, machine), columns, values)
+    return Measured(_facts(point, machine), columns, _in_columns(values))
 
 
 def _alone(run: RunRecord, place: int) -> RunRecord:
@@ -186,7 +192,14 @@ def _alone(run: RunRecord, place: int) -> RunRecord:
 
 def _facts(run: RunRecord, machine: str) -> Facts:
     derived = run.config.get("derived", [])
-    return Facts(run.experiment, machine, flat(run.config), derived, run.swept, run.arm, run.arm_keys)
+    config = _flat(msgspec.json.encode(run.config))
+    return Facts(run.experiment, machine, config, derived, run.swept, run.arm, run.arm_keys)
+
+
+@functools.lru_cache(maxsize=256)
+def _flat(config: bytes) -> Mapping[str, Any]:
+    """The leaves of a configuration; repeats of a point share them."""
+    return flat(msgspec.json.decode(config))
 
 
 def _machine(run: RunRecord) -> str:
@@ -295,7 +308,7 @@ def _values(run: RunRecord) -> Iterator[Value]:
     yield Value("job_s", run.job_s)
     yield Value("peak_memory_bytes", max(rank.peak_memory_bytes for rank in run.ranks))
     for name, seconds in slowest.phases_s.items():
-        yield Value(f"phase_{name}_s", seconds)
+        yield Value(sys.intern(f"phase_{name}_s"), seconds)
 
 
 def _training(run: RunRecord, slowest: Rank) -> Iterator[Value]:
@@ -343,6 +356,14 @@ def _allreduces(run: RunRecord) -> Iterator[Value]:
         yield Value(f"{what}_bytes_per_s", min(received))
 
 
-def _impossible(value: Value) -> bool:
-    known = schema.quantity(value.quantity)
-    return known is None or not known.possible(value.value)
+def _in_columns(values: Iterable[Value]) -> dict[str, tuple[Any, ...]]:
+    return dict(zip(Value._fields, [*zip(*values, strict=True)] or [()] * len(Value._fields), strict=True))
+
+
+def _numbers(point: Measured) -> Iterator[tuple[str, float]]:
+    return zip(point.values["quantity"], point.values["value"], strict=True)
+
+
+def _can_be(name: str, value: float) -> bool:
+    known = schema.quantity(name)
+    return known is not None and known.possible(value)

@@ -1,6 +1,7 @@
 """The columns and quantities of the tidy table, one row a number, and the checks that keep wrong numbers out."""
 
 import difflib
+import functools
 import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -213,6 +214,7 @@ def half_unit(text: str, unit: str) -> float:
     return 0.0 if unit in _COUNTED and exponent == 0 else 0.5 * 10.0**exponent
 
 
+@functools.cache
 def quantity(name: str) -> Quantity | None:
     """The quantity called `name`, or None where there is none. Any `phase_<name>_s` is a time, 0 included."""
     if name.startswith("phase_") and name.endswith("_s"):

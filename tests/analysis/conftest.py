@@ -5,17 +5,11 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import settings
 
 from analysis.audit import findings
 from analysis.reports import derived
 from analysis.table import loading
 from tests.helpers.own_records import Results
-
-# How long an example takes says nothing about it: the first one imports what the others use, and machines are busy.
-# As pandas takes a millisecond for anything, a third of the usual examples.
-settings.register_profile("unhurried", deadline=None, max_examples=30)
-settings.load_profile("unhurried")
 
 
 @pytest.fixture

@@ -4,18 +4,21 @@ import pytest
 from benchmarks import coverage
 from benchmarks.coverage import Case
 
-RNG = np.random.default_rng(1)
+
+def rng():
+    """Of each test its own: what it draws does not depend on which tests ran before."""
+    return np.random.default_rng(1)
 
 
 def test_a_clean_machine_stops_early_and_holds_the_truth():
-    row = coverage.simulate(Case("clean", coverage.proportional(0.02)), 200, RNG)
+    row = coverage.simulate(Case("clean", coverage.proportional(0.02)), 200, rng())
     assert float(row["holds the truth"]) > 0.9
     assert (row["narrow enough"], row["rounds, median"]) == ("1.00", "17")
 
 
 def test_an_interval_that_is_too_narrow_would_show():
     """Launches that differ by far more than the rounds within them: one launch cannot know."""
-    row = coverage.simulate(Case("apart", coverage.proportional(0.01), between=0.3), 200, RNG)
+    row = coverage.simulate(Case("apart", coverage.proportional(0.01), between=0.3), 200, rng())
     assert float(row["holds the truth"]) < 0.2
 
 

@@ -6,7 +6,7 @@ from benchmarks import peer
 
 pytestmark = pytest.mark.slow
 
-# Prints what the peer prints around its timed steps, and takes 0.1 s a step.
+# Prints what the peer prints around its timed steps, and takes 0.2 s a step.
 SCRIPT = """
 import argparse, os, time
 parser = argparse.ArgumentParser()
@@ -17,7 +17,7 @@ given = parser.parse_args()
 assert (given.model, given.batch_size, given.num_iters, os.environ["TF_USE_LEGACY_KERAS"]) == ("VGG16", "3", "1", "1")
 if os.environ["HOROVOD_RANK"] == "0":
     print("Running benchmark...")
-    time.sleep(0.1 * int(given.num_batches_per_iter))
+    time.sleep(0.2 * int(given.num_batches_per_iter))
     print("Img/sec per CPU: 1.0 +-0.0")
 """
 
@@ -30,7 +30,8 @@ def setting(tmp_path):
 
 
 def test_the_script_s_rate_is_that_of_all_ranks_by_the_time_between_its_lines(setting):
-    assert peer.script_rate(setting) == pytest.approx(3 * 2 * 10 / 1.0, rel=0.2)
+    # 60 images in 2 s; on a busy machine a line is read some tenths of a second late.
+    assert 60 / 3 < peer.script_rate(setting) < 60 / 1.4
 
 
 def test_a_script_that_fails_is_shown(setting):

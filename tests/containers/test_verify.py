@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 import pytest
 
 from containers import build, verify
+from tests.helpers import shell
 
 BEGAN = datetime(2026, 11, 22, 22, 1, 7, tzinfo=UTC)
 
@@ -92,15 +93,13 @@ def test_why_no_engine_works_fits_into_one_cell(monkeypatch):
 
 def test_each_way_to_end_a_run_sends_its_signal(monkeypatch):
     monkeypatch.setattr(verify, "engine", lambda: "sleep")
-    shell = ["sh", "-c", "trap 'exit 3' INT; sleep 60 & wait"]
+    traps = ["sh", "-c", "trap 'exit 3' INT; sleep 600 & wait"]
     for name, status in (("Ctrl-C", 3), ("kill -9", -signal.SIGKILL), ("kill -9 of the engine's command", 0)):
-        # In a background job of a script SIGINT is ignored, and a shell cannot trap what was ignored when it began.
-        with_sigint = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-        launcher = subprocess.Popen(shell, start_new_session=True, preexec_fn=with_sigint)
+        launcher = subprocess.Popen(traps, start_new_session=True, preexec_fn=shell.heed_ctrl_c)
         try:
-            verify.wait_for(functools.partial(verify.clients, launcher), "the command", 10)
+            verify.wait_for(functools.partial(verify.clients, launcher), "the command", 240)
             verify.ENDS[name](launcher)
-            assert launcher.wait(10) == status
+            assert launcher.wait(240) == status
         finally:
             with contextlib.suppress(ProcessLookupError):  # the sleep, where it was left
                 os.killpg(launcher.pid, signal.SIGKILL)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import shell, simcluster
+from tests.helpers import kit, shell, simcluster
 
 
 @pytest.hookimpl(wrapper=True)
@@ -16,6 +16,13 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
         said = log.read_text(errors="replace").splitlines()
         report.sections.append((str(log), "\n".join(line[:300] for line in said[-30:])))
     return report
+
+
+@pytest.fixture(autouse=True)
+def nothing_outlives_its_test() -> Iterator[None]:
+    """End what a failed test has left running."""
+    yield
+    kit.end_started()
 
 
 @pytest.fixture(scope="module")

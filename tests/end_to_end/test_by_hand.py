@@ -83,7 +83,7 @@ def test_after_ctrl_c_in_the_timed_steps_what_was_measured_before_is_recorded(tm
     child = start(*TRAIN, *given, f"results={tmp_path}")
     wait_for(lambda: in_phase(tmp_path, "timed"))
     child.send_signal(signal.SIGINT)
-    output, _ = child.communicate(timeout=30)
+    output, _ = child.communicate(timeout=END_S)
     assert child.returncode == 130, output
     (record,) = records(tmp_path)
     assert (record.failure.reason, record.failure.phase) == ("ended by SIGINT", "timed")

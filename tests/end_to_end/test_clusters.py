@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import mpi
-from tests.helpers.kit import QUICK, records, wait_for
+from tests.helpers.kit import END_S, QUICK, records, wait_for
 from train.record.record import RunRecord
 
 pytestmark = pytest.mark.end_to_end
@@ -21,6 +21,12 @@ def arguments(results: Path, *overrides: str) -> list[str]:
 
 def queue_is_empty(cluster) -> bool:
     return not cluster.on("n0", "squeue", "-h").stdout.strip()
+
+
+def jobs_may_start(cluster, may: bool) -> None:
+    """Whether Slurm starts the jobs that are submitted, or keeps them in its queue."""
+    state = f"state={'up' if may else 'down'}"
+    assert cluster.on("n0", "scontrol", "update", "partitionname=main", state).returncode == 0
 
 
 def of_two_hosts(cluster, results: Path, only: str, *overrides: str) -> RunRecord:
@@ -108,13 +114,15 @@ def test_slurm_runs_all_points_in_one_allocation_or_each_in_its_own_job(cluster,
     assert "#SBATCH --nodes=2" in dry.stdout
     assert queue_is_empty(cluster)
 
+    jobs_may_start(cluster, False)
     sent = cluster.on("n0", *LAUNCH, *asked)
     assert sent.returncode == 0, sent.stdout
     assert "2 runs on at most 2 nodes, about 10 min" in sent.stdout
     twice = cluster.on("n0", *LAUNCH, *asked)
     assert twice.returncode == 2
     assert "a job that will run this is in the queue" in twice.stdout
-    wait_for(lambda: queue_is_empty(cluster))
+    jobs_may_start(cluster, True)
+    wait_for(lambda: queue_is_empty(cluster), timeout=END_S)
     log = "".join(path.read_text() for path in together.glob("*/slurm/*.log"))
     one, two = records(together)
     assert (one.status, two.status) == ("complete", "complete"), log
@@ -123,13 +131,15 @@ def test_slurm_runs_all_points_in_one_allocation_or_each_in_its_own_job(cluster,
     assert status_of(cluster, together)[-1].split() == ["all", "2", "0", "0", "0", "0"]
     assert "nothing to submit" in cluster.on("n0", *LAUNCH, *asked).stdout
 
+    jobs_may_start(cluster, False)
     split = cluster.on("n0", *LAUNCH, *asked, "launcher.split=true", f"results={apart}")
     assert "weak_scaling-tiny-nodes1: 1 runs on at most 1 nodes" in split.stdout
     assert "weak_scaling-tiny-nodes2: 1 runs on at most 2 nodes" in split.stdout
-    *table, first, second = status_of(cluster, apart)  # the last lines of the table: runs that have begun already
-    assert [line.split()[1] for line in table if line.split()[:1] == ["all"]] == ["0"]
-    assert [first.split()[-2:], second.split()[-2:]] == [["1", "nodes"], ["2", "nodes"]]
-    wait_for(lambda: queue_is_empty(cluster))
+    *table, first, second = status_of(cluster, apart)
+    assert table[-1].split() == ["all", "0", "0", "2", "0", "0"]
+    assert [first.split()[2:], second.split()[2:]] == [["PENDING,", "1", "nodes"], ["PENDING,", "2", "nodes"]]
+    jobs_may_start(cluster, True)
+    wait_for(lambda: queue_is_empty(cluster), timeout=END_S)
     assert same(apart) == same(together)
     hosts = [rank.host for record in records(apart) for rank in record.ranks]
     assert len(set(hosts)) == 3  # both jobs ran at the same time, on separate nodes

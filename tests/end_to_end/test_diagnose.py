@@ -11,42 +11,29 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import ROOT
 from tests.helpers.kit import END_S, in_phase, records, run, start, wait_for
+from tests.helpers.patched import patched
 from tests.helpers.small_sets import large_pictures
 from train.launch.emulate import cgroups, networks
 
 pytestmark = pytest.mark.end_to_end
 
 # Ends at the second look, after 17 rounds, as well where they differ much; the budget is for a machine that is busy.
-SHORT = ("tracking=none", "measure.precision_fraction=0.9", "measure.budget_s=240")
+SHORT = ("tracking=none", "measure.precision_fraction=0.9", "measure.budget_s=600")
 # An exchange takes a cycle of Horovod's or less: what is disturbed takes long beside a short one.
 TINY = ("model=tiny", "--only=tiny-rounds", "distribution.cycle_time_ms=5")
 LATE_S, LOOPS = 0.2, 12
 
-# Installed as `sitecustomize`, it makes rank 1 wait in every step before it computes, once the module is imported.
+# Makes rank 1 wait in every step before it computes.
 LATE = f"""
-import importlib.abc, importlib.machinery, os, sys, time
-
-class Finder(importlib.abc.MetaPathFinder):
-    def find_spec(self, name, path, target=None):
-        if name != "train.loop.bench":
-            return None
-        spec = importlib.machinery.PathFinder.find_spec(name, path)
-        execute = spec.loader.exec_module
-        def patched(module):
-            execute(module)
-            run_steps = module.run_steps
-            def waiting(batches):
-                for batch in batches:
-                    time.sleep({LATE_S})
-                    yield batch
-            module.run_steps = lambda step, batches, count: run_steps(step, waiting(batches), count)
-        spec.loader.exec_module = patched
-        return spec
-
-if os.environ.get("HOROVOD_RANK") == "1":
-    sys.meta_path.insert(0, Finder())
+def changed(run_steps):
+    def late(batches):
+        for batch in batches:
+            time.sleep({LATE_S})
+            yield batch
+    def steps(step, batches, count):
+        return run_steps(step, late(batches) if os.environ.get("HOROVOD_RANK") == "1" else batches, count)
+    return steps
 """
 
 
@@ -79,16 +66,15 @@ def adds_up(curve: dict) -> None:
 
 
 def test_a_rank_that_waits_is_named_with_its_place(tmp_path: Path):
-    (tmp_path / "sitecustomize.py").write_text(LATE)
-    path = os.pathsep.join([str(tmp_path), str(ROOT)])
-    measure(tmp_path, *TINY, "batch_per_rank=4", variables={"PYTHONPATH": path})
+    variables = patched(tmp_path, "train.loop.bench.run_steps", LATE)
+    measure(tmp_path, *TINY, "batch_per_rank=4", variables=variables)
     curve = diagnosed(tmp_path)
     adds_up(curve)
     assert curve["largest_loss"] == "waiting", curve["sentences"]
     late = curve["slowest_rank"]
     assert (late["rank"], late["certain"]) == (1, True)
     assert late["cores"] == records(tmp_path)[0].ranks[1].cores
-    assert late["behind_s"]["value"] == pytest.approx(LATE_S, abs=0.05)
+    assert LATE_S / 2 < late["behind_s"]["value"] < 2 * LATE_S  # on a busy machine neither rank computes at once
 
 
 def test_a_core_that_other_processes_share_is_named(tmp_path: Path):
@@ -120,13 +106,13 @@ def test_a_slow_link_is_named(tmp_path: Path):
         pytest.skip(found)
     emulated = ("launcher=emulated", "launcher.separate_networks=true", "system.cpus_per_node=0.8")
     model = ("model=digits_cnn", "batch_per_rank=4", "--only=digits_cnn-rounds")
-    measure(tmp_path, *model, *emulated, "system.link_mbit_per_s=200")
+    measure(tmp_path, *model, *emulated, "system.link_mbit_per_s=100")
     curve = diagnosed(tmp_path)
     adds_up(curve)
     assert curve["largest_loss"] == "exchange", curve["sentences"]
     [_, two] = curve["points"]
-    # 1,048,920 weights in fp32 are 4.2 MB; of two nodes each sends all of them: 0.168 s at 200 Mbit/s.
-    assert two["exchange_alone_s"]["value"] > 0.15
+    # 1,048,920 weights in fp32 are 4.2 MB; of two nodes each sends all of them: 0.336 s at 100 Mbit/s.
+    assert two["exchange_alone_s"]["value"] > 0.3
 
 
 def test_slow_input_is_named(tmp_path: Path):

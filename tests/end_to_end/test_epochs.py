@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.kit import END_S, anything, make_command, needs_setup, records, run, start, wait_for
+from tests.helpers.patched import Hold
 
 pytestmark = pytest.mark.end_to_end
 
@@ -32,8 +33,9 @@ def test_after_ctrl_c_make_resumes_past_a_damaged_checkpoint_and_ends_with_the_s
     parted = tmp_path / "parted"
     given = (f"RESULTS={parted}", "MODELS=digits_plain", "NODES=2", "ONLY=nodes2", f"ARGS=tracking=none {epochs}")
     command = make_command(tmp_path / "kit", "accuracy-digits", *given)
-    make = start(*command, terminal=True)
-    wait_for(lambda: len(found := sorted(parted.rglob("epoch-*.npz"))) == 2 and found[0].name >= "epoch-00003.npz")
+    hold = Hold(tmp_path / "patch", "train.loop.checkpoint.save", after=3, ranks=[0])
+    make = start(*command, terminal=True, variables=hold.variables)
+    wait_for(hold.holds)
     os.killpg(make.pid, signal.SIGINT)
     output, _ = make.communicate(timeout=END_S)
     assert make.returncode != 0, output

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from tests.helpers import shell, simcluster
-from tests.helpers.kit import wait_for
+from tests.helpers.kit import END_S, wait_for
 
 pytestmark = pytest.mark.end_to_end
 
@@ -69,8 +69,9 @@ def test_a_slow_link_is_as_slow_as_requested(cluster):
         slow = seconds()
     finally:
         cluster.rate(None)
-    assert slow > 5e6 * 8 / 10e6  # 4 s for 40 Mbit
-    assert seconds() < slow / 2
+    least = 5e6 * 8 / 10e6  # 4 s for 40 Mbit
+    assert slow > least
+    wait_for(lambda: seconds() < least)  # not at once where others use the machine
 
 
 def test_two_clusters_do_not_see_each_other(cluster, tmp_path):
@@ -87,4 +88,4 @@ def test_a_cluster_ends_with_all_its_processes(tmp_path):
     cluster.start()
     sleeper = cluster.popen("n1", "sleep", "1000")
     cluster.stop()
-    assert sleeper.wait(timeout=5) != 0
+    assert sleeper.wait(timeout=END_S) != 0

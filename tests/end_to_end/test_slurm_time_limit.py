@@ -4,45 +4,50 @@ import time
 
 import pytest
 
-from tests.helpers import simcluster
 from tests.helpers.kit import records, wait_for
-from tests.helpers.slurm_job import interrupted, left, queued, submit, timed
+from tests.helpers.slurm_job import hold_in_timed_steps, interrupted, left, queued, submit
 
 pytestmark = pytest.mark.end_to_end
 
 
+def minutes(cluster, job: str) -> int:
+    """For how many whole minutes a job has run: [[hours:]minutes:]seconds."""
+    *hours, minute, _ = cluster.on("n0", "squeue", "-h", "-j", job, "-o", "%M").stdout.strip().split(":")
+    return 60 * int(*hours or [0]) + int(minute)
+
+
 def test_a_time_limit_and_scancel_keep_what_was_measured(cluster, results):
-    # Slurm counts in minutes, and tells the launcher a minute before the end, or earlier.
-    repeated = ("measure.repeats=30", "measure.timed_steps=200", "launcher.time_limit_s=180")
+    hold = hold_in_timed_steps(results)
+    hold.off()
+    submit(cluster, results, hold, "measure.repeats=30")
+    wait_for(lambda: records(results))
+    hold.on()
+    wait_for(hold.holds)
+    [job] = queued(cluster)
     begin = time.monotonic()
-    submit(cluster, results, *repeated)
-    if not simcluster.rate_missing():  # the second run then waits for its messages, and takes no cores from other tests
-        wait_for(lambda: records(results))
-        cluster.rate(0.2)
-    wait_for(lambda: not queued(cluster), timeout=180)
-    cluster.rate(None)
-    print(f"the job ended {time.monotonic() - begin:.1f} s after it was submitted with a limit of 180 s")
+    # Slurm counts in minutes, and tells the launcher a minute before the end, or earlier.
+    limit = minutes(cluster, job) + 2
+    assert cluster.on("n0", "scontrol", "update", f"jobid={job}", f"timelimit={limit}").returncode == 0
+    wait_for(lambda: not queued(cluster))
+    print(f"the job ended {time.monotonic() - begin:.1f} s after its limit was set to {limit} min")
     first = sorted(records(results), key=lambda record: record.repeat)  # by path, r10 comes before r2
     assert [record.repeat for record in first] == list(range(len(first)))
-    complete = [record for record in first if record.status == "complete"]
+    *complete, cut = first
     assert complete
-    cut = first[len(complete) :]  # or none, where the signal came between two runs
-    assert len(cut) <= 1
-    assert all(interrupted(record) for record in cut)
+    assert all(record.status == "complete" for record in complete)
+    assert interrupted(cut)
     assert left(cluster) == ""
 
-    said = submit(cluster, results, *repeated)
+    hold.on()
+    said = submit(cluster, results, hold, "measure.repeats=30")
     assert f"{len(complete)} of 30 runs are measured already" in said
-    next_repeat, generation = len(complete), 1 + len(cut)
-    again = f"r{next_repeat}.2" if cut else f"r{next_repeat}"
-    wait_for(lambda: timed(results, again))
+    wait_for(hold.holds)
     begin = time.monotonic()
     cluster.on("n0", "scancel", *queued(cluster))
-    wait_for(lambda: not queued(cluster), timeout=30)
+    wait_for(lambda: not queued(cluster))
     print(f"the job was gone {time.monotonic() - begin:.1f} s after scancel")
     assert left(cluster) == ""
     kept = {(record.repeat, record.generation): record for record in records(results)}
     assert all(kept.pop((record.repeat, 1)).sha256 == record.sha256 for record in first)
-    assert (next_repeat, generation) in kept
-    assert kept.keys() <= {(next_repeat, generation), (next_repeat + 1, 1)}  # where it ended just before scancel
-    assert all(interrupted(record) for record in kept.values() if record.status == "failed")
+    assert kept.keys() == {(cut.repeat, 2)}
+    assert all(interrupted(record) for record in kept.values())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers import kit
+from tests.helpers import kit, ports
 from tests.helpers.kit import QUICK, launch_command, records, run, start, wait_for
 
 pytestmark = pytest.mark.end_to_end
@@ -147,13 +147,13 @@ def test_a_rank_that_hangs_is_named_and_no_process_is_left(tmp_path: Path, strat
 
 @pytest.mark.parametrize(("strategy", "before"), [(MWMS, 1), (PS, 4)], ids=["mwms", "ps"])
 def test_a_port_that_is_taken_is_a_failed_record_that_names_it(tmp_path: Path, strategy: tuple[str, ...], before: int):
-    with socket.create_server(("", 0)) as taken:
-        port = taken.getsockname()[1]
-        first = f"distribution.port={port - before}"
-        status, output = run(*launch_command(tmp_path, *strategy, "experiment=weak_scaling", first))
+    first = ports.free_ports(before + 1)
+    with socket.create_server(("", first + before)):
+        asked = ("experiment=weak_scaling", f"distribution.port={first}")
+        status, output = run(*launch_command(tmp_path, *strategy, *asked))
     assert status == 1, output
     [made] = records(tmp_path)
-    assert f"distribution.port={port - before}: rank 1 cannot have port {port} of " in made.failure.reason
+    assert f"distribution.port={first}: rank 1 cannot have port {first + before} of " in made.failure.reason
     assert made.failure.rank == 1
     assert kit.anything(tmp_path) == []
 
@@ -212,7 +212,7 @@ def test_under_slurm_an_arm_finds_its_workers_on_the_hosts_of_the_allocation(clu
     for point in (("--only=tiny-nodes2-mwms-flat", "nodes=2"), ("--only=tiny-nodes3-ps", "nodes=3")):
         sent = cluster.on("n0", *LAUNCH, *asked, *point, "distribution.servers=2")
         assert sent.returncode == 0, sent.stdout
-        wait_for(lambda: not cluster.on("n0", "squeue", "-h").stdout.strip())
+        wait_for(lambda: not cluster.on("n0", "squeue", "-h").stdout.strip(), timeout=kit.END_S)
     mwms, ps = records(results)
     assert (mwms.status, mwms.arm, mwms.weights_differ) == ("complete", "mwms-flat", False), mwms.failure
     assert (ps.status, ps.arm, ps.weights_differ) == ("complete", "ps", None), ps.failure

@@ -13,7 +13,7 @@ _OPTIONS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update",
     "--disable-sync", "--no-first-run", "--disable-dev-shm-usage", "--remote-debugging-pipe",
 )  # fmt: skip
-_PATIENCE_S = 60
+_PATIENCE_S = 300  # only ends a test that would hang
 
 
 class Browser:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -17,7 +18,9 @@ from train.record.record import RunRecord
 
 ROOT = Path(__file__).parents[2]
 # No test judges how long ranks take to start, or commands to end: where others use the machine, many times as long.
-START_S, END_S = 240, 600
+# These only end a test that would hang.
+START_S, END_S = 300, 900
+_started: list[subprocess.Popen] = []
 QUICK = ("model=tiny", "measure.design=launches", "measure.repeats=1", "tracking=none", "batch_per_rank=4")
 
 
@@ -32,10 +35,23 @@ def start(*command: str, terminal: bool = False, variables: Mapping[str, str] | 
 
     variables: of its environment, beside the user's own.
     """
-    return subprocess.Popen(
+    child = subprocess.Popen(
         command, cwd=ROOT, env=environment() | dict(variables or {}), stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        text=True, start_new_session=terminal,
+        text=True, start_new_session=terminal, preexec_fn=shell.heed_ctrl_c,
     )  # fmt: skip
+    _started.append(child)
+    return child
+
+
+def end_started() -> None:
+    """End what a test has started and, as it failed, left running: it would take the cores from other tests."""
+    while _started:
+        if (child := _started.pop()).poll() is None:
+            child.terminate()
+            try:
+                child.communicate(timeout=60)
+            except subprocess.TimeoutExpired:
+                child.kill()
 
 
 def run(*command: str, variables: Mapping[str, str] | None = None) -> tuple[int, str]:
@@ -72,10 +88,10 @@ def ranks(results: Path) -> list[psutil.Process]:
         try:
             words = process.cmdline()
             if words[1:3] == ["-m", "train"] and any(word.startswith(str(results)) for word in words):
-                found.append(process)
+                found.append((process.environ().get("HOROVOD_RANK", ""), process))
         except psutil.Error:
             continue
-    return sorted(found, key=lambda process: process.environ().get("HOROVOD_RANK", ""))
+    return [process for _, process in sorted(found, key=lambda pair: pair[0])]
 
 
 def anything(results: Path) -> list[str]:
@@ -92,10 +108,16 @@ def anything(results: Path) -> list[str]:
 
 
 def wait_for(condition, timeout: float = START_S) -> None:
-    """Return when `condition()` holds; fail after `timeout` seconds."""
+    """Return when `condition()` holds; fail after `timeout` seconds, which only ends a test that would hang.
+
+    A file or folder that goes while the condition looks at it means: not yet.
+    """
     end = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
+    while True:
+        with suppress(FileNotFoundError):
+            if condition():
+                return
+        assert time.monotonic() < end, f"waited in vain for {timeout:g} s"
         time.sleep(0.1)
 
 

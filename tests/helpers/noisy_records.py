@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
 from tests.helpers.own_records import WEAK, Arm, make_record, make_rounds
 from train.record import assembly
+from train.record import rounds as in_rounds
 from train.record.assembly import Ending, Identity
 from train.record.parts import Part
-from train.record.record import AllreduceTimes, Epoch, RunRecord, Window
+from train.record.record import AllreduceTimes, CoreUse, Epoch, Failure, Order, RunRecord, Window
 
 CYCLE_S = 0.02
 _STARTED_AT = 1_764_000_000.0
@@ -58,7 +60,8 @@ def _parts(rng: Rng, ranks: int, windows_s: Sequence[float], more: Sequence[dict
         }
         warm_up = more[rank].get("warm_up_step_times_s", [])
         of_phases |= {"warm_up": sum(warm_up) + 0.05, "timed": window_s}
-        at = sorted(float(x) for x in rng.uniform(5, 14, 4))
+        end_s = sum(of_phases.values())
+        at = [end_s - float(rng.uniform(0, 1)) - before_s for before_s in (9, 6, 3, 0)]
         part = Part(rank=rank, local_rank=rank, node=rank, host="vm", began_at=_STARTED_AT + of_phases["start"])
         part.cores, part.phases_s, part.finished, part.phase = [rank], of_phases, True, "evaluate"
         used_s = (1.0, 1.9, 2.7, 3.9)
@@ -104,12 +107,13 @@ def rounds(rng: Rng, arms: Sequence[Arm] = WEAK, step_s: float = 0.8, number: in
     made = make_rounds([], arms, **run)
     ranks = made.config["nodes"]
     windows: list[list[Window]] = [[] for _ in range(ranks)]
-    for turn in range(number):
-        for place in rng.permutation(len(arms)):
+    orders = in_rounds.orders(made.config["seed"], made.repeat, len(arms))
+    for turn, order in zip(range(number), orders, strict=False):
+        for place in order:
             size = arms[place].nodes
             steps = _steps(rng, size, 2, step_s)
             for rank, window_s in enumerate(_window_s(rng, steps, cycles=1.7 if size > 1 else 0.001)):
-                windows[rank].append(Window(turn, int(place), window_s, steps[rank], _computing(rng, steps[rank])))
+                windows[rank].append(Window(turn, place, window_s, steps[rank], _computing(rng, steps[rank])))
     longest_s = 1.4 * sum(window.window_s for window in windows[0])
     more = [{"windows": of_rank} for of_rank in windows]
     return _assembled(rng, made, _parts(rng, ranks, [longest_s + float(x) for x in rng.uniform(0, 1e-2, ranks)], more))
@@ -151,6 +155,55 @@ def sweep(
     ]
     timed = [sum(of[rank] for of in windows) for rank in range(nodes)]
     return _assembled(rng, made, _parts(rng, nodes, timed, more))
+
+
+def counted(rng: Rng, run: RunRecord, others: float = 0.0, stolen: float = 0.0, fell: float = 0.0) -> RunRecord:
+    """The record with what the kernel counted on each core; the shares that others took of that of the last rank.
+
+    The system itself takes up to a hundredth of a core, counts end within a tick either way, clocks scatter by 3 %. All
+    ranks but the last to come wait in the barrier before the steps.
+
+    fell: the share by which clocks are lower in the last round than in the first.
+    """
+    last, rounds = run.ranks[-1], 1 + max((window.round for window in run.ranks[0].windows), default=0)
+    first_to_come = {turn: int(rng.integers(len(run.ranks))) for turn in range(rounds)}
+    for rank in run.ranks:
+        timed = [(window, window.window_s, window.round) for window in rank.windows]
+        for holder, timed_s, turn in timed or [(rank, rank.phases_s["timed"], 0)]:
+            waited_s = 0.02 if len(run.ranks) > 1 and first_to_come[turn] == rank.rank else 0.0
+            wall_s, late = timed_s + float(rng.uniform(1e-4, 2e-3)) + waited_s, rank is last
+            own_s = timed_s * (float(rng.uniform(0.9, 0.98)) - (others + stolen) * late)
+            busy_s = own_s + timed_s * (float(rng.uniform(0, 0.01)) + others * late) + float(rng.uniform(-0.01, 0.01))
+            steal_s = timed_s * stolen * late + float(rng.uniform(0, 0.01))
+            clock = 3000.0 * float(rng.uniform(0.97, 1)) * (1 - fell * turn / max(1, rounds - 1))
+            use = CoreUse(wall_s, own_s, _ticks(busy_s), _ticks(steal_s), frequency_mhz=clock)
+            setattr(holder, "cores" if isinstance(holder, Window) else "timed_cores", use)
+    return run
+
+
+def _ticks(time_s: float) -> float:
+    return round(time_s * 100) / 100
+
+
+def study(rng: Rng) -> list[RunRecord]:
+    """Weak scaling as the launcher leaves it: three repeats of two points, two launches in rounds, one after another.
+
+    The second repeat of the second point failed at first.
+    """
+    runs = [launch(rng, nodes, steps=20, repeat=repeat, generation=1) for repeat in range(3) for nodes in (1, 2)]
+    runs += [rounds(rng, number=12, repeat=repeat, generation=1) for repeat in range(2)]
+    failed = make_record(nodes=2, steps=20, repeat=1, generation=1, failure=Failure("killed by signal 9", rank=1))
+    runs[3].generation = 2
+    runs.insert(3, failed)
+    at_s = _STARTED_AT
+    for place, run in enumerate(runs):
+        run.order, run.started_at = Order(0, place, len(runs)), _at(at_s)
+        at_s += run.job_s + float(rng.uniform(2, 10))
+    return [run if run.failure else counted(rng, run) for run in runs]
+
+
+def _at(at_s: float) -> str:
+    return datetime.fromtimestamp(at_s, UTC).isoformat(timespec="seconds")
 
 
 KINDS: dict[str, Callable[..., RunRecord]] = {

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 
 import pandas as pd
 
 from analysis.table import loading
 from train.record import backends, config_hash, record, summary
+from train.record import rounds as in_rounds
 from train.record.record import Environment, Epoch, Host, Rank, RunRecord, Usage
 
 # Seconds; 'timed' and 'warm_up' follow from the step times.
@@ -146,7 +148,10 @@ QUOTA |= {"launcher": {"name": "emulated", "flat_within_fraction": 0.1}}
 def make_rounds(
     rounds: Sequence[Sequence[float]], arms: Sequence[Arm] = WEAK, steps: int = 2, **run: object
 ) -> RunRecord:
-    """A launch in rounds: `rounds` has, for each round, the step time of each arm, in s, which all its ranks had."""
+    """A launch in rounds: `rounds` has, for each round, the step time of each arm, in s, which all its ranks had.
+
+    The windows of a round are in the order of the arms; `settle` puts them into that of the launch.
+    """
     model, largest = str(run.get("model", "resnet50")), arms[-1]
     batch = {"batch_per_rank": largest.batch_per_rank, "nodes": largest.nodes}
     rounds_of = {"rounds": [_listed(arm, model) for arm in arms], "worlds": [], "worlds_at_once": False}
@@ -212,7 +217,7 @@ def named_run(**more: object) -> RunRecord:
     """A run with the names of its hosts and of its user wherever a record can have them."""
     run = make_record(nodes=2, **more)
     run.ranks[0].host, run.ranks[1].host = "owens-ib.osc.edu", "owens-ib2"
-    run.environment.hosts[0].host = "owens-ib.osc.edu"
+    run.environment.hosts = [replace(run.environment.hosts[0], host=rank.host) for rank in run.ranks]
     run.environment.variables = {
         "SLURM_JOB_USER": "jdoe42",
         "SLURM_NODELIST": "owens-ib[01-02]",
@@ -231,7 +236,11 @@ def named_run(**more: object) -> RunRecord:
 
 
 def settle(run: RunRecord) -> RunRecord:
-    """The record with what follows from the rest as the launcher computes it: hash, time of the job, exit, summary."""
+    """The record with what follows from the rest as the launcher computes it: hash, time of the job, exit, summary.
+
+    In rounds also the order of the windows.
+    """
+    _in_order(run)
     run.config_hash = config_hash.of(run.config)
     busy_s = [sum(rank.phases_s.values()) for rank in run.ranks]
     run.job_s = max(busy_s, default=run.job_s)
@@ -241,6 +250,16 @@ def settle(run: RunRecord) -> RunRecord:
     return run
 
 
+def _in_order(run: RunRecord) -> None:
+    """Put the windows of each round into the order in which a launch takes its turns."""
+    arms = run.config.get("rounds") or []
+    taken = [place for place, arm in enumerate(arms) if arm["name"] not in run.arms_left_out]
+    rounds = 1 + max((window.round for rank in run.ranks for window in rank.windows), default=-1)
+    drawn = list(islice(in_rounds.orders(run.config["seed"], run.repeat, len(taken)), rounds))
+    for rank in run.ranks:
+        rank.windows.sort(key=lambda window: (window.round, drawn[window.round].index(taken.index(window.arm))))
+
+
 def save(run: RunRecord, results: Path) -> Path:
     """Write the record, settled, where the launcher would; its path."""
     return save_as_it_is(settle(run), results)
@@ -248,10 +267,15 @@ def save(run: RunRecord, results: Path) -> Path:
 
 def save_as_it_is(run: RunRecord, results: Path) -> Path:
     """Write the record where the launcher would; its path."""
-    name = f"r{run.repeat}" + (f"g{run.generation}" if run.generation else "")
-    path = results / run.experiment / run.point / run.config_hash[:8] / name / record.RECORD_NAME
+    path = results / place_of(run)
     record.write_atomically(path, record.dumps(run))
     return path
+
+
+def place_of(run: RunRecord) -> Path:
+    """Where a record is in the folder of results."""
+    name = f"r{run.repeat}" + (f"g{run.generation}" if run.generation else "")
+    return Path(run.experiment) / run.point / run.config_hash[:8] / name / record.RECORD_NAME
 
 
 @dataclass

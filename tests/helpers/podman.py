@@ -87,5 +87,5 @@ def cannot_run(settings: Mapping[str, str]) -> str | None:
 def _podman(settings: Mapping[str, str], *arguments: str) -> str | None:
     """Run a command of Podman; returns its error in words, None where it succeeds."""
     variables = {**shell.ENVIRONMENT, **settings}
-    done = subprocess.run(["podman", *arguments], env=variables, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(["podman", *arguments], env=variables, capture_output=True, text=True, timeout=600)
     return f"podman {arguments[0]}: {done.stderr.strip()}" if done.returncode else None

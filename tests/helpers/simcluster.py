@@ -37,7 +37,7 @@ _PACKAGES = {  # command -> Debian package
     "sbatch": "slurm-client",
     "pgrep": "procps",  # tests look for processes with it
 }
-_UP_WITHIN_S = 90
+_UP_WITHIN_S = 300
 
 _SSHD = """\
 HostKey {state}/ssh/host_key
@@ -51,6 +51,7 @@ MaxStartups 100
 """
 
 # Neither munge nor cgroups: authentication is not tested here, and a host in a namespace has no cgroups of its own.
+# Slurm must not give up a host, a message or the end of a job because others use this machine: its own limits, or more.
 _SLURM = """\
 ClusterName=sim
 SlurmctldHost=n0
@@ -70,8 +71,10 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 ReturnToService=2
 SchedulerParameters=sched_interval=1,bf_interval=1
-SlurmdTimeout=5
-KillWait=2
+SlurmdTimeout=300
+MessageTimeout=60
+TCPTimeout=20
+KillWait=30
 MailProg=/bin/true
 SlurmdParameters=config_overrides
 NodeName=n[1-{hosts}] CPUs={cpus} RealMemory=4000

@@ -3,26 +3,29 @@
 import sys
 from pathlib import Path
 
-from tests.helpers.kit import QUICK, in_phase
+from tests.helpers.kit import QUICK
+from tests.helpers.patched import Hold
 
 LAUNCH = (sys.executable, "-m", "train.launch")
 
 
-def submit(cluster, results: Path, *overrides: str) -> str:
-    """Submit, or submit the rest: what the launcher says."""
-    asked = ["experiment=weak_scaling", "nodes=2", "launcher=slurm", "system=slurm", *QUICK, *overrides]
-    sent = cluster.on("n0", *LAUNCH, "--only=tiny-nodes2", *asked, f"results={results}")
+def hold_in_timed_steps(results: Path) -> Hold:
+    """Rank 1 of a job stands still in its timed steps, where rank 0 waits for it, for as long as the hold is on."""
+    return Hold(results / "patch", "train.loop.devices.synchronize", after=50, ranks=[1])
+
+
+def submit(cluster, results: Path, hold: Hold, *overrides: str) -> str:
+    """Submit, or submit the rest: what the launcher says. Jobs have 100 timed steps, and get the hold's variables."""
+    asked = ["experiment=weak_scaling", "nodes=2", "launcher=slurm", "system=slurm", *QUICK, "measure.timed_steps=100"]
+    variables = [f"{name}={value}" for name, value in hold.variables.items()]
+    launch = ["env", *variables, *LAUNCH, "--only=tiny-nodes2"]
+    sent = cluster.on("n0", *launch, *asked, *overrides, f"results={results}")
     assert sent.returncode == 0, sent.stdout
     return sent.stdout
 
 
 def queued(cluster) -> list[str]:
     return cluster.on("n0", "squeue", "-h", "-o", "%i").stdout.split()
-
-
-def timed(results: Path, run: str) -> bool:
-    """Whether a run, as r0 or r0.2, is in its timed steps."""
-    return in_phase(results, "timed", f"{run}/rank-0.*.jsonl")
 
 
 def interrupted(record) -> bool:

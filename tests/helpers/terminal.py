@@ -8,7 +8,9 @@ import struct
 import subprocess
 import termios
 import threading
+from collections.abc import Mapping
 
+from tests.helpers import shell
 from tests.helpers.kit import ROOT, environment
 
 _CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -17,11 +19,11 @@ _CONTROLS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 class Terminal:
     """One command in a terminal of its own."""
 
-    def __init__(self, *command: str, columns: int = 100) -> None:
-        """Start the command in the kit's folder."""
+    def __init__(self, *command: str, columns: int = 100, variables: Mapping[str, str] | None = None) -> None:
+        """Start the command in the kit's folder. variables: of its environment, beside the user's own."""
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
-        env = {**environment(), "TERM": "xterm-256color", "COLUMNS": str(columns), "LINES": "40"}
+        env = {**environment(), "TERM": "xterm-256color", "COLUMNS": str(columns), "LINES": "40", **(variables or {})}
         self.process = subprocess.Popen(
             command, cwd=ROOT, env=env, stdin=slave, stdout=slave, stderr=slave, preexec_fn=_take_terminal
         )
@@ -66,12 +68,13 @@ class Terminal:
     def wait(self, timeout: float) -> int:
         """The exit status of the command, when it and its terminal have ended."""
         status = self.process.wait(timeout)
-        self._reader.join(5)
+        self._reader.join(60)
         os.close(self._master)
         return status
 
 
 def _take_terminal() -> None:
     """In the child: a session of its own, whose terminal is its standard input: Ctrl-C reaches it."""
+    shell.heed_ctrl_c()
     os.setsid()
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)

@@ -27,6 +27,6 @@ class Threads:
 def on_all_ranks(size: int, work: Callable[[Threads], object]) -> list:
     """What `work` returns on each rank."""
     table: dict = {}
-    meet = threading.Barrier(size, timeout=30)
+    meet = threading.Barrier(size, timeout=240)
     with ThreadPoolExecutor(size) as pool:
         return list(pool.map(work, [Threads(rank, size, table, meet) for rank in range(size)]))

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from tests.helpers.own_records import make_record, save
@@ -62,6 +63,8 @@ def launch_with_timeline(results: Path, model: str = "resnet50", apart: bool = T
         rank.timeline = RankTimeline(BEGAN_S - own_s, own_s, 0.0002 if own_s else 0.0, steps)
         profile = {"began_at": begin_s(12) - own_s, "operations": [["worker", "Conv2D", 10.0, 300.0]]}
         files[f"operations-{rank.rank}.json.gz"] = gzip.compress(json.dumps(profile).encode(), mtime=0)
+    if apart and run.environment:
+        run.environment.hosts = [replace(run.environment.hosts[0], host=rank.host) for rank in run.ranks]
     run.attachments = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
     path = save(run, results)
     for name, content in files.items():

@@ -37,10 +37,10 @@ def test_a_command_that_fails_ends_the_others_and_shows_the_end_of_the_log(tmp_p
     begin = time.monotonic()
     with pytest.raises(StepFailed, match=f"packages: failed; the whole log is in {tmp_path}/log"):
         steps.run(
-            [python("import time; time.sleep(60)")],
+            [python("import time; time.sleep(600)")],
             [python("print('no such package'); raise SystemExit(1)"), python("print('never')")],
         )
-    assert time.monotonic() - begin < 20
+    assert time.monotonic() - begin < 300
     assert "  | no such package" in capsys.readouterr().out
     assert "never" not in (tmp_path / "log").read_text()
 

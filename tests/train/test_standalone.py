@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.helpers import ROOT
+from tests.helpers import ROOT, shell
 from train.config.compose import load
 from train.config.identity import swept_values
 from train.distribution.single import Single
@@ -144,11 +144,13 @@ hashlib.pbkdf2_hmac("sha256", b"", b"", 2_000_000_000)  # for minutes, without a
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_is_handled_while_the_main_thread_is_in_native_code(number):
-    process = subprocess.Popen([sys.executable, "-c", BUSY], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", BUSY], cwd=ROOT, stdout=subprocess.PIPE, text=True, preexec_fn=shell.heed_ctrl_c
+    )
     try:
         assert process.stdout.readline() == "busy\n"
         os.kill(process.pid, number)
-        output, _ = process.communicate(timeout=20)
+        output, _ = process.communicate(timeout=240)
     finally:
         process.kill()
     assert (process.returncode, output) == (7, f"handled {number.name}\n")

@@ -11,7 +11,6 @@ import math
 import time
 from contextlib import nullcontext
 from dataclasses import dataclass
-from statistics import median
 
 import tensorflow as tf
 
@@ -69,16 +68,17 @@ class Bench:
         devices.synchronize()
 
     def warm_up(self, turn: Turn, steps: int = 1) -> float:
-        """Make steps of the arms of a turn. Returns the median of their times on the slowest rank, in s.
+        """Make steps of the arms of a turn. Returns the shortest of their times on the slowest rank, in s.
 
-        The first of several steps does not count: it may trace, and the first after a restore is slow.
+        The first of several steps does not count: it may trace, and the first after a restore is slow. The shortest of
+        the others, because a window whose length is chosen from a disturbed step would be too short.
         """
         arm, time_s = self._own(turn), 0.0
         self._prepare(turn)
         if arm:
             with arm.batches() as batches:
                 times = run_steps(arm.step, batches, steps).times_s
-            time_s = median(times[1:] or times)
+            time_s = min(times[1:] or times)
         return max(self.everyone.gather(time_s))
 
     def take(self, turn: Turn, number: int, steps: int) -> tuple[Window | None, bool]:

@@ -100,18 +100,17 @@ class _Run:
     def _run_steps(self, batches: Batches, count: int) -> tuple[Steps, int, float]:
         """The next `count` steps, how many of them (the very first) were not timed, and the time of all in seconds."""
         step, distribution, clock = self._learner.train_step, self._context.distribution, self._context.clock
-        if self._traced:
-            clock.announce("timed")
-        else:
+        if not self._traced:
             clock.enter("first_step")
-        begin = time.perf_counter()
         first = run_steps(step, batches, 0 if self._traced else 1)
         self._traced = True
+        clock.announce("timed")
         distribution.barrier()
         clock.enter("timed")
+        begin = time.perf_counter()  # not before the barrier: another rank may take long to write what it announces
         timed = run_steps(step, batches, count - len(first.losses))
         distribution.barrier()
-        duration_s = time.perf_counter() - begin
+        duration_s = sum(first.times_s) + time.perf_counter() - begin
         clock.enter("evaluate")
         self._context.part.add(step_times_s=timed.times_s)
         return first + timed, len(first.losses), duration_s

@@ -9,13 +9,10 @@ itself, and where images are read from files, each point with one batch in memor
 
 from __future__ import annotations
 
-import itertools
 import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-
-import numpy as np
 
 from train.config.checks import check
 from train.config.schema import Config
@@ -146,11 +143,10 @@ def _steps(config: Config, step_s: float) -> int:
 def _measure(context: Context, bench: Bench, steps: Mapping[Turn, int]) -> None:
     """Measure and record rounds until it is enough. steps: of a window of each turn. Raises NotFinite."""
     config, taken = context.config, list(steps)
-    order = np.random.default_rng([config.seed, context.repeat])
     arms = [rounds.Arm(arm.ranks, arm.batch_per_rank * arm.backward_passes_per_step) for arm in config.rounds]
     of_ranks: list[list[Window]] = [[] for _ in range(context.everyone.size)]
-    for number in itertools.count():
-        made = [bench.take(taken[n], number, steps[taken[n]]) for n in order.permutation(len(taken))]
+    for number, order in enumerate(rounds.orders(config.seed, context.repeat, len(taken))):
+        made = [bench.take(taken[n], number, steps[taken[n]]) for n in order]
         own = [window for window, _ in made if window]
         alone = [bench.exchange(place, number) for place in bench.exchanges]
         context.part.add(windows=own, exchanges=[window for window in alone if window])

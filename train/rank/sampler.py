@@ -70,11 +70,12 @@ def samples(pid: int, period_s: float, read_gpu: Callable[[], gpus.GpuUse]) -> I
     process = psutil.Process(pid)
     while True:
         try:
-            cpu, memory_bytes = process.cpu_times(), process.memory_info().rss
+            cpu, at = process.cpu_times(), time.time()
+            memory_bytes = process.memory_info().rss
         except psutil.NoSuchProcess:
             return
         gpu = read_gpu()
-        yield time.time(), cpu.user + cpu.system, memory_bytes, gpu.fraction, gpu.memory_bytes
+        yield at, cpu.user + cpu.system, memory_bytes, gpu.fraction, gpu.memory_bytes
         left = period_s - time.time() % period_s
         time.sleep(left if left > period_s / 2 else left + period_s)
 

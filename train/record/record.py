@@ -136,8 +136,8 @@ class Window:
     round: int  # from 0
     arm: int  # its place in the configuration's `rounds`
     window_s: float  # between the barriers of the arm's ranks around the steps
-    step_times_s: list[float]
-    compute_times_s: list[float] = field(default_factory=list)  # as Rank.compute_times_s
+    step_times_s: ticks.Times
+    compute_times_s: ticks.Times = field(default_factory=list)  # as Rank.compute_times_s
     cores: CoreUse | None = None  # None: the kernel does not say
 
 
@@ -200,8 +200,8 @@ class Rank:
     cores: list[int]
     gpu: str | None
     phases_s: dict[str, float]
-    warm_up_step_times_s: list[float]
-    step_times_s: list[float]
+    warm_up_step_times_s: ticks.Times
+    step_times_s: ticks.Times
     peak_memory_bytes: int
     allreduces: list[AllreduceTimes] = field(default_factory=list)  # of a sweep over message sizes, ascending
     # What link and memory carry, measured in the same run; of training only tcp_ring, as `matrix_products`.
@@ -211,7 +211,7 @@ class Rank:
     usage: Usage | None = None  # None: not sampled
     # Of each timed step until the local gradients are ready, input included: the rest is exchange, and waiting for the
     # other ranks. Empty where a GPU computes, or epochs are trained.
-    compute_times_s: list[float] = field(default_factory=list)
+    compute_times_s: ticks.Times = field(default_factory=list)
     timed_cores: CoreUse | None = None  # of the timed steps; None: in rounds, or the kernel does not say
     # One; in rounds one for each number of ranks and rate of links. Empty in elastic training, or where it failed.
     matrix_products: list[MatrixProduct] = field(default_factory=list)
@@ -356,17 +356,12 @@ class _Version(msgspec.Struct):
     schema_version: int
 
 
-_version_decoder = msgspec.json.Decoder(_Version)
+_version_decoder, _decoder = msgspec.json.Decoder(_Version), msgspec.json.Decoder(RunRecord)
 
 
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of a record file, for programs that read records without this kit."""
-    (_, ticked), defined = msgspec.json.schema_components([RunRecord, ticks.Ticks], ref_template="#/$defs/{name}")
-    for holder in defined.values():
-        for name, values in holder.get("properties", {}).items():
-            if name in ticks.PER_S:
-                default = {"default": values.pop("default")} if "default" in values else {}
-                holder["properties"][name] = {"anyOf": [ticked, values], **default}
+    _, defined = msgspec.json.schema_components([RunRecord], ref_template="#/$defs/{name}")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"Run record, version {SCHEMA_VERSION}",
@@ -384,7 +379,9 @@ def dumps(record: RunRecord) -> bytes:
     # As asdict, which would copy each of a million times by itself. A number of NumPy is taken as the plain one.
     fields = msgspec.to_builtins(record, enc_hook=lambda number: number.item())
     fields["sha256"] = _NO_CHECKSUM
-    ticks.pack(fields)
+    for rank in fields["ranks"]:
+        for holder in (rank, *rank["windows"], *rank["exchanges"]):
+            ticks.pack(holder)
     text = json.dumps(fields, allow_nan=False, separators=(",", ":")).encode()
     checksum = _digest(text, _NO_CHECKSUM)
     return text.replace(f'"sha256":"{_NO_CHECKSUM}"'.encode(), f'"sha256":"{checksum}"'.encode())
@@ -396,13 +393,14 @@ def loads(text: bytes, where: str) -> RunRecord:
         version = _version_decoder.decode(text).schema_version
         if version != SCHEMA_VERSION:
             raise RecordError(f"{where}: schema version {version}; this kit reads version {SCHEMA_VERSION}")
-        fields = msgspec.json.decode(text)
-        ticks.unpack(fields)
-        record = msgspec.convert(fields, RunRecord)
+        record = _decoder.decode(text)
     except msgspec.DecodeError as error:  # ValidationError, its subclass, names the key
         raise RecordError(f"{where}: not a whole run record: {error}") from error
     if _digest(text, record.sha256) != record.sha256:
         raise RecordError(f"{where}: its content does not match its sha256: edited after it was written")
+    for rank in record.ranks:
+        for holder in (rank, *rank.windows, *rank.exchanges):
+            ticks.unpack(vars(holder))
     return record
 
 

@@ -5,7 +5,7 @@ A round runs every arm once. A speedup is a ratio of two rates of one round, so 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,6 +56,15 @@ def _put(config: dict[str, Any], key: str, value: Any) -> None:
         config[step] = dict(config[step])
         config = config[step]
     config[name] = value
+
+
+def orders(seed: int, repeat: int, turns: int) -> Iterator[list[int]]:
+    """The order of the turns of each round of a launch, without end: drawn from the seed and the repeat."""
+    import numpy as np  # the launcher does not need it
+
+    drawn = np.random.default_rng([seed, repeat])
+    while True:
+        yield drawn.permutation(turns).tolist()
 
 
 def rates(arms: Sequence[Arm], windows_of_ranks: Iterable[Sequence[Window]]) -> Rates:

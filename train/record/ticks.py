@@ -6,9 +6,8 @@ each takes 13 bytes; in ticks 6 to 10, with the same digits. Records from before
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
@@ -25,35 +24,25 @@ class Ticks:
     ticks: list[int]
 
 
-def pack(record: dict[str, Any]) -> None:
-    """Replace the lists of seconds in a record's fields by ticks."""
-    for holder in _holders(record):
-        for name, per_s in PER_S.items():
-            if times_s := holder.get(name):
-                holder[name] = {"ticks_per_s": per_s, "ticks": [round(time_s * per_s) for time_s in times_s]}
+if TYPE_CHECKING:
+    Times = list[float]  # s: so a record has them that was loaded
+else:
+    Times = Ticks | list[float]  # as its file may have them
 
 
-def unpack(record: dict[str, Any]) -> None:
-    """Replace the ticks in a record's fields by lists of seconds. Raises msgspec.ValidationError for what is neither.
+def pack(fields: dict[str, Any]) -> None:
+    """Replace the lists of seconds in the fields of a rank or a window by ticks."""
+    for name, per_s in PER_S.items():
+        if times_s := fields.get(name):
+            fields[name] = {"ticks_per_s": per_s, "ticks": [round(time_s * per_s) for time_s in times_s]}
+
+
+def unpack(fields: dict[str, Any]) -> None:
+    """Replace the ticks in the fields of a rank or a window by lists of seconds.
 
     A division of whole numbers is rounded once: 300,000,000 ticks of a nanosecond are 0.3 s to the last digit.
     """
-    for holder in _holders(record):
-        for name in PER_S.keys() & holder.keys():
-            if isinstance(holder[name], dict):
-                packed = msgspec.convert(holder[name], Ticks)
-                holder[name] = [number / packed.ticks_per_s for number in packed.ticks]
-
-
-def _holders(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """All that has such lists: the ranks of a record, and their windows."""
-    for rank in _objects(record, "ranks"):
-        yield rank
-        yield from _objects(rank, "windows")
-        yield from _objects(rank, "exchanges")
-
-
-def _objects(of: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    """The objects in a list of a file that may be damaged."""
-    found = of.get(name)
-    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    for name in PER_S:
+        if isinstance(packed := fields.get(name), Ticks):
+            per_s = packed.ticks_per_s
+            fields[name] = [number / per_s for number in packed.ticks]

@@ -1,6 +1,6 @@
 """Is this machine ready? A table of checks: each is OK, a warning or a failure, with the command that fixes it.
 
-`python3 train/tools/doctor.py --before-setup cpu` needs only the standard library: it says what is missing before
+`python3 -m train.tools.doctor --before-setup cpu` needs only the standard library: it says what is missing before
 anything is downloaded. `python -m train.tools.doctor` also checks the finished environment.
 """
 
@@ -17,6 +17,8 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from train.tools import needed_python
+
 ROOT = Path(__file__).resolve().parents[2]
 
 OK, WARNING, FAILURE = "OK", "warning", "FAILURE"
@@ -25,12 +27,6 @@ OK, WARNING, FAILURE = "OK", "warning", "FAILURE"
 _DISK_GIB = {"analysis": 0.6, "launch": 0.8, "cpu": 4.0, "cuda": 10.0}
 _SETUP_MEMORY_GIB = {"analysis": 0.5, "launch": 0.5, "cpu": 3.0, "cuda": 4.0}
 _RUN_DISK_GIB = 1.0  # for the records of a measurement
-# What to do where a distribution has no Python 3.11, as Debian 13 has not: each line is a way of its own.
-_OTHER_PYTHON = """\
-sudo apt-get install python3.11 python3.11-venv; then make PYTHON=python3.11 ... (Debian 12, Ubuntu 22.04)
-or with uv (docs.astral.sh/uv): uv python install 3.11; then make PYTHON="$(uv python find 3.11)" ...
-or with pyenv (github.com/pyenv/pyenv): pyenv install 3.11; then make PYTHON="$(pyenv prefix 3.11)/bin/python" ...
-PYTHON= is needed once: after that, the environment's own Python is used"""
 _IN_AN_IMAGE = """\
 run the ranks in an image: sudo apt-get install podman; make image CONTAINER=podman; then make ... CONTAINER=podman
 or """
@@ -72,13 +68,14 @@ def check_python(tensorflow: bool = True) -> Check:
         return Check("Python", OK, found)
     if sys.version_info[:2] == (3, 12):
         return Check(
-            "Python", WARNING, f"{found}: the locks were made for 3.11; this version is untested", _OTHER_PYTHON
+            "Python", WARNING, f"{found}: the locks were made for 3.11; this version is untested", needed_python.WAYS
         )
     if sys.version_info[:2] == (3, 13) and not tensorflow:
         return Check("Python", OK, f"{found}, with locks of its own")
     in_an_image = tensorflow and sys.version_info[:2] == (3, 13)
-    needed = "TensorFlow 2.18.1 has no wheels beyond 3.12" if in_an_image else "there are locks for 3.11 to 3.13"
-    return Check("Python", FAILURE, f"{found}: 3.11 is required ({needed})", _IN_AN_IMAGE * in_an_image + _OTHER_PYTHON)
+    needed = "TensorFlow 2.18.1 has no wheels beyond 3.12" if in_an_image else needed_python.LOCKED
+    ways = _IN_AN_IMAGE * in_an_image + needed_python.WAYS
+    return Check("Python", FAILURE, f"{found}: 3.11 is required ({needed})", ways)
 
 
 def check_venv() -> Check:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -11,7 +11,7 @@ import numpy as np
 
 from analysis.table.checks.contradiction import Contradiction, check
 from analysis.thresholds import limit
-from train.record.record import RunRecord
+from train.record.record import AllreduceTimes, Rank, RunRecord, Window
 
 _MICROSECOND = 1e-6
 # So many equal times are a copy, whatever their share: two phases of two runs may agree by chance, three do not.
@@ -22,38 +22,53 @@ _IN_A_ROW = 3  # two neighbouring times of 100,000 steps may occur again by chan
 @check
 def copied_steps(run: RunRecord) -> Iterator[Contradiction]:
     """No stretch of times occurs twice: of three in a row that differ, one that a clock gave was measured once."""
-    where, lists = zip(*_measured(run), strict=True) if run.ranks else ((), ())
-    times_s = np.fromiter(chain.from_iterable(lists), float)
-    if len(times_s) < _IN_A_ROW:
+    measured = list(_measured(run))
+    times = [*chain.from_iterable(times for _, _, times in measured)]
+    if len(times) < _IN_A_ROW or len(set(times)) == len(times):  # most often no time occurs twice
         return
-    of = np.repeat(np.arange(len(lists)), [len(times) for times in lists])
+    times_s = np.array(times)
+    of = np.repeat(np.arange(len(measured)), [len(times) for _, _, times in measured])
     within = of[: 1 - _IN_A_ROW] == of[_IN_A_ROW - 1 :]
     rows, of = np.lib.stride_tricks.sliding_window_view(times_s, _IN_A_ROW)[within], of[: 1 - _IN_A_ROW][within]
     for first, again in _equal(rows):
         yield Contradiction(
-            "copied_steps", f"{where[of[again]]}: {', '.join(f'{time_s:.9g}' for time_s in rows[again])} s in a row",
-            f"{where[of[first]]} has the same, to the last digit",
-        )  # fmt: skip
+            "copied_steps",
+            f"{_where(*measured[of[again]])}: {', '.join(f'{time_s:.9g}' for time_s in rows[again])} s in a row",
+            f"{_where(*measured[of[first]])} has the same, to the last digit",
+        )
 
 
 def _equal(rows: np.ndarray) -> list[tuple[int, int]]:
     """The places of equal rows (n, 3) of times that differ and that a clock gave, each with that of the one before."""
-    of_clock = abs(rows - np.round(rows / _MICROSECOND) * _MICROSECOND) > limit("clock_digits_s")
     differ = (rows[:, 0] != rows[:, 1]) & (rows[:, 1] != rows[:, 2]) & (rows[:, 0] != rows[:, 2])
-    (places,) = np.nonzero(of_clock.all(axis=1) & differ)
+    (places,) = np.nonzero(of_a_clock(rows).all(axis=1) & differ)
     places = places[np.lexsort((places, *rows[places].T))]
     equal = (rows[places[1:]] == rows[places[:-1]]).all(axis=1)
     return sorted(zip(places[:-1][equal].tolist(), places[1:][equal].tolist(), strict=True), key=lambda pair: pair[1])
 
 
-def _measured(run: RunRecord) -> Iterator[tuple[str, list[float]]]:
-    """What was timed one after the other, and where: steps, each window with its steps, allreduces of a size."""
+def of_a_clock(times_s: np.ndarray) -> np.ndarray:
+    """Which times have more digits than one would type in."""
+    return abs(times_s - np.round(times_s / _MICROSECOND) * _MICROSECOND) > limit("clock_digits_s")
+
+
+def _measured(run: RunRecord) -> Iterator[tuple[Rank, Window | AllreduceTimes | None, list[float]]]:
+    """What was timed one after the other, and by whom: steps, each window with its steps, allreduces of a size."""
     for rank in run.ranks:
-        yield f"rank {rank.rank}", rank.step_times_s
+        yield rank, None, rank.step_times_s
         for window in rank.windows:
-            yield f"rank {rank.rank}, round {window.round}, arm {window.arm}", [window.window_s, *window.step_times_s]
+            yield rank, window, [window.window_s, *window.step_times_s]
         for of in rank.allreduces:
-            yield f"rank {rank.rank}, {of.message_bytes} bytes, round {of.round}", of.times_s
+            yield rank, of, of.times_s
+
+
+def _where(rank: Rank, within: Window | AllreduceTimes | None, _: list[float]) -> str:
+    """Where such times stand in the record, in words."""
+    if isinstance(within, Window):
+        return f"rank {rank.rank}, round {within.round}, arm {within.arm}"
+    if within:
+        return f"rank {rank.rank}, {within.message_bytes} bytes, round {within.round}"
+    return f"rank {rank.rank}"
 
 
 @dataclass(frozen=True)
@@ -63,22 +78,17 @@ class Trace:
     path: str
     sha256: str
     started_at: str
-    times: frozenset[float]
+    times_s: np.ndarray  # each once
 
 
 def trace(run: RunRecord, path: str) -> Trace:
     """The trace of a record: the phases of all ranks, and all timed steps and windows of rank 0."""
-    times = [run.job_s, *(value for rank in run.ranks for value in rank.phases_s.values())]
+    lists = [[run.job_s], *(rank.phases_s.values() for rank in run.ranks)]
     for rank in run.ranks[:1]:
-        times += rank.step_times_s
-        times += [window.window_s for window in rank.windows]
-        times += [time_s for of in rank.allreduces for time_s in of.times_s]
-    return Trace(path, run.sha256, run.started_at, frozenset(time_s for time_s in times if _of_a_clock(time_s)))
-
-
-def _of_a_clock(time_s: float) -> bool:
-    """Whether a time has more digits than one would type in."""
-    return abs(time_s - round(time_s / _MICROSECOND) * _MICROSECOND) > limit("clock_digits_s")
+        lists += [rank.step_times_s, [window.window_s for window in rank.windows]]
+        lists += [of.times_s for of in rank.allreduces]
+    times_s = np.unique(np.fromiter(chain.from_iterable(lists), float))
+    return Trace(path, run.sha256, run.started_at, times_s[of_a_clock(times_s)])
 
 
 def find(traces: Sequence[Trace]) -> dict[str, Contradiction]:
@@ -86,21 +96,32 @@ def find(traces: Sequence[Trace]) -> dict[str, Contradiction]:
 
     One record that was given twice is one run, and no copy.
     """
-    owners: dict[float, list[Trace]] = {}
+    ordered = sorted(traces, key=lambda trace: (trace.started_at, trace.path))
+    owners: dict[float, list[Trace]] = defaultdict(list)
     found: dict[str, Contradiction] = {}
-    for one in sorted(traces, key=lambda trace: (trace.started_at, trace.path)):
-        others = (owner for time_s in one.times for owner in owners.get(time_s, ()))
-        shared = Counter(owner.path for owner in others if owner.sha256 != one.sha256)
+    for place, times_s in _in_common(ordered).items():
+        one = ordered[place]
+        shared = Counter(owner.path for time_s in times_s for owner in owners[time_s] if owner.sha256 != one.sha256)
         path, count = next(iter(shared.most_common(1)), ("", 0))
-        if count >= max(_FEWEST, limit("copied_times") * len(one.times)):
+        if count >= max(_FEWEST, limit("copied_times") * len(one.times_s)):
             found[one.path] = Contradiction(
-                "copied_run", f"{len(one.times)} times that a clock gave", f"{count} of them are those of {path}"
+                "copied_run", f"{len(one.times_s)} times that a clock gave", f"{count} of them are those of {path}"
             )
         else:
-            _own(owners, one)
+            for time_s in times_s:
+                owners[time_s].append(one)
     return found
 
 
-def _own(owners: dict[float, list[Trace]], one: Trace) -> None:
-    for time_s in one.times:
-        owners.setdefault(time_s, []).append(one)
+def _in_common(traces: Sequence[Trace]) -> dict[int, list[float]]:
+    """The times that several traces have, by the place of each trace that has some, in order: most have none."""
+    times_s = np.concatenate([np.empty(0), *(one.times_s for one in traces)])
+    places = np.repeat(np.arange(len(traces)), np.fromiter((len(one.times_s) for one in traces), int))
+    by_time = np.argsort(times_s)
+    same = np.diff(times_s[by_time]) == 0
+    common = np.zeros(len(times_s), bool)
+    common[by_time[1:][same]] = common[by_time[:-1][same]] = True
+    found: dict[int, list[float]] = defaultdict(list)
+    for place, time_s in zip(places[common].tolist(), times_s[common].tolist(), strict=True):
+        found[place].append(time_s)
+    return found

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator
+
+import msgspec
 
 from analysis.table.checks.contradiction import Contradiction, check, off
 from analysis.table.checks.kinds import in_rounds, own_epochs, resized, size, size_of_point, sweeps
@@ -48,6 +51,18 @@ def ranks_and_nodes(run: RunRecord) -> Iterator[Contradiction]:
 
 
 @check
+def ranks_and_hosts(run: RunRecord) -> Iterator[Contradiction]:
+    """The ranks ran on the hosts whose hardware the record describes; elastic training may have lost some."""
+    if run.environment is None or not run.environment.hosts or resized(run):
+        return
+    known = {host.host for host in run.environment.hosts}
+    if strange := [rank for rank in run.ranks if rank.host not in known]:
+        yield Contradiction(
+            "ranks_and_hosts", f"rank {strange[0].rank} on {strange[0].host}", f"hosts {', '.join(sorted(known))}"
+        )
+
+
+@check
 def batch_and_ranks(run: RunRecord) -> Iterator[Contradiction]:
     """The global batch is batch per rank x passes x ranks; in rounds the largest arm is the job itself."""
     config = run.config
@@ -83,10 +98,9 @@ def step_counts(run: RunRecord) -> Iterator[Contradiction]:
     first = run.ranks[0]
     for rank in run.ranks:
         for name in ("step_times_s", "warm_up_step_times_s", "compute_times_s", "allreduces"):
-            yield from _counted(
-                f"rank {rank.rank}: {len(getattr(rank, name))} {name}", len(getattr(rank, name)),
-                f"rank 0: {len(getattr(first, name))}", len(getattr(first, name)),
-            )  # fmt: skip
+            number, expected = len(getattr(rank, name)), len(getattr(first, name))
+            if number != expected:
+                yield from _counted(f"rank {rank.rank}: {number} {name}", number, f"rank 0: {expected}", expected)
         if rank.compute_times_s:
             yield from _counted(
                 f"rank {rank.rank}: {len(rank.compute_times_s)} compute_times_s", len(rank.compute_times_s),
@@ -145,10 +159,16 @@ def _message_sizes(run: RunRecord) -> Iterator[Contradiction]:
 @check
 def config_hash(run: RunRecord) -> Iterator[Contradiction]:
     """The hash of the configuration follows from the configuration: runs with one hash are repeats of one point."""
-    if (follows := hashed.of(run.config)) != run.config_hash:
+    if (follows := _hash(msgspec.json.encode(run.config))) != run.config_hash:
         yield Contradiction(
             "config_hash", f"config_hash {run.config_hash[:12]}", f"the configuration has the hash {follows[:12]}"
         )
+
+
+@functools.lru_cache(maxsize=256)
+def _hash(config: bytes) -> str:
+    """The hash of a configuration, computed once for the repeats of a point."""
+    return hashed.of(msgspec.json.decode(config))
 
 
 @check

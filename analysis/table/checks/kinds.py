@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from analysis.thresholds import limit
-from train.record.record import CoreUse, Rank, RunRecord
+from train.record.record import CoreUse, RunRecord
 
 
 def in_rounds(run: RunRecord) -> bool:
@@ -34,39 +35,50 @@ def size(run: RunRecord) -> int:
     return sum(world["ranks"] for world in run.config.get("worlds") or []) or size_of_point(run)
 
 
-def pause_s(run: RunRecord) -> float:
-    """How long a rank may stand still between two readings of its clock that belong together.
+@dataclass(frozen=True)
+class Slack:
+    """How exactly the clocks of a run can be compared."""
 
-    A node that is held to a CPU quota stands still for up to one period of it.
-    """
-    return limit("pause_s") + max((quota.period_s for quota in run.node_quotas), default=0.0)
+    pause_s: float  # that a rank may stand still between two readings of its clock that belong together
+    cycle_s: float  # of Horovod
+    cycles_s: float  # of those that a barrier takes
+    crowded_fraction: float  # of a window, in which ranks that share cores wait for each other to be scheduled
+    alone: bool  # whether one rank has no barrier to wait at
 
+    @classmethod
+    def of(cls, run: RunRecord) -> Slack:
+        """The slack of a run. A node that is held to a CPU quota stands still for up to one period of it."""
+        distribution = run.config["distribution"]
+        period_s = max((quota.period_s for quota in run.node_quotas), default=0.0)
+        cycle_s = distribution.get("cycle_time_ms", limit("longest_cycle_ms")) / 1e3
+        joined = distribution["backend"] != "none"
+        return cls(
+            pause_s=limit("pause_s") + period_s,
+            cycle_s=cycle_s,
+            cycles_s=limit("barrier_cycles") * (cycle_s + period_s) if joined else 0.0,
+            crowded_fraction=limit("crowded_fraction") if run.cores_shared else 0.0,
+            alone=in_rounds(run),
+        )
 
-def barrier_s(run: RunRecord, window_s: float, ranks: int) -> float:
-    """How long a barrier of so many ranks may take after the last step of a window, on the slowest rank.
+    def barrier_s(self, window_s: float, ranks: int) -> float:
+        """How long a barrier of so many ranks may take after the last step of a window, on the slowest rank.
 
-    It ends with a cycle of Horovod. Ranks that share cores wait for each other to be scheduled, all along the window.
-    """
-    distribution = run.config["distribution"]
-    joined = distribution["backend"] != "none" and not (in_rounds(run) and ranks == 1)
-    cycle_s = distribution.get("cycle_time_ms", limit("longest_cycle_ms")) / 1e3
-    cycles = limit("barrier_cycles") * (cycle_s + pause_s(run) - limit("pause_s")) if joined else 0.0
-    crowded = limit("crowded_fraction") * window_s if run.cores_shared else 0.0
-    return pause_s(run) + cycles + crowded
+        It ends with a cycle of Horovod.
+        """
+        cycles_s = 0.0 if self.alone and ranks == 1 else self.cycles_s
+        return self.pause_s + cycles_s + self.crowded_fraction * window_s
+
+    def apart_s(self, window_s: float) -> float:
+        """How far apart two ranks may time the same window: they leave a barrier within one cycle."""
+        return self.cycle_s + self.pause_s + self.crowded_fraction * window_s
 
 
 def delayed_s(cores: Iterable[CoreUse | None]) -> float:
     """How long the rank that was kept waiting longest was ready and did not run, as the kernel counted it.
 
-    It enters and leaves a barrier so much later, whatever the others do.
+    It enters and leaves a barrier so much later, whatever the others do, and may read two clocks so far apart.
     """
     return max((use.delay_s for use in cores if use and use.delay_s is not None), default=0.0)
-
-
-def apart_s(run: RunRecord, window_s: float) -> float:
-    """How far apart two ranks may time the same window: they leave a barrier within one cycle."""
-    cycle_s = run.config["distribution"].get("cycle_time_ms", limit("longest_cycle_ms")) / 1e3
-    return cycle_s + pause_s(run) + (limit("crowded_fraction") * window_s if run.cores_shared else 0.0)
 
 
 def own_epochs(run: RunRecord) -> list[tuple[int, slice]]:
@@ -83,8 +95,3 @@ def own_epochs(run: RunRecord) -> list[tuple[int, slice]]:
             ends = [0, *(end - 1 for end in accumulate(counts))]
             return [(first + place, slice(*ends_of)) for place, ends_of in enumerate(pairwise(ends))]
     return []
-
-
-def total(rank: Rank, which: slice = slice(None)) -> float:
-    """The sum of a rank's timed steps, in s."""
-    return sum(rank.step_times_s[which])

@@ -8,19 +8,10 @@ from datetime import datetime
 from itertools import pairwise
 
 from analysis.table.checks.contradiction import Contradiction, check, off
-from analysis.table.checks.kinds import (
-    apart_s,
-    barrier_s,
-    in_rounds,
-    own_epochs,
-    pause_s,
-    resized,
-    sweeps,
-    total,
-)
+from analysis.table.checks.kinds import Slack, delayed_s, in_rounds, own_epochs, resized, sweeps
 from analysis.thresholds import limit
 from train.record import summary as summaries
-from train.record.record import Rank, RunRecord
+from train.record.record import CoreUse, Rank, RunRecord, Window
 
 
 @check
@@ -44,20 +35,27 @@ def phases_and_job(run: RunRecord) -> Iterator[Contradiction]:
 
 @check
 def clocks_forward(run: RunRecord) -> Iterator[Contradiction]:
-    """Times are not negative, steps take time, and what is later has the later time, within the time of the job."""
+    """Times are not negative, steps take time, and what is later has the later time, within the time of the job.
+
+    A rank is sampled until its last line: the phase `exit` comes after it.
+    """
     try:
         datetime.fromisoformat(run.started_at)
     except ValueError:
         yield Contradiction("clocks_forward", f"started_at {run.started_at!r}", "no date and time in ISO 8601")
     for rank in run.ranks:
         where, used = f"rank {rank.rank}", rank.usage
-        named = {f"phase {name}": [value] for name, value in rank.phases_s.items()}
-        yield from _not_negative(where, named | {"compute_times_s": rank.compute_times_s})
-        yield from _not_negative(
-            where, {"step_times_s": rank.step_times_s, "warm_up_step_times_s": rank.warm_up_step_times_s}, zero=False
-        )
+        for name, phase_s in rank.phases_s.items():
+            if phase_s < 0:
+                yield _backward(f"{where}: phase {name}", phase_s)
+        for name, times_s in (("step_times_s", rank.step_times_s), ("warm_up_step_times_s", rank.warm_up_step_times_s)):
+            if times_s and min(times_s) <= 0:
+                yield _backward(f"{where}: {name}", min(times_s))
+        if rank.compute_times_s and min(rank.compute_times_s) < 0:
+            yield _backward(f"{where}: compute_times_s", min(rank.compute_times_s))
         if used:
-            yield from _ascending(f"{where}: samples of usage at", used.at_s, run.job_s + limit("clock_skew_s"))
+            end_s = run.job_s - rank.phases_s.get("exit", 0.0) + limit("clock_skew_s")
+            yield from _ascending(f"{where}: samples of usage at", used.at_s, end_s)
             yield from _ascending(f"{where}: CPU time of samples", used.cpu_s)
     yield from _ascending("changes of the ranks at", [change.at_s for change in run.resizes], run.job_s)
     numbers = [epoch.epoch for epoch in run.epochs]
@@ -65,11 +63,8 @@ def clocks_forward(run: RunRecord) -> Iterator[Contradiction]:
         yield Contradiction("clocks_forward", f"epochs numbered {numbers}", "one after the other, from 1")
 
 
-def _not_negative(where: str, of: dict[str, list[float]], zero: bool = True) -> Iterator[Contradiction]:
-    for name, values in of.items():
-        least = min(values, default=math.inf)
-        if least < 0 or (least == 0 and not zero):
-            yield Contradiction("clocks_forward", f"{where}: {name} {least:.6g} s", "time goes forward")
+def _backward(what: str, time_s: float) -> Contradiction:
+    return Contradiction("clocks_forward", f"{what} {time_s:.6g} s", "time goes forward")
 
 
 def _ascending(what: str, values: list[float], end: float = math.inf) -> Iterator[Contradiction]:
@@ -77,7 +72,7 @@ def _ascending(what: str, values: list[float], end: float = math.inf) -> Iterato
         if after < before:
             yield Contradiction("clocks_forward", f"{what} {after:.6g} s", f"{before:.6g} s before it")
     if values and values[-1] > end:
-        yield Contradiction("clocks_forward", f"{what} {values[-1]:.6g} s", f"the job ended at {end:.6g} s")
+        yield Contradiction("clocks_forward", f"{what} {values[-1]:.6g} s", f"the end was at {end:.6g} s")
 
 
 def _between(rule: str, what: str, window_s: float, steps_s: float, slack_s: float) -> Iterator[Contradiction]:
@@ -99,13 +94,14 @@ def steps_and_window(run: RunRecord) -> Iterator[Contradiction]:
     if sweeps(run):
         windows, sums = len(run.ranks[0].allreduces), [sum(map(sum, _allreduces(rank))) for rank in run.ranks]
     else:
-        windows, sums = max(1, len(run.epochs)), [total(rank) for rank in run.ranks]
-    timed = [rank.phases_s["timed"] for rank in run.ranks]
-    slack_s = windows * barrier_s(run, max(timed) / windows, len(run.ranks))
+        windows, sums = max(1, len(run.epochs)), [sum(rank.step_times_s) for rank in run.ranks]
+    timed, slack = [rank.phases_s["timed"] for rank in run.ranks], Slack.of(run)
+    delayed = delayed_s(rank.timed_cores for rank in run.ranks)
+    slack_s = windows * slack.barrier_s(max(timed) / windows, len(run.ranks)) + delayed
     for rank, steps_s, window_s in zip(run.ranks, sums, timed, strict=True):
         yield from _between("steps_and_window", f"rank {rank.rank}: timed", window_s, steps_s, math.inf)
     yield from _between("steps_and_window", "the longest timed phase", max(timed), max(sums), slack_s)
-    apart = windows * apart_s(run, max(timed) / windows)
+    apart = windows * slack.apart_s(max(timed) / windows) + delayed
     if max(timed) - min(timed) > apart:
         yield Contradiction(
             "steps_and_window", f"timed {max(timed):.6g} s on one rank", f"{min(timed):.6g} s on another, within the "
@@ -120,10 +116,11 @@ def _allreduces(rank: Rank) -> list[list[float]]:
 @check
 def allreduces_of_ranks(run: RunRecord) -> Iterator[Contradiction]:
     """The allreduces of one message size take all ranks equally long: each waits for all, between two barriers."""
+    slack = Slack.of(run)
     for of_ranks in zip(*(rank.allreduces for rank in run.ranks), strict=False):
         sums = [sum(of.times_s) for of in of_ranks]
         one_s = max(sums) / max(1, len(of_ranks[0].times_s))  # the last one ends on all ranks within its own time
-        if max(sums) - min(sums) > barrier_s(run, max(sums), len(run.ranks)) + one_s:
+        if max(sums) - min(sums) > slack.barrier_s(max(sums), len(run.ranks)) + one_s:
             yield Contradiction(
                 "allreduces_of_ranks", f"{len(of_ranks[0].times_s)} allreduces of {of_ranks[0].message_bytes} bytes in "
                 f"{max(sums):.6g} s on one rank", f"{min(sums):.6g} s on another", off(max(sums), min(sums)),
@@ -142,13 +139,14 @@ def warm_up_and_phase(run: RunRecord) -> Iterator[Contradiction]:
 @check
 def computing_and_step(run: RunRecord) -> Iterator[Contradiction]:
     """The local gradients are ready before the step ends."""
-    pause = pause_s(run)
+    pause_s = Slack.of(run).pause_s
     for rank in run.ranks:
-        timed = [(rank.step_times_s, rank.compute_times_s)]
-        timed += [(window.step_times_s, window.compute_times_s) for window in rank.windows]
-        for steps, computing in timed:
+        timed = [(rank.step_times_s, rank.compute_times_s, rank.timed_cores)]
+        timed += [(window.step_times_s, window.compute_times_s, window.cores) for window in rank.windows]
+        for steps, computing, counted in (of for of in timed if of[1]):
+            slack_s = pause_s + delayed_s([counted])
             for step_s, computed_s in zip(steps, computing, strict=False):
-                if computed_s > step_s + pause:
+                if computed_s > step_s + slack_s:
                     yield Contradiction(
                         "computing_and_step", f"rank {rank.rank}: a step of {step_s:.6g} s",
                         f"its gradients were ready after {computed_s:.6g} s", off(step_s, computed_s),
@@ -159,15 +157,14 @@ def computing_and_step(run: RunRecord) -> Iterator[Contradiction]:
 def counters_and_window(run: RunRecord) -> Iterator[Contradiction]:
     """What the kernel counted on a rank's cores spans the barriers of the timed steps: it took no less time."""
     for rank in run.ranks:
-        spans = [(f"rank {rank.rank}: timed", rank.phases_s.get("timed", 0.0), rank.timed_cores)]
-        spans += [
-            (f"rank {rank.rank}, round {window.round}, arm {window.arm}: window", window.window_s, window.cores)
-            for window in rank.windows
-        ]
-        for what, time_s, counted in spans:
+        spans: list[tuple[Window | None, float, CoreUse | None]]
+        spans = [(None, rank.phases_s.get("timed", 0.0), rank.timed_cores)]
+        spans += [(window, window.window_s, window.cores) for window in rank.windows]
+        for window, time_s, counted in spans:
             if counted and counted.wall_s < time_s - limit("rounding_s"):
+                where = f", round {window.round}, arm {window.arm}: window" if window else ": timed"
                 yield Contradiction(
-                    "counters_and_window", f"{what} {time_s:.6g} s",
+                    "counters_and_window", f"rank {rank.rank}{where} {time_s:.6g} s",
                     f"the counters of its cores were read within {counted.wall_s:.6g} s", off(time_s, counted.wall_s),
                 )  # fmt: skip
 
@@ -177,11 +174,11 @@ def epochs_and_steps(run: RunRecord) -> Iterator[Contradiction]:
     """The time of an epoch is that of its steps and of the barrier at its end; of the first one, the first step too."""
     if not run.epochs or resized(run) or run.status != "complete":
         return
-    first_step_s = run.ranks[0].phases_s["first_step"]
+    first_step_s, slack = run.ranks[0].phases_s["first_step"], Slack.of(run)
     for place, steps in own_epochs(run):
         epoch = run.epochs[place]
-        sums = max(total(rank, steps) for rank in run.ranks)
-        slack_s = barrier_s(run, epoch.duration_s, len(run.ranks)) + limit("write_s")
+        sums = max(sum(rank.step_times_s[steps]) for rank in run.ranks)
+        slack_s = slack.barrier_s(epoch.duration_s, len(run.ranks)) + limit("write_s")
         slack_s += first_step_s if steps.start == 0 else 0.0
         yield from _between("epochs_and_steps", f"epoch {epoch.epoch}:", epoch.duration_s, sums, slack_s)
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from itertools import pairwise
 
 from analysis.table.checks.contradiction import Contradiction, check, off
-from analysis.table.checks.kinds import apart_s, barrier_s, delayed_s, in_rounds
+from analysis.table.checks.kinds import Slack, delayed_s, in_rounds
 from analysis.thresholds import limit
 from train.record.record import RunRecord, Window
 from train.record.rounds import ranks_of
@@ -42,15 +41,16 @@ def windows_and_rounds(run: RunRecord) -> Iterator[Contradiction]:
     A launch that failed may lack windows of its last round.
     """
     arms = _ranks(run)
-    for rank in run.ranks:
-        for turn, count in Counter((window.round, window.arm) for window in rank.windows).items():
+    for rank in (rank for rank in run.ranks if rank.windows):
+        for turn, count in Counter([(window.round, window.arm) for window in rank.windows]).items():
             if turn[1] >= len(arms) or rank.rank not in arms[turn[1]]:
                 yield Contradiction("windows_and_rounds", f"rank {rank.rank} in {_called(turn)}", "no such part of it")
             elif count > 1:
                 yield Contradiction(
                     "windows_and_rounds", f"rank {rank.rank}: {count} windows of {_called(turn)}", "one a round"
                 )
-        if any(after.round < before.round for before, after in pairwise(rank.windows)):
+        rounds_of_rank = [window.round for window in rank.windows]
+        if rounds_of_rank != sorted(rounds_of_rank):
             yield Contradiction("windows_and_rounds", f"rank {rank.rank}: rounds out of order", "time goes forward")
     if run.status == "complete" and in_rounds(run):
         turns = _by_turn(run)
@@ -67,14 +67,12 @@ def windows_and_rounds(run: RunRecord) -> Iterator[Contradiction]:
 def steps_of_windows(run: RunRecord) -> Iterator[Contradiction]:
     """The windows of an arm have the same number of steps, in every round and on every rank."""
     counts: dict[int, Counter[int]] = defaultdict(Counter)
-    for (_, arm), windows in _by_turn(run).items():
-        counts[arm].update(len(window.step_times_s) for window in windows)
-        for window in windows:
-            computed, steps = len(window.compute_times_s), len(window.step_times_s)
-            if computed not in (0, steps):
-                yield Contradiction(
-                    "steps_of_windows", f"{_called((window.round, arm))}: {computed} compute_times_s", f"{steps} steps"
-                )
+    for window in (window for rank in run.ranks for window in rank.windows):
+        computed, steps = len(window.compute_times_s), len(window.step_times_s)
+        counts[window.arm][steps] += 1
+        if computed not in (0, steps):
+            turn = _called((window.round, window.arm))
+            yield Contradiction("steps_of_windows", f"{turn}: {computed} compute_times_s", f"{steps} steps")
     for arm, of_arm in counts.items():
         (usual, often), *others = of_arm.most_common()
         for count, times in others:
@@ -87,17 +85,18 @@ def steps_of_windows(run: RunRecord) -> Iterator[Contradiction]:
 @check
 def steps_in_windows(run: RunRecord) -> Iterator[Contradiction]:
     """The steps of a window lie between its barriers; on the slowest rank they fill it. Ranks time it alike."""
+    slack = Slack.of(run)
     for turn, windows in _by_turn(run).items():
         sums = [sum(window.step_times_s) for window in windows]
-        longest = max(window.window_s for window in windows)
-        shortest = min(window.window_s for window in windows)
+        of_ranks = [window.window_s for window in windows]
+        longest, shortest = max(of_ranks), min(of_ranks)
         for window, steps_s in zip(windows, sums, strict=True):
             if steps_s > window.window_s + limit("rounding_s"):
                 yield _apart(turn, window.window_s, steps_s)
         delayed = delayed_s(window.cores for window in windows)
-        if longest - max(sums) > barrier_s(run, longest, len(windows)) + delayed:
+        if longest - max(sums) > slack.barrier_s(longest, len(windows)) + delayed:
             yield _apart(turn, longest, max(sums))
-        if longest - shortest > apart_s(run, longest) + delayed:
+        if longest - shortest > slack.apart_s(longest) + delayed:
             yield Contradiction(
                 "steps_in_windows", f"{_called(turn)}: window of {longest:.6g} s on one rank",
                 f"{shortest:.6g} s on another", off(longest, shortest),

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,11 +15,40 @@ def test_four_ranks_do_not_do_more_than_four_times_the_work():
     # 4.4x on 4 ranks: efficiency 1.1
     (finding,) = found(rules.beyond_ideal, *curve("images_per_s", {1: 100, 2: 190, 4: 440}))
     assert finding.off == pytest.approx(0.1)
-    assert finding.severity == "warning"  # measured once: not known whether it is noise
+    assert finding.severity == "note"  # measured once: not known whether it is noise
     assert "4 ranks" in finding.place
-    assert "no repeat on this device at this scale tells" in finding.meaning
-    (finding,) = found(rules.beyond_ideal, *curve("images_per_s", {1: 100, 2: 204}))
+    assert "this cannot be judged: each was measured once, and no repeat on this device" in finding.meaning
+    (finding,) = found(rules.beyond_ideal, *curve("images_per_s", {1: 100, 2: 244}))
+    assert finding.severity == "warning"
+    assert "noise of 5% would explain 20% at most" in finding.meaning
+    (finding,) = found(rules.beyond_ideal, *curve("images_per_s", {1: 100, 2: 260}))
+    assert finding.severity == "serious"
+
+
+def test_points_that_were_measured_once_may_tell_how_noisy_another_one_is():
+    """Beside 1.1 x ideal on 4 ranks the others scatter by 0.1 %; a faulty first point is no part of that."""
+    rates = {1: 100.0, 2: 196.2, 4: 440.0, 8: 754.5, 16: 1478.0, 32: 2900.0}
+    (finding,) = found(rules.beyond_ideal, *curve("images_per_s", rates))
+    assert (finding.severity, "4 ranks" in finding.place) == ("serious", True)
+    assert "its 95 % interval lies above 1" in finding.meaning
+    noisy = rates | {2: 180.0, 8: 790.0, 16: 1400.0}
+    (finding,) = found(rules.beyond_ideal, *curve("images_per_s", noisy))
     assert finding.severity == "note"
+
+
+@pytest.mark.parametrize("noise", [0.03, 0.05])
+def test_clean_curves_of_one_run_a_point_are_hardly_ever_alleged_to_be_beyond_ideal(noise):
+    """Ideal scaling, so that half of the points lie above it: at most 5 in 100 curves, each of another device."""
+    rng = np.random.default_rng(8)
+    ranks = (1, 2, 4, 8, 16, 32)
+    rows = [
+        one
+        for number in range(100)
+        for one in curve("images_per_s", {n: float(n * np.exp(rng.normal(0, noise))) for n in ranks}, gpu=f"G{number}")
+    ]
+    said = found(rules.beyond_ideal, *rows)
+    assert len(said) > 80
+    assert sum(finding.severity != "note" for finding in said) <= 5
 
 
 def repeated(values):

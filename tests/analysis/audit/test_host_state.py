@@ -87,3 +87,26 @@ def test_clocks_of_a_gpu_that_fell():
     (finding,) = found("clocks_fell", rounds(of_gpu=lambda number: 1980.0 - 30 * number))
     assert "GPU at 1695 MHz in the last third of the windows" in finding.stated
     assert not found("clocks_fell", rounds(of_gpu=lambda number: 1980.0 - 3 * number))
+
+
+def test_windows_that_were_cut_are_shorter_than_the_counting_around_them():
+    assert not found("cut_windows", rounds())
+    run = rounds()
+    for rank in run.ranks:
+        for window in rank.windows[-2:]:
+            window.cores.wall_s = 2.4
+    run.ranks[1].windows[-1].cores.wall_s = 2.05  # it came last: all others waited for it, in the barrier
+    (finding,) = found("cut_windows", run)
+    assert finding.stated == f"round 11, arm {run.ranks[0].windows[-2].arm}: 2 s"
+    assert finding.follows.startswith("about 2.4 s")
+    assert finding.off == pytest.approx(2 / 2.4 - 1)
+
+
+def test_one_point_that_was_cut_and_one_whose_cores_were_not_counted_on_all_ranks():
+    run = make_record(nodes=2)  # 4 steps of 0.5 s
+    for rank in run.ranks:
+        rank.timed_cores = CoreUse(2.5, 1.9, 1.9, 0.0)
+    (finding,) = found("cut_windows", run)
+    assert finding.stated == "timed: 2 s"
+    run.ranks[1].timed_cores = None
+    assert not found("cut_windows", run)

@@ -1,9 +1,11 @@
 import math
 
 import pytest
+from scipy.special import ndtri
 
-from analysis.audit.judging import faster, outside, severity, share
+from analysis.audit.judging import because, faster, outside, severity, share
 from analysis.noise import noises
+from analysis.thresholds import limit
 from analysis.verdicts import Limits, between, unknown
 from tests.helpers.tidy_rows import curve, row, table
 
@@ -18,14 +20,26 @@ def test_where_an_interval_is_known_it_decides_and_else_the_value():
     [
         (between(1.3, 1.2, 1.4), 0.3, "serious"),
         (between(1.05, 1.04, 1.06), 0.05, "warning"),
-        (unknown(1.04), 0.04, "note"),  # noise alone may be so large
-        (unknown(1.2), 0.2, "warning"),
+        (unknown(1.19), 0.19, "note"),  # noise alone may be so large
+        (unknown(1.21), 0.21, "warning"),
         (unknown(1.3), 0.3, "serious"),
     ],
 )
 def test_how_bad_it_is(of, off, found):
     assert severity(of, off) == found
     assert severity(of, off, "warning") == ("warning" if found == "serious" else found)
+
+
+def test_without_an_interval_it_is_said_what_that_means():
+    assert because(between(1.3, 1.2, 1.4), 0.3, "the interval says so") == "the interval says so"
+    assert because(unknown(1.1), 0.1, "").startswith("this cannot be judged: each was measured once")
+    assert because(unknown(1.3), 0.3, "") == "each was measured once, but noise of 5% would explain 20% at most"
+
+
+def test_the_margin_of_single_runs_follows_from_the_noise_that_is_assumed():
+    """Five ratios of two, one-sided at 0.005 each."""
+    margin = math.exp(-float(ndtri(0.005)) * 2**0.5 * limit("single_noise")) - 1
+    assert margin == pytest.approx(limit("single_runs"), rel=0.01)
 
 
 def test_a_ratio_has_the_rounding_of_both_and_the_noise_of_both():

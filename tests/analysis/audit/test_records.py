@@ -4,7 +4,7 @@ import pytest
 
 from analysis.audit import records  # noqa: F401 - adds its rules to the list
 from analysis.audit.finding import RECORD_RULES
-from tests.helpers.own_records import make_record, make_rounds
+from tests.helpers.own_records import make_record, make_rounds, settle
 from train.record.record import Host
 
 
@@ -84,7 +84,7 @@ def test_ranks_that_did_not_train_one_model():
 
 @pytest.mark.parametrize("name", sorted(RECORD_RULES))
 def test_a_clean_launch_in_rounds_gives_no_finding(name):
-    assert not found(name, make_rounds([(0.5, 0.8, 0.55)] * 12))
+    assert not found(name, settle(make_rounds([(0.5, 0.8, 0.55)] * 12)))
 
 
 def test_slow_steps_in_rounds_are_compared_within_their_arm():

@@ -34,9 +34,10 @@ def test_no_difference_is_told_as_none():
     assert "Most of it" not in words
 
 
-def test_few_repeats_conclude_nothing():
+def test_few_repeats_give_no_verdict():
     _, words = said(ALIKE[:3], [turn(exchange=0.5)] * 3)
-    assert "500 ms longer than with horovod, on average over 3 repeats. Fewer than 6 conclude nothing." in words
+    assert "500 ms longer than with horovod, on average over 3 repeats. Fewer than 6 repeats give" in words
+    assert "Fewer than 6 repeats give no interval, and so no verdict." in words
 
 
 def test_the_table_has_a_row_for_each_arm_with_its_parts_and_intervals():

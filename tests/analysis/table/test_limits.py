@@ -62,4 +62,4 @@ def test_arms_of_as_many_ranks_share_their_limits(results):
 
 def test_a_launch_of_one_point_has_its_limits_in_the_table(results):
     [point] = read(save(limited(make_record(nodes=2)), results.folder)).points
-    assert {value.quantity for value in point.values} >= {limits.COMPUTE, limits.LINK}
+    assert {*point.values["quantity"]} >= {limits.COMPUTE, limits.LINK}

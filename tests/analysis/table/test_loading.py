@@ -138,9 +138,15 @@ def test_points_that_share_out_a_number_of_steps_share_a_series_but_others_do_no
 def test_many_records_read_in_parallel_are_those_read_alone(results, monkeypatch):
     for repeat in range(12):
         results.add(repeat=repeat, step_s=0.1 + repeat / 100)
-    alone = loading.local(results.folder).table
-    monkeypatch.setattr(loading, "_FEW", 10)
-    assert loading.local(results.folder).table.equals(alone)
+    cut, gone = results.add(nodes=2), results.folder / "gone"
+    cut.write_bytes(cut.read_bytes()[:-20])
+    monkeypatch.setattr(loading.record, "find", lambda folder: [*folder.glob("*/*/*/*/record.json"), gone])
+    alone = loading.local(results.folder)
+    assert [notice.path for notice in alone.notices] == [str(gone), str(cut)]
+    monkeypatch.setattr(loading, "_FEW_BYTES", 10_000)
+    together = loading.local(results.folder)
+    assert together.table.equals(alone.table)
+    assert together.notices == alone.notices
 
 
 def test_a_folder_without_published_numbers_is_an_error(tmp_path):

@@ -39,7 +39,7 @@ def test_the_batch_of_a_rank_is_what_it_takes_in_a_step(results):
     run = make_record(nodes=2, batch_per_rank=8, global_batch=32, step_s=0.5, **passes)
     [point] = read(save(run, results.folder)).points
     assert (point.columns["batch_per_rank"], point.columns["global_batch"]) == (16, 32)
-    assert next(value.value for value in point.values if value.quantity == "images_per_s") == 64
+    assert dict(zip(point.values["quantity"], point.values["value"], strict=True))["images_per_s"] == 64
 
 
 def rates(table, **where):

@@ -10,6 +10,7 @@ import pytest
 from horovod.runner.http.http_server import RendezvousServer
 
 from tests.helpers import ROOT
+from tests.helpers.ports import free_ports
 from train.config.checks import ConfigError
 from train.config.compose import load
 from train.distribution import cluster
@@ -24,18 +25,6 @@ def worker(port=1, host="n1"):
 
 def settings(*overrides):
     return load(["nodes=4", *overrides]).distribution
-
-
-def free_ports(count):
-    """The first of so many free ports, one after the other."""
-    for first in range(20000, 60000, count):
-        try:
-            for port in range(first, first + count):
-                socket.create_server(("", port)).close()
-        except OSError:
-            continue
-        return first
-    raise AssertionError
 
 
 @pytest.fixture
@@ -98,7 +87,7 @@ def test_ranks_meet_over_the_port_of_the_first_though_strangers_knock():
         other = threading.Thread(target=meet, args=(1, second))
         other.start()
         meet(0, first)
-        other.join(30)
+        other.join(240)
         assert found == {0: ["rank 0", "rank 1"], 1: ["rank 0", "rank 1"]}
 
 

@@ -22,7 +22,7 @@ def together(work, size):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(240)
     return [found[rank] for rank in range(size)]
 
 

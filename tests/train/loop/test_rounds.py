@@ -7,6 +7,7 @@ from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.schema import RoundArm, World
 from train.distribution.single import Single
+from train.record import intervals
 
 pytestmark = pytest.mark.slow
 
@@ -63,7 +64,8 @@ def test_a_round_has_a_window_of_every_arm_in_an_order_of_its_own(measured):
     orders = [[w.arm for w in windows if w.round == number] for number in range(rounds)]
     assert all(sorted(order) == [0, 1] for order in orders)
     assert {tuple(order) for order in orders} == {(0, 1), (1, 0)}
-    assert rounds == 17  # a precision of 0.9 is reached at once: two looks running, after 12 and 17 rounds
+    # Two looks running show a precision of 0.9: after 12 and 17 rounds, or later where others use the machine.
+    assert rounds in intervals.looks(rounds)[1:]
     for window in windows:
         assert 0 < sum(window.step_times_s) <= window.window_s
         assert len(window.compute_times_s) == len(window.step_times_s) >= 2
@@ -189,6 +191,19 @@ def test_a_window_is_long_beside_the_cycle_of_the_background_thread():
     config = load(["model=tiny", "distribution.cycle_time_ms=20", "measure.precision_fraction=0.05"])
     assert _steps(config, step_s=0.5) == 4  # 4 x 20 ms / 0.05 = 1.6 s
     assert _steps(config, step_s=5.0) == 2
+
+
+def test_a_disturbed_step_does_not_make_windows_shorter(measured, monkeypatch):
+    from train.loop import bench
+
+    def disturbed(step, batches, count):
+        made = run_steps(step, batches, count)
+        return replace(made, times_s=[9.0, 4.0, 0.5]) if count == 3 else made
+
+    run_steps = bench.run_steps
+    monkeypatch.setattr(bench, "run_steps", disturbed)
+    context, _, _ = measured("measure.budget_s=0.001", "measure.precision_fraction=0.05")
+    assert {len(window.step_times_s) for window in context.part.part.windows} == {4}  # 4 x 20 ms / 0.05 / 0.5 s
 
 
 def test_ranks_that_a_stall_check_would_end_while_they_wait_are_an_error(measured, monkeypatch):

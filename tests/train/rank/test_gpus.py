@@ -125,7 +125,7 @@ def driver(monkeypatch, tmp_path):
 
 def test_another_process_asks_the_driver(driver):
     driver("pass")
-    assert gpus.names() == ["GPU 0", "GPU 1"]
+    assert [state.name for state in gpus.found(patience_s=240).states] == ["GPU 0", "GPU 1"]
 
 
 def test_a_driver_that_crashes_its_caller_leaves_this_process_alone(driver):
@@ -134,10 +134,10 @@ def test_a_driver_that_crashes_its_caller_leaves_this_process_alone(driver):
 
 
 def test_a_driver_that_hangs_is_not_waited_for(driver, capfd):
-    driver("time.sleep(60)")
+    driver("time.sleep(600)")
     began = time.monotonic()
     assert gpus.found(patience_s=0.5).states == []
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 300
     assert "NVIDIA's driver did not answer within 0.5 s" in capfd.readouterr().err
 
 

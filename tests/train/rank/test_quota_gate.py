@@ -1,19 +1,27 @@
 import threading
+import time
+from collections.abc import Callable
 
 from train.rank.quota_gate import QuotaGate
 from train.record import protocol
 
 
+def at_the_gate(rank: threading.Thread, came: Callable[[], bool]) -> None:
+    """Return when the rank has come there; it then waits."""
+    rank.start()
+    while not came():
+        time.sleep(0.01)
+    rank.join(0.05)
+    assert rank.is_alive()
+
+
 def test_a_rank_waits_until_the_launcher_has_limited_the_nodes(tmp_path):
     gate = QuotaGate(tmp_path, 1)
     rank = threading.Thread(target=gate.wait_for_quota)
-    rank.start()
-    rank.join(0.05)
-    assert rank.is_alive()
-    assert protocol.ready_path(tmp_path, 1).exists()
+    at_the_gate(rank, protocol.ready_path(tmp_path, 1).exists)
     assert not protocol.ready_path(tmp_path, 0).exists()
     protocol.limited_path(tmp_path).touch()
-    rank.join(5)
+    rank.join(240)
     assert not rank.is_alive()
     gate.release()
     assert protocol.measured_path(tmp_path, 1).exists()
@@ -22,13 +30,11 @@ def test_a_rank_waits_until_the_launcher_has_limited_the_nodes(tmp_path):
 def test_rank_0_waits_until_the_launcher_has_set_another_rate_of_the_links(tmp_path):
     gate = QuotaGate(tmp_path, 0)
     rank = threading.Thread(target=gate.use_link, args=(100.0,))
-    rank.start()
-    rank.join(0.05)
-    assert rank.is_alive()
+    at_the_gate(rank, protocol.link_wanted_path(tmp_path).exists)
     wanted = protocol.read_link_rate(protocol.link_wanted_path(tmp_path))
     assert wanted == protocol.LinkRate(1, 100.0)
     protocol.write_link_rate(protocol.link_set_path(tmp_path), wanted)
-    rank.join(5)
+    rank.join(240)
     assert not rank.is_alive()
     gate.use_link(100.0)  # they have it
     assert protocol.read_link_rate(protocol.link_wanted_path(tmp_path)).number == 1

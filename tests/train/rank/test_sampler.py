@@ -20,9 +20,10 @@ def test_lines_become_samples_that_count_from_the_launch():
 
 
 def test_a_sample_has_the_use_of_the_gpu_beside_that_of_the_process():
+    begin = time.time()
     sample = next(sampler.samples(os.getpid(), 1.0, lambda: GpuUse(0.87, 2**30)))
     at, cpu_s, memory_bytes, gpu_fraction, gpu_memory_bytes = sample
-    assert abs(at - time.time()) < 5
+    assert begin <= at <= time.time()
     assert cpu_s > 0
     assert memory_bytes > 2**20
     assert (gpu_fraction, gpu_memory_bytes) == (0.87, 2**30)
@@ -55,33 +56,32 @@ def test_it_sees_a_busy_rank_and_its_memory():
     beside = sampler.Sampler(0.2, None)
     held = bytearray(200 * 2**20)
     held[::4096] = b"x" * len(held[::4096])
-    busy = time.process_time()
     early = []
-    while time.process_time() - busy < 1.2:
+    while len(early) < 4 or early[-1][1] - early[0][1] < 0.5:  # until it has seen half a second of CPU time
         early += beside.taken(started_at)  # while the process goes on
-    assert len(early) >= 2
     used = usage.of([*early, *beside.stop(started_at)])
     assert used.at_s == sorted(set(used.at_s))  # each sample once
-    assert len(used.at_s) >= 4
-    assert used.cpu_s[-1] - used.cpu_s[0] > 0.5
     assert used.memory_bytes[-1] > 200 * 2**20
-    assert max(usage.cpu_fractions(used, 1)) <= 1.5  # one thread; a clock tick is 0.01 s of 0.2
+    # One thread: no more CPU time than time. It may lose its core between the readings of both.
+    assert used.cpu_s[-1] - used.cpu_s[0] < used.at_s[-1] - used.at_s[0] + 0.5
     assert not psutil.pid_exists(beside._process.pid)
 
 
 _KILLED = """
 import os, signal
 from train.rank.sampler import Sampler
-print(Sampler(0.2, None)._process.pid, flush=True)
-__import__("time").sleep(1)
+sampler = Sampler(0.2, None)
+while not sampler.taken(0.0):
+    __import__("time").sleep(0.01)
+print(sampler._process.pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
 @pytest.mark.slow
 def test_it_dies_with_the_rank():
-    rank = subprocess.run([sys.executable, "-c", _KILLED], stdout=subprocess.PIPE, text=True, timeout=20)
-    deadline = time.time() + 5
+    rank = subprocess.run([sys.executable, "-c", _KILLED], stdout=subprocess.PIPE, text=True, timeout=240)
+    deadline = time.time() + 240
     while psutil.pid_exists(int(rank.stdout)) and time.time() < deadline:
         time.sleep(0.05)
     assert not psutil.pid_exists(int(rank.stdout))

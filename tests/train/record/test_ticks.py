@@ -1,43 +1,58 @@
-import msgspec
+import json
+
 import pytest
 
-from train.record import ticks
+from tests.helpers.own_records import make_rounds
+from train.record import record, ticks
+from train.record.record import Window
+
+NO_SHA256 = "0" * 64
 
 
-def test_what_is_packed_is_unpacked_in_ranks_and_their_windows():
-    rank = {"step_times_s": [0.3, 0.1], "compute_times_s": [0.25], "losses": [0.3], "windows": []}
-    rank["exchanges"] = [{"step_times_s": [0.000000001], "window_s": 0.3, "compute_times_s": []}]
-    record = {"job_s": 0.3, "ranks": [rank]}
-    before = msgspec.json.encode(record)
-    ticks.pack(record)
+def test_times_of_ranks_and_their_windows_are_ticks_in_the_file_and_seconds_again():
+    run = make_rounds([(0.3, 0.2, 0.1)])
+    run.ranks[0].step_times_s, run.ranks[0].compute_times_s = [0.3, 0.1], [0.25]
+    run.ranks[0].exchanges = [Window(0, 1, 0.3, [0.000000001])]
+    text = record.dumps(run)
+    rank = json.loads(text)["ranks"][0]
     assert rank["step_times_s"] == {"ticks_per_s": 10**9, "ticks": [300_000_000, 100_000_000]}
     assert rank["compute_times_s"] == {"ticks_per_s": 10**6, "ticks": [250_000]}
+    assert rank["windows"][0]["step_times_s"]["ticks"] == [300_000_000] * 2
     assert rank["exchanges"][0]["step_times_s"]["ticks"] == [1]
-    assert rank["losses"] == [0.3]
-    ticks.unpack(record)
-    assert msgspec.json.encode(record) == before
+    assert rank["exchanges"][0]["compute_times_s"] == []
+    assert rank["phases_s"] == run.ranks[0].phases_s
+    read = record.loads(text, "r").ranks[0]
+    assert (read.step_times_s, read.compute_times_s) == ([0.3, 0.1], [0.25])
+    assert [window.step_times_s for window in (*read.windows, *read.exchanges)] == [
+        *([step_s] * 2 for step_s in (0.3, 0.2, 0.1)),
+        [0.000000001],
+    ]
 
 
 def test_every_time_of_a_clock_comes_back_to_the_digit():
-    times = [number / 10**9 for number in range(99_999_000, 100_001_000)]
-    record = {"ranks": [{"step_times_s": [*times]}]}
-    ticks.pack(record)
-    ticks.unpack(record)
-    assert record["ranks"][0]["step_times_s"] == times
+    times_s = [number / 10**9 for number in range(99_999_000, 100_001_000)]
+    packed = {"step_times_s": [*times_s]}
+    ticks.pack(packed)
+    unpacked = {"step_times_s": ticks.Ticks(**packed["step_times_s"])}
+    ticks.unpack(unpacked)
+    assert unpacked["step_times_s"] == times_s
 
 
-@pytest.mark.parametrize(
-    "damaged", [{}, {"ranks": None}, {"ranks": [1, {"windows": "x"}]}, {"ranks": [{"windows": [2]}]}]
-)
-def test_what_has_no_such_lists_is_left_as_it_is(damaged):
-    before = msgspec.json.encode(damaged)
-    ticks.unpack(damaged)
-    assert msgspec.json.encode(damaged) == before
+def _edited(packed: object) -> bytes:
+    """A record whose first list of times is `packed`, with a checksum that fits."""
+    fields = json.loads(record.dumps(make_rounds([(0.3, 0.2, 0.1)])))
+    fields["ranks"][0]["windows"][0]["step_times_s"], fields["sha256"] = packed, NO_SHA256
+    text = json.dumps(fields).encode()
+    return text.replace(NO_SHA256.encode(), record._digest(text, NO_SHA256).encode())
+
+
+def test_lists_of_seconds_are_read_too():
+    assert record.loads(_edited([0.5, 1]), "r").ranks[0].windows[0].step_times_s == [0.5, 1.0]
 
 
 @pytest.mark.parametrize(
     "packed", [{}, {"ticks_per_s": 0, "ticks": [1]}, {"ticks_per_s": 1, "ticks": [1.5]}, {"ticks_per_s": 1, "ticks": 2}]
 )
-def test_ticks_that_are_none_are_refused(packed):
-    with pytest.raises(msgspec.ValidationError):
-        ticks.unpack({"ranks": [{"step_times_s": packed}]})
+def test_ticks_that_are_none_are_refused_with_their_place(packed):
+    with pytest.raises(record.RecordError, match=r"not a whole run record: .*ranks\[0\]\.windows\[0\]\.step_times_s"):
+        record.loads(_edited(packed), "r")

@@ -18,10 +18,12 @@ from train.config.compose import load
 from train.record import protocol
 from train.record.parts import Part, PartWriter
 from train.record.record import Epoch, RunRecord, dumps, write_atomically
-from train.tracking import live
+from train.tracking import live, wandb_runs
 from train.tracking.live import Logged, Watchers, is_wanted
 from train.tracking.mirror import mirror
 
+# Shorter than what waits for a server that does not answer, and longer than the patience of the watchers here.
+NO_WAIT_S = wandb_runs.INIT_WITHIN_S / 2
 EPOCHS = [Epoch(number, 22, 2.0, 1.0 / number, 0.5) for number in (1, 2, 3)]
 
 
@@ -106,7 +108,7 @@ def end(folder: Path, writer: PartWriter, **changes) -> RunRecord:
     return record
 
 
-def wait_for(condition, timeout=60.0):
+def wait_for(condition, timeout=300.0):
     until = time.monotonic() + timeout
     while not condition():
         assert time.monotonic() < until, "waited in vain"
@@ -134,7 +136,7 @@ def epochs_in(results: Path) -> list[int]:
 def test_a_run_is_logged_while_it_trains_and_ends_as_one_whole_run(tmp_path):
     told = ["tracking.tags=[mine]", "tracking.notes=why", "tracking.group=study"]
     folder, asked, writer = begin(tmp_path, *told)
-    watchers = Watchers()
+    watchers = Watchers(patience_s=300)
     watchers.watch(folder, asked)()
     wait_for(lambda: epochs_in(tmp_path) == [1])  # on disk, before there is a record
     writer.add(epochs=EPOCHS[1:2])
@@ -218,11 +220,12 @@ def test_a_server_that_never_answers_costs_nothing_but_the_wait_at_the_end(tmp_p
         began = time.monotonic()
         look = watchers.watch(folder, asked)
         look()
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < NO_WAIT_S  # it does not wait for the answer
         wait_for(lambda: held)
         end(folder, writer)
+        began = time.monotonic()
         (problem,) = watchers.finish()
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < NO_WAIT_S  # nor here, beyond its patience
     is_written_offline(folder, asked, problem)
 
 
@@ -239,12 +242,12 @@ def test_a_link_that_is_cut_in_the_middle_costs_nothing_but_the_wait_at_the_end(
         writer.add(epochs=EPOCHS[1:2])
         began = time.monotonic()
         look()
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < NO_WAIT_S
         wait_for(server.asked_in_vain.is_set)
         end(folder, writer)
         began = time.monotonic()
         (problem,) = watchers.finish()
-        assert time.monotonic() - began < 30
+        assert time.monotonic() - began < NO_WAIT_S
     is_written_offline(folder, asked, problem)
     assert not list(tmp_path.rglob("*.synced"))  # `make wandb-sync` sends it again, under the same ID
 
@@ -255,7 +258,7 @@ def test_online_the_server_has_every_epoch_when_the_run_ends(tmp_path, monkeypat
     with wandb_server.running() as server:
         monkeypatch.setenv("WANDB_BASE_URL", server.url)
         folder, asked, writer = begin(tmp_path, "tracking.mode=online")
-        watchers = Watchers()
+        watchers = Watchers(patience_s=300)
         watchers.watch(folder, asked)
         wait_for(lambda: any(line.get("epochs/epoch") == 1 for line in server.lines.values()))
         end(folder, writer)

@@ -127,8 +127,8 @@ def find() -> Means | str:
 def _try(means: Means) -> None:
     """Limit a sleeping process. Raises OSError or CalledProcessError where that is not possible."""
     if means.prefix:
-        subprocess.run([*means.prefix, "true"], check=True, capture_output=True, timeout=10)
-    sleeper = subprocess.Popen([*means.prefix, "sleep", "10"], stderr=subprocess.DEVNULL)
+        subprocess.run([*means.prefix, "true"], check=True, capture_output=True, timeout=60)
+    sleeper = subprocess.Popen([*means.prefix, "sleep", "60"], stderr=subprocess.DEVNULL)
     groups = Groups(means, f"kit{os.getpid()}-trial", 1)
     try:
         own, end = Path("/proc/self/cgroup").read_text(), time.monotonic() + 5

@@ -24,7 +24,7 @@ from train.launch.plan.ssh import ssh_command
 from train.rank import host_names
 from train.record.source import ROOT
 
-_PROBE_TIMEOUT_S = 40
+_PROBE_TIMEOUT_S = 120  # Python may start slowly there; ssh itself gives up a host that does not answer after 10 s
 _NAME = "<host>"  # in what is said of several hosts alike
 
 # What ssh says -> what to do about it.

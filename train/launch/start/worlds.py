@@ -56,7 +56,15 @@ def _prefix(world: int) -> str:
     return f"[world {world}] "
 
 
-def _start(world: int, command: Command) -> subprocess.Popen[str]:
+@dataclass(frozen=True)
+class _Started:
+    """The command of one world, and the thread that forwards what it prints."""
+
+    child: subprocess.Popen[str]
+    forwards: threading.Thread
+
+
+def _start(world: int, command: Command) -> _Started:
     of_world = {protocol.WORLD: str(world), protocol.FIRST_RANK: str(command.first_rank)}
     child = subprocess.Popen(
         command.argv,
@@ -67,8 +75,9 @@ def _start(world: int, command: Command) -> subprocess.Popen[str]:
         text=True,
         errors="replace",
     )
-    threading.Thread(target=_forward, args=(world, child), daemon=True).start()
-    return child
+    forwards = threading.Thread(target=_forward, args=(world, child), daemon=True)
+    forwards.start()
+    return _Started(child, forwards)
 
 
 def _forward(world: int, child: subprocess.Popen[str]) -> None:
@@ -77,26 +86,26 @@ def _forward(world: int, child: subprocess.Popen[str]) -> None:
         print(_prefix(world) + line.rstrip("\n"), flush=True)
 
 
-def _wait(children: Sequence[subprocess.Popen[str]]) -> int:
+def _wait(worlds: Sequence[_Started]) -> int:
     """Wait until all have ended, or one has failed and the others had time to; returns its exit status, else 0."""
     statuses: dict[int, int] = {}  # of the worlds that failed, in this order, as a shell gives them
     end = math.inf
-    while time.monotonic() < end and any(child.poll() is None for child in children):
+    while time.monotonic() < end and any(world.child.poll() is None for world in worlds):
         time.sleep(_POLL_S)
-        _note_failed(children, statuses)
+        _note_failed(worlds, statuses)
         if statuses and end == math.inf:
             end = time.monotonic() + _GRACE_S
-    _note_failed(children, statuses)
-    time.sleep(_POLL_S if statuses else 0)  # what they printed last is on its way
-    for world, status in statuses.items():
-        print(_FAILED.format(world=world, code=status), flush=True)
+    _note_failed(worlds, statuses)
+    for number, status in statuses.items():
+        worlds[number].forwards.join(_GRACE_S)  # what it printed last comes first; a process that it left may print on
+        print(_FAILED.format(world=number, code=status), flush=True)
     return next(iter(statuses.values()), 0)
 
 
-def _note_failed(children: Sequence[subprocess.Popen[str]], statuses: dict[int, int]) -> None:
-    for world, child in enumerate(children):
-        if code := child.poll():
-            statuses.setdefault(world, code if code > 0 else 128 - code)
+def _note_failed(worlds: Sequence[_Started], statuses: dict[int, int]) -> None:
+    for number, world in enumerate(worlds):
+        if code := world.child.poll():
+            statuses.setdefault(number, code if code > 0 else 128 - code)
 
 
 def main() -> int:
@@ -104,15 +113,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m train.launch.start.worlds", description=__doc__.splitlines()[0])
     parser.add_argument("commands", help="as JSON: [{first_rank, argv}, ...]")
     commands = [Command(**one) for one in json.loads(parser.parse_args().commands)]
-    children = [_start(world, command) for world, command in enumerate(commands)]
+    started = [_start(world, command) for world, command in enumerate(commands)]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
-        return _wait(children)
+        return _wait(started)
     finally:
-        for child in children:
-            child.terminate()
-        for child in children:
-            child.wait()
+        for world in started:
+            world.child.terminate()
+        for world in started:
+            world.child.wait()
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from train.launch.plan.ssh import ssh_command
 from train.record.protocol import JOB_ID
 
 _GONE_WITHIN_S = 5.0
-_ANSWER_WITHIN_S = 20.0
+_ANSWER_WITHIN_S = 60.0  # Python may start slowly there; ssh itself gives up a host that does not answer after 10 s
 
 
 def of_job(job_id: str) -> list[psutil.Process]:

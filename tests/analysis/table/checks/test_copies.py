@@ -45,15 +45,24 @@ def test_one_record_given_twice_is_no_copy(results, tmp_path):
 
 
 def test_times_that_someone_typed_in_say_nothing():
-    assert not copies.trace(settle(make_record(step_s=0.505)), "p").times
+    assert not len(copies.trace(settle(make_record(step_s=0.505)), "p").times_s)
 
 
 def test_equal_by_chance():
-    times = [float(x) for x in np.random.default_rng(0).uniform(1, 2, 10)]
-    made = [Trace(str(i), str(i), str(i), frozenset(times[i * 3 :])) for i in range(2)]  # 7 of 10 agree
+    times_s = np.random.default_rng(0).uniform(1, 2, 10)
+    made = [Trace(str(i), str(i), str(i), times_s[i * 3 :]) for i in range(2)]  # 7 of 10 agree
     assert set(copies.find(made)) == {"1"}
-    few = [Trace("a", "a", "a", frozenset(times)), Trace("b", "b", "b", frozenset([*times[:2], 0.1234567891]))]
+    few = [Trace("a", "a", "a", times_s), Trace("b", "b", "b", np.array([*times_s[:2], 0.1234567891]))]
     assert not copies.find(few)  # two of three
+    assert not copies.find([])
+
+
+def test_a_run_is_a_copy_of_the_one_that_most_of_its_times_are_of():
+    times_s = np.random.default_rng(0).uniform(1, 2, 30)
+    third = np.array([*times_s[:4], *times_s[10:20]])  # four times of the first, ten of the second
+    made = [Trace(name, name, name, of) for name, of in (("c", third), ("b", times_s[10:]), ("a", times_s[:10]))]
+    (found,) = copies.find(made).values()
+    assert (found.stated, found.follows) == ("14 times that a clock gave", "10 of them are those of b")
 
 
 def of_rounds():

@@ -85,6 +85,16 @@ def test_ranks_time_the_same_window_alike():
     assert not said(times.steps_and_window, run)
 
 
+def test_a_rank_that_others_kept_from_running_may_be_late():
+    run = make_record(nodes=2, step_s=0.5, steps=10)
+    run.ranks[1].phases_s["timed"] = 5.25  # of a barrier, 0.1 s are allowed, and 40 ms between ranks
+    run.ranks[1].compute_times_s = [0.4, 0.7] + [0.4] * 8  # between the readings of two clocks
+    assert said(times.steps_and_window, run)
+    assert said(times.computing_and_step, run)
+    run.ranks[1].timed_cores = CoreUse(5.3, 4.8, 5.3, 0.0, delay_s=0.3)
+    assert not said(times.steps_and_window, run) + said(times.computing_and_step, run)
+
+
 def test_ranks_that_share_cores_are_compared_coarsely():
     run = make_record(nodes=2, step_s=0.5, steps=10)
     run.ranks[1].phases_s["timed"] = 5.5

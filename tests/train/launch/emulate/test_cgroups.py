@@ -4,6 +4,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from train.launch.emulate import cgroups
@@ -72,12 +73,13 @@ def test_what_a_killed_launcher_left_is_removed():
     means = cgroups.find()
     if isinstance(means, str) or means.parent is None:
         pytest.skip("no groups of root's own here")
-    dead = subprocess.Popen(["true"])
-    dead.wait()
-    left, in_use = means.parent / f"kit{dead.pid}-r0", means.parent / f"kit{os.getpid()}-r0"
+    launcher = subprocess.Popen(["sleep", "600"])
+    left, in_use = means.parent / f"kit{launcher.pid}-r0", means.parent / f"kit{os.getpid()}-r0"
     try:
         for group in (left, left / "node0", in_use):
             group.mkdir()
+        launcher.kill()
+        launcher.wait()
         cgroups.find()
         assert not left.exists()
         assert in_use.exists()
@@ -90,21 +92,26 @@ def test_a_group_holds_a_process_to_its_quota():
     means = cgroups.find()
     if isinstance(means, str):
         pytest.skip(means)
-    loop = "import time; end = time.monotonic() + 1.5\nwhile time.monotonic() < end: pass\nprint(time.process_time())"
-    child = subprocess.Popen([*means.prefix, sys.executable, "-c", loop], stdout=subprocess.PIPE, text=True)
-    time.sleep(0.3)
+    loop = "print(flush=True)\nwhile True: pass"
+    child = subprocess.Popen([*means.prefix, sys.executable, "-S", "-c", loop], stdout=subprocess.PIPE)
+    child.stdout.readline()
     groups = cgroups.Groups(means, f"kit{child.pid}-test", 1)
+
+    def used_s() -> float:
+        times = psutil.Process(child.pid).cpu_times()
+        return times.user + times.system
+
     try:
-        groups.limit([[child.pid]], child.pid, 0.2)
+        groups.limit([[child.pid]], child.pid, 0.05)  # less than a busy machine would leave it
+        begin, before = time.monotonic(), used_s()
         time.sleep(1)
+        used, passed = used_s() - before, time.monotonic() - begin
         (held,) = groups.lift()
-        used_s = float(child.communicate(timeout=10)[0])
     finally:
         child.kill()
         child.wait()
         groups.remove()
-    # A second of it at a fifth of a core: at most 0.7 s of 1.5, where without a quota it would be 1.5.
-    assert used_s < 0.9
-    assert held.cpus == 0.2
-    assert held.throttled_periods > 0.5 * held.periods > 10
+    assert used < 0.05 * (passed + 2 * held.period_s) + 0.02  # which ticks of 0.01 s count
+    assert held.cpus == 0.05
+    assert held.throttled_periods > 0.5 * held.periods > 5
     assert not list((means.parent or Path("/nowhere")).glob(f"kit{child.pid}-*"))

@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -25,8 +26,16 @@ pytestmark = pytest.mark.slow  # starts processes
 ENDLESS = """
 import pathlib, subprocess, sys, time
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], start_new_session=True)
-pathlib.Path(sys.argv[1], "child").write_text(str(child.pid))
+writing = pathlib.Path(sys.argv[1], "writing")
+writing.write_text(str(child.pid))
+writing.rename(writing.with_name("child"))
 time.sleep(600)
+"""
+# Ends once it has been seen.
+SEEN = """
+import pathlib, sys, time
+while not pathlib.Path(sys.argv[1], "seen").exists():
+    time.sleep(0.01)
 """
 
 
@@ -44,7 +53,7 @@ class Lines(Launcher):
     @contextmanager
     def watching(self, job: Job) -> Iterator["Watching"]:
         self.said.append("set up")
-        yield Watching(self)
+        yield Watching(self, job.folder)
         self.said.append("removed")
 
     def end_remote(self, job: Job, job_id: str) -> list[str]:
@@ -57,11 +66,12 @@ class Watching:
 
     quotas = (NodeQuota(0, 0.5, 0.02, 10, 5, 0.1, "a test"),)
 
-    def __init__(self, launcher: Lines) -> None:
-        self._launcher = launcher
+    def __init__(self, launcher: Lines, folder: Path) -> None:
+        self._launcher, self._folder = launcher, folder
 
     def look(self, processes, job_pid: int) -> None:
         self._launcher.said.append(job_pid in [process.pid for process in processes()])
+        (self._folder / "seen").touch()
 
 
 def job(folder: Path) -> Job:
@@ -81,9 +91,9 @@ def test_a_job_ends_by_itself_with_its_status_its_output_and_its_quotas(tmp_path
 
 
 def test_the_watcher_is_given_the_processes_of_the_job(tmp_path):
-    launcher = Lines("import time; time.sleep(0.5)")
-    JobRun(job(tmp_path), launcher, 60).run()
-    assert True in launcher.said
+    launcher = Lines(SEEN)
+    JobRun(job(tmp_path), launcher, 240).run()
+    assert launcher.said[1] is True
 
 
 def test_a_job_that_succeeds_left_nothing_elsewhere(tmp_path):
@@ -95,7 +105,11 @@ def test_a_job_that_succeeds_left_nothing_elsewhere(tmp_path):
 
 @pytest.mark.slow
 def test_a_job_that_takes_too_long_is_ended_with_all_its_processes(tmp_path):
-    outcome, _ = JobRun(job(tmp_path), Lines(ENDLESS), 1.5).run()
+    def until_it_has_begun() -> None:  # before it is found to take too long
+        while not (tmp_path / "child").exists():
+            time.sleep(0.01)
+
+    outcome, _ = JobRun(job(tmp_path), Lines(ENDLESS), 0.1, until_it_has_begun).run()
     assert outcome.ended_by == "timeout"
     assert not psutil.pid_exists(int((tmp_path / "child").read_text()))
 
@@ -104,15 +118,15 @@ def test_a_job_that_takes_too_long_is_ended_with_all_its_processes(tmp_path):
 def test_an_interrupted_job_is_ended_and_the_interruption_returned(tmp_path):
     def interrupt() -> None:
         while not (tmp_path / "child").exists():
-            pass
+            time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGINT)
 
     with interrupts_raised():
         threading.Thread(target=interrupt, daemon=True).start()
-        outcome, interruption = JobRun(job(tmp_path), Lines(ENDLESS), 60).run()
+        outcome, interruption = JobRun(job(tmp_path), Lines(ENDLESS), 240).run()
     assert isinstance(interruption, Interrupted)
     assert outcome.ended_by == "SIGINT"
-    assert not psutil.pid_exists(int((tmp_path / "child").read_text() or 0))
+    assert not psutil.pid_exists(int((tmp_path / "child").read_text()))
 
 
 def test_a_command_that_is_not_there_raises_after_all_is_removed(tmp_path):

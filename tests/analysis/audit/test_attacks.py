@@ -1,0 +1,27 @@
+import numpy as np
+import pytest
+
+from analysis.audit.findings import of_launches
+from analysis.table import loading
+from tests.helpers import record_attacks
+from tests.helpers.record_attacks import ATTACKS
+
+pytestmark = pytest.mark.slow  # each writes and reads a folder of records
+
+
+def audited(runs, folder):
+    """What the rules over records say of a folder of them."""
+    record_attacks.write(runs, folder)
+    return of_launches(loading.local(folder))
+
+
+@pytest.mark.parametrize("name", [name for name, attack in ATTACKS.items() if attack.rules])
+def test_records_that_were_edited_and_signed_again_are_found(name, tmp_path):
+    """One of the rules that can see it does; benchmarks/audit_power.py counts how often."""
+    found = audited(record_attacks.attacked(name, np.random.default_rng(2)), tmp_path)
+    assert {finding.rule for finding in found} & set(ATTACKS[name].rules)
+
+
+def test_nothing_is_alleged_of_the_same_records_as_they_were(tmp_path):
+    found = audited(record_attacks.clean(np.random.default_rng(2)), tmp_path)
+    assert {finding.rule for finding in found} <= {"failed_run"}

@@ -1,0 +1,372 @@
+"""Attacks on a folder of records: edits that hold together, each with everything that follows from it, signed again."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tests.helpers.noisy_records import study
+from tests.helpers.own_records import place_of
+from train.record import config_hash, record, summary
+from train.record.record import CoreUse, Rank, RunRecord, Usage, Window
+
+Rng = np.random.Generator
+Study = dict[Path, RunRecord]  # by the paths of their files, in the order of the launches
+_TIMES = ("wall_s", "own_s", "busy_s", "steal_s", "delay_s")
+
+
+def clean(rng: Rng) -> Study:
+    """Records as the launcher leaves them."""
+    return {place_of(run): run for run in study(rng)}
+
+
+def write(runs: Study, folder: Path) -> None:
+    """Write the records with their checksums."""
+    for place, run in runs.items():
+        record.write_atomically(folder / place, record.dumps(run))
+
+
+def _settled(run: RunRecord) -> None:
+    """Compute what follows from the rest: the hash, the exit of each rank, the summary."""
+    run.config_hash = config_hash.of(run.config)
+    busy_s = [sum(s for name, s in rank.phases_s.items() if name != "exit") for rank in run.ranks]
+    run.job_s = max(run.job_s, max(busy_s))
+    for rank, of_rank_s in zip(run.ranks, busy_s, strict=True):
+        rank.phases_s["exit"] = run.job_s - of_rank_s
+    run.summary = summary.of(run)
+
+
+def _launches(runs: Study) -> list[tuple[Path, RunRecord]]:
+    """The complete launches of one point on two nodes."""
+    return [(p, r) for p, r in runs.items() if not r.failure and not r.config.get("rounds") and len(r.ranks) == 2]
+
+
+def _in_rounds(runs: Study) -> list[tuple[Path, RunRecord]]:
+    return [(place, run) for place, run in runs.items() if run.config.get("rounds")]
+
+
+def _one(of: list[tuple[Path, RunRecord]], rng: Rng) -> tuple[Path, RunRecord]:
+    return of[int(rng.integers(len(of)))]
+
+
+def _turns(run: RunRecord) -> dict[tuple[int, int], list[Window]]:
+    """The windows of all ranks by round and arm."""
+    found: dict[tuple[int, int], list[Window]] = {}
+    for rank in run.ranks:
+        for window in rank.windows:
+            found.setdefault((window.round, window.arm), []).append(window)
+    return found
+
+
+def _slow_rounds_dropped(runs: Study, rng: Rng) -> None:
+    """A third of the rounds, those in which two nodes were slowest, with the others renumbered."""
+    _, run = _one(_in_rounds(runs), rng)
+    turns = _turns(run)
+    rounds = sorted({number for number, _ in turns})
+    slowest = sorted(rounds, key=lambda number: -turns[number, 1][0].window_s)[: len(rounds) // 3]
+    kept = {number: place for place, number in enumerate(n for n in rounds if n not in slowest)}
+    for rank in run.ranks:
+        rank.windows = [window for window in rank.windows if window.round in kept]
+        for window in rank.windows:
+            window.round = kept[window.round]
+    _settled(run)
+
+
+def _shortened(counters: bool, used: bool) -> Callable[[Study, Rng], None]:
+    """The windows of two nodes by a quarter, with their steps; also when counters were read; also what they counted."""
+
+    def attack(runs: Study, rng: Rng) -> None:
+        for _, run in _in_rounds(runs):
+            for window in (w for (_, arm), windows in _turns(run).items() if arm == 1 for w in windows):
+                _scale_window(window, 0.75)
+                if counters and window.cores:
+                    window.cores.wall_s *= 0.75
+                if used and window.cores:
+                    _scale_counts(window.cores, 0.75)
+            _settled(run)
+
+    return attack
+
+
+def _scale_window(window: Window, factor: float) -> None:
+    window.window_s *= factor
+    window.step_times_s = [time_s * factor for time_s in window.step_times_s]
+    window.compute_times_s = [time_s * factor for time_s in window.compute_times_s]
+
+
+def _scale_counts(use: CoreUse, factor: float) -> None:
+    use.own_s *= factor
+    use.busy_s, use.steal_s = (round(time_s * factor, 2) for time_s in (use.busy_s, use.steal_s))
+
+
+def _scaled(run: RunRecord, factor: float, whole_ticks: bool) -> None:
+    """Every time of a record by one factor; what the kernel counted in whole ticks again, or as it comes."""
+    run.job_s *= factor
+    for rank in run.ranks:
+        rank.phases_s = {name: time_s * factor for name, time_s in rank.phases_s.items()}
+        for name in ("step_times_s", "warm_up_step_times_s", "compute_times_s"):
+            setattr(rank, name, [time_s * factor for time_s in getattr(rank, name)])
+        if rank.usage:
+            _scale_usage(rank.usage, factor)
+        for window in rank.windows:
+            _scale_window(window, factor)
+        for use in _counters(rank):
+            for name in _TIMES:
+                if getattr(use, name) is not None:
+                    setattr(use, name, getattr(use, name) * factor)
+            if whole_ticks:
+                _scale_counts(use, 1.0)
+    _settled(run)
+
+
+def _scale_usage(used: Usage, factor: float) -> None:
+    used.at_s = [time_s * factor for time_s in used.at_s]
+    used.cpu_s = [time_s * factor for time_s in used.cpu_s]
+
+
+def _counters(rank: Rank) -> Iterator[CoreUse]:
+    yield from (use for use in (rank.timed_cores, *(window.cores for window in rank.windows)) if use)
+
+
+def _all_times(factor: float, whole_ticks: bool) -> Callable[[Study, Rng], None]:
+    def attack(runs: Study, rng: Rng) -> None:
+        for _, run in _launches(runs):
+            _scaled(run, factor, whole_ticks)
+
+    return attack
+
+
+def _again(runs: Study, source: RunRecord) -> RunRecord:
+    """A copy of a launch as one more repeat, after all others."""
+    last = [*runs.values()][-1]
+    made = copy.deepcopy(source)
+    made.repeat = 1 + max(run.repeat for run in runs.values() if run.config_hash == source.config_hash)
+    began = datetime.fromisoformat(last.started_at) + timedelta(seconds=last.job_s + 5)
+    made.started_at = began.isoformat(timespec="seconds")
+    runs[place_of(made)] = made
+    return made
+
+
+def _copied(factor: float, jitter: float) -> Callable[[Study, Rng], None]:
+    """A launch once more as a further repeat: every time by one factor, and each step by a little of its own."""
+
+    def attack(runs: Study, rng: Rng) -> None:
+        made = _again(runs, _one(_launches(runs), rng)[1])
+        if factor != 1.0:
+            _scaled(made, factor, whole_ticks=True)
+        for rank in made.ranks if jitter else ():
+            changes = [float(x) for x in rng.uniform(1 - jitter, 1 + jitter, len(rank.step_times_s))]
+            for name in ("step_times_s", "compute_times_s"):
+                setattr(rank, name, [t * x for t, x in zip(getattr(rank, name), changes, strict=True)])
+            rank.phases_s = {name: t * float(rng.uniform(1 - jitter, 1)) for name, t in rank.phases_s.items()}
+            rank.phases_s["timed"] = sum(rank.step_times_s) + 0.02
+            for use in _counters(rank):
+                use.wall_s = rank.phases_s["timed"] + 0.002
+        _settled(made)
+
+    return attack
+
+
+def _rounds_copied(runs: Study, rng: Rng) -> None:
+    """A launch in rounds once more as a further one, every time a little longer."""
+    _scaled(_again(runs, _one(_in_rounds(runs), rng)[1]), 1.004, whole_ticks=True)
+
+
+def _deleted(which: Callable[[RunRecord], bool]) -> Callable[[Study, Rng], None]:
+    def attack(runs: Study, rng: Rng) -> None:
+        for place in [place for place, run in runs.items() if which(run)]:
+            del runs[place]
+
+    return attack
+
+
+def _slowest_of_three(runs: Study, rng: Rng) -> None:
+    """The slowest repeat of one point deleted."""
+    place, _ = max(_launches(runs), key=lambda one: one[1].ranks[0].phases_s["timed"])
+    repeat = runs[place].repeat
+    for path in [p for p, run in runs.items() if run.point == runs[place].point and run.repeat == repeat]:
+        del runs[path]
+
+
+def _configured(moved: bool, **values: Any) -> Callable[[Study, Rng], None]:
+    """Other values in the configuration of a point, with what follows; in its old folder, or in that of its hash."""
+
+    def attack(runs: Study, rng: Rng) -> None:
+        for place, run in [(p, r) for p, r in runs.items() if r.point == "resnet50_nodes=2"]:
+            run.config |= values
+            if "batch_per_rank" in values:
+                run.config["global_batch"] = values["batch_per_rank"] * len(run.ranks)
+            _settled(run)
+            if moved:
+                runs[place_of(run)] = runs.pop(place)
+
+    return attack
+
+
+def _in_a_round(change: Callable[[RunRecord, Rng], None]) -> Callable[[Study, Rng], None]:
+    def attack(runs: Study, rng: Rng) -> None:
+        for place, run in _in_rounds(runs):
+            change(run, rng)
+            _settled(run)
+            runs[place_of(run)] = runs.pop(place)
+
+    return attack
+
+
+def _arms_exchanged(run: RunRecord, rng: Rng) -> None:
+    """With and without allreduce, on the same ranks: the numbers of the arms in all windows."""
+    for windows in _turns(run).values():
+        for window in windows:
+            window.arm = {1: 2, 2: 1}.get(window.arm, window.arm)
+
+
+def _settings_exchanged(run: RunRecord, rng: Rng) -> None:
+    """With and without allreduce, on the same ranks: in the configuration."""
+    run.config["rounds"][1], run.config["rounds"][2] = run.config["rounds"][2], run.config["rounds"][1]
+
+
+def _seed(run: RunRecord, rng: Rng) -> None:
+    run.config["seed"] = 7
+
+
+def _ranks_of_an_arm(run: RunRecord, rng: Rng) -> None:
+    run.config["rounds"][0] |= {"nodes": 2, "ranks": 2}
+
+
+def _ranks_exchanged(run: RunRecord, rng: Rng) -> None:
+    """The windows of two ranks in one round, with their counters."""
+    number = int(rng.integers(12))
+    for (turn, _), windows in _turns(run).items():
+        if turn == number and len(windows) == 2:
+            _exchange(*windows)
+
+
+def _rounds_exchanged(run: RunRecord, rng: Rng) -> None:
+    """What was measured of one arm in two rounds, on all ranks."""
+    turns = _turns(run)
+    here, there = (int(n) for n in rng.permutation(12)[:2])
+    for one, other in zip(turns[here, 1], turns[there, 1], strict=True):
+        _exchange(one, other)
+
+
+def _exchange(one: Window, other: Window) -> None:
+    for name in (field.name for field in fields(Window) if field.name not in ("round", "arm")):
+        mine, theirs = getattr(one, name), getattr(other, name)
+        setattr(one, name, theirs)
+        setattr(other, name, mine)
+
+
+def _in_a_launch(change: Callable[[RunRecord], None]) -> Callable[[Study, Rng], None]:
+    def attack(runs: Study, rng: Rng) -> None:
+        _, run = _one(_launches(runs), rng)
+        change(run)
+        _settled(run)
+
+    return attack
+
+
+def _other_host(run: RunRecord) -> None:
+    """The ranks, but not the hardware, of another host."""
+    for rank in run.ranks:
+        rank.host = "fast-node"
+
+
+def _other_processor(run: RunRecord) -> None:
+    assert run.environment
+    run.environment.hosts[0].cpu_model = "another CPU"
+
+
+def _other_name(run: RunRecord) -> None:
+    """Everything of another host of the same kind."""
+    assert run.environment
+    run.environment.hosts[0].host = "fast-node"
+    _other_host(run)
+
+
+def _job_shortened(run: RunRecord) -> None:
+    """The import by 3 s on all ranks, and the job by as much."""
+    for rank in run.ranks:
+        rank.phases_s["import"] -= 3.0
+    run.job_s -= 3.0
+
+
+def _usage(run: RunRecord) -> None:
+    """Half of the CPU time that was sampled."""
+    for rank in run.ranks:
+        if rank.usage:
+            rank.usage.cpu_s = [time_s / 2 for time_s in rank.usage.cpu_s]
+
+
+def _cores(run: RunRecord) -> None:
+    """Half of the time of other processes on the cores of each rank."""
+    for rank in run.ranks:
+        for use in _counters(rank):
+            use.busy_s = round((use.busy_s + use.own_s) / 2, 2)
+
+
+def _committed(run: RunRecord) -> None:
+    assert run.environment
+    run.environment.git_commit, run.source_digest = "a" * 40, "a" * 64
+
+
+def _order(run: RunRecord) -> None:
+    assert run.order
+    run.order.seed, run.order.position = 5, 0
+
+
+@dataclass(frozen=True)
+class Attack:
+    """What is done to the records; the rules that can see it (none: nothing else tells)."""
+
+    do: Callable[[Study, Rng], None]
+    rules: tuple[str, ...] = ()
+
+
+ATTACKS = {
+    "slow rounds dropped, the others renumbered": Attack(_slow_rounds_dropped, ("order_of_rounds",)),
+    "another seed of a launch in rounds": Attack(_in_a_round(_seed), ("order_of_rounds",)),
+    "two arms exchanged in all windows": Attack(_in_a_round(_arms_exchanged), ("order_of_rounds",)),
+    "other ranks of an arm": Attack(_in_a_round(_ranks_of_an_arm), ("windows_and_rounds",)),
+    "windows and their steps a quarter shorter": Attack(_shortened(False, False), ("cut_windows",)),
+    "the same, and the span of the counters": Attack(_shortened(True, False), ("counters_and_cores",)),
+    "a launch in rounds copied as another, 0.4 % longer": Attack(_rounds_copied, ("copied_scatter", "order_of_rounds")),
+    "all times of all launches on two nodes by 0.8": Attack(_all_times(0.8, False), ("whole_ticks",)),
+    "all times of all launches on two nodes by 2, ticks whole again": Attack(_all_times(2.0, True), ("runs_at_once",)),
+    "a repeat copied as a further one": Attack(_copied(1.0, 0.0), ("copied_run",)),
+    "a repeat copied, all times 1 % longer": Attack(_copied(1.01, 0.0), ("copied_scatter",)),
+    "a repeat copied, each step changed by up to 0.1 %": Attack(_copied(1.0, 0.001), ("copied_scatter",)),
+    "the slowest of three repeats deleted": Attack(_slowest_of_three, ("missing_run",)),
+    "a launch that failed deleted": Attack(_deleted(lambda run: bool(run.failure)), ("missing_run",)),
+    "another precision, in the old folder": Attack(_configured(False, precision="bf16"), ("misplaced_record",)),
+    "another batch, in the old folder": Attack(_configured(False, batch_per_rank=16), ("misplaced_record",)),
+    "other hosts of the ranks": Attack(_in_a_launch(_other_host), ("ranks_and_hosts",)),
+    "another processor": Attack(_in_a_launch(_other_processor), ("unequal_machines",)),
+    "another commit and digest of the code": Attack(_in_a_launch(_committed), ("unequal_software",)),
+    "import and job 3 s shorter": Attack(_in_a_launch(_job_shortened), ("clocks_forward",)),
+    "the first repeat of a point deleted": Attack(
+        _deleted(lambda run: run.repeat == 0 and len(run.ranks) == 1), ("missing_run",)
+    ),
+    "two ranks exchanged in a round": Attack(_in_a_round(_ranks_exchanged)),
+    "an arm exchanged between two rounds": Attack(_in_a_round(_rounds_exchanged)),
+    "two arms exchanged in the configuration": Attack(_in_a_round(_settings_exchanged)),
+    "windows, steps, and all that was counted, a quarter shorter": Attack(_shortened(True, True)),
+    "all times of all launches on two nodes by 0.8, ticks whole again": Attack(_all_times(0.8, True)),
+    "another precision, in the folder of its hash": Attack(_configured(True, precision="bf16")),
+    "another name of the host, everywhere": Attack(_in_a_launch(_other_name)),
+    "half of the CPU time that was sampled": Attack(_in_a_launch(_usage)),
+    "half of what other processes took of the cores": Attack(_in_a_launch(_cores)),
+    "another order of the runs": Attack(_in_a_launch(_order)),
+}
+
+
+def attacked(name: str, rng: Rng) -> Study:
+    """A folder of records after an attack."""
+    runs = clean(rng)
+    ATTACKS[name].do(runs, rng)
+    return runs
