@@ -105,7 +105,11 @@ def _time(context: Context, ranks: ParameterServers, coordinator: _Coordinator |
     clock.announce("timed")
     counted = core_use.read(context.meter)
     ranks.barrier()
-    clock.enter("timed")
+    if coordinator is None:
+        clock.enter("timed")
+    ranks.barrier()  # the others have read their clocks: none of their steps begins before
+    if coordinator:
+        clock.enter("timed")
     made = coordinator.make(settings.timed_steps) if coordinator else None
     ranks.barrier()
     clock.enter("evaluate")
