@@ -113,7 +113,9 @@ def test_arms_are_launched_and_compared(tmp_path: Path):
     assert [line for line in output.splitlines() if "mwms-flat" in line]
     assert [line for line in output.splitlines() if "ps" in line and "asynchronous" in line]
     status, output = run(sys.executable, "-m", "analysis", "audit", str(tmp_path))
-    assert "contradict" not in output, output
+    assert status == 0, output
+    assert str(tmp_path) in output  # its records are read
+    assert "contradicts itself" not in output, output
 
 
 def test_epochs_are_trained_and_evaluated_as_with_horovod(tmp_path: Path):
