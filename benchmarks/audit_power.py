@@ -139,7 +139,7 @@ def of_studies(runs: int) -> Iterator[list[object]]:
                 rule: count for rule, count in rules.most_common() if not fault or rule in studies.FAULTS[fault][1]
             }
             named = ", ".join(f"{rule} {count / runs:.3f}" for rule, count in shown.items()) or "none"
-            yield [name if fault else f"clean: {name}", share(of["found" if fault else "any"], runs), named]
+            yield [name if fault else f"clean: {name}", share(of, runs), named]
 
 
 def _records(run_of: Callable[[Rng], list[RunRecord]], runs: int) -> Counter[str]:
