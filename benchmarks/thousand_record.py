@@ -23,7 +23,7 @@ from tabulate import tabulate
 
 from analysis import registry
 from analysis.audit import findings
-from analysis.commands import drawing
+from analysis.figure_files import drawing
 from analysis.table import loading
 from tests.helpers.own_records import make_record
 from train.launch.supervise import running

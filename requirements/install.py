@@ -6,13 +6,7 @@ What the arguments mean, and the set-up itself, is in requirements/installation.
 too old to read that one, so it is written for Python 3.6.
 """
 
-import os
-import sys
-
-_HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [_HERE, os.path.dirname(_HERE)]
-
-from train.tools import needed_python  # noqa: E402
+import needed_python
 
 needed_python.check()
 

@@ -20,10 +20,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import needed_python
 import wheel_cache
 from steps import Step, StepFailed, Steps
-
-from train.tools import needed_python
 
 HERE = Path(__file__).resolve().parent
 
@@ -141,7 +140,8 @@ def _version(python: Path) -> str:
 
 def check(packages: str) -> None:
     """Exit, with what is missing and how to fix it, if this machine cannot be set up."""
-    from train.tools import doctor  # only here: every target begins with a set-up that most often has nothing to do
+    sys.path.insert(0, str(HERE.parent))
+    from train.tools import doctor
 
     checks = doctor.before_setup(packages)
     if any(check.state == doctor.FAILURE for check in checks):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -19,6 +20,7 @@ from train.rank.quota_gate import QuotaGate
 from train.rank.sampler import Sampler
 from train.record import paths, predictions, source
 from train.record.parts import PartWriter
+from train.record.record import Failure
 from train.standalone import Standalone
 from train.task import Task
 
@@ -54,10 +56,16 @@ class Worker:
         with sampling(config.measure.usage_period_s, gpu.identity if gpu else None, clock, part):
             clock.enter("init")
             open_files.allow_for(config.ranks_of_job)
-            ranks = distribution.join(config)
+            ranks = distribution.join(config, self._report)
             with ranks.exchanges():
                 self._measure(ranks, gpu)
         return ranks
+
+    def _report(self, reason: str) -> None:
+        """Record why this process was ended."""
+        part = self._part.part
+        print(reason, file=sys.stderr, flush=True)
+        self._part.add(failure=Failure(reason=reason, rank=part.rank, host=part.host, phase=self._clock.phase))
 
     def _measure(self, ranks: Distribution, gpu: startup.Gpu | None) -> None:
         """Measure with these ranks, and record it. Raises ConfigError where other worlds of the job do not come."""

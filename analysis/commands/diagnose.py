@@ -8,12 +8,12 @@ from pathlib import Path
 import pandas as pd
 
 from analysis import TableError
-from analysis.commands import drawing
 from analysis.diagnose import comparison_words, document, job, straggler, verdict, words
 from analysis.diagnose.comparison import comparisons
 from analysis.diagnose.split import Split, splits
 from analysis.diagnose.turns import Curve, curves
 from analysis.experiments.kinds import DIAGNOSIS
+from analysis.figure_files import drawing
 from analysis.figures import LOCAL, Entry
 from analysis.table import loading
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from analysis import TableError, registry
-from analysis.commands import drawing
+from analysis.figure_files import drawing
 from analysis.figures import LOCAL, Entry
 from analysis.table import loading
 

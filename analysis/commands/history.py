@@ -164,7 +164,7 @@ def _occasion(found: list[Occasion], nth: int) -> dict[str, Any]:
 
 def _draw(options: argparse.Namespace, machines: list[Machine], rows: list[list[Row]], within: float) -> None:
     """Draw one figure a machine, and say where they are."""
-    from analysis.commands import drawing
+    from analysis.figure_files import drawing
     from analysis.figures import Entry, Points
     from analysis.history import figure
 

@@ -146,7 +146,7 @@ def _say_next(options: argparse.Namespace, found: list[Answer]) -> None:
 
 def _draw(options: argparse.Namespace, found: list[Answer]) -> None:
     """Draw the figure, and say where it is."""
-    from analysis.commands import drawing
+    from analysis.figure_files import drawing
     from analysis.figures import Entry, Points
     from analysis.predict import figure
 

@@ -6,8 +6,9 @@ import tempfile
 from pathlib import Path
 
 from analysis import registry
-from analysis.commands import drawing, figure_data, scope
-from analysis.commands.page import about, analyse, page
+from analysis.figure_files import drawing, figure_data
+from analysis.page import scope
+from analysis.page.page import about, analyse, page
 from analysis.table import loading, schema
 from analysis.table.runs import Notice
 

@@ -9,8 +9,8 @@ import pandas as pd
 from tabulate import tabulate
 
 from analysis import plots, registry
-from analysis.commands import drawing
 from analysis.experiments import allreduce, equivalence, summary
+from analysis.figure_files import drawing
 from analysis.table import controls, loading
 from train.record import intervals
 

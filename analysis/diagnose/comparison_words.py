@@ -43,7 +43,7 @@ def table(comparison: Comparison) -> str:
 
 def _cells(curve: Curve, split: Split, parts: list[Part]) -> Iterator[str]:
     for part in parts:
-        absent = "none" if part == "waiting" and not curve.synchronous else "not known"
+        absent = "none" if part == "waiting" and not curve.waits else "not known"
         yield _below(milliseconds(split.part(part))) if part in split.parts else absent
     yield _below(milliseconds(split.measured))
     yield _below(number(split.efficiency, ".2f"))

@@ -16,7 +16,8 @@ time until the local gradients are ready, s the rank that is slowest in a launch
 Where no arm without allreduce was measured, slower is the mean c of the other ranks, less the c of the fewest nodes.
 Then shared is not known: it is in slower and in waiting.
 
-Ranks that train asynchronously never wait for each other: slower and exchange are then means over all of them.
+Ranks that train asynchronously never wait for each other: slower and exchange are then means over all of them. Ranks
+that share a process have one time for all.
 
 The mean is over the other ranks, not over all: of two ranks, of which one is held up, half the delay would else count
 as slower computing of both.
@@ -150,7 +151,7 @@ def splits(curve: Curve) -> list[Split]:
 
 def _ranks(curve: Curve, point: Arm) -> int:
     arms = (turn.arms.get(point) for launch in curve.launches for turn in launch.turns)
-    return next(len(found.steps_s) for found in arms if found)
+    return next(found.ranks for found in arms if found)
 
 
 def _of_launch(launch: Launch, point: Arm, first: Arm) -> list[Step]:
@@ -212,7 +213,7 @@ def _beside_others(held: Measured, control: Measured | None, slowest: int, alone
 
     held: with allreduce and the batch in memory. control: the same without allreduce.
     """
-    if not held.synchronous:
+    if not held.waits:
         return _of_their_own(held, alone)
     others = np.arange(len(held.steps_s)) != slowest
     parts: dict[Part, float] = {}
@@ -229,7 +230,7 @@ def _beside_others(held: Measured, control: Measured | None, slowest: int, alone
 
 
 def _of_their_own(held: Measured, alone: _Alone) -> dict[Part, float]:
-    """The parts that ranks which never wait for each other add to the step of the fewest: means over all of them."""
+    """The parts that ranks which do not wait for each other add to the step of the fewest: means over all of them."""
     longer_s = float(np.mean(held.steps_s)) - alone.step_s
     if held.computing_s is None or alone.computing_s is None:
         return {"slower_or_exchange": longer_s}

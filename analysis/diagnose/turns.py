@@ -38,6 +38,17 @@ class Measured:
     others_s: Times | None  # (ranks,), a step: that others ran on a rank's cores while it was ready, mean over them
     stolen_s: Times | None  # (ranks,), a step: that the hypervisor withheld them. Both None: not known
     synchronous: bool = True  # every step ends for all ranks together
+    in_one_process: int = 1  # ranks that are one process, whose times are those of all together
+
+    @property
+    def ranks(self) -> int:
+        """How many share the batch."""
+        return len(self.steps_s) * self.in_one_process
+
+    @property
+    def waits(self) -> bool:
+        """Whether ranks wait for each other in every step."""
+        return self.synchronous and self.in_one_process == 1
 
     @property
     def measured_s(self) -> float:
@@ -83,6 +94,11 @@ class Curve:
     arm: str = ""  # its name among the arms of its experiment
     arms: str = ""  # shared by all arms that it can be compared with; empty in rounds, and without arms
     flat: bool = True  # gradients are exchanged as one tensor, once all of them are ready
+
+    @property
+    def waits(self) -> bool:
+        """Whether ranks wait for each other in every step."""
+        return all(of.waits for launch in self.launches for turn in launch.turns for of in turn.arms.values())
 
     @property
     def synchronous(self) -> bool:
@@ -187,7 +203,7 @@ def of_repeats(runs: Sequence[RunRecord]) -> Launch:
     One rank alone, without a backend, has nothing to exchange: it is a point, and no control.
     """
     turns: dict[tuple[int, int], dict[Arm, Measured]] = defaultdict(dict)
-    largest = max(runs, key=lambda run: len(run.ranks))
+    largest = max(runs, key=lambda run: run.workers)
     for run in runs:
         steps = min(len(rank.step_times_s) for rank in run.ranks)
         exchange = run.config["distribution"]
@@ -229,4 +245,5 @@ def _of_windows(windows: Sequence[Window], run: RunRecord) -> Measured:
         others,
         stolen,
         run.config["distribution"]["backend"] not in backends.ASYNCHRONOUS,
+        max((rank.workers for rank in run.ranks), default=1),
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -93,27 +93,31 @@ def inter_op_threads(config: Config) -> int:
     return config.ranks + 1 if config.distribution.asynchronous else config.towers
 
 
-def join(config: Config) -> Distribution:
-    """The backend that the configuration names, with all ranks met. Raises ConfigError."""
+def join(config: Config, report: Callable[[str], None] = print) -> Distribution:
+    """The backend that the configuration names, with all ranks met.
+
+    report: takes why this process was ended, where it cannot say so itself.
+    Raises ConfigError, or Silent where a rank hangs.
+    """
     if config.distribution.backend == "none":
         return Single()
     if config.distribution.in_one_process:
         from train.distribution.towers import Towers
 
         return Towers(config.towers)
-    joined = _joined_by_strategy(config) if config.distribution.is_strategy else _joined_by_horovod(config)
+    joined = _joined_by_strategy(config, report) if config.distribution.is_strategy else _joined_by_horovod(config)
     rendezvous.clear()
     return joined
 
 
-def _joined_by_strategy(config: Config) -> Distribution:
+def _joined_by_strategy(config: Config, report: Callable[[str], None]) -> Distribution:
     if config.distribution.asynchronous:
         from train.distribution.parameter_servers import ParameterServers
 
-        return ParameterServers(_prepared.pop())
+        return ParameterServers(_prepared.pop(), report)
     from train.distribution.multi_worker import MultiWorker
 
-    return MultiWorker(config.distribution, _prepared.pop())
+    return MultiWorker(config.distribution, _prepared.pop(), report)
 
 
 def _joined_by_horovod(config: Config) -> Distribution:

@@ -7,31 +7,36 @@ tasks: the record keeps it. No wait is without a limit.
 
 from __future__ import annotations
 
-import faulthandler
 import json
 import os
 import secrets
+import select
+import signal
 import socket
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from multiprocessing.connection import Connection
+from typing import NoReturn
 
 from train.config.checks import ConfigError
 from train.config.schema import Distribution as Settings
 from train.distribution import link, patience
 from train.distribution.meeting import Meeting
+from train.distribution.protocol import Silent
 from train.distribution.tasks import COORDINATOR, SERVER, WORKER, Worker
 from train.rank import placement
 
 _COME_WITHIN_S = 50.0  # the ranks: nothing slow, as TensorFlow's import, comes before, but their containers may
 _IMPORT_WITHIN_S = 300.0  # TensorFlow: on shared cores it takes minutes
-_READY_WITHIN_S = 50  # a strategy, once all have imported TensorFlow: then it takes a second, more on busy cores
+_READY_WITHIN_S = 35  # a strategy, once all have imported TensorFlow: then it takes a second, more on busy cores
 _ANSWER_WITHIN_S = 30.0  # the store
 _POLL_S = 0.1
+Report = Callable[[str], None]  # takes why this process was ended, where it cannot say so itself
+
 _SCOPE = "workers"  # of the store
 _STORE = ("HOROVOD_GLOO_RENDEZVOUS_ADDR", "HOROVOD_GLOO_RENDEZVOUS_PORT")
 
@@ -183,13 +188,35 @@ def _connection(accepted: socket.socket) -> Connection:
 
 
 @contextmanager
-def limited() -> Iterator[None]:
-    """A context for making a strategy, which ends this process after a limit, with a traceback in its log.
+def limited(cluster: Cluster, report: Report) -> Iterator[None]:
+    """A context for making a strategy, which ends this process after a limit.
 
-    TensorFlow waits for the other tasks without a limit, within a call that lets no Python run.
+    TensorFlow waits for the other tasks without a limit, within a call that lets no Python run. So a child of this
+    process watches: it reports, as this process would have, and kills it.
     """
-    faulthandler.dump_traceback_later(_READY_WITHIN_S, exit=True)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(writing)
+        _watch(reading, cluster, report)
+    os.close(reading)
     try:
         yield
     finally:
-        faulthandler.cancel_dump_traceback_later()
+        os.close(writing)
+        os.waitpid(child, 0)
+
+
+def _watch(reading: int, cluster: Cluster, report: Report) -> NoReturn:
+    """End the parent of this process, unless the other end of the pipe closes within the limit."""
+    try:
+        if not select.select([reading], [], [], _READY_WITHIN_S)[0]:
+            parent, why = os.getppid(), "all others answer"
+            try:
+                patience.check_answers(cluster.workers, {*range(len(cluster.workers))} - {cluster.meeting.rank})
+            except Silent as error:
+                why = str(error)
+            report(f"TensorFlow did not make its strategy within {_READY_WITHIN_S} s: {why}")
+            os.kill(parent, signal.SIGKILL)
+    finally:
+        os._exit(0)

@@ -16,7 +16,7 @@ import tensorflow as tf
 from train.config.checks import ConfigError
 from train.config.schema import Distribution as Settings
 from train.distribution import patience
-from train.distribution.cluster import Cluster, limited
+from train.distribution.cluster import Cluster, Report, limited
 from train.distribution.members import Members
 from train.distribution.protocol import Distribution, PeerLost, Silent
 from train.distribution.tapes import ExchangingTape, as_one
@@ -65,15 +65,16 @@ def named(message: str) -> list[int]:
 class MultiWorker(Members):
     """Ranks joined by a strategy of TensorFlow."""
 
-    def __init__(self, settings: Settings, cluster: Cluster) -> None:
+    def __init__(self, settings: Settings, cluster: Cluster, report: Report) -> None:
         """Make the strategy: it must come before any operation of TensorFlow.
 
+        report: takes why this process was ended, where another rank hangs meanwhile.
         Raises ConfigError where its port is taken.
         """
         super().__init__(cluster)
         self._settings = settings
         self.barrier()
-        self._strategy = _strategy(cluster)
+        self._strategy = _strategy(cluster, report)
         self._meeting.patience = patience.while_answering(self._workers)
         self._sum = self.compiled(_sum)
 
@@ -150,14 +151,14 @@ def _means(gradients: list[tf.Tensor], variables: list[tf.Variable]) -> list[tf.
     return tf.distribute.get_replica_context().merge_call(reduce, (gradients,))
 
 
-def _strategy(cluster: Cluster) -> tf.distribute.Strategy:
+def _strategy(cluster: Cluster, report: Report) -> tf.distribute.Strategy:
     """The strategy of this worker, with all others there. Raises ConfigError where its port is taken meanwhile."""
     kinds = tf.distribute.experimental.CommunicationImplementation
     how = kinds.NCCL if tf.config.get_visible_devices("GPU") else kinds.RING
     options = tf.distribute.experimental.CommunicationOptions(implementation=how)
     rank, own = cluster.meeting.rank, cluster.workers[cluster.meeting.rank]
     try:
-        with limited():
+        with limited(cluster, report):
             return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
     except tf.errors.UnknownError as error:  # so it says that its server did not start
         raise ConfigError(

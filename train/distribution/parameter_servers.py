@@ -23,7 +23,7 @@ import tensorflow as tf
 
 from train.config.checks import ConfigError
 from train.distribution import patience
-from train.distribution.cluster import Cluster, limited
+from train.distribution.cluster import Cluster, Report, limited
 from train.distribution.members import Members
 from train.distribution.protocol import Distribution, PeerLost, Silent
 from train.distribution.tasks import COORDINATOR, SERVER, WORKER
@@ -48,9 +48,10 @@ def step_limit_s(longest_s: float | None) -> float:
 class ParameterServers(Members):
     """Ranks joined by parameter servers. The methods that make or run something are for rank 0 alone."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, report: Report) -> None:
         """Start the servers of this rank; on rank 0 make the strategy when those of all ranks are there.
 
+        report: takes why this process was ended, where another rank hangs meanwhile.
         Raises ConfigError where a port is taken.
         """
         super().__init__(cluster)
@@ -61,7 +62,7 @@ class ParameterServers(Members):
         self._meeting.patience = patience.while_answering(self._workers)
         self._strategy: tf.distribute.Strategy | None = None
         if COORDINATOR in self._own.ports:
-            self._strategy = _strategy(cluster)
+            self._strategy = _strategy(cluster, report)
             self._threads = ThreadPoolExecutor(self.size)
         self.barrier()
 
@@ -177,11 +178,11 @@ def _serve(cluster: Cluster, task: str) -> tf.distribute.Server:
         ) from error
 
 
-def _strategy(cluster: Cluster) -> tf.distribute.Strategy:
+def _strategy(cluster: Cluster, report: Report) -> tf.distribute.Strategy:
     """The strategy, with the servers of all ranks there."""
     places = tf.train.ClusterSpec(cluster.places())
     resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
         places, task_type=COORDINATOR, task_id=0, rpc_layer="grpc"
     )
-    with limited():
+    with limited(cluster, report):
         return tf.distribute.ParameterServerStrategy(resolver)

@@ -1,6 +1,6 @@
 """Is this machine ready? A table of checks: each is OK, a warning or a failure, with the command that fixes it.
 
-`python3 -m train.tools.doctor --before-setup cpu` needs only the standard library: it says what is missing before
+`python3 train/tools/doctor.py --before-setup cpu` needs only the standard library: it says what is missing before
 anything is downloaded. `python -m train.tools.doctor` also checks the finished environment.
 """
 
@@ -17,8 +17,6 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from train.tools import needed_python
-
 ROOT = Path(__file__).resolve().parents[2]
 
 OK, WARNING, FAILURE = "OK", "warning", "FAILURE"
@@ -27,6 +25,8 @@ OK, WARNING, FAILURE = "OK", "warning", "FAILURE"
 _DISK_GIB = {"analysis": 0.6, "launch": 0.8, "cpu": 4.0, "cuda": 10.0}
 _SETUP_MEMORY_GIB = {"analysis": 0.5, "launch": 0.5, "cpu": 3.0, "cuda": 4.0}
 _RUN_DISK_GIB = 1.0  # for the records of a measurement
+# What to do where a distribution has no Python 3.11, as Debian 13 has not: each line is a way of its own.
+_OTHER_PYTHON = ROOT / "requirements/other-python.txt"
 _IN_AN_IMAGE = """\
 run the ranks in an image: sudo apt-get install podman; make image CONTAINER=podman; then make ... CONTAINER=podman
 or """
@@ -63,19 +63,16 @@ def check_python(tensorflow: bool = True) -> Check:
 
     tensorflow: it is to run here. Without it, for the analysis and for ranks in an image, 3.13 does too.
     """
-    found = platform.python_version()
+    found, other = platform.python_version(), _OTHER_PYTHON.read_text()
     if sys.version_info[:2] == (3, 11):
         return Check("Python", OK, found)
     if sys.version_info[:2] == (3, 12):
-        return Check(
-            "Python", WARNING, f"{found}: the locks were made for 3.11; this version is untested", needed_python.WAYS
-        )
+        return Check("Python", WARNING, f"{found}: the locks were made for 3.11; this version is untested", other)
     if sys.version_info[:2] == (3, 13) and not tensorflow:
         return Check("Python", OK, f"{found}, with locks of its own")
     in_an_image = tensorflow and sys.version_info[:2] == (3, 13)
-    needed = "TensorFlow 2.18.1 has no wheels beyond 3.12" if in_an_image else needed_python.LOCKED
-    ways = _IN_AN_IMAGE * in_an_image + needed_python.WAYS
-    return Check("Python", FAILURE, f"{found}: 3.11 is required ({needed})", ways)
+    needed = "TensorFlow 2.18.1 has no wheels beyond 3.12" if in_an_image else "there are locks for 3.11 to 3.13"
+    return Check("Python", FAILURE, f"{found}: 3.11 is required ({needed})", _IN_AN_IMAGE * in_an_image + other)
 
 
 def check_venv() -> Check:

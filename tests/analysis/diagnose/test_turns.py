@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from analysis.diagnose.split import splits
 from analysis.diagnose.turns import Arm, curves, exchange_s
 from analysis.table import loading
 from tests.helpers.own_records import curve_in_rounds, make_record, make_rounds, save
@@ -9,6 +10,7 @@ from train.record.record import CoreUse, Failure, Window
 
 ONE, TWO = Arm(1, 8), Arm(2, 8)
 CONTROL = Arm(2, 8, allreduce=False)
+KEYS = ["distribution", "nodes"]
 ALONE = {"backend": "none", "allreduce": False, "controller": "gloo"}
 
 
@@ -121,3 +123,19 @@ def test_ranks_on_parameter_servers_are_not_synchronous(tmp_path):
         save(make_record(nodes=2, **{"distribution.backend": backend}), tmp_path)
     found = {curve.series: curve.synchronous for curve in read(tmp_path)}
     assert found == {"distribution horovod": True, "distribution ps, asynchronous": False}
+
+
+def test_ranks_of_one_process_have_one_time_and_wait_for_nobody(tmp_path):
+    # Alone 0.4 s, 0.3 s until the gradients; two in one process 0.7 s, 0.5 s until then: 0.2 slower, and 0.1 more.
+    for arm, backend, nodes, step_s, ready_s in (("alone", "none", 1, 0.4, 0.3), ("ps-cpu", "ps_cpu", 2, 0.7, 0.5)):
+        exchange = {"backend": backend, "allreduce": nodes > 1, "controller": "gloo"}
+        run = make_record("strategies", nodes=nodes, step_s=step_s, arm=arm, distribution=exchange, arm_keys=KEYS)
+        for rank in run.ranks:
+            rank.compute_times_s = [ready_s] * len(rank.step_times_s)
+        save(run, tmp_path)
+    [curve] = [curve for curve in read(tmp_path) if curve.arm == "ps-cpu"]
+    assert (curve.synchronous, curve.waits) == (True, False)
+    split = splits(curve)[-1]
+    assert split.ranks == 2
+    parts = {name: split.part(name).value for name in split.parts}
+    assert parts == pytest.approx({"alone": 0.4, "slower": 0.2, "exchange": 0.1, "rest": 0.0})

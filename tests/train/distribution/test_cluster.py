@@ -1,10 +1,15 @@
 import json
+import re
+import signal
 import socket
+import subprocess
+import sys
 import threading
 
 import pytest
 from horovod.runner.http.http_server import RendezvousServer
 
+from tests.helpers import ROOT
 from tests.helpers.ports import free_ports
 from train.config.checks import ConfigError
 from train.config.compose import load
@@ -134,3 +139,29 @@ def test_a_process_that_no_launcher_told_of_the_others_is_an_error(ranks_of_two,
     monkeypatch.delenv("HOROVOD_GLOO_RENDEZVOUS_ADDR", raising=False)
     with pytest.raises(ConfigError, match="no launcher told this process of the other ranks; start them by"):
         cluster.meet(settings("distribution=mwms"), 2)
+
+
+# Any call of PyDLL keeps other threads of Python from running, as TensorFlow's does.
+HANGS = """
+import ctypes, socket, sys
+from pathlib import Path
+from train.distribution import cluster, link
+from train.distribution.meeting import Meeting
+from train.distribution.tasks import Worker
+
+cluster._READY_WITHIN_S, link._SILENCE_S = 0.5, 0.3
+stopped = socket.create_server(("127.0.0.1", 0))  # the kernel accepts, and nobody answers
+workers = [Worker(f"n{n}", "127.0.0.1", {"worker": stopped.getsockname()[1]}, "t") for n in range(2)]
+made = cluster.Cluster(workers, Meeting(0, 2, []))
+with cluster.limited(made, print):
+    pass
+with cluster.limited(made, lambda why: Path(sys.argv[1]).write_text(why)):
+    ctypes.PyDLL(None).sleep(60)
+"""
+
+
+def test_a_rank_that_hangs_while_a_strategy_is_made_is_named_by_the_rank_that_waits(tmp_path):
+    said = tmp_path / "said"
+    done = subprocess.run([sys.executable, "-c", HANGS, str(said)], cwd=ROOT, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (-signal.SIGKILL, ""), done.stderr
+    assert re.fullmatch(r"TensorFlow did not .* 0\.5 s: rank 1 \(n1\) at 127.* does not answer", said.read_text())

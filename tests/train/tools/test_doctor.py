@@ -128,14 +128,14 @@ def test_ranks_that_do_not_fit_are_a_warning_with_the_estimate():
 
 
 def test_the_checks_before_set_up_need_nothing_but_the_standard_library():
-    command = [sys.executable, "-S", "-m", "train.tools.doctor", "--before-setup", "analysis"]  # -S: no site-packages
-    done = subprocess.run(command, cwd=doctor.ROOT, capture_output=True, text=True)
+    # -I -S: no site-packages, no path of this project.
+    command = [sys.executable, "-I", "-S", doctor.__file__, "--before-setup", "analysis"]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_a_number_of_ranks_that_cannot_be_is_refused():
-    command = [sys.executable, "-m", "train.tools.doctor", "--ranks", "-1"]
-    done = subprocess.run(command, cwd=doctor.ROOT, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, doctor.__file__, "--ranks", "-1"], capture_output=True, text=True)
     assert done.returncode == 2
     assert "--ranks -1: must be 1 or more" in done.stderr
 

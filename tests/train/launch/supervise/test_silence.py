@@ -1,6 +1,8 @@
 """A fault ends a job within a minute: the limits that this rests on, added up. No test measures how long it took."""
 
-from train.distribution import cluster
+import pytest
+
+from train.distribution import cluster, link, meeting
 from train.launch.plan.ssh import SSH_OPTIONS
 from train.launch.supervise import job_run
 
@@ -14,4 +16,14 @@ def test_a_host_that_falls_silent_is_given_up_and_then_asked_what_is_left_there(
 
 
 def test_a_worker_of_a_strategy_that_does_not_come_or_hangs_is_given_up():
-    assert max(cluster._COME_WITHIN_S, cluster._READY_WITHIN_S) < MINUTE_S
+    assert max(cluster._COME_WITHIN_S, cluster._READY_WITHIN_S + link._SILENCE_S) < MINUTE_S  # the others are asked
+    assert meeting._LOOK_EVERY_S + link._SILENCE_S < MINUTE_S
+
+
+@pytest.mark.slow
+def test_a_worker_of_parameter_servers_that_does_not_answer_or_makes_no_step_is_given_up():
+    from train.distribution import parameter_servers as ps
+
+    asked_s = ps._ASK_EVERY_S + link._SILENCE_S
+    assert asked_s < MINUTE_S
+    assert ps.step_limit_s(1.0) + ps._ASK_EVERY_S < MINUTE_S

@@ -2,7 +2,7 @@ import base64
 import csv
 import io
 
-from analysis.commands import figure_data
+from analysis.figure_files import figure_data
 from analysis.figures import Entry, Points
 from tests.helpers.tidy_rows import row, table
 

@@ -10,7 +10,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from analysis import plots
-from analysis.commands import fonts
+from analysis.figure_files import fonts
 
 pytestmark = pytest.mark.slow
 

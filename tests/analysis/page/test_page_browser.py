@@ -5,9 +5,9 @@ import shutil
 import pytest
 
 from analysis import registry
-from analysis.commands import drawing
-from analysis.commands.page import analyse
-from analysis.commands.page import page as written
+from analysis.figure_files import drawing
+from analysis.page.page import analyse
+from analysis.page.page import page as written
 from analysis.table import loading
 from tests.helpers.browser import Browser
 from tests.helpers.own_records import Results, curve_in_rounds

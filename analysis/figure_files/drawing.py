@@ -10,7 +10,7 @@ import matplotlib as mpl
 import pandas as pd
 
 from analysis import plots
-from analysis.commands import fonts
+from analysis.figure_files import fonts
 from analysis.figures import Entry, Points
 
 # What would otherwise name the day and the version of Matplotlib in each file.

@@ -4,8 +4,8 @@ from html.parser import HTMLParser
 import pytest
 
 from analysis import registry
-from analysis.commands import drawing
-from analysis.commands.page import analyse, page, sources
+from analysis.figure_files import drawing
+from analysis.page.page import analyse, page, sources
 from analysis.table import loading
 from tests.helpers.own_records import make_record, save
 from train.record.record import Failure

@@ -4,7 +4,7 @@ import pytest
 
 from analysis import registry
 from analysis.__main__ import main
-from analysis.commands import scope
+from analysis.page import scope
 from analysis.table import loading
 from train.record import reproduction
 from train.record.reproduction import Outcome, Reproduction

@@ -3,7 +3,7 @@ import hashlib
 import pytest
 
 from analysis import registry
-from analysis.commands import drawing
+from analysis.figure_files import drawing
 from analysis.table import loading
 
 pytestmark = pytest.mark.slow

@@ -20,13 +20,13 @@ from analysis.audit.finding import SEVERITIES, Finding
 from analysis.audit.words import called
 from analysis.claims import claims
 from analysis.claims.claims import VERDICTS, Judged
-from analysis.commands import compare, drawing, figure_data
-from analysis.commands.scope import Scope
 from analysis.compare import published as beside
-from analysis.compare import sets, tolerances
+from analysis.compare import sets, tolerances, words
 from analysis.compare.comparison import Compared
 from analysis.experiments import summary
+from analysis.figure_files import drawing, figure_data
 from analysis.figures import Entry
+from analysis.page.scope import Scope
 from analysis.reports import TITLES, derived
 from analysis.table import loading, schema
 from analysis.table.loading import Local
@@ -266,7 +266,7 @@ def page(analysed: Analysed, figures: Sequence[Entry], folder: Path, only: Scope
     local = analysed.local
     drawn = [_drawn(entry, analysed, folder) for entry in figures]
     experiments, shared = _experiments(local.table, [one for one in drawn if one.entry.published is None])
-    sections, notes = compare.beside_published(analysed.comparisons)
+    sections, notes = words.beside_published(analysed.comparisons)
     published = analysed.published
     environment = Environment(
         loader=FileSystemLoader(TEMPLATE.parent), autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True

@@ -1,0 +1,145 @@
+"""A comparison in words and tables."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+
+from tabulate import tabulate
+
+from analysis.compare import published
+from analysis.compare.curves import SIZES
+from analysis.compare.published import Compared, Comparison
+from analysis.compare.sets import Sets
+
+Section = tuple[str, list[dict[str, str]]]
+Notes = dict[str, list[str]]
+
+
+def _number(value: float) -> str:
+    return "" if math.isnan(value) else f"{value:.4g}"
+
+
+def _interval(value: float, low: float, high: float) -> str:
+    return _number(value) + ("" if math.isnan(low) else f" ({_number(low)} to {_number(high)})")
+
+
+def _rounding(row: Comparison) -> tuple[float, float]:
+    """The ends of what rounds to a published number; NaN where that is one number to the digits shown."""
+    ends = row.published_low, row.published_high
+    return (math.nan, math.nan) if len({_number(end) for end in ends}) == 1 else ends
+
+
+def _allowed(low: float, high: float) -> str:
+    if math.isnan(low) and math.isnan(high):
+        return ""
+    ends = [words for end, words in ((low, f"from {low:.4g}"), (high, f"to {high:.4g}")) if math.isfinite(end)]
+    return " ".join(ends)
+
+
+def _at(row: Comparison) -> str:
+    axis = row.axis.replace("_", " ")
+    return "" if row.at is None else f"{row.at:g} {axis.removesuffix('s') if row.at == 1 and axis in SIZES else axis}"
+
+
+def _shown(row: Comparison) -> dict[str, str]:
+    return {
+        "model": row.model or "all",
+        "quantity": f"{row.quantity} [{row.unit}]",
+        "at": _at(row),
+        "published (rounding)": _interval(row.published, *_rounding(row)),
+        "local (95 % interval)": _interval(row.local, row.low, row.high),
+        "n": str(row.n),
+        "allowed": _allowed(row.allowed_low, row.allowed_high),
+        "p": _number(row.p_value),
+        "verdict": row.verdict,
+        "note": row.note,
+    }
+
+
+def beside_published(found: Compared) -> tuple[list[Section], Notes]:
+    """The tables of a comparison with the reports, one for each pair of published and local settings; and the notes."""
+
+    def title(row: Comparison) -> str:
+        said = f"report {row.report}, " if row.report else ""
+        return f"{said}{row.experiment}: {row.published_on}; local: {row.local_on}"
+
+    ordered = sorted(found.rows, key=lambda row: (row.report or "~", row.experiment, title(row)))
+    sections = [(name, [_shown(row) for row in rows]) for name, rows in groupby(ordered, key=title)]
+    counted = ", ".join(f"{n} {verdict}" for verdict, n in published.counts(found.rows).items())
+    how = [
+        "A number is within what is allowed where its 90 % interval is, outside where its whole 95 % interval is; p is "
+        "how often that would come from chance. Over all numbers that are judged p is corrected (Holm): together they "
+        "are wrong at most 5 times in 100. Without an interval (fewer than 6 values) nothing is decided."
+    ]
+    if any("in rounds" in row.local_on for row in found.rows):
+        how.append(
+            "Curves in rounds: the reports measured each point in a launch of its own; that both give the same number "
+            "is not shown (docs/statistics.md)."
+        )
+    return sections, {
+        "How": how if found.rows else [],
+        "Local records without a published counterpart": found.local_alone,
+        "Published numbers without a local counterpart": found.published_alone,
+        "Verdicts": [f"{len(found.rows)} comparisons: {counted}"],
+    }
+
+
+def beside_each_other(found: Sets, a: Path, b: Path) -> tuple[list[Section], Notes]:
+    """The tables of a comparison of two sets of local records, ratios and how the runs differ; and the notes."""
+    ratios = [
+        {
+            "experiment": row.experiment,
+            "point": row.point,
+            "quantity": f"{row.quantity.replace('_per_', '/')} by {row.by}",
+            "of A": _number(row.a),
+            "n": str(row.n_a),
+            "of B": _number(row.b),
+            "n of B": str(row.n_b),
+            "B / A (95 % interval)": _interval(row.ratio, row.low, row.high),
+            "p": _number(row.p_value),
+            "verdict": row.said,
+            "note": row.note,
+        }
+        for row in found.ratios
+    ]
+    made = [{"what": row.what, "A": row.a, "B": row.b, "experiments": row.experiments} for row in found.differences]
+    how = [
+        "Each repeat is an independent launch: A and B are not paired. Rates: Welch's interval (Student's t, each set "
+        "with its own variance), on the logarithm of the ratio. Speedups of points in rounds: the ratio of the medians "
+        "over rounds, by order statistics. p is corrected for the number of ratios (Holm)."
+    ]
+    return [(f"B = {b} against A = {a}", ratios), ("How their runs differ", made)], {
+        "How": how,
+        "Not compared": found.alone,
+        "Left out": found.left_out,
+    }
+
+
+def _text(sections: Sequence[Section], notes: Notes) -> str:
+    parts = []
+    for title, rows in sections:
+        widths = [34 if key in ("note", "A", "B", "what") else None for key in rows[0]] if rows else []
+        table = tabulate(rows, headers="keys", disable_numparse=True, maxcolwidths=widths) if rows else "nothing"
+        parts.append("\n".join([*textwrap.wrap(f"== {title}", 110), "", table]))
+    for title, lines in notes.items():
+        if lines:
+            said = [textwrap.fill(line, 110, initial_indent="  ", subsequent_indent="    ") for line in lines]
+            parts.append("\n".join([f"{title}:", *said]))
+    return "\n\n".join(parts)
+
+
+def _markdown(sections: Sequence[Section], notes: Notes) -> str:
+    parts = []
+    for title, rows in sections:
+        cells = [{key: value.replace("|", "\\|") for key, value in row.items()} for row in rows]
+        table = tabulate(cells, headers="keys", tablefmt="github", disable_numparse=True) if rows else "Nothing."
+        parts.append(f"## {title}\n\n{table}")
+    parts += [f"## {title}\n\n" + "\n".join(f"- {line}" for line in lines) for title, lines in notes.items() if lines]
+    return "\n\n".join(parts)
+
+
+FORMATS = {"table": _text, "markdown": _markdown}
