@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
@@ -125,21 +125,26 @@ TRUTHS = {
 }
 
 
-def of_studies(runs: int) -> Iterator[list[object]]:
-    """False alarms on clean studies, and for each fault how often one of its rules names it."""
-    cases = [(name, "", truth) for name, truth in TRUTHS.items()]
+Case = tuple[str, str, studies.Truth]  # its name, the fault ("": none), what is true
+
+
+def cases() -> list[Case]:
+    """Clean studies, then each fault in two kinds of study."""
+    found = [(f"clean: {name}", "", truth) for name, truth in TRUTHS.items()]
     for fault in studies.FAULTS:
         for truth in (studies.Truth(noise=0.01), studies.Truth(noise=0.03, repeats=3)):
-            cases.append((f"{fault}; noise {truth.noise:.0%}, n={truth.repeats}", fault, truth))
+            found.append((f"{fault}; noise {truth.noise:.0%}, n={truth.repeats}", fault, truth))
+    return found
+
+
+def of_studies(of: Sequence[Case], runs: int) -> Iterator[list[object]]:
+    """False alarms on clean studies, and for each fault how often one of its rules names it."""
     with ProcessPoolExecutor() as pool:
-        jobs = [pool.submit(_alleged, fault, truth, runs) for _, fault, truth in cases]
-        for (name, fault, _), job in zip(cases, jobs, strict=True):
-            rules, of = job.result()
-            shown = {
-                rule: count for rule, count in rules.most_common() if not fault or rule in studies.FAULTS[fault][1]
-            }
-            named = ", ".join(f"{rule} {count / runs:.3f}" for rule, count in shown.items()) or "none"
-            yield [name if fault else f"clean: {name}", share(of["found" if fault else "any"], runs), named]
+        jobs = [pool.submit(_alleged, fault, truth, runs) for _, fault, truth in of]
+        for (name, _, _), job in zip(of, jobs, strict=True):
+            rules, found = job.result()
+            named = ", ".join(f"{rule} {count / runs:.3f}" for rule, count in rules.most_common()) or "none"
+            yield [name, share(found, runs), named]
 
 
 def _records(run_of: Callable[[Rng], list[RunRecord]], runs: int) -> Counter[str]:
@@ -294,7 +299,7 @@ def main() -> None:
         (["attacks on a folder of records", "found, share of folders", "by"], attacks(max(1, runs // 4))),
         (["records", "named with a warning or worse, share of studies"], of_records(runs)),
         (["tables", "named with a warning or worse, share of tables"], of_tables(runs)),
-        (["studies in a file", "found, share of studies", "by"], of_studies(options.studies)),
+        (["studies in a file", "found, share of studies", "by"], of_studies(cases(), options.studies)),
     ):
         print(tabulate(rows, headers, tablefmt="github", disable_numparse=True), end="\n\n")
 
