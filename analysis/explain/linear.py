@@ -32,7 +32,7 @@ MIXES = (1e-4, 1e-2, 1.0, 1e2, 1e4)
 _OF_LIKELIHOOD, _OF_ERROR = 1.5, 0.5
 TAIL = 0.020
 # The same for a speed, whose noise is mostly proportional: with TAIL it is held 92 times in 100 in some designs.
-TAIL_OF_SPEED = 0.015
+TAIL_OF_SPEED = 0.012
 # Rounding leaves times on a perfect line about 1e-13 apart: that is no distance.
 _NEGLIGIBLE = 1e-9
 _SMALLEST = 1e-18
