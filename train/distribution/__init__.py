@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from train.config.schema import Config
 from train.config.schema import Distribution as Settings
 from train.distribution import rendezvous
-from train.distribution.protocol import Distribution
+from train.distribution.protocol import IMPORT_WITHIN_S, Distribution
 from train.distribution.single import Single
 from train.rank import placement
 from train.record import protocol
@@ -69,6 +69,7 @@ def _set_up_horovod(settings: Settings, meeting: Path) -> None:
     _set({name: None if unset else str(value) for name, value in tuned.items()})
     if settings.autotune:
         _set({"HOROVOD_AUTOTUNE": "1", "HOROVOD_AUTOTUNE_LOG": str(meeting / "autotune.csv"), **_AUTOTUNE})
+    os.environ.setdefault("HOROVOD_GLOO_TIMEOUT_SECONDS", str(IMPORT_WITHIN_S))  # Horovod's own is 30 s
     # A user's own is not kept: nothing that is timed has one.
     timeline = str(protocol.horovod_timeline_path(meeting)) if settings.timeline else None
     _set({"HOROVOD_TIMELINE": timeline, "HOROVOD_TIMELINE_MARK_CYCLES": None})

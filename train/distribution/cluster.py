@@ -26,12 +26,11 @@ from train.config.checks import ConfigError
 from train.config.schema import Distribution as Settings
 from train.distribution import link, patience
 from train.distribution.meeting import Meeting
-from train.distribution.protocol import Silent
+from train.distribution.protocol import IMPORT_WITHIN_S, Silent
 from train.distribution.tasks import COORDINATOR, SERVER, WORKER, Worker
 from train.rank import placement
 
 _COME_WITHIN_S = 50.0  # the ranks: nothing slow, as TensorFlow's import, comes before, but their containers may
-_IMPORT_WITHIN_S = 300.0  # TensorFlow: on shared cores it takes minutes
 _READY_WITHIN_S = 35  # a strategy, once all have imported TensorFlow: then it takes a second, more on busy cores
 _ANSWER_WITHIN_S = 30.0  # the store
 _POLL_S = 0.1
@@ -120,7 +119,7 @@ def meet(settings: Settings, ranks: int) -> Cluster:
         cluster = Cluster(workers, Meeting(rank, ranks, _connections(rank, workers, listeners[WORKER])))
         cluster.meeting.patience = patience.within(_COME_WITHIN_S, rank, workers, "reach all others")
         cluster.meeting.barrier()  # all have answered: the ports are TensorFlow's from now on
-    cluster.meeting.patience = patience.within(_IMPORT_WITHIN_S, rank, workers, "import TensorFlow")
+    cluster.meeting.patience = patience.within(IMPORT_WITHIN_S, rank, workers, "import TensorFlow")
     return cluster
 
 

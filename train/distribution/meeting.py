@@ -15,10 +15,9 @@ from typing import Any
 
 from train.config.checks import ConfigError
 from train.distribution.patience import Patience
-from train.distribution.protocol import PeerLost
+from train.distribution.protocol import IMPORT_WITHIN_S, PeerLost
 from train.record import protocol
 
-_WAIT_S = 300.0  # as long as Horovod's ranks wait for each other: importing TensorFlow takes minutes on shared cores
 _POLL_S = 0.05
 _LOOK_EVERY_S = 10.0  # whether to wait on
 
@@ -91,9 +90,9 @@ def _invite(path: Path, size: int) -> list[Connection]:
 
 def _attend(path: Path) -> Connection:
     """The connection to rank 0."""
-    end = time.monotonic() + _WAIT_S
+    end = time.monotonic() + IMPORT_WITHIN_S
     while not path.exists():
         if time.monotonic() > end:
-            raise ConfigError(f"{path}: rank 0 did not write this within {_WAIT_S:.0f} s: see its log")
+            raise ConfigError(f"{path}: rank 0 did not write this within {IMPORT_WITHIN_S} s: see its log")
         time.sleep(_POLL_S)
     return Client(("127.0.0.1", int(path.read_text())))

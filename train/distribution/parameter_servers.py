@@ -30,8 +30,8 @@ from train.distribution.tasks import COORDINATOR, SERVER, WORKER
 
 _ASK_EVERY_S = 10.0  # whether all tasks still answer
 _STEP_WITHIN_S = 40.0
+_FIRST_STEP_WITHIN_S = 300.0  # it is traced, which takes minutes on shared cores
 _TIMES_LONGER = 4  # than steps before: where steps are so long, a step may be
-_FIRST_STEP_WITHIN_S = 300.0  # as long as Horovod's ranks wait for each other
 
 Function = TypeVar("Function", bound=Callable)
 Result = TypeVar("Result")

@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
 
+# So long ranks wait for those that are still importing TensorFlow: on shared cores it takes minutes.
+IMPORT_WITHIN_S = 300
+
 Function = TypeVar("Function", bound=Callable)
 Result = TypeVar("Result")
 

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from train.config.checks import ConfigError
+from train.distribution.protocol import IMPORT_WITHIN_S
 from train.rank import open_files, placement
 from train.record import protocol
 
-_WAIT_S = 120.0
 _servers: list[Any] = []  # a server lives as long as its process
 _written: list[Path] = []
 
@@ -68,11 +68,11 @@ def meet(folder: Path) -> None:
         writing.write_text(f"{placement.address_towards(peers)} {_serve(variables)}")
         writing.rename(path)
         _written.append(path)
-    end = time.monotonic() + _WAIT_S
+    end = time.monotonic() + IMPORT_WITHIN_S
     while not path.exists():
         if time.monotonic() > end:
             raise ConfigError(
-                f"{path}: rank 0 did not write this within {_WAIT_S:.0f} s: it died, or the hosts do "
+                f"{path}: rank 0 did not write this within {IMPORT_WITHIN_S} s: it died, or the hosts do "
                 "not share the folder; see rank 0's output, or give another folder: results=..."
             )
         time.sleep(0.1)

@@ -53,7 +53,7 @@ def test_a_rank_that_is_gone_is_missed_by_the_others(tmp_path, lost):
 
 
 def test_a_first_rank_that_never_comes_is_an_error_that_names_the_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(meeting, "_WAIT_S", 0.1)
+    monkeypatch.setattr(meeting, "IMPORT_WITHIN_S", 0.1)
     with pytest.raises(ConfigError, match=f"{tmp_path}/meeting: rank 0 did not write this"):
         on_this_machine(tmp_path, 1, 2)
 

@@ -30,3 +30,11 @@ def test_nothing_that_is_timed_has_a_timeline_whatever_the_user_has_set(prepared
 def test_a_timeline_is_beside_the_record(prepared, tmp_path):
     found = prepared("experiment=timeline", "model=tiny", **{TIMELINE: "/home/me/mine.json"})
     assert found[TIMELINE] == str(tmp_path / "horovod-timeline.json")
+
+
+@pytest.mark.parametrize("launcher", ["local", "ssh", "slurm"])
+def test_ranks_wait_for_those_that_still_import_tensorflow(prepared, launcher):
+    name = "HOROVOD_GLOO_TIMEOUT_SECONDS"  # without it 30 s, also of any exchange: an arm of a round may take longer
+    overrides = ("experiment=weak_scaling", "nodes=2", f"launcher={launcher}")
+    assert int(prepared(*overrides)[name]) == 300
+    assert prepared(*overrides, **{name: "900"})[name] == "900"

@@ -18,7 +18,7 @@ from horovod.runner.util import network, remote
 from train.launch.plan.ssh import ssh_prefix
 from train.rank import open_files, placement
 
-_START_TIMEOUT_S = 300  # ranks that share cores take minutes to import TensorFlow; the default is 30
+_START_TIMEOUT_S = 300  # Horovod's default is 30
 
 
 def main() -> None:
@@ -29,7 +29,6 @@ def main() -> None:
     parser.add_argument("--interface", help="of the network between the hosts; else each rank finds it")
     parser.add_argument("command", nargs="+")
     arguments = parser.parse_args()
-    os.environ.setdefault("HOROVOD_GLOO_TIMEOUT_SECONDS", str(_START_TIMEOUT_S))
     chosen = settings.Settings(
         key=secret.make_secret_key(),
         num_proc=arguments.ranks,
