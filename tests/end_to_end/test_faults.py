@@ -165,7 +165,7 @@ def test_elastic_training_goes_on_without_a_host_and_takes_it_back(cluster, resu
     begin = time.monotonic()
     cluster.boot(first)
     slow_links(cluster)
-    wait_for(lambda: resizes()[1:] == [(f"{first} came", 2, 3)], timeout=kit.END_S)
+    wait_for(lambda: resizes()[1:] == [(f"{first} came", 2, 3)])
     print(f"the host was taken in after {time.monotonic() - begin:.1f} s")
     cluster.on("n0", "pkill", "-TERM", "-f", f"train.launch .*results={results}")
     child.communicate(timeout=kit.END_S)
