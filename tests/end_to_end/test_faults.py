@@ -3,7 +3,6 @@
 How long it took is printed, and judged by nobody: without what ends them, these jobs would go on beyond any wait here.
 """
 
-import os
 import subprocess
 import sys
 import time
@@ -115,7 +114,7 @@ def test_a_rank_on_a_slower_host_finishes_and_the_audit_names_it(cluster, result
     variables = [f"{name}={value}" for name, value in hold.variables.items()]
     overrides = (*LONG, *QUICK, "batch_per_rank=128", "measure.timed_steps=30", f"results={results}")
     child = cluster.popen("n0", "env", *variables, *LAUNCH, "--only=tiny-nodes2", *overrides)
-    slow = cgroups.Groups(means, f"kit{os.getpid()}-slow", 1)
+    slow = cgroups.Groups(means, "slow", 1)
     try:
         wait_for(hold.holds)
         # So little, because on a busy machine the other rank does not have its core for itself either.
