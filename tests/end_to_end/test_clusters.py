@@ -148,13 +148,13 @@ def test_under_slurm_a_curve_in_rounds_is_one_job(cluster, results):
     asked = arguments(results, "launcher=slurm", "system=slurm", "measure.design=rounds", "measure.budget_s=8")
     sent = cluster.on("n0", *LAUNCH, "--only=tiny-rounds", *asked)
     assert sent.returncode == 0, sent.stdout
-    wait_for(lambda: queue_is_empty(cluster), timeout=END_S)
+    wait_for(lambda: queue_is_empty(cluster))
     log = "".join(path.read_text() for path in results.glob("*/slurm/*.log"))
     [curve] = records(results)
     assert curve.status == "complete", log
     assert [rank.host for rank in curve.ranks] == ["n1", "n2"]
     assert [{window.arm for window in rank.windows} for rank in curve.ranks] == [{0, 1, 2}, {1, 2}]
-    assert "tiny-rounds: nodes2-batch_per_rank4" in log  # the speedup, or that there are too few rounds for its interval
+    assert "tiny-rounds: nodes2-batch_per_rank4" in log  # with a speedup, or too few rounds for its interval
 
 
 def by_hand(cluster, results: Path, *srun: str) -> tuple[int, str]:
