@@ -74,7 +74,10 @@ def beyond_ideal(table: pd.DataFrame) -> Iterator[Finding]:
 
 
 _NO_MORE, _NO_LESS = Limits(high=1.0), Limits(low=1.0)
-_DIFFER = "the 95 % interval of their ratio leaves out 1"
+
+
+def _differ(of: Uncertain) -> str:
+    return f"their ratio is {of}, whose 95 % interval leaves out 1"
 
 
 def _alleged(numbers: list[Uncertain], row: Row, limits: Limits) -> list[bool]:
@@ -122,7 +125,7 @@ def _beyond(of: Uncertain, row: Row, ideal: float) -> Finding:
         f"{of.value * ideal:.3g}x by {row['quantity']}",
         f"at most {ideal:g}x",
         excess,
-        f"Efficiency {of.value:.1%}: {explains}. Check the smallest point first: it is the base of all others.",
+        f"Efficiency {of}: {explains}. Check the smallest point first: it is the base of all others.",
     )
 
 
@@ -191,7 +194,7 @@ def more_ranks_no_faster(table: pd.DataFrame) -> Iterator[Finding]:
                     f"better than {before['value']:g} {before['unit']} on {ranks(before['ranks'])}",
                     off,
                     f"{after['ranks'] / before['ranks']:g} times the ranks gain nothing here: a cost that does not "
-                    f"shrink with the ranks, or grows with them, dominates; {because(of, off, _DIFFER)}.",
+                    f"shrink with the ranks, or grows with them, dominates; {because(of, off, _differ(of))}.",
                 )
 
 
@@ -241,7 +244,7 @@ def strong_beats_weak(table: pd.DataFrame) -> Iterator[Finding]:
                     f"{row['value']:g}x with the global batch kept",
                     f"no more than {weak['value']:g}x, with the batch per rank kept ({weak['place']})",
                     off,
-                    f"Less work between the same exchanges should not scale better; {because(of, off, _DIFFER)}.",
+                    f"Less work between the same exchanges should not scale better; {because(of, off, _differ(of))}.",
                 )
 
 
