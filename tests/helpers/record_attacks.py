@@ -14,7 +14,7 @@ import numpy as np
 from tests.helpers.noisy_records import study
 from tests.helpers.own_records import place_of
 from train.record import config_hash, record, summary
-from train.record.record import CoreUse, Rank, RunRecord, Usage, Window
+from train.record.record import CoreUse, Order, Rank, RunRecord, Usage, Window
 
 Rng = np.random.Generator
 Study = dict[Path, RunRecord]  # by the paths of their files, in the order of the launches
@@ -194,6 +194,20 @@ def _slowest_of_three(runs: Study, rng: Rng) -> None:
         del runs[path]
 
 
+def _replanned(runs: Study, rng: Rng) -> None:
+    """The slowest repeat of one point deleted, the others renumbered, and the plan shortened to them."""
+    _slowest_of_three(runs, rng)
+    places = sorted({run.order.position for run in runs.values() if run.order})
+    repeats = sorted({run.repeat for run in runs.values() if run.point == "resnet50_nodes=2"})
+    for place, run in [*runs.items()]:
+        assert run.order
+        run.order = Order(run.order.seed, places.index(run.order.position), len(places))
+        if run.point == "resnet50_nodes=2":
+            run.config["measure"]["repeats"], run.repeat = len(repeats), repeats.index(run.repeat)
+            _settled(run)
+            runs[place_of(run)] = runs.pop(place)
+
+
 def _configured(moved: bool, **values: Any) -> Callable[[Study, Rng], None]:
     """Other values in the configuration of a point, with what follows; in its old folder, or in that of its hash."""
 
@@ -317,7 +331,7 @@ def _committed(run: RunRecord) -> None:
 
 def _order(run: RunRecord) -> None:
     assert run.order
-    run.order.seed, run.order.position = 5, 0
+    run.order = Order(5, 0, run.order.runs)
 
 
 @dataclass(frozen=True)
@@ -352,6 +366,10 @@ ATTACKS = {
     "the first repeat of a point deleted": Attack(
         _deleted(lambda run: run.repeat == 0 and len(run.ranks) == 1), ("missing_run",)
     ),
+    "all launches of a point deleted": Attack(
+        _deleted(lambda run: not run.config.get("rounds") and len(run.ranks) == 1), ("missing_run",)
+    ),
+    "the slowest of three repeats deleted, the others renumbered, the plan shortened": Attack(_replanned),
     "two ranks exchanged in a round": Attack(_in_a_round(_ranks_exchanged)),
     "an arm exchanged between two rounds": Attack(_in_a_round(_rounds_exchanged)),
     "two arms exchanged in the configuration": Attack(_in_a_round(_settings_exchanged)),
