@@ -8,9 +8,11 @@ import pandas as pd
 from analysis import metrics, once
 from analysis.audit.finding import TABLE_RULES, Finding, graded, rule
 from analysis.audit.judging import because, faster, known, outside, severity, share, with_noise
-from analysis.audit.words import at, ranks
+from analysis.audit.words import at
 from analysis.curves import (
     RATES,
+    SETTING,
+    SIZE,
     TIMES,
     Row,
     bases,
@@ -20,6 +22,7 @@ from analysis.curves import (
     lookup,
     measured,
     over_smallest,
+    ranks_in_words,
     rate_curves,
     report_of,
     row_dicts,
@@ -154,8 +157,13 @@ def unequal_work(table: pd.DataFrame) -> Iterator[Finding]:
 
 @once.a_table
 def _curves_of_steps(table: pd.DataFrame) -> list[pd.DataFrame]:
-    """The steps per rank along each curve, as planned or as done."""
+    """The steps per rank along each curve, as planned or as done.
+
+    Where several works were measured on purpose at one number of ranks, there is no work of that point.
+    """
     steps = table[table["quantity"].isin(_STEPS)]
+    same = steps.groupby([*SETTING, *SIZE, "experiment", "quantity"], dropna=False)["value"]
+    steps = steps[~(steps["source"].eq("published") & same.transform("nunique").gt(1))]
     return [*curves(steps.assign(kind=steps["kind"].replace("planned", "measured")), *_STEPS)]
 
 
@@ -184,17 +192,17 @@ def more_ranks_no_faster(table: pd.DataFrame) -> Iterator[Finding]:
         alleged = _alleged(ratios, pairs[0][0], _NO_LESS)
         for (before, after), of, slower in zip(pairs, ratios, alleged, strict=True):
             if slower:
-                off = metrics.change_fraction(of.value, 1.0)
+                lost = metrics.change_fraction(of.value, 1.0)
                 yield Finding(
                     report_of(after),
                     at(after),
                     "more_ranks_no_faster",
-                    severity(of, off, "warning"),
+                    severity(of, lost, "warning"),
                     f"{after['quantity']} {after['value']:g} {after['unit']}",
-                    f"better than {before['value']:g} {before['unit']} on {ranks(before['ranks'])}",
-                    off,
+                    f"better than {before['value']:g} {before['unit']} on {ranks_in_words(before['ranks'])}",
+                    metrics.change_fraction(before["value"], after["value"]),
                     f"{after['ranks'] / before['ranks']:g} times the ranks gain nothing here: a cost that does not "
-                    f"shrink with the ranks, or grows with them, dominates; {because(of, off, _differ(of))}.",
+                    f"shrink with the ranks, or grows with them, dominates; {because(of, lost, _differ(of))}.",
                 )
 
 

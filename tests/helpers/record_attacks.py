@@ -336,10 +336,24 @@ def _order(run: RunRecord) -> None:
 
 @dataclass(frozen=True)
 class Attack:
-    """What is done to the records; the rules that can see it (none: nothing else tells)."""
+    """What is done to the records; the rules that can see it (none: nothing else tells).
+
+    as_note: a note counts too, though it alleges nothing.
+    """
 
     do: Callable[[Study, Rng], None]
     rules: tuple[str, ...] = ()
+    as_note: bool = False
+
+
+def _interrupted(runs: Study, rng: Rng) -> None:
+    """Only the first launches were made, and one of them is complete."""
+    first = next(number for number, run in enumerate(runs.values()) if not run.failure)
+    for place in [*runs][int(rng.integers(first + 1, len(runs))) :]:
+        del runs[place]
+
+
+INNOCENT = {"clean": lambda runs, rng: None, "clean, interrupted after any of its launches": _interrupted}
 
 
 ATTACKS = {
@@ -356,7 +370,10 @@ ATTACKS = {
     "a repeat copied, all times 1 % longer": Attack(_copied(1.01, 0.0), ("copied_scatter",)),
     "a repeat copied, each step changed by up to 0.1 %": Attack(_copied(1.0, 0.001), ("copied_scatter",)),
     "the slowest of three repeats deleted": Attack(_slowest_of_three, ("missing_run",)),
-    "a launch that failed deleted": Attack(_deleted(lambda run: bool(run.failure)), ("missing_run",)),
+    "the same, if a note counts": Attack(_slowest_of_three, ("missing_run",), as_note=True),
+    "a launch that failed deleted, if a note counts": Attack(
+        _deleted(lambda run: bool(run.failure)), ("missing_run",), as_note=True
+    ),
     "another precision, in the old folder": Attack(_configured(False, precision="bf16"), ("misplaced_record",)),
     "another batch, in the old folder": Attack(_configured(False, batch_per_rank=16), ("misplaced_record",)),
     "other hosts of the ranks": Attack(_in_a_launch(_other_host), ("ranks_and_hosts",)),
@@ -384,7 +401,8 @@ ATTACKS = {
 
 
 def attacked(name: str, rng: Rng) -> Study:
-    """A folder of records after an attack."""
+    """A folder of records after an attack, or after what happens to clean ones."""
     runs = clean(rng)
-    ATTACKS[name].do(runs, rng)
+    do = INNOCENT[name] if name in INNOCENT else ATTACKS[name].do
+    do(runs, rng)
     return runs
