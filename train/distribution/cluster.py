@@ -25,7 +25,7 @@ from typing import NoReturn
 from train.config.checks import ConfigError
 from train.config.schema import Distribution as Settings
 from train.distribution import link, patience
-from train.distribution.meeting import Meeting
+from train.distribution.meeting import Meeting, for_objects
 from train.distribution.protocol import IMPORT_WITHIN_S, Silent
 from train.distribution.tasks import COORDINATOR, SERVER, WORKER, Worker
 from train.rank import placement
@@ -163,8 +163,8 @@ def _connections(rank: int, workers: Sequence[Worker], listener: socket.socket) 
     try:
         if rank:
             first = workers[0]
-            return [_connection(link.connect([first.address], first.port, first.token.encode()))]
-        return [_connection(link.accept(listener, workers[0].token.encode())) for _ in workers[1:]]
+            return [for_objects(link.connect([first.address], first.port, first.token.encode()))]
+        return [for_objects(link.accept(listener, workers[0].token.encode())) for _ in workers[1:]]
     except OSError as error:
         missed = f"rank 0 ({workers[0].host})" if rank else "a rank that had answered before"
         raise ConfigError(f"rank {rank} ({workers[rank].host}): {missed} does not answer: {error}") from error
@@ -178,12 +178,6 @@ def _probe(number: int, worker: Worker) -> str:
         except OSError:
             return f"rank {number} ({worker.host}) at {worker.place(task)}"
     return ""
-
-
-def _connection(accepted: socket.socket) -> Connection:
-    """A connection for whole objects, which waits without a limit: a rank that is gone closes it."""
-    accepted.settimeout(None)
-    return Connection(accepted.detach())
 
 
 @contextmanager
