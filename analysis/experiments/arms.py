@@ -64,7 +64,9 @@ def _compared(over: Any, under: Any) -> str:
 
 def _name(series: Any) -> str:
     """The name of an arm, with what must be said beside it."""
-    return f"{series['arm']} (asynchronous)" if series["backend"] in backends.ASYNCHRONOUS else str(series["arm"])
+    said = ["asynchronous"] if series["backend"] in backends.ASYNCHRONOUS else []
+    said += plots.servers(series.to_frame().T)
+    return f"{series['arm']} ({', '.join(said)})" if said else str(series["arm"])
 
 
 def overhead(points: Points) -> Figure:

@@ -112,9 +112,8 @@ def _invite(path: Path, size: int) -> list[Connection]:
             for _ in range(size - 1):
                 came.append(for_objects(link.accept(listener, token.encode(), IMPORT_WITHIN_S)))
         except TimeoutError as error:
-            raise ConfigError(
-                f"{path}: {size - 1 - len(came)} of {size} ranks did not come within {IMPORT_WITHIN_S} s: see their logs"
-            ) from error
+            late = f"{size - 1 - len(came)} of {size} ranks did not come within {IMPORT_WITHIN_S} s"
+            raise ConfigError(f"{path}: {late}: see their logs") from error
     return came
 
 
