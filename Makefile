@@ -226,8 +226,9 @@ test-images: setup ## build all images, test what each is for, and print a table
 	@$(KIT) containers/verify.py $(VARIANT)
 
 .PHONY: test-gpu
-test-gpu: ## on a host with NVIDIA GPUs: driver, NCCL, allreduce, weak scaling, overhead, sampler; a table and a bundle to send (docs/gpu.md; CONTAINER=docker: in kit:cuda)
-	@$(MAKE) --no-print-directory setup DEVICE=gpu && .venv-gpu/bin/python containers/verify_gpu.py
+test-gpu: SET := launch
+test-gpu: setup ## on a host with NVIDIA GPUs: driver, NCCL, allreduce, weak scaling, overhead, sampler; a table and a bundle to send (docs/gpu.md; CONTAINER=docker: in kit:cuda)
+	@$(KIT) containers/verify_gpu.py
 
 ##@ Check
 

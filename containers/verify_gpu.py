@@ -1,6 +1,6 @@
 """Test the kit on the NVIDIA GPUs of this host, bare or in the image kit:cuda; print a table, and pack a bundle.
 
-    .venv-gpu/bin/python containers/verify_gpu.py
+    .venv/bin/python containers/verify_gpu.py
     CONTAINER=docker .venv/bin/python containers/verify_gpu.py
 
 Each check runs one of the commands that a user runs. One that needs something that this host lacks (a second GPU) is
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import csv
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -86,8 +87,16 @@ def several() -> int:
 
 def make(target: str, number: int, *more: str, variables: Mapping[str, str] = os.environ) -> list[str]:
     """The make command of one check on so many GPUs, one node each. CONTAINER= and IMAGE= of `variables` go with it."""
-    passed = [f"{name}={variables[name]}" for name in ("CONTAINER", "IMAGE") if variables.get(name)]
-    return ["make", target, "DEVICE=gpu", f"NODES={number}", f"RESULTS={RESULTS}", *passed, *more]
+    return ["make", target, "DEVICE=gpu", f"NODES={number}", f"RESULTS={RESULTS}", *_passed(variables), *more]
+
+
+def _passed(variables: Mapping[str, str]) -> list[str]:
+    return [f"{name}={variables[name]}" for name in ("CONTAINER", "IMAGE") if variables.get(name)]
+
+
+def setup(variables: Mapping[str, str] = os.environ) -> list[str]:
+    """The command that makes the environment for GPUs; with CONTAINER= that of the launcher."""
+    return ["make", "setup", "DEVICE=gpu", *_passed(variables)]
 
 
 def scaling(precision: str, number: int, **how: Any) -> list[str]:
@@ -119,6 +128,14 @@ def driver(_: str) -> str:
         f"driver {first.driver}: TensorFlow 2.18 needs {'.'.join(map(str, MIN_DRIVER))} or newer"
     )
     return f"{len(here())} x {first.name}, {first.memory_bytes / 2**30:.0f} GiB; driver {first.driver}"
+
+
+def set_up(_: str) -> str:
+    """The environment is made, however long that takes, with its progress on the terminal; most is CUDA's libraries."""
+    status = subprocess.run(setup(), cwd=ROOT, stdout=sys.stderr).returncode
+    assert status == 0, "make setup DEVICE=gpu failed; why is above"
+    in_image = os.environ.get("CONTAINER")
+    return "the launcher; TensorFlow is in the image" if in_image else "TensorFlow with CUDA, Horovod"
 
 
 def nccl(_: str) -> str:
@@ -248,6 +265,7 @@ def of(experiment: str) -> list[dict[str, Any]]:
 
 CHECKS: list[tuple[str, Callable[[str], str]]] = [
     ("driver", driver),
+    ("set-up", set_up),
     ("NCCL in Horovod", nccl),
     ("two ranks on one GPU", refused),
     ("the sampler, idle", sampled),

@@ -20,7 +20,7 @@ SMI = (GOLDEN / "nvidia-smi.csv").read_text()
 def test_the_commands_are_the_golden_ones():
     how = {"variables": {"CONTAINER": "docker", "HOME": "/root"}}
     made = [verify_gpu.scaling("fp16", 4, **how), verify_gpu.overhead(4, **how), verify_gpu.allreduce(4, **how)]
-    made.append(verify_gpu.crowded(4, **how))
+    made += [verify_gpu.crowded(4, **how), verify_gpu.setup(**how)]
     assert [shlex.join(command) for command in made] == (GOLDEN / "gpu-commands.txt").read_text().splitlines()
 
 

@@ -70,10 +70,10 @@ class Estimate:
         return self.known_s + self.assumed_s
 
     def words(self) -> str:
-        """For people: "about 12 min", or "10 min or less" where nothing of it was measured yet."""
+        """For people: "about 12 min", or "14 min, assumed" where part of it was not measured yet."""
         if not self.all_s:
             return "nothing left"
-        return f"about {duration(self.all_s)}" if not self.assumed_s else f"{duration(self.all_s)}, partly assumed"
+        return f"about {duration(self.all_s)}" if not self.assumed_s else f"{duration(self.all_s)}, assumed"
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ def plan(part: Part, overrides: Sequence[str], machine: Machine, force: bool) ->
 
 def show(planned: Sequence[Planned], console: Console) -> None:
     """Print what will be measured and how long it takes, and what cannot be measured here and why."""
-    table = Table(box=None, header_style="bold")
+    table = Table(box=None, header_style="bold", pad_edge=False)  # 80 characters wide at most
     for head in ("experiment", "points", "launches", "left", "time"):
         table.add_column(head, justify="left" if head in ("experiment", "time") else "right", no_wrap=True)
     table.add_column("of the report")

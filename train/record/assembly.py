@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Any
 
-from train.record import summary
+from train.record import summary, usage
 from train.record.parts import Part, first_failure
-from train.record.record import Failure, NodeQuota, Order, Rank, RunRecord
+from train.record.record import Failure, NodeQuota, Order, Rank, RunRecord, Usage
 
 # What rank 0's part says of the whole job.
 _OF_THE_JOB = (
@@ -68,7 +68,10 @@ def assemble(parts: Sequence[Part], identity: Identity, ending: Ending) -> RunRe
         started_at=datetime.fromtimestamp(ending.started_at, UTC).isoformat(timespec="seconds"),
         job_s=ending.job_s,
         cores_shared=ending.cores_shared,
-        ranks=[_rank(part, ending) for part in parts],
+        ranks=[
+            _rank(part, used, ending)
+            for part, used in zip(parts, usage.thinned([part.usage for part in parts]), strict=True)
+        ],
         node_quotas=list(ending.node_quotas),
         **{name: getattr(first, name) for name in _OF_THE_JOB},
     )
@@ -77,11 +80,14 @@ def assemble(parts: Sequence[Part], identity: Identity, ending: Ending) -> RunRe
     return record
 
 
-def _rank(part: Part, ending: Ending) -> Rank:
-    """The rank of a part. The time that it did not book is `exit`; of one that did not finish, the phase it was in."""
+def _rank(part: Part, used: Usage | None, ending: Ending) -> Rank:
+    """The rank of a part, with the samples of its usage that are kept.
+
+    The time that it did not book is `exit`; of one that did not finish, the phase it was in.
+    """
     phases_s = dict(part.phases_s)
     if ending.seen_to_end:
         phase = "exit" if part.finished or part.failure else part.phase
         phases_s[phase] = phases_s.get(phase, 0.0) + max(0.0, ending.job_s - sum(phases_s.values()))
-    values = {item.name: getattr(part, item.name) for item in fields(Rank) if item.name != "phases_s"}
-    return Rank(**values, phases_s=phases_s)
+    values = {item.name: getattr(part, item.name) for item in fields(Rank) if item.name not in ("phases_s", "usage")}
+    return Rank(**values, phases_s=phases_s, usage=used)

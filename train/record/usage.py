@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from statistics import fmean
 from typing import Protocol
 
@@ -12,10 +13,34 @@ from train.record.record import Usage
 # s since the launch of the job, CPU time in s, resident bytes, GPU busy fraction, bytes of GPU memory
 Sample = tuple[float, float, int, float | None, int | None]
 
+MOST = 200_000  # samples in a record: 6 MiB; an hour of 1,024 ranks has 3.7 million
+
 
 def of(samples: Sequence[Sample]) -> Usage | None:
     """The samples of one rank as columns; None without any."""
     return Usage(*(list(column) for column in zip(*samples, strict=True))) if samples else None
+
+
+def thinned(used: Sequence[Usage | None], most: int = MOST) -> list[Usage | None]:
+    """The samples of all ranks of a job; of more than `most` in all, the first ones in each span of so many seconds.
+
+    All ranks sample together (train/rank/sampler.py), so those that are left are of the same seconds too. CPU time
+    counts from the begin of a rank: the share between two samples stays that of all the time between them.
+    """
+    known = [one for one in used if one]
+    if sum(len(one.at_s) for one in known) <= most:
+        return list(used)
+    begin_s, end_s = min(one.at_s[0] for one in known), max(one.at_s[-1] for one in known)
+    of_rank = max(2, most // len(known))
+    span_s = math.ceil((end_s - begin_s) / (of_rank - 1))
+    return [_first_in_each(one, span_s) if one else None for one in used]
+
+
+def _first_in_each(used: Usage, span_s: int) -> Usage:
+    spans = [at_s // span_s for at_s in used.at_s]
+    kept = [i for i, span in enumerate(spans) if i == 0 or span != spans[i - 1]]
+    columns = (getattr(used, column.name) for column in fields(Usage))
+    return Usage(*([column[i] for i in kept] for column in columns))
 
 
 def cpu_fractions(usage: Usage, cores: int) -> list[float]:

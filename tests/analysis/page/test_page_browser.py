@@ -6,12 +6,14 @@ import pytest
 
 from analysis import registry
 from analysis.figure_files import drawing
-from analysis.page.page import analyse
+from analysis.page.page import about, analyse
 from analysis.page.page import page as written
+from analysis.page.scope import Scope
 from analysis.table import loading
 from tests.helpers.browser import Browser
 from tests.helpers.own_records import Results, curve_in_rounds
 from train.record.record import Failure
+from train.record.reproduction import Outcome, Reproduction
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [
@@ -48,6 +50,24 @@ def page(tmp_path_factory):
     return path
 
 
+@pytest.fixture(scope="module")
+def reproduced(tmp_path_factory):
+    """The page of a report that was reproduced in part; without figures."""
+    tmp_path = tmp_path_factory.mktemp("reproduced")
+    refused = "dataset.data_dir=null: dataset imdb_wiki reads files: give the folder, as in DATA_DIR=/data/imdb_wiki"
+    outcomes = [
+        Outcome("strong_scaling", "Strong scaling: throughput over nodes, constant global batch (report 001, figures 7 "
+                "and 8)", "failed", "2 of 18 launches have no complete record", [], 16, 18, 4_321.0),
+        Outcome("imdb_wiki", "Age from a face, IMDB-WIKI: accuracy and mean absolute error in years (report 001); "
+                "quick: 64 images, 2 epochs", "not run", refused),
+    ]  # fmt: skip
+    only = Scope("001", frozenset({"strong_scaling", "imdb_wiki"}), Reproduction("001", outcomes))
+    analysed = about(analyse(loading.published(), loading.local(tmp_path / "results")), "001")
+    path = tmp_path / "report.html"
+    path.write_text(written(analysed, [], tmp_path, only))
+    return path
+
+
 def test_a_bad_page_is_seen_as_one(browser, tmp_path):
     bad = tmp_path / "bad.html"
     bad.write_text(
@@ -77,6 +97,14 @@ def test_it_opens_without_complaint_request_or_sideways_scrolling(browser, page,
     )
     assert beyond == []
     assert browser.value("[...document.querySelectorAll('table')].every(table => table.closest('.box'))")
+
+
+@pytest.mark.parametrize("width", [800, 1024, 1200, 1440])
+def test_what_a_reproduction_came_to_is_seen_without_scrolling(browser, reproduced, width):
+    browser.open(reproduced, width)
+    boxes = browser.value("[...document.querySelectorAll('#reproduced .box')].map(e => [e.scrollWidth, e.clientWidth])")
+    assert len(boxes) == 1
+    assert all(inner <= outer for inner, outer in boxes)
 
 
 @pytest.mark.parametrize("width", [360, 1440])

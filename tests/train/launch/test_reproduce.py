@@ -38,7 +38,7 @@ def test_a_plan_says_how_long_and_what_of_that_is_assumed(tmp_path):
     assert (planned.why_not, planned.points, len(planned.runs), planned.to_do) == ("", 2, 3, 3)
     # one curve in rounds with a budget of 240 s, and a launch of each of two points, 300 s each until one was made
     assert planned.estimate == Estimate(240.0, 600.0)
-    assert planned.estimate.words() == "14 min, partly assumed"
+    assert planned.estimate.words() == "14 min, assumed"
 
 
 def test_what_is_measured_already_is_known(tmp_path):
@@ -73,9 +73,18 @@ def test_the_list_names_both(tmp_path, capsys):
     reproduce.show(planned, Console(soft_wrap=True, width=140))
     shown = capsys.readouterr().out
     assert "weak_scaling" in shown
-    assert "14 min, partly assumed" in shown
+    assert "14 min, assumed" in shown
     assert "cannot run here: imdb_wiki: no data [here]" in shown
     assert "in all 14 min at most (assumed: of launches like none made here" in shown
+
+
+def test_the_list_of_any_report_fits_a_terminal_of_80_characters(capsys):
+    long = Estimate(100 * 3600.0, 300.0)  # "100 h 00 min, assumed"
+    planned = [Planned(part, "", 100, (), 100, long) for parts in reproduce.parts().values() for part in parts]
+    reproduce.show(planned, Console(soft_wrap=True, width=80))
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert len(rows) == len(planned) + 1  # of each experiment one, and the sum
+    assert all(len(row) <= 80 for row in (head, *rows[:-1]))
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 import pytest
 
+from train.record import usage
 from train.record.assembly import Ending, Identity, assemble, ranks_at_the_end
 from train.record.parts import Part
 from train.record.record import Epoch, Failure, Order, RankTimeline, Resize
@@ -52,6 +53,15 @@ def test_files_that_the_launcher_found_are_named_beside_those_of_rank_0():
 def test_a_launch_with_a_timeline_has_no_throughput_for_people_either():
     slowed = RankTimeline(began_at=0.0, ahead_s=0.0, error_s=0.0)
     assert "images_per_s" not in assemble([part(0, 4.0, timeline=slowed)], IDENTITY, ENDING).summary
+
+
+def test_of_more_samples_than_a_record_holds_some_are_kept():
+    samples = [(float(second), second / 2, 1, None, None) for second in range(usage.MOST)]
+    of_ranks = [part(rank, 4.0, samples=taken, cores=[rank]) for rank, taken in enumerate((samples, samples[:4], []))]
+    record = assemble(of_ranks, IDENTITY, ENDING)
+    assert record.ranks[0].usage.at_s == [float(second) for second in range(0, usage.MOST, 3)]
+    assert (record.ranks[1].usage.at_s, record.ranks[2].usage) == ([0.0, 3.0], None)
+    assert record.summary["cpu_use_fraction"] == 0.5
 
 
 def test_by_hand_nobody_sees_the_end_of_the_job():

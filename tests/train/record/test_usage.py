@@ -38,3 +38,31 @@ def test_the_summary_is_the_mean_over_time_and_empty_without_samples():
     assert usage.summary([_rank([0.0], [0.0], [1])]) == {}
     rank.usage = None
     assert usage.summary([rank]) == {}
+
+
+def test_samples_that_are_few_are_all_kept():
+    used = [Usage([0.25, 1.25], [0.0, 1.0], [1, 2], [None] * 2, [None] * 2), None]
+    assert usage.thinned(used, most=2) == used
+
+
+def test_of_many_samples_those_of_the_same_seconds_are_kept_on_all_ranks():
+    # 60 s on two ranks, the second of which began 2 s later: 118 samples, of which 24 may stay, 12 a rank: one in 6 s
+    busy, late = ([0.5 + second for second in range(first, 60)] for first in (0, 2))
+    none = [None] * 60
+    ranks = [
+        Usage(at_s, [2 * at for at in at_s], [round(at) for at in at_s], none[: len(at_s)], none[: len(at_s)])
+        for at_s in (busy, late)
+    ]
+    first, second = usage.thinned(ranks, most=24)
+    assert first.at_s == [0.5 + second for second in range(0, 60, 6)]
+    assert second.at_s == [2.5, *first.at_s[1:]]
+    assert usage.cpu_fractions(first, 2) == usage.cpu_fractions(second, 2) == [1.0] * 9  # as of all samples
+    assert all(len(column) == 10 for column in vars(first).values())
+
+
+@pytest.mark.parametrize("most", [19_999, 10_000, 777, 20])
+def test_there_are_never_more_samples_than_that_and_not_many_fewer(most):
+    at_s = [0.3 + second for second in range(10_000)]
+    used = Usage(at_s, at_s, [1] * 10_000, [None] * 10_000, [None] * 10_000)
+    kept = usage.thinned([used, None, used], most)
+    assert most / 2 <= sum(len(one.at_s) for one in kept if one) <= most
