@@ -36,8 +36,9 @@ def _packed(path: Path) -> tuple[dict[str, bytes], list[str]]:
                     odd.append(f"extra: {name} is {'there twice' if member.isfile() else 'no plain file'}")
                 else:
                     found[name] = content.read()
-    except _DAMAGED as error:
-        raise TableError(f"{path}: not a whole archive: {getattr(error, 'strerror', None) or error}") from error
+    except _DAMAGED as error:  # one of tarfile's lists in further lines why it is none of each kind
+        why = getattr(error, "strerror", None) or str(error).partition(":\n")[0]
+        raise TableError(f"{path}: not a whole archive: {why}") from error
     return found, odd
 
 

@@ -81,7 +81,10 @@ def assemble(parts: Sequence[Part], identity: Identity, ending: Ending) -> RunRe
 
 
 def _rank(part: Part, used: Usage | None, ending: Ending) -> Rank:
-    """The rank of a part, with the samples of its usage that are kept. The time that it did not book is `exit`; of one that did not finish, the phase it was in."""
+    """The rank of a part, with the samples of its usage that are kept.
+
+    The time that it did not book is `exit`; of one that did not finish, the phase it was in.
+    """
     phases_s = dict(part.phases_s)
     if ending.seen_to_end:
         phase = "exit" if part.finished or part.failure else part.phase
