@@ -66,7 +66,8 @@ class Launcher(ABC):
         settings = config.launcher
         hosts = ",".join(settings.hosts) or "none"
         if self.takes_hosts:
-            why = f"{config.nodes} nodes need as many hosts: make ... LAUNCHER={self.name} HOSTS=a,b,c"
+            needed = "1 node needs a host" if config.nodes == 1 else f"{config.nodes} nodes need as many hosts"
+            why = f"{needed}: make ... LAUNCHER={self.name} HOSTS=a,b,c"
             check(len(settings.hosts) >= config.nodes, "launcher.hosts", hosts, why)
         else:
             why = f"launcher={self.name} takes none; choose launcher=ssh"
