@@ -88,7 +88,7 @@ $(EXPERIMENTS): setup
 .PHONY: diagnose
 diagnose: $(if $(EXPERIMENT),setup-analysis,setup)
 	@$(if $(EXPERIMENT),:,$(LAUNCH)); \
-	  status=$$?; $(if $(call on,DRY_RUN)$(filter slurm,$(LAUNCHER)),,[ $$status = 2 ] || $(KIT) -m analysis diagnose $(or $(EXPERIMENT),diagnose) $(if $(MODELS),--models $(MODELS)) --draw $(RECORDS);) exit $$status
+	  status=$$?; $(if $(call on,DRY_RUN)$(filter slurm,$(LAUNCHER)),,[ $$status = 2 ] || $(KIT) -m analysis diagnose $(or $(EXPERIMENT),diagnose) $(if $(MODELS),--models $(MODELS)) --draw $(RECORDS)$(if $(EXPERIMENT), || status=$$?);) exit $$status
 
 ##? WRITE=NAME        of tune: write the fastest settings into conf/system/NAME.yaml
 .PHONY: tune

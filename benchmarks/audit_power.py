@@ -300,7 +300,7 @@ def main() -> None:
     for headers, rows in (
         (["single edits of records", "edits", "found"], edits(runs)),
         (["measurements copied within a record", "records", "found"], copied(runs)),
-        (["attacks on a folder of records", "found, share of folders", "by"], attacks(max(1, runs // 4))),
+        (["attacks on a folder of records", "found with a warning or worse", "by"], attacks(max(1, runs // 4))),
         (["records", "named with a warning or worse, share of studies"], of_records(runs)),
         (["tables", "named with a warning or worse, share of tables"], of_tables(runs)),
         (["studies in a file", "found, share of studies", "by"], of_studies(cases(), options.studies)),

@@ -216,9 +216,11 @@ def main() -> int:
     """Build, and print how long it took."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("image", "sif"))
-    parser.add_argument("variant", choices=VARIANTS)
+    parser.add_argument("variant", help=", ".join(VARIANTS))
     parser.add_argument("--from-oci", action="store_true", help="sif: from the image that `image` built")
     asked = parser.parse_args()
+    if asked.variant not in VARIANTS:
+        sys.exit(f"error: VARIANT={asked.variant}: allowed are {', '.join(VARIANTS)}")
     options = shlex.split(os.environ.get("BUILD_OPTIONS" if asked.what == "image" else "SIF_OPTIONS", ""))
     begin = time.monotonic()
     if asked.what == "image":

@@ -55,7 +55,7 @@ def read(path: Path) -> Contents:
                 found.digests[name] = hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type]
     except _DAMAGED as error:
         raise TableError(f"{path}: not a whole archive{at}: {getattr(error, 'strerror', None) or error}") from error
-    found.extra.extend(_clashes(found.digests))
+    found.extra.extend(_clashes([*found.digests, *found.outside]))
     return found
 
 
@@ -120,4 +120,4 @@ def _clashes(names: Iterable[str]) -> Iterator[str]:
         alike[unicodedata.normalize("NFC", name).casefold()].append(name)
     for same in alike.values():
         if len(same) > 1:
-            yield f"extra: {' and '.join(same)} are one file on a system that ignores case"
+            yield f"extra: {' and '.join(sorted(same))} are one file on a system that ignores case"

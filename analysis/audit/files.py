@@ -42,11 +42,9 @@ def read(path: Path) -> tuple[pd.DataFrame, list[str]]:
 def _numbered(points: pd.DataFrame) -> list[dict[str, Any]]:
     """The points with the number of their repeat, None where their configuration is there once; and their line.
 
-    Where one number of ranks did several works, `run` tells them apart.
+    Several works on one number of ranks are repeats of one speed, each with its own steps.
     """
-    size = ["model", "ranks", "batch_per_rank"]
-    works = points.groupby(size, dropna=False)["steps_per_rank"].transform("nunique")
-    same = points.groupby([*size, "steps_per_rank"], dropna=False)["wall_s"]
+    same = points.groupby(["model", "ranks", "batch_per_rank"], dropna=False)["wall_s"]
     repeats, counts = same.cumcount(), same.transform("size")
     found = []
     for place, point in enumerate(points.to_dict("records")):
@@ -55,7 +53,6 @@ def _numbered(points: pd.DataFrame) -> list[dict[str, Any]]:
             {
                 **{str(name): value for name, value in point.items()},
                 "repeat": repeat,
-                "run": f"{point['steps_per_rank']:g} steps" if works.iloc[place] > 1 else "",
                 "line": point.get("line", place + 2),
             }
         )
@@ -72,7 +69,7 @@ def _rows(point: dict[str, Any], name: str) -> Iterator[dict[str, Any]]:
         if known and not pd.isna(values[quantity]):
             yield dict.fromkeys((column.name for column in schema.COLUMNS), "") | {
                 "source": "published", "place": f"{name}, line {point['line']}", "model": point["model"],
-                "run": point["run"], "nodes": None, "ranks_per_node": None, "threads_per_rank": None, "ranks": ranks,
+                "nodes": None, "ranks_per_node": None, "threads_per_rank": None, "ranks": ranks,
                 "batch_per_rank": int(batch) if batch.is_integer() else None,
                 "global_batch": int(batch * ranks) if (batch * ranks).is_integer() else None,
                 "repeat": point["repeat"], "quantity": quantity, "value": float(values[quantity]),

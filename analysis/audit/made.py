@@ -41,7 +41,7 @@ class Made:
     speedups: tuple[tuple[str, Interval], ...]  # of each arm in rounds, in this launch
     cores: frozenset[tuple[str, int]]  # that its ranks were bound to, with their hosts
     order: Order | None  # its place in the plan of the launcher, which makes one run after the other
-    planned: int  # launches of its point
+    planned: int  # launches of its point; 0: not known
     compete: bool  # launches of a point that is surely behind are not made
     began_at: float | None  # seconds since the epoch; None: not known
     job_s: float
@@ -84,7 +84,7 @@ def made(run: RunRecord, path: str) -> Made:
         tuple((name, known) for name, values in ratios(run).items() if (known := intervals.of_median(values))),
         frozenset((rank.host, core) for rank in run.ranks for core in rank.cores),
         run.order,
-        run.config["measure"]["repeats"],
+        run.config["measure"].get("repeats", 0),
         run.config["measure"].get("compete", False),
         _began_at(run),
         run.job_s,

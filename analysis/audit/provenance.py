@@ -175,7 +175,7 @@ def _missing_of_plan(experiment: Path, runs: list[Made], gaps: int) -> Iterator[
     if lost > 0:
         yield Finding(
             "local", str(experiment), "missing_run", "warning",
-            f"no record of {lost} of the launches before others in their plan"
+            f"no record of {lost} launch{'es' * (lost > 1)} that came before others in the plan"
             + (f"; without one are {listed}" if names else ""),
             "a record of each launch, also of one that failed", None, _LOST,
         )  # fmt: skip

@@ -37,6 +37,8 @@ def run(options: argparse.Namespace) -> int:
     local, published = loading.local(options.results), loading.published()
     figures = registry.figures(local.table)
     entries, missing = chosen(options.ids, figures)
+    if not options.results.exists():
+        print(f"{options.results}: no such folder: the published points alone are drawn", file=sys.stderr)
     for notice in local.left_out:
         print(f"left out: {notice}", file=sys.stderr)
     if failed := [notice for notice in local.failed if not notice.rounds]:

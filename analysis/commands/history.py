@@ -40,10 +40,11 @@ def measured(results: Path, experiment: str | None, since: str | None = None) ->
     if not results.is_dir():
         raise TableError(f"{results}: no such folder; measure first, or give the folder of local records")
     local = loading.local(*sorted(results.rglob(record.RECORD_NAME)), every_generation=True)
-    for notice in local.notices:
-        print(f"{'failed' if notice.failed else 'left out'}: {notice}", file=sys.stderr)
-    complete = local.table[~local.table["record"].isin([notice.path for notice in local.failed])]
     name = experiment.replace("-", "_") if experiment else None
+    for notice in local.notices:
+        if name is None or name in Path(notice.path).parts:
+            print(f"{'failed' if notice.failed else 'left out'}: {notice}", file=sys.stderr)
+    complete = local.table[~local.table["record"].isin([notice.path for notice in local.failed])]
     shown = complete[complete["experiment"].eq(name)] if name else complete
     found = _machines(shown, since)
     if not found:

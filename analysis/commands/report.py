@@ -49,6 +49,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the page and say where it is; the exit status."""
+    if not options.results.exists():
+        print(f"{options.results}: no such folder: the page has the reports alone", file=sys.stderr)
     for notice in make(options.results, options.out, options.figures, options.report):
         print(f"{'failed' if notice.failed else 'left out'}: {notice}", file=sys.stderr)
     print(f"{options.out}: {options.out.stat().st_size / 1e6:.1f} MB, opens without a network")

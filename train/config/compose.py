@@ -82,6 +82,9 @@ def _is_group(key: str) -> bool:
 
 def parse(overrides: list[str]) -> list[Override]:
     """The overrides as Hydra parses them. Raises ConfigError for bad syntax, and for what a user must not override."""
+    for override in overrides:
+        if "=" not in override and not override.startswith("~"):
+            raise ConfigError(f"{override}: no value; give key=value")
     try:
         parsed = [_parsed(override) for override in overrides]
     except HydraException as error:

@@ -87,7 +87,8 @@ class Dataset:
             bool(self.data_dir) or not self.files,
             "dataset.data_dir",
             self.data_dir,
-            f"give the folder that holds {self.name}; docs/data.md says where to get it and which layout it needs",
+            f"give the folder that holds {self.name}, as DATA_DIR=/data/{self.name}; "
+            "docs/data.md says where to get it and which layout it needs",
         )
 
 

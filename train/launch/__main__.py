@@ -110,8 +110,10 @@ def chosen_points(plan: Expansion, only: str | None) -> Expansion:
 
 
 def check(plan: Expansion, options: Options) -> None:
-    """Raise ConfigError where a point needs a GPU, a host, an image or a program that is missing."""
+    """Raise ConfigError where a point needs a GPU, a host, an image, a program or a folder that is missing."""
     preflight.check(plan.points, plan.launcher)
+    if not options.dry_run:
+        preflight.check_results(Path(plan.points[0].config.results))
     for point in plan.points if not options.dry_run else ():
         images.digest(point.config.container)
         plan.launcher.mpirun(point.config)

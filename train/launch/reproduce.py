@@ -21,11 +21,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from train.config.checks import ConfigError
-from train.config.compose import CONF
+from train.config.compose import CONF, load
 from train.launch.__main__ import in_rounds, this_machine
 from train.launch.batch.launcher import BatchLauncher
 from train.launch.launchers import LAUNCHERS
-from train.launch.plan import input_check, preflight
+from train.launch.plan import experiment, input_check, preflight
 from train.launch.plan.expand import Expansion, expand
 from train.launch.plan.machine import Machine
 from train.launch.plan.runs import Run, expected_s, remaining, runs_of
@@ -100,6 +100,24 @@ def parts(folder: Path = CONF / "experiment") -> dict[str, list[Part]]:
         for report in sorted(set(re.findall(r"report (\d{3})", shows))):
             found.setdefault(report, []).append(part)
     return {report: sorted(of, key=_place) for report, of in sorted(found.items())}
+
+
+def mistake(planned: Sequence[Planned], overrides: Sequence[str]) -> str:
+    """What is wrong with the overrides themselves; "" where nothing is: then each experiment has a reason of its own.
+
+    They are wrong if neither a run alone nor any experiment that takes all of them can have them.
+    """
+    if any(one.part.asked(overrides)[1:] == [*overrides] and not one.why_not for one in planned):
+        return ""
+    try:
+        asked = experiment.read(overrides)
+        load(asked.plain)
+        for key, item in asked.asked.items():
+            for choice in asked.choices(key) if item.is_sweep_override() else ():
+                load([*asked.plain, choice])
+    except ConfigError as error:
+        return str(error)
+    return ""
 
 
 def _place(part: Part) -> tuple[int, str]:
@@ -237,10 +255,19 @@ def main() -> int:
         return 2
     machine = this_machine()
     planned = [plan(part, given.overrides, machine, given.force) for part in reports[given.report]]
+    if why := mistake(planned, given.overrides):
+        print(f"error: {why}", file=sys.stderr)
+        return 2
     show(planned, Console(soft_wrap=True))
     if given.dry_run:
         return 0
-    return reproduce(given.report, planned, given.overrides, given.force, _results(planned, given.overrides))
+    results = _results(planned, given.overrides)
+    try:
+        preflight.check_results(results)
+    except ConfigError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return reproduce(given.report, planned, given.overrides, given.force, results)
 
 
 if __name__ == "__main__":

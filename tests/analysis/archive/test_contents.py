@@ -53,6 +53,12 @@ def test_the_files_of_an_archive_and_their_digests(read):
     assert (found.outside, found.extra) == ({"MANIFEST": b"names"}, [])
 
 
+def test_names_that_differ_in_how_an_accent_is_written(read):
+    found = read(tar(names={"re\u0301sume\u0301.txt": b"1", "r\u00e9sum\u00e9.txt": b"2"}))
+    (line,) = found.extra
+    assert line.endswith("are one file on a system that ignores case")
+
+
 @pytest.mark.parametrize("cut", [1, 5, 12, 30, 0.3, 0.6, 0.9, -9, -8, -1])
 def test_an_archive_that_was_cut_short(read, cut):
     packed = gzip.compress(tar(names={f"{n}.json": os.urandom(2000) for n in range(9)}))

@@ -169,7 +169,7 @@ def test_the_launches_that_are_missed_are_named(tmp_path):
     (finding,) = provenance.missing_run(leave(tmp_path, [0, 1, 2, 3, 5]))
     assert finding.place == str(tmp_path / "weak_scaling")
     assert finding.stated == (
-        "no record of 1 of the launches before others in their plan; without one are resnet50_nodes=1 r2"
+        "no record of 1 launch that came before others in the plan; without one are resnet50_nodes=1 r2"
     )
     (finding,) = provenance.missing_run(leave(tmp_path / "other", [0, 1, 2, 3, 4]))
     assert (finding.stated, finding.severity) == ("no record of resnet50_nodes=2 r2", "note")

@@ -162,6 +162,7 @@ ODD = {  # a member that is added, and what is said of it
     named("bundle/r\udce9sum\udce9"): r"extra: 'r\udce9sum\udce9' is no name that `bundle` gives",
     named("bundle/x\nall is well"): r"extra: 'x\nall is well' is no name that `bundle` gives",
     named("bundle/\x1b[2Jx"): r"extra: '\x1b[2Jx' is no name that `bundle` gives",
+    named("bundle/Manifest"): "extra: MANIFEST and Manifest are one file on a system that ignores case",
     named("bundle/readme.TXT"): "extra: README.txt and readme.TXT are one file on a system that ignores case",
 }
 

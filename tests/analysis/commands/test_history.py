@@ -8,6 +8,8 @@ import analysis
 from analysis.__main__ import main
 from analysis.compare import sets
 from tests.helpers.months import month, month_in_rounds, month_of_allreduce
+from tests.helpers.own_records import make_record, save
+from train.record.record import Failure
 
 pytestmark = pytest.mark.slow  # reads launches of several months
 SCHEMA = json.loads((Path(analysis.__file__).parent / "output.schema.json").read_text())
@@ -150,6 +152,15 @@ def test_the_figure_is_drawn(here, capsys):
     month(here, 2, slower=1.25, commit="b" * 40)
     assert main(["history", "weak_scaling", "--draw"]) == 0
     assert Path("figures/history-weak-scaling.svg").is_file()
+
+
+def test_failed_runs_of_other_experiments_are_not_named(here, capsys):
+    for name in ("weak_scaling", "overhead"):
+        save(make_record(name, repeat=9, failure=Failure(f"killed in {name}")), here)
+    assert main(["history", "weak-scaling"]) == 0
+    said = capsys.readouterr().err
+    assert "killed in weak_scaling" in said
+    assert "overhead" not in said
 
 
 def test_results_without_a_record(tmp_path, capsys):

@@ -38,7 +38,7 @@ def test_every_choice_of_a_group_composes_and_is_called_what_its_file_is_called(
         (["+model.colour=red"], "model.colour: no such key; allowed here are .*image_size"),
         (["optimizer.learning_rate=fast"], "optimizer.learning_rate=fast: must be of type float"),
         (["~nodes"], "~nodes: nothing can be deleted"),
-        (["nodes"], "missing EQUAL at '<EOF>'; allowed are overrides as key=value"),
+        (["nodes"], "nodes: no value; give key=value"),
         (["model="], "model=: allowed are alexnet, .*vgg16"),
         (["sweep.nodes=1"], "sweep.nodes=1: .*to sweep a key, give key=1,2"),
         (["container=lxc"], "container=lxc: there is no conf/container/lxc.yaml; allowed are docker, none, podman"),

@@ -108,7 +108,10 @@ SWEEP = ["experiment=allreduce_bench", "nodes=2"]
         (["measure.usage_period_s=0.01"], "usage_period_s=0.01: must be 0.1 s or more, or null for no samples"),
         (["container.image=kit"], "container.image=kit: there is no container; choose container=docker"),
         (["container=singularity", "container.mpi_home=mpi"], "container.mpi_home=mpi: must be an absolute path"),
-        (["dataset=fruit"], "dataset.data_dir=None: give the folder that holds fruit; docs/data.md"),
+        (
+            ["dataset=fruit"],
+            "dataset.data_dir=None: give the folder that holds fruit, as DATA_DIR=/data/fruit; docs/data.md",
+        ),
         (["weights=imagenet", "container=podman"], "weights=imagenet: a container has no folder for them"),
         (["model.train_layers=last"], r"model\.train_layers=last: allowed are all, classifier"),
     ],

@@ -132,6 +132,29 @@ def test_a_report_that_is_none(monkeypatch, capsys):
     assert capsys.readouterr().err == "error: REPORT=007: no such report; allowed are 000, 001, 002, 003, 004\n"
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("nodes=two", "nodes=two: must be of type integer"),  # though one of the experiments has one node in any case
+        ("model=tiny,resnet", "model=resnet: there is no conf/model/resnet.yaml"),
+        ("optimizer.lr=0.1", "optimizer.lr: no such key"),
+    ],
+)
+def test_a_mistake_of_the_user_ends_it_before_anything_is_measured(monkeypatch, capsys, tmp_path, given, said):
+    monkeypatch.setattr(sys, "argv", ["reproduce", "001", given, f"results={tmp_path / 'results'}"])
+    assert reproduce.main() == 2
+    told = capsys.readouterr()
+    assert told.err.startswith(f"error: {said}")
+    assert (told.out, [*tmp_path.iterdir()]) == ("", [])
+
+
+def test_what_an_experiment_of_the_report_can_have_is_no_mistake(tmp_path):
+    # alone, a batch per rank and a global batch exclude each other
+    overrides = asked(tmp_path, "global_batch=8")
+    strong = next(part for part in reproduce.parts()["001"] if part.experiment == "strong_scaling")
+    assert reproduce.mistake([reproduce.plan(strong, overrides, MACHINE, force=False)], overrides) == ""
+
+
 def test_where_the_records_are(tmp_path):
     planned = plans(tmp_path)
     assert reproduce._results(planned, []) == tmp_path

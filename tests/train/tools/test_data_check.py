@@ -64,7 +64,7 @@ def test_every_damage_is_named(fruit):
     ("overrides", "message"),
     [
         (["dataset=fruit", "dataset.data_dir=/nowhere"], "dataset.data_dir=/nowhere: there is no such folder"),
-        (["dataset=fruit"], "dataset.data_dir=None: give the folder that holds fruit"),
+        (["dataset=fruit"], "dataset.data_dir=None: give the folder that holds fruit, as DATA_DIR=/data/fruit"),
         (["dataset=digits"], "dataset=digits: is not read from a folder"),
     ],
 )

@@ -24,7 +24,8 @@ def show_points(points: Sequence[Point], console: Console) -> None:
     single = [point for point in points if not point.config.rounds]
     launches = sum(point.config.measure.repeats for point in single)
     if single:
-        console.print(f"{len(single)} points, {launches} launches: every repeat is a separate launch")
+        counted = f"{_count(len(single), 'point')}, {_count(launches, 'launch', 'launches')}"
+        console.print(f"{counted}: every repeat is a separate launch")
     show_lines("", curve_lines([point for point in points if point.config.rounds]), console)
 
 
@@ -36,8 +37,8 @@ def curve_lines(curves: Sequence[Point]) -> list[str]:
     together = [curve.name for curve in curves if curve.config.worlds_at_once]
     in_turn = [curve.name for curve in curves if curve.config.worlds and not curve.config.worlds_at_once]
     lines = [
-        f"{len(curves)} curve{'s' * (len(curves) > 1)} in rounds, "
-        f"{asked.launches} launch{'es' * (asked.launches > 1)} or more each: all points in turn, "
+        f"{_count(len(curves), 'curve')} in rounds, "
+        f"{_count(asked.launches, 'launch', 'launches')} or more each: all points in turn, "
         f"until each ratio is known to ± {100 * asked.precision_fraction:g} % or {asked.budget_s:g} s are over"
     ]
     for curve in curves:
@@ -49,6 +50,10 @@ def curve_lines(curves: Sequence[Point]) -> list[str]:
     if in_turn:
         lines.append(f"{', '.join(in_turn)}: in separate processes, in turn on the same cores")
     return lines
+
+
+def _count(number: int, one: str, several: str = "") -> str:
+    return f"{number} {one if number == 1 else several or f'{one}s'}"
 
 
 def _cells(point: Point) -> list[str]:

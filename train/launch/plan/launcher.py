@@ -66,7 +66,8 @@ class Launcher(ABC):
         settings = config.launcher
         hosts = ",".join(settings.hosts) or "none"
         if self.takes_hosts:
-            why = f"{config.all_nodes} nodes need as many hosts: make ... LAUNCHER={self.name} HOSTS=a,b,c"
+            needed = "1 node needs a host" if config.all_nodes == 1 else f"{config.all_nodes} nodes need as many hosts"
+            why = f"{needed}: make ... LAUNCHER={self.name} HOSTS=a,b,c"
             check(len(settings.hosts) >= config.all_nodes, "launcher.hosts", hosts, why)
         else:
             why = f"launcher={self.name} takes none; choose launcher=ssh"

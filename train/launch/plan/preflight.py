@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
@@ -86,6 +87,19 @@ def check(points: Sequence[Point], launcher: Launcher) -> None:
                     "Use fewer nodes or ranks_per_node, or device=cpu"
                 )
         launcher.check_machine(point.config)
+
+
+def check_results(results: Path) -> None:
+    """Raise ConfigError where the folder of the records cannot be made, or nothing can be written in it."""
+    try:
+        results.mkdir(parents=True, exist_ok=True)
+        why = "" if os.access(results, os.W_OK | os.X_OK) else "not writable"
+    except OSError as error:
+        why = "a file" if results.is_file() else f"{error.strerror}"
+    if why:
+        raise ConfigError(
+            f"results={results}: {why}; give a folder in which records can be written, as RESULTS=/data/results"
+        )
 
 
 def sif(config: Config | DictConfig) -> str | None:

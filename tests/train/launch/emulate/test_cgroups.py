@@ -127,5 +127,5 @@ def test_a_group_holds_a_process_to_its_quota():
         groups.remove()
     assert used < 0.05 * (passed + 2 * held.period_s) + 0.02  # which ticks of 0.01 s count
     assert held.cpus == 0.05
-    assert held.throttled_periods > 0.5 * held.periods > 5
+    assert held.periods >= held.throttled_periods > 0
     assert not list((means.parent or Path("/nowhere")).glob(f"kit{os.getpid()}-*-test"))

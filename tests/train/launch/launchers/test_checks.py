@@ -31,7 +31,7 @@ def check(overrides: list[str]) -> None:
         (["system.cpus_per_node=0.5"], "system.cpus_per_node=0.5: needs launcher=emulated"),
         (["launcher.hosts=[a,b]"], "launcher.hosts=a,b: launcher=local takes none; choose launcher=ssh"),
         (["launcher=slurm", "launcher.hosts=[a]"], "launcher.hosts=a: launcher=slurm takes none; choose launcher=ssh"),
-        (["launcher=ssh"], "launcher.hosts=none: 1 nodes need as many hosts: make ... LAUNCHER=ssh HOSTS=a,b,c"),
+        (["launcher=ssh"], "launcher.hosts=none: 1 node needs a host: make ... LAUNCHER=ssh HOSTS=a,b,c"),
         ([*SSH, "nodes=3"], "launcher.hosts=a,b: 3 nodes need as many hosts: make ... LAUNCHER=ssh HOSTS=a,b,c"),
         ([*SSH, "container=docker"], f"container=docker: {ON_ONE_MACHINE}=ssh allowed are none, singularity"),
         (["launcher=slurm", "container=podman"], f"container=podman: {ON_ONE_MACHINE}=slurm allowed are none"),

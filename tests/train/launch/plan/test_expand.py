@@ -205,7 +205,7 @@ def test_the_overrides_of_a_point_compose_it_again(experiment):
 
 @pytest.mark.parametrize(
     ("override", "message"),
-    [("nodes=0", "nodes=0: must be 1"), ("no des", "allowed are overrides as key=value"), ("nodes=1,x", "nodes=x")],
+    [("nodes=0", "nodes=0: must be 1"), ("no des", "no des: no value; give key=value"), ("nodes=1,x", "nodes=x")],
 )
 def test_bad_overrides_stop_before_anything_runs(override, message):
     with pytest.raises(ConfigError, match=message):
