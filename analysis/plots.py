@@ -221,9 +221,9 @@ def told_apart(series: pd.DataFrame, among: pd.DataFrame, *said: str) -> list[st
 
 
 def servers(runs: pd.DataFrame) -> list[str]:
-    """A phrase where parameter servers had cores beside those of the ranks: "+2 cores for servers"."""
-    most = int(runs["server_cores"].max())
-    return [f"+{most} core{'s' * (most > 1)} for servers"] if most else []
+    """A phrase where, in all runs, parameter servers had cores beside those of the ranks: "+2 cores for servers"."""
+    cores = int(runs["server_cores"].min())
+    return [f"+{cores} core{'s' * (cores > 1)} for servers"] if cores else []
 
 
 def repeats(counts: Iterable[int]) -> str:

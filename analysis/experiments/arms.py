@@ -36,7 +36,8 @@ def ratios(local: pd.DataFrame) -> Iterator[Ratio]:
                 if launches := metrics.paired_ratios(over, under):
                     compared = _compared(over.iloc[0], under.iloc[0])
                     words = f"{plots.name(model)}, {ranks} rank{'s' * (int(str(ranks)) > 1)}: {compared}"
-                    said = [words, ", ".join(plots.told_apart(rows, runs, "arm"))]
+                    apart = [*plots.told_apart(rows, runs, "arm"), *_more_cores(over, under)]
+                    said = [words, ", ".join(apart)]
                     what = "repeat" if over["round"].isna().all() else "round"
                     yield Ratio(str(model), str(over["series"].iloc[0]), int(str(ranks)), said, launches, what)
 
@@ -62,11 +63,15 @@ def _compared(over: Any, under: Any) -> str:
     return f"{_name(over)} / {_name(under)}"
 
 
+def _more_cores(*arms: pd.DataFrame) -> Iterator[str]:
+    """A phrase for each arm whose parameter servers had cores beside those of the ranks: "ps: +2 cores for servers"."""
+    for arm in arms:
+        yield from (f"{arm['arm'].iloc[0]}: {phrase}" for phrase in plots.servers(arm))
+
+
 def _name(series: Any) -> str:
     """The name of an arm, with what must be said beside it."""
-    said = ["asynchronous"] if series["backend"] in backends.ASYNCHRONOUS else []
-    said += plots.servers(series.to_frame().T)
-    return f"{series['arm']} ({', '.join(said)})" if said else str(series["arm"])
+    return f"{series['arm']} (asynchronous)" if series["backend"] in backends.ASYNCHRONOUS else str(series["arm"])
 
 
 def overhead(points: Points) -> Figure:

@@ -157,8 +157,9 @@ def _note(context: Context) -> str:
     where = f"{servers} on the cores of {which}, their coordinator on those of rank 0, no other cores"
     if settings.server_nodes:
         cores = settings.servers * (context.config.threads_per_rank or 1)
+        nodes = "a node of its own" if settings.servers == 1 else "nodes of their own"
         where = (
-            f"{servers} on {cores} core{'s' * (cores > 1)} beside those of the ranks, on as many more nodes; their "
-            "coordinator on those of rank 0"
+            f"{servers} on {nodes}, with {cores} core{'s' * (cores > 1)} beside those of the ranks; their coordinator "
+            "on those of rank 0"
         )
     return f"not synchronous SGD: each rank applied its gradients by itself; {where}"
