@@ -104,6 +104,11 @@ def lookup(rows: pd.DataFrame, names: Sequence[str] = (*SETTING, *SIZE)) -> Call
     return find
 
 
+def ranks_in_words(number: float) -> str:
+    """A number of ranks in words."""
+    return "1 rank" if number == 1 else f"{number:g} ranks"
+
+
 def report_of(row: Row) -> str:
     """The number of the report, or "local"."""
     return row["report"] or "local"

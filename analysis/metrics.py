@@ -71,32 +71,33 @@ def estimate(values: Sequence[float]) -> Estimate:
 def ratio(a: Estimate, b: Estimate) -> Estimate:
     """a / b of independent estimates.
 
-    Relative standard errors add in quadrature (first-order propagation, JCGM 100:2008, 5.1.6); the degrees of
-    freedom are Welch and Satterthwaite's (ibid., G.4.1). Raises ValueError where a or b is not positive.
+    Relative standard errors add in quadrature (first-order propagation, JCGM 100:2008, 5.1.6). Raises ValueError where
+    a or b is not positive.
     """
     if not (a.value > 0 and b.value > 0):
         raise ValueError(f"a ratio needs positive values; given: {a.value:g} / {b.value:g}")
     value = a.value / b.value
-    u, v = (a.standard_error / a.value) ** 2, (b.standard_error / b.value) ** 2
-    n = min(a.n, b.n)
-    if math.isnan(u + v):
-        return Estimate(value, n=n)
-    if u + v == 0:
-        return Estimate(value, 0.0, math.inf, n)
-    degrees = (u + v) ** 2 / sum(w**2 / e.degrees for w, e in ((u, a), (v, b)) if w > 0)
-    return Estimate(value, value * math.sqrt(u + v), degrees, n)
+    error, degrees = _in_quadrature((a.standard_error / a.value, a.degrees), (b.standard_error / b.value, b.degrees))
+    return Estimate(value, value * error, degrees, min(a.n, b.n))
 
 
 def difference(a: Estimate, b: Estimate) -> Estimate:
-    """a - b of independent estimates: standard errors add in quadrature, degrees of freedom as in `ratio`."""
-    value, n = a.value - b.value, min(a.n, b.n)
-    u, v = a.standard_error**2, b.standard_error**2
-    if math.isnan(u + v):
-        return Estimate(value, n=n)
-    if u + v == 0:
-        return Estimate(value, 0.0, math.inf, n)
-    degrees = (u + v) ** 2 / sum(w**2 / e.degrees for w, e in ((u, a), (v, b)) if w > 0)
-    return Estimate(value, math.sqrt(u + v), degrees, n)
+    """a - b of independent estimates: standard errors add in quadrature."""
+    error, degrees = _in_quadrature((a.standard_error, a.degrees), (b.standard_error, b.degrees))
+    return Estimate(a.value - b.value, error, degrees, min(a.n, b.n))
+
+
+def _in_quadrature(*errors: tuple[float, float]) -> tuple[float, float]:
+    """The sum in quadrature of independent standard errors, each with its degrees of freedom, and those of the sum.
+
+    By Welch and Satterthwaite (JCGM 100:2008, G.4.1); NaN where one is not known.
+    """
+    variance = sum(error**2 for error, _ in errors)
+    if math.isnan(variance):
+        return math.nan, math.nan
+    if variance == 0:
+        return 0.0, math.inf
+    return math.sqrt(variance), variance**2 / sum(error**4 / degrees for error, degrees in errors if error > 0)
 
 
 def scaled(a: Estimate, factor: float) -> Estimate:
@@ -417,13 +418,8 @@ def base_of(curve: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame | None:
     return fewer if fewer["series"].nunique() == 1 else None
 
 
-def per_doubling_in_rounds(runs: pd.DataFrame, over: str) -> Statistic:
-    """As `per_doubling`, of a curve in rounds: the median over its rounds. `runs`, `over`: as of `paired`."""
-    return median(shares_per_doubling(runs, over))
-
-
 def shares_per_doubling(runs: pd.DataFrame, over: str) -> Launches:
-    """The share of its efficiency that a curve in rounds keeps at each doubling: launch by launch, round by round."""
+    """As `per_doubling`, of a curve in rounds: launch by launch, round by round. `runs`, `over`: as of `paired`."""
     shares = _by_pair(runs, over).groupby(_PAIR, sort=False)[["size", "rate"]].apply(_per_doubling).dropna()
     return [of.tolist() for _, of in shares.groupby(level="launch", sort=False)]
 

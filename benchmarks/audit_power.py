@@ -77,26 +77,30 @@ _AGAINST_ATTACKS = {*CHECKS, *(rule for attack in record_attacks.ATTACKS.values(
 
 
 def _attacked(name: str, folders: int) -> int:
-    """In how many folders of records a rule that can see this attack fires; where none can, any that sees another."""
+    """In how many folders of records a rule that can see this attack fires; where none can, any that sees another.
+
+    With a warning or worse, unless a note counts too.
+    """
     rng, found = np.random.default_rng(SEED), 0
+    attack = record_attacks.ATTACKS.get(name)
+    can_see = set(attack.rules if attack else ()) or _AGAINST_ATTACKS
     for _ in range(folders):
-        made = record_attacks.attacked(name, rng) if name else record_attacks.clean(rng)
         with tempfile.TemporaryDirectory() as folder:
-            record_attacks.write(made, Path(folder))
-            fired = {one.rule for one in findings.of_launches(loading.local(Path(folder)))}
-        can_see = record_attacks.ATTACKS[name].rules if name else ()
-        found += bool(fired & set(can_see or _AGAINST_ATTACKS))
+            record_attacks.write(record_attacks.attacked(name, rng), Path(folder))
+            all_found = findings.of_launches(loading.local(Path(folder)))
+        fired = {one.rule for one in all_found if one.severity != "note" or (attack and attack.as_note)}
+        found += bool(fired & can_see)
     return found
 
 
 def attacks(folders: int) -> Iterator[list[object]]:
     """False alarms on folders of records as the launcher leaves them, and for each attack how often it is found."""
     with ProcessPoolExecutor() as pool:
-        jobs = {name: pool.submit(_attacked, name, folders) for name in ("", *record_attacks.ATTACKS)}
-        for name, job in jobs.items():
-            rules = record_attacks.ATTACKS[name].rules if name else ()
-            by = ", ".join(rules) or ("any of these" if not name else "none of these")
-            yield [name or "clean", share(job.result(), folders), by]
+        names = (*record_attacks.INNOCENT, *record_attacks.ATTACKS)
+        for name, job in {name: pool.submit(_attacked, name, folders) for name in names}.items():
+            rules = record_attacks.ATTACKS[name].rules if name in record_attacks.ATTACKS else ()
+            by = ", ".join(rules) or ("any of these" if name in record_attacks.INNOCENT else "none of these")
+            yield [name, share(job.result(), folders), by]
 
 
 def _alleged(fault: str, truth: studies.Truth, runs: int) -> tuple[Counter[str], int]:
@@ -296,7 +300,7 @@ def main() -> None:
     for headers, rows in (
         (["single edits of records", "edits", "found"], edits(runs)),
         (["measurements copied within a record", "records", "found"], copied(runs)),
-        (["attacks on a folder of records", "found, share of folders", "by"], attacks(max(1, runs // 4))),
+        (["attacks on a folder of records", "found with a warning or worse", "by"], attacks(max(1, runs // 4))),
         (["records", "named with a warning or worse, share of studies"], of_records(runs)),
         (["tables", "named with a warning or worse, share of tables"], of_tables(runs)),
         (["studies in a file", "found, share of studies", "by"], of_studies(cases(), options.studies)),

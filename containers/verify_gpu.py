@@ -134,9 +134,8 @@ def set_up(_: str) -> str:
     """The environment is made, however long that takes, with its progress on the terminal; most is CUDA's libraries."""
     status = subprocess.run(setup(), cwd=ROOT, stdout=sys.stderr).returncode
     assert status == 0, "make setup DEVICE=gpu failed; why is above"
-    return (
-        "the launcher; TensorFlow is in the image" if os.environ.get("CONTAINER") else "TensorFlow with CUDA, Horovod"
-    )
+    in_image = os.environ.get("CONTAINER")
+    return "the launcher; TensorFlow is in the image" if in_image else "TensorFlow with CUDA, Horovod"
 
 
 def nccl(_: str) -> str:

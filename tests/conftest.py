@@ -16,17 +16,21 @@ settings.load_profile("unhurried")
 # The end-to-end tests that take longest, the longest first. Each file runs in one process (--dist loadfile):
 # one that began last would run alone at the end.
 LONGEST = (
+    "test_strategies.py",
+    "test_diagnose.py",
     "test_slurm_time_limit.py",
     "test_faults.py",
-    "test_diagnose.py",
-    "test_epochs.py",
-    "test_experiments.py",
-    "test_launch.py",
     "test_container.py",
-    "test_rounds.py",
-    "test_clusters.py",
-    "test_by_hand.py",
     "test_emulated.py",
+    "test_rounds.py",
+    "test_epochs.py",
+    "test_clusters.py",
+    "test_launch.py",
+    "test_experiments.py",
+    "test_by_hand.py",
+    "test_same_steps.py",
+    "test_slurm_requeue.py",
+    "test_watching.py",
 )
 
 

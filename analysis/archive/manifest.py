@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import subprocess
 import tempfile
 from collections.abc import Mapping
@@ -16,6 +17,9 @@ SIGNATURE = "MANIFEST.sig"
 OUTSIDE = (MANIFEST, SIGNATURE)  # of what the manifest lists
 # What a signature is for: one that was made for something else does not count (ssh-keygen(1), -n).
 NAMESPACE = "horovod-scaling-kit"
+# The first line of a manifest that was signed: a comment to sha256sum. Without it a lost signature is not missed.
+_SIGNED_BY = "# signed with "
+_FINGERPRINT = r"SHA256:[\w+/]+"
 
 
 def digest(content: bytes) -> str:
@@ -23,26 +27,42 @@ def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def text(digests: Mapping[str, str]) -> str:
-    """One line a file, sorted by name, as `sha256sum` writes and checks it."""
-    return "".join(f"{digests[name]}  {name}\n" for name in sorted(digests))
+def text(digests: Mapping[str, str], signer: str | None = None) -> str:
+    """One line a file, sorted by name, as `sha256sum` writes and checks it. signer: the fingerprint of who signs it."""
+    first = f"{_SIGNED_BY}{signer}\n" if signer else ""
+    return first + "".join(f"{digests[name]}  {name}\n" for name in sorted(digests))
+
+
+def signer(content: str) -> str | None:
+    """The fingerprint of the key with which a manifest says that it was signed; None where it says nothing of it."""
+    found = re.match(f"{_SIGNED_BY}({_FINGERPRINT})\n", content)
+    return found[1] if found else None
 
 
 def parse(content: str, where: str) -> dict[str, str]:
     """The digests in a manifest by the names of the files. Raises TableError naming a line that is none."""
-    found = {}
-    for number, line in enumerate(content.splitlines(), 1):
+    found: dict[str, str] = {}
+    lines = content.removesuffix("\n").split("\n")
+    first = 1 if signer(content) else 0
+    for number, line in enumerate(lines[first:], 1 + first):
         stated, separator, name = line.partition("  ")
-        if not separator or len(stated) != 64 or not name or name in found:
-            raise TableError(f"{where}: line {number}: '{line[:80]}' given, must be a SHA-256, two spaces and a file")
+        if not separator or not re.fullmatch("[0-9a-f]{64}", stated) or not name:
+            raise TableError(f"{where}: line {number}: {line[:80]!r} given, must be a SHA-256, two spaces and a file")
+        if name in found:
+            raise TableError(f"{where}: line {number}: {shown(name)} is there twice, must be once")
         found[name] = stated
     return found
+
+
+def shown(name: str) -> str:
+    """A name as it can be printed: one with control characters, or not in UTF-8, with these spelled out."""
+    return name if name.isprintable() else repr(name)
 
 
 def differences(stated: Mapping[str, str], found: Mapping[str, str]) -> list[str]:
     """A line for each file that differs from the manifest, is missing, or is not in it."""
     lines = [f"differs: {name}" for name in stated if name in found and found[name] != stated[name]]
-    lines += [f"missing: {name}" for name in stated if name not in found]
+    lines += [f"missing: {shown(name)}" for name in stated if name not in found]
     lines += [f"extra: {name} is not in the {MANIFEST}" for name in found if name not in stated]
     return sorted(lines)
 
@@ -55,6 +75,15 @@ def signing_key(given: Path) -> Path:
     return key
 
 
+def fingerprint(key: Path) -> str:
+    """The fingerprint of a key, as ssh-keygen shows it. Raises TableError where it is none."""
+    done = _ssh_keygen("-l", "-f", str(key))
+    found = re.search(_FINGERPRINT, _told(done))
+    if done.returncode or not found:
+        raise TableError(f"SIGN_KEY={key}: not an SSH key: {_told(done)}")
+    return found[0]
+
+
 def sign(content: bytes, key: Path) -> bytes:
     """The signature of these bytes with a private key, or with a public one whose private part an agent holds.
 
@@ -63,7 +92,7 @@ def sign(content: bytes, key: Path) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / MANIFEST
         path.write_bytes(content)
-        done = _ssh_keygen("sign", "-f", str(key), "-n", NAMESPACE, str(path))
+        done = _ssh_keygen("-Y", "sign", "-f", str(key), "-n", NAMESPACE, str(path))
         if done.returncode:
             raise TableError(f"SIGN_KEY={key}: cannot sign: {_told(done)}")
         return (Path(folder) / SIGNATURE).read_bytes()
@@ -71,10 +100,14 @@ def sign(content: bytes, key: Path) -> bytes:
 
 @dataclass(frozen=True)
 class Signed:
-    """What a signature says: whether it is good, and in words by which key."""
+    """What a signature says: whether it is good, and in words by which key.
+
+    by: the fingerprint of that key; None where it is not good.
+    """
 
     good: bool
     words: str
+    by: str | None
 
 
 def verify(content: bytes, signature: bytes, key: Path | None = None) -> Signed:
@@ -87,12 +120,13 @@ def verify(content: bytes, signature: bytes, key: Path | None = None) -> Signed:
         path.write_bytes(signature)
         how = ["-n", NAMESPACE, "-s", str(path)]
         if key is None:
-            done = _ssh_keygen("check-novalidate", *how, given=content)
+            done = _ssh_keygen("-Y", "check-novalidate", *how, given=content)
         else:
             signers = Path(folder) / "signers"
             signers.write_text(f"author {_public(key)}\n")
-            done = _ssh_keygen("verify", *how, "-I", "author", "-f", str(signers), given=content)
-    return Signed(done.returncode == 0, _told(done))
+            done = _ssh_keygen("-Y", "verify", *how, "-I", "author", "-f", str(signers), given=content)
+    good, by = done.returncode == 0, re.search(_FINGERPRINT, _told(done))
+    return Signed(good, _told(done), by[0] if good and by else None)
 
 
 def _public(key: Path) -> str:
@@ -107,7 +141,7 @@ def _public(key: Path) -> str:
 
 def _ssh_keygen(*arguments: str, given: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
     try:
-        return subprocess.run(["ssh-keygen", "-Y", *arguments], input=given, capture_output=True)
+        return subprocess.run(["ssh-keygen", *arguments], input=given, capture_output=True)
     except FileNotFoundError as error:
         raise TableError("ssh-keygen is not installed: it signs and verifies (Debian: openssh-client)") from error
 

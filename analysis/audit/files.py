@@ -12,6 +12,7 @@ import pandas as pd
 from analysis import TableError, metrics
 from analysis.explain import tidy
 from analysis.table import schema
+from analysis.thresholds import limit
 
 _QUANTITIES = ("wall_s", "images_per_s_per_rank", "images_per_s", "steps_per_rank")
 
@@ -30,13 +31,20 @@ def read(path: Path) -> tuple[pd.DataFrame, list[str]]:
     if "quantity" in headers:
         return schema.check(schema.read_csv(path, schema.COLUMNS), str(path)), []
     points, notes = tidy.read(path)
-    rows = [row for point in _numbered(points) for row in _rows(point, path.name)]
+    numbered = _numbered(points)
+    rows = [row for point in numbered for row in _rows(point, path.name)]
+    if all(point["repeat"] is None for point in numbered):
+        margin = limit("single_runs")
+        notes.append(f"each point was measured once: without repeats, differences of up to {margin:.0%} may be noise")
     return schema.check(pd.DataFrame(rows, columns=[column.name for column in schema.COLUMNS], dtype=object)), notes
 
 
 def _numbered(points: pd.DataFrame) -> list[dict[str, Any]]:
-    """The points with the number of their repeat, None where their configuration is there once; and their line."""
-    same = points.groupby(["model", "ranks", "batch_per_rank", "steps_per_rank"], dropna=False)["wall_s"]
+    """The points with the number of their repeat, None where their configuration is there once; and their line.
+
+    Several works on one number of ranks are repeats of one speed, each with its own steps.
+    """
+    same = points.groupby(["model", "ranks", "batch_per_rank"], dropna=False)["wall_s"]
     repeats, counts = same.cumcount(), same.transform("size")
     found = []
     for place, point in enumerate(points.to_dict("records")):

@@ -15,7 +15,7 @@ from analysis.audit.records import ratios
 from analysis.table.checks.copies import of_a_clock
 from train.record import intervals
 from train.record.intervals import Interval
-from train.record.record import RunRecord
+from train.record.record import Order, RunRecord
 
 Scatter = NDArray[np.float32]
 _MOST = 256  # steps of a run that are compared with others: more add nothing
@@ -40,7 +40,9 @@ class Made:
     repeat: int
     speedups: tuple[tuple[str, Interval], ...]  # of each arm in rounds, in this launch
     cores: frozenset[tuple[str, int]]  # that its ranks were bound to, with their hosts
-    ordered: bool  # started by the launcher, one run after the other
+    order: Order | None  # its place in the plan of the launcher, which makes one run after the other
+    planned: int  # launches of its point; 0: not known
+    compete: bool  # launches of a point that is surely behind are not made
     began_at: float | None  # seconds since the epoch; None: not known
     job_s: float
     scatter: Scatter = field(compare=False)  # of its steps
@@ -81,7 +83,9 @@ def made(run: RunRecord, path: str) -> Made:
         run.repeat,
         tuple((name, known) for name, values in ratios(run).items() if (known := intervals.of_median(values))),
         frozenset((rank.host, core) for rank in run.ranks for core in rank.cores),
-        run.order is not None,
+        run.order,
+        run.config["measure"].get("repeats", 0),
+        run.config["measure"].get("compete", False),
         _began_at(run),
         run.job_s,
         _scatter(run),

@@ -18,6 +18,7 @@ from train.record import rounds
 from train.record.record import RECORD_NAME, RunRecord
 
 _RESOLUTION_S = 1.0  # of started_at
+_LOST = "It was removed, or its launcher was killed. Of the runs that remain nobody knows how they were chosen."
 _RUN = re.compile(r"r(\d+)(?:\D(\d+))?")  # the folder of a run: repeat, generation
 
 
@@ -124,7 +125,7 @@ def _correlations(scatters: list[Scatter]) -> NDArray[np.float64]:
 @rule(EXPERIMENT_RULES)
 def runs_at_once(runs: list[Made]) -> Iterator[Finding]:
     """Two launches on the same cores at the same time: they disturbed each other, or a time of them is not true."""
-    began = sorted((run for run in runs if run.began_at is not None and run.ordered), key=lambda run: run.began_at or 0)
+    began = sorted((run for run in runs if run.began_at is not None and run.order), key=lambda run: run.began_at or 0)
     apart_s = _RESOLUTION_S + limit("clock_skew_s")
     for first, second in pairwise(began):
         end = (first.began_at or 0.0) + first.job_s
@@ -138,17 +139,61 @@ def runs_at_once(runs: list[Made]) -> Iterator[Finding]:
             return
 
 
+@rule(EXPERIMENT_RULES)
+def missing_run(runs: list[Made]) -> Iterator[Finding]:
+    """Launches that came before others in their plan and have no record; as a note, planned ones that may not be made.
+
+    The launcher makes the launches of a plan in their order, writes a record of one that fails too, and passes over
+    those that have one. So each place in the order, up to the last one with a record, has one somewhere in the folder
+    of the experiment. Of the places after that nothing is known: the launcher may have been interrupted.
+
+    `missing` has the repeats of which a later one has a record. Nothing is said where two launches have one place (of
+    two plans), nor of arms that compete: those surely behind are passed over.
+    """
+    plans: dict[tuple[Path, int | None, int], list[Made]] = defaultdict(list)
+    for run in runs:
+        if run.order and not run.compete and len(Path(run.path).parts) > 4:
+            plans[Path(run.path).parents[3], run.order.seed, run.order.runs].append(run)
+    for (experiment, _, _), of_plan in plans.items():
+        places = {run.order.position for run in of_plan if run.order}
+        if len(places) == len(of_plan):
+            yield from _missing_of_plan(experiment, of_plan, 1 + max(places) - len(places))
+
+
+def _missing_of_plan(experiment: Path, runs: list[Made], gaps: int) -> Iterator[Finding]:
+    """gaps: places in the order of the plan, before the last one, that none of these launches has."""
+    have = {(Path(run.path).parents[1], run.repeat) for run in runs}
+    planned = {(Path(run.path).parents[1], repeat) for run in runs for repeat in range(run.planned)}
+    if not gaps and planned <= have:
+        return
+    recorded = {point: set(_generations(point)) for point in experiment.glob("*/*")}
+    elsewhere = {(point, repeat) for point, known in recorded.items() for repeat in known} - have
+    within = sum(len(_before_the_last(known)) for known in recorded.values())
+    lost = gaps - len(elsewhere) - within
+    names = sorted(f"{point.parent.name} r{n}" for point, n in planned if n > max(recorded.get(point) or {n}))
+    listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    if lost > 0:
+        yield Finding(
+            "local", str(experiment), "missing_run", "warning",
+            f"no record of {lost} launch{'es' * (lost > 1)} that came before others in the plan"
+            + (f"; without one are {listed}" if names else ""),
+            "a record of each launch, also of one that failed", None, _LOST,
+        )  # fmt: skip
+    elif names:
+        yield Finding(
+            "local", str(experiment), "missing_run", "note", f"no record of {listed}", "launches that were planned",
+            None, "Not made yet, interrupted, or removed: nothing tells.",
+        )  # fmt: skip
+
+
 def missing(folders: Collection[Path]) -> Iterator[Finding]:
     """Repeats and generations of points that have no record although later ones do; `folders`: those of the points.
 
     The launcher makes the runs in order, and writes a record of one that fails too.
     """
     for folder in folders:
-        found: dict[int, set[int]] = defaultdict(set)
-        for path in folder.glob(f"*/{RECORD_NAME}"):
-            if named := _RUN.fullmatch(path.parent.name):
-                found[int(named[1])].add(int(named[2] or 1))
-        repeats = sorted(set(range(max(found, default=-1))) - set(found))
+        found = _generations(folder)
+        repeats = _before_the_last(found)
         generations = [
             f"r{repeat}, generation {number}"
             for repeat, known in sorted(found.items())
@@ -159,7 +204,19 @@ def missing(folders: Collection[Path]) -> Iterator[Finding]:
             yield Finding(
                 "local", str(folder), "missing_run", "warning" if repeats else "note",
                 f"no record of {', '.join(lost)}", "a record of each launch, also of one that failed", None,
-                "It was removed, or its launcher was killed. Of the runs that remain nobody knows how they were chosen."
-                if repeats
-                else "Its launcher was killed, or the record was removed.",
+                _LOST if repeats else "Its launcher was killed, or the record was removed.",
             )  # fmt: skip
+
+
+def _generations(point: Path) -> dict[int, set[int]]:
+    """The generations of each repeat that have a record in the folder of a point."""
+    found: dict[int, set[int]] = defaultdict(set)
+    for path in point.glob(f"*/{RECORD_NAME}"):
+        if named := _RUN.fullmatch(path.parent.name):
+            found[int(named[1])].add(int(named[2] or 1))
+    return found
+
+
+def _before_the_last(repeats: Collection[int]) -> list[int]:
+    """The repeats that are not there although a later one is."""
+    return sorted(set(range(max(repeats, default=-1))) - set(repeats))

@@ -8,8 +8,8 @@ import pandas as pd
 
 from analysis import metrics, printed
 from analysis.audit.finding import TABLE_RULES, Finding, graded, rule
-from analysis.audit.words import at, called, ranks
-from analysis.curves import SETTING, SIZE, SOURCE_RUN, Row, bases, lookup, measured, report_of
+from analysis.audit.words import at, called
+from analysis.curves import SETTING, SIZE, SOURCE_RUN, Row, bases, lookup, measured, ranks_in_words, report_of
 from analysis.ratios import RATIOS, pairs
 from analysis.reports import derived
 from analysis.verdicts import Uncertain, Verdict, between
@@ -188,7 +188,7 @@ def _readings(table: pd.DataFrame, row: Row) -> Iterator[tuple[str, Uncertain, b
     before.sort(key=lambda point: -point["ranks"])
     for old in before:
         both = {"old": printed.number(old), "new": printed.number(new)}
-        ends = f"{old['value']:g} to {new['value']:g} {old['unit']}, over {ranks(old['ranks'])}"
+        ends = f"{old['value']:g} to {new['value']:g} {old['unit']}, over {ranks_in_words(old['ranks'])}"
         for words, formula in (
             ("the time falls from", lambda old, new: -metrics.change_fraction(old, new)),
             ("the speed rises, with times from", lambda old, new: metrics.faster_fraction(old, new)),

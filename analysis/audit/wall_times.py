@@ -57,7 +57,7 @@ def fixed_cost(table: pd.DataFrame) -> Iterator[Finding]:
                 "note" if not row["report"] else "serious" if off < -limit("apart_serious") else "warning",
                 f"{last['speedup_throughput']:.3g}x by speed",
                 f"{last['speedup_wall_time']:.3g}x by wall time",
-                off,
+                metrics.change_fraction(last["speedup_wall_time"], last["speedup_throughput"]),
                 " ".join(words.sentences(explained)[:1]),
             )
 

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from analysis.curves import Row
+from analysis.curves import Row, ranks_in_words
 
 
 def called(row: Row) -> str:
@@ -11,13 +11,8 @@ def called(row: Row) -> str:
     if not pd.isna(row["batch_per_rank"]):
         words.append(f"batch {row['batch_per_rank']}")
     if not pd.isna(row["ranks"]):
-        words.append(ranks(row["ranks"]))
+        words.append(ranks_in_words(row["ranks"]))
     return ", ".join(dict.fromkeys(word for word in words if word))
-
-
-def ranks(number: float) -> str:
-    """A number of ranks in words."""
-    return f"{number:g} rank{'s' * (number != 1)}"
 
 
 def at(row: Row) -> str:

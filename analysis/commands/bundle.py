@@ -18,12 +18,12 @@ from pathlib import Path
 from analysis import TableError
 from analysis.archive import collected, manifest
 from analysis.archive.collected import Collected
+from analysis.archive.contents import ROOT
 from analysis.archive.manifest import MANIFEST, OUTSIDE, SIGNATURE
 from analysis.commands import report, timeline
 from analysis.timeline import joined
 from train.record import record
 
-NAME = "bundle"
 _README = """\
 Run records, the figures drawn from them, and a page that shows them beside the published numbers.
 
@@ -54,7 +54,7 @@ def archive(folder: Path) -> bytes:
     with gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0) as compressed:
         with tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT) as tar:
             for path in sorted(files, key=lambda path: (path.name in OUTSIDE and path.parent == folder, path)):
-                entry = tarfile.TarInfo(f"{NAME}/{path.relative_to(folder)}")
+                entry = tarfile.TarInfo(f"{ROOT}/{path.relative_to(folder)}")
                 entry.size, entry.mode = path.stat().st_size, 0o644
                 with path.open("rb") as file:
                     tar.addfile(entry, file)
@@ -68,7 +68,7 @@ def seal(folder: Path, key: Path | None) -> None:
     """
     files = [path for path in folder.rglob("*") if path.is_file()]
     digests = {path.relative_to(folder).as_posix(): manifest.digest(path.read_bytes()) for path in files}
-    text = manifest.text(digests).encode()
+    text = manifest.text(digests, manifest.fingerprint(key) if key else None).encode()
     signature = manifest.sign(text, key) if key else None
     (folder / MANIFEST).write_bytes(text)
     if signature:

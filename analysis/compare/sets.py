@@ -270,26 +270,29 @@ def _ratios(a: list[_Run], b: list[_Run]) -> Iterator[Ratio]:
     note = "; ".join(dict.fromkeys(lost))
     for by in (by for by in metrics.BY if all(by in run.rates for run in (*a, *b))):
         rates = [[run.rates[by] for run in runs] for runs in (a, b)]
-        yield _ratio(a[0], "images_per_s", by, rates, of_rates(*rates), note)
+        yield _unless(note, _ratio(a[0], "images_per_s", by, rates, of_rates(*rates)))
     if all(run.arm.speedups for run in (*a, *b)):
         launches = [[run.arm.speedups for run in runs] for runs in (a, b)]
         speedups = [[metrics.median(of).value] * sum(map(len, of)) for of in launches]
-        yield _ratio(a[0], "speedup", "throughput", speedups, ratio_of_medians(*launches), note)
+        yield _unless(note, _ratio(a[0], "speedup", "throughput", speedups, ratio_of_medians(*launches)))
+
+
+def _unless(note: str, one: Ratio) -> Ratio:
+    """A ratio as it is, or with the note of why it is not judged."""
+    return replace(one, p_value=math.nan, said="not judged", note=note) if note else one
 
 
 def _ratio(
-    of: _Run, quantity: Literal["images_per_s", "speedup"], by: str, sides: Sequence[Sequence[float]],
-    found: Uncertain, note: str,
-) -> Ratio:  # fmt: skip
+    of: _Run, quantity: Literal["images_per_s", "speedup"], by: str, sides: Sequence[Sequence[float]], found: Uncertain
+) -> Ratio:
     """One ratio, before the correction for the others; `sides`: the values of A and of B."""
     (a, b), (n_a, n_b) = (statistics.fmean(values) for values in sides), (len(values) for values in sides)
     verdict, p = verdicts.p_value(found, Limits(1.0, 1.0))
     p = p if verdict == "contradicted" else 1.0
-    said: Said = "not judged" if note else "no interval" if math.isnan(found.low) else "no difference shown"
-    p = math.nan if said in ("not judged", "no interval") else p
-    return Ratio(
-        of.experiment, of.point, quantity, by, a, n_a, b, n_b, found.value, found.low, found.high, p, said, note
-    )
+    said: Said = "no difference shown"
+    if math.isnan(found.low):
+        p, said = math.nan, "no interval"
+    return Ratio(of.experiment, of.point, quantity, by, a, n_a, b, n_b, found.value, found.low, found.high, p, said, "")
 
 
 def _together(ratios: Sequence[Ratio]) -> list[Ratio]:

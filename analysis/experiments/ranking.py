@@ -219,7 +219,8 @@ def system_file(contest: Contest, name: str, folder: Path) -> str:
         "system:",
         f"  name: {name}",
         "distribution:",
-        *(f"  {key}: {_plain(value)}" for key, value in exchange.items()),
+        # JSON is YAML
+        *(f"  {key}: {json.dumps(value)}" for key, value in exchange.items()),
     ]
     if "threads_per_rank" in best.settings:
         lines.append(f"threads_per_rank: {best.settings['threads_per_rank']}")
@@ -231,7 +232,3 @@ def _base_file(system: str, folder: Path) -> str:
     path = folder / f"{system}.yaml"
     written = re.search(r"^  - (\w+)@system$", path.read_text(), re.MULTILINE) if path.exists() else None
     return written[1] if written else system
-
-
-def _plain(value: Any) -> str:
-    return json.dumps(value)

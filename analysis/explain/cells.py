@@ -28,6 +28,8 @@ TEXT = ("model",)
 NUMBERS = (*NEEDED, SPEED, *WHOLE_JOB, "repeat")
 COLUMNS = (*TEXT, *NUMBERS)
 _WHOLE_NUMBERS = ("ranks", "repeat")
+_COUNTS = ("ranks", "steps_per_rank", "batch_per_rank", "global_batch")
+_LEAST, _MOST = 1e-9, 1e9  # of any of these numbers: a thousand times what there is, and products that can be computed
 _DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
 _THREE_DIGITS = re.compile(r"[-+]?\d{1,3}[.,]\d{3}")
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}([.,' ]\d{3})+([.,]\d+)?")
@@ -75,14 +77,19 @@ def load(path: Path) -> Cells:
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        raise TableError(f"{path}: not a readable CSV file: {getattr(error, 'strerror', None) or error}") from error
+    except UnicodeDecodeError as error:
+        raise TableError(f"{path}: not a readable CSV file: not in UTF-8; save it as 'CSV UTF-8'") from error
+    except OSError as error:
+        raise TableError(f"{path}: not a readable CSV file: {error.strerror}") from error
     header = next((line for line in text.splitlines() if line.strip()), "")
     if not header:
         raise TableError(f"{path}: not a readable CSV file: it is empty")
     separator = max(SEPARATORS, key=header.count)
     reader = csv.reader(io.StringIO(text), delimiter=separator, skipinitialspace=True)
-    found = [(row, reader.line_num) for row in reader if any(cell.strip() for cell in row)]
+    try:
+        found = [(row, reader.line_num) for row in reader if any(cell.strip() for cell in row)]
+    except csv.Error as error:
+        raise TableError(f"{path}, line {reader.line_num}: not a readable CSV file: {error}") from error
     rows, lines = zip(*found, strict=True)
     stripped = [[cell.strip() for cell in row] for row in rows]
     return Cells(path, separator, stripped[0], stripped[1:], list(lines[1:]))
@@ -105,7 +112,8 @@ def points(cells: Cells) -> tuple[pd.DataFrame, list[str]]:
         if values is not None:
             found.append({**values, "line": line})
     if not found:
-        raise TableError("\n".join([f"{cells.path}: no row can be used", *notes[:20]]))
+        below = "" if cells.rows else ": there is none below the headers"
+        raise TableError("\n".join([f"{cells.path}: no row can be used{below}", *notes[:20]]))
     return pd.DataFrame(found), notes
 
 
@@ -121,20 +129,22 @@ def _columns(cells: Cells) -> dict[str, int]:
     missing = [name for name in missing if not any(WHOLE_JOB[of] == name for of in WHOLE_JOB if of in named)]
     if missing:
         raise TableError(
-            "\n".join([f"{cells.path}: {len(missing)} needed columns are missing", *_help(cells, missing)])
+            "\n".join([f"{cells.path}: columns that are needed are missing: {len(missing)}", *_help(cells, missing)])
         )
     return named
 
 
 def _help(cells: Cells, missing: list[str]) -> list[str]:
     unknown = {headers.normal(header): header for header in cells.headers if not headers.name(header)}
-    lines = []
+    lines = [f"'{header}' is not in seconds: convert it" for header in cells.headers if headers.not_in_seconds(header)]
+    unknown = {name: header for name, header in unknown.items() if not headers.not_in_seconds(header)}
     for name in missing:
         close = difflib.get_close_matches(name, unknown, n=1, cutoff=0.7)
         like = f"; is it '{unknown[close[0]]}'?" if close else ""
         lines.append(f"column '{name}' is missing{like} (also read as it: {', '.join(headers.EXAMPLES[name])})")
     given = ", ".join(f"'{header}'" for header in cells.headers)
-    return [*lines, *_asked(cells), f"read as separated by {SEPARATORS[cells.separator]}, with the headers {given}"]
+    read = f"the first line, read as separated by {SEPARATORS[cells.separator]}, has the headers {given}"
+    return [*lines, *_asked(cells), read]
 
 
 def _asked(cells: Cells) -> list[str]:
@@ -147,7 +157,7 @@ def _asked(cells: Cells) -> list[str]:
 
 
 def _unused(cells: Cells, named: dict[str, int]) -> list[str]:
-    unused = [header for place, header in enumerate(cells.headers) if place not in named.values()]
+    unused = [header for place, header in enumerate(cells.headers) if header and place not in named.values()]
     notes = [f"columns not used: {', '.join(unused)}"] if unused else []
     notes += _asked(cells)
     for whole, name in WHOLE_JOB.items():
@@ -164,7 +174,7 @@ def _row(cells: Cells, named: dict[str, int], row: list[str], line: int) -> tupl
         if name in TEXT:
             values[name] = row[place]
             continue
-        values[name], wrong = _number(name, row[place], cells.decimals)
+        values[name], wrong = _number(name, row[place], cells)
         at_issue = WHOLE_JOB.get(name, name) if WHOLE_JOB.get(name, name) not in named else name
         lost |= bool(wrong) and at_issue in NEEDED
         if wrong:
@@ -173,10 +183,13 @@ def _row(cells: Cells, named: dict[str, int], row: list[str], line: int) -> tupl
     return (None if lost else values), problems
 
 
-def _number(name: str, cell: str, decimals: str) -> tuple[float, str]:
-    """The number in a cell, NaN where it cannot be used, and why not. `decimals`: as of `Cells`."""
+def _number(name: str, cell: str, cells: Cells) -> tuple[float, str]:
+    """The number in a cell of a column, NaN where it cannot be used, and why not."""
+    decimals = cells.decimals
     if len(decimals) > 1 and _THREE_DIGITS.fullmatch(cell):
         return math.nan, f"'{cell}': of thousands, or decimals? Both ',' and '.' are in the file: use one, for decimals"
+    if cells.separator == ";" and name in _COUNTS and _THREE_DIGITS.fullmatch(cell):
+        return math.nan, f"'{cell}': of thousands, or decimals? Write it without a separator of thousands"
     if not cell:
         return math.nan, "empty"
     try:
@@ -184,10 +197,17 @@ def _number(name: str, cell: str, decimals: str) -> tuple[float, str]:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        separated = "; write it without separators of thousands" if _THOUSANDS.fullmatch(cell) else ""
-        return math.nan, f"'{cell}' is no number{separated}"
+        return math.nan, f"'{cell}' is no number{_how_to_write(cell)}"
     if value < 0 or (value == 0 and name != "repeat"):
         return math.nan, f"{cell} given, must be more than 0"
+    if value and not _LEAST <= value <= _MOST:
+        return math.nan, f"{cell} given, must be between {_LEAST:g} and {_MOST:g}"
     if name in _WHOLE_NUMBERS and value % 1:
         return math.nan, f"{cell} given, must be a whole number"
     return value, ""
+
+
+def _how_to_write(cell: str) -> str:
+    if _THOUSANDS.fullmatch(cell):
+        return "; write it without separators of thousands"
+    return "; write a decimal point, or separate the cells by ';'" if _DECIMAL_COMMA.fullmatch(cell) else ""

@@ -153,7 +153,8 @@ def choose(runs: pd.DataFrame) -> Model:
         if solved and solved.degrees >= degrees and solved.coefficient(1).statistic.value > 0:
             return model
     if len(runs) < 3:
-        raise TableError(f"{len(runs)} runs: a fixed cost and a cost per step need 3, or 2 whose speed was measured")
+        few = f"{len(runs)} run{'s' * (len(runs) != 1)}"
+        raise TableError(f"{few}: a fixed cost and a cost per step need 3, or 2 whose speed was measured")
     solved = models.EQUAL.system(runs).solve()
     if solved is None:
         raise TableError(

@@ -13,6 +13,8 @@ from analysis.explain.linear import TAIL_OF_SPEED, Array, Linear, Marginal, rela
 from analysis.explain.models import Model
 from analysis.metrics import Statistic
 
+_MOST_IMAGES_PER_S = 1e9  # of one rank: what is faster does not read its images
+
 
 @dataclass(frozen=True)
 class Fit:
@@ -95,7 +97,12 @@ def _implied(model: Model, runs: pd.DataFrame, solved: Linear, measured: float) 
 
 
 def _over(numerator: float, solved: Linear, of: Array) -> Statistic:
-    """A numerator over a combination of coefficients; NaN for an end that it does not have."""
+    """A numerator over a combination of coefficients, a speed; NaN for an end that it does not have.
+
+    Wall times that do not grow with the work give a cost of 0, but for rounding: no speed.
+    """
     cost = solved.number(of).within(TAIL_OF_SPEED)
-    high, value, low = (numerator / x if x > 0 else math.nan for x in (cost.low, cost.value, cost.high))
+    high, value, low = (
+        numerator / x if x > numerator / _MOST_IMAGES_PER_S else math.nan for x in (cost.low, cost.value, cost.high)
+    )
     return Statistic(value, low, high, cost.n)

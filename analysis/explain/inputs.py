@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import metrics
+from analysis.curves import ranks_in_words
 from analysis.explain import models
 from analysis.explain.linear import Array
 from analysis.thresholds import limit
@@ -147,7 +148,7 @@ def _impossible(known: pd.DataFrame) -> Iterator[Finding]:
             "impossible",
             (index,),
             (int(run["ranks"]),),
-            f"The run on {run['ranks']:g} ranks is impossible: {run['images_per_rank']:g} images a rank take "
+            f"The run on {ranks_in_words(run['ranks'])} is impossible: {run['images_per_rank']:g} images a rank take "
             f"{needed:.4g} s at the measured {run['images_per_s_per_rank']:.4g} images/s, and its wall time is "
             f"{run['wall_s']:.4g} s. One of the four numbers is wrong. The run is left out.",
             f"{run['wall_s']:.4g} s",
@@ -191,7 +192,7 @@ def _off(known: pd.DataFrame) -> Iterator[Finding]:
             "speed_off",
             (index,),
             (int(run["ranks"]),),
-            f"The speed on {run['ranks']:g} ranks, {run['images_per_s_per_rank']:.4g} images/s, is "
+            f"The speed on {ranks_in_words(run['ranks'])}, {run['images_per_s_per_rank']:.4g} images/s, is "
             f"{times.at[index]:.3g} times what its wall time allows: {run['images_per_rank']:g} images a rank took "
             f"{left_s.at[index]:.4g} s beyond the fixed cost of the other points. The speed is not used.",
             f"{run['images_per_s_per_rank']:.4g} images/s a rank",

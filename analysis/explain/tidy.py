@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import TableError, metrics
+from analysis.curves import ranks_in_words
 from analysis.explain import cells
 from analysis.table import schema
 
@@ -105,8 +106,8 @@ def _usable(points: pd.DataFrame, where: str) -> tuple[pd.DataFrame, list[str]]:
 
 
 def _called(row: Mapping[Hashable, Any]) -> str:
-    ranks = "?" if pd.isna(row["ranks"]) else row["ranks"]
-    return f"{row['model'] or 'the curve'}, {ranks} ranks"
+    ranks = "? ranks" if pd.isna(row["ranks"]) else ranks_in_words(row["ranks"])
+    return f"{row['model'] or 'the curve'}, {ranks}"
 
 
 def curves(points: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:

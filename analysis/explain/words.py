@@ -11,6 +11,7 @@ import pandas as pd
 from tabulate import tabulate
 
 from analysis import metrics
+from analysis.curves import ranks_in_words
 from analysis.explain import models
 from analysis.explain.fit import DECIDING_DEGREES, REFUTED, Explanation
 from analysis.explain.fitted import Fit
@@ -104,7 +105,7 @@ def _speedups(explained: Explanation) -> Iterator[str]:
     told_nothing = math.isnan(low) or explained.fit.linear.degrees < DECIDING_DEGREES
     interval = f" ({low:.1f} or more)" if math.isnan(high) else f" ({low:.1f} to {high:.1f})"
     yield (
-        f"On {top['ranks']:g} ranks: {speed}{top['speedup_wall_time']:.1f}x by wall time, "
+        f"On {ranks_in_words(top['ranks'])}: {speed}{top['speedup_wall_time']:.1f}x by wall time, "
         f"{top['speedup_without_fixed']:.1f}x by wall time without the fixed cost"
         f"{'' if told_nothing else interval}; ideal {top['ideal']:.4g}x."
     )
@@ -145,13 +146,13 @@ def _speed(explained: Explanation) -> Iterator[str]:
     if math.isnan(measured) or math.isnan(implied.value):
         return
     used = explained.points.loc[explained.points["used"], "images_per_s_per_rank"]
-    off = metrics.change_fraction(measured, implied.value)
+    off = metrics.change_fraction(implied.value, measured)
     agrees = "they agree" if implied.low <= measured <= implied.high else "they contradict each other"
     agrees = "too few points to tell whether they agree" if math.isnan(implied.low) else agrees
     yield (
         f"Without the level of the measured speeds the wall times imply {_words(implied, 'images/s a rank')}; measured "
         f"were {used.min():.3g} to {used.max():.3g}, the median, {measured:.4g}, {abs(off):.1%} "
-        f"{'less' if off > 0 else 'more'}: {agrees}."
+        f"{'more' if off > 0 else 'less'}: {agrees}."
     )
 
 
@@ -159,9 +160,9 @@ def misfit(point: Mapping[Hashable, Any]) -> str:
     """How a point does not fit, and the work that would."""
     more = point["wall_s"] - point["fitted_s"]
     return (
-        f"The point at {point['ranks']} ranks does not fit: it took {point['wall_s']:.4g} s, {abs(more):.2g} s "
-        f"{'more' if more > 0 else 'less'} than the others predict, whichever of them is left out (p = "
-        f"{point['misfit_p']:.2g}), as if it had run {point['steps_that_fit']:.0f} steps, not "
+        f"The point at {ranks_in_words(point['ranks'])} does not fit: it took {point['wall_s']:.4g} s, "
+        f"{abs(more):.2g} s {'more' if more > 0 else 'less'} than the others predict, whichever of them is left out "
+        f"(p = {point['misfit_p']:.2g}), as if it had run {point['steps_that_fit']:.0f} steps, not "
         f"{point['steps_per_rank']:g}."
     )
 
@@ -171,7 +172,7 @@ def _misfits(explained: Explanation) -> Iterator[str]:
     undecided = explained.points[explained.points["misfit_undecided"]].to_dict("records")
     if undecided:
         told = [
-            f"{point['ranks']} ranks (as if it had run {point['steps_that_fit']:.0f} steps, not "
+            f"{ranks_in_words(point['ranks'])} (as if it had run {point['steps_that_fit']:.0f} steps, not "
             f"{point['steps_per_rank']:g})"
             for point in undecided
         ]
@@ -186,7 +187,7 @@ def _unknown_speeds(explained: Explanation) -> Iterator[str]:
         left_s = point["wall_s"] - explained.fit.fixed_s.value
         if left_s > 0:
             yield (
-                f"On {point['ranks']} ranks no speed is known; with the same fixed cost it was about "
+                f"On {ranks_in_words(point['ranks'])} no speed is known; with the same fixed cost it was about "
                 f"{point['images_per_rank'] / left_s:.3g} images/s a rank."
             )
 

@@ -1,7 +1,7 @@
 """Report 003: a spreadsheet over TensorFlow's benchmarks of 2017, 16 columns of throughput on 1 to 8 GPUs."""
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -105,8 +105,17 @@ def efficiency(points: Points) -> Figure:
 _KEY = ["batch_per_rank", "dataset", "model", "gpu", "ranks"]
 
 
-def _ratios(rows: pd.DataFrame, column: str, over: object, under: object, speedups: bool) -> pd.DataFrame:
-    """Throughput, or speedup, where `column` is `over`, divided by that where it is `under`, all else the same."""
+@dataclass(frozen=True)
+class _Setting:
+    """What differs between the two sides of a ratio, all else the same: the rows where a column is `over` / `under`."""
+
+    column: str
+    over: object
+    under: object
+
+
+def _ratios(rows: pd.DataFrame, setting: _Setting, speedups: bool) -> pd.DataFrame:
+    """Throughput, or speedup, over that of the other setting; columns: the others of _KEY, ratio, low, high, n."""
     cells = {key: metrics.estimate(group.tolist()) for key, group in rows.groupby(_KEY)["value"]}
     if speedups:
         one = {key[:-1]: cell for key, cell in cells.items() if key[-1] == 1}
@@ -115,45 +124,42 @@ def _ratios(rows: pd.DataFrame, column: str, over: object, under: object, speedu
             for key, cell in cells.items()
             if key[:-1] in one
         }
-    at, found = _KEY.index(column), []
+    at, found = _KEY.index(setting.column), []
     for key, cell in cells.items():
-        other = cells.get((*key[:at], under, *key[at + 1 :]))
-        if key[at] == over and other:
+        other = cells.get((*key[:at], setting.under, *key[at + 1 :]))
+        if key[at] == setting.over and other:
             r = metrics.ratio(cell, other)
             found.append((*key, r.value, r.low, r.high, r.n))
-    return pd.DataFrame(found, columns=[*_KEY, "ratio", "low", "high", "n"]).drop(columns=column)
+    return pd.DataFrame(found, columns=[*_KEY, "ratio", "low", "high", "n"]).drop(columns=setting.column)
 
 
 _COLOURS = (plots.BLUE, plots.RED, plots.GREEN, plots.PINK, plots.ORANGE, plots.SKY, plots.BLACK, plots.GREY)
 _EIGHT = list(zip(_COLOURS, "os^vDPX*", strict=True))
 
 
-def _comparison(points: Points, column: str, over: object, under: object, label: str, speedups: bool = False) -> Figure:
+def _comparison(points: Points, setting: _Setting, label: str, speedups: bool = False) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=82)
-    ratios = _ratios(points.published, column, over, under, speedups)
-    told = [name for name in _KEY[:-1] if name != column]
+    ratios = _ratios(points.published, setting, speedups)
+    told = [name for name in _KEY[:-1] if name != setting.column]
     for (cells, rows), (colour, marker) in zip(ratios.groupby(told), _EIGHT, strict=True):
         words = [_word(name, cell) for name, cell in zip(told, cells, strict=True)]
         plots.draw(axes, [Line(", ".join(words), rows["ranks"].tolist(), rows["ratio"].tolist(), colour, marker)])
     median = ratios["ratio"].median()
     axes.axhline(median, color=plots.BLACK, linewidth=0.6, linestyle="--", label=f"median of all, {median:.2f}x")
-    drawn = list(_own_ratios(points.local, (column, over, under), speedups))
+    drawn = list(_own_ratios(points.local, setting, speedups))
     plots.draw(axes, drawn)
     plots.doubling(axes, [*_GPUS, *(x for line in drawn for x in line.x)], "GPUs")
     axes.set_ylabel(label)
     return plots.legend(fig, plots.provenance(points.local) if drawn else "")
 
 
-def _own_ratios(local: pd.DataFrame, setting: tuple[str, object, object], speedups: bool) -> Iterator[Line]:
-    """The ratios of own throughputs, or speedups, a line for all else that is the same, each strategy by itself.
-
-    setting: the column that differs, with its value over the line and that under it.
-    """
+def _own_ratios(local: pd.DataFrame, setting: _Setting, speedups: bool) -> Iterator[Line]:
+    """The ratios of own throughputs, or speedups, a line for all else that is the same, each strategy by itself."""
     rows = measured(local, "images_per_s")
-    told = [name for name in _KEY[:-1] if name != setting[0]]
+    told = [name for name in _KEY[:-1] if name != setting.column]
     for nth, (_, of_strategy) in enumerate(rows.groupby(list(plots.STRATEGY), dropna=False, sort=False)):
         exchange = plots.told_apart(of_strategy, rows, "swept", *_KEY)
-        for cells, found in _ratios(of_strategy, *setting, speedups).groupby(told):
+        for cells, found in _ratios(of_strategy, setting, speedups).groupby(told):
             words = [_word(name, cell) for name, cell in zip(told, cells, strict=True) if cell]
             label = ", ".join(["local", *words, plots.repeats(found["n"]), *exchange])
             x, y, low, high = (found[name].tolist() for name in ("ranks", "ratio", "low", "high"))
@@ -172,7 +178,7 @@ def synthetic_real(points: Points) -> Figure:
 
     The sheet: no "significant effect". No repeats are known, so that noise cannot be told from effect here.
     """
-    return _comparison(points, "dataset", "synthetic", "imagenet", "throughput, synthetic / real")
+    return _comparison(points, _Setting("dataset", "synthetic", "imagenet"), "throughput, synthetic / real")
 
 
 @figure("003-batch", "batch 64 against 32: speedup with each", _PUBLISHED, _LOCAL)
@@ -182,7 +188,7 @@ def batch(points: Points) -> Figure:
     It compares speedups, not throughputs: each is divided by its throughput on one GPU, so that the ratio at one
     GPU is 1 by definition. In throughput, batch 64 is faster. The axis does not begin at 0.
     """
-    return _comparison(points, "batch_per_rank", 64, 32, "speedup, batch 64 / batch 32", speedups=True)
+    return _comparison(points, _Setting("batch_per_rank", 64, 32), "speedup, batch 64 / batch 32", speedups=True)
 
 
 @figure("003-p100-k80", "P100 against K80", _PUBLISHED, _LOCAL)
@@ -191,7 +197,7 @@ def p100_k80(points: Points) -> Figure:
 
     The sheet: 4.4x faster (median). The axis does not begin at 0.
     """
-    return _comparison(points, "gpu", "P100", "K80", "throughput, P100 / K80")
+    return _comparison(points, _Setting("gpu", "P100", "K80"), "throughput, P100 / K80")
 
 
 @figure("003-models", "ResNet50 against Inception v3", _PUBLISHED, _LOCAL)
@@ -200,4 +206,4 @@ def models(points: Points) -> Figure:
 
     The sheet: 1.61x (median). The axis does not begin at 0.
     """
-    return _comparison(points, "model", "resnet50", "inceptionv3", "throughput, ResNet50 / Inception v3")
+    return _comparison(points, _Setting("model", "resnet50", "inceptionv3"), "throughput, ResNet50 / Inception v3")

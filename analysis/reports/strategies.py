@@ -11,7 +11,7 @@ from analysis import plots
 from analysis.plots import Line
 
 EXPERIMENT = "strategies"
-_BESIDE = 1.12  # as of `plots.side_by_side`: the axes of the reports have many doublings
+_BESIDE = 1.07  # as of `plots.side_by_side`: the axes of the reports have many doublings
 
 
 def split(local: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

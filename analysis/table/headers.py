@@ -42,6 +42,7 @@ WORDS = {
     "train": ("training",),
     "": ("per",),
 }
+NOT_SECONDS = ("ms", "us", "min", "mins", "minutes", "m", "h", "hr", "hrs", "hours", "days")
 _BATCH, _SPEED = ("batch_per_rank", "global_batch"), ("images_per_s_per_rank", "images_per_s")
 # Of one rank, or of the whole job?
 AMBIGUOUS = {"batch": _BATCH, "batch_size": _BATCH, "batchsize": _BATCH, "speed": _SPEED, "throughput": _SPEED}
@@ -60,6 +61,12 @@ _NAMES = {normal(other): name for name, others in SYNONYMS.items() for other in 
 def name(header: str) -> str:
     """The name of the column that a header means; "" where it is not known, or may mean two (AMBIGUOUS)."""
     return _NAMES.get(normal(header), "")
+
+
+def not_in_seconds(header: str) -> bool:
+    """Whether a header is that of a wall time in another unit, as "Wall time [min]"."""
+    *words, unit = normal(header).split("_") or [""]
+    return unit in NOT_SECONDS and name("_".join(words)) == "wall_s"
 
 
 def meanings(header: str) -> tuple[str, str] | None:

@@ -234,11 +234,11 @@ def test_the_mean_of_rates_of_equal_work_is_harmonic_and_within_its_interval():
     assert metrics.Statistic(2.0).as_json() == {"value": 2.0, "low": None, "high": None, "level": None, "n": 1}
 
 
-def test_what_a_doubling_keeps_is_the_median_over_rounds():
+def test_what_a_doubling_keeps_is_known_for_each_round():
     # ratios 1.2, 1.6 and 1.4 on twice the ranks
     pairs = [("launch", 0, turn) for turn in range(3)]
     runs = metrics.points([1, 1, 1, 2, 2, 2], [10, 5, 20, 12, 8, 28], pairs * 2)
-    assert metrics.per_doubling_in_rounds(runs, "size").value == pytest.approx(0.7)
+    assert metrics.shares_per_doubling(runs, "size") == [pytest.approx([0.6, 0.8, 0.7])]
 
 
 def test_the_binomial_interval_is_that_of_clopper_and_pearson():

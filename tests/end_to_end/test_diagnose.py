@@ -105,7 +105,7 @@ def test_a_slow_link_is_named(tmp_path: Path):
     if isinstance(found := cgroups.find(), str):
         pytest.skip(found)
     emulated = ("launcher=emulated", "launcher.separate_networks=true", "system.cpus_per_node=0.8")
-    model = ("model=digits_cnn", "batch_per_rank=4", "--only=digits_cnn-rounds")
+    model = ("model=digits_cnn", "batch_per_rank=1", "--only=digits_cnn-rounds")
     measure(tmp_path, *model, *emulated, "system.link_mbit_per_s=100")
     curve = diagnosed(tmp_path)
     adds_up(curve)

@@ -3,7 +3,6 @@
 How long it took is printed, and judged by nobody: without what ends them, these jobs would go on beyond any wait here.
 """
 
-import os
 import subprocess
 import sys
 import time
@@ -115,7 +114,7 @@ def test_a_rank_on_a_slower_host_finishes_and_the_audit_names_it(cluster, result
     variables = [f"{name}={value}" for name, value in hold.variables.items()]
     overrides = (*LONG, *QUICK, "batch_per_rank=128", "measure.timed_steps=30", f"results={results}")
     child = cluster.popen("n0", "env", *variables, *LAUNCH, "--only=tiny-nodes2", *overrides)
-    slow = cgroups.Groups(means, f"kit{os.getpid()}-slow", 1)
+    slow = cgroups.Groups(means, "slow", 1)
     try:
         wait_for(hold.holds)
         # So little, because on a busy machine the other rank does not have its core for itself either.
@@ -165,7 +164,7 @@ def test_elastic_training_goes_on_without_a_host_and_takes_it_back(cluster, resu
     begin = time.monotonic()
     cluster.boot(first)
     slow_links(cluster)
-    wait_for(lambda: resizes()[1:] == [(f"{first} came", 2, 3)], timeout=kit.END_S)
+    wait_for(lambda: resizes()[1:] == [(f"{first} came", 2, 3)])
     print(f"the host was taken in after {time.monotonic() - begin:.1f} s")
     cluster.on("n0", "pkill", "-TERM", "-f", f"train.launch .*results={results}")
     child.communicate(timeout=kit.END_S)

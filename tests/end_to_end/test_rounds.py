@@ -7,25 +7,19 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.kit import END_S, make_command, needs_setup, ranks, records, run, start, wait_for
-from train.record import parts
+from tests.helpers.patched import Hold
 
 pytestmark = pytest.mark.end_to_end
 
 SMALL = ("model=tiny", "batch_per_rank=4", "tracking=none")
 LAUNCH = (sys.executable, "-m", "train.launch", *SMALL)
-ENOUGH = "measure.precision_fraction=0.9"  # ends at the second look, after 17 rounds
-LONGER = ("measure.precision_fraction=0.2", "measure.budget_s=900")  # rounds of about two seconds
+# Ends at the second look, after 17 rounds; the budget is for a machine that is busy.
+ENOUGH = ("measure.precision_fraction=0.9", "measure.budget_s=600")
 
 
-def rounds_of(folder: Path, rank: int) -> set[int]:
-    """The rounds that a rank has recorded below a folder."""
-    found = [parts.read_part(path) for path in folder.rglob(f"rank-{rank}.*.jsonl")]
-    return {window.round for part in found for window in part.windows}
-
-
-def have_begun(folder: Path) -> bool:
-    """Whether both ranks have recorded more than one round below a folder."""
-    return all(len(rounds_of(folder, rank)) > 1 for rank in (0, 1)) and len(ranks(folder)) == 2
+def hold_after_three_rounds(folder: Path, held: list[int]) -> Hold:
+    """These ranks of a launch stand still when all ranks have recorded the rounds 0, 1 and 2."""
+    return Hold(folder / "patch", "train.loop.rounds._precise", after=2, ranks=held)
 
 
 def summary(experiment: str, results: Path) -> list[dict]:
@@ -39,7 +33,7 @@ def summary(experiment: str, results: Path) -> list[dict]:
 @needs_setup
 def test_make_measures_a_curve_and_its_points_and_says_and_draws_where_the_time_goes(tmp_path):
     kit = tmp_path / "kit"
-    short = f"ARGS=tracking=none batch_per_rank=4 {ENOUGH} measure.budget_s=600"  # only for a machine that is busy
+    short = f"ARGS=tracking=none batch_per_rank=4 {' '.join(ENOUGH)}"
     status, output = run(*make_command(kit, "diagnose", "NODES=2", "MODELS=tiny", short))
     assert status == 0, output
     assert "computing, as one node alone does" in output
@@ -71,25 +65,23 @@ def test_make_measures_a_curve_and_its_points_and_says_and_draws_where_the_time_
 
 
 def test_a_rank_that_is_killed_costs_its_round_alone(tmp_path):
-    curve = ("experiment=weak_scaling", "nodes=2", "--only=tiny-rounds", *LONGER)
-    launcher = start(*LAUNCH, *curve, f"results={tmp_path}")
-    wait_for(lambda: have_begun(tmp_path))
+    curve = ("experiment=weak_scaling", "nodes=2", "--only=tiny-rounds", *ENOUGH)
+    hold = hold_after_three_rounds(tmp_path, [1])
+    launcher = start(*LAUNCH, *curve, f"results={tmp_path}", variables=hold.variables)
+    wait_for(hold.holds)
     ranks(tmp_path)[1].kill()
     output, _ = launcher.communicate(timeout=END_S)
     assert launcher.returncode == 1, output
     [failed] = records(tmp_path)
     assert (failed.status, failed.failure.rank) == ("failed", 1)
-    kept = [{window.round for window in rank.windows} for rank in failed.ranks]
-    assert kept == [rounds_of(tmp_path, rank) for rank in (0, 1)]
-    assert all(len(rounds) > 1 for rounds in kept)
-    assert len(kept[0] ^ kept[1]) <= 1  # the round in which it was killed, whichever rank recorded it first
+    assert [{window.round for window in rank.windows} for rank in failed.ranks] == [{0, 1, 2}] * 2
 
 
 WORLDS = ("experiment=overhead", "--only=tiny-ranks1-rounds")
 
 
 def test_ranks_with_and_without_horovod_measure_at_the_same_time(tmp_path):
-    status, output = run(*LAUNCH, *WORLDS, ENOUGH, f"results={tmp_path}")
+    status, output = run(*LAUNCH, *WORLDS, *ENOUGH, f"results={tmp_path}")
     assert status == 0, output
     [made] = records(tmp_path)
     assert made.config["worlds_at_once"]
@@ -105,13 +97,15 @@ def test_ranks_with_and_without_horovod_measure_at_the_same_time(tmp_path):
 
 
 def test_a_rank_of_one_world_that_is_killed_ends_the_other_world_and_is_named(tmp_path):
-    launcher = start(*LAUNCH, *WORLDS, *LONGER, f"results={tmp_path}")
-    wait_for(lambda: have_begun(tmp_path))
+    hold = hold_after_three_rounds(tmp_path, [0])  # the only rank of each world
+    launcher = start(*LAUNCH, *WORLDS, *ENOUGH, f"results={tmp_path}", variables=hold.variables)
+    wait_for(hold.holds)
     of_worlds = {process.environ()["KIT_WORLD"]: process for process in ranks(tmp_path)}
     of_worlds["1"].kill()
+    hold.off()
     output, _ = launcher.communicate(timeout=END_S)
     assert launcher.returncode == 1, output
     [failed] = records(tmp_path)
     assert (failed.failure.rank, failed.failure.exit_code) == (1, 137)
     assert ranks(tmp_path) == []
-    assert len(failed.ranks[0].windows) > 1
+    assert [window.round for window in failed.ranks[0].windows] == [0, 1, 2]

@@ -78,7 +78,7 @@ def test_two_clusters_do_not_see_each_other(cluster, tmp_path):
     with simcluster.Cluster(tmp_path, hosts=1, environment=shell.ENVIRONMENT) as other:
         assert words(other.on("n0", "sinfo", "-h", "-o", "%D")) == ["1"]
         other.crash("n1")
-        assert reaches(cluster, "n1")
+        wait_for(lambda: reaches(cluster, "n1"))
 
 
 def test_a_cluster_ends_with_all_its_processes(tmp_path):

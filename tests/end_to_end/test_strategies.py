@@ -214,7 +214,7 @@ def test_under_slurm_an_arm_finds_its_workers_on_the_hosts_of_the_allocation(clu
     for point in (("--only=tiny-nodes2-mwms-flat", "nodes=2"), ("--only=tiny-nodes3-ps", "nodes=3")):
         sent = cluster.on("n0", *LAUNCH, *asked, *point, "distribution.servers=2")
         assert sent.returncode == 0, sent.stdout
-        wait_for(lambda: not cluster.on("n0", "squeue", "-h").stdout.strip(), timeout=kit.END_S)
+        wait_for(lambda: not cluster.on("n0", "squeue", "-h").stdout.strip())
     mwms, ps = records(results)
     assert (mwms.status, mwms.arm, mwms.weights_differ) == ("complete", "mwms-flat", False), mwms.failure
     assert (ps.status, ps.arm, ps.weights_differ) == ("complete", "ps", None), ps.failure

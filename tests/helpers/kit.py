@@ -17,9 +17,9 @@ from train.record.parts import read_part
 from train.record.record import RunRecord
 
 ROOT = Path(__file__).parents[2]
-# No test judges how long ranks take to start, or commands to end: where others use the machine, many times as long.
-# These only end a test that would hang.
-START_S, END_S = 300, 900
+# No test judges how long anything takes: where others use the machine, many times as long. This only ends a test that
+# would hang.
+END_S = 900
 _started: list[subprocess.Popen] = []
 QUICK = ("model=tiny", "measure.design=launches", "measure.repeats=1", "tracking=none", "batch_per_rank=4")
 
@@ -107,17 +107,17 @@ def anything(results: Path) -> list[str]:
     return lines
 
 
-def wait_for(condition, timeout: float = START_S) -> None:
-    """Return when `condition()` holds; fail after `timeout` seconds, which only ends a test that would hang.
+def wait_for(condition) -> None:
+    """Return when `condition()` holds; fail after END_S seconds.
 
     A file or folder that goes while the condition looks at it means: not yet.
     """
-    end = time.monotonic() + timeout
+    end = time.monotonic() + END_S
     while True:
         with suppress(FileNotFoundError):
             if condition():
                 return
-        assert time.monotonic() < end, f"waited in vain for {timeout:g} s"
+        assert time.monotonic() < end, f"waited in vain for {END_S} s"
         time.sleep(0.1)
 
 

@@ -188,16 +188,23 @@ def _ticks(time_s: float) -> float:
 def study(rng: Rng) -> list[RunRecord]:
     """Weak scaling as the launcher leaves it: three repeats of two points, two launches in rounds, one after another.
 
-    The second repeat of the second point failed at first.
+    Repeat by repeat, each in a random order. The second repeat of the second point failed at first.
     """
-    runs = [launch(rng, nodes, steps=20, repeat=repeat, generation=1) for repeat in range(3) for nodes in (1, 2)]
-    runs += [rounds(rng, number=12, repeat=repeat, generation=1) for repeat in range(2)]
-    failed = make_record(nodes=2, steps=20, repeat=1, generation=1, failure=Failure("killed by signal 9", rank=1))
-    runs[3].generation = 2
-    runs.insert(3, failed)
-    at_s = _STARTED_AT
+    runs: list[RunRecord] = []
+    for repeat in range(3):
+        due = [launch(rng, nodes, steps=20, repeat=repeat, generation=1) for nodes in (1, 2)]
+        if repeat < 2:
+            due.append(rounds(rng, number=12, repeat=repeat, generation=1, **{"measure.repeats": 2}))
+        runs += [due[place] for place in rng.permutation(len(due))]
     for place, run in enumerate(runs):
-        run.order, run.started_at = Order(0, place, len(runs)), _at(at_s)
+        run.order = Order(0, place, len(runs))
+    again = next(run for run in runs if (run.point, run.repeat) == ("resnet50_nodes=2", 1))
+    failed = make_record(nodes=2, steps=20, repeat=1, generation=1, failure=Failure("killed by signal 9", rank=1))
+    again.generation, failed.order = 2, again.order
+    runs.insert(runs.index(again), failed)
+    at_s = _STARTED_AT
+    for run in runs:
+        run.started_at = _at(at_s)
         at_s += run.job_s + float(rng.uniform(2, 10))
     return [run if run.failure else counted(rng, run) for run in runs]
 

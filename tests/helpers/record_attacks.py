@@ -14,7 +14,7 @@ import numpy as np
 from tests.helpers.noisy_records import study
 from tests.helpers.own_records import place_of
 from train.record import config_hash, record, summary
-from train.record.record import CoreUse, Rank, RunRecord, Usage, Window
+from train.record.record import CoreUse, Order, Rank, RunRecord, Usage, Window
 
 Rng = np.random.Generator
 Study = dict[Path, RunRecord]  # by the paths of their files, in the order of the launches
@@ -194,6 +194,20 @@ def _slowest_of_three(runs: Study, rng: Rng) -> None:
         del runs[path]
 
 
+def _replanned(runs: Study, rng: Rng) -> None:
+    """The slowest repeat of one point deleted, the others renumbered, and the plan shortened to them."""
+    _slowest_of_three(runs, rng)
+    places = sorted({run.order.position for run in runs.values() if run.order})
+    repeats = sorted({run.repeat for run in runs.values() if run.point == "resnet50_nodes=2"})
+    for place, run in [*runs.items()]:
+        assert run.order
+        run.order = Order(run.order.seed, places.index(run.order.position), len(places))
+        if run.point == "resnet50_nodes=2":
+            run.config["measure"]["repeats"], run.repeat = len(repeats), repeats.index(run.repeat)
+            _settled(run)
+            runs[place_of(run)] = runs.pop(place)
+
+
 def _configured(moved: bool, **values: Any) -> Callable[[Study, Rng], None]:
     """Other values in the configuration of a point, with what follows; in its old folder, or in that of its hash."""
 
@@ -317,15 +331,29 @@ def _committed(run: RunRecord) -> None:
 
 def _order(run: RunRecord) -> None:
     assert run.order
-    run.order.seed, run.order.position = 5, 0
+    run.order = Order(5, 0, run.order.runs)
 
 
 @dataclass(frozen=True)
 class Attack:
-    """What is done to the records; the rules that can see it (none: nothing else tells)."""
+    """What is done to the records; the rules that can see it (none: nothing else tells).
+
+    as_note: a note counts too, though it alleges nothing.
+    """
 
     do: Callable[[Study, Rng], None]
     rules: tuple[str, ...] = ()
+    as_note: bool = False
+
+
+def _interrupted(runs: Study, rng: Rng) -> None:
+    """Only the first launches were made, and one of them is complete."""
+    first = next(number for number, run in enumerate(runs.values()) if not run.failure)
+    for place in [*runs][int(rng.integers(first + 1, len(runs))) :]:
+        del runs[place]
+
+
+INNOCENT = {"clean": lambda runs, rng: None, "clean, interrupted after any of its launches": _interrupted}
 
 
 ATTACKS = {
@@ -342,7 +370,10 @@ ATTACKS = {
     "a repeat copied, all times 1 % longer": Attack(_copied(1.01, 0.0), ("copied_scatter",)),
     "a repeat copied, each step changed by up to 0.1 %": Attack(_copied(1.0, 0.001), ("copied_scatter",)),
     "the slowest of three repeats deleted": Attack(_slowest_of_three, ("missing_run",)),
-    "a launch that failed deleted": Attack(_deleted(lambda run: bool(run.failure)), ("missing_run",)),
+    "the same, if a note counts": Attack(_slowest_of_three, ("missing_run",), as_note=True),
+    "a launch that failed deleted, if a note counts": Attack(
+        _deleted(lambda run: bool(run.failure)), ("missing_run",), as_note=True
+    ),
     "another precision, in the old folder": Attack(_configured(False, precision="bf16"), ("misplaced_record",)),
     "another batch, in the old folder": Attack(_configured(False, batch_per_rank=16), ("misplaced_record",)),
     "other hosts of the ranks": Attack(_in_a_launch(_other_host), ("ranks_and_hosts",)),
@@ -352,6 +383,10 @@ ATTACKS = {
     "the first repeat of a point deleted": Attack(
         _deleted(lambda run: run.repeat == 0 and len(run.ranks) == 1), ("missing_run",)
     ),
+    "all launches of a point deleted": Attack(
+        _deleted(lambda run: not run.config.get("rounds") and len(run.ranks) == 1), ("missing_run",)
+    ),
+    "the slowest of three repeats deleted, the others renumbered, the plan shortened": Attack(_replanned),
     "two ranks exchanged in a round": Attack(_in_a_round(_ranks_exchanged)),
     "an arm exchanged between two rounds": Attack(_in_a_round(_rounds_exchanged)),
     "two arms exchanged in the configuration": Attack(_in_a_round(_settings_exchanged)),
@@ -366,7 +401,8 @@ ATTACKS = {
 
 
 def attacked(name: str, rng: Rng) -> Study:
-    """A folder of records after an attack."""
+    """A folder of records after an attack, or after what happens to clean ones."""
     runs = clean(rng)
-    ATTACKS[name].do(runs, rng)
+    do = INNOCENT[name] if name in INNOCENT else ATTACKS[name].do
+    do(runs, rng)
     return runs

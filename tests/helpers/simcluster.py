@@ -21,6 +21,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = Path(__file__).with_suffix(".sh")
@@ -38,6 +39,13 @@ _PACKAGES = {  # command -> Debian package
     "pgrep": "procps",  # tests look for processes with it
 }
 _UP_WITHIN_S = 300
+_END_S = 900  # of a command: this only ends one that would hang
+_PIPED: dict[str, Any] = {
+    "stdin": subprocess.DEVNULL,
+    "stdout": subprocess.PIPE,
+    "stderr": subprocess.STDOUT,
+    "text": True,
+}
 
 _SSHD = """\
 HostKey {state}/ssh/host_key
@@ -51,14 +59,15 @@ MaxStartups 100
 """
 
 # Neither munge nor cgroups: authentication is not tested here, and a host in a namespace has no cgroups of its own.
-# Slurm must not give up a host, a message or the end of a job because others use this machine: its own limits, or more.
+# Slurm must not give up a host, a message or a job because others use this machine: its own limits, or more. Only
+# credentials expire sooner, in 15 s instead of 120: a job that is started again waits for that.
 _SLURM = """\
 ClusterName=sim
 SlurmctldHost=n0
 SlurmUser=root
 AuthType=auth/none
 CredType=cred/none
-AuthInfo=cred_expire=5
+AuthInfo=cred_expire=15
 StateSaveLocation=/run/slurmctld
 SlurmdSpoolDir=/run/slurmd
 SlurmctldPidFile=/run/slurmctld.pid
@@ -74,7 +83,8 @@ SchedulerParameters=sched_interval=1,bf_interval=1
 SlurmdTimeout=300
 MessageTimeout=60
 TCPTimeout=20
-KillWait=30
+BatchStartTimeout=300
+KillWait=300
 MailProg=/bin/true
 SlurmdParameters=config_overrides
 NodeName=n[1-{hosts}] CPUs={cpus} RealMemory=4000
@@ -224,26 +234,11 @@ class Cluster:
 
     def popen(self, host: str, *command: str) -> subprocess.Popen:
         """Start a command on a host, in the kit's folder. Killing the returned process kills the command."""
-        return subprocess.Popen(
-            self._enter(host, command),
-            env=self._environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+        return subprocess.Popen(self._enter(host, command), env=self._environment(), **_PIPED)
 
-    def on(self, host: str, *command: str, timeout: float = 240) -> subprocess.CompletedProcess:
+    def on(self, host: str, *command: str, timeout: float = _END_S) -> subprocess.CompletedProcess:
         """Run a command on a host, in the kit's folder, to its end; stdout includes stderr."""
-        return subprocess.run(
-            self._enter(host, command),
-            env=self._environment(),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=timeout,
-        )
+        return subprocess.run(self._enter(host, command), env=self._environment(), timeout=timeout, **_PIPED)
 
     def shell(self) -> int:
         """Open an interactive shell on n0; returns its exit status."""

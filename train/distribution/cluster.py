@@ -30,8 +30,8 @@ from train.distribution.protocol import IMPORT_WITHIN_S, Silent
 from train.distribution.tasks import COORDINATOR, SERVER, WORKER, Worker
 from train.rank import placement
 
-_COME_WITHIN_S = 50.0  # the ranks: nothing slow, as TensorFlow's import, comes before, but their containers may
-_READY_WITHIN_S = 35  # a strategy, once all have imported TensorFlow: then it takes a second, more on busy cores
+_COME_WITHIN_S = 300.0  # the ranks: what starts their processes may take longer on one host than on another
+_READY_WITHIN_S = 300  # a strategy, once all have imported TensorFlow: then it takes a second, more on busy cores
 _ANSWER_WITHIN_S = 30.0  # the store
 _POLL_S = 0.1
 Report = Callable[[str], None]  # takes why this process was ended, where it cannot say so itself

@@ -11,10 +11,9 @@ from horovod.common.elastic import ObjectState, run_fn
 from horovod.tensorflow.functions import broadcast_object
 
 from train.distribution.horovod import Horovod
-from train.distribution.protocol import LeftBehind
+from train.distribution.protocol import IMPORT_WITHIN_S, LeftBehind
 
 _TIMEOUT = "HOROVOD_GLOO_TIMEOUT_SECONDS"
-MEET_WITHIN_S = 120  # ranks that come late are still importing TensorFlow
 LOST_AFTER_S = 10  # a rank that is silent for so long during an exchange is lost
 
 State = ObjectState  # what is committed: it must be able to save, restore and sync itself
@@ -30,7 +29,7 @@ class ElasticHorovod(Horovod):
 
         Horovod has one timeout for the meeting and for all exchanges after it, and reads it when it starts.
         """
-        os.environ[_TIMEOUT] = str(MEET_WITHIN_S)
+        os.environ[_TIMEOUT] = str(IMPORT_WITHIN_S)
         super().meet()
         hvd.shutdown()
         os.environ[_TIMEOUT] = str(LOST_AFTER_S)

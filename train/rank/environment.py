@@ -24,6 +24,7 @@ _PREFIXES = ("HOROVOD_", "TF_", "OMP_", "OMPI_", "MV2_", "NCCL_", "SLURM_", "CUD
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
 _PACKAGES = ("tensorflow", "tensorflow-cpu", "tf_keras", "horovod", "numpy", "hydra-core", "wandb", "nvidia-nccl-cu12")
 
+_ANSWER_WITHIN_S = 60.0  # git looks at every file, on a shared file system slowly
 _BUILT_FROM = Path(__file__).resolve().parents[2] / "containers/commit"  # "<commit>" or "<commit> changed"
 
 
@@ -32,7 +33,9 @@ def _output(*command: str) -> str | None:
     if not shutil.which(command[0]):
         return None
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=20, cwd=Path(__file__).parent)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_ANSWER_WITHIN_S, cwd=Path(__file__).parent
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None  # a measurement must not fail because a tool that describes the machine hangs
     return done.stdout.strip() if done.returncode == 0 else None
@@ -120,7 +123,7 @@ def check_mpi(mpi_home: str | None) -> None:
 
 
 def git_state() -> tuple[str | None, bool | None]:
-    """The commit of the kit's code, and whether the tree differs from it; (None, None) outside a checkout.
+    """The commit of the kit's code, and whether the tree differs from it; None for what git does not tell.
 
     An image has no git: there the launcher's environment variables say it, or a file that the image's build wrote.
     """
@@ -132,7 +135,8 @@ def git_state() -> tuple[str | None, bool | None]:
         return commit, changed != ""
     if commit is None:
         return None, None
-    return commit, bool(_output("git", "status", "--porcelain"))
+    changes = _output("git", "status", "--porcelain")
+    return commit, None if changes is None else changes != ""
 
 
 def variables() -> dict[str, str]:

@@ -20,7 +20,7 @@ import pynvml
 from train.record.record import GpuState
 
 _LIBRARY = "libnvidia-ml.so.1"  # NVML itself
-_PATIENCE_S = 10.0
+_PATIENCE_S = 60.0  # a driver that no process holds open takes seconds for each GPU
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,10 @@ from analysis.table.checks.contradiction import Contradiction, check, off
 from analysis.thresholds import limit
 from train.record.record import CoreUse, Rank, RunRecord
 
+# User, nice and system time make up the time of all processes. Each is cut to whole ticks at both ends, and the kernel
+# adds to them at its own tick.
+_TICKS_MORE = 3 + 1
+
 
 def _counted(rank: Rank) -> Iterator[tuple[str, CoreUse]]:
     """What was counted around the timed steps of a rank, or around each of its windows, and where."""
@@ -22,7 +26,7 @@ def _counted(rank: Rank) -> Iterator[tuple[str, CoreUse]]:
 def counters_and_cores(run: RunRecord) -> Iterator[Contradiction]:
     """The cores of a rank did not work for longer than the span in which they were counted."""
     for rank in run.ranks:
-        ticks_s = 2 * limit("tick_s") * len(rank.cores)  # each count ends within a tick
+        ticks_s = _TICKS_MORE * limit("tick_s") * len(rank.cores)
         for where, use in _counted(rank) if rank.cores else ():
             most_s = len(rank.cores) * use.wall_s
             by_whom = {"this rank": use.own_s, "all processes": use.busy_s, "a hypervisor": use.steal_s}

@@ -67,3 +67,22 @@ def test_each_kind_of_fault_in_a_study_is_found(name, tmp_path):
 def test_nothing_is_alleged_of_a_clean_study_with_repeats(kept, tmp_path):
     study = studies.clean(np.random.default_rng(5), studies.Truth(noise=0.01, repeats=3, kept=kept))
     assert audited(study, tmp_path / "study.csv") == set()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("ranks", "faulty"), [((1, 2, 4), False), ((4,), False), ((1,), False), ((1, 2, 4), True)])
+def test_several_works_at_one_number_of_ranks_are_no_repeats_and_no_unequal_work(tmp_path, ranks, faulty):
+    """The design that `explain` recommends; of each work so many steps, on other numbers of ranks one work alone."""
+    rng = np.random.default_rng(7)
+    rows = [(n, steps) for n in (1, 2, 4, 8) for steps in ((3200, 1600, 400) if n in ranks else (3200 // n,))]
+    lines = ["GPUs,steps,batch per GPU,time,images/s per GPU"]
+    for number, (n, steps) in enumerate(rows):
+        wall_s = (10 + steps * 64 / 100) * rng.normal(1, 0.003) * (1.5 if faulty and number == 2 else 1)
+        lines.append(f"{n},{steps},64,{wall_s:.2f},{100 * rng.normal(1, 0.003):.3f}")
+    path = tmp_path / "study.csv"
+    path.write_text("\n".join(lines))
+    found, _ = findings.of_file(path)
+    assert {finding.rule for finding in found if finding.severity != "note"} == (
+        {"wall_time_misfit"} if faulty else set()
+    )
+    assert "unequal_work" not in {finding.rule for finding in found}

@@ -1,9 +1,11 @@
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from analysis.audit import provenance, series
 from tests.helpers import noisy_records
-from tests.helpers.own_records import WEAK, make_record, make_rounds, settle
+from tests.helpers.own_records import WEAK, make_record, make_rounds, place_of, settle
 from train.record import rounds
 from train.record.record import Order
 
@@ -118,3 +120,65 @@ def test_a_repeat_without_a_record_is_missed(tmp_path):
     file("r4")
     (finding,) = provenance.missing([tmp_path])
     assert (finding.severity, finding.stated) == ("warning", "no record of r2, r3")
+
+
+PLAN = [(1, 0), (2, 0), (2, 1), (1, 1), (1, 2), (2, 2)]  # nodes and repeat, in the order of the launches
+
+
+def leave(folder, places, plan=PLAN, failed=(), **run):
+    """What a launcher leaves that was at these places of its plan: files, and what is known of complete launches."""
+    complete = []
+    for place in places:
+        one = make_record(nodes=plan[place][0], repeat=plan[place][1], **run)
+        one.order = Order(0, place, len(plan))
+        path = folder / place_of(one)
+        path.parent.mkdir(parents=True)
+        path.touch()
+        if place not in failed:
+            complete.append(made(one, str(path)))
+    return complete
+
+
+def missed(runs):
+    """What is said of launches without a record."""
+    folders = {Path(run.path).parents[1] for run in runs}
+    return [*provenance.missing_run(runs), *provenance.missing(folders)]
+
+
+@pytest.mark.parametrize("after", range(1, 7))
+@pytest.mark.parametrize("failed", [(), (0,), (1, 2), (2, 3)])
+def test_an_experiment_that_was_interrupted_or_failed_in_part_is_not_said_to_lack_launches(tmp_path, after, failed):
+    said = missed(leave(tmp_path, range(after), failed=failed))
+    assert {finding.severity for finding in said} <= {"note"}
+    if after == 6:
+        assert not said
+
+
+@pytest.mark.parametrize("removed", [*((place,) for place in range(6)), (4, 5), (3, 4, 5), (0, 3, 4), (1, 2)])
+@pytest.mark.parametrize("failed", [(), (2,)])
+def test_launches_that_were_removed_are_missed(tmp_path, removed, failed):
+    """With a warning where a later launch remains."""
+    left = [place for place in range(6) if place not in removed]
+    said = missed(leave(tmp_path, left, failed=failed))
+    last = max(place for place in left if place not in failed)
+    assert any(finding.severity == "warning" for finding in said) == (min(removed) < last)
+    assert said
+
+
+def test_the_launches_that_are_missed_are_named(tmp_path):
+    (finding,) = provenance.missing_run(leave(tmp_path, [0, 1, 2, 3, 5]))
+    assert finding.place == str(tmp_path / "weak_scaling")
+    assert finding.stated == (
+        "no record of 1 launch that came before others in the plan; without one are resnet50_nodes=1 r2"
+    )
+    (finding,) = provenance.missing_run(leave(tmp_path / "other", [0, 1, 2, 3, 4]))
+    assert (finding.stated, finding.severity) == ("no record of resnet50_nodes=2 r2", "note")
+
+
+def test_launches_that_another_plan_has_made_or_that_are_given_up_are_not_missed(tmp_path):
+    small, whole = [(1, 0), (1, 1), (1, 2)], tmp_path / "whole"
+    runs = leave(whole, range(3), small) + leave(whole, [1, 2, 5])
+    assert not missed(runs)  # first one node alone, then two
+    runs = leave(tmp_path / "two", range(6)) + leave(tmp_path / "two", [0, 1, 2, 5], model="vgg16")
+    assert not [finding for finding in provenance.missing_run(runs) if finding.severity == "warning"]
+    assert not missed(leave(tmp_path / "compete", [0, 1, 2, 3, 5], **{"measure.compete": True}))

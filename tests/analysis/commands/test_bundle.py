@@ -84,7 +84,9 @@ def test_the_whole_archive(few_figures, results, tmp_path, capsys):
     with tarfile.open(out) as tar:
         tar.extractall(tmp_path)
     there = tmp_path / "bundle"
-    names = [line.partition("  ")[2] for line in (there / "MANIFEST").read_text().splitlines()]
+    signed_by, *lines = (there / "MANIFEST").read_text().splitlines()
+    assert signed_by.startswith("# signed with SHA256:")
+    names = [line.partition("  ")[2] for line in lines]
     assert sorted(names) == sorted(
         str(path.relative_to(there))
         for path in there.rglob("*")

@@ -1,3 +1,4 @@
+import hashlib
 import io
 import subprocess
 import tarfile
@@ -5,6 +6,7 @@ import tarfile
 import pytest
 
 from analysis.__main__ import main
+from analysis.archive import manifest
 from analysis.commands import bundle
 
 FILES = {"README.txt": "read me", "results/a/record.json": "{}", "figures/one.svg": "<svg/>"}
@@ -71,20 +73,58 @@ def test_who_signed_it(packed, tmp_path, capsys):
     assert "give the public key of who signed" in capsys.readouterr().err
 
 
-def test_a_manifest_that_was_written_again_has_no_good_signature(packed, tmp_path, capsys):
-    def change(folder):
-        (folder / "results/a/record.json").write_text('{"better": 1}')
-        signature = (folder / "MANIFEST.sig").read_bytes()
-        for name in ("MANIFEST", "MANIFEST.sig"):
-            (folder / name).unlink()
-        bundle.seal(folder, None)
-        (folder / "MANIFEST.sig").write_bytes(signature)
+def edited(folder):
+    (folder / "results/a/record.json").write_text('{"better": 1, "sha256": "of that"}')
 
-    assert main(["bundle-check", packed(key(tmp_path), change)]) == 1
-    told = capsys.readouterr().out
-    assert "none wrong" in told
-    assert "signature: " in told
-    assert "incorrect signature" in told
+
+def sealed(folder, sign_key=None):
+    """Digest all files again; where there is no key, with the signature that there was."""
+    old = (folder / "MANIFEST.sig").read_bytes()
+    for name in ("MANIFEST", "MANIFEST.sig"):
+        (folder / name).unlink()
+    bundle.seal(folder, sign_key)
+    if not sign_key:
+        (folder / "MANIFEST.sig").write_bytes(old)
+
+
+def signed_by(other, folder):
+    (folder / "MANIFEST.sig").write_bytes(manifest.sign((folder / "MANIFEST").read_bytes(), other))
+
+
+SIGNED = {  # what is done to a signed archive, and what is said of it without the key of its author
+    "a record": (lambda folder, other: edited(folder), "differs: results/a/record.json"),
+    "a digest": (
+        lambda folder, other: (folder / "MANIFEST").write_text((folder / "MANIFEST").read_text().replace("a", "b")),
+        "signature: ",
+    ),
+    "a record and its digest": (lambda folder, other: (edited(folder), sealed(folder)), "incorrect signature"),
+    "no signature": (
+        lambda folder, other: (folder / "MANIFEST.sig").unlink(),
+        "missing: MANIFEST.sig: the MANIFEST says that it was signed with SHA256:",
+    ),
+    "the signature of another": (lambda folder, other: signed_by(other, folder), "it is by another key than SHA256:"),
+    "no text of a signature": (lambda folder, other: (folder / "MANIFEST.sig").write_text("x"), "signature: "),
+    "everything": (lambda folder, other: (edited(folder), sealed(folder, other)), None),
+}
+
+
+@pytest.mark.parametrize("name", SIGNED)
+def test_a_signed_archive_that_was_changed(packed, tmp_path, capsys, name):
+    """Who makes all of it again, with a key of their own, is found only with that of the author."""
+    mine, other = key(tmp_path), key(tmp_path, "other")
+    change, said = SIGNED[name]
+    path = packed(mine, lambda folder: change(folder, other))
+    assert main(["bundle-check", path]) == (1 if said else 0)
+    assert (said or "none wrong") in capsys.readouterr().out
+    assert main(["bundle-check", path, "--sign-key", f"{mine}.pub"]) == 1
+
+
+def test_the_manifest_of_a_signed_archive_is_still_what_sha256sum_checks(packed, tmp_path):
+    packed(key(tmp_path))
+    done = subprocess.run(
+        ["sha256sum", "--check", "--strict", "MANIFEST"], cwd=tmp_path / "stage", capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_an_archive_that_should_be_signed_and_is_not(packed, tmp_path):
@@ -99,20 +139,62 @@ def test_an_unpacked_archive_can_be_checked_too(packed, tmp_path):
     assert main(["bundle-check", str(tmp_path / "there" / "bundle")]) == 1
 
 
-def test_links_and_files_that_are_there_twice_are_named(tmp_path, packed, capsys):
-    path = packed()
+def named(name, kind=tarfile.REGTYPE):
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname = kind, "/etc/passwd"
+    return member
+
+
+ODD = {  # a member that is added, and what is said of it
+    named("bundle/README.txt"): "extra: README.txt is there twice",
+    named("bundle/MANIFEST"): "extra: MANIFEST is there twice",
+    named("README.txt"): "extra: README.txt is not within the folder bundle",
+    named("../.ssh/authorized_keys"): "extra: ../.ssh/authorized_keys is not within the folder bundle",
+    named("/etc/cron.d/job"): "extra: /etc/cron.d/job is not within the folder bundle",
+    named("bundle/results/../../job"): "extra: bundle/results/../../job is not within the folder bundle",
+    named("bundle/..\\job"): "extra: bundle/..\\job is not within the folder bundle",
+    named("bundle"): "extra: bundle is not within the folder bundle",
+    named("bundle/link", tarfile.SYMTYPE): "extra: link is no plain file",
+    named("bundle/link", tarfile.LNKTYPE): "extra: link is no plain file",
+    named("bundle/pipe", tarfile.FIFOTYPE): "extra: pipe is no plain file",
+    named("bundle/disk", tarfile.BLKTYPE): "extra: disk is no plain file",
+    named("bundle/holes", tarfile.GNUTYPE_SPARSE): "extra: holes is no plain file",
+    named("bundle/r\udce9sum\udce9"): r"extra: 'r\udce9sum\udce9' is no name that `bundle` gives",
+    named("bundle/x\nall is well"): r"extra: 'x\nall is well' is no name that `bundle` gives",
+    named("bundle/\x1b[2Jx"): r"extra: '\x1b[2Jx' is no name that `bundle` gives",
+    named("bundle/Manifest"): "extra: MANIFEST and Manifest are one file on a system that ignores case",
+    named("bundle/readme.TXT"): "extra: README.txt and readme.TXT are one file on a system that ignores case",
+}
+
+
+def with_member(path, member, listed):
+    """The archive with one more member, an empty one, which its manifest lists or not."""
     with tarfile.open(path) as tar:
-        members = [(member, tar.extractfile(member).read()) for member in tar]
+        *members, (last, text) = [(one, tar.extractfile(one).read()) for one in tar]
+    name = member.name.removeprefix("bundle/").encode(errors="surrogateescape")
+    if listed and b"  " + name + b"\n" not in text:
+        text += hashlib.sha256(b"").hexdigest().encode() + b"  " + name + b"\n"
+        last.size = len(text)
     with tarfile.open(path, "w:gz") as tar:
-        for member, content in [*members, members[0]]:
-            tar.addfile(member, io.BytesIO(content))
-        link = tarfile.TarInfo("bundle/link")
-        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
-        tar.addfile(link)
-    assert main(["bundle-check", path]) == 1
-    told = capsys.readouterr().out
-    assert "is there twice" in told
-    assert "extra: link is no plain file" in told
+        for one, content in [*members, (last, text), (member, b"")]:
+            tar.addfile(one, io.BytesIO(content))
+    return path
+
+
+def odd(members):
+    return pytest.mark.parametrize("member", members, ids=lambda one: ascii(f"{one.name} {one.type}"))
+
+
+@odd(ODD)
+def test_a_member_that_no_archive_has_is_named(packed, capsys, member):
+    assert main(["bundle-check", with_member(packed(), member, listed=False)]) == 1
+    assert ODD[member] in capsys.readouterr().out.splitlines()
+
+
+@odd([member for member in ODD if "\n" not in member.name])
+def test_so_it_is_where_the_manifest_lists_it(packed, capsys, member):
+    assert main(["bundle-check", with_member(packed(), member, listed=True)]) == 1
+    assert ODD[member] in capsys.readouterr().out.splitlines()
 
 
 @pytest.mark.parametrize("content", [b"", b"no archive", None])

@@ -29,7 +29,7 @@ def test_a_curve_that_cannot_be_split_is_named(tmp_path, capsys):
     path.write_text("GPUs;Steps;Batch per GPU;Time [s]\n1;10;8;3,5\n2;10;8;x\n")
     assert main(["explain", str(path)]) == 1
     shown = " ".join(capsys.readouterr().out.split())
-    assert "not split: 1 runs: a fixed cost and a cost per step need 3" in shown
+    assert "not split: 1 run: a fixed cost and a cost per step need 3" in shown
     assert "line 3, column 'Time [s]': 'x' is no number; the row is left out" in shown
 
 

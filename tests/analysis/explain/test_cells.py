@@ -31,6 +31,8 @@ def test_a_comma_is_a_decimal_point_between_semicolons(tmp_path):
 @pytest.mark.parametrize(("cell", "says"), [
     ("", "empty"), ("NaN", "'NaN' is no number"), ("fast", "'fast' is no number"), ("inf", "'inf' is no number"),
     ("-3", "-3 given, must be more than 0"), ("0", "0 given, must be more than 0"),
+    ("1e-320", "1e-320 given, must be between 1e-09 and 1e+09"),
+    ("1e30", "1e30 given, must be between 1e-09 and 1e+09"),
 ])  # fmt: skip
 def test_one_rule_for_every_bad_cell(tmp_path, cell, says):
     frame, notes = points(tmp_path, GOOD + f"2,5,8,{cell},9\n4,3,8,1,9\n")
@@ -48,6 +50,7 @@ EITHER = ": of thousands, or decimals? Both ',' and '.' are in the file: use one
     (",", '"1,234.5"', f"'1,234.5' is no number{THOUSANDS}"),
     (";", "1.234,5", f"'1.234,5' is no number{THOUSANDS}"),
     (";", "3.200", f"'3.200'{EITHER}"),
+    ("\t", "12,5", "'12,5' is no number; write a decimal point, or separate the cells by ';'"),
 ])  # fmt: skip
 def test_separators_of_thousands_are_no_decimals(tmp_path, separator, cell, says):
     decimal = "," if separator == ";" else "."
@@ -56,6 +59,12 @@ def test_separators_of_thousands_are_no_decimals(tmp_path, separator, cell, says
     frame, notes = points(tmp_path, text)
     assert frame["wall_s"].tolist() == [3.5]
     assert notes == [f"{tmp_path / 'points.csv'}, line 3, column 'steps': {says}; the row is left out"]
+
+
+def test_a_count_between_semicolons_that_may_be_of_thousands_is_not_guessed(tmp_path):
+    frame, (note,) = points(tmp_path, "GPUs;steps;batch per GPU;time\n1;3.200;64;2.058\n4;800;64;535\n")
+    assert frame["steps_per_rank"].tolist() == [800]
+    assert "column 'steps': '3.200': of thousands, or decimals? Write it without a separator of thousands" in note
 
 
 def test_a_point_is_a_decimal_point_between_semicolons_where_no_comma_is(tmp_path):
@@ -85,7 +94,11 @@ def test_half_a_rank_and_a_row_of_another_length_are_named(tmp_path):
         ("GPUs,batch,time\n1,2,3\n", "'batch': of one rank or of the whole job"),
         ("GPUs,batch,time\n1,2,3\n", "column 'steps_per_rank' is missing"),
         ("ranks,steps_per_rnk,batch_per_rank,wall_s\n1,2,3,4\n", "is it 'steps_per_rnk'"),
-        ("GPUs steps time\n1 2 3\n", "read as separated by ',', with the headers 'GPUs steps time'"),
+        ("GPUs steps time\n1 2 3\n", "the first line, read as separated by ',', has the headers 'GPUs steps time'"),
+        ("ranks,steps,batch_per_gpu,Wall time [min]\n1,2,3,4\n", "'Wall time [min]' is not in seconds: convert it"),
+        ("ranks,steps,batch_per_gpu,train_ms\n1,2,3,4\n", "'train_ms' is not in seconds: convert it"),
+        ("ranks,steps,batch_per_gpu,time\n", "no row can be used: there is none below the headers"),
+        ('ranks,steps,batch_per_gpu,time\n1,2,3,"' + 140_000 * "4", "line 2: not a readable CSV file"),
         ("ranks,workers,steps,batch_per_gpu,time\n1,1,2,3,4\n", "columns 'ranks' and 'workers' are both ranks"),
         ("ranks,steps,batch_per_gpu,time\n1,2,3,x\n", "line 2, column 'time': 'x' is no number"),
     ],
@@ -100,6 +113,6 @@ def test_what_cannot_be_used_is_said(tmp_path, text, says):
 def test_a_file_that_is_not_there_or_no_text(tmp_path):
     with pytest.raises(TableError, match="No such file"):
         cells.load(tmp_path / "none.csv")
-    (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(TableError, match="not a readable CSV file"):
+    (tmp_path / "binary.csv").write_bytes("ranks".encode("utf-16"))
+    with pytest.raises(TableError, match="not a readable CSV file: not in UTF-8; save it as 'CSV UTF-8'"):
         cells.load(tmp_path / "binary.csv")

@@ -149,12 +149,12 @@ from train.distribution import cluster, link
 from train.distribution.meeting import Meeting
 from train.distribution.tasks import Worker
 
-cluster._READY_WITHIN_S, link._SILENCE_S = 0.5, 0.3
 stopped = socket.create_server(("127.0.0.1", 0))  # the kernel accepts, and nobody answers
 workers = [Worker(f"n{n}", "127.0.0.1", {"worker": stopped.getsockname()[1]}, "t") for n in range(2)]
 made = cluster.Cluster(workers, Meeting(0, 2, []))
 with cluster.limited(made, print):
     pass
+cluster._READY_WITHIN_S, link._SILENCE_S = 0.5, 0.3
 with cluster.limited(made, lambda why: Path(sys.argv[1]).write_text(why)):
     ctypes.PyDLL(None).sleep(60)
 """

@@ -1,5 +1,5 @@
 import socket
-import threading
+import types
 
 import pytest
 
@@ -17,7 +17,7 @@ def test_one_rank_sends_then_all_do_and_all_copy(size):
     assert measured[0] == ["tcp_ring", "memory_copy"]
     for transfer in (transfer for transfers, _ in found for transfer in transfers):
         assert transfer.transferred_bytes >= 1 << 20
-        assert 0.03 < transfer.time_s < 240
+        assert transfer.time_s > 0
         assert bool(transfer.source) == (transfer.what != "memory_copy")
 
 
@@ -45,15 +45,14 @@ def test_a_stranger_is_turned_away():
         known.close()
 
 
-def test_bytes_are_counted_from_the_end_of_the_first_block_on():
-    left, right = socket.socketpair()
-    left.sendall(b"a" * 10)
-    thread = threading.Timer(0.3, lambda: (left.sendall(b"b" * 70), left.close()))
-    thread.start()
-    received, time_s = link.receive(right)
-    thread.join()
-    assert received == 70
-    assert 0.1 < time_s < 240  # on a busy machine it begins to receive some tenths of a second late
+def test_bytes_and_their_time_count_from_the_end_of_the_first_block_on(monkeypatch):
+    left, right = socket.socketpair(type=socket.SOCK_SEQPACKET)  # what is sent at once is received at once
+    clock = iter([5.0, 7.5])
+    monkeypatch.setattr(link, "time", types.SimpleNamespace(perf_counter=lambda: next(clock)))
+    with left:
+        for block in (b"a" * 10, b"b" * 70):
+            left.send(block)
+    assert link.receive(right) == (70, 2.5)
 
 
 @pytest.mark.parametrize(

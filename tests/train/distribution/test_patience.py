@@ -24,20 +24,20 @@ def test_a_rank_has_so_long_and_the_first_one_twice_as_long():
 
 
 def test_what_accepts_a_connection_and_says_nothing_does_not_answer(monkeypatch):
-    monkeypatch.setattr(link, "_SILENCE_S", 0.3)
     with socket.create_server(("127.0.0.1", 0)) as answering, socket.create_server(("127.0.0.1", 0)) as stopped:
-
-        def greet():
-            for _ in range(2):
-                answering.accept()[0].sendall(b"settings")
-
-        threading.Thread(target=greet, daemon=True).start()
+        threading.Thread(target=lambda: answering.accept()[0].sendall(b"settings"), daemon=True).start()
         good, bad = (listener.getsockname()[1] for listener in (answering, stopped))
-        workers = [worker(good), worker(good, bad)]
-        wait_on = patience.while_answering(workers)
-        wait_on(0, 1000.0)
-        with pytest.raises(Silent, match=rf"^rank 1 \(n1\) at 127\.0\.0\.1:{bad} does not answer$"):
-            wait_on(1, 0.0)
+        assert link.greets("127.0.0.1", good)
+        monkeypatch.setattr(link, "_SILENCE_S", 0.3)
+        assert not link.greets("127.0.0.1", bad)
+
+
+def test_a_rank_is_waited_for_as_long_as_all_its_servers_answer(monkeypatch):
+    monkeypatch.setattr(link, "greets", lambda place, port: port != 2)
+    wait_on = patience.while_answering([worker(1), worker(1, 2)])
+    wait_on(0, 1000.0)
+    with pytest.raises(Silent, match=r"^rank 1 \(n1\) at 127\.0\.0\.1:2 does not answer$"):
+        wait_on(1, 0.0)
 
 
 @pytest.mark.slow

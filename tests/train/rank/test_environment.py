@@ -66,6 +66,11 @@ def test_the_commit_of_a_checkout_and_whether_it_was_changed(tmp_path, monkeypat
     assert environment.git_state() == (commit, True)
 
 
+def test_whether_a_tree_was_changed_is_unknown_where_git_does_not_tell(monkeypatch, outside_a_launcher):
+    monkeypatch.setattr(environment, "_output", lambda *command: "abc" if "rev-parse" in command else None)
+    assert environment.git_state() == ("abc", None)
+
+
 @pytest.mark.parametrize(
     ("written", "expected"), [("abc\n", ("abc", False)), ("abc changed\n", ("abc", True)), (None, (None, None))]
 )

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import wandb_log, wandb_server
+from tests.helpers.kit import wait_for
 from tests.helpers.wandb_runs import WANDB, history, items, rank, run_files, run_record
 from train.config.compose import load
 from train.record import protocol
@@ -106,13 +107,6 @@ def end(folder: Path, writer: PartWriter, **changes) -> RunRecord:
     )  # fmt: skip
     write_atomically(folder / "record.json", dumps(record))
     return record
-
-
-def wait_for(condition, timeout=300.0):
-    until = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < until, "waited in vain"
-        time.sleep(0.1)
 
 
 def log_of(folder: Path) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -21,6 +22,7 @@ from train.record.record import NodeQuota
 _MIN_QUOTA_US = 4_000  # the kernel allows 1,000; with shorter slices most of the time is spent on switching
 _MIN_PERIOD_US = 20_000  # with the kernel's default, 100,000, a short step would wait too long
 _MAX_PERIOD_US = 1_000_000
+_WITHIN_S = 60.0  # systemd makes a scope, or the kernel releases a group: a moment, on busy cores longer
 _SCOPE = ("systemd-run", "--user", "--scope", "--quiet", "--collect", "--property=Delegate=yes", "--")
 
 
@@ -117,21 +119,21 @@ def find() -> Means | str:
     means = Means(2, None, _SCOPE)
     try:
         _try(means)
-    except subprocess.CalledProcessError as error:
-        return f"systemd-run --user: {(error.stderr or b'').decode().strip() or 'failed'}"
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        return f"systemd-run --user: {(error.stderr or b'').decode().strip() or error}"
     except OSError as error:
         return f"{error.filename}: {error.strerror}"
     return means
 
 
 def _try(means: Means) -> None:
-    """Limit a sleeping process. Raises OSError or CalledProcessError where that is not possible."""
+    """Limit a sleeping process. Raises OSError, CalledProcessError or TimeoutExpired where that is not possible."""
     if means.prefix:
-        subprocess.run([*means.prefix, "true"], check=True, capture_output=True, timeout=60)
-    sleeper = subprocess.Popen([*means.prefix, "sleep", "60"], stderr=subprocess.DEVNULL)
-    groups = Groups(means, f"kit{os.getpid()}-trial", 1)
+        subprocess.run([*means.prefix, "true"], check=True, capture_output=True, timeout=_WITHIN_S)
+    sleeper = subprocess.Popen([*means.prefix, "sleep", "600"], stderr=subprocess.DEVNULL)
+    groups = Groups(means, "trial", 1)
     try:
-        own, end = Path("/proc/self/cgroup").read_text(), time.monotonic() + 5
+        own, end = Path("/proc/self/cgroup").read_text(), time.monotonic() + _WITHIN_S
         while means.prefix and Path(f"/proc/{sleeper.pid}/cgroup").read_text() == own and time.monotonic() < end:
             time.sleep(0.01)  # until systemd-run has made its scope
         groups.limit([[sleeper.pid]], sleeper.pid, 0.5)
@@ -145,9 +147,9 @@ class Groups:
     """One control group for each node of one job. `limit` and `lift` raise OSError with the file that refused."""
 
     def __init__(self, means: Means, name: str, nodes: int) -> None:
-        """Nothing is made before `limit`."""
+        """Nothing is made before `limit`. name: of the job, among those of this process."""
         self._means, self._nodes = means, nodes
-        self._base = means.parent / name if means.parent else None
+        self._base = means.parent / f"kit{os.getpid()}-{_pid_namespace()}-{name}" if means.parent else None
         self._cpus = 0.0
 
     def _group(self, node: int) -> Path:
@@ -202,7 +204,7 @@ class Groups:
             return
         folders = [*(self._group(node) for node in range(self._nodes)), self._base / "aside"]
         folders += [self._base] if self._means.parent else []  # systemd removes its scope
-        end = time.monotonic() + 5
+        end = time.monotonic() + _WITHIN_S
         for folder in folders:
             while folder.exists():
                 try:
@@ -213,10 +215,16 @@ class Groups:
                     time.sleep(0.02)
 
 
+def _pid_namespace() -> int:
+    """The number of the namespace in which this process has its process id (pid_namespaces(7))."""
+    return os.stat("/proc/self/ns/pid").st_ino
+
+
 def _sweep(means: Means) -> None:
-    for base in means.parent.glob("kit[0-9]*-*") if means.parent else ():
-        pid = base.name.removeprefix("kit").partition("-")[0]
-        if not Path("/proc", pid).exists():
+    """Remove the groups of processes that are gone. Those of other PID namespaces cannot be seen from here."""
+    for base in means.parent.glob("kit*") if means.parent else ():
+        made_by = re.match(rf"kit(\d+)-{_pid_namespace()}-", base.name)
+        if made_by and not Path("/proc", made_by[1]).exists():
             for folder in [*base.glob("*/"), base]:
                 try:
                     folder.rmdir()

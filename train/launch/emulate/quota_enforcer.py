@@ -40,11 +40,11 @@ class QuotaEnforcer:
         Args:
             job: whose limits give its nodes a quota.
             means: how quotas are set here.
-            name: of the control groups, and of the job's networks if it has any.
+            name: of the job's networks if it has any.
         """
         assert job.limits.cpus_per_node is not None
         self._job, self._cpus, self._name = job, job.limits.cpus_per_node, name
-        self._groups = Groups(means, f"{name}-{job.folder.name}", len(job.nodes.hosts))
+        self._groups = Groups(means, job.folder.name, len(job.nodes.hosts))
         self.quotas: list[NodeQuota] = []
 
     def look(self, processes: Callable[[], Iterable[psutil.Process]], job_pid: int) -> None:

@@ -21,7 +21,8 @@ from dataclasses import asdict, dataclass
 from train.record import protocol
 
 _POLL_S = 0.2
-_GRACE_S = 5.0  # the command of a world notices later than the other worlds that a rank of it has died
+_GRACE_S = 30.0  # a world's command may notice later than the other worlds that a rank of it has died
+_LAST_WORDS_S = 5.0  # of a world whose command has ended; a process that it left may print on
 _FAILED = "world {world} failed with exit status {code}"
 _FAILED_PATTERN = re.compile(r"^world (?P<world>\d+) failed with exit status (?P<code>\d+)$", re.MULTILINE)
 
@@ -97,7 +98,7 @@ def _wait(worlds: Sequence[_Started]) -> int:
             end = time.monotonic() + _GRACE_S
     _note_failed(worlds, statuses)
     for number, status in statuses.items():
-        worlds[number].forwards.join(_GRACE_S)  # what it printed last comes first; a process that it left may print on
+        worlds[number].forwards.join(_LAST_WORDS_S)
         print(_FAILED.format(world=number, code=status), flush=True)
     return next(iter(statuses.values()), 0)
 

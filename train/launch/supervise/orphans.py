@@ -16,8 +16,8 @@ import psutil
 from train.launch.plan.ssh import ssh_command
 from train.record.protocol import JOB_ID
 
-_GONE_WITHIN_S = 5.0
-_ANSWER_WITHIN_S = 60.0  # Python may start slowly there; ssh itself gives up a host that does not answer after 10 s
+_GONE_WITHIN_S = 30.0  # the kernel takes a large process apart before it is gone
+_ANSWER_WITHIN_S = 120.0  # Python may start slowly there; ssh itself gives up a host that does not answer after 10 s
 
 
 def of_job(job_id: str) -> list[psutil.Process]:

@@ -69,22 +69,36 @@ def test_where_groups_can_be_made(mountinfo, own, expected):
     assert cgroups.hierarchies(mountinfo, own) == [(version, Path(path)) for version, path in expected]
 
 
+def test_a_systemd_that_does_not_answer_is_a_reason(monkeypatch):
+    def hangs(means):
+        raise subprocess.TimeoutExpired(["systemd-run"], 60)
+
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(cgroups.shutil, "which", lambda command: f"/bin/{command}")
+    monkeypatch.setattr(cgroups, "_try", hangs)
+    assert cgroups.find() == "systemd-run --user: Command '['systemd-run']' timed out after 60 seconds"
+
+
 def test_what_a_killed_launcher_left_is_removed():
     means = cgroups.find()
     if isinstance(means, str) or means.parent is None:
         pytest.skip("no groups of root's own here")
     launcher = subprocess.Popen(["sleep", "600"])
-    left, in_use = means.parent / f"kit{launcher.pid}-r0", means.parent / f"kit{os.getpid()}-r0"
+    here = os.stat("/proc/self/ns/pid").st_ino
+    left, in_use = (means.parent / f"kit{pid}-{here}-r0" for pid in (launcher.pid, os.getpid()))
+    elsewhere = means.parent / f"kit{launcher.pid}-1-r0"  # of a host in a namespace, or of a container
     try:
-        for group in (left, left / "node0", in_use):
+        for group in (left, left / "node0", in_use, elsewhere):
             group.mkdir()
         launcher.kill()
         launcher.wait()
         cgroups.find()
         assert not left.exists()
         assert in_use.exists()
+        assert elsewhere.exists()
     finally:
         in_use.rmdir()
+        elsewhere.rmdir()
 
 
 @pytest.mark.slow
@@ -95,7 +109,7 @@ def test_a_group_holds_a_process_to_its_quota():
     loop = "print(flush=True)\nwhile True: pass"
     child = subprocess.Popen([*means.prefix, sys.executable, "-S", "-c", loop], stdout=subprocess.PIPE)
     child.stdout.readline()
-    groups = cgroups.Groups(means, f"kit{child.pid}-test", 1)
+    groups = cgroups.Groups(means, "test", 1)
 
     def used_s() -> float:
         times = psutil.Process(child.pid).cpu_times()
@@ -113,5 +127,5 @@ def test_a_group_holds_a_process_to_its_quota():
         groups.remove()
     assert used < 0.05 * (passed + 2 * held.period_s) + 0.02  # which ticks of 0.01 s count
     assert held.cpus == 0.05
-    assert held.throttled_periods > 0.5 * held.periods > 5
-    assert not list((means.parent or Path("/nowhere")).glob(f"kit{child.pid}-*"))
+    assert held.periods >= held.throttled_periods > 0
+    assert not list((means.parent or Path("/nowhere")).glob(f"kit{os.getpid()}-*-test"))

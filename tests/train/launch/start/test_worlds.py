@@ -11,16 +11,19 @@ pytestmark = pytest.mark.slow  # starts processes
 
 TELL = "import os; print('world', os.environ['KIT_WORLD'], 'from rank', os.environ['KIT_FIRST_RANK'])"
 SLEEP = "import time; print('begun', flush=True); time.sleep(600)"
+HASTY = "import sys; from train.launch.start import worlds; worlds._GRACE_S = 0.1; sys.exit(worlds.main())"
 
 
 def python(code: str, first_rank: int = 0) -> Command:
     return Command(first_rank, [sys.executable, "-c", code])
 
 
-def run(*commands: Command) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        worlds.argv(sys.executable, commands), capture_output=True, text=True, timeout=300
-    )  # shorter than they sleep
+def run(*commands: Command, hasty: bool = False) -> subprocess.CompletedProcess:
+    """Run these worlds to their end. hasty: when one has failed the others have no time to end by themselves."""
+    argv = worlds.argv(sys.executable, commands)
+    if hasty:
+        argv = [sys.executable, "-c", HASTY, *argv[3:]]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=300)  # shorter than they sleep
 
 
 def test_each_world_is_told_its_number_and_its_first_rank():
@@ -31,13 +34,13 @@ def test_each_world_is_told_its_number_and_its_first_rank():
 
 
 def test_one_that_fails_ends_the_others_and_is_named_with_what_it_printed():
-    done = run(python(SLEEP), python("print('no memory'); raise SystemExit(7)"))
+    done = run(python(SLEEP), python("print('no memory'); raise SystemExit(7)"), hasty=True)
     assert done.returncode == 7
     assert worlds.failed(done.stdout) == [(1, 7, "no memory")]
 
 
 def test_a_signal_is_an_exit_status_as_a_shell_gives_it():
-    done = run(python("import os; os.kill(os.getpid(), 9)"), python(SLEEP))
+    done = run(python("import os; os.kill(os.getpid(), 9)"), python(SLEEP), hasty=True)
     assert done.returncode == 128 + 9
     assert [one[:2] for one in worlds.failed(done.stdout)] == [(0, 137)]
 

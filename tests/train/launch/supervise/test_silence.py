@@ -1,8 +1,11 @@
-"""A fault ends a job within a minute: the limits that this rests on, added up. No test measures how long it took."""
+"""A fault of ranks that train ends their job within a minute: the limits that this rests on, added up.
+
+No test measures how long it took. Ranks that are still starting are waited for longer.
+"""
 
 import pytest
 
-from train.distribution import cluster, link, meeting
+from train.distribution import link, meeting
 from train.launch.plan.ssh import SSH_OPTIONS
 from train.launch.supervise import job_run
 
@@ -15,8 +18,7 @@ def test_a_host_that_falls_silent_is_given_up_and_then_asked_what_is_left_there(
     assert silent_s + job_run._GRACE_S + int(of_ssh["ConnectTimeout"]) < MINUTE_S
 
 
-def test_a_worker_of_a_strategy_that_does_not_come_or_hangs_is_given_up():
-    assert max(cluster._COME_WITHIN_S, cluster._READY_WITHIN_S + link._SILENCE_S) < MINUTE_S  # the others are asked
+def test_a_worker_of_a_strategy_that_hangs_is_given_up():
     assert meeting._LOOK_EVERY_S + link._SILENCE_S < MINUTE_S
 
 

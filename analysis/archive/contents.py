@@ -1,0 +1,124 @@
+"""What is in an archive, or in the folder that one was unpacked to: read file by file, nothing is unpacked."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import tarfile
+import unicodedata
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from analysis import TableError
+from analysis.archive.manifest import OUTSIDE, shown
+
+ROOT = "bundle"  # the folder that an archive unpacks to
+_GZIP = b"\x1f\x8b"  # its first bytes
+_DAMAGED = (OSError, EOFError, ValueError, tarfile.TarError, zlib.error)
+# Text packs to a tenth. An archive that was made to fill a disk packs to a thousandth, and need not be read to its end.
+_MOST_TIMES, _MOST_BYTES = 100, 1 << 28
+_BLOCK_BYTES = 1 << 20
+_UP = {"", ".", ".."}
+
+Entry = tuple[str, str, IO[bytes] | None]  # name, what is wrong with it, content
+
+
+@dataclass(frozen=True)
+class Contents:
+    """The SHA-256 of each file by its name; the manifest and its signature; a line for what no archive should hold."""
+
+    digests: dict[str, str] = field(default_factory=dict)
+    outside: dict[str, bytes] = field(default_factory=dict)
+    extra: list[str] = field(default_factory=list)
+
+
+def read(path: Path) -> Contents:
+    """What is in an archive or folder. Raises TableError where it cannot be read, naming the file where it ends."""
+    found, at = Contents(), ""
+    try:
+        for name, problem, content in _of_folder(path) if path.is_dir() else _of_archive(path):
+            at = f", in or after {shown(name)}"
+            if not name.isprintable():
+                problem = "is no name that `bundle` gives"
+            elif not problem and (name in found.digests or name in found.outside):
+                problem = "is there twice"
+            if problem or content is None:
+                found.extra.append(f"extra: {shown(name)} {problem}")
+            elif name in OUTSIDE:
+                found.outside[name] = content.read()
+            else:
+                found.digests[name] = hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type]
+    except _DAMAGED as error:  # one of tarfile's lists in further lines why it is none of each kind
+        why = getattr(error, "strerror", None) or str(error).partition(":\n")[0]
+        raise TableError(f"{path}: not a whole archive{at}: {why}") from error
+    found.extra.extend(_clashes([*found.digests, *found.outside]))
+    return found
+
+
+def _of_folder(folder: Path) -> Iterator[Entry]:
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if path.is_symlink() or not (path.is_file() or path.is_dir()):
+            yield name, "is no plain file", None
+        elif path.is_file():
+            with path.open("rb") as content:
+                yield name, "", content
+
+
+def _of_archive(path: Path) -> Iterator[Entry]:
+    with path.open("rb") as file:
+        if file.read(len(_GZIP)) != _GZIP:
+            raise gzip.BadGzipFile("it is not compressed with gzip")
+    most = max(_MOST_BYTES, _MOST_TIMES * path.stat().st_size)
+    with _Forward(path, most) as packed, tarfile.open(fileobj=packed, mode="r:") as tar:
+        for member in tar:
+            top, _, name = member.name.partition("/")
+            if member.isdir() and member.name == ROOT:
+                continue
+            if top != ROOT or _UP & {*name.split("/")} or "\\" in name:
+                yield member.name, f"is not within the folder {ROOT}", None
+            elif not member.isdir():
+                plain = member.isreg() and not member.issparse()
+                yield name, "" if plain else "is no plain file", tar.extractfile(member) if plain else None
+        packed.seek(tar.offset)
+        while block := packed.read(_BLOCK_BYTES):  # zeros, up to the checksum of the compression
+            if any(block):
+                raise tarfile.ReadError("what follows is no file")
+
+
+class _Forward(gzip.GzipFile):
+    """A compressed file that is read forward, and up to `most` bytes: some are made to be read for ever."""
+
+    def __init__(self, path: Path, most: int) -> None:
+        super().__init__(path, "rb")
+        self._most = most
+
+    def read(self, size: int | None = -1) -> bytes:
+        self._allow(self.tell() + (size or 0))
+        return super().read(size)
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        if whence == io.SEEK_SET:  # else it is `tell`
+            self._allow(offset)
+        return super().seek(offset, whence)
+
+    def _allow(self, place: int) -> None:
+        if place > self._most:
+            raise tarfile.ReadError(f"it unpacks to more than {self._most / 1e6:.0f} MB, which no archive does")
+        if place < self.tell() - tarfile.BLOCKSIZE:
+            raise tarfile.ReadError("a file lies within the one before")
+
+
+def _clashes(names: Iterable[str]) -> Iterator[str]:
+    """A line for the files that overwrite each other where names are not told apart by case or by kind of accent."""
+    alike: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        alike[unicodedata.normalize("NFC", name).casefold()].append(name)
+    for same in alike.values():
+        if len(same) > 1:
+            yield f"extra: {' and '.join(sorted(same))} are one file on a system that ignores case"

@@ -1,0 +1,131 @@
+import gzip
+import io
+import lzma
+import os
+import tarfile
+
+import numpy as np
+import pytest
+
+from analysis import TableError
+from analysis.archive import contents
+from analysis.archive.manifest import digest
+
+FILES = {"README.txt": b"read me", "results/a/record.json": b"{}", "MANIFEST": b"names"}
+
+
+def tar(*more, names=FILES):
+    """The bytes of an uncompressed archive of FILES, and of members after them: (TarInfo, content)."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for name in names:
+            member = tarfile.TarInfo(f"bundle/{name}")
+            member.size = len(names[name])
+            archive.addfile(member, io.BytesIO(names[name]))
+        for member, content in more:
+            archive.fileobj.write(member.tobuf(tarfile.GNU_FORMAT) + content)
+            archive.offset += tarfile.BLOCKSIZE + len(content)
+    return packed.getvalue()
+
+
+def member(name, size=0, kind=tarfile.REGTYPE):
+    made = tarfile.TarInfo(name)
+    made.size, made.type = size, kind
+    return made
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Returns a function that reads an archive of these bytes, compressed unless they are."""
+
+    def of(packed, compress=gzip.compress):
+        path = tmp_path / "bundle.tar.gz"
+        path.write_bytes(compress(packed))
+        return contents.read(path)
+
+    return of
+
+
+def test_the_files_of_an_archive_and_their_digests(read):
+    folders = [(member(name, kind=tarfile.DIRTYPE), b"") for name in ("bundle", "bundle/results")]
+    found = read(tar(*folders))  # tar itself packs those too
+    assert found.digests == {name: digest(FILES[name]) for name in ("README.txt", "results/a/record.json")}
+    assert (found.outside, found.extra) == ({"MANIFEST": b"names"}, [])
+
+
+def test_names_that_differ_in_how_an_accent_is_written(read):
+    found = read(tar(names={"re\u0301sume\u0301.txt": b"1", "r\u00e9sum\u00e9.txt": b"2"}))
+    (line,) = found.extra
+    assert line.endswith("are one file on a system that ignores case")
+
+
+@pytest.mark.parametrize("cut", [1, 5, 12, 30, 0.3, 0.6, 0.9, -9, -8, -1])
+def test_an_archive_that_was_cut_short(read, cut):
+    packed = gzip.compress(tar(names={f"{n}.json": os.urandom(2000) for n in range(9)}))
+    place = int(cut * len(packed)) if isinstance(cut, float) else cut
+    with pytest.raises(TableError, match="not a whole archive"):
+        read(packed[:place], compress=bytes)
+
+
+def test_where_an_archive_was_cut_short_is_said(read):
+    packed = gzip.compress(tar(names={f"{n}.json": os.urandom(2000) for n in range(9)}))
+    with pytest.raises(TableError, match=r"in or after [3-5]\.json: Compressed file ended"):
+        read(packed[: len(packed) // 2], compress=bytes)
+
+
+@pytest.mark.parametrize("compress", [bytes, lzma.compress])
+def test_an_archive_that_is_not_compressed_as_bundle_does(read, compress):
+    with pytest.raises(TableError, match=r"bundle\.tar\.gz: not a whole archive: it is not compressed with gzip"):
+        read(tar(), compress)
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ((member("bundle/large", 1 << 40), b""), "in or after large: unexpected end of data"),
+        ((member("bundle/z", 1 << 40, b"Z"), b""), "in or after z: it unpacks to more than 268 MB"),
+        ((member("bundle/x", 1 << 40, tarfile.XHDTYPE), b""), "in or after MANIFEST: it unpacks to more than 268 MB"),
+        ((member("bundle/back", -512), b""), "in or after back: a file lies within the one before"),
+        ((member("bundle/zeros", 1 << 24), bytes(1 << 24)), "in or after zeros: it unpacks to more than"),
+        ((member("bundle/one"), b"x" * 512), "in or after one: what follows is no file"),
+    ],
+    ids=["longer than the archive", "skipped", "header", "negative", "zeros", "no header"],
+)
+def test_sizes_that_are_not_true_or_made_to_fill_a_memory(read, monkeypatch, more, said):
+    if more[0].size == 1 << 24:
+        monkeypatch.setattr(contents, "_MOST_BYTES", 1 << 20)
+    with pytest.raises(TableError, match=said):
+        read(tar(more))
+
+
+def test_what_comes_after_the_end_of_an_archive(read):
+    with pytest.raises(TableError, match="what follows is no file"):
+        read(tar() + tar())
+    with pytest.raises(TableError, match="Not a gzipped file"):
+        read(gzip.compress(tar()) + b"more", compress=bytes)
+
+
+def test_any_byte_that_is_changed_ends_in_an_error_or_another_digest(read):
+    """Or it is one that says nothing of a file: in the padding between files, in the time of the compression."""
+    rng, packed = np.random.default_rng(1), tar()
+    for compress, whole in ((gzip.compress, packed), (bytes, gzip.compress(packed))):
+        for _ in range(150):
+            changed = bytearray(whole)
+            for place in rng.integers(len(whole), size=rng.integers(1, 4)):
+                changed[place] = rng.integers(256)
+            try:
+                found = read(bytes(changed), compress)
+            except TableError:
+                continue
+            assert all(isinstance(line, str) for line in found.extra)
+
+
+def test_a_folder_is_read_without_following_links_or_waiting_for_pipes(tmp_path):
+    for name, content in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("/etc")
+    found = contents.read(tmp_path)
+    assert set(found.digests) == {"README.txt", "results/a/record.json"}
+    assert found.extra == ["extra: link is no plain file", "extra: pipe is no plain file"]
