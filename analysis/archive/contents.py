@@ -53,9 +53,8 @@ def read(path: Path) -> Contents:
                 found.outside[name] = content.read()
             else:
                 found.digests[name] = hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type]
-    except _DAMAGED as error:  # one of tarfile's lists in further lines why it is none of each kind
-        why = getattr(error, "strerror", None) or str(error).partition(":\n")[0]
-        raise TableError(f"{path}: not a whole archive{at}: {why}") from error
+    except _DAMAGED as error:
+        raise TableError(f"{path}: not a whole archive{at}: {getattr(error, 'strerror', None) or error}") from error
     found.extra.extend(_clashes([*found.digests, *found.outside]))
     return found
 

@@ -211,10 +211,3 @@ def test_an_archive_without_a_manifest_and_a_damaged_manifest(packed, capsys):
     assert "no MANIFEST in it" in capsys.readouterr().err
     assert main(["bundle-check", packed(change=lambda folder: (folder / "MANIFEST").write_text("abc\n"))]) == 2
     assert "MANIFEST: line 1: 'abc' given" in capsys.readouterr().err
-
-
-def test_a_file_of_another_kind(tmp_path, capsys):
-    (tmp_path / "notes.txt").write_text("notes")
-    assert main(["bundle-check", str(tmp_path / "notes.txt")]) == 2
-    (said,) = capsys.readouterr().err.splitlines()
-    assert said.endswith("notes.txt: not a whole archive: file could not be opened successfully")
