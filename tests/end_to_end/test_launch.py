@@ -140,12 +140,11 @@ def test_a_loss_that_is_no_number_stops_the_run_and_the_record_says_where(tmp_pa
     assert "the loss is not finite at step 2" in output
 
 
-def test_a_results_folder_that_cannot_be_written_is_said(tmp_path: Path):
+def test_a_results_folder_that_cannot_be_written_ends_it_before_anything_starts(tmp_path: Path):
     (tmp_path / "results").write_text("a file where a folder is wanted")
     status, output = run(*launch_command(tmp_path / "results", "nodes=1"))
-    assert status == 1
-    assert "Not a directory" in output
-    assert "Traceback" not in output
+    assert status == 2
+    assert f"error: results={tmp_path}/results: a file; give a folder in which records can be written" in output
 
 
 def test_a_full_disk_is_said_and_leaves_no_record(tmp_path: Path):
