@@ -217,7 +217,13 @@ def told_apart(series: pd.DataFrame, among: pd.DataFrame, *said: str) -> list[st
             phrase = PHRASES[column].format(series[column].iloc[0])
             words |= dict.fromkeys(part for part in phrase.split(", ") if part)
     words |= {word: None for of, word in _ALWAYS_SAID.items() if series["backend"].isin(of).all()}
-    return list(words)
+    return [*words, *servers(series)]
+
+
+def servers(runs: pd.DataFrame) -> list[str]:
+    """A phrase where, in all runs, parameter servers had cores beside those of the ranks: "+2 cores for servers"."""
+    cores = int(runs["server_cores"].min())
+    return [f"+{cores} core{'s' * (cores > 1)} for servers"] if cores else []
 
 
 def repeats(counts: Iterable[int]) -> str:

@@ -27,7 +27,7 @@ _ADDRESS = re.compile(r"(?<![\w.])(?!127\.)\d{1,3}(?:\.\d{1,3}){3}(?![\w.])")
 
 def hosts(run: RunRecord) -> set[str]:
     """The names of the hosts that a record names in its own fields, with and without their domains."""
-    named = {rank.host for rank in run.ranks} | {
+    named = {process.host for process in run.processes} | {
         host.host for host in (run.environment.hosts if run.environment else [])
     }
     if run.failure and run.failure.host:

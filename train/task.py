@@ -34,7 +34,7 @@ def assigned(folder: Path) -> Task:
     assignment = protocol.read_assignment(folder)
     config = rebuild(assignment.config)
     expected = roll_call.Expected(
-        hosts=config.nodes if assignment.hosts_apart else 1,
+        hosts=config.all_nodes if assignment.hosts_apart else 1,
         config_hash=assignment.config_hash,
         launcher=roll_call.Details(assignment.config, assignment.source),
     )

@@ -48,7 +48,7 @@ class Worker:
         """
         config, part, clock = self._config, self._part, self._clock
         self._places = startup.bind_cores(config, part.part.local_rank)
-        part.add(cores=self._places[0], workers=config.towers)
+        part.add(cores=self._places[0], workers=config.workers_of(placement.global_rank()))
         shared = self._task.folder or Path(config.results)
         gpu = startup.start_tensorflow(config, part.part.local_rank, len(part.part.cores), shared)
         part.add(gpu=gpu.name if gpu else None)

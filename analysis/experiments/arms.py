@@ -36,7 +36,8 @@ def ratios(local: pd.DataFrame) -> Iterator[Ratio]:
                 if launches := metrics.paired_ratios(over, under):
                     compared = _compared(over.iloc[0], under.iloc[0])
                     words = f"{plots.name(model)}, {ranks} rank{'s' * (int(str(ranks)) > 1)}: {compared}"
-                    said = [words, ", ".join(plots.told_apart(rows, runs, "arm"))]
+                    apart = [*plots.told_apart(rows, runs, "arm"), *_more_cores(over, under)]
+                    said = [words, ", ".join(apart)]
                     what = "repeat" if over["round"].isna().all() else "round"
                     yield Ratio(str(model), str(over["series"].iloc[0]), int(str(ranks)), said, launches, what)
 
@@ -60,6 +61,12 @@ def _compared(over: Any, under: Any) -> str:
     if under["allreduce"] != over["allreduce"]:
         return "with allreduce / without"
     return f"{_name(over)} / {_name(under)}"
+
+
+def _more_cores(*arms: pd.DataFrame) -> Iterator[str]:
+    """A phrase for each arm whose parameter servers had cores beside those of the ranks: "ps: +2 cores for servers"."""
+    for arm in arms:
+        yield from (f"{arm['arm'].iloc[0]}: {phrase}" for phrase in plots.servers(arm))
 
 
 def _name(series: Any) -> str:

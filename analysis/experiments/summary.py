@@ -171,6 +171,7 @@ def _remarks(runs: pd.DataFrame) -> str:
     said = ["without Horovod"] if (runs["backend"] == "none").any() else []
     said += ["without allreduce"] if not said and not runs["allreduce"].all() else []
     said += ["not synchronous SGD"] if runs["backend"].isin(backends.ASYNCHRONOUS).any() else []
+    said += plots.servers(runs)
     said += ["shared cores: no measure of scaling"] if runs["cores_shared"].any() else []
     return "; ".join(said)
 

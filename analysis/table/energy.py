@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from analysis import metrics
 from train.record import batch
-from train.record.record import CoreUse, Rank, RunRecord, Window
+from train.record.record import CoreUse, Rank, RunRecord, Server, Window
 
 PROCESSORS, GPUS = "joules_per_image", "gpu_joules_per_image"
 
@@ -17,7 +17,7 @@ def of(run: RunRecord) -> dict[str, float]:
     PROCESSORS: of all packages of all hosts of the job, whatever ran on them. GPUS: of those of the ranks.
     """
     images = run.config["global_batch"] * len(run.ranks[0].step_times_s)
-    return _per_image([(rank, rank.timed_cores) for rank in run.ranks], images)
+    return _per_image([(one, one.timed_cores) for one in run.processes], images)
 
 
 def of_windows(run: RunRecord) -> dict[tuple[int, int], dict[str, float]]:
@@ -44,7 +44,7 @@ def _counts(use: CoreUse | None) -> bool:
     return use is not None and (use.energy_j is not None or use.gpu_energy_j is not None)
 
 
-def _per_image(uses: Sequence[tuple[Rank, CoreUse | None]], images: int) -> dict[str, float]:
+def _per_image(uses: Sequence[tuple[Rank | Server, CoreUse | None]], images: int) -> dict[str, float]:
     hosts = {rank.host for rank, _ in uses}
     of_hosts = {rank.host: use.energy_j for rank, use in uses if use and use.energy_j is not None}
     of_gpus = [use.gpu_energy_j for _, use in uses if use and use.gpu_energy_j is not None]

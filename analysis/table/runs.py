@@ -263,6 +263,7 @@ def _columns(run: RunRecord, path: str, machine: str) -> dict[str, Any]:
         "record": path,
         "seed": config["seed"],
         "cores_shared": run.cores_shared,
+        "server_cores": sum(len(server.cores) for server in run.servers),
         "started_at": run.started_at,
         "generation": run.generation,
         "measure": config["measure"]["name"],

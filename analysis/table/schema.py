@@ -72,6 +72,7 @@ LOCAL_COLUMNS = (
     Column("kept", "text", allowed=("batch_per_rank", "global_batch")),  # along the curve; blank: the batch varies
     Column("seed", "integer", minimum=0),
     Column("cores_shared", "flag"),
+    Column("server_cores", "integer", minimum=0),  # of parameter servers, beside those of the ranks
     Column("started_at", "text"),
     Column("generation", "integer", minimum=0),
     Column("measure", "text"),

@@ -3,6 +3,8 @@ import math
 import pytest
 
 from analysis import plots
+from tests.helpers.own_records import make_record, save
+from train.record.record import Server
 
 
 @pytest.mark.parametrize(
@@ -70,3 +72,14 @@ def test_how_a_strategy_differs_from_others_is_said_also_where_it_is_alone(resul
     local = results.table()
     said = {backend: plots.told_apart(of, of) for backend, of in local.groupby("backend")}
     assert said == {"ps": ["asynchronous"], "ps_cpu": ["variables on the CPU"]}
+
+
+def test_cores_that_parameter_servers_had_beside_those_of_the_ranks_are_said(results):
+    settings = {"backend": "ps", "allreduce": True, "controller": "gloo"}
+    run = make_record(nodes=2, distribution=settings | {"servers": 2, "servers_on": "nodes"})
+    run.servers = [Server(rank, f"host{rank}", [0, 1], 1) for rank in (2, 3)]
+    save(run, results.folder)
+    local = results.table()
+    assert plots.told_apart(local, local) == ["asynchronous", "+4 cores for servers"]
+    assert plots.servers(local.assign(server_cores=1)) == ["+1 core for servers"]
+    assert plots.servers(local.assign(server_cores=0)) == []

@@ -3,7 +3,7 @@ import pytest
 from analysis import scrub
 from tests.helpers.own_records import make_record, named_run
 from train.record import record
-from train.record.record import Failure
+from train.record.record import Failure, Server
 
 
 def scrubbed(run):
@@ -19,6 +19,12 @@ def test_no_name_is_left_and_the_record_loads_again():
     for name in (b"owens", b"osc.edu", b"jdoe42", b"/home", b"/scratch", b"10.3.0", b"the-lab"):
         assert name not in text
     assert record.loads(text, "here").notes[-1] == scrub.SCRUBBED
+
+
+def test_the_host_of_a_server_is_a_name_too():
+    run = make_record()
+    run.environment, run.servers = None, [Server(1, "secret.example.org", [0], 1)]
+    assert {"secret", "secret.example.org"} <= scrub.hosts(run)
 
 
 def test_what_measures_stays_as_it_is():

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.end_to_end
 TWO = ("nodes=2", "--only=tiny-nodes2")
 MWMS = ("distribution=mwms", *TWO)
 PS = ("distribution=ps", "distribution.servers=2", "nodes=2,2", "--only=tiny-nodes2")  # not on one node: too few ranks
+APART = ("distribution=ps", "distribution.servers_on=nodes", "nodes=1", "--only=tiny-nodes1")  # rank 1 is the server
 LAUNCH = (sys.executable, "-m", "train.launch")
 
 
@@ -168,13 +169,13 @@ def test_one_process_too_many_is_refused(tmp_path: Path):
     assert "of 3. Start as many processes as" in output
 
 
-def test_over_ssh_a_killed_worker_and_a_silent_host_are_named(cluster, results):
+def test_over_ssh_a_killed_worker_or_server_and_a_silent_host_are_named(cluster, results):
     long = ("experiment=weak_scaling", "launcher=ssh", "measure.timed_steps=100000", *QUICK)
 
     def begin(name: str, hosts: str, strategy: tuple[str, ...]) -> subprocess.Popen:
         return cluster.popen("n0", *LAUNCH, *long, *strategy, f"launcher.hosts=[{hosts}]", f"results={results / name}")
 
-    strategies = {"mwms": MWMS, "ps": PS}
+    strategies = {"mwms": MWMS, "ps": PS, "apart": APART}
     killed = {f"killed-{name}": begin(f"killed-{name}", "n1,n2", of) for name, of in strategies.items()}
     silent = {f"silent-{name}": begin(f"silent-{name}", "n3,n4", of) for name, of in strategies.items()}
     children = killed | silent
@@ -195,9 +196,10 @@ def test_over_ssh_a_killed_worker_and_a_silent_host_are_named(cluster, results):
         # Of a silent host rank 0 may tell first, or ssh.
         named = (made.failure.rank, made.failure.host) == (1, host)
         assert named or (name in silent and "rank 1 (n4)" in made.failure.reason), made.failure
-        assert [rank.host for rank in made.ranks][1] == host
-        workers = json.loads(made.environment.variables["TF_CONFIG"])["cluster"]["worker"]
-        assert len({worker.partition(":")[0] for worker in workers}) == 2  # each host by its own address
+        assert [process.host for process in made.processes][1] == host
+        assert len(made.servers) == ("apart" in name)
+        tasks = json.loads(made.environment.variables["TF_CONFIG"])["cluster"].values()
+        assert len({place.partition(":")[0] for of in tasks for place in of}) == 2  # each host by its own address
 
     def left(host: str) -> str:
         return cluster.on(host, "pgrep", "-af", "python.* -m train .*--run-dir").stdout
@@ -211,15 +213,25 @@ def test_under_slurm_an_arm_finds_its_workers_on_the_hosts_of_the_allocation(clu
     dry = cluster.on("n0", *LAUNCH, "--dry-run", *asked, "nodes=2")
     assert "#SBATCH --nodes=2" in dry.stdout, dry.stdout  # one rank alone takes its place in it too
     assert "ps_cpu: one process cannot be on 2 hosts" in dry.stdout
-    for point in (("--only=tiny-nodes2-mwms-flat", "nodes=2"), ("--only=tiny-nodes3-ps", "nodes=3")):
-        sent = cluster.on("n0", *LAUNCH, *asked, *point, "distribution.servers=2")
+    apart = ("distribution.servers=2", "distribution.servers_on=nodes")
+    for point in (("--only=tiny-nodes2-mwms-flat",), ("--only=tiny-nodes2-ps", *apart)):
+        sent = cluster.on("n0", *LAUNCH, *asked, "nodes=2", *point)
         assert sent.returncode == 0, sent.stdout
         wait_for(lambda: not cluster.on("n0", "squeue", "-h").stdout.strip())
     mwms, ps = records(results)
     assert (mwms.status, mwms.arm, mwms.weights_differ) == ("complete", "mwms-flat", False), mwms.failure
     assert (ps.status, ps.arm, ps.weights_differ) == ("complete", "ps", None), ps.failure
-    for made, hosts in ((mwms, ["n1", "n2"]), (ps, ["n1", "n2", "n3"])):
-        assert [rank.host for rank in made.ranks] == hosts
+    for made in (mwms, ps):
+        assert [rank.host for rank in made.ranks] == ["n1", "n2"]
         places = json.loads(made.environment.variables["TF_CONFIG"])["cluster"]
-        assert len({place.partition(":")[0] for place in places["worker"]}) == len(hosts)
-    assert {task: len(of) for task, of in places.items()} == {"worker": 3, "ps": 2, "chief": 1}
+        assert len({place.partition(":")[0] for place in places["worker"]}) == 2
+    assert {task: len(of) for task, of in places.items()} == {"worker": 2, "ps": 2, "chief": 1}
+    assert [(server.rank, server.host, len(server.cores)) for server in ps.servers] == [(2, "n3", 1), (3, "n4", 1)]
+    assert len({place.partition(":")[0] for of in places.values() for place in of}) == 4
+    assert ps.config["global_batch"] == 2 * ps.config["batch_per_rank"]  # servers have no share of it
+    assert [note for note in ps.notes if "2 parameter servers on nodes of their own, with 2 cores beside" in note]
+    status, output = run(sys.executable, "-m", "analysis", "summary", "strategies", "--results", str(results))
+    assert status == 0, output
+    assert "+2 cores for servers" in " ".join(output.split()), output
+    status, output = run(sys.executable, "-m", "analysis", "audit", str(results))
+    assert "contradicts itself" not in output, output

@@ -26,7 +26,7 @@ def resolved(config: Config) -> dict[str, Any]:
     unused = ["cycle_time_ms", "fusion_threshold_bytes"] if settings.elastic or settings.autotune else []
     unused += [] if settings.elastic else ["commit_steps"]
     unused += [] if settings.timeline else ["timeline"]
-    unused += [] if settings.asynchronous else ["servers"]
+    unused += [] if settings.asynchronous else ["servers", "servers_on"]
     for key in unused:
         del values["distribution"][key]
     return values

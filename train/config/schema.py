@@ -144,8 +144,10 @@ class Distribution:
     commit_steps: int = field(default=10, metadata=limits(minimum=1))  # elastic: steps lost at most when a host fails
     # always: oneDNN also on processors where TensorFlow leaves it off; tensorflow: its own choice
     onednn: str = field(default="always", metadata=limits(allowed=("always", "tensorflow")) | TRAINING_ONLY)
-    # ps: parameter servers, each on the cores of a rank, from rank 0 on.
+    # ps: how many parameter servers
     servers: int = field(default=1, metadata=limits(minimum=1))
+    # workers: in the processes of the first ranks, on their cores; nodes: each on a node of its own
+    servers_on: str = field(default="workers", metadata=limits(allowed=("workers", "nodes")))
     # mwms, ps: of the first rank of a host; each further one follows. With ps each rank takes three.
     port: int | None = field(
         default=None, metadata=limits(minimum=1024, maximum=65535, null="free ones") | NOT_MEASURED
@@ -183,6 +185,11 @@ class Distribution:
     def asynchronous(self) -> bool:
         """Whether each rank applies its gradients by itself: not synchronous SGD."""
         return self.backend in ASYNCHRONOUS
+
+    @property
+    def server_nodes(self) -> int:
+        """Nodes that only hold a parameter server, each one."""
+        return self.servers if self.asynchronous and self.servers_on == "nodes" else 0
 
     @property
     def in_one_process(self) -> bool:
@@ -451,8 +458,17 @@ class Config:
 
     @property
     def processes(self) -> int:
-        """Processes of a point."""
-        return self.ranks // self.towers
+        """Processes of a point: its ranks, or one for all of them; and parameter servers that are no ranks."""
+        return self.ranks // self.towers + self.distribution.server_nodes
+
+    def workers_of(self, rank: int) -> int:
+        """How many workers, which share the global batch, the process with this number is; 0: it holds a server."""
+        return 0 if self.distribution.server_nodes and rank >= self.ranks else self.towers
+
+    @property
+    def all_nodes(self) -> int:
+        """Nodes that a point needs: those of its ranks, and of parameter servers that are no ranks."""
+        return self.nodes + self.distribution.server_nodes
 
     @property
     def step_batch(self) -> int:
@@ -462,7 +478,7 @@ class Config:
     @property
     def ranks_of_job(self) -> int:
         """Processes of the whole job."""
-        return sum(world.ranks for world in self.worlds) or self.ranks
+        return sum(world.ranks for world in self.worlds) or self.ranks + self.distribution.server_nodes
 
     def __post_init__(self) -> None:
         """Check each value and each combination, and derive the values that follow from others."""
@@ -543,6 +559,16 @@ class Config:
             ("measure.split", measure.split, not measure.split, "no exchange can be measured by itself: give false"),
         ):
             check(fits, key, given, f"distribution.backend={self.distribution.backend} needs another; {why}")
+        if self.distribution.server_nodes:
+            self._check_server_nodes()
+
+    def _check_server_nodes(self) -> None:
+        """What servers on nodes of their own cannot do: each is the only process of a node, on all of its cores."""
+        for key, given, needed, why in (
+            ("ranks_per_node", self.ranks_per_node, 1, "all nodes have as many processes"),
+            ("device", self.device, "cpu", "a server computes nothing on a GPU"),
+        ):
+            check(given == needed, key, given, f"distribution.servers_on=nodes needs {needed}: {why}")
 
     def _check_timeline(self) -> None:
         """What a timeline shows: timed steps of ranks that exchange, in a launch that measures nothing else."""
@@ -613,10 +639,10 @@ class Config:
             self.batch_per_rank = self.global_batch // (self.ranks * passes)
             self.derived.append("batch_per_rank")
         elif self.global_batch is None:
-            self.global_batch = self.step_batch * self.processes
+            self.global_batch = self.step_batch * (self.ranks // self.towers)
             self.derived.append("global_batch")
         check(
-            self.global_batch == self.step_batch * self.processes,
+            self.global_batch == self.step_batch * (self.ranks // self.towers),
             "global_batch",
             self.global_batch,
             f"contradicts batch_per_rank={self.batch_per_rank} on {self.ranks} ranks{of_passes}; "

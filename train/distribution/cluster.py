@@ -25,7 +25,7 @@ from typing import NoReturn
 from train.config.checks import ConfigError
 from train.config.schema import Distribution as Settings
 from train.distribution import link, patience
-from train.distribution.meeting import Meeting
+from train.distribution.meeting import Meeting, for_objects
 from train.distribution.protocol import IMPORT_WITHIN_S, Silent
 from train.distribution.tasks import COORDINATOR, SERVER, WORKER, Worker
 from train.rank import placement
@@ -52,9 +52,15 @@ class Cluster:
         tasks = dict.fromkeys(task for worker in self.workers for task in worker.ports)
         return {task: [worker.place(task) for worker in self.workers if task in worker.ports] for task in tasks}
 
+    def ranks_with(self, task: str) -> list[int]:
+        """The ranks that have a task, by its index."""
+        return [rank for rank, worker in enumerate(self.workers) if task in worker.ports]
+
     def config(self) -> str:
         """The value of TF_CONFIG on this rank."""
-        return json.dumps({"cluster": self.places(), "task": {"type": WORKER, "index": self.meeting.rank}})
+        task = self.workers[self.meeting.rank].first_task
+        index = self.ranks_with(task).index(self.meeting.rank)
+        return json.dumps({"cluster": self.places(), "task": {"type": task, "index": index}})
 
 
 class Store:
@@ -87,50 +93,57 @@ class Store:
             raise
 
 
-def tasks_of(settings: Settings, rank: int) -> tuple[str, ...]:
-    """The tasks of a rank: the first ranks also hold the parameter servers, if any, and rank 0 their coordinator."""
+def tasks_of(settings: Settings, rank: int, workers: int) -> tuple[str, ...]:
+    """The tasks of a rank: the first ranks also hold the parameter servers, if any, and rank 0 their coordinator.
+
+    Of servers on nodes of their own each is a rank after the workers.
+    """
     if not settings.asynchronous:
         return (WORKER,)
+    if settings.server_nodes:
+        return (SERVER,) if rank >= workers else (WORKER, *((COORDINATOR,) if rank == 0 else ()))
     return WORKER, *((SERVER,) if rank < settings.servers else ()), *((COORDINATOR,) if rank == 0 else ())
 
 
-def meet(settings: Settings, ranks: int) -> Cluster:
-    """The workers of this job, all of which have answered each other.
+def meet(settings: Settings, workers: int) -> Cluster:
+    """The ranks of this job, all of which have answered each other.
 
-    ranks: how many there must be.
+    workers: how many there must be, beside ranks that only hold a server.
     Raises ConfigError where that is another number, a port is taken, or a rank does not come or does not answer.
     """
     rank, size = placement.global_rank(), int(os.environ.get("HOROVOD_SIZE", 1))
-    if size != ranks:
+    if size != (ranks := workers + settings.server_nodes):
+        servers = f" + distribution.servers={settings.servers}" if settings.server_nodes else ""
         raise ConfigError(
-            f"nodes x ranks_per_node={ranks}: this is process {rank} of {size}. "
-            "Start as many processes as nodes x ranks_per_node, or change those"
+            f"nodes x ranks_per_node={workers}{servers}: this is process {rank} of {size}. "
+            f"Start as many processes as nodes x ranks_per_node{' and servers' if servers else ''}, or change those"
         )
-    store = Store(os.environ)
+    store, tasks = Store(os.environ), tasks_of(settings, rank, workers)
     with ExitStack() as held:
-        listeners = {task: held.enter_context(listener) for task, listener in _listeners(settings, rank).items()}
+        listeners = {task: held.enter_context(listener) for task, listener in _listeners(settings, tasks).items()}
         ports = {task: listener.getsockname()[1] for task, listener in listeners.items()}
         own = Worker(socket.gethostname(), link.addresses()[0], ports, secrets.token_hex(16))
         try:
             store.put(rank, own)
-            workers = _all(store, ranks)
+            everyone = _all(store, ranks)
         except OSError as error:
             raise ConfigError(f"rank {rank} ({own.host}): the launcher's store does not answer: {error}") from error
-        cluster = Cluster(workers, Meeting(rank, ranks, _connections(rank, workers, listeners[WORKER])))
-        cluster.meeting.patience = patience.within(_COME_WITHIN_S, rank, workers, "reach all others")
+        cluster = Cluster(everyone, Meeting(rank, ranks, _connections(rank, everyone, listeners[own.first_task])))
+        cluster.meeting.patience = patience.within(_COME_WITHIN_S, rank, everyone, "reach all others")
         cluster.meeting.barrier()  # all have answered: the ports are TensorFlow's from now on
-    cluster.meeting.patience = patience.within(IMPORT_WITHIN_S, rank, workers, "import TensorFlow")
+    cluster.meeting.patience = patience.within(IMPORT_WITHIN_S, rank, everyone, "import TensorFlow")
     return cluster
 
 
-def _listeners(settings: Settings, rank: int) -> dict[str, socket.socket]:
-    """A listener for each task of this rank. Raises ConfigError where a port is taken.
+def _listeners(settings: Settings, tasks: Sequence[str]) -> dict[str, socket.socket]:
+    """A listener for each of these tasks of this rank. Raises ConfigError where a port is taken.
 
     No rank has more tasks than rank 0: so many ports are kept for each rank of a host, one after the other.
     """
-    first = settings.port and settings.port + placement.local_rank() * len(tasks_of(settings, 0))
+    rank, kept = placement.global_rank(), len(tasks_of(settings, 0, 1))
+    first = settings.port and settings.port + placement.local_rank() * kept
     found: dict[str, socket.socket] = {}
-    for number, task in enumerate(tasks_of(settings, rank)):
+    for number, task in enumerate(tasks):
         port = first + number if first else 0
         try:
             found[task] = socket.create_server(("", port), backlog=1024)
@@ -163,8 +176,8 @@ def _connections(rank: int, workers: Sequence[Worker], listener: socket.socket) 
     try:
         if rank:
             first = workers[0]
-            return [_connection(link.connect([first.address], first.port, first.token.encode()))]
-        return [_connection(link.accept(listener, workers[0].token.encode())) for _ in workers[1:]]
+            return [for_objects(link.connect([first.address], first.port, first.token.encode()))]
+        return [for_objects(link.accept(listener, workers[0].token.encode())) for _ in workers[1:]]
     except OSError as error:
         missed = f"rank 0 ({workers[0].host})" if rank else "a rank that had answered before"
         raise ConfigError(f"rank {rank} ({workers[rank].host}): {missed} does not answer: {error}") from error
@@ -178,12 +191,6 @@ def _probe(number: int, worker: Worker) -> str:
         except OSError:
             return f"rank {number} ({worker.host}) at {worker.place(task)}"
     return ""
-
-
-def _connection(accepted: socket.socket) -> Connection:
-    """A connection for whole objects, which waits without a limit: a rank that is gone closes it."""
-    accepted.settimeout(None)
-    return Connection(accepted.detach())
 
 
 @contextmanager

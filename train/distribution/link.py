@@ -23,6 +23,7 @@ from train.record.record import Transfer
 _BLOCK_BYTES = 1 << 20
 _COPY_BYTES = 1 << 27  # beyond the caches
 _SILENCE_S = 20.0
+_TOKEN_WITHIN_S = 5.0  # of a connection: who knows it sends it at once
 
 
 def addresses() -> list[str]:
@@ -72,15 +73,28 @@ def greets(place: str, port: int) -> bool:
         return False
 
 
-def accept(listener: socket.socket, token: bytes) -> socket.socket:
-    """The connection that begins with `token`; others are closed. Raises TimeoutError where it does not come."""
-    listener.settimeout(_SILENCE_S)
-    while True:
+def accept(listener: socket.socket, token: bytes, within_s: float | None = None) -> socket.socket:
+    """The connection that begins with `token`; others are closed, also one that says nothing, as of a port scanner.
+
+    within_s: it comes; by default as long as `connect` tries. Raises TimeoutError where it does not.
+    """
+    end = time.monotonic() + (within_s or _SILENCE_S)
+    while (left_s := end - time.monotonic()) > 0:
+        listener.settimeout(left_s)
         connection, _ = listener.accept()
-        connection.settimeout(_SILENCE_S)
-        if connection.recv(len(token), socket.MSG_WAITALL) == token:
+        if _begins_with(token, connection):
+            connection.settimeout(_SILENCE_S)
             return connection
         connection.close()
+    raise TimeoutError("timed out")
+
+
+def _begins_with(token: bytes, connection: socket.socket) -> bool:
+    connection.settimeout(_TOKEN_WITHIN_S)
+    try:
+        return connection.recv(len(token)) == token  # sent at once, and short: it comes in one piece
+    except OSError:
+        return False
 
 
 def send(connection: socket.socket, seconds: float) -> None:

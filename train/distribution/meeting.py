@@ -7,19 +7,23 @@ work every cycle.
 from __future__ import annotations
 
 import pickle
+import secrets
+import socket
 import time
 from collections.abc import Sequence
-from multiprocessing.connection import Client, Connection, Listener
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from train.config.checks import ConfigError
+from train.distribution import link
 from train.distribution.patience import Patience
-from train.distribution.protocol import IMPORT_WITHIN_S, PeerLost
+from train.distribution.protocol import IMPORT_WITHIN_S, PeerLost, Silent
 from train.record import protocol
 
 _POLL_S = 0.05
 _LOOK_EVERY_S = 10.0  # whether to wait on
+_NUMBER_WITHIN_S = 60.0  # of a connection: a rank says at once which one it is
 
 
 class Meeting:
@@ -29,15 +33,19 @@ class Meeting:
         """Say who this rank is, or learn who the others are.
 
         connections: on rank 0 those to all other ranks, in any order; on another rank that to rank 0.
+        Raises PeerLost where one is gone, Silent where one does not say which rank it is.
         """
         self.rank, self.size = rank, size
         self.patience: Patience | None = None  # is asked whether to wait on; None: without a limit
         self._others = list(connections)  # on rank 0 in the order of ranks
-        if rank:
-            self._others[0].send(rank)
-        else:
-            came = [(one.recv(), one) for one in self._others]
-            self._others = [one for _, one in sorted(came, key=lambda pair: pair[0])]
+        try:
+            if rank:
+                self._others[0].send(rank)
+            else:
+                came = [(_number(one), one) for one in self._others]
+                self._others = [one for _, one in sorted(came, key=lambda pair: pair[0])]
+        except (EOFError, OSError) as error:
+            raise PeerLost(f"the ranks did not meet: {error or 'a rank is gone'}") from error
 
     def gather(self, value: Any) -> list[Any]:
         """The values of all ranks, in the order of ranks, on every rank.
@@ -70,29 +78,54 @@ class Meeting:
         self.gather(None)
 
 
+def for_objects(accepted: socket.socket) -> Connection:
+    """A connection for whole objects, which waits without a limit: a rank that is gone closes it."""
+    accepted.settimeout(None)
+    return Connection(accepted.detach())
+
+
+def _number(one: Connection) -> int:
+    """Which rank is at the other end. Raises Silent where it does not say so, EOFError or OSError where it is gone."""
+    if not one.poll(_NUMBER_WITHIN_S):
+        raise Silent(f"a rank connected and did not say which one it is within {_NUMBER_WITHIN_S:.0f} s: see the logs")
+    number: int = one.recv()
+    return number
+
+
 def on_this_machine(folder: Path, rank: int, size: int) -> Meeting:
     """All ranks of a launch, once they have come. Raises ConfigError where they do not.
 
-    folder: of the run, where rank 0 leaves word of its port.
+    folder: of the run, where rank 0 leaves word of its port, and of what those that connect must know.
     """
     path = protocol.meeting_path(folder)
     return Meeting(rank, size, [_attend(path)] if rank else _invite(path, size))
 
 
 def _invite(path: Path, size: int) -> list[Connection]:
-    """The connections to the other ranks."""
-    with Listener(("127.0.0.1", 0), backlog=size) as listener:
+    """The connections to the other ranks. Raises ConfigError where one does not come."""
+    token, came = secrets.token_hex(16), []
+    with socket.create_server(("127.0.0.1", 0), backlog=size) as listener:
         writing = path.with_suffix(".writing")
-        writing.write_text(str(listener.address[1]))
+        writing.write_text(f"{listener.getsockname()[1]} {token}")
         writing.rename(path)
-        return [listener.accept() for _ in range(size - 1)]
+        try:
+            for _ in range(size - 1):
+                came.append(for_objects(link.accept(listener, token.encode(), IMPORT_WITHIN_S)))
+        except TimeoutError as error:
+            late = f"{size - 1 - len(came)} of {size} ranks did not come within {IMPORT_WITHIN_S} s"
+            raise ConfigError(f"{path}: {late}: see their logs") from error
+    return came
 
 
 def _attend(path: Path) -> Connection:
-    """The connection to rank 0."""
+    """The connection to rank 0. Raises ConfigError where it does not come, PeerLost where it is gone again."""
     end = time.monotonic() + IMPORT_WITHIN_S
     while not path.exists():
         if time.monotonic() > end:
             raise ConfigError(f"{path}: rank 0 did not write this within {IMPORT_WITHIN_S} s: see its log")
         time.sleep(_POLL_S)
-    return Client(("127.0.0.1", int(path.read_text())))
+    port, token = path.read_text().split()
+    try:
+        return for_objects(link.connect(["127.0.0.1"], int(port), token.encode()))
+    except OSError as error:
+        raise PeerLost(f"{path}: rank 0 does not answer: {error}") from error

@@ -1,4 +1,6 @@
-"""Ranks joined by TensorFlow's ParameterServerStrategy: each is a worker, the first ones also hold a parameter server.
+"""Ranks joined by TensorFlow's ParameterServerStrategy: workers, of which the first also hold the parameter servers.
+
+With distribution.servers_on=nodes each server is in a process of its own, a rank after the workers.
 
 Rank 0 coordinates: it makes the variables on the servers, and gives each worker its steps. A worker applies its
 gradients when it has them, without waiting for others: this is not synchronous SGD. Worker and server of a rank are
@@ -55,7 +57,7 @@ class ParameterServers(Members):
         Raises ConfigError where a port is taken.
         """
         super().__init__(cluster)
-        self._cluster = cluster
+        self._cluster, self.workers = cluster, len(cluster.ranks_with(WORKER))
         self._longest_s: float | None = None  # step of the last `run`
         self._servers = [_serve(cluster, task) for task in (WORKER, SERVER) if task in self._own.ports]
         self.barrier()
@@ -63,7 +65,7 @@ class ParameterServers(Members):
         self._strategy: tf.distribute.Strategy | None = None
         if COORDINATOR in self._own.ports:
             self._strategy = _strategy(cluster, report)
-            self._threads = ThreadPoolExecutor(self.size)
+            self._threads = ThreadPoolExecutor(self.workers)
         self.barrier()
 
     def scope(self) -> AbstractContextManager[None]:
@@ -97,7 +99,7 @@ class ParameterServers(Members):
         step: of the worker of a rank; its operations run there.
         Raises Silent, and what a step raises.
         """
-        ends = {rank: [time.monotonic()] for rank in range(self.size)}  # of each step, after the begin of the first
+        ends = {rank: [time.monotonic()] for rank in range(self.workers)}  # of each step, after the begin of the first
 
         def steps(rank: int) -> list[Result]:
             made = []
@@ -107,7 +109,7 @@ class ParameterServers(Members):
                     ends[rank].append(time.monotonic())
             return made
 
-        of_ranks = [self._threads.submit(steps, rank) for rank in range(self.size)]
+        of_ranks = [self._threads.submit(steps, rank) for rank in range(self.workers)]
         busy = {*of_ranks}
         while busy:
             done, busy = wait(busy, _ASK_EVERY_S, FIRST_EXCEPTION)
@@ -139,7 +141,8 @@ class ParameterServers(Members):
             yield
         except (tf.errors.UnavailableError, tf.errors.AbortedError) as error:
             message = str(error.message)
-            ranks = sorted({int(number) for number in re.findall(r"/task:(\d+)", message)})  # of worker or server
+            tasks = re.findall(r"/job:(\w+)/(?:replica:\d+/)?task:(\d+)", message)
+            ranks = sorted({self._cluster.ranks_with(task)[int(index)] for task, index in tasks})
             lost = [f"rank {rank} ({self._workers[rank].host})" for rank in ranks]
             raise PeerLost(f"an exchange with {', '.join(lost) or 'the other ranks'} failed: {message}") from error
 
@@ -169,8 +172,9 @@ def _serve(cluster: Cluster, task: str) -> tf.distribute.Server:
         inter_op_parallelism_threads=tf.config.threading.get_inter_op_parallelism_threads(),
     )
     places = tf.train.ClusterSpec(cluster.places())
+    index = cluster.ranks_with(task).index(rank)
     try:
-        return tf.distribute.Server(places, task, rank, protocol="grpc", config=settings)
+        return tf.distribute.Server(places, task, index, protocol="grpc", config=settings)
     except tf.errors.UnknownError as error:  # so it says that its server did not start
         own = cluster.workers[rank]
         raise ConfigError(

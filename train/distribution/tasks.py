@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-WORKER, SERVER, COORDINATOR = "worker", "ps", "chief"  # as TensorFlow names them; every rank has the first
+WORKER, SERVER, COORDINATOR = "worker", "ps", "chief"  # as TensorFlow names them
 
 
 @dataclass(frozen=True)
@@ -18,9 +18,14 @@ class Worker:
     token: str  # which those that connect must know
 
     @property
+    def first_task(self) -> str:
+        """The worker, unless the rank only holds a server."""
+        return next(iter(self.ports))
+
+    @property
     def port(self) -> int:
-        """That of the worker itself."""
-        return self.ports[WORKER]
+        """That of its first task."""
+        return self.ports[self.first_task]
 
     def place(self, task: str) -> str:
         """Address and port of one of its tasks, as TensorFlow takes them."""

@@ -12,6 +12,7 @@ import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import tensorflow as tf
 
 from train.context import Context
@@ -20,7 +21,7 @@ from train.distribution.parameter_servers import ParameterServers
 from train.loop import devices, limits
 from train.loop.learner import Learner
 from train.loop.step import TrainStep
-from train.loop.timed_steps import Batches, Steps, finite_losses, require_finite, run_steps
+from train.loop.timed_steps import Batches, Steps, finite, require_finite, run_steps
 from train.loop.training import make_model
 from train.rank import core_use
 
@@ -45,7 +46,7 @@ class _Coordinator:
         data = DATASETS[context.config.dataset.name](context.config, ranks.rank)
         self.learner = Learner(context.config, ranks, data, make_model(context))
         self._step = _with_own_clock(self.learner.train_step)
-        self._batches = [self._batch(context, rank) for rank in range(ranks.size)]
+        self._batches = [self._batch(context, rank) for rank in range(ranks.workers)]
         devices.synchronize()  # the devices that it means are those of this rank, wherever it is called from now on
 
     def _batch(self, context: Context, rank: int) -> Batches:
@@ -94,7 +95,7 @@ def train(context: Context) -> None:
     clock.enter("warm_up")
     warm_up = _steps(coordinator, ranks, settings.warm_up_steps)
     part.add(warm_up_step_times_s=warm_up.step_times_s)
-    losses = finite_losses([*first.losses, *warm_up.losses], ranks)
+    losses = _losses([*first.losses, *warm_up.losses], ranks)
     require_finite(losses, 1 + settings.warm_up_steps, before=0)
     _time(context, ranks, coordinator)
 
@@ -119,7 +120,7 @@ def _time(context: Context, ranks: ParameterServers, coordinator: _Coordinator |
         part.add(compute_times_s=timed.compute_times_s)
     limits.measure(context, ranks)
     context.gate.release()
-    losses = finite_losses(timed.losses, ranks)
+    losses = _losses(timed.losses, ranks)
     if ranks.rank == 0:
         part.add(losses=losses, notes=[_note(context)])
     require_finite(losses, settings.timed_steps, before=1 + settings.warm_up_steps)
@@ -131,10 +132,15 @@ def _steps(coordinator: _Coordinator | None, ranks: ParameterServers, count: int
 
 
 def _own(made: Own | None, ranks: ParameterServers) -> _Measured:
-    """This rank's own of the steps that rank 0 knows of; none where there were none."""
+    """This rank's own of the steps that rank 0 knows of; none where there were none, or it only holds a server."""
     told: Sequence[_Measured] = [_measured(steps) for steps in made] if made else []
     told = ranks.gather(told)[0]
-    return told[ranks.rank] if told else _Measured([], [], [])
+    return told[ranks.rank] if ranks.rank < len(told) else _Measured([], [], [])
+
+
+def _losses(own: Sequence[float], ranks: ParameterServers) -> list[float]:
+    """The losses, mean over the workers: all, or those before the first that is not finite on any of them."""
+    return finite(np.mean(ranks.gather(own)[: ranks.workers], axis=0))
 
 
 def _measured(steps: Steps) -> _Measured:
@@ -145,9 +151,15 @@ def _measured(steps: Steps) -> _Measured:
 
 def _note(context: Context) -> str:
     """What a reader of the record must know."""
-    servers = context.config.distribution.servers
-    which = "rank 0" if servers == 1 else f"ranks 0 to {servers - 1}"
-    return (
-        f"not synchronous SGD: each rank applied its gradients by itself; {servers} parameter "
-        f"server{'s' * (servers > 1)} on the cores of {which}, their coordinator on those of rank 0, no other cores"
-    )
+    settings = context.config.distribution
+    servers = f"{settings.servers} parameter server{'s' * (settings.servers > 1)}"
+    which = "rank 0" if settings.servers == 1 else f"ranks 0 to {settings.servers - 1}"
+    where = f"{servers} on the cores of {which}, their coordinator on those of rank 0, no other cores"
+    if settings.server_nodes:
+        cores = settings.servers * (context.config.threads_per_rank or 1)
+        nodes = "a node of its own" if settings.servers == 1 else "nodes of their own"
+        where = (
+            f"{servers} on {nodes}, with {cores} core{'s' * (cores > 1)} beside those of the ranks; their coordinator "
+            "on those of rank 0"
+        )
+    return f"not synchronous SGD: each rank applied its gradients by itself; {where}"

@@ -71,10 +71,13 @@ def run_steps(step: TrainStep, batches: Batches, count: int) -> Steps:
 
 def finite_losses(losses: Sequence[tf.Tensor], distribution: Distribution) -> list[float]:
     """The losses, mean over ranks: all, or those before the first step at which the loss of any rank is not finite."""
-    sums = distribution.sum(np.array([float(loss) for loss in losses], np.float64))
-    wrong = np.flatnonzero(~np.isfinite(sums))
-    finite = sums[: wrong[0]] if wrong.size else sums
-    return [float(value) for value in finite / distribution.size]
+    return finite(distribution.sum(np.array([float(loss) for loss in losses], np.float64)) / distribution.size)
+
+
+def finite(values: np.ndarray) -> list[float]:
+    """The values: all, or those before the first that is not finite."""
+    wrong = np.flatnonzero(~np.isfinite(values))
+    return [float(value) for value in (values[: wrong[0]] if wrong.size else values)]
 
 
 def time_steps(context: Context, step: TrainStep, data: Data) -> dict[StepPhase, Steps]:

@@ -59,7 +59,7 @@ def _listed(items: Sequence[object], most: int = 8) -> str:
 
 def hosts_of_step(config: Config, variables: Mapping[str, str]) -> int:
     """How many hosts ranks started by hand must be on: as many as their Slurm step has, at most the nodes; else 1."""
-    return min(config.nodes, int(variables.get("SLURM_STEP_NUM_NODES", 1)))
+    return min(config.all_nodes, int(variables.get("SLURM_STEP_NUM_NODES", 1)))
 
 
 def misplaced(present: Sequence[Present], config: Config, hosts: int) -> list[str]:
@@ -83,8 +83,8 @@ def misplaced(present: Sequence[Present], config: Config, hosts: int) -> list[st
 def _wrong_hosts(on: Mapping[str, Sequence[Present]], config: Config, hosts: int) -> list[str]:
     if len(on) < hosts:
         return [
-            f"nodes={config.nodes}: the {sum(map(len, on.values()))} ranks run on {len(on)} host{'s' * (len(on) > 1)} "
-            f"({host_names.folded(on)}). Under Slurm: srun --nodes={config.nodes} "
+            f"nodes={config.all_nodes}: the {sum(map(len, on.values()))} ranks run on {len(on)} "
+            f"host{'s' * (len(on) > 1)} ({host_names.folded(on)}). Under Slurm: srun --nodes={config.all_nodes} "
             f"--ntasks-per-node={config.ranks_per_node}, and not horovodrun without -H; with mpirun or horovodrun: "
             "-H host1:1,host2:1"
         ]

@@ -9,7 +9,7 @@ from typing import Any
 
 from train.record import summary, usage
 from train.record.parts import Part, first_failure
-from train.record.record import Failure, NodeQuota, Order, Rank, RunRecord, Usage
+from train.record.record import Failure, NodeQuota, Order, Rank, RunRecord, Server, Usage
 
 # What rank 0's part says of the whole job.
 _OF_THE_JOB = (
@@ -61,6 +61,7 @@ def assemble(parts: Sequence[Part], identity: Identity, ending: Ending) -> RunRe
         parts = [part for part in parts if part.rank < ranks_at_the_end(parts, len(parts))]
     failure = ending.failure or first_failure(list(parts))
     first = parts[0] if parts else Part()
+    trained = [part for part in parts if part.workers]
     record = RunRecord(
         **vars(identity) | {"arm_keys": list(identity.arm_keys)},
         status="failed" if failure else "complete",
@@ -70,14 +71,19 @@ def assemble(parts: Sequence[Part], identity: Identity, ending: Ending) -> RunRe
         cores_shared=ending.cores_shared,
         ranks=[
             _rank(part, used, ending)
-            for part, used in zip(parts, usage.thinned([part.usage for part in parts]), strict=True)
+            for part, used in zip(trained, usage.thinned([part.usage for part in trained]), strict=True)
         ],
+        servers=[_server(part) for part in parts if not part.workers],
         node_quotas=list(ending.node_quotas),
         **{name: getattr(first, name) for name in _OF_THE_JOB},
     )
     record.attachments |= ending.attachments
     record.summary = summary.of(record)
     return record
+
+
+def _server(part: Part) -> Server:
+    return Server(**{item.name: getattr(part, item.name) for item in fields(Server)})
 
 
 def _rank(part: Part, used: Usage | None, ending: Ending) -> Rank:

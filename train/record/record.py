@@ -222,6 +222,17 @@ class Rank:
 
 
 @dataclass
+class Server:
+    """A process that held nothing but a parameter server: it took cores, and no share of the global batch."""
+
+    rank: int
+    host: str
+    cores: list[int]
+    peak_memory_bytes: int
+    timed_cores: CoreUse | None = None  # as Rank.timed_cores
+
+
+@dataclass
 class GpuState:
     """One GPU as its driver reported it when the job began; None: it does not say."""
 
@@ -333,6 +344,7 @@ class RunRecord:
     arm_keys: list[str] = field(default_factory=list)  # the keys in which the arms differ
     learning_rate: float | None = None  # in force, scaled with the ranks; None where nothing is trained
     order: Order | None = None  # None: started by hand
+    servers: list[Server] = field(default_factory=list)  # on nodes of their own, beside the ranks
     losses: list[float] = field(default_factory=list)  # of the timed steps, mean over ranks
     epochs: list[Epoch] = field(default_factory=list)
     resizes: list[Resize] = field(default_factory=list)  # of elastic training, in order
@@ -350,6 +362,11 @@ class RunRecord:
     def workers(self) -> int:
         """How many share the global batch: the ranks, unless one process is several workers."""
         return sum(rank.workers for rank in self.ranks)
+
+    @property
+    def processes(self) -> list[Rank | Server]:
+        """Its ranks, and the servers beside them."""
+        return [*self.ranks, *self.servers]
 
 
 class _Version(msgspec.Struct):

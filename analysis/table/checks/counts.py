@@ -51,6 +51,17 @@ def ranks_and_nodes(run: RunRecord) -> Iterator[Contradiction]:
 
 
 @check
+def servers(run: RunRecord) -> Iterator[Contradiction]:
+    """Beside the ranks of a complete run there are as many parameter servers as were asked for."""
+    distribution = run.config["distribution"]
+    asked = distribution["servers"] if distribution.get("servers_on") == "nodes" else 0
+    if run.status == "complete" and len(run.servers) != asked:
+        yield Contradiction(
+            "servers", f"{len(run.servers)} servers beside the ranks", f"distribution.servers={asked} on nodes"
+        )
+
+
+@check
 def ranks_and_hosts(run: RunRecord) -> Iterator[Contradiction]:
     """The ranks ran on the hosts whose hardware the record describes; elastic training may have lost some."""
     if run.environment is None or not run.environment.hosts or resized(run):
@@ -204,10 +215,11 @@ def shared_cores(run: RunRecord) -> Iterator[Contradiction]:
     in_turn = run.config.get("worlds") and not run.config["worlds_at_once"]
     if run.config["device"] != "cpu" or limited or run.cores_shared or resized(run) or in_turn:
         return
-    bound = Counter((rank.host, core) for rank in run.ranks for core in set(rank.cores))
+    who = "processes" if run.servers else "ranks"
+    bound = Counter((one.host, core) for one in run.processes for core in set(one.cores))
     for (host, core), count in bound.items():
         if count > 1:
-            yield Contradiction("shared_cores", "cores_shared false", f"{count} ranks are on core {core} of {host}")
+            yield Contradiction("shared_cores", "cores_shared false", f"{count} {who} are on core {core} of {host}")
 
 
 @check

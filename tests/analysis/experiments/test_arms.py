@@ -1,9 +1,10 @@
 import pytest
 
-from analysis.experiments import summary
+from analysis.experiments import arms, summary
 from analysis.table import loading
 from tests.helpers.drawn_figures import drawn, lines
-from tests.helpers.own_records import Arm, make_rounds, save
+from tests.helpers.own_records import Arm, make_record, make_rounds, save
+from train.record.record import Server
 
 pytestmark = pytest.mark.slow
 ARMS = {"swept": {"model": "resnet50"}, "arm_keys": ["distribution.allreduce"]}
@@ -72,6 +73,17 @@ def test_arms_on_several_ranks_are_compared_with_each_other_and_with_the_one_on_
     ]  # fmt: skip
     drawn_y = {round(float(value), 6) for _, _, y in lines(drawn("own-strategies-efficiency", table)) for value in y}
     assert {0.4, 0.8, 1.0} <= drawn_y
+
+
+def test_an_arm_that_had_more_cores_says_so(results):
+    apart = {"backend": "ps", "servers": 1, "servers_on": "nodes"}
+    for arm, given in (("horovod", {"backend": "horovod"}), ("ps", apart)):
+        distribution = {"allreduce": True, "controller": "gloo", **given}
+        made = make_record("strategies", nodes=2, arm=arm, arm_keys=["distribution"], distribution=distribution)
+        made.servers = [Server(2, "host2", [0], 1)] if arm == "ps" else []
+        save(made, results.folder)
+    [ratio] = arms.ratios(results.table())
+    assert ratio.words == ["ResNet50, 2 ranks: ps (asynchronous) / horovod", "ps: +1 core for servers"]
 
 
 def test_of_arms_in_rounds_the_ratio_is_the_median_over_rounds(results):

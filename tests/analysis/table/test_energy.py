@@ -3,7 +3,7 @@ import pytest
 from analysis.experiments import summary
 from analysis.table import energy
 from tests.helpers.own_records import Arm, curve_in_rounds, make_record, make_rounds, save
-from train.record.record import CoreUse
+from train.record.record import CoreUse, Server
 
 
 def use(joules: float | None = None, of_gpu: float | None = None) -> CoreUse:
@@ -24,6 +24,14 @@ def test_all_hosts_together_over_the_images_of_the_timed_steps():
     assert energy.of(launch(640.0, None)) == {energy.PROCESSORS: 10.0}
     assert energy.of(launch(640.0, 320.0, hosts=2)) == {energy.PROCESSORS: 15.0}
     assert energy.of(launch(None, None, of_gpus=(64.0, 128.0))) == {energy.GPUS: 3.0}
+
+
+def test_hosts_of_servers_count_too():
+    run = launch(640.0, None)
+    run.servers = [Server(2, "host1", [0], 1, use(320.0))]
+    assert energy.of(run) == {energy.PROCESSORS: 15.0}
+    run.servers[0].timed_cores = use(None)
+    assert energy.of(run) == {}
 
 
 def test_a_host_or_a_gpu_that_does_not_count_leaves_it_unknown():

@@ -56,6 +56,13 @@ def test_a_swept_key_that_a_point_does_not_use_is_an_error():
         point_name(load([]), swept=["distribution.servers"])
 
 
+def test_where_servers_are_is_part_of_what_is_measured():
+    apart = ["distribution=ps", "distribution.servers_on=nodes"]
+    assert config_hash(load(apart)) != config_hash(load(["distribution=ps"]))
+    assert config_hash(load(apart[1:])) == config_hash(load([]))  # Horovod has none
+    assert point_name(load(apart), swept=["distribution.servers_on"]) == "servers_onnodes"
+
+
 def test_the_record_says_what_is_assumed():
     loaded = load(["experiment=fruit", "dataset.data_dir=/data"])
     assert {"model.name", "weights"} <= set(resolved(loaded)["assumed"])

@@ -7,6 +7,7 @@ TIMELINE = ["experiment=timeline", "model=tiny"]
 ADASUM = ["distribution.op=adasum", "distribution.controller=mpi", "distribution.gradients=separate"]
 MWMS = ["distribution=mwms", "nodes=2"]
 PS = ["distribution=ps", "nodes=2"]
+APART = ["distribution.servers_on=nodes"]
 PS_CPU = ["distribution=ps_cpu", "nodes=2"]
 SWEEP = ["experiment=allreduce_bench", "nodes=2"]
 
@@ -75,6 +76,9 @@ SWEEP = ["experiment=allreduce_bench", "nodes=2"]
         ([*PS, "distribution.gradients=flat"], "gradients=flat: servers take gradients variable by variable"),
         ([*PS, "distribution.allreduce=false"], "allreduce=False: with backend=ps there is none to leave out"),
         ([*PS, "distribution.servers=3"], "distribution.servers=3: allowed are 1 to the number of ranks, 2"),
+        ([*PS, "distribution.servers_on=rack"], "distribution.servers_on=rack: allowed are workers, nodes"),
+        ([*PS, *APART, "ranks_per_node=2"], "ranks_per_node=2: distribution.servers_on=nodes needs 1: all nodes have"),
+        ([*PS, *APART, "device=gpu"], "device=gpu: distribution.servers_on=nodes needs cpu: a server computes nothing"),
         ([*PS, "measure.epochs=1", "dataset=digits"], "measure.epochs=1: distribution.backend=ps needs another"),
         ([*PS, "dataset=digits"], "dataset=digits: distribution.backend=ps needs another; its coordinator gives"),
         ([*PS, "measure.split=true"], "measure.split=True: distribution.backend=ps needs another"),
@@ -123,6 +127,18 @@ def test_bad_values_are_named_with_what_is_allowed(overrides, message):
 def test_a_point_that_cannot_be_where_others_can_is_told_apart(overrides):
     with pytest.raises(LeftOut):
         load(overrides)
+
+
+def test_servers_on_nodes_of_their_own_are_nodes_and_processes_without_a_share_of_the_batch():
+    apart = load([*PS, *APART, "distribution.servers=2", "batch_per_rank=4"])
+    assert (apart.ranks, apart.global_batch, apart.nodes) == (2, 8, 2)
+    assert (apart.processes, apart.ranks_of_job, apart.all_nodes) == (4, 4, 4)
+    assert [apart.workers_of(rank) for rank in range(4)] == [1, 1, 0, 0]
+    shared = load([*PS, "distribution.servers=2"])
+    assert (shared.processes, shared.ranks_of_job, shared.all_nodes) == (2, 2, 2)
+    assert shared.workers_of(1) == 1
+    horovod = load([*APART, "nodes=2"])
+    assert (horovod.processes, horovod.all_nodes) == (2, 2)
 
 
 def test_batches_follow_from_each_other():

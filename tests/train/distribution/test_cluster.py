@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 import threading
+import types
 
 import pytest
 from horovod.runner.http.http_server import RendezvousServer
@@ -58,13 +59,14 @@ def test_a_rank_that_does_not_come_is_named(store, monkeypatch):
 
 
 def test_a_port_that_is_taken_is_named(monkeypatch):
+    monkeypatch.setenv("HOROVOD_RANK", "3")
     monkeypatch.setenv("HOROVOD_LOCAL_RANK", "1")
     with socket.create_server(("", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(
             ConfigError, match=rf"distribution\.port={port - 1}: rank 3 cannot have port {port} of .*in use"
         ):
-            cluster._listeners(settings("distribution=mwms", f"distribution.port={port - 1}"), 3)
+            cluster._listeners(settings("distribution=mwms", f"distribution.port={port - 1}"), ("worker",))
 
 
 def test_a_worker_that_does_not_answer_is_named():
@@ -101,7 +103,7 @@ def test_tensorflow_is_told_all_addresses_and_which_worker_this_is():
 
 def test_the_first_ranks_hold_the_parameter_servers_and_rank_0_their_coordinator():
     ps = settings("distribution=ps", "distribution.servers=2")
-    assert [cluster.tasks_of(ps, rank) for rank in range(3)] == [
+    assert [cluster.tasks_of(ps, rank, 3) for rank in range(3)] == [
         ("worker", "ps", "chief"),
         ("worker", "ps"),
         ("worker",),
@@ -118,10 +120,36 @@ def test_the_first_ranks_hold_the_parameter_servers_and_rank_0_their_coordinator
     }
 
 
+def test_servers_on_nodes_of_their_own_are_ranks_after_the_workers():
+    ps = settings("distribution=ps", "distribution.servers=2", "distribution.servers_on=nodes")
+    assert [cluster.tasks_of(ps, rank, 2) for rank in range(4)] == [("worker", "chief"), ("worker",), ("ps",), ("ps",)]
+    workers = [
+        Worker("n1", "10.0.0.1", {"worker": 1, "chief": 3}, "t"),
+        Worker("n2", "10.0.0.2", {"worker": 4}, "t"),
+        Worker("n3", "10.0.0.3", {"ps": 5}, "t"),
+        Worker("n4", "10.0.0.4", {"ps": 6}, "t"),
+    ]
+    here = Cluster(workers, types.SimpleNamespace(rank=3))
+    assert json.loads(here.config()) == {
+        "cluster": {
+            "worker": ["10.0.0.1:1", "10.0.0.2:4"],
+            "chief": ["10.0.0.1:3"],
+            "ps": ["10.0.0.3:5", "10.0.0.4:6"],
+        },
+        "task": {"type": "ps", "index": 1},
+    }
+
+
+def test_servers_on_nodes_of_their_own_are_processes_beside_the_ranks(ranks_of_two):
+    apart = settings("distribution=ps", "distribution.servers_on=nodes")
+    with pytest.raises(ConfigError, match=r"ranks_per_node=2 \+ distribution\.servers=1: this is process 1 of 2"):
+        cluster.meet(apart, 2)
+
+
 def test_each_task_has_a_port_of_its_own_after_the_first(monkeypatch):
     monkeypatch.setenv("HOROVOD_LOCAL_RANK", "1")
     ps = settings("distribution=ps", "distribution.servers=2", f"distribution.port={(first := free_ports(5))}")
-    found = cluster._listeners(ps, 1)
+    found = cluster._listeners(ps, ("worker", "ps"))
     assert {task: listener.getsockname()[1] for task, listener in found.items()} == {
         "worker": first + 3,  # those of rank 0 come before
         "ps": first + 4,

@@ -45,6 +45,29 @@ def test_a_stranger_is_turned_away():
         known.close()
 
 
+def test_a_stranger_that_says_nothing_is_passed_over(monkeypatch):
+    monkeypatch.setattr(link, "_TOKEN_WITHIN_S", 0.01)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        silent = link.connect(["127.0.0.1"], port, b"")
+        known = link.connect(["127.0.0.1"], port, b"k" * 16)  # its token is there before anyone waits for it
+        with link.accept(listener, b"k" * 16) as accepted:
+            known.sendall(b"hello")
+            assert accepted.recv(5) == b"hello"
+        assert silent.recv(1) == b""
+        silent.close()
+        known.close()
+
+
+def test_one_that_never_comes_is_waited_for_only_so_long_also_where_strangers_come(monkeypatch):
+    monkeypatch.setattr(link, "_TOKEN_WITHIN_S", 0.01)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        silent = link.connect(["127.0.0.1"], listener.getsockname()[1], b"")
+        with pytest.raises(TimeoutError):
+            link.accept(listener, b"k" * 16, 0.1)
+        silent.close()
+
+
 def test_bytes_and_their_time_count_from_the_end_of_the_first_block_on(monkeypatch):
     left, right = socket.socketpair(type=socket.SOCK_SEQPACKET)  # what is sent at once is received at once
     clock = iter([5.0, 7.5])

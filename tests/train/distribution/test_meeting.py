@@ -1,4 +1,7 @@
+import socket
 import threading
+import time
+from multiprocessing import Pipe
 
 import pytest
 
@@ -50,6 +53,39 @@ def test_a_rank_that_is_gone_is_missed_by_the_others(tmp_path, lost):
     found = together(work, 3)
     assert found[lost] is None
     assert all(isinstance(error, PeerLost) for rank, error in enumerate(found) if rank != lost)
+
+
+def test_a_stranger_that_connects_is_no_rank(tmp_path):
+    def work(rank):
+        if rank:
+            while not (path := tmp_path / "meeting").exists():
+                time.sleep(0.01)
+            with socket.create_connection(("127.0.0.1", int(path.read_text().split()[0]))) as stranger:
+                stranger.sendall(b"GET / HTTP/1.0\r\n\r\n")
+                assert stranger.recv(1) == b""  # rank 0 has hung up
+        return on_this_machine(tmp_path, rank, 2).gather(rank)
+
+    assert together(work, 2) == [[0, 1]] * 2
+
+
+def test_a_connection_that_does_not_say_which_rank_it_is_is_an_error(monkeypatch):
+    monkeypatch.setattr(meeting, "_NUMBER_WITHIN_S", 0.01)
+    silent, accepted = Pipe()
+    with silent, accepted, pytest.raises(Silent, match="did not say which one it is"):
+        meeting.Meeting(0, 2, [accepted])
+
+
+def test_a_connection_that_ends_before_it_says_which_rank_it_is_is_a_lost_rank():
+    gone, accepted = Pipe()
+    gone.close()
+    with accepted, pytest.raises(PeerLost, match="the ranks did not meet"):
+        meeting.Meeting(0, 2, [accepted])
+
+
+def test_ranks_that_never_come_are_an_error_that_says_how_many(tmp_path, monkeypatch):
+    monkeypatch.setattr(meeting, "IMPORT_WITHIN_S", 0.1)
+    with pytest.raises(ConfigError, match=f"{tmp_path}/meeting: 2 of 3 ranks did not come"):
+        on_this_machine(tmp_path, 0, 3)
 
 
 def test_a_first_rank_that_never_comes_is_an_error_that_names_the_file(tmp_path, monkeypatch):

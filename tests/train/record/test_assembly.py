@@ -1,9 +1,11 @@
+from dataclasses import replace
+
 import pytest
 
 from train.record import usage
 from train.record.assembly import Ending, Identity, assemble, ranks_at_the_end
 from train.record.parts import Part
-from train.record.record import Epoch, Failure, Order, RankTimeline, Resize
+from train.record.record import CoreUse, Epoch, Failure, Order, RankTimeline, Resize, Server
 
 IDENTITY = Identity(
     experiment="weak_scaling",
@@ -42,6 +44,17 @@ def test_the_phases_of_every_rank_add_up_to_the_wall_time_of_the_job():
     # 8 images a step, 2 steps, in the 5 s of the slowest rank.
     assert record.summary["images_per_s"] == pytest.approx(8 * 2 / 5.0)
     assert (record.swept, record.order, record.learning_rate) == ({"nodes": 2}, Order(0, 1, 2), 0.02)
+
+
+def test_a_process_that_only_holds_a_server_is_no_rank_and_its_cores_are_counted():
+    counted = CoreUse(5.0, 1.0, 1.0, 0.0)
+    server = part(2, 5.0, workers=0, host="n3", cores=[4, 5], peak_memory_bytes=7, timed_cores=counted, step_times_s=[])
+    record = assemble([part(0, 4.0), part(1, 5.0), server], IDENTITY, ENDING)
+    assert record.servers == [Server(2, "n3", [4, 5], 7, counted)]
+    assert [rank.rank for rank in record.ranks] == [0, 1]
+    assert record.workers == 2
+    killed = Failure("killed", rank=2, host="n3")
+    assert assemble([part(0, 4.0), server], IDENTITY, replace(ENDING, failure=killed)).failure == killed
 
 
 def test_files_that_the_launcher_found_are_named_beside_those_of_rank_0():

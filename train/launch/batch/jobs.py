@@ -50,14 +50,14 @@ def jobs(to_do: Sequence[Run], known: Known, options: Options) -> list[Planned]:
 
 def _job(runs: Sequence[Run], known: Known, command: Sequence[str]) -> Planned:
     configs = [run.point.config for run in runs]
-    largest = max(configs, key=lambda config: config.nodes)
+    largest = max(configs, key=lambda config: config.all_nodes)
     estimate_s = sum(expected_s(run, known) or largest.launcher.assumed_run_s for run in runs)
     ranks_per_node = max(config.ranks_per_node for config in configs)
     points = {run.point.name for run in runs}
-    [name] = points if len(points) == 1 else [f"nodes{largest.nodes}"]
+    [name] = points if len(points) == 1 else [f"nodes{largest.all_nodes}"]
     job = BatchJob(
         name=f"{largest.experiment}-{name}",
-        nodes=largest.nodes,
+        nodes=largest.all_nodes,
         ranks_per_node=ranks_per_node,
         cores_per_rank=max(1, (largest.system.cores_per_node or 1) // ranks_per_node),
         gpus_per_node=ranks_per_node if largest.device == "gpu" else 0,
@@ -82,7 +82,7 @@ def idle_node_s(planned: Planned, known: Known) -> float:
 def separate_idle_node_s(planned: Planned, known: Known) -> float:
     """The same for launches of single points, in the allocation that holds the largest: its other nodes wait."""
     of_points = [run for run in planned.runs if not run.point.config.rounds]
-    wait = (planned.job.nodes - run.point.config.nodes for run in of_points)
+    wait = (planned.job.nodes - run.point.config.all_nodes for run in of_points)
     assumed_s = planned.runs[0].point.config.launcher.assumed_run_s
     return sum(n * (expected_s(run, known) or assumed_s) for n, run in zip(wait, of_points, strict=True))
 

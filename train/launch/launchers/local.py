@@ -8,7 +8,7 @@ from train.launch.plan.job import OPEN_MPI, Job
 from train.launch.plan.launcher import Launcher
 from train.launch.plan.machine import Machine
 from train.launch.start import commands, mpirun
-from train.record.backends import TOWERS
+from train.record.backends import ASYNCHRONOUS, TOWERS
 
 
 class Local(Launcher):
@@ -20,13 +20,14 @@ class Local(Launcher):
         """Emulated, where the system says so, the nodes need more cores than there are, and quotas are available.
 
         Only timed training steps can be emulated: a quota would change neither what epochs teach nor the CPU cost of
-        an allreduce. Nor can nodes that share one process.
+        an allreduce. Nor can nodes that share one process, or use parameter servers: these have no run without
+        allreduce, the control that shows whether the quotas held.
         """
         composed = experiment.composed
         crowded = experiment.max_nodes > 1 and experiment.max_nodes * composed.ranks_per_node > machine.cores
         timed = not (composed.measure.epochs or composed.allreduce_sweep or experiment.arms)
-        apart = composed.distribution.backend not in TOWERS
-        emulated = composed.system.emulate and crowded and timed and apart and composed.device == "cpu"
+        possible = composed.distribution.backend not in TOWERS | ASYNCHRONOUS and composed.device == "cpu"
+        emulated = composed.system.emulate and crowded and timed and possible
         chosen = "launcher" in experiment.asked
         return "emulated" if emulated and not chosen and machine.no_quotas is None else self.name
 

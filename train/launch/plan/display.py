@@ -59,7 +59,9 @@ def _count(number: int, one: str, several: str = "") -> str:
 def _cells(point: Point) -> list[str]:
     config = point.config
     cores = config.system.cpus_per_node or config.system.cores_per_node
-    numbers = [str(config.ranks_of_job), str(cores), str(config.threads_per_rank)]
+    ranks, servers = config.ranks_of_job, config.distribution.server_nodes
+    shown = f"{ranks - servers} + {servers} server{'s' * (servers > 1)}" if servers else str(ranks)
+    numbers = [shown, str(cores), str(config.threads_per_rank)]
     if config.allreduce_sweep:
         return [*numbers, "", "", f"{len(config.allreduce_sweep.sizes_bytes)} sizes"]
     if config.rounds:

@@ -12,6 +12,7 @@ from omegaconf import DictConfig
 
 from train.config.checks import ConfigError
 from train.config.compose import compose_config, parse
+from train.record.backends import ASYNCHRONOUS
 
 
 def nodes_in(overrides: Sequence[str]) -> list[int]:
@@ -66,7 +67,7 @@ class Experiment:
 
     @cached_property
     def max_nodes(self) -> int:
-        """The largest number of nodes among the points. Raises ConfigError where it is below 1."""
+        """The largest number of nodes among the points, servers included. Raises ConfigError where it is below 1."""
         named = nodes_in(self.choices("nodes")) if "nodes" in self.swept else []
         of_arms = [nodes_in(extra) for extra in self.arms.values()] or [[]]
         if not named and not all(of_arms):
@@ -74,7 +75,23 @@ class Experiment:
         largest = max([*named, *itertools.chain(*of_arms)])
         if largest < 1:
             raise ConfigError(f"nodes={largest}: must be 1 or more")
-        return int(largest)
+        return int(largest) + self._server_nodes
+
+    @property
+    def _server_nodes(self) -> int:
+        """The most nodes that only hold parameter servers, where some point may have any."""
+        settings = self.composed.distribution
+        if "nodes" not in self._values("distribution.servers_on", settings.servers_on):
+            return 0
+        if not ASYNCHRONOUS & {*self._values("distribution", ""), settings.backend}:
+            return 0
+        return max(map(int, self._values("distribution.servers", settings.servers)))
+
+    def _values(self, key: str, composed: object) -> list[str]:
+        """The values of a key among the points: as composed, or swept, and those of arms."""
+        lines = self.choices(key) if key in self.swept else [f"{key}={composed}"]
+        lines = [*lines, *itertools.chain(*self.arms.values())]
+        return [value for name, _, value in (line.partition("=") for line in lines) if name == key]
 
 
 def read(overrides: Sequence[str]) -> Experiment:

@@ -131,7 +131,7 @@ class Setting:
 def make_job(point: Point, folder: Path, setting: Setting) -> Job:
     """The job that measures a point once and leaves its parts in `folder`, an absolute path."""
     config = point.config
-    hosts = setting.hosts[: config.nodes]
+    hosts = setting.hosts[: config.all_nodes]
     env = _environment(config, hosts, setting.image_digest)
     python = IMAGE_PYTHON if config.container.name != "none" else sys.executable
     return Job(
@@ -155,7 +155,7 @@ def make_job(point: Point, folder: Path, setting: Setting) -> Job:
 
 def _nodes(config: Config, hosts: tuple[str, ...]) -> Nodes:
     """What is started on each host; one process where it computes for all ranks."""
-    hosts = hosts or ("localhost",) * min(config.nodes, config.processes)
+    hosts = hosts or ("localhost",) * min(config.all_nodes, config.processes)
     per_node = config.processes // len(hosts)
     return Nodes(
         hosts=hosts,

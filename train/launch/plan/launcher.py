@@ -66,9 +66,9 @@ class Launcher(ABC):
         settings = config.launcher
         hosts = ",".join(settings.hosts) or "none"
         if self.takes_hosts:
-            needed = "1 node needs a host" if config.nodes == 1 else f"{config.nodes} nodes need as many hosts"
+            needed = "1 node needs a host" if config.all_nodes == 1 else f"{config.all_nodes} nodes need as many hosts"
             why = f"{needed}: make ... LAUNCHER={self.name} HOSTS=a,b,c"
-            check(len(settings.hosts) >= config.nodes, "launcher.hosts", hosts, why)
+            check(len(settings.hosts) >= config.all_nodes, "launcher.hosts", hosts, why)
         else:
             why = f"launcher={self.name} takes none; choose launcher=ssh"
             check(not settings.hosts, "launcher.hosts", hosts, why)

@@ -116,7 +116,7 @@ def planned_cores(config: Config, available: list[int]) -> list[list[int]]:
     threads = config.threads_per_rank or 1
     return [
         placement.cores_of_rank(available, rank, config.ranks_per_node, per_node, threads)
-        for rank in range(config.ranks)
+        for rank in range(config.ranks + config.distribution.server_nodes)
     ]
 
 

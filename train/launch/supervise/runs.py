@@ -137,7 +137,7 @@ def placed(hosts: tuple[str, ...], run: Run) -> tuple[str, ...]:
     In rounds the base of all ratios is the first node: each launch begins with another host.
     """
     config = run.point.config
-    taken = hosts[: config.nodes]
+    taken = hosts[: config.all_nodes]
     first = run.repeat % len(taken) if taken and config.rounds else 0
     return (*taken[first:], *taken[:first])
 

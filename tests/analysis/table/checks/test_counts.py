@@ -2,7 +2,7 @@ import pytest
 
 from analysis.table.checks import counts
 from tests.helpers.own_records import make_record, make_rounds, settle
-from train.record.record import NodeQuota, Resize
+from train.record.record import NodeQuota, Resize, Server
 
 
 def said(check, run):
@@ -136,6 +136,20 @@ def test_cores_that_ranks_share_without_saying_so():
     assert not said(counts.shared_cores, run)
     run.cores_shared, run.config["system"]["cpus_per_node"] = False, 0.4
     assert not said(counts.shared_cores, run)
+
+
+def test_a_server_beside_the_ranks_shares_no_core_and_was_asked_for():
+    run = make_record(nodes=2, distribution={"backend": "ps", "servers": 1, "servers_on": "nodes"})
+    assert said(counts.servers, run)[0][:2] == ("0 servers beside the ranks", "distribution.servers=1 on nodes")
+    run.servers = [Server(2, run.ranks[0].host, [7], 1)]
+    assert not said(counts.servers, run)
+    assert not said(counts.shared_cores, run)
+    run.servers[0].cores = run.ranks[0].cores
+    assert "2 processes are on core" in said(counts.shared_cores, run)[0][1]
+    run.config["distribution"]["servers_on"] = "workers"
+    assert said(counts.servers, run)[0][:2] == ("1 servers beside the ranks", "distribution.servers=0 on nodes")
+    run.status, run.servers = "failed", []
+    assert not said(counts.servers, run)
 
 
 def test_a_node_is_held_to_the_quota_that_was_asked_for():

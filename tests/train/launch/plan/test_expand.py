@@ -136,8 +136,9 @@ def test_a_strategy_that_a_point_cannot_have_is_left_out_there_and_the_others_ru
     )
 
 
-def test_nodes_that_share_a_process_are_not_emulated():
-    plan = planned("experiment=weak_scaling", "model=tiny", "nodes=4", "distribution=ps_cpu", no_quotas=None)
+@pytest.mark.parametrize("backend", ["ps", "ps_cpu"])
+def test_nodes_that_share_a_process_or_have_no_control_are_not_emulated(backend):
+    plan = planned("experiment=weak_scaling", "model=tiny", "nodes=4", f"distribution={backend}", no_quotas=None)
     assert plan.launcher.name == "local"
 
 

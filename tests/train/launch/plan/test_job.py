@@ -32,6 +32,15 @@ def test_a_point_takes_the_first_of_the_hosts():
     assert job.shared.cores == ()  # of other hosts, this one's say nothing
 
 
+def test_servers_on_nodes_of_their_own_take_the_hosts_after_those_of_the_ranks():
+    apart = ("distribution=ps", "distribution.servers=2", "distribution.servers_on=nodes")
+    hosts = ("launcher=ssh", "launcher.hosts=[a,b,c,d,e]", "system.cores_per_node=8")
+    job = make_job(last_point(*apart, *hosts), FOLDER, Setting(("a", "b", "c", "d", "e")))
+    assert job.nodes == Nodes(("a", "b", "c", "d"), ranks_per_node=1, cores_per_rank=8)
+    here = make_job(last_point(*apart, "system.cores_per_node=1"), FOLDER, Setting())
+    assert here.nodes == Nodes(("localhost",) * 4, ranks_per_node=1, cores_per_rank=1)
+
+
 @pytest.mark.parametrize(
     ("overrides", "hosts"),
     [
