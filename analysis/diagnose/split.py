@@ -8,10 +8,13 @@ time until the local gradients are ready, s the rank that is slowest in a launch
 | alone | the step of the fewest nodes (scaled with the batch per rank) |
 | shared | what others took of the cores of s without allreduce, less the same on the fewest nodes |
 | slower | the step of the other ranks without allreduce, less alone, less what others took of their cores |
-| waiting | mean over steps of (the largest c, less the mean c of the other ranks), less what others took of s alone |
+| waiting | mean over steps of (the largest c, less the mean c of the other ranks), plus a, less what others took of s alone |
 | exchange | the step with allreduce, less all of these |
 | input | the step that reads its images, less the same with its batch in memory |
 | rest | the measured time a step (images/s is the batch over it), less the mean of the steps: the barrier at the end |
+
+Here a is how much longer than the others s takes to apply its gradients, which the arm without allreduce tells. It is
+then late in the next step: the others wait for it in that exchange, and no c shows it.
 
 Where no arm without allreduce was measured, slower is the mean c of the other ranks, less the c of the fewest nodes.
 Then shared is not known: it is in slower and in waiting.
@@ -244,8 +247,11 @@ def _without_allreduce(
     """What the same ranks without allreduce tell of computing, and of `waiting` where that is among the parts."""
     others = np.arange(len(control.steps_s)) != slowest
     slower_s = float(np.mean(control.steps_s[others])) - alone.step_s
+    if "waiting" in parts and control.computing_s is not None:
+        after_s = (control.steps_s - control.computing_s).mean(axis=1)
+        parts = {"waiting": parts["waiting"] + float(after_s[slowest] - after_s[others].mean())}
     if control.lost_s is None or alone.lost_s is None or "waiting" not in parts:
-        return {"slower": slower_s}
+        return {**parts, "slower": slower_s}
     lost_others_s, lost_slowest_s = float(np.mean(control.lost_s[others])), float(control.lost_s[slowest])
     return {
         "shared": lost_slowest_s - alone.lost_s,

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.end_to_end
 SHORT = ("tracking=none", "measure.precision_fraction=0.9", "measure.budget_s=600")
 # An exchange takes a cycle of Horovod's or less: what is disturbed takes long beside a short one.
 TINY = ("model=tiny", "--only=tiny-rounds", "distribution.cycle_time_ms=5")
-LATE_S, LOOPS = 0.2, 12
+LATE_S, LOOPS = 0.2, 8
 
 # Makes rank 1 wait in every step before it computes.
 LATE = f"""
@@ -78,10 +78,11 @@ def test_a_rank_that_waits_is_named_with_its_place(tmp_path: Path):
 
 
 def test_a_core_that_other_processes_share_is_named(tmp_path: Path):
-    launcher = start(*command(tmp_path, *TINY, "batch_per_rank=256"))
+    launcher = start(*command(tmp_path, *TINY, "batch_per_rank=1024"))
     wait_for(lambda: in_phase(tmp_path, "warm_up"))
     core = str(sorted(os.sched_getaffinity(0))[1])
     busy = ["taskset", "-c", core, sys.executable, "-S", "-c", "while True: pass"]
+    # A batch that takes long to compute, beside an exchange that waits for the same core once or twice.
     # Each in a session of its own, which many kernels give the same time as the whole job (sched(7), autogroup).
     loops = [subprocess.Popen(busy, start_new_session=True) for _ in range(LOOPS)]
     try:

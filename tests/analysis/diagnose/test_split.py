@@ -30,6 +30,17 @@ def test_a_delay_of_one_of_two_ranks_is_waiting_and_not_half_slower_computing():
     assert found["slower"] == pytest.approx(0.0)
 
 
+def test_a_rank_that_updates_late_is_waited_for_in_the_exchange():
+    # Rank 1 has its gradients 0.1 s after rank 0, and its update takes 0.4 s instead of 0.1 s; the exchange takes 0.1 s.
+    arms = {
+        ONE: measured([1.0], [0.9]),
+        TWO: measured([1.5, 1.5], [0.9, 1.0]),
+        CONTROL: measured([1.0, 1.4], [0.9, 1.0]),
+    }
+    found = parts_of(Turn(arms))
+    assert found == pytest.approx({"alone": 1.0, "slower": 0.0, "waiting": 0.4, "exchange": 0.1, "rest": 0.0})
+
+
 def test_input_is_the_step_that_reads_less_the_same_in_memory():
     reading = [Arm(arm.nodes, arm.batch_per_rank, reads=True) for arm in (ONE, TWO)]
     made = turn(exchange=0.1)
