@@ -31,7 +31,7 @@ def test_a_delay_of_one_of_two_ranks_is_waiting_and_not_half_slower_computing():
 
 
 def test_a_rank_that_updates_late_is_waited_for_in_the_exchange():
-    # Rank 1 has its gradients 0.1 s after rank 0, and its update takes 0.4 s instead of 0.1 s; the exchange takes 0.1 s.
+    # Rank 1 has its gradients 0.1 s after rank 0, and its update takes 0.4 s, not 0.1 s. The exchange takes 0.1 s.
     arms = {
         ONE: measured([1.0], [0.9]),
         TWO: measured([1.5, 1.5], [0.9, 1.0]),
