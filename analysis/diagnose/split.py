@@ -8,7 +8,7 @@ time until the local gradients are ready, s the rank that is slowest in a launch
 | alone | the step of the fewest nodes (scaled with the batch per rank) |
 | shared | what others took of the cores of s without allreduce, less the same on the fewest nodes |
 | slower | the step of the other ranks without allreduce, less alone, less what others took of their cores |
-| waiting | mean over steps of (the largest c, less the mean c of the others), plus a, less what others took of s alone |
+| waiting | mean over steps of (the largest c, less the mean c of the others), plus a, less what was taken of s alone |
 | exchange | the step with allreduce, less all of these |
 | input | the step that reads its images, less the same with its batch in memory |
 | rest | the measured time a step (images/s is the batch over it), less the mean of the steps: the barrier at the end |
