@@ -22,7 +22,7 @@ pytestmark = pytest.mark.end_to_end
 SHORT = ("tracking=none", "measure.precision_fraction=0.9", "measure.budget_s=600")
 # An exchange takes a cycle of Horovod's or less: what is disturbed takes long beside a short one.
 TINY = ("model=tiny", "--only=tiny-rounds", "distribution.cycle_time_ms=5")
-LATE_S, LOOPS = 0.2, 8
+LATE_S, LOOPS = 0.3, 8
 
 # Makes rank 1 wait in every step before it computes.
 LATE = f"""
