@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from analysis.metrics import Estimate, Launches
 from analysis.thresholds import limit
@@ -204,12 +204,3 @@ def together(verdicts: Sequence[Verdict], need: Literal["all", "any"] | int = "a
     if verdicts.count("supported") >= wanted:
         return "supported"
     return "contradicted" if len(verdicts) - verdicts.count("contradicted") < wanted else "not decidable"
-
-
-def plain(value: Any) -> Any:
-    """Values that JSON has: numbers that are not finite become null."""
-    if isinstance(value, dict):
-        return {key: plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

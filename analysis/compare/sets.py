@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from analysis import TableError, metrics, verdicts
+from analysis import TableError, json_values, metrics, verdicts
 from analysis.metrics import Estimate
 from analysis.table import controls, loading
 from analysis.verdicts import ALPHA, Limits, Uncertain, of_estimate, of_launches
@@ -59,7 +59,7 @@ class Ratio:
             side: {"value": value, "low": None, "high": None, "level": None, "n": count}
             for side, value, count in (("a", self.a, self.n_a), ("b", self.b, self.n_b))
         }
-        return verdicts.plain(
+        return json_values.plain(
             {"experiment": self.experiment, "point": self.point, "quantity": self.quantity, "by": self.by}
             | sides
             | {"ratio": {"value": self.ratio, "low": self.low, "high": self.high, "level": level, "n": n}}

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import limits, metrics, plots
+from analysis import json_values, limits, metrics, plots
 from analysis.experiments import allreduce, arms, energy
 from analysis.metrics import Statistic
 from analysis.table.energy import GPUS, PROCESSORS
@@ -137,17 +137,12 @@ def as_json(local: pd.DataFrame) -> list[dict[str, Any]]:
     if local["quantity"].eq("allreduce_s").any():
         return allreduce.as_json(local)
     return [
-        {name: plain(point.runs[name].iloc[0]) for name in _IN_JSON}
+        json_values.plain({name: point.runs[name].iloc[0] for name in _IN_JSON})
         | {"series": point.series, "design": "rounds" if point.rounds else "launches"}
         | {"rounds": point.rounds, "launches": point.launches, "note": _remarks(point.runs)}
         | {name: number.as_json() for name, number in point.numbers.items()}
         for point in points(local)
     ]
-
-
-def plain(cell: Any) -> Any:
-    """A cell of the table as JSON has it."""
-    return None if pd.isna(cell) else cell.item() if hasattr(cell, "item") else cell
 
 
 def words(number: Statistic, form: str = ".4g") -> str:
