@@ -198,9 +198,9 @@ def _smallest(held: Callable[[float], bool]) -> float:
     return math.exp(high)
 
 
-def together(verdicts: Sequence[Verdict], need: Literal["all", "any"] | int = "all") -> Verdict:
-    """The verdict on a sentence about several numbers: that `need` of them are so."""
-    wanted = len(verdicts) if need == "all" else 1 if need == "any" else int(need)
+def together(verdicts: Sequence[Verdict], need: int | None = None) -> Verdict:
+    """The verdict on a sentence about several numbers: that all of them are so, or `need` of them."""
+    wanted = len(verdicts) if need is None else need
     if verdicts.count("supported") >= wanted:
         return "supported"
     return "contradicted" if len(verdicts) - verdicts.count("contradicted") < wanted else "not decidable"
