@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis import metrics, plots
+from analysis import plots, speedups
 from train.record import backends, record
 from train.record.record import Rank, RunRecord, Window
 
@@ -116,8 +116,8 @@ class Curve:
 def curves(local: pd.DataFrame) -> list[Curve]:
     """The curves over nodes in the rows of one experiment, by model and series.
 
-    An arm that is on several nodes only begins with the arm that is on fewer (`metrics.base_of`), which is then none by
-    itself.
+    An arm that is on several nodes only begins with the arm that is on fewer (`speedups.base_of`), which is then none
+    by itself.
     """
     rows = local[local["axis"].eq("nodes") & local["quantity"].eq("images_per_s")]
     measured = rows[rows["kind"].eq("measured")]
@@ -138,7 +138,7 @@ def _base(points: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame | None:
     """The launches of another arm that a curve of launches begins with; None where it begins by itself."""
     if points["round"].notna().any() or not points["allreduce"].all():
         return None
-    return metrics.base_of(points, measured)
+    return speedups.base_of(points, measured)
 
 
 def _with_controls(points: pd.DataFrame, controls: pd.DataFrame) -> list[str]:
