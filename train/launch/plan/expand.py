@@ -54,6 +54,8 @@ def expand(overrides: Sequence[str], machine: Machine, launchers: Mapping[str, L
                 point = _point(experiment, launcher, arm, [*fixed, *combination, *extra])
             except LeftOut as error:
                 left_out[str(error)] = None
+                if arm is None:
+                    break  # its controls are of no use without it
                 continue
             key = (point.name, config_hash(point.config))
             if point.config.measure.compete and (first := same.setdefault(key[1], arm)) != arm:
