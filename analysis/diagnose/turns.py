@@ -94,6 +94,7 @@ class Curve:
     arm: str = ""  # its name among the arms of its experiment
     arms: str = ""  # shared by all arms that it can be compared with; empty in rounds, and without arms
     flat: bool = True  # gradients are exchanged as one tensor, once all of them are ready
+    servers: str = ""  # "+2 cores for servers", where parameter servers had cores beside those of the ranks
 
     @property
     def waits(self) -> bool:
@@ -161,7 +162,8 @@ def _curve(points: pd.DataFrame, words: str, paths: Sequence[str]) -> Curve:
     if in_rounds or not first["arm"]:
         return made
     target = str(first["experiment"]).replace("_", "-")
-    return replace(made, target=target, arm=str(first["arm"]), arms=str(first["arms"]))
+    servers = ", ".join(plots.servers(points))
+    return replace(made, target=target, arm=str(first["arm"]), arms=str(first["arms"]), servers=servers)
 
 
 def of_rounds(run: RunRecord) -> Launch:
