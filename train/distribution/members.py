@@ -16,8 +16,8 @@ class Members(OneDevice):
 
     def __init__(self, cluster: Cluster) -> None:
         """The ranks of this cluster."""
-        self._meeting, self._workers = cluster.meeting, cluster.workers
-        self._own = cluster.workers[cluster.meeting.rank]
+        self._meeting, self._peers = cluster.meeting, cluster.peers
+        self._own = cluster.peers[cluster.meeting.rank]
         self.rank, self.size, self.local_rank = cluster.meeting.rank, cluster.meeting.size, placement.local_rank()
 
     def sum(self, values: np.ndarray) -> np.ndarray:
