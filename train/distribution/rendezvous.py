@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from train.config.checks import ConfigError
-from train.distribution.protocol import IMPORT_WITHIN_S
+from train.distribution import word
 from train.rank import open_files, placement
 from train.record import protocol
 
@@ -64,19 +62,10 @@ def meet(folder: Path) -> None:
     if variables["HOROVOD_RANK"] == "0":
         peers = variables.get(protocol.PEERS, variables.get("SLURM_SRUN_COMM_HOST", "")).split(",")
         folder.mkdir(parents=True, exist_ok=True)
-        writing = path.with_suffix(".writing")
-        writing.write_text(f"{placement.address_towards(peers)} {_serve(variables)}")
-        writing.rename(path)
+        word.leave(path, f"{placement.address_towards(peers)} {_serve(variables)}")
         _written.append(path)
-    end = time.monotonic() + IMPORT_WITHIN_S
-    while not path.exists():
-        if time.monotonic() > end:
-            raise ConfigError(
-                f"{path}: rank 0 did not write this within {IMPORT_WITHIN_S} s: it died, or the hosts do "
-                "not share the folder; see rank 0's output, or give another folder: results=..."
-            )
-        time.sleep(0.1)
-    address, port = path.read_text().split()
+    hint = "it died, or the hosts do not share the folder; see rank 0's output, or give another folder: results=..."
+    address, port = word.wait(path, hint).split()
     variables["HOROVOD_GLOO_RENDEZVOUS_ADDR"], variables["HOROVOD_GLOO_RENDEZVOUS_PORT"] = address, port
 
 

@@ -127,11 +127,16 @@ def link_set_path(folder: Path) -> Path:
     return folder / "link.set"
 
 
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file, whole or not at all, in place of one that is there. Raises OSError."""
+    writing = path.with_name(f"{path.name}.writing")
+    writing.write_bytes(content)
+    writing.rename(path)
+
+
 def write_link_rate(path: Path, rate: LinkRate) -> None:
     """Write a rate, whole or not at all. Raises OSError."""
-    writing = path.with_name(f"{path.name}.writing")
-    writing.write_bytes(msgspec.json.encode(asdict(rate)))
-    writing.rename(path)
+    write_whole(path, msgspec.json.encode(asdict(rate)))
 
 
 def read_link_rate(path: Path) -> LinkRate:
