@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from train.distribution import word
-from train.rank import open_files, placement
+from train.rank import placement, rendezvous_server
 from train.record import protocol
 
 _servers: list[Any] = []  # a server lives as long as its process
@@ -78,13 +78,11 @@ def clear() -> None:
 def _serve(variables: Mapping[str, str]) -> int:
     """The port of Horovod's rendezvous server, started in a thread of this process."""
     from horovod.runner.common.util.hosts import HostInfo, get_host_assignments
-    from horovod.runner.http.http_server import RendezvousHTTPServer, RendezvousServer
+    from horovod.runner.http.http_server import RendezvousServer
 
     nodes = tasks_per_node(variables["SLURM_STEP_TASKS_PER_NODE"])
-    open_files.allow_for(sum(nodes))
+    rendezvous_server.allow_for(sum(nodes))
     plan = get_host_assignments([HostInfo(f"node{number}", tasks) for number, tasks in enumerate(nodes)], sum(nodes))
-    # All ranks come at once. Its own queue is of 5 connections: with some hundred ranks the kernel refuses the others.
-    RendezvousHTTPServer.request_queue_size = max(sum(nodes), RendezvousHTTPServer.request_queue_size)
     server = RendezvousServer()
     port = server.start()
     server.init(plan)
