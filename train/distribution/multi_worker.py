@@ -13,14 +13,13 @@ from typing import Any, TypeVar
 
 import tensorflow as tf
 
-from train.config.checks import ConfigError
 from train.config.schema import Distribution as Settings
 from train.distribution import patience
 from train.distribution.cluster import Cluster, Report, limited
-from train.distribution.members import Members
+from train.distribution.members import Members, taking_port
 from train.distribution.protocol import Distribution, PeerLost, Silent
 from train.distribution.tapes import ExchangingTape, as_one
-from train.distribution.tasks import Peer
+from train.distribution.tasks import WORKER, Peer
 
 _SUM, _MEAN = tf.distribute.ReduceOp.SUM, tf.distribute.ReduceOp.MEAN
 # What a collective raises whose peer is gone; each of them also has other causes.
@@ -156,11 +155,5 @@ def _strategy(cluster: Cluster, report: Report) -> tf.distribute.Strategy:
     kinds = tf.distribute.experimental.CommunicationImplementation
     how = kinds.NCCL if tf.config.get_visible_devices("GPU") else kinds.RING
     options = tf.distribute.experimental.CommunicationOptions(implementation=how)
-    rank, own = cluster.meeting.rank, cluster.peers[cluster.meeting.rank]
-    try:
-        with limited(cluster, report):
-            return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
-    except tf.errors.UnknownError as error:  # so it says that its server did not start
-        raise ConfigError(
-            f"rank {rank} ({own.host}): TensorFlow's server cannot have port {own.port}: {error.message}"
-        ) from error
+    with taking_port(cluster, WORKER), limited(cluster, report):
+        return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)

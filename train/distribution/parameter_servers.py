@@ -23,10 +23,9 @@ from typing import Any, TypeVar
 
 import tensorflow as tf
 
-from train.config.checks import ConfigError
 from train.distribution import patience
 from train.distribution.cluster import Cluster, Report, limited
-from train.distribution.members import Members
+from train.distribution.members import Members, taking_port
 from train.distribution.protocol import Distribution, PeerLost, Silent
 from train.distribution.tasks import COORDINATOR, SERVER, WORKER
 
@@ -166,20 +165,14 @@ class ParameterServers(Members):
 
 def _serve(cluster: Cluster, task: str) -> tf.distribute.Server:
     """TensorFlow's server for a task of this rank. Raises ConfigError where its port is taken meanwhile."""
-    rank = cluster.meeting.rank
     settings = tf.compat.v1.ConfigProto(  # a server does not take those of its process by itself
         intra_op_parallelism_threads=tf.config.threading.get_intra_op_parallelism_threads(),
         inter_op_parallelism_threads=tf.config.threading.get_inter_op_parallelism_threads(),
     )
     places = tf.train.ClusterSpec(cluster.places())
-    index = cluster.ranks_with(task).index(rank)
-    try:
+    index = cluster.ranks_with(task).index(cluster.meeting.rank)
+    with taking_port(cluster, task):
         return tf.distribute.Server(places, task, index, protocol="grpc", config=settings)
-    except tf.errors.UnknownError as error:  # so it says that its server did not start
-        own = cluster.peers[rank]
-        raise ConfigError(
-            f"rank {rank} ({own.host}): TensorFlow's server cannot have port {own.ports[task]}: {error.message}"
-        ) from error
 
 
 def _strategy(cluster: Cluster, report: Report) -> tf.distribute.Strategy:
