@@ -7,14 +7,14 @@ from pathlib import Path
 
 from train.config.checks import ConfigError
 from train.distribution.protocol import IMPORT_WITHIN_S
-from train.record import protocol
+from train.record import files
 
 _POLL_S = 0.1
 
 
 def leave(path: Path, word: str) -> None:
     """Leave it for the others. Raises OSError."""
-    protocol.write_whole(path, word.encode())
+    files.write_whole(path, word.encode())
 
 
 def wait(path: Path, hint: str) -> str:

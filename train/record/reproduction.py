@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from train.record import protocol
+from train.record import files
 
 Status = Literal["measured", "not run", "failed", "submitted"]
 
@@ -44,7 +44,7 @@ def write(found: Reproduction, results: Path) -> Path:
     """Put it beside the records, whole; returns where. A later one replaces it: the records themselves stay."""
     there = path(results, found.report)
     results.mkdir(parents=True, exist_ok=True)
-    protocol.write_whole(there, msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+    files.write_whole(there, msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
     return there
 
 
