@@ -452,7 +452,7 @@ def write_atomically(path: Path, text: bytes) -> None:
 
 def find(results: Path) -> list[Path]:
     """All record files below the folder `results`, sorted."""
-    return sorted(results.glob(f"*/*/*/*/{RECORD_NAME}"))
+    return sorted(results.glob(f"*/*/*/*/{RECORD_NAME}"), key=lambda path: path.parts)  # faster than by themselves
 
 
 if __name__ == "__main__":

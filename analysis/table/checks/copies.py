@@ -114,13 +114,14 @@ def find(traces: Sequence[Trace]) -> dict[str, Contradiction]:
 
 
 def _in_common(traces: Sequence[Trace]) -> dict[int, list[float]]:
-    """The times that several traces have, by the place of each trace that has some, in order: most have none."""
+    """The times that several traces have, by the place of each trace that has enough of them for a copy, in order."""
     times_s = np.concatenate([np.empty(0), *(one.times_s for one in traces)])
     places = np.repeat(np.arange(len(traces)), np.fromiter((len(one.times_s) for one in traces), int))
     by_time = np.argsort(times_s)
     same = np.diff(times_s[by_time]) == 0
     common = np.zeros(len(times_s), bool)
     common[by_time[1:][same]] = common[by_time[:-1][same]] = True
+    common &= np.bincount(places[common], minlength=len(traces))[places] >= _FEWEST
     found: dict[int, list[float]] = defaultdict(list)
     for place, time_s in zip(places[common].tolist(), times_s[common].tolist(), strict=True):
         found[place].append(time_s)
