@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from analysis import TableError
 from analysis.table import controls, schema
 from analysis.table.checks import copies
 from analysis.table.identity import identify
-from analysis.table.runs import Measured, Notice, Run, Value, contradicted, read
+from analysis.table.runs import Measured, Notice, Run, contradicted, read
 from train.record import record
 
 PUBLISHED = Path(__file__).parents[1] / "published"
@@ -113,7 +113,7 @@ def _without_copies(read_all: list[Run | Notice]) -> list[Run | Notice]:
 
 def _read_all(paths: list[Path]) -> list[Run | Notice]:
     workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if workers == 1 or not any(size > _FEW_BYTES for size in accumulate(map(_size_bytes, paths))):
+    if workers == 1 or not any(size > _FEW_BYTES for size in itertools.accumulate(map(_size_bytes, paths))):
         return [read(path) for path in paths]
     with ProcessPoolExecutor(workers, initializer=gc.disable) as pool:  # a record has no circles
         chunk = max(1, min(len(paths) // (workers * _CHUNKS), _LARGEST_CHUNK))
@@ -130,22 +130,27 @@ def _size_bytes(path: Path) -> int:
 def _tidy(points: list[Measured]) -> pd.DataFrame:
     """One row a value, built a column at a time: 10,000 records make a fifth of a million rows."""
     of_points = _of_points(points)
-    values = np.repeat(np.arange(len(points)), [len(point.values["quantity"]) for point in points] or 0)
+    counts = [len(point.values["quantity"]) for point in points]
+    point_of_row = np.repeat(np.arange(len(points)), np.array(counts, int))
+    of_values = {name for point in points for name in point.values}
     made: dict[str, pd.Series] = {}
     for column in schema.COLUMNS + schema.LOCAL_COLUMNS:
-        if column.name in Value._fields:
-            cells = [*chain.from_iterable(point.values[column.name] for point in points)]
-            made[column.name] = _typed(column, cells)
+        if column.name in of_values:
+            of_each = (
+                point.values.get(column.name, itertools.repeat(None, count))
+                for point, count in zip(points, counts, strict=True)
+            )
+            made[column.name] = _typed(column, [*itertools.chain.from_iterable(of_each)])
         else:  # of a point it is made once, and not for each of its values
-            made[column.name] = _typed(column, of_points[column.name]).take(values).reset_index(drop=True)
+            made[column.name] = _typed(column, of_points[column.name]).take(point_of_row).reset_index(drop=True)
     unit = {name: known.unit for name in made["quantity"].unique() if (known := schema.quantity(name))}
     made["unit"] = made["quantity"].map(unit).astype("str")
     return pd.DataFrame(made, copy=False)
 
 
 def _of_points(points: list[Measured]) -> dict[str, Sequence[Any]]:
-    """The columns that the values of a point share, a cell a point."""
-    names = [column.name for column in schema.COLUMNS + schema.LOCAL_COLUMNS if column.name not in Value._fields]
+    """What the values of a point share of each column, a cell a point."""
+    names = [column.name for column in schema.COLUMNS + schema.LOCAL_COLUMNS]
     identities = identify([point.facts for point in points])
     rows = [map((point.columns | of).get, names) for point, of in zip(points, identities, strict=True)]
     return dict(zip(names, [*zip(*rows, strict=True)] or [()] * len(names), strict=True))

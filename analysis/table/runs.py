@@ -49,7 +49,7 @@ class Measured:
 
     facts: Facts
     columns: dict[str, Any]  # that all its values share
-    values: dict[str, tuple[Any, ...]]  # each field of Value, as a column: so they pass quickly between processes
+    values: dict[str, tuple[Any, ...]]  # fields of Value that any has, as columns: they pass quickly between processes
 
 
 @dataclass(frozen=True)
@@ -358,7 +358,8 @@ def _allreduces(run: RunRecord) -> Iterator[Value]:
 
 
 def _in_columns(values: Iterable[Value]) -> dict[str, tuple[Any, ...]]:
-    return dict(zip(Value._fields, [*zip(*values, strict=True)] or [()] * len(Value._fields), strict=True))
+    columns = zip(Value._fields, zip(*values, strict=True), strict=True)
+    return {name: cells for name, cells in columns if cells.count(None) < len(cells)}
 
 
 def _numbers(point: Measured) -> Iterator[tuple[str, float]]:

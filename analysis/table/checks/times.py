@@ -47,14 +47,13 @@ def clocks_forward(run: RunRecord) -> Iterator[Contradiction]:
         yield Contradiction("clocks_forward", f"started_at {run.started_at!r}", "no date and time in ISO 8601")
     for rank in run.ranks:
         where, used = f"rank {rank.rank}", rank.usage
-        for name, phase_s in rank.phases_s.items():
-            if phase_s < 0:
-                yield _backward(f"{where}: phase {name}", phase_s)
+        if min(rank.phases_s.values(), default=0) < 0:
+            yield from (_backward(f"{where}: phase {name}", of) for name, of in rank.phases_s.items() if of < 0)
         for name, times_s in (("step_times_s", rank.step_times_s), ("warm_up_step_times_s", rank.warm_up_step_times_s)):
-            if times_s and min(times_s) <= 0:
-                yield _backward(f"{where}: {name}", min(times_s))
-        if rank.compute_times_s and min(rank.compute_times_s) < 0:
-            yield _backward(f"{where}: compute_times_s", min(rank.compute_times_s))
+            if times_s and (least_s := min(times_s)) <= 0:
+                yield _backward(f"{where}: {name}", least_s)
+        if rank.compute_times_s and (least_s := min(rank.compute_times_s)) < 0:
+            yield _backward(f"{where}: compute_times_s", least_s)
         if used:
             end_s = run.job_s - rank.phases_s.get("exit", 0.0) + limit("clock_skew_s")
             yield from _ascending(f"{where}: samples of usage at", used.at_s, end_s)
