@@ -298,8 +298,8 @@ def _values(run: RunRecord) -> Iterator[Value]:
     """The numbers of a complete record. Phases are those of the rank with the longest wall time: they add up."""
     sweeps = bool(run.ranks[0].allreduces)
     # Training over epochs has no warm-up.
-    needed = [phase for phase in records.WALL_PHASES if phase != "warm_up" or not run.epochs]
-    wall = [sum(rank.phases_s[phase] for phase in (("timed",) if sweeps else needed)) for rank in run.ranks]
+    needed = ["timed"] if sweeps else [name for name in records.WALL_PHASES if name != "warm_up" or not run.epochs]
+    wall = [sum([rank.phases_s[name] for name in needed]) for rank in run.ranks]
     slowest = run.ranks[wall.index(max(wall))]
     if sweeps:
         yield from _allreduces(run)
