@@ -44,6 +44,7 @@ def _known() -> Mapping[str, Threshold]:
     return read()
 
 
+@functools.cache
 def limit(name: str) -> float:
     """The value of a threshold, in its unit."""
     return _known()[name].value

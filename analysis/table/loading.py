@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from analysis import TableError
 from analysis.table import controls, schema
 from analysis.table.checks import copies
 from analysis.table.identity import identify
-from analysis.table.runs import Measured, Notice, Run, Value, contradicted, read
+from analysis.table.runs import Measured, Notice, Run, contradicted, read
 from train.record import record
 
 PUBLISHED = Path(__file__).parents[1] / "published"
@@ -57,6 +59,19 @@ class Local:
         return [notice for notice in self.notices if notice.failed]
 
 
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Python looks for no circles meanwhile: records have none, and to look visits each of their objects again."""
+    looked = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if looked:
+            gc.enable()
+
+
+@_without_collection()
 def local(*places: Path, every_generation: bool = False) -> Local:
     """The complete records in `places` (results folders, record files) as a tidy table, each run's newest generation.
 
@@ -67,7 +82,8 @@ def local(*places: Path, every_generation: bool = False) -> Local:
     another run is left out and named with the reason, a failed run too; the rounds that all ranks had finished before a
     launch failed are in the table. A folder that does not exist has no records.
     """
-    paths = sorted({path for place in places for path in ([place] if place.is_file() else record.find(place))})
+    found = {path for place in places for path in ([place] if place.is_file() else record.find(place))}
+    paths = sorted(found, key=lambda path: path.parts)  # as paths are compared, but by less work each
     read_all = _without_copies(_read_all(paths))
     runs = [one for one in read_all if isinstance(one, Run)]
     notices = [one if isinstance(one, Notice) else one.notice for one in read_all]
@@ -97,7 +113,7 @@ def _without_copies(read_all: list[Run | Notice]) -> list[Run | Notice]:
 
 def _read_all(paths: list[Path]) -> list[Run | Notice]:
     workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if workers == 1 or not any(size > _FEW_BYTES for size in accumulate(map(_size_bytes, paths))):
+    if workers == 1 or not any(size > _FEW_BYTES for size in itertools.accumulate(map(_size_bytes, paths))):
         return [read(path) for path in paths]
     with ProcessPoolExecutor(workers, initializer=gc.disable) as pool:  # a record has no circles
         chunk = max(1, min(len(paths) // (workers * _CHUNKS), _LARGEST_CHUNK))
@@ -113,27 +129,38 @@ def _size_bytes(path: Path) -> int:
 
 def _tidy(points: list[Measured]) -> pd.DataFrame:
     """One row a value, built a column at a time: 10,000 records make a fifth of a million rows."""
-    identities = identify([point.facts for point in points])
-    of_points = np.repeat(np.arange(len(points)), [len(point.values["quantity"]) for point in points] or 0)
+    of_points = _of_points(points)
+    counts = [len(point.values["quantity"]) for point in points]
+    point_of_row = np.repeat(np.arange(len(points)), np.array(counts, int))
+    of_values = {name for point in points for name in point.values}
     made: dict[str, pd.Series] = {}
     for column in schema.COLUMNS + schema.LOCAL_COLUMNS:
-        if column.name in Value._fields:
-            cells = [*chain.from_iterable(point.values[column.name] for point in points)]
-            made[column.name] = _typed(column, cells)
+        if column.name in of_values:
+            of_each = (
+                point.values.get(column.name, itertools.repeat(None, count))
+                for point, count in zip(points, counts, strict=True)
+            )
+            made[column.name] = _typed(column, [*itertools.chain.from_iterable(of_each)])
         else:  # of a point it is made once, and not for each of its values
-            cells = [
-                identity.get(column.name, point.columns.get(column.name))
-                for point, identity in zip(points, identities, strict=True)
-            ]
-            made[column.name] = _typed(column, cells).take(of_points).reset_index(drop=True)
+            made[column.name] = _typed(column, of_points[column.name]).take(point_of_row).reset_index(drop=True)
     unit = {name: known.unit for name in made["quantity"].unique() if (known := schema.quantity(name))}
     made["unit"] = made["quantity"].map(unit).astype("str")
     return pd.DataFrame(made, copy=False)
 
 
-def _typed(column: schema.Column, cells: list[Any]) -> pd.Series:
+def _of_points(points: list[Measured]) -> dict[str, Sequence[Any]]:
+    """What the values of a point share of each column, a cell a point."""
+    names = [column.name for column in schema.COLUMNS + schema.LOCAL_COLUMNS]
+    identities = identify([point.facts for point in points])
+    rows = [map((point.columns | of).get, names) for point, of in zip(points, identities, strict=True)]
+    return dict(zip(names, [*zip(*rows, strict=True)] or [()] * len(names), strict=True))
+
+
+def _typed(column: schema.Column, cells: Sequence[Any]) -> pd.Series:
     """The cells as a column of their kind; None is an empty one."""
     kinds = {"text": "str", "integer": "Int64", "number": "float64", "flag": "boolean"}
     if column.kind == "text":
-        cells = ["" if cell is None else cell for cell in cells]
-    return pd.Series(cells, dtype=kinds[column.kind])
+        return pd.Series(["" if cell is None else cell for cell in cells], dtype=kinds[column.kind])
+    if column.kind == "flag":
+        return pd.Series(cells, dtype=kinds[column.kind])
+    return pd.Series(np.array(cells, float), dtype=kinds[column.kind])  # a list with None is looked at cell by cell

@@ -49,7 +49,7 @@ class Measured:
 
     facts: Facts
     columns: dict[str, Any]  # that all its values share
-    values: dict[str, tuple[Any, ...]]  # each field of Value, as a column: so they pass quickly between processes
+    values: dict[str, tuple[Any, ...]]  # fields of Value that any has, as columns: they pass quickly between processes
 
 
 @dataclass(frozen=True)
@@ -298,8 +298,8 @@ def _values(run: RunRecord) -> Iterator[Value]:
     """The numbers of a complete record. Phases are those of the rank with the longest wall time: they add up."""
     sweeps = bool(run.ranks[0].allreduces)
     # Training over epochs has no warm-up.
-    needed = [phase for phase in records.WALL_PHASES if phase != "warm_up" or not run.epochs]
-    wall = [sum(rank.phases_s[phase] for phase in (("timed",) if sweeps else needed)) for rank in run.ranks]
+    needed = ["timed"] if sweeps else [name for name in records.WALL_PHASES if name != "warm_up" or not run.epochs]
+    wall = [sum([rank.phases_s[name] for name in needed]) for rank in run.ranks]
     slowest = run.ranks[wall.index(max(wall))]
     if sweeps:
         yield from _allreduces(run)
@@ -358,7 +358,8 @@ def _allreduces(run: RunRecord) -> Iterator[Value]:
 
 
 def _in_columns(values: Iterable[Value]) -> dict[str, tuple[Any, ...]]:
-    return dict(zip(Value._fields, [*zip(*values, strict=True)] or [()] * len(Value._fields), strict=True))
+    columns = zip(Value._fields, zip(*values, strict=True), strict=True)
+    return {name: cells for name, cells in columns if cells.count(None) < len(cells)}
 
 
 def _numbers(point: Measured) -> Iterator[tuple[str, float]]:

@@ -110,7 +110,7 @@ class Work:
     gradient_bytes: int  # of all gradients, before compression
 
 
-@dataclass
+@dataclass(slots=True)
 class CoreUse:
     """What the kernel counted on the cores of a rank, from before the barrier that begins timed steps to after its end.
 
@@ -129,7 +129,7 @@ class CoreUse:
     gpu_clock_mhz: float | None = None  # of its processors, at the end
 
 
-@dataclass
+@dataclass(slots=True)  # a record may have thousands
 class Window:
     """Timed steps of one arm in one round, on one rank that took part."""
 
@@ -416,8 +416,11 @@ def loads(text: bytes, where: str) -> RunRecord:
     if _digest(text, record.sha256) != record.sha256:
         raise RecordError(f"{where}: its content does not match its sha256: edited after it was written")
     for rank in record.ranks:
-        for holder in (rank, *rank.windows, *rank.exchanges):
-            ticks.unpack(vars(holder))
+        rank.warm_up_step_times_s = ticks.seconds(rank.warm_up_step_times_s)
+        holders: list[Rank | Window] = [rank, *rank.windows, *rank.exchanges]
+        for holder in holders:
+            holder.step_times_s = ticks.seconds(holder.step_times_s)
+            holder.compute_times_s = ticks.seconds(holder.compute_times_s)
     return record
 
 
@@ -452,7 +455,7 @@ def write_atomically(path: Path, text: bytes) -> None:
 
 def find(results: Path) -> list[Path]:
     """All record files below the folder `results`, sorted."""
-    return sorted(results.glob(f"*/*/*/*/{RECORD_NAME}"))
+    return sorted(results.glob(f"*/*/*/*/{RECORD_NAME}"), key=lambda path: path.parts)  # faster than by themselves
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ def throughput(global_batch: float, steps: float, timed_s: float) -> float:
     return global_batch * steps / timed_s
 
 
-def of(record: RunRecord) -> dict[str, float]:
-    """The numbers of a complete run; empty for one that failed."""
+def timed(record: RunRecord) -> dict[str, float]:
+    """Of a complete run those that follow from its times; empty for one that failed."""
     if record.status != "complete" or not record.ranks:
         return {}
     timed_s = max(rank.phases_s["timed"] for rank in record.ranks)
@@ -30,6 +30,14 @@ def of(record: RunRecord) -> dict[str, float]:
     if record.ranks[0].step_times_s and not record.resizes and not slowed:  # a launch in rounds has many throughputs
         steps = len(record.ranks[0].step_times_s)
         numbers["images_per_s"] = throughput(record.config["global_batch"], steps, timed_s)
+    return numbers
+
+
+def of(record: RunRecord) -> dict[str, float]:
+    """The numbers of a complete run; empty for one that failed."""
+    numbers = timed(record)
+    if not numbers or "largest_message_s" in numbers:
+        return numbers
     numbers |= usage.summary(record.ranks)
     if record.epochs:
         last = record.epochs[-1]

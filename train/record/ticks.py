@@ -16,7 +16,7 @@ import msgspec
 PER_S = {"step_times_s": 1_000_000_000, "warm_up_step_times_s": 1_000_000_000, "compute_times_s": 1_000_000}
 
 
-@dataclass
+@dataclass(slots=True)
 class Ticks:
     """Times: the number of ticks of each. In seconds they are ticks / ticks_per_s."""
 
@@ -37,12 +37,12 @@ def pack(fields: dict[str, Any]) -> None:
             fields[name] = {"ticks_per_s": per_s, "ticks": [round(time_s * per_s) for time_s in times_s]}
 
 
-def unpack(fields: dict[str, Any]) -> None:
-    """Replace the ticks in the fields of a rank or a window by lists of seconds.
+def seconds(packed: Ticks | Times) -> Times:
+    """The times in seconds.
 
     A division of whole numbers is rounded once: 300,000,000 ticks of a nanosecond are 0.3 s to the last digit.
     """
-    for name in PER_S:
-        if isinstance(packed := fields.get(name), Ticks):
-            per_s = packed.ticks_per_s
-            fields[name] = [number / per_s for number in packed.ticks]
+    if not isinstance(packed, Ticks):
+        return packed
+    per_s = packed.ticks_per_s
+    return [number / per_s for number in packed.ticks]

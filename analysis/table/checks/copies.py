@@ -22,11 +22,11 @@ _IN_A_ROW = 3  # two neighbouring times of 100,000 steps may occur again by chan
 @check
 def copied_steps(run: RunRecord) -> Iterator[Contradiction]:
     """No stretch of times occurs twice: of three in a row that differ, one that a clock gave was measured once."""
-    measured = list(_measured(run))
-    times = [*chain.from_iterable(times for _, _, times in measured)]
-    if len(times) < _IN_A_ROW or len(set(times)) == len(times):  # most often no time occurs twice
+    in_order = np.sort(np.fromiter(chain.from_iterable(_timed(run)), float))
+    if np.count_nonzero(in_order[1:] == in_order[:-1]) < _IN_A_ROW:  # most often no time occurs twice
         return
-    times_s = np.array(times)
+    measured = list(_measured(run))
+    times_s = np.array([*chain.from_iterable(times for _, _, times in measured)])
     of = np.repeat(np.arange(len(measured)), [len(times) for _, _, times in measured])
     within = of[: 1 - _IN_A_ROW] == of[_IN_A_ROW - 1 :]
     rows, of = np.lib.stride_tricks.sliding_window_view(times_s, _IN_A_ROW)[within], of[: 1 - _IN_A_ROW][within]
@@ -50,6 +50,15 @@ def _equal(rows: np.ndarray) -> list[tuple[int, int]]:
 def of_a_clock(times_s: np.ndarray) -> np.ndarray:
     """Which times have more digits than one would type in."""
     return abs(times_s - np.round(times_s / _MICROSECOND) * _MICROSECOND) > limit("clock_digits_s")
+
+
+def _timed(run: RunRecord) -> Iterator[list[float]]:
+    """The times of `_measured`, in any order."""
+    for rank in run.ranks:
+        yield rank.step_times_s
+        yield [window.window_s for window in rank.windows]
+        yield from (window.step_times_s for window in rank.windows)
+        yield from (of.times_s for of in rank.allreduces)
 
 
 def _measured(run: RunRecord) -> Iterator[tuple[Rank, Window | AllreduceTimes | None, list[float]]]:
@@ -114,13 +123,14 @@ def find(traces: Sequence[Trace]) -> dict[str, Contradiction]:
 
 
 def _in_common(traces: Sequence[Trace]) -> dict[int, list[float]]:
-    """The times that several traces have, by the place of each trace that has some, in order: most have none."""
+    """The times that several traces have, by the place of each trace that has enough of them for a copy, in order."""
     times_s = np.concatenate([np.empty(0), *(one.times_s for one in traces)])
     places = np.repeat(np.arange(len(traces)), np.fromiter((len(one.times_s) for one in traces), int))
     by_time = np.argsort(times_s)
     same = np.diff(times_s[by_time]) == 0
     common = np.zeros(len(times_s), bool)
     common[by_time[1:][same]] = common[by_time[:-1][same]] = True
+    common &= np.bincount(places[common], minlength=len(traces))[places] >= _FEWEST
     found: dict[int, list[float]] = defaultdict(list)
     for place, time_s in zip(places[common].tolist(), times_s[common].tolist(), strict=True):
         found[place].append(time_s)

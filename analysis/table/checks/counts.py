@@ -42,9 +42,9 @@ def ranks_and_nodes(run: RunRecord) -> Iterator[Contradiction]:
                 "ranks_and_nodes", f"{after.ranks_before} ranks before the change at {after.at_s:.6g} s",
                 f"{before.ranks_after} after the one before",
             )  # fmt: skip
-    for rank in run.ranks:
-        if not (run.resizes or run.config.get("worlds")) and rank.node != rank.rank // run.config["ranks_per_node"]:
-            per_node = run.config["ranks_per_node"]
+    per_node = run.config["ranks_per_node"]
+    for rank in [] if run.resizes or run.config.get("worlds") else run.ranks:
+        if rank.node != rank.rank // per_node:
             yield Contradiction(
                 "ranks_and_nodes", f"rank {rank.rank} on node {rank.node}", f"{per_node} ranks per node"
             )
@@ -216,8 +216,10 @@ def shared_cores(run: RunRecord) -> Iterator[Contradiction]:
     if run.config["device"] != "cpu" or limited or run.cores_shared or resized(run) or in_turn:
         return
     who = "processes" if run.servers else "ranks"
-    bound = Counter((one.host, core) for one in run.processes for core in set(one.cores))
-    for (host, core), count in bound.items():
+    bound = [(one.host, core) for one in run.processes for core in set(one.cores)]
+    if len(set(bound)) == len(bound):
+        return
+    for (host, core), count in Counter(bound).items():
         if count > 1:
             yield Contradiction("shared_cores", "cores_shared false", f"{count} {who} are on core {core} of {host}")
 

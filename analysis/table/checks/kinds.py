@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from analysis.thresholds import limit
-from train.record.record import CoreUse, RunRecord
+from train.record.record import CoreUse, Rank, RunRecord, Window
 
 
 def in_rounds(run: RunRecord) -> bool:
@@ -79,6 +79,20 @@ def delayed_s(cores: Iterable[CoreUse | None]) -> float:
     It enters and leaves a barrier so much later, whatever the others do, and may read two clocks so far apart.
     """
     return max((use.delay_s for use in cores if use and use.delay_s is not None), default=0.0)
+
+
+def core_uses(rank: Rank) -> Iterator[tuple[Window | None, CoreUse]]:
+    """What was counted around the timed steps of a rank (None), or around each of its windows."""
+    if rank.timed_cores:
+        yield None, rank.timed_cores
+    for window in rank.windows:
+        if window.cores:
+            yield window, window.cores
+
+
+def called(rank: Rank, window: Window | None) -> str:
+    """A rank, and the window in which it took part, in words."""
+    return f"rank {rank.rank}" + (f", round {window.round}, arm {window.arm}" if window else "")
 
 
 def own_epochs(run: RunRecord) -> list[tuple[int, slice]]:

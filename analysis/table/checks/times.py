@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterator
 from datetime import datetime
 from itertools import pairwise
 
 from analysis.table.checks.contradiction import Contradiction, check, off
-from analysis.table.checks.kinds import Slack, delayed_s, in_rounds, own_epochs, resized, sweeps
+from analysis.table.checks.kinds import Slack, called, core_uses, delayed_s, in_rounds, own_epochs, resized, sweeps
 from analysis.thresholds import limit
 from train.record import summary as summaries
-from train.record.record import CoreUse, Rank, RunRecord, Window
+from train.record.record import Rank, RunRecord, Window
 
 
 @check
@@ -21,12 +22,13 @@ def phases_and_job(run: RunRecord) -> Iterator[Contradiction]:
     Where they are longer than the job (`exit` is then 0), the clocks of two hosts differ. By hand no launcher sees the
     end, and the job's time is the sum of rank 0.
     """
+    rounding_s = limit("rounding_s")
     for rank in run.ranks:
         phases_s = sum(rank.phases_s.values())
         if "exit" not in rank.phases_s and (rank.rank or run.status == "failed"):
             continue
         skew_s = limit("clock_skew_s") if rank.phases_s.get("exit") == 0 else 0.0
-        if not -limit("rounding_s") <= phases_s - run.job_s <= skew_s + limit("rounding_s"):
+        if not -rounding_s <= phases_s - run.job_s <= skew_s + rounding_s:
             yield Contradiction(
                 "phases_and_job", f"job_s {run.job_s:.6g} s",
                 f"the phases of rank {rank.rank} add up to {phases_s:.6g} s", off(run.job_s, phases_s),
@@ -45,14 +47,13 @@ def clocks_forward(run: RunRecord) -> Iterator[Contradiction]:
         yield Contradiction("clocks_forward", f"started_at {run.started_at!r}", "no date and time in ISO 8601")
     for rank in run.ranks:
         where, used = f"rank {rank.rank}", rank.usage
-        for name, phase_s in rank.phases_s.items():
-            if phase_s < 0:
-                yield _backward(f"{where}: phase {name}", phase_s)
+        if min(rank.phases_s.values(), default=0) < 0:
+            yield from (_backward(f"{where}: phase {name}", of) for name, of in rank.phases_s.items() if of < 0)
         for name, times_s in (("step_times_s", rank.step_times_s), ("warm_up_step_times_s", rank.warm_up_step_times_s)):
-            if times_s and min(times_s) <= 0:
-                yield _backward(f"{where}: {name}", min(times_s))
-        if rank.compute_times_s and min(rank.compute_times_s) < 0:
-            yield _backward(f"{where}: compute_times_s", min(rank.compute_times_s))
+            if times_s and (least_s := min(times_s)) <= 0:
+                yield _backward(f"{where}: {name}", least_s)
+        if rank.compute_times_s and (least_s := min(rank.compute_times_s)) < 0:
+            yield _backward(f"{where}: compute_times_s", least_s)
         if used:
             end_s = run.job_s - rank.phases_s.get("exit", 0.0) + limit("clock_skew_s")
             yield from _ascending(f"{where}: samples of usage at", used.at_s, end_s)
@@ -75,12 +76,15 @@ def _ascending(what: str, values: list[float], end: float = math.inf) -> Iterato
         yield Contradiction("clocks_forward", f"{what} {values[-1]:.6g} s", f"the end was at {end:.6g} s")
 
 
-def _between(rule: str, what: str, window_s: float, steps_s: float, slack_s: float) -> Iterator[Contradiction]:
-    """Steps lie within their window, and fill it but for `slack_s`."""
-    if not -limit("rounding_s") <= window_s - steps_s <= slack_s:
-        yield Contradiction(
-            rule, f"{what} {window_s:.6g} s", f"its steps add up to {steps_s:.6g} s", off(window_s, steps_s)
-        )
+def _fit(window_s: float, steps_s: float, slack_s: float = math.inf) -> bool:
+    """Whether steps lie within their window, and fill it but for `slack_s`."""
+    return -limit("rounding_s") <= window_s - steps_s <= slack_s
+
+
+def _misfit(rule: str, what: str, window_s: float, steps_s: float) -> Contradiction:
+    return Contradiction(
+        rule, f"{what} {window_s:.6g} s", f"its steps add up to {steps_s:.6g} s", off(window_s, steps_s)
+    )
 
 
 @check
@@ -99,8 +103,10 @@ def steps_and_window(run: RunRecord) -> Iterator[Contradiction]:
     delayed = delayed_s(rank.timed_cores for rank in run.ranks)
     slack_s = windows * slack.barrier_s(max(timed) / windows, len(run.ranks)) + delayed
     for rank, steps_s, window_s in zip(run.ranks, sums, timed, strict=True):
-        yield from _between("steps_and_window", f"rank {rank.rank}: timed", window_s, steps_s, math.inf)
-    yield from _between("steps_and_window", "the longest timed phase", max(timed), max(sums), slack_s)
+        if not _fit(window_s, steps_s):
+            yield _misfit("steps_and_window", f"rank {rank.rank}: timed", window_s, steps_s)
+    if not _fit(max(timed), max(sums), slack_s):
+        yield _misfit("steps_and_window", "the longest timed phase", max(timed), max(sums))
     apart = windows * slack.apart_s(max(timed) / windows) + delayed
     if max(timed) - min(timed) > apart:
         yield Contradiction(
@@ -116,6 +122,8 @@ def _allreduces(rank: Rank) -> list[list[float]]:
 @check
 def allreduces_of_ranks(run: RunRecord) -> Iterator[Contradiction]:
     """The allreduces of one message size take all ranks equally long: each waits for all, between two barriers."""
+    if not all(rank.allreduces for rank in run.ranks):
+        return
     slack = Slack.of(run)
     for of_ranks in zip(*(rank.allreduces for rank in run.ranks), strict=False):
         sums = [sum(of.times_s) for of in of_ranks]
@@ -133,38 +141,41 @@ def warm_up_and_phase(run: RunRecord) -> Iterator[Contradiction]:
     for rank in run.ranks:
         if rank.warm_up_step_times_s and "warm_up" in rank.phases_s:
             phase_s, steps_s = rank.phases_s["warm_up"], sum(rank.warm_up_step_times_s)
-            yield from _between("warm_up_and_phase", f"rank {rank.rank}: warm_up", phase_s, steps_s, math.inf)
+            if not _fit(phase_s, steps_s):
+                yield _misfit("warm_up_and_phase", f"rank {rank.rank}: warm_up", phase_s, steps_s)
 
 
 @check
 def computing_and_step(run: RunRecord) -> Iterator[Contradiction]:
     """The local gradients are ready before the step ends."""
-    pause_s = Slack.of(run).pause_s
     for rank in run.ranks:
-        timed = [(rank.step_times_s, rank.compute_times_s, rank.timed_cores)]
-        timed += [(window.step_times_s, window.compute_times_s, window.cores) for window in rank.windows]
-        for steps, computing, counted in (of for of in timed if of[1]):
-            slack_s = pause_s + delayed_s([counted])
-            for step_s, computed_s in zip(steps, computing, strict=False):
-                if computed_s > step_s + slack_s:
-                    yield Contradiction(
-                        "computing_and_step", f"rank {rank.rank}: a step of {step_s:.6g} s",
-                        f"its gradients were ready after {computed_s:.6g} s", off(step_s, computed_s),
-                    )  # fmt: skip
+        holders: list[Rank | Window] = [rank, *rank.windows]
+        for timed in holders:
+            if any(map(operator.gt, timed.compute_times_s, timed.step_times_s)):  # seldom
+                counted = timed.cores if isinstance(timed, Window) else timed.timed_cores
+                yield from _computed_late(rank, timed, Slack.of(run).pause_s + delayed_s([counted]))
+
+
+def _computed_late(rank: Rank, timed: Rank | Window, slack_s: float) -> Iterator[Contradiction]:
+    """Of those steps that ended before their gradients were ready, the ones that did so by more than `slack_s`."""
+    for step_s, computed_s in zip(timed.step_times_s, timed.compute_times_s, strict=False):
+        if computed_s > step_s + slack_s:
+            yield Contradiction(
+                "computing_and_step", f"rank {rank.rank}: a step of {step_s:.6g} s",
+                f"its gradients were ready after {computed_s:.6g} s", off(step_s, computed_s),
+            )  # fmt: skip
 
 
 @check
 def counters_and_window(run: RunRecord) -> Iterator[Contradiction]:
     """What the kernel counted on a rank's cores spans the barriers of the timed steps: it took no less time."""
+    rounding_s = limit("rounding_s")
     for rank in run.ranks:
-        spans: list[tuple[Window | None, float, CoreUse | None]]
-        spans = [(None, rank.phases_s.get("timed", 0.0), rank.timed_cores)]
-        spans += [(window, window.window_s, window.cores) for window in rank.windows]
-        for window, time_s, counted in spans:
-            if counted and counted.wall_s < time_s - limit("rounding_s"):
-                where = f", round {window.round}, arm {window.arm}: window" if window else ": timed"
+        for window, counted in core_uses(rank):
+            time_s = window.window_s if window else rank.phases_s.get("timed", 0.0)
+            if counted.wall_s < time_s - rounding_s:
                 yield Contradiction(
-                    "counters_and_window", f"rank {rank.rank}{where} {time_s:.6g} s",
+                    "counters_and_window", f"{called(rank, window)}: {'window' if window else 'timed'} {time_s:.6g} s",
                     f"the counters of its cores were read within {counted.wall_s:.6g} s", off(time_s, counted.wall_s),
                 )  # fmt: skip
 
@@ -180,7 +191,8 @@ def epochs_and_steps(run: RunRecord) -> Iterator[Contradiction]:
         sums = max(sum(rank.step_times_s[steps]) for rank in run.ranks)
         slack_s = slack.barrier_s(epoch.duration_s, len(run.ranks)) + limit("write_s")
         slack_s += first_step_s if steps.start == 0 else 0.0
-        yield from _between("epochs_and_steps", f"epoch {epoch.epoch}:", epoch.duration_s, sums, slack_s)
+        if not _fit(epoch.duration_s, sums, slack_s):
+            yield _misfit("epochs_and_steps", f"epoch {epoch.epoch}:", epoch.duration_s, sums)
 
 
 @check
@@ -188,7 +200,7 @@ def summary(run: RunRecord) -> Iterator[Contradiction]:
     """The summary for people was computed from the rest of the record."""
     if run.status != "complete" or not run.summary:
         return
-    follows = summaries.of(run)
+    follows = summaries.timed(run)
     for name in ("timed_s", "images_per_s", "largest_message_s"):
         stated, expected = run.summary.get(name), follows.get(name)
         if stated is not None and expected is not None and not math.isclose(stated, expected, rel_tol=1e-9):

@@ -41,9 +41,13 @@ def windows_and_rounds(run: RunRecord) -> Iterator[Contradiction]:
     A launch that failed may lack windows of its last round.
     """
     arms = _ranks(run)
+    measured: Counter[tuple[int, int]] = Counter()
     for rank in (rank for rank in run.ranks if rank.windows):
-        for turn, count in Counter([(window.round, window.arm) for window in rank.windows]).items():
-            if turn[1] >= len(arms) or rank.rank not in arms[turn[1]]:
+        turns = Counter([(window.round, window.arm) for window in rank.windows])
+        measured.update(turns)
+        own = {place for place, ranks in enumerate(arms) if rank.rank in ranks}
+        for turn, count in turns.items():
+            if turn[1] not in own:
                 yield Contradiction("windows_and_rounds", f"rank {rank.rank} in {_called(turn)}", "no such part of it")
             elif count > 1:
                 yield Contradiction(
@@ -53,13 +57,12 @@ def windows_and_rounds(run: RunRecord) -> Iterator[Contradiction]:
         if rounds_of_rank != sorted(rounds_of_rank):
             yield Contradiction("windows_and_rounds", f"rank {rank.rank}: rounds out of order", "time goes forward")
     if run.status == "complete" and in_rounds(run):
-        turns = _by_turn(run)
-        rounds = 1 + max((turn[0] for turn in turns), default=-1)
+        rounds = 1 + max((turn[0] for turn in measured), default=-1)
         for turn in ((number, arm) for number in range(rounds) for arm in range(len(arms))):
-            if len(turns[turn]) != len(arms[turn[1]]):
+            if measured[turn] != len(arms[turn[1]]):
                 yield Contradiction(
-                    "windows_and_rounds", f"{_called(turn)}: windows of {len(turns[turn])} ranks",
-                    f"{len(arms[turn[1]])} ranks", off(len(turns[turn]), len(arms[turn[1]])),
+                    "windows_and_rounds", f"{_called(turn)}: windows of {measured[turn]} ranks",
+                    f"{len(arms[turn[1]])} ranks", off(measured[turn], len(arms[turn[1]])),
                 )  # fmt: skip
 
 
@@ -70,7 +73,7 @@ def steps_of_windows(run: RunRecord) -> Iterator[Contradiction]:
     for window in (window for rank in run.ranks for window in rank.windows):
         computed, steps = len(window.compute_times_s), len(window.step_times_s)
         counts[window.arm][steps] += 1
-        if computed not in (0, steps):
+        if computed != steps and computed:
             turn = _called((window.round, window.arm))
             yield Contradiction("steps_of_windows", f"{turn}: {computed} compute_times_s", f"{steps} steps")
     for arm, of_arm in counts.items():
@@ -85,14 +88,17 @@ def steps_of_windows(run: RunRecord) -> Iterator[Contradiction]:
 @check
 def steps_in_windows(run: RunRecord) -> Iterator[Contradiction]:
     """The steps of a window lie between its barriers; on the slowest rank they fill it. Ranks time it alike."""
-    slack = Slack.of(run)
-    for turn, windows in _by_turn(run).items():
+    by_turn = _by_turn(run)
+    if not by_turn:
+        return
+    slack, rounding_s = Slack.of(run), limit("rounding_s")
+    for turn, windows in by_turn.items():
         sums = [sum(window.step_times_s) for window in windows]
         of_ranks = [window.window_s for window in windows]
         longest, shortest = max(of_ranks), min(of_ranks)
-        for window, steps_s in zip(windows, sums, strict=True):
-            if steps_s > window.window_s + limit("rounding_s"):
-                yield _apart(turn, window.window_s, steps_s)
+        for window_s, steps_s in zip(of_ranks, sums, strict=True):
+            if steps_s > window_s + rounding_s:
+                yield _apart(turn, window_s, steps_s)
         delayed = delayed_s(window.cores for window in windows)
         if longest - max(sums) > slack.barrier_s(longest, len(windows)) + delayed:
             yield _apart(turn, longest, max(sums))
@@ -113,8 +119,8 @@ def _apart(turn: tuple[int, int], window_s: float, steps_s: float) -> Contradict
 @check
 def windows_and_timed(run: RunRecord) -> Iterator[Contradiction]:
     """The windows of a rank lie within its timed phase."""
-    for rank in run.ranks:
-        windows_s = sum(window.window_s for window in rank.windows)
+    for rank in (rank for rank in run.ranks if rank.windows):
+        windows_s = sum([window.window_s for window in rank.windows])
         timed_s = rank.phases_s.get("timed", 0.0)
         if windows_s > timed_s + limit("rounding_s"):
             yield Contradiction(
