@@ -93,8 +93,8 @@ diagnose: $(if $(EXPERIMENT),setup-analysis,setup)
 ##? WRITE=NAME        of tune: write the fastest settings into conf/system/NAME.yaml
 .PHONY: tune
 tune: setup
-	@$(LAUNCH); \
-	  status=$$?; $(if $(call on,DRY_RUN)$(filter slurm,$(LAUNCHER)),,[ $$status = 2 ] || $(KIT) -m analysis tune $(if $(MODELS),--models $(MODELS)) $(if $(WRITE),--write $(WRITE)) $(RECORDS) || status=1;) exit $$status
+	@$(if $(WRITE),$(KIT) -m analysis tune --dry-run --write "$(WRITE)" || exit;) $(LAUNCH); \
+	  status=$$?; $(if $(call on,DRY_RUN)$(filter slurm,$(LAUNCHER)),,[ $$status = 2 ] || $(KIT) -m analysis tune $(if $(MODELS),--models $(MODELS)) $(if $(WRITE),--write "$(WRITE)") $(RECORDS) || status=1;) exit $$status
 
 .PHONY: timeline
 timeline: setup

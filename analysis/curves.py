@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import metrics, once
+from analysis import metrics, once, speedups
 from analysis.table.identity import SCALING
 from analysis.verdicts import Uncertain, of_launches, unknown
 
@@ -46,7 +46,7 @@ def measured(table: pd.DataFrame, *quantities: str) -> pd.DataFrame:
     """
     if not table["quantity"].isin(quantities).any():  # most rules ask for what a table does not have
         return table.iloc[:0]
-    rows = metrics.counting(table)
+    rows = speedups.counting(table)
     rows = rows[rows["kind"].eq("measured") & rows["quantity"].isin(quantities) & rows["run"].ne(SOURCE_RUN)]
     if "round" not in rows or rows["round"].isna().all():
         return rows
@@ -65,21 +65,21 @@ def in_rounds(row: Row) -> bool:
 
 def over_smallest(points: pd.DataFrame, table: pd.DataFrame) -> dict[float, dict[str, Uncertain]]:
     """`uncertain` over the ranks of these points of one curve that was measured in rounds, which `table` has."""
-    runs = metrics.rates(table[table["series"].eq(points["series"].iloc[0]) & table["kind"].eq("measured")])
+    runs = speedups.rates(table[table["series"].eq(points["series"].iloc[0]) & table["kind"].eq("measured")])
     return uncertain(runs[runs["ranks"].isin(points["ranks"])], "ranks")
 
 
 def uncertain(runs: pd.DataFrame, over: str) -> dict[float, dict[str, Uncertain]]:
     """Rate, speedup and efficiency at each size of a curve, each with the interval of its rounds or repeats.
 
-    Arguments: `metrics.paired`. Without a pair of both sizes a number has no interval.
+    Arguments: `speedups.paired`. Without a pair of both sizes a number has no interval.
     """
-    values, found = metrics.paired(runs, over), {}
-    for row in metrics.curve(runs, over).to_dict("records"):
+    values, found = speedups.paired(runs, over), {}
+    for row in speedups.curve(runs, over).to_dict("records"):
         of_size = values[values["size"].eq(row["size"])]
         numbers = {}
         for name in ("rate", "speedup", "efficiency"):
-            launches = metrics.by_launch(of_size, name)
+            launches = speedups.by_launch(of_size, name)
             numbers[name] = of_launches(float(row[name]), launches) if launches else unknown(float(row[name]))
         found[float(row["size"])] = numbers
     return found

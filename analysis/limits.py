@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from analysis import metrics, plots
+from analysis import plots, speedups
 from analysis.table.limits import COMPUTE, LINK
 
 # What they are named for: other algorithms could pass them.
@@ -86,8 +86,8 @@ def mark(axes: Axes, of_point: dict[str, float], y: float) -> None:
 def of_point(local: pd.DataFrame, runs: pd.DataFrame) -> dict[str, float]:
     """The limits of one point [images/s], by quantity: means over its launches.
 
-    runs: of the point, as `metrics.rates` gives them.
+    runs: of the point, as `speedups.rates` gives them.
     """
-    at = metrics.rows_of_point(local, runs)
+    at = speedups.rows_of_point(local, runs)
     found = {name: at.loc[at["quantity"].eq(name), "value"] for name in (COMPUTE, LINK)}
     return {name: float(values.mean()) for name, values in found.items() if len(values)}

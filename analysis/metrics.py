@@ -1,11 +1,11 @@
-"""Every formula, from measured numbers to rates, ratios and their intervals. Pure: numbers and tables in and out."""
+"""Every formula, from measured numbers to rates, ratios and their intervals. Pure: numbers in and out."""
 
 from __future__ import annotations
 
 import math
 import statistics
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
@@ -288,149 +288,6 @@ def binomial(held: int, of: int, level: float = LEVEL) -> tuple[float, float]:
     return low, high
 
 
-# What the rates of two sizes are paired by: the round of one launch, else the repeat, with its seed.
-_PAIR = ["launch", "seed", "turn"]
-_VALUES = ["size", *_PAIR, "rate", "speedup", "efficiency"]
-Pair = tuple[str, int, int]  # launch, seed, turn
-
-
-def points(sizes: Sequence[float], rates: Sequence[float], pairs: Sequence[Pair] = ()) -> pd.DataFrame:
-    """Runs for `curve` and `paired` over the column `size`, from plain numbers.
-
-    Without `pairs` the nth rate of one size is paired with the nth of another.
-    """
-    found = pd.DataFrame({"size": [float(size) for size in sizes], "rate": [*rates]})
-    if pairs:
-        found[_PAIR] = [*pairs]
-    else:
-        found = found.assign(launch="", seed=0, turn=found.groupby("size").cumcount())
-    return found.assign(record=found["launch"])
-
-
-def paired(runs: pd.DataFrame, over: str, base: pd.DataFrame | None = None) -> pd.DataFrame:
-    """One row a size and pair: its rate, and speedup and efficiency over the smallest size in the same pair.
-
-    `runs`: as `rates` gives them, of one curve; `over`: the column of the sizes (numbers of ranks, of nodes, or of what
-    else varies). A pair is what ran in turn: the arms of one round, or the runs of one repeat. `base`: the runs of the
-    smallest size, where they are of another curve. Columns: size, launch, seed, turn, rate, speedup, efficiency; the
-    last two are NaN where the base has no such pair. Efficiency is meaningful where the size is a number of ranks or
-    nodes. Raises ValueError where a rate is not positive.
-    """
-    found = _by_pair(runs, over)
-    if not (found["rate"] > 0).all():
-        raise ValueError(f"a curve needs positive rates; given: {found['rate'].tolist()}")
-    of_base = found if base is None else _by_pair(base, over)
-    of_base = of_base[of_base["size"] == of_base["size"].min()].rename(columns={"rate": "base", "size": "first"})
-    found = found.merge(of_base, on=_PAIR, how="left")
-    found["speedup"] = speedup(found["rate"], found["base"])
-    ratio = found["size"] / found["first"]
-    found["efficiency"] = (found["speedup"] / ratio).where(found["first"] > 0)
-    return found[_VALUES]
-
-
-def _by_pair(runs: pd.DataFrame, over: str) -> pd.DataFrame:
-    """The rate of each size and pair, a mean where a pair has several, in order."""
-    rows = runs[[*_PAIR, "rate"]].assign(size=runs[over].astype(float))
-    return rows.groupby(["size", *_PAIR], dropna=False)["rate"].mean().reset_index()
-
-
-def curve(runs: pd.DataFrame, over: str, base: pd.DataFrame | None = None) -> pd.DataFrame:
-    """A scaling curve, one row a size: rate, speedup and efficiency, against the smallest size. Arguments: `paired`.
-
-    Columns: size, n (rounds, or repeats), launches, and rate, speedup, efficiency with the ends of their 95 % intervals
-    (`_low`, `_high`, NaN with fewer than 6 values). A rate is the harmonic mean, a speedup the median of the ratios
-    within the pairs; without any pair it is the ratio of the rates, and has no interval. Speedup and efficiency of the
-    smallest size are 1 by definition; its scatter is in those of the others.
-    """
-    values = paired(runs, over, base)
-    if values.empty:
-        return pd.DataFrame(columns=_CURVE)
-    launches = runs.groupby(runs[over].astype(float))["record"].nunique()
-    of_base = values if base is None else paired(base, over)
-    first = of_base["size"].min()
-    base_rate = harmonic_mean(by_launch(of_base[of_base["size"] == first], "rate"))
-    rows = []
-    for size, of_size in values.groupby("size"):
-        rate = harmonic_mean(by_launch(of_size, "rate"))
-        faster = _speedup(of_size, rate, base_rate, size == first and base is None)
-        share = faster.over(float(str(size)) / first) if first > 0 else Statistic(math.nan)
-        ends = [x for found in (rate, faster, share) for x in (found.value, found.low, found.high)]
-        rows.append([size, rate.n, launches[size], *ends])
-    return pd.DataFrame(rows, columns=_CURVE)
-
-
-def rate_of(runs: pd.DataFrame) -> Statistic:
-    """The rate of the runs or rounds of one point, as `rates` gives them."""
-    return harmonic_mean(by_launch(runs.sort_values(_PAIR), "rate"))
-
-
-def paired_ratios(over: pd.DataFrame, under: pd.DataFrame) -> list[list[float]]:
-    """The rate of one set of runs over that of another, in each pair that has both, launch by launch.
-
-    `over`, `under`: as `rates` gives them, of one point each.
-    """
-    return _of_pairs(over, under, "rate", speedup)
-
-
-def paired_differences(a: pd.DataFrame, b: pd.DataFrame, column: str) -> list[list[float]]:
-    """a - b of a column, in each pair of runs that has both, launch by launch; arguments as of `paired_ratios`."""
-    return _of_pairs(a, b, column, lambda x, y: x - y)
-
-
-def _of_pairs(
-    a: pd.DataFrame, b: pd.DataFrame, column: str, formula: Callable[[pd.Series, pd.Series], pd.Series]
-) -> list[list[float]]:
-    first, second = (of.groupby(_PAIR, sort=False)[column].mean() for of in (a, b))
-    found = formula(first, second).dropna().rename("found").reset_index().sort_values(_PAIR)
-    return by_launch(found, "found")
-
-
-def by_launch(values: pd.DataFrame, column: str) -> list[list[float]]:
-    """The values of a column that are known, launch by launch."""
-    found: dict[str, list[float]] = {}
-    for launch, value in zip(values["launch"], values[column].tolist(), strict=True):
-        if not math.isnan(value):
-            found.setdefault(launch, []).append(value)
-    return list(found.values())
-
-
-def _speedup(of_size: pd.DataFrame, rate: Statistic, base_rate: Statistic, is_base: bool) -> Statistic:
-    """The speedup of one size."""
-    if is_base:
-        return Statistic(1.0, n=rate.n)
-    ratios = by_launch(of_size, "speedup")
-    return median(ratios) if ratios else Statistic(speedup(rate.value, base_rate.value), n=min(rate.n, base_rate.n))
-
-
-_CURVE = ["size", "n", "launches"]
-_CURVE += [name + end for name in ("rate", "speedup", "efficiency") for end in ("", "_low", "_high")]
-
-
-def base_of(curve: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame | None:
-    """The runs of another curve that the speedups of this one are over; None where they are over its own smallest size.
-
-    Of a control in rounds those with allreduce, of its launches; of an arm those of the one arm that is on fewer ranks.
-    """
-    if (curve["round"].notna() & curve["kind"].eq("control")).any():
-        return runs[runs["launch"].isin(curve["launch"]) & runs["kind"].eq("measured")]
-    alike = (runs["arms"] == curve["arms"].iloc[0]) & (runs["model"] == curve["model"].iloc[0])
-    fewer = runs[alike & runs["kind"].eq("measured") & (runs["ranks"] < curve["ranks"].min())]
-    return fewer if fewer["series"].nunique() == 1 else None
-
-
-def shares_per_doubling(runs: pd.DataFrame, over: str) -> Launches:
-    """As `per_doubling`, of a curve in rounds: launch by launch, round by round. `runs`, `over`: as of `paired`."""
-    shares = _by_pair(runs, over).groupby(_PAIR, sort=False)[["size", "rate"]].apply(_per_doubling).dropna()
-    return [of.tolist() for _, of in shares.groupby(level="launch", sort=False)]
-
-
-def _per_doubling(of_pair: pd.DataFrame) -> float:
-    """The share of its efficiency that a curve keeps at each doubling of its size, in one round; NaN for one size."""
-    if len(of_pair) < 2:
-        return math.nan
-    return per_doubling(of_pair["size"].tolist(), of_pair["rate"].tolist()).value
-
-
 def per_doubling(sizes: Sequence[float], rates: Sequence[float]) -> Estimate:
     """The share of its efficiency that a curve keeps each time its size doubles: 1 is ideal scaling.
 
@@ -453,58 +310,6 @@ def _fewest(sizes: Sequence[float]) -> int:
     return min(Counter(sizes).values())
 
 
-_TIME = {"wall time": "wall_s", "job time": "job_s"}
-BY = ("throughput", *_TIME)
-_THROUGHPUTS = ("images_per_s", "images_per_s_per_rank")
-
-
-def counting(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a tidy table whose throughputs count: of a series that was measured in rounds those of its rounds.
-
-    The launches of its single points are for what a job costs once.
-    """
-    if "round" not in table or table["round"].isna().all():
-        return table
-    in_rounds = table["series"].isin(table.loc[table["round"].notna(), "series"])
-    return table[~(in_rounds & table["round"].isna() & table["quantity"].isin(_THROUGHPUTS))]
-
-
-def rates(local: pd.DataFrame, by: str = "throughput") -> pd.DataFrame:
-    """One row a run of the local table, or a round of one, with its identity and `rate` in images/s.
-
-    `by` is "throughput" (of the timed steps; of a series in rounds those of its rounds alone), "wall time" (all images
-    from the first step on / wall_s) or "job time" (the same images / job_s). Runs of two points belong together that
-    agree in `launch` (the record of a launch in rounds, else "": launches of single points take turns), in the seed and
-    in `turn`, the round or repeat.
-    """
-    if by == "throughput":
-        rows = counting(local)
-        rows = rows[rows["quantity"] == "images_per_s"]
-        found = rows.assign(rate=rows["value"])
-    else:
-        images = local[local["quantity"] == "images"].set_index("record")["value"]
-        rows = local[local["quantity"] == _TIME[by]]
-        found = rows.assign(rate=rate(rows["record"].map(images), rows["value"]))
-    in_rounds = found["round"].notna()
-    return found.assign(
-        launch=found["record"].where(in_rounds, ""), turn=found["round"].where(in_rounds, found["repeat"])
-    )
-
-
-def rows_of_point(local: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the local table of all that was measured of one point in these runs. runs: as `rates` gives them."""
-    first = runs.iloc[0]
-    at = local[local["record"].isin(runs["record"]) & local["series"].eq(first["series"])]
-    at = at[at["ranks"].eq(first["ranks"]) & at["batch_per_rank"].eq(first["batch_per_rank"])]
-    return at[at["axis_value"].eq(first["axis_value"]) | at["axis_value"].isna()]
-
-
-def final(local: pd.DataFrame, quantity: str) -> pd.Series:
-    """The value of a quantity after the last epoch of each run, by its record."""
-    rows = local[local["quantity"] == quantity]
-    return rows.sort_values("epoch", kind="stable").groupby("record")["value"].last()
-
-
 def epochs_to_stable(epochs: Sequence[int], accuracies: Sequence[float], tolerance: float = 0.01) -> int:
     """The first epoch from which the accuracy (a fraction) stays within `tolerance` of its best.
 
@@ -524,28 +329,3 @@ def epochs_to_stable(epochs: Sequence[int], accuracies: Sequence[float], toleran
 def time_to_stable_s(job_s: Number, epochs: Number, planned_epochs: Number | float) -> Number:
     """Seconds until the accuracy is stable, as report 004 computes it: epochs until then / all epochs x job time."""
     return epochs / planned_epochs * job_s
-
-
-def training(local: pd.DataFrame) -> pd.DataFrame:
-    """One row a run of the local table that trained over epochs, with its identity and three numbers.
-
-    `epoch_s`: the median over its epochs, of which the first of a launch also traces the step. `epochs_to_stable`: see
-    the function of this name, of the validation accuracy; `time_to_stable_s`: the sum of these epochs' times, without
-    evaluation. Both NaN where nothing was validated.
-    """
-    found = []
-    for _, run in local[local["epoch"].notna()].groupby("record", sort=False):
-        times = run[run["quantity"] == "epoch_s"]
-        accuracy = run[run["quantity"] == "validation_accuracy"].sort_values("epoch")
-        stable = epochs_to_stable(accuracy["epoch"].tolist(), accuracy["value"].tolist()) if len(accuracy) else math.nan
-        found.append(
-            times.iloc[[0]].assign(
-                epoch_s=times["value"].median(),
-                epochs_to_stable=float(stable),
-                time_to_stable_s=times[times["epoch"] <= stable]["value"].sum() if len(accuracy) else math.nan,
-            )
-        )
-    return pd.concat(found) if found else local.iloc[:0].reindex(columns=[*local.columns, *_TRAINING])
-
-
-_TRAINING = ["epoch_s", "epochs_to_stable", "time_to_stable_s"]

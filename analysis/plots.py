@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, LogLocator, NullLocator
 from matplotlib.transforms import offset_copy
 
-from analysis import metrics
+from analysis import metrics, speedups
 from analysis.table import controls
 from analysis.table.identity import PHRASES
 from train.record import backends, intervals
@@ -121,16 +121,16 @@ _TELL = ("swept", "arm", "machine", "dataset", "device", "precision", "measure",
 def local_lines(local: pd.DataFrame, by: str = "throughput", value: str = "rate", over: str = "ranks") -> list[Line]:
     """One line for each series of local records: each point with its interval, and the values behind it.
 
-    `by` names the rate (`metrics.rates`), `value` what is drawn of it: "rate" (images/s), "speedup", "efficiency";
+    `by` names the rate (`speedups.rates`), `value` what is drawn of it: "rate" (images/s), "speedup", "efficiency";
     `over` is the column on the x axis. The label names the model, n, and what else tells the series apart. A line joins
     points of more than one value each. Colours stand for models, or for the arms of a single one (`colours`).
     """
-    runs = metrics.rates(local, by)
+    runs = speedups.rates(local, by)
     colour_of = colours(runs)
     lines = []
     for (_, series), points in runs.groupby(["model", "series"], sort=False):
-        base = metrics.base_of(points, runs)
-        curve, values = (of(points, over, base) for of in (metrics.curve, metrics.paired))
+        base = speedups.base_of(points, runs)
+        curve, values = (of(points, over, base) for of in (speedups.curve, speedups.paired))
         shared = controls.lost(points).groupby(points[over]).any()
         model = points["model"].iloc[0]
         nth = runs[runs["model"] == model]["series"].unique().tolist().index(series)

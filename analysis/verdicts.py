@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from analysis.metrics import Estimate, Launches
 from analysis.thresholds import limit
@@ -198,18 +198,9 @@ def _smallest(held: Callable[[float], bool]) -> float:
     return math.exp(high)
 
 
-def together(verdicts: Sequence[Verdict], need: Literal["all", "any"] | int = "all") -> Verdict:
-    """The verdict on a sentence about several numbers: that `need` of them are so."""
-    wanted = len(verdicts) if need == "all" else 1 if need == "any" else int(need)
+def together(verdicts: Sequence[Verdict], need: int | None = None) -> Verdict:
+    """The verdict on a sentence about several numbers: that all of them are so, or `need` of them."""
+    wanted = len(verdicts) if need is None else need
     if verdicts.count("supported") >= wanted:
         return "supported"
     return "contradicted" if len(verdicts) - verdicts.count("contradicted") < wanted else "not decidable"
-
-
-def plain(value: Any) -> Any:
-    """Values that JSON has: numbers that are not finite become null."""
-    if isinstance(value, dict):
-        return {key: plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(inner) for inner in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -67,10 +67,7 @@ def _of_units(found: Sequence[tuple[str, tuple[float, float]]], wanted: Claimed)
     )
 
 
-def trend(
-    data: Data, of: Selection, direction: Literal["rising", "falling", "none"], along: str = "ranks",
-    margin: float = MARGIN,
-) -> Found:  # fmt: skip
+def trend(data: Data, of: Selection, direction: Literal["rising", "falling", "none"], margin: float = MARGIN) -> Found:
     """A quantity rises or falls with the size; "none": it changes by less than a margin at each doubling.
 
     From the slope of ln(value) over log2(size) that all curves have in common, each quantity by itself: all must agree.
@@ -82,7 +79,7 @@ def trend(
     }[direction]
     found, told = [], []
     for name, rows in groups(data.select(of), ["quantity"]):
-        curves = _curves(rows, along)
+        curves = _curves(rows)
         number, _ = _slope(curves)
         found.append(verdicts.judge(number, limits))
         told.append(f"{name}: x {number} at each doubling, from {number.n} points of {len(curves)} curves")
@@ -90,7 +87,7 @@ def trend(
     return verdicts.together(found), f"claimed: {claimed}. {'; '.join(told)}"
 
 
-def same_trend(data: Data, of: Selection, among: str, one: str, along: str = "ranks", margin: float = MARGIN) -> Found:
+def same_trend(data: Data, of: Selection, among: str, one: str) -> Found:
     """One of a column changes with the size as the others do: at each doubling by the same factor, within a margin.
 
     Over the sizes that it has; each quantity by itself: all must agree.
@@ -98,22 +95,22 @@ def same_trend(data: Data, of: Selection, among: str, one: str, along: str = "ra
     found, told = [], []
     for name, rows in groups(data.select(of), ["quantity"]):
         mine = rows[rows[among].eq(one)]
-        others = rows[rows[among].ne(one) & rows[along].isin(mine[along])]
-        (a, of_mine), (b, of_others) = (_slope(_curves(part, along)) for part in (mine, others))
+        others = rows[rows[among].ne(one) & rows["ranks"].isin(mine["ranks"])]
+        (a, of_mine), (b, of_others) = (_slope(_curves(part)) for part in (mine, others))
         number = of_estimate(metrics.difference(of_mine.slope, of_others.slope), log=True)
-        found.append(verdicts.judge(number, Limits(1 - margin, 1 + margin)))
+        found.append(verdicts.judge(number, Limits(1 - MARGIN, 1 + MARGIN)))
         told.append(f"{name}: x {a} at each doubling, the others x {b}: the ratio is {number}")
-    return verdicts.together(found), f"claimed: the ratio is within {100 * margin:.3g} % of 1. {'; '.join(told)}"
+    return verdicts.together(found), f"claimed: the ratio is within {100 * MARGIN:.3g} % of 1. {'; '.join(told)}"
 
 
-def _curves(rows: pd.DataFrame, along: str) -> list[list[dict]]:
-    """The points of each curve of two sizes or more, by size."""
+def _curves(rows: pd.DataFrame) -> list[list[dict]]:
+    """The points of each curve of two numbers of ranks or more, by ranks."""
     by = [name for name in _CURVE if name in rows]
-    found = [of.sort_values(along).to_dict("records") for _, of in rows.groupby(by, dropna=False, sort=False)]
-    curves = [of for of in found if len({row[along] for row in of}) > 1]
+    found = [of.sort_values("ranks").to_dict("records") for _, of in rows.groupby(by, dropna=False, sort=False)]
+    curves = [of for of in found if len({row["ranks"] for row in of}) > 1]
     if not curves:
-        raise Unknown(f"no curve of two points or more is known over {along}")
-    return [[{**row, "x": math.log2(row[along])} for row in of] for of in curves]
+        raise Unknown("no curve of two points or more is known over ranks")
+    return [[{**row, "x": math.log2(row["ranks"])} for row in of] for of in curves]
 
 
 def _slope(curves: Sequence[Sequence[dict]]) -> tuple[Uncertain, Trend]:
@@ -123,7 +120,7 @@ def _slope(curves: Sequence[Sequence[dict]]) -> tuple[Uncertain, Trend]:
     return of_estimate(fitted.slope, log=True, rounding=rounding), fitted
 
 
-def same(data: Data, ratio: str, by: Sequence[str], margin: float = MARGIN) -> Found:
+def same(data: Data, ratio: str, by: Sequence[str]) -> Found:
     """Two settings give the same throughput: in each group of cells the mean ratio is within a margin of 1.
 
     Student's t on the logarithms of the ratios of one group (columns `by`), over all groups by Holm.
@@ -138,12 +135,12 @@ def same(data: Data, ratio: str, by: Sequence[str], margin: float = MARGIN) -> F
         number = of_estimate(metrics.estimate(np.log(group["follows"])), True, float(group["off"].mean()))
         numbers.append(number)
         told.append(f"{name}: {number}, {len(group)} cells")
-    found = verdicts.judge_all(numbers, Limits(1 - margin, 1 + margin))
+    found = verdicts.judge_all(numbers, Limits(1 - MARGIN, 1 + MARGIN))
     counts = ", ".join(f"{found.count(name)} {name}" for name in verdicts.VERDICTS if found.count(name))
-    return verdicts.together(found), f"claimed: within {100 * margin:.3g} % of 1. {'; '.join(told)}; {counts}"
+    return verdicts.together(found), f"claimed: within {100 * MARGIN:.3g} % of 1. {'; '.join(told)}; {counts}"
 
 
-def irreconcilable(data: Data, of: Selection, margin: float = MARGIN) -> Found:
+def irreconcilable(data: Data, of: Selection) -> Found:
     """Speed and wall time contradict each other: no fixed cost reconciles them.
 
     The wall time of each point is regressed on its images over its measured speed: where a fixed cost is all that the
@@ -155,12 +152,12 @@ def irreconcilable(data: Data, of: Selection, margin: float = MARGIN) -> Found:
     for said, first in (("all points", 0), ("without the smallest of each curve", 1)):
         kept = [of[first:] for of in curves if len(of) > first]
         number = of_estimate(trends.fit(kept).slope)
-        found.append(verdicts.judge(number, Limits(1 - margin, 1 + margin)))
+        found.append(verdicts.judge(number, Limits(1 - MARGIN, 1 + MARGIN)))
         told.append(f"{said}, {number.n} of {len(kept)} curves: {number} s of wall time for a second of computing")
     reconciled = verdicts.together(found)
     opposite: dict[Verdict, Verdict] = {"supported": "contradicted", "contradicted": "supported"}
     verdict = opposite.get(reconciled, reconciled) if len(set(found)) == 1 else "not decidable"
-    return verdict, f"reconciled: 1 within {100 * margin:.3g} %. {'; '.join(told)}"
+    return verdict, f"reconciled: 1 within {100 * MARGIN:.3g} %. {'; '.join(told)}"
 
 
 def _times(data: Data, walls: pd.DataFrame) -> list[tuple[float, float]]:

@@ -7,13 +7,13 @@ numbers are in `analysis.claims.averages`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import pandas as pd
 
 from analysis import verdicts
 from analysis.claims import averages
-from analysis.claims.limits import Claimed, arithmetic
+from analysis.claims.limits import Claimed, Extreme, Plateau, arithmetic
 from analysis.claims.numbers import Data, Selection, Unknown, groups, one, point, shown, words
 from analysis.claims.predicted import predicted
 from analysis.curves import SOURCE_RUN, Row
@@ -22,7 +22,6 @@ from analysis.reports import derived
 from analysis.verdicts import Limits, Uncertain, Verdict
 
 Found = tuple[Verdict, str]
-Need = Literal["all", "any"] | int
 
 
 def stated(data: Data, of: Selection) -> Found:
@@ -43,9 +42,8 @@ def _list(value: Any) -> list[Any]:
 
 
 def formula(
-    data: Data, formula: str, of: Mapping[str, Selection], unit: str = "", each: Sequence[str] = (), need: Need = "all",
-    **claimed: float,
-) -> Found:  # fmt: skip
+    data: Data, formula: str, of: Mapping[str, Selection], unit: str = "", each: Sequence[str] = (), **claimed: float
+) -> Found:
     """What follows from a few numbers by arithmetic is within the limits; with `each`: for each value of columns."""
     wanted = Claimed(**claimed)
 
@@ -59,7 +57,7 @@ def formula(
         given = ", ".join(f"{key} = {row['value']:.10g}" for key, row in rows.items())
         made = f", with {given}" if len(sets) < 4 else ""
         told.append(f"{name + ': ' if name else ''}{formula} = {number}{' ' * bool(unit)}{unit}{made}")
-    return _several(numbers, told, wanted, need)
+    return _several(numbers, told, wanted)
 
 
 def _each(data: Data, of: Mapping[str, Selection], each: Sequence[str]) -> list[tuple[str, dict[str, Row]]]:
@@ -74,14 +72,14 @@ def _each(data: Data, of: Mapping[str, Selection], each: Sequence[str]) -> list[
     return [(key, {name: one(dict(selected[name])[key], f"{name}, {key}") for name in of}) for key in common]
 
 
-def _several(numbers: Sequence[Uncertain], told: Sequence[str], wanted: Claimed, need: Need) -> Found:
+def _several(numbers: Sequence[Uncertain], told: Sequence[str], wanted: Claimed) -> Found:
     """The verdict on several numbers; in words those that are not within the limits first."""
     found = verdicts.judge_all(numbers, wanted.limits, wanted.same)
     first = sorted(range(len(found)), key=lambda nth: verdicts.VERDICTS.index(found[nth]))
     counts = ", ".join(f"{found.count(name)} {name}" for name in verdicts.VERDICTS if found.count(name))
     counted = f"; {len(found)} numbers: {counts}" if len(found) > 1 else ""
     return (
-        verdicts.together(found, need),
+        verdicts.together(found),
         f"claimed: {wanted}. {_few([told[nth] for nth in first])}{_unknown(numbers)}{counted}",
     )
 
@@ -96,13 +94,13 @@ def _unknown(numbers: Sequence[Uncertain]) -> str:
     return "; no repeat on this device at this scale tells how far runs differ" if without else ""
 
 
-def every(data: Data, of: Selection, need: Need = "all", unit: str = "", **claimed: float) -> Found:
-    """Every number of a selection is within the limits (`need`: any of them, or so many)."""
+def every(data: Data, of: Selection, **claimed: float) -> Found:
+    """Every number of a selection is within the limits."""
     wanted = Claimed(**claimed)
     rows: Sequence[Row] = data.select(of).sort_values("value").to_dict("records")
     numbers = [data.number(row) for row in rows]
     told = [f"{number} ({point(row)})" for row, number in zip(rows, numbers, strict=True)]
-    return _several(numbers, told, wanted, need)
+    return _several(numbers, told, wanted)
 
 
 def spread(data: Data, of: Selection, **claimed: float) -> Found:
@@ -113,45 +111,41 @@ def spread(data: Data, of: Selection, **claimed: float) -> Found:
     return verdicts.judge(number, wanted.limits), f"claimed: {wanted}. They differ by {number}: {shown(rows)}"
 
 
-def order(
-    data: Data,
-    of: Selection,
-    among: str,
-    at: Sequence[str],
-    highest: Any = None,
-    lowest: Any = None,
-    need: Need = "all",
-) -> Found:
+def order(data: Data, of: Selection, at: Sequence[str], need: int | None = None, **extreme: Any) -> Found:
     """The claimed one of column `among` is the highest (or lowest) at each value of the columns `at`.
 
     It is so where its ratio to each of the others is; all these ratios together are wrong at most 5 times in 100.
+    `need`: at so many places is enough.
     """
-    name = highest if lowest is None else lowest
-    limits = Limits(low=1.0, strict=True) if lowest is None else Limits(high=1.0, strict=True)
+    wanted = Extreme(**extreme)
     places, numbers, told = [], [], []
     for place, rows in groups(data.select(of), at):
-        mine, others = rows[rows[among].eq(name)], rows[rows[among].ne(name)]
-        if len(mine) > 1 or others[among].duplicated().any():
-            raise ValueError(f"{place}: several numbers for one {among}")
+        among = rows[wanted.among]
+        mine, others = rows[among.eq(wanted.name)], rows[among.ne(wanted.name)]
+        if len(mine) > 1 or others[wanted.among].duplicated().any():
+            raise ValueError(f"{place}: several numbers for one {wanted.among}")
         for other in others.to_dict("records") if len(mine) else ():
             both = {"mine": mine.to_dict("records")[0], "other": other}
             numbers.append(data.formula(lambda mine, other: mine / other, both))
             places.append(place)
             told.append(
-                f"{place}: {both['mine']['value']:.4g} over {other['value']:.4g} ({other[among]}), {numbers[-1]}"
+                f"{place}: {both['mine']['value']:.4g} over {other['value']:.4g} ({other[wanted.among]}), {numbers[-1]}"
             )
     if not numbers:
-        raise Unknown(f"no two of {among} are known at the same {', '.join(at)}, one of them {name}, for {words(of)}")
-    found = pd.Series(verdicts.judge_all(numbers, limits)).groupby(places, sort=False)
+        where = f"at the same {', '.join(at)}, one of them {wanted.name}, for {words(of)}"
+        raise Unknown(f"no two of {wanted.among} are known {where}")
+    found = pd.Series(verdicts.judge_all(numbers, wanted.limits)).groupby(places, sort=False)
     at_each = [verdicts.together([*of]) for _, of in found]
     return verdicts.together(at_each, need), f"{_few(told)}{_unknown(numbers)}"
 
 
-def flat_from(data: Data, of: Selection, along: str, at: float, each: Sequence[str], margin: float) -> Found:
+def flat_from(data: Data, of: Selection, each: Sequence[str], **plateau: Any) -> Found:
     """From one value of a column on a quantity no longer rises by more than a margin, and up to it it does."""
+    wanted = Plateau(**plateau)
+    at = wanted.at
     rise, level, told = [], [], []
     for name, rows in groups(data.select(of), each):
-        by = {row[along]: row for row in rows.to_dict("records")}
+        by = {row[wanted.along]: row for row in rows.to_dict("records")}
         before, after = [key for key in by if key < at], [key for key in by if key > at]
         if at not in by or not before or not after:
             raise Unknown(f"{name}: not known below {at:g}, at it and above it")
@@ -159,8 +153,8 @@ def flat_from(data: Data, of: Selection, along: str, at: float, each: Sequence[s
         level += [data.formula(lambda a, b: b / a, {"a": by[at], "b": by[key]}) for key in after]
         told.append(f"{name}: " + ", ".join(f"{key:g}: {by[key]['value']:.4g}" for key in sorted(by)))
     found = [
-        *verdicts.judge_all(rise, Limits(low=1 + margin)),
-        *verdicts.judge_all(level, Limits(1 - margin, 1 + margin)),
+        *verdicts.judge_all(rise, Limits(low=1 + wanted.margin)),
+        *verdicts.judge_all(level, Limits(1 - wanted.margin, 1 + wanted.margin)),
     ]
     return verdicts.together(found), f"{_few(told)}{_unknown([*rise, *level])}"
 

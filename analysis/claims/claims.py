@@ -70,7 +70,7 @@ class Claim:
 
 
 # Checks whose margin is an argument of their own, and not one of the limits.
-_WITH_MARGIN = ("trend", "same_trend", "same", "irreconcilable", "flat_from")
+_WITH_MARGIN = ("trend", "flat_from")
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from analysis.verdicts import MARGIN, Limits
 
@@ -79,3 +80,31 @@ class Claimed:
             said.append(f"within {100 * self.within:.3g} % of {self.about:.6g}")
         also = f", give or take {100 * self.roughly:.3g} %" if self.roughly else ""
         return " and ".join(said) + also + (f", with a margin of {100 * self.margin:.3g} %" if self.margin else "")
+
+
+@dataclass(frozen=True)
+class Extreme:
+    """Which one of the column `among` is claimed to be the highest, or the lowest."""
+
+    among: str
+    highest: Any = None
+    lowest: Any = None
+
+    @property
+    def name(self) -> Any:
+        """The claimed one."""
+        return self.highest if self.lowest is None else self.lowest
+
+    @property
+    def limits(self) -> Limits:
+        """What its ratio to each of the others must be."""
+        return Limits(low=1.0, strict=True) if self.lowest is None else Limits(high=1.0, strict=True)
+
+
+@dataclass(frozen=True)
+class Plateau:
+    """From where on a quantity is claimed not to rise: the value `at` of the column `along`; by less than `margin`."""
+
+    along: str
+    at: float
+    margin: float

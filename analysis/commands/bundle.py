@@ -9,7 +9,6 @@ import argparse
 import contextlib
 import gzip
 import io
-import os
 import sys
 import tarfile
 import tempfile
@@ -22,7 +21,7 @@ from analysis.archive.contents import ROOT
 from analysis.archive.manifest import MANIFEST, OUTSIDE, SIGNATURE
 from analysis.commands import report, timeline
 from analysis.timeline import joined
-from train.record import record
+from train.record import files, record
 
 _README = """\
 Run records, the figures drawn from them, and a page that shows them beside the published numbers.
@@ -49,11 +48,11 @@ def archive(folder: Path) -> bytes:
 
     Sorted, the manifest and its signature last.
     """
-    files = [path for path in folder.rglob("*") if path.is_file()]
+    there = [path for path in folder.rglob("*") if path.is_file()]
     packed = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", fileobj=packed, mtime=0) as compressed:
         with tarfile.open(fileobj=compressed, mode="w", format=tarfile.PAX_FORMAT) as tar:
-            for path in sorted(files, key=lambda path: (path.name in OUTSIDE and path.parent == folder, path)):
+            for path in sorted(there, key=lambda path: (path.name in OUTSIDE and path.parent == folder, path)):
                 entry = tarfile.TarInfo(f"{ROOT}/{path.relative_to(folder)}")
                 entry.size, entry.mode = path.stat().st_size, 0o644
                 with path.open("rb") as file:
@@ -66,8 +65,8 @@ def seal(folder: Path, key: Path | None) -> None:
 
     Raises TableError where it cannot sign.
     """
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    digests = {path.relative_to(folder).as_posix(): manifest.digest(path.read_bytes()) for path in files}
+    there = [path for path in folder.rglob("*") if path.is_file()]
+    digests = {path.relative_to(folder).as_posix(): manifest.digest(path.read_bytes()) for path in there}
     text = manifest.text(digests, manifest.fingerprint(key) if key else None).encode()
     signature = manifest.sign(text, key) if key else None
     (folder / MANIFEST).write_bytes(text)
@@ -106,9 +105,9 @@ def _describe(folder: Path, found: Collected) -> None:
     """Write what other programs read of an archive: a Process Run Crate."""
     from analysis.archive import crate  # it takes longer to import than to be used
 
-    files = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
+    there = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
     runs = {f"results/{place.as_posix()}": record.loads(text, str(place)) for place, text in found.records.items()}
-    (folder / crate.NAME).write_bytes(crate.metadata(files, runs))
+    (folder / crate.NAME).write_bytes(crate.metadata(there, runs))
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -126,9 +125,7 @@ def run(options: argparse.Namespace) -> int:
     for line in left_out:
         print(f"left out: {line}", file=sys.stderr)
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    partial = options.out.with_name(f"{options.out.name}.part")
-    partial.write_bytes(packed)
-    os.replace(partial, options.out)
+    files.write_whole(options.out, packed)
     scrubbed = ", scrubbed" if options.scrub else ""
     print(f"{options.out}: {records} records{scrubbed}, figures, page and {MANIFEST}; {len(packed) / 1e6:.1f} MB")
     unsigned = f"the {MANIFEST} is not signed: SIGN_KEY=~/.ssh/id_ed25519 signs it"

@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import TableError, verdicts
+from analysis import TableError, json_values
 from analysis.history import change, judged, occasions, points, words
 from analysis.history.judged import Row
 from analysis.history.occasions import Occasion
@@ -140,7 +140,7 @@ def _print_json(machines: list[Machine], rows: list[list[Row]], within: float) -
         }
         for machine, of in zip(machines, rows, strict=True)
     ]
-    print(json.dumps({"within": within, "machines": verdicts.plain(found)}, indent=1, allow_nan=False))
+    print(json.dumps({"within": within, "machines": json_values.plain(found)}, indent=1, allow_nan=False))
 
 
 def _by_occasion(values: Values) -> list[dict[str, Any]]:

@@ -20,6 +20,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("experiment", nargs="?", default="tune", help="whose arms compete (default: %(default)s)")
     parser.add_argument("--models", metavar="A,B", help="only these models (default: all)")
     parser.add_argument("--write", metavar="NAME", help="write the fastest settings into conf/system/NAME.yaml")
+    parser.add_argument("--dry-run", action="store_true", help="only check that --write could write NAME")
     parser.add_argument("--conf", type=Path, default=CONF, metavar="DIR", help="folder of the configuration")
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
     parser.add_argument("--results", type=Path, default=Path("results"), metavar="DIR", help="default: results")
@@ -28,8 +29,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the ranking of each contest, and write the winner's settings where that is asked; 1 without a contest.
 
-    Raises TableError where the file cannot be written: it exists, or the contests have no common winner.
+    Raises TableError where the file cannot be written: before anything else for its name, and because it exists; after
+    the ranking where the contests have no common winner.
     """
+    path = _path(options.conf / "system", options.write) if options.write else None
+    if options.dry_run:
+        return 0
     local = loading.local(options.results)
     for notice in local.left_out:
         print(f"left out: {notice}", file=sys.stderr)
@@ -45,25 +50,32 @@ def run(options: argparse.Namespace) -> int:
         print()
     else:
         print("\n\n".join(ranking.report(contest) for contest in found))
-    if options.write:
-        path = _write(found, options.conf / "system", options.write)
+    if path:
+        _write(found, path)
         where = sys.stdout if options.format == "text" else sys.stderr
         print(f"\nwritten: {path}. Use it with SYSTEM={options.write}", file=where)
     return 0
 
 
-def _write(found: list[Contest], folder: Path, name: str) -> Path:
-    """Write the winner's settings; returns the path. Raises TableError."""
+def _path(folder: Path, name: str) -> Path:
+    """The file that is to be written. Raises TableError where it cannot be."""
     if not re.fullmatch(r"[A-Za-z0-9_]+", name):
-        raise TableError(f"--write {name}: a name of letters, digits and _ is needed")
+        raise TableError(f"--write {name}: a name of letters, digits and _ is needed (WRITE=)")
+    path = folder / f"{name}.yaml"
+    if path.exists():
+        raise TableError(f"{path}: it exists, and is not replaced; give another name (WRITE=)")
+    return path
+
+
+def _write(found: list[Contest], path: Path) -> None:
+    """Write the winner's settings. Raises TableError."""
+    name = path.stem
     winners = {contest.winner.name if contest.winner else ranking.BASE for contest in found}
     if len(winners) > 1:
         raise TableError(f"--write {name}: the models have different winners; choose one with --models (MODELS=)")
     if winners == {ranking.BASE}:
         raise TableError(f"--write {name}: no arm is faster than {ranking.BASE}, so there is nothing to write")
-    path = folder / f"{name}.yaml"
     try:
-        write_atomically(path, ranking.system_file(found[0], name, folder).encode())
+        write_atomically(path, ranking.system_file(found[0], name, path.parent).encode())
     except OSError as error:
         raise TableError(f"{path}: {error.strerror}; give another name") from error
-    return path

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from analysis import verdicts
+from analysis import json_values
 from analysis.compare import tolerances
 from analysis.compare.curves import Curve
 from analysis.compare.tolerances import Tolerance, Verdict
@@ -58,7 +58,7 @@ class Comparison:
         level = None if math.isnan(self.low) else 1 - ALPHA
         theirs = {"value": self.published, "low": self.published_low, "high": self.published_high, "level": 1.0, "n": 1}
         mine = {"value": self.local, "low": self.low, "high": self.high, "level": level, "n": self.n}
-        return verdicts.plain(
+        return json_values.plain(
             {name: cells[name] for name in names}
             | {"published": theirs, "local": mine}
             | {"allowed": {"low": self.allowed_low, "high": self.allowed_high}}

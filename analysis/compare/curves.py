@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import metrics, verdicts
+from analysis import metrics, speedups, verdicts
 from analysis.computed import computed
 from analysis.curves import PER_RANK, RATES, bases, keeps_global_batch, measured, row_dicts
 from analysis.printed import half_unit
@@ -42,7 +42,7 @@ class Curve:
     unit: str = "images/s"
     half_units: tuple[float, ...] = ()  # how far rounding can have moved each rate; of published curves
     lost: tuple[tuple[float, str], ...] = ()  # sizes that are no measurement of scaling, and why
-    pairs: tuple[metrics.Pair, ...] = ()  # of each rate; of local records
+    pairs: tuple[speedups.Pair, ...] = ()  # of each rate; of local records
 
     @property
     def in_rounds(self) -> bool:
@@ -50,8 +50,8 @@ class Curve:
         return any(launch for launch, _, _ in self.pairs)
 
     def points(self) -> pd.DataFrame:
-        """The runs, as `metrics.curve` takes them, over the column `size`."""
-        return metrics.points(self.sizes, self.rates, self.pairs)
+        """The runs, as `speedups.curve` takes them, over the column `size`."""
+        return speedups.points(self.sizes, self.rates, self.pairs)
 
     def only(self, sizes: Iterable[float]) -> Curve:
         """Returns the same curve at these sizes alone."""
@@ -164,7 +164,7 @@ def _stated(table: pd.DataFrame, swept: Axes) -> Iterator[Curve]:
 
 
 def local_curve(runs: pd.DataFrame, over: str, by: str = "throughput") -> Curve:
-    """The curve of one local series over a column; `runs` as `metrics.rates` gives them for `by`."""
+    """The curve of one local series over a column; `runs` as `speedups.rates` gives them for `by`."""
     runs = runs[runs[over].notna()].sort_values(over, kind="stable")
     first = runs.head(1).to_dict("records")[0]
     kept = [first["kept"]] if first["kept"] else []

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import metrics, printed, verdicts
+from analysis import epochs, metrics, printed, speedups, verdicts
 from analysis.compare import tolerances
 from analysis.compare.comparison import Compared as Compared
 from analysis.compare.comparison import Comparison as Comparison
@@ -40,7 +40,7 @@ def _single_numbers(published: pd.DataFrame, local: pd.DataFrame, limits: Sequen
             if (seen := _single(series, row["quantity"])) is None:
                 continue
             axis = series["axis"].iloc[0]
-            mine = local_curve(metrics.rates(series), "ranks" if axis == "nodes" else column(axis, series))
+            mine = local_curve(speedups.rates(series), "ranks" if axis == "nodes" else column(axis, series))
             on = ", ".join(filter(None, (row["run"], words(row, "device", "gpu", "machine", "dataset"))))
             theirs = replace(mine, report=row["report"], on=on)
             at = None if pd.isna(row["ranks"]) else int(row["ranks"])
@@ -51,11 +51,11 @@ def _single_numbers(published: pd.DataFrame, local: pd.DataFrame, limits: Sequen
 def _single(series: pd.DataFrame, quantity: str) -> Uncertain | None:
     """A number of a whole run, over repeats, or of a whole curve; None where the records do not have it."""
     if quantity == "flat_from_global_batch":
-        mean = metrics.curve(metrics.rates(series), "global_batch").set_index("size")["rate"]
+        mean = speedups.curve(speedups.rates(series), "global_batch").set_index("size")["rate"]
         # The rule for accuracies: the first from which on all stay close to the best.
         flat = metrics.epochs_to_stable(mean.index.tolist(), metrics.speedup(mean, mean.max()).tolist(), FLAT)
         return unknown(flat) if len(mean) > 1 else None
-    found = metrics.final(series, quantity) if quantity in _FINAL else metrics.training(series)["epochs_to_stable"]
+    found = epochs.final(series, quantity) if quantity in _FINAL else epochs.training(series)["epochs_to_stable"]
     return of_estimate(metrics.estimate(found.dropna().tolist())) if found.notna().any() else None
 
 
@@ -66,8 +66,8 @@ def stated_values(local: pd.DataFrame, limits: Sequence[Tolerance]) -> Iterator[
     for _, series in local.groupby("series", sort=False):
         axis = series["axis"].iloc[0]
         over = "nodes" if axis in ("", "nodes") else column(axis, series)
-        for by in metrics.BY:
-            runs = metrics.rates(series, by).dropna(subset="rate")  # a sweep of allreduces has wall times and no images
+        for by in speedups.BY:
+            runs = speedups.rates(series, by).dropna(subset="rate")  # allreduces alone have wall times and no images
             if len(runs):
                 yield from _stated_of(local_curve(runs, over, by), limits)
 
@@ -105,7 +105,7 @@ def compare(published: pd.DataFrame, local: pd.DataFrame, limits: Sequence[Toler
         there = [c for c in curves if c.experiment == experiment and c.model in (model, "")]
         there = [c for c in there if c.device == series["device"].iloc[0]] or there
         for theirs in there:
-            runs = metrics.rates(series, theirs.by).dropna(subset="rate")
+            runs = speedups.rates(series, theirs.by).dropna(subset="rate")
             if runs.empty:  # rounds alone have no wall time
                 continue
             mine = local_curve(runs, theirs.axis, theirs.by)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from analysis import metrics
+from analysis import metrics, speedups
 from analysis.compare.comparison import Comparison, Subject, compared
 from analysis.compare.curves import SIZES, Curve
 from analysis.compare.tolerances import Tolerance
@@ -71,7 +71,7 @@ def _shapes(published: Curve, local: Curve, limits: Sequence[Tolerance]) -> Iter
 
 def _per_doubling(local: Curve) -> Uncertain:
     if local.in_rounds:
-        launches = metrics.shares_per_doubling(local.points(), "size")
+        launches = speedups.shares_per_doubling(local.points(), "size")
         return of_launches(metrics.median(launches).value, launches)
     return of_estimate(metrics.per_doubling(local.sizes, local.rates))
 

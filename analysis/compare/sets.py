@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from analysis import TableError, metrics, verdicts
+from analysis import TableError, json_values, metrics, speedups, verdicts
 from analysis.metrics import Estimate
 from analysis.table import controls, loading
 from analysis.verdicts import ALPHA, Limits, Uncertain, of_estimate, of_launches
@@ -59,7 +59,7 @@ class Ratio:
             side: {"value": value, "low": None, "high": None, "level": None, "n": count}
             for side, value, count in (("a", self.a, self.n_a), ("b", self.b, self.n_b))
         }
-        return verdicts.plain(
+        return json_values.plain(
             {"experiment": self.experiment, "point": self.point, "quantity": self.quantity, "by": self.by}
             | sides
             | {"ratio": {"value": self.ratio, "low": self.low, "high": self.high, "level": level, "n": n}}
@@ -172,8 +172,8 @@ _ARM = ["nodes", "batch_per_rank", "arm"]
 def _arms(local: pd.DataFrame) -> dict[str, dict[str, _Arm]]:
     """What each record says of its point ("") or of each arm of a launch in rounds, by name; rates in images/s."""
     found: dict[str, dict[str, _Arm]] = {path: {} for path in local["record"].unique()}
-    for by in metrics.BY:
-        rates = metrics.rates(local, by).dropna(subset="rate")
+    for by in speedups.BY:
+        rates = speedups.rates(local, by).dropna(subset="rate")
         for _, of_arm in rates.groupby(["record", *_ARM], dropna=False):
             first = of_arm.iloc[0]
             words = [f"{first['nodes']} nodes", f"batch {first['batch_per_rank']}", *filter(None, [first["arm"]])]
@@ -191,7 +191,7 @@ def _speedups(of_arm: pd.DataFrame, rates: pd.DataFrame) -> list[float]:
     base = measured[measured["ranks"].eq(measured["ranks"].min())]
     if base.empty or of_arm["ranks"].iloc[0] == base["ranks"].iloc[0]:
         return []
-    found = metrics.paired(of_arm, "ranks", base).sort_values("turn")
+    found = speedups.paired(of_arm, "ranks", base).sort_values("turn")
     return found["speedup"].dropna().tolist()
 
 
@@ -268,13 +268,13 @@ def ratio_of_medians(a: metrics.Launches, b: metrics.Launches) -> Uncertain:
 def _ratios(a: list[_Run], b: list[_Run]) -> Iterator[Ratio]:
     lost = [f"{name}: {run.arm.lost}" for name, runs in (("A", a), ("B", b)) for run in runs if run.arm.lost]
     note = "; ".join(dict.fromkeys(lost))
-    for by in (by for by in metrics.BY if all(by in run.rates for run in (*a, *b))):
+    for by in (by for by in speedups.BY if all(by in run.rates for run in (*a, *b))):
         rates = [[run.rates[by] for run in runs] for runs in (a, b)]
         yield _unless(note, _ratio(a[0], "images_per_s", by, rates, of_rates(*rates)))
     if all(run.arm.speedups for run in (*a, *b)):
         launches = [[run.arm.speedups for run in runs] for runs in (a, b)]
-        speedups = [[metrics.median(of).value] * sum(map(len, of)) for of in launches]
-        yield _unless(note, _ratio(a[0], "speedup", "throughput", speedups, ratio_of_medians(*launches)))
+        medians = [[metrics.median(of).value] * sum(map(len, of)) for of in launches]
+        yield _unless(note, _ratio(a[0], "speedup", "throughput", medians, ratio_of_medians(*launches)))
 
 
 def _unless(note: str, one: Ratio) -> Ratio:

@@ -102,6 +102,9 @@ def _not_told(comparison: Comparison) -> Iterator[str]:
             f"{', '.join(own)}: not synchronous SGD. No rank waits for another before the end, which is in "
             f"{NAMES['rest']}. Reading the variables is in slower computing where ranks read them as they compute."
         )
+    for curve, _ in arms:
+        if curve.servers:
+            yield f"{curve.arm}: {curve.servers}. Its ranks have as many cores as those of the other arms."
     if overlapped := [curve.arm for curve, split in arms if not curve.flat and "slower" in split.parts]:
         yield (
             f"{', '.join(overlapped)}: the exchange of some gradients may begin while others are still computed. What "

@@ -79,12 +79,17 @@ def _arms(axes: Pair, compared: Comparison) -> None:
     _longer(axes[1], compared)
     _ticks(axes[1], [_name(other.curve) for other in compared.others])
     for panel in axes:
-        panel.tick_params(axis="x", labelrotation=90 if len(compared.arms) > 2 else 0)
+        if len(compared.arms) > 2:
+            panel.tick_params(axis="x", labelrotation=90)
+            for label in panel.get_xticklabels():
+                label.set_multialignment("right")  # which is up: each line begins at the axis
 
 
 def _name(curve: Curve) -> str:
     """The name of an arm, with what must be said beside it."""
-    return curve.arm if curve.synchronous else f"{curve.arm}\n(asynchronous)"
+    if curve.synchronous:
+        return curve.arm
+    return f"{curve.arm} (asynchronous,\n{curve.servers})" if curve.servers else f"{curve.arm}\n(asynchronous)"
 
 
 def _ticks(axes: Axes, names: Sequence[str]) -> None:

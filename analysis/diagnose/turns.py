@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis import metrics, plots
+from analysis import plots, speedups
 from train.record import backends, record
 from train.record.record import Rank, RunRecord, Window
 
@@ -94,6 +94,7 @@ class Curve:
     arm: str = ""  # its name among the arms of its experiment
     arms: str = ""  # shared by all arms that it can be compared with; empty in rounds, and without arms
     flat: bool = True  # gradients are exchanged as one tensor, once all of them are ready
+    servers: str = ""  # "+2 cores for servers", where parameter servers had cores beside those of the ranks
 
     @property
     def waits(self) -> bool:
@@ -116,8 +117,8 @@ class Curve:
 def curves(local: pd.DataFrame) -> list[Curve]:
     """The curves over nodes in the rows of one experiment, by model and series.
 
-    An arm that is on several nodes only begins with the arm that is on fewer (`metrics.base_of`), which is then none by
-    itself.
+    An arm that is on several nodes only begins with the arm that is on fewer (`speedups.base_of`), which is then none
+    by itself.
     """
     rows = local[local["axis"].eq("nodes") & local["quantity"].eq("images_per_s")]
     measured = rows[rows["kind"].eq("measured")]
@@ -138,7 +139,7 @@ def _base(points: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame | None:
     """The launches of another arm that a curve of launches begins with; None where it begins by itself."""
     if points["round"].notna().any() or not points["allreduce"].all():
         return None
-    return metrics.base_of(points, measured)
+    return speedups.base_of(points, measured)
 
 
 def _with_controls(points: pd.DataFrame, controls: pd.DataFrame) -> list[str]:
@@ -161,7 +162,8 @@ def _curve(points: pd.DataFrame, words: str, paths: Sequence[str]) -> Curve:
     if in_rounds or not first["arm"]:
         return made
     target = str(first["experiment"]).replace("_", "-")
-    return replace(made, target=target, arm=str(first["arm"]), arms=str(first["arms"]))
+    servers = ", ".join(plots.servers(points))
+    return replace(made, target=target, arm=str(first["arm"]), arms=str(first["arms"]), servers=servers)
 
 
 def of_rounds(run: RunRecord) -> Launch:

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis import metrics, plots
+from analysis import metrics, plots, speedups
 from analysis.figures import Points
 from analysis.table.identity import SCALING
 from train.record import backends
@@ -28,12 +28,12 @@ class Ratio:
 
 def ratios(local: pd.DataFrame) -> Iterator[Ratio]:
     """Of the arms on one number of ranks, each over the one that does least: without Horovod, without allreduce."""
-    runs = metrics.rates(local)
+    runs = speedups.rates(local)
     for (model, _), rows in runs.groupby(["model", "arms"], sort=False):
         for ranks, at in rows.groupby("ranks"):
             under, *more = sorted((series for _, series in at.groupby("series")), key=_does)
             for over in more:
-                if launches := metrics.paired_ratios(over, under):
+                if launches := speedups.paired_ratios(over, under):
                     compared = _compared(over.iloc[0], under.iloc[0])
                     words = f"{plots.name(model)}, {ranks} rank{'s' * (int(str(ranks)) > 1)}: {compared}"
                     apart = [*plots.told_apart(rows, runs, "arm"), *_more_cores(over, under)]

@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis import metrics, plots
+from analysis import metrics, plots, speedups
 from analysis.experiments.settings import along_axis
 from analysis.figures import Points
 from analysis.metrics import Launches, Statistic
@@ -23,7 +23,7 @@ KNOWN = frozenset(_LABELS)  # the quantities of energy
 def of_point(local: pd.DataFrame, at: pd.DataFrame) -> dict[str, Statistic]:
     """The joules of an image of one point, by quantity: medians over rounds or launches, where they are known.
 
-    at: the runs of the point, as `metrics.rates` gives them.
+    at: the runs of the point, as `speedups.rates` gives them.
     """
     found = {quantity: _values(local, at, quantity) for quantity in _LABELS}
     return {quantity: metrics.median(values) for quantity, values in found.items() if values}
@@ -31,7 +31,7 @@ def of_point(local: pd.DataFrame, at: pd.DataFrame) -> dict[str, Statistic]:
 
 def _values(local: pd.DataFrame, at: pd.DataFrame, quantity: str) -> Launches:
     """The joules of an image in each round or launch of a point."""
-    rows = metrics.rows_of_point(local, at)
+    rows = speedups.rows_of_point(local, at)
     of_launches = rows[rows["quantity"].eq(quantity)].groupby("record", sort=False)["value"]
     return [values.tolist() for _, values in of_launches]
 
@@ -44,7 +44,7 @@ def over_axis(points: Points) -> Figure:
     supplies, fans and switches are in neither. The axis begins at 0.
     """
     local, finish = along_axis(points.local)
-    runs = metrics.rates(local)
+    runs = speedups.rates(local)
     quantities = _known(local)
     fig, panels = plots.canvas(len(quantities), 1, height_mm=36 + 38 * len(quantities), sharex=True)
     for axes, quantity in zip(panels, quantities, strict=True):
@@ -86,7 +86,7 @@ def side_by_side(points: Points) -> Figure:
     Dots are the single ones. Processors: the packages of all hosts that take part, as they count it themselves,
     whatever else ran on them. GPUs: those of the ranks. The axis begins at 0.
     """
-    runs, quantities = metrics.rates(points.local), _known(points.local)
+    runs, quantities = speedups.rates(points.local), _known(points.local)
     at_points = [at for _, at in runs.groupby(["model", "series", "ranks"], sort=False)]
     fig, panels = plots.canvas(1, len(quantities), height_mm=34 + 9 * len(at_points), sharey=True)
     for axes, quantity in zip(panels, quantities, strict=True):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from analysis import metrics
+from analysis import speedups
 from analysis.diagnose import figure as diagnosis
 from analysis.experiments import (
     allreduce,
@@ -119,5 +119,5 @@ def _of_throughput(rows: pd.DataFrame, axis: str) -> Iterator[Kind]:
 def _on_one_alone(rows: pd.DataFrame) -> bool:
     """Whether several arms begin with one that is on fewer ranks, so that their steps can be compared part by part."""
     rates = rows[rows["quantity"].eq("images_per_s")]
-    begins = [metrics.base_of(of, rates) is not None for _, of in rates.groupby(["model", "series"], sort=False)]
+    begins = [speedups.base_of(of, rates) is not None for _, of in rates.groupby(["model", "series"], sort=False)]
     return sum(begins) > 1

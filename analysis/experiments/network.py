@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis import metrics, plots
+from analysis import metrics, plots, speedups
 from analysis.figures import Points
 from analysis.metrics import Statistic
 from analysis.plots import Line
@@ -28,7 +28,7 @@ def sweep(local: pd.DataFrame) -> pd.DataFrame:
     round or a repeat, with the ends of their 95 % intervals (`_low`, `_high`); lost: the nodes disturbed each other.
     Models without a control are left out.
     """
-    runs = metrics.rates(local)
+    runs = speedups.rates(local)
     runs = runs.assign(step_s=metrics.step_s(runs["global_batch"].astype(float), runs["rate"]))
     measured, alone = (runs[runs["kind"].eq(kind)] for kind in ("measured", "control"))
     links = plots.ordered_values(measured["link_mbit_per_s"])
@@ -46,8 +46,8 @@ def _point(at: pd.DataFrame, control: pd.DataFrame, link: float) -> dict[str, An
     """The rounds, or repeats, of one model at one link rate against their control in the same round or repeat."""
     nodes, parameters = int(at["nodes"].iloc[0]), int(at["parameters"].iloc[0])
     step, control_step = (metrics.arithmetic_mean(of["step_s"].tolist()) for of in (at, control))
-    share = metrics.median(metrics.paired_ratios(at, control))
-    exposed = metrics.median(metrics.paired_differences(at, control, "step_s"))
+    share = metrics.median(speedups.paired_ratios(at, control))
+    exposed = metrics.median(speedups.paired_differences(at, control, "step_s"))
     return {
         "model": at["model"].iloc[0],
         "series": at["series"].iloc[0],

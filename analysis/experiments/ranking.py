@@ -19,7 +19,7 @@ from typing import Any, Literal
 import pandas as pd
 from tabulate import tabulate
 
-from analysis import metrics, plots
+from analysis import plots, speedups
 from analysis.metrics import Statistic
 from train.record import intervals, record
 from train.record.intervals import Interval
@@ -61,7 +61,7 @@ class Contest:
 
 def contests(local: pd.DataFrame) -> list[Contest]:
     """The contests in the local rows of one experiment: those that have the base and another arm."""
-    runs = metrics.rates(local[local["kind"].eq("measured")])
+    runs = speedups.rates(local[local["kind"].eq("measured")])
     found = []
     for (model, machine, _), rows in runs.groupby(["model", "machine", "ranks"], sort=False):
         of_arms = {str(name): of for name, of in rows.groupby("arm", sort=False)}
@@ -81,7 +81,7 @@ def _contest(model: str, machine: str, of_arms: Mapping[str, pd.DataFrame]) -> C
         known = intervals.of_median(ratios, level)
         verdict: Verdict = "base" if name == BASE else _verdict(known) or _unfinished(of, leading)
         settings = differing(run, records[BASE])
-        arms.append(Arm(name, settings, _exchange(run), metrics.rate_of(of), _statistic(ratios, known), verdict))
+        arms.append(Arm(name, settings, _exchange(run), speedups.rate_of(of), _statistic(ratios, known), verdict))
     ranked = sorted(arms, key=lambda arm: -arm.ratio.value)
     return Contest(model, machine, int(base["ranks"].iloc[0]), level, ranked, records[BASE].config["system"])
 
@@ -107,7 +107,7 @@ def _exchange(run: RunRecord) -> dict[str, Any]:
 
 def _ratios(runs: pd.DataFrame, base: pd.DataFrame) -> list[float]:
     """The images/s of an arm over those of the base in each repeat that has both."""
-    return [value for of in metrics.paired_ratios(runs, base) for value in of]
+    return [value for of in speedups.paired_ratios(runs, base) for value in of]
 
 
 def _typical(ratios: list[float]) -> float:

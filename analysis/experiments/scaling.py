@@ -7,7 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis import limits, metrics, plots
+from analysis import limits, plots, speedups
 from analysis.figures import Points
 from analysis.plots import Line
 from analysis.table import controls
@@ -98,11 +98,11 @@ def efficiency(points: Points) -> Figure:
 
 def _without_allreduce(axes: Axes, local: pd.DataFrame, over: str) -> None:
     """The efficiencies of the controls of curves in rounds, with their intervals."""
-    runs = metrics.rates(local)
+    runs = speedups.rates(local)
     runs = runs[runs["round"].notna()]
     controls_of = runs[runs["kind"].eq("control")].groupby(["model", "series"], sort=False)
     for nth, ((model, _), rows) in enumerate(controls_of, 1):
-        curve = metrics.curve(rows, over, metrics.base_of(rows, runs))
+        curve = speedups.curve(rows, over, speedups.base_of(rows, runs))
         y, low, high = (curve[f"efficiency{end}"].tolist() for end in ("", "_low", "_high"))
         colour = plots.colour(model)
         beside = (curve["size"] * _BESIDE**nth).tolist()

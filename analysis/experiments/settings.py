@@ -6,7 +6,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis import limits, metrics, plots
+from analysis import limits, metrics, plots, speedups
 from analysis.figures import Points
 from analysis.table.identity import SCALING
 
@@ -76,7 +76,7 @@ def side_by_side(points: Points) -> Figure:
     """Throughput of the timed steps of each series: mean over repeats with its interval; dots: the repeats;
     bars: the limits.
     """
-    runs = metrics.rates(points.local)
+    runs = speedups.rates(points.local)
     series = list(runs.groupby(["model", "series"], sort=False))
     fig, (axes,) = plots.canvas(height_mm=34 + 9 * len(series))
     labels = []

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from numpy.typing import NDArray
 
-from analysis import metrics, plots
+from analysis import plots, speedups
 from analysis.figures import Points
 from analysis.plots import Look
 from train.record import batch, record
@@ -51,7 +51,7 @@ def times(run: RunRecord, point: pd.Series) -> list[float]:
 
 def distributions(local: pd.DataFrame) -> pd.DataFrame:
     """One row a launch and point whose throughput counts: its identity, and `times` [s], its timed steps."""
-    at = metrics.rates(local).drop_duplicates(["record", "series", "axis_value", "batch_per_rank"])
+    at = speedups.rates(local).drop_duplicates(["record", "series", "axis_value", "batch_per_rank"])
     runs = {path: record.load(Path(path)) for path in at["record"].unique()}
     found = at.assign(times=pd.Series({i: times(runs[row["record"]], row) for i, row in at.iterrows()}, dtype=object))
     return found[found["times"].str.len() > 0]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import limits, metrics, plots
+from analysis import epochs, json_values, limits, metrics, plots, speedups
 from analysis.experiments import allreduce, arms, energy
 from analysis.metrics import Statistic
 from analysis.table.energy import GPUS, PROCESSORS
@@ -38,7 +38,7 @@ _IN_JSON = ("experiment", "model", "nodes", "ranks", "ranks_per_node", "threads_
 
 @dataclass(frozen=True)
 class Point:
-    """One point of an experiment: its runs or rounds, as `metrics.rates` gives them, and its numbers by name."""
+    """One point of an experiment: its runs or rounds, as `speedups.rates` gives them, and its numbers by name."""
 
     runs: pd.DataFrame
     series: str  # what tells it from the other series of its model, in words
@@ -57,14 +57,15 @@ class Point:
 
 def points(local: pd.DataFrame) -> list[Point]:
     """The points of one experiment, by model and series."""
-    rates = {by: metrics.rates(local, by) for by in metrics.BY}
+    rates = {by: speedups.rates(local, by) for by in speedups.BY}
     among, found = _once(rates["throughput"]), []
     ratios = arms.ratios(local) if arms.compared(local) else ()
     over_first = {(of.series, of.ranks): metrics.median(of.launches) for of in ratios}
     for (_, name), of_series in among.groupby(["model", "series"], sort=False):
         curves = _curves({by: runs[runs["series"] == name] for by, runs in rates.items()}, among)
         for _, at in of_series.groupby([*_POINT, "axis_value"], dropna=False):
-            numbers = {"images_per_s": metrics.rate_of(at)} | dict(_speedups(at, curves)) | dict(_at_the_end(at, local))
+            numbers = {"images_per_s": speedups.rate_of(at)}
+            numbers |= dict(_speedups(at, curves)) | dict(_at_the_end(at, local))
             size = (name, int(at["ranks"].iloc[0]))
             numbers |= {_OVER_FIRST: over_first[size]} if size in over_first else {}
             numbers |= dict(_limits(at, local, numbers["images_per_s"])) | energy.of_point(local, at)
@@ -84,12 +85,12 @@ def _once(runs: pd.DataFrame) -> pd.DataFrame:
 def _curves(of_series: dict[str, pd.DataFrame], among: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Speedup and efficiency of one series over its ranks, by each rate; none where ranks do not vary."""
     runs = of_series["throughput"]
-    base = metrics.base_of(runs, among)
+    base = speedups.base_of(runs, among)
     if runs["axis"].iloc[0] not in SCALING or (base is None and runs["ranks"].nunique() == 1):
         return {}
     if base is not None:  # the controls on its ranks are of other batches
         of_series = {"throughput": runs[runs["ranks"] > base["ranks"].min()]}
-    return {by: metrics.curve(of, "ranks", base).set_index("size") for by, of in of_series.items()}
+    return {by: speedups.curve(of, "ranks", base).set_index("size") for by, of in of_series.items()}
 
 
 def _speedups(at: pd.DataFrame, curves: dict[str, pd.DataFrame]) -> Iterator[tuple[str, Statistic]]:
@@ -112,7 +113,7 @@ def _limits(at: pd.DataFrame, local: pd.DataFrame, rate: Statistic) -> Iterator[
 def _at_the_end(at: pd.DataFrame, local: pd.DataFrame) -> Iterator[tuple[str, Statistic]]:
     """The quantities after the last epoch, for a point that was trained over epochs."""
     for quantity in _AT_THE_END:
-        final = at["record"].map(metrics.final(local, quantity)).dropna()
+        final = at["record"].map(epochs.final(local, quantity)).dropna()
         if len(final):
             yield quantity, metrics.arithmetic_mean(final.tolist())
 
@@ -137,17 +138,12 @@ def as_json(local: pd.DataFrame) -> list[dict[str, Any]]:
     if local["quantity"].eq("allreduce_s").any():
         return allreduce.as_json(local)
     return [
-        {name: plain(point.runs[name].iloc[0]) for name in _IN_JSON}
+        json_values.plain({name: point.runs[name].iloc[0] for name in _IN_JSON})
         | {"series": point.series, "design": "rounds" if point.rounds else "launches"}
         | {"rounds": point.rounds, "launches": point.launches, "note": _remarks(point.runs)}
         | {name: number.as_json() for name, number in point.numbers.items()}
         for point in points(local)
     ]
-
-
-def plain(cell: Any) -> Any:
-    """A cell of the table as JSON has it."""
-    return None if pd.isna(cell) else cell.item() if hasattr(cell, "item") else cell
 
 
 def words(number: Statistic, form: str = ".4g") -> str:
@@ -187,7 +183,7 @@ def rows(local: pd.DataFrame) -> pd.DataFrame:
     """
     if local["quantity"].eq("allreduce_s").any():
         return allreduce.rows(local)
-    among = metrics.rates(local)
+    among = speedups.rates(local)
     table = pd.DataFrame([_row(point, among) for point in points(local)])
     kept = [column for column in table if not table[column].isin([""]).all()]
     return table[sorted(kept, key=lambda column: column == "note")]

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from analysis import metrics, plots
+from analysis import epochs, plots
 from analysis.experiments.settings import along_axis
 from analysis.figures import Points
 from analysis.plots import Look
@@ -67,7 +67,7 @@ def time_to_accuracy(points: Points) -> Figure:
     step, without evaluation and without the start of the job.
     """
     local, finish = along_axis(points.local)
-    runs = metrics.training(local)
+    runs = epochs.training(local)
     fig, panels = plots.canvas(3, 1, height_mm=130, sharex=True)
     for axes, (column, label, scaling) in zip(panels, _PANELS_OF_TIMES, strict=True):
         _one_line_a_series(axes, runs[runs[column].notna()], column, scaling)

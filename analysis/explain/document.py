@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from analysis import json_values
 from analysis.explain.fit import REFUTED, Explanation
 from analysis.explain.fitted import Fit
 from analysis.explain.words import beyond_ideal, sentences, verdict
@@ -35,7 +36,7 @@ def as_json(explained: Explanation, split: pd.DataFrame) -> dict[str, Any]:
         "fixed_s": explained.fit.fixed_s.as_json(),
         "fixed_s_whichever_point_is_left_out": [min(without_one), max(without_one)] if without_one else None,
         "images_per_s_per_rank_implied": _number(explained.fit.images_per_s_per_rank),
-        "equal_time_per_image": {"verdict": _equal(explained.growth_p), "p": _plain(explained.growth_p)},
+        "equal_time_per_image": {"verdict": _equal(explained.growth_p), "p": json_values.plain(explained.growth_p)},
         "findings": [
             {
                 "kind": one.kind,
@@ -50,7 +51,7 @@ def as_json(explained: Explanation, split: pd.DataFrame) -> dict[str, Any]:
         ],
         "fits": [_fit(name, fit, explained.reasonable(name)) for name, fit in explained.fits.items()],
         "points": [_point(explained, index) for index in explained.points.index],
-        "phases": [{name: _plain(value) for name, value in row.items()} for row in split.to_dict("records")],
+        "phases": json_values.plain(split.to_dict("records")),
         "sentences": sentences(explained),
     }
 
@@ -81,7 +82,7 @@ def _point(explained: Explanation, index: int) -> dict[str, Any]:
     columns = ("speedup_throughput", "speedup_without_fixed")
     beyond = [column for column in columns if beyond_ideal(at, column).item()]
     return (
-        {name: _plain(point[name]) for name in _POINT}
+        json_values.plain({name: point[name] for name in _POINT})
         | {"speedup_without_fixed": _number(without)}
         | {"fits": verdict(point), "above_ideal": beyond}
     )
@@ -90,7 +91,3 @@ def _point(explained: Explanation, index: int) -> dict[str, Any]:
 def _number(number: Statistic) -> dict[str, Any] | None:
     """A number with its interval; None where it is not known."""
     return None if math.isnan(number.value) else number.as_json()
-
-
-def _plain(value: Any) -> Any:
-    return None if pd.isna(value) else value.item() if hasattr(value, "item") else value

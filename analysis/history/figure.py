@@ -21,6 +21,7 @@ from analysis.verdicts import ALPHA
 _APART = 0.12  # between the marks of two points of one occasion
 _VERDICTS = {"slower": plots.RED, "faster": plots.BLUE, "as before": plots.GREEN, "not decidable": plots.GREY}
 _DAYS = 8  # that fit below a panel
+_LABEL = 24  # characters that fit beside a panel
 _PAIRS: tuple[tuple[Quantity, Quantity], ...] = (
     ("images_per_s", "speedup"), ("wall_s", "job_s"), ("allreduce_s", "bus_bandwidth_bytes_per_s"),
 )  # fmt: skip
@@ -54,7 +55,7 @@ def draw(found: Sequence[Occasion], courses: Sequence[Course], within: float) ->
         for axes, quantity in zip(panels[2 * nth : 2 * nth + 2], pair, strict=True):
             shown = [one for one in courses if (words.subject(one.key), one.key.quantity) == (subject, quantity)]
             _panel(axes, found, shown, within, marks)
-            axes.set_ylabel(f"{words.SHOWN[quantity][0]}, over before")
+            axes.set_ylabel(textwrap.fill(f"{words.SHOWN[quantity][0]}, over before", _LABEL))
         panels[2 * nth].set_title(subject, loc="left")
     return plots.legend(figure, _note(found, within), columns=2)
 

@@ -8,12 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from analysis import verdicts
+from analysis import json_values, verdicts
 from analysis.history import change
 from analysis.history.change import Judged, Verdict
 from analysis.history.occasions import Occasion
 from analysis.history.points import COSTS, UNITS, Key, Values
-from analysis.verdicts import ALPHA, Uncertain
+from analysis.verdicts import Uncertain
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,10 @@ class Row:
         """The row for programs; docs/json.md has the schema."""
         key, p = self.beside.key, self.judged.p_value if self.judged else math.nan
         ratio = self.ratio or verdicts.unknown()
-        level = None if math.isnan(ratio.low) else 1 - ALPHA
-        ends = {"value": ratio.value, "low": ratio.low, "high": ratio.high, "level": level, "n": ratio.n}
-        return verdicts.plain(
+        return json_values.plain(
             {"experiment": key.experiment, "model": key.model, "ranks": key.ranks, "point": key.point}
             | {"machine": key.machine, "quantity": key.quantity, "unit": UNITS[key.quantity]}
-            | {"before": [*self.beside.before], "now": [*self.beside.now], "ratio": ends}
+            | {"before": [*self.beside.before], "now": [*self.beside.now], "ratio": ratio.as_json()}
             | {"p_value": p, "verdict": self.verdict, "note": self.note}
         )
 

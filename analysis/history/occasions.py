@@ -116,7 +116,8 @@ def occasions(table: pd.DataFrame) -> dict[str, list[Occasion]]:
 
 # Differences that two occasions always have, or that follow from others.
 _ALWAYS = ("day", "environment.git_commit", "environment.variables.SLURM_", "environment.hosts.host",
-           "environment.hosts.state.load", "environment.hosts.state.frequency_mhz")  # fmt: skip
+           "environment.hosts.state.load", "environment.hosts.state.frequency_mhz",
+           "environment.hosts.state.steal_fraction", "environment.hosts.state.gpus.clock_mhz")  # fmt: skip
 
 
 def changed(before: Occasion, now: Occasion) -> list[tuple[str, str, str]]:

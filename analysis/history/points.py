@@ -15,7 +15,7 @@ from typing import Literal
 
 import pandas as pd
 
-from analysis import metrics
+from analysis import speedups
 from analysis.experiments import allreduce
 from analysis.history.occasions import Occasion
 from analysis.table import controls
@@ -76,18 +76,18 @@ Found = Iterator[tuple[Key, list[float], str]]  # of each point its values, and 
 
 def _throughputs(table: pd.DataFrame) -> Found:
     """Each point of one occasion: a rate a launch, and a speedup a launch where there is a smaller point."""
-    rates = metrics.rates(table).dropna(subset="rate")
+    rates = speedups.rates(table).dropna(subset="rate")
     for _, curve in rates.groupby(["model", "series"], sort=False):
-        base = metrics.base_of(curve, rates)
-        paired = metrics.paired(curve, "ranks", base)
+        base = speedups.base_of(curve, rates)
+        paired = speedups.paired(curve, "ranks", base)
         scales = set(curve["axis"]) <= set(SCALING)
         for _, point in curve.groupby(["ranks", "axis_value"], dropna=False, sort=False):
             lost = _lost(point)
             yield _key(point, "images_per_s"), _by_launch(point, "rate", statistics.harmonic_mean), lost
             ranks = int(point["ranks"].iloc[0])
             is_base = base is None and ranks == curve["ranks"].min()  # its speedup is 1 by definition
-            if scales and not is_base and (speedups := _speedups(paired, ranks)):
-                yield _key(point, "speedup"), speedups, lost
+            if scales and not is_base and (found := _speedups(paired, ranks)):
+                yield _key(point, "speedup"), found, lost
 
 
 def _times(table: pd.DataFrame) -> Found:
@@ -97,7 +97,7 @@ def _times(table: pd.DataFrame) -> Found:
     """
     by: dict[str, Quantity] = {"wall time": "wall_s", "job time": "job_s"}
     for name, quantity in by.items():
-        launches = metrics.rates(table, name).dropna(subset="rate")
+        launches = speedups.rates(table, name).dropna(subset="rate")
         for _, point in launches.groupby(["model", "series", "ranks", "axis_value"], dropna=False, sort=False):
             yield _key(point, quantity), _by_launch(point, "value", statistics.fmean), _lost(point)
 
@@ -134,7 +134,7 @@ def _speedups(paired: pd.DataFrame, ranks: int) -> list[float]:
     of_point = paired[paired["size"].eq(ranks) & paired["speedup"].notna()]
     if not of_point["launch"].ne("").any():
         return of_point["speedup"].tolist()
-    return [statistics.median(of) for of in metrics.by_launch(of_point, "speedup")]
+    return [statistics.median(of) for of in speedups.by_launch(of_point, "speedup")]
 
 
 def _key(point: pd.DataFrame, quantity: Quantity, *more: str) -> Key:

@@ -104,12 +104,11 @@ def answer(curve: Curve, asked: Question, learned: Learned, fixed_s: Statistic |
     found = predict(curve, some, learned) if carried.any() else None
     targets, place = [], iter(range(len(some.ranks)))
     for ranks, batch, why in zip(at.ranks.tolist(), at.batch.tolist(), reasons, strict=True):
-        known = math.isfinite(curve.ranks_per_node)
-        nodes = float(curve.nodes(np.array([ranks]))[0]) if known else math.nan
         i = None if why or found is None else next(place)
-        numbers = {} if i is None or found is None else _numbers(curve, found, i, nodes, job, fixed_s)
+        numbers = {} if i is None or found is None else _numbers(curve, found, i, job, fixed_s)
         alone = {} if i is None or found is None else {name: float(of[i]) for name, of in found.of_forms.items()}
-        targets.append(Target(int(ranks), batch, nodes, why, numbers, alone, _left_out(whole, curve, ranks, batch)))
+        left_out = _left_out(whole, curve, ranks, batch)
+        targets.append(Target(int(ranks), batch, _nodes(curve, ranks), why, numbers, alone, left_out))
     return Answer(curve, targets, global_batch, fixed_s)
 
 
@@ -119,9 +118,12 @@ def _left_out(whole: Curve, used: Curve, ranks: float, batch: float) -> float:
     return float(whole.images_per_s[which][0]) if which.any() and ranks not in used.ranks else math.nan
 
 
-def _numbers(
-    curve: Curve, found: Prediction, i: int, nodes: float, job: Job | None, fixed_s: Statistic | None
-) -> dict[str, Range]:
+def _nodes(curve: Curve, ranks: float) -> float:
+    """The nodes that so many ranks take; NaN where the curve does not say how many are on one."""
+    return float(curve.nodes(np.array([ranks]))[0]) if math.isfinite(curve.ranks_per_node) else math.nan
+
+
+def _numbers(curve: Curve, found: Prediction, i: int, job: Job | None, fixed_s: Statistic | None) -> dict[str, Range]:
     """What is predicted at one size."""
     rate = Range(float(found.images_per_s[i]), float(found.low[i]), float(found.high[i]))
     base, ranks = curve.base, float(found.at.ranks[i])
@@ -133,8 +135,9 @@ def _numbers(
     }
     if job:
         numbers["wall_s"] = _wall_s(job.images, rate, fixed_s)
-        if math.isfinite(job.price * nodes):
-            numbers["cost"] = numbers["wall_s"].times(job.price * nodes / 3600)
+        an_hour = job.price * _nodes(curve, ranks)
+        if math.isfinite(an_hour):
+            numbers["cost"] = numbers["wall_s"].times(an_hour / 3600)
     return numbers
 
 

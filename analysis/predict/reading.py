@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from analysis import TableError, metrics
+from analysis import TableError, metrics, speedups
 from analysis.curves import PER_RANK, RATES, SETTING, SOURCE_RUN, TIMES
 from analysis.predict.points import Curve, Doubt
 from analysis.table import controls, headers, schema
@@ -250,8 +250,8 @@ _SAME = ["model", "image_size", "precision", "machine", "measure", "batch_per_ra
 def local(table: pd.DataFrame) -> list[Curve]:
     """The curves of one experiment in the table of local records, one a series."""
     measured = table[table["kind"].eq("measured")]
-    runs, limits_of = metrics.rates(measured), measured[measured["quantity"].isin((COMPUTE, LINK))]
-    without = metrics.rates(table[table["kind"].eq("control")])
+    runs, limits_of = speedups.rates(measured), measured[measured["quantity"].isin((COMPUTE, LINK))]
+    without = speedups.rates(table[table["kind"].eq("control")])
     return [
         _of_series(of, without, limits_of[limits_of["series"].eq(series)])
         for series, of in runs.groupby("series", sort=False)
@@ -262,7 +262,7 @@ def local(table: pd.DataFrame) -> list[Curve]:
 def _of_series(runs: pd.DataFrame, without: pd.DataFrame, limits_of: pd.DataFrame) -> Curve:
     """One series of local records, with the interval of each point, the step without allreduce, and the limits."""
     first = runs.to_dict("records")[0]
-    points = metrics.curve(runs, "ranks").rename(columns={"size": "ranks", "rate": "images_per_s"})
+    points = speedups.curve(runs, "ranks").rename(columns={"size": "ranks", "rate": "images_per_s"})
     batch = runs.groupby(runs["ranks"].astype(float))["batch_per_rank"].first().astype(float)
     points["batch_per_rank"] = points["ranks"].map(batch)
     points["spread"] = (points["rate_high"] - points["rate_low"]) / _LEVEL_OF_ENDS / points["images_per_s"]
@@ -320,5 +320,5 @@ def _compute_s(without: pd.DataFrame, first: dict[Hashable, Any]) -> float:
     if same.empty:
         return math.nan
     largest = same[same["ranks"].eq(same["ranks"].max())]
-    of_rank = metrics.per_rank(metrics.rate_of(largest).value, int(largest["ranks"].iloc[0]))
+    of_rank = metrics.per_rank(speedups.rate_of(largest).value, int(largest["ranks"].iloc[0]))
     return float(metrics.step_s(float(first["batch_per_rank"]), of_rank))

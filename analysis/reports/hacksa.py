@@ -5,7 +5,7 @@ from dataclasses import replace
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis import metrics, plots
+from analysis import metrics, plots, speedups
 from analysis.explain import fit, tidy
 from analysis.figures import Figures, Points
 from analysis.plots import Line
@@ -30,7 +30,7 @@ def _curve(published: pd.DataFrame, quantity: str) -> pd.DataFrame:
     rows = published[(published["quantity"] == quantity) & (published["value"] > 0)]
     times = quantity == "wall_s"
     rate = metrics.rate(1.0, rows["value"]) if times else metrics.whole_job(rows["value"], rows["ranks"])
-    return metrics.curve(metrics.points(rows["ranks"].tolist(), rate.tolist()), "size")
+    return speedups.curve(speedups.points(rows["ranks"].tolist(), rate.tolist()), "size")
 
 
 def _line(published: pd.DataFrame, quantity: str, value: str, look: Line) -> Line:

@@ -4,7 +4,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis import metrics, plots
+from analysis import epochs, metrics, plots
 from analysis.figures import Figures, Points
 from analysis.plots import Line, Look
 
@@ -196,7 +196,7 @@ def epoch_time(points: Points) -> Figure:
     The prediction is "slightly more" than 22 s. The times of the fruit are approximate. From 2 to 4 T4
     Caltech256 goes from 209 s to 81 s: more than twice as fast. Local: the median over the epochs of a run.
     """
-    return _times(points, "epoch_s", metrics.training(points.local), "time per epoch [s]")
+    return _times(points, "epoch_s", epochs.training(points.local), "time per epoch [s]")
 
 
 @figure(
@@ -235,7 +235,7 @@ def epochs_to_stable(points: Points) -> Figure:
     rule = rows[rows["kind"].isin(["stated", "predicted"])].sort_values("ranks")
     axes.plot(rule["ranks"].astype(float), rule["value"], ":", color=plots.GREY, label="the report's rule")
     _prediction(axes, rows[rows["kind"] == "predicted"])
-    local = metrics.training(points.local)
+    local = epochs.training(points.local)
     _local_over_ranks(axes, local, "epochs_to_stable", scaling=False)
     plots.doubling(axes, [*rows["ranks"], *local["ranks"]], "GPUs (local: ranks)")
     axes.set_ylim(0)
@@ -264,7 +264,7 @@ def time_to_stable(points: Points) -> Figure:
     wide["value"] = until_s / 60
     _over_gpus(axes, wide[wide["kind"] == "measured"])
     _prediction(axes, wide[wide["kind"] == "predicted"])
-    local = metrics.training(points.local)
+    local = epochs.training(points.local)
     _local_over_ranks(axes, local.assign(minutes=local["time_to_stable_s"] / 60), "minutes")
     plots.doubling(axes, [*wide["ranks"], *local["ranks"]], "GPUs (local: ranks)")
     axes.set_ylim(0)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis import limits, metrics, plots
+from analysis import limits, metrics, plots, speedups
 from analysis.curves import measured
 from analysis.figures import Figures, Points
 from analysis.metrics import Estimate
@@ -47,7 +47,7 @@ def _columns(points: Points, value: str, label: str) -> Figure:
         rows = points.published[(points.published["model"] == model) & (points.published["gpu"] == gpu)]
         for (batch, data), (colour, marker, style) in _LOOKS.items():
             column = rows[(rows["batch_per_rank"] == batch) & (rows["dataset"] == data)]
-            curve = metrics.curve(metrics.points(column["ranks"].tolist(), column["value"].tolist()), "size")
+            curve = speedups.curve(speedups.points(column["ranks"].tolist(), column["value"].tolist()), "size")
             words = f"batch {batch}, {'real' if data == 'imagenet' else data}"
             plots.draw(axes, [Line(words, curve["size"].tolist(), curve[value].tolist(), colour, marker, style)])
         own = plots.local_lines(of_report[of_report["model"] == model], value=value)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from analysis import limits, metrics, plots
+from analysis import limits, plots, speedups
 from analysis.experiments import summary
 from tests.helpers.drawn_figures import drawn
 from tests.helpers.limited_records import limited
@@ -18,7 +18,7 @@ def local(results):
 
 
 def test_a_point_has_its_own_limits_and_reaches_shares_of_them(local):
-    runs = metrics.rates(local)
+    runs = speedups.rates(local)
     found = limits.of_point(local, runs[runs["nodes"].eq(2)])
     assert found == {limits.COMPUTE: pytest.approx(10), limits.LINK: pytest.approx(160)}
     one, two = summary.points(local)

@@ -1,20 +1,13 @@
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis import metrics
 from analysis.metrics import Estimate
-from analysis.table import loading
-from tests.helpers.own_records import curve_in_rounds, make_record, save
-from train.record.record import Epoch
 
 positive = st.floats(1e-3, 1e6)
-
-
-def curve(sizes, rates):
-    return metrics.curve(metrics.points(sizes, rates), "size")
 
 
 def test_the_interval_of_three_repeats_is_students():
@@ -54,11 +47,9 @@ def test_a_ratio_with_an_unknown_error_has_none():
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0])
-def test_a_speedup_over_nothing_is_refused(bad):
+def test_a_ratio_over_nothing_is_refused(bad):
     with pytest.raises(ValueError, match="positive"):
         metrics.ratio(Estimate(1.0), Estimate(bad))
-    with pytest.raises(ValueError, match="positive"):
-        curve([1, 2], [1.0, bad])
 
 
 def test_speedups_and_changes_worked_by_hand():
@@ -91,41 +82,6 @@ def test_rates_of_ranks_steps_and_links():
     assert metrics.bandwidth(1e9, 0.5) == 2e9
 
 
-def test_a_curve_worked_by_hand():
-    c = curve([1, 1, 2, 2, 4], [10, 10, 18, 18, 36]).set_index("size")
-    assert c["n"].tolist() == [2, 2, 1]
-    assert c["speedup"].tolist() == [1, 1.8, 3.6]
-    assert c["efficiency"].tolist() == pytest.approx([1, 0.9, 0.9])
-    assert math.isnan(c.loc[2, "efficiency_low"])
-
-
-def test_a_curve_that_starts_at_two_ranks_is_measured_against_two():
-    c = curve([2, 8], [20, 60])
-    assert c["speedup"].tolist() == [1, 3]
-    assert c["efficiency"].tolist() == [1, 0.75]
-
-
-def test_an_empty_curve_is_an_empty_table():
-    assert curve([], []).empty
-
-
-@settings(max_examples=10)
-@given(st.lists(positive, min_size=2, max_size=6), st.floats(1e-3, 1e3))
-def test_scaling_a_curve_by_a_constant_leaves_its_efficiency(rates, factor):
-    ranks = [2**i for i in range(len(rates))]
-    before = curve(ranks, rates)["efficiency"]
-    after = curve(ranks, [rate * factor for rate in rates])["efficiency"]
-    assert after.tolist() == pytest.approx(before.tolist())
-
-
-@settings(max_examples=10)
-@given(positive, st.lists(st.sampled_from([2, 4, 8, 16, 256]), min_size=1, unique=True), st.integers(1, 3))
-def test_ideal_input_gives_exactly_one(rate, more, repeats):
-    ranks = [1, *more] * repeats
-    c = curve(ranks, [rate * r for r in ranks])
-    assert c["efficiency"].tolist() == pytest.approx([1.0] * (1 + len(more)), rel=1e-12)
-
-
 @given(st.lists(positive, min_size=2, max_size=8), st.lists(positive, min_size=2, max_size=8))
 def test_a_ratio_and_its_inverse_have_the_same_relative_error(a, b):
     one, other = metrics.estimate(a), metrics.estimate(b)
@@ -153,20 +109,6 @@ def test_accuracy_is_stable_from_the_epoch_after_the_last_that_is_too_low(accura
     assert metrics.epochs_to_stable(range(1, len(accuracies) + 1), accuracies) == stable
 
 
-def test_training_of_a_run_by_hand(tmp_path):
-    # The first epoch also traces; accuracy is stable from the third epoch on, after 9 + 2 + 3 s.
-    epochs = [
-        Epoch(number, 10, time_s, 1.0, 0.5, 1.0, accuracy)
-        for number, time_s, accuracy in ((1, 9.0, 0.5), (2, 2.0, 0.8), (3, 3.0, 0.895), (4, 2.5, 0.9))
-    ]
-    save(make_record("accuracy_digits", epochs=epochs), tmp_path)
-    save(make_record("accuracy_digits", nodes=2, epochs=[Epoch(1, 10, 4.0, 1.0, 0.5)]), tmp_path)  # nothing validated
-    found = metrics.training(loading.local(tmp_path).table).set_index("ranks")
-    assert found["epoch_s"].to_dict() == {1: 2.75, 2: 4.0}
-    assert (found.loc[1, "epochs_to_stable"], found.loc[1, "time_to_stable_s"]) == (3, 14)
-    assert found.loc[2, ["epochs_to_stable", "time_to_stable_s"]].isna().all()
-
-
 def test_the_slope_of_repeats_worked_by_hand():
     # ln: 0 and 0.2 at 1, 0.7 and 0.9 at 2: slope 0.7; residuals 0.1, so s^2 = 0.04 / 2 and Sxx = 1
     e = metrics.per_doubling([1, 1, 2, 2], [1, math.exp(0.2), math.exp(0.7), math.exp(0.9)])
@@ -183,46 +125,6 @@ def test_ideal_scaling_keeps_everything_whatever_the_unit(scale, doublings):
     assert metrics.per_doubling(sizes, [scale * size for size in sizes]).value == pytest.approx(1)
 
 
-def test_a_curve_in_rounds_worked_by_hand(results):
-    curve_in_rounds(results.folder)
-    runs = metrics.rates(results.table())
-    measured = runs[runs["kind"].eq("measured")]
-    c = metrics.curve(measured, "nodes").set_index("size")
-    assert c[["n", "launches"]].values.tolist() == [[12, 2], [12, 2]]
-    # the single launches, of which that of two nodes has 25.6 images/s, do not count
-    assert c.loc[1, "rate"] == pytest.approx(8 / (0.5 * 1.25))  # 8 images over the mean step
-    assert (c.loc[1, "speedup"], math.isnan(c.loc[1, "speedup_low"])) == (1, True)
-    two = c.loc[2, ["speedup", "speedup_low", "speedup_high"]].tolist()
-    assert two == pytest.approx([1.58, 1.5226, 1.6274], abs=1e-4)
-    assert c.loc[2, ["efficiency", "efficiency_low", "efficiency_high"]].tolist() == pytest.approx([x / 2 for x in two])
-
-
-def test_the_control_of_a_curve_in_rounds_is_over_its_smallest_point(results):
-    curve_in_rounds(results.folder)
-    runs = metrics.rates(results.table())
-    control = runs[runs["kind"].eq("control")]
-    c = metrics.curve(control, "nodes", metrics.base_of(control, runs))
-    assert c[["size", "speedup", "efficiency"]].values.tolist() == [pytest.approx([2, 1.9, 0.95])]
-    assert metrics.base_of(runs[runs["kind"].eq("measured")], runs) is None
-
-
-def test_speedups_of_launches_are_of_the_runs_that_took_turns():
-    # The machine is a tenth slower at each repeat: ratios of means of other repeats would tell nothing.
-    base = [10 * 0.9**repeat for repeat in range(6)]
-    ratios = (1.6, 1.7, 1.8, 1.9, 1.65, 1.75)
-    c = curve([1] * 6 + [2] * 6, base + [rate * ratio for rate, ratio in zip(base, ratios, strict=True)])
-    two = c.set_index("size").loc[2]
-    assert two[["speedup", "speedup_low", "speedup_high"]].tolist() == pytest.approx([1.725, 1.6, 1.9])
-    assert two["n"] == 6
-
-
-def test_without_a_common_repeat_a_speedup_is_the_ratio_of_the_rates():
-    pairs = [("", 0, 0), ("", 0, 1)]
-    c = metrics.curve(metrics.points([1, 2], [10, 18], pairs), "size")
-    assert c["speedup"].tolist() == pytest.approx([1, 1.8])
-    assert c["speedup_low"].isna().all()
-
-
 def test_the_mean_of_rates_of_equal_work_is_harmonic_and_within_its_interval():
     # 10 images at 10 and 10 at 40 images/s take 1.25 s: 16 images/s
     assert metrics.harmonic_mean([[10, 40]]) == metrics.Statistic(pytest.approx(16), n=2)
@@ -232,13 +134,6 @@ def test_the_mean_of_rates_of_equal_work_is_harmonic_and_within_its_interval():
     assert e.value == pytest.approx(6 / (5 / 40 + 1 / 10))
     assert e.as_json() == {"value": e.value, "low": 10, "high": 40, "level": 0.95, "n": 6}
     assert metrics.Statistic(2.0).as_json() == {"value": 2.0, "low": None, "high": None, "level": None, "n": 1}
-
-
-def test_what_a_doubling_keeps_is_known_for_each_round():
-    # ratios 1.2, 1.6 and 1.4 on twice the ranks
-    pairs = [("launch", 0, turn) for turn in range(3)]
-    runs = metrics.points([1, 1, 1, 2, 2, 2], [10, 5, 20, 12, 8, 28], pairs * 2)
-    assert metrics.shares_per_doubling(runs, "size") == [pytest.approx([0.6, 0.8, 0.7])]
 
 
 def test_the_binomial_interval_is_that_of_clopper_and_pearson():

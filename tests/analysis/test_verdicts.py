@@ -77,11 +77,11 @@ def test_correction_never_decides_more(p_values):
 @pytest.mark.parametrize(
     ("found", "need", "verdict"),
     [
-        (["supported", "supported"], "all", "supported"),
-        (["supported", "not decidable"], "all", "not decidable"),
-        (["contradicted", "not decidable"], "all", "contradicted"),
-        (["contradicted", "supported"], "any", "supported"),
-        (["contradicted", "contradicted"], "any", "contradicted"),
+        (["supported", "supported"], None, "supported"),
+        (["supported", "not decidable"], None, "not decidable"),
+        (["contradicted", "not decidable"], None, "contradicted"),
+        (["contradicted", "supported"], 1, "supported"),
+        (["contradicted", "contradicted"], 1, "contradicted"),
         (["supported", "supported", "contradicted"], 2, "supported"),
         (["contradicted", "not decidable", "contradicted"], 2, "contradicted"),
     ],

@@ -35,7 +35,8 @@ def resolved(config: Config) -> dict[str, Any]:
 def point_name(config: Config, arm: str | None = None, swept: Iterable[str] | None = None) -> str:
     """The name of a point within its experiment: the values of the swept keys, and the arm.
 
-    swept: the keys to take, where the command line sweeps more than the experiment does.
+    swept: the keys to take, where the command line sweeps more than the experiment does. Raises ConfigError for a key
+    that cannot be swept.
     """
     values = resolved(config)
     parts = []
@@ -45,6 +46,8 @@ def point_name(config: Config, arm: str | None = None, swept: Iterable[str] | No
             why = f"a point with distribution.backend={config.distribution.backend} does not use it; leave those out"
             check(step in value, key, "swept", why)
             value = value[step]
+        why = "its files have no names to tell points by; give them as arms of an experiment (docs/adding.md)"
+        check(not isinstance(value, dict) or "name" in value, key, "swept", why)
         shown = "null" if value is None else f"{value:g}" if isinstance(value, float) else value
         parts.append(value["name"] if isinstance(value, dict) else f"{key.split('.')[-1]}{shown}")
     return "-".join([*parts, *([arm] if arm else [])]) or config.model.name

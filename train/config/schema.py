@@ -477,7 +477,7 @@ class Config:
 
     @property
     def ranks_of_job(self) -> int:
-        """Processes of the whole job."""
+        """Ranks of the whole job, and parameter servers that are no ranks."""
         return sum(world.ranks for world in self.worlds) or self.ranks + self.distribution.server_nodes
 
     def __post_init__(self) -> None:

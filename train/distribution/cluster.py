@@ -27,7 +27,7 @@ from train.config.schema import Distribution as Settings
 from train.distribution import link, patience
 from train.distribution.meeting import Meeting, for_objects
 from train.distribution.protocol import IMPORT_WITHIN_S, Silent
-from train.distribution.tasks import COORDINATOR, SERVER, WORKER, Worker
+from train.distribution.tasks import COORDINATOR, SERVER, WORKER, Peer
 from train.rank import placement
 
 _COME_WITHIN_S = 300.0  # the ranks: what starts their processes may take longer on one host than on another
@@ -42,23 +42,23 @@ _STORE = ("HOROVOD_GLOO_RENDEZVOUS_ADDR", "HOROVOD_GLOO_RENDEZVOUS_PORT")
 
 @dataclass(frozen=True)
 class Cluster:
-    """All workers, and this one's connection to them beside TensorFlow's own."""
+    """All ranks of a strategy, and this one's connection to them beside TensorFlow's own."""
 
-    workers: Sequence[Worker]  # by rank
+    peers: Sequence[Peer]  # by rank
     meeting: Meeting
 
     def places(self) -> dict[str, list[str]]:
         """Task -> where it is, by rank: what TensorFlow calls the specification of a cluster."""
-        tasks = dict.fromkeys(task for worker in self.workers for task in worker.ports)
-        return {task: [worker.place(task) for worker in self.workers if task in worker.ports] for task in tasks}
+        tasks = dict.fromkeys(task for peer in self.peers for task in peer.ports)
+        return {task: [peer.place(task) for peer in self.peers if task in peer.ports] for task in tasks}
 
     def ranks_with(self, task: str) -> list[int]:
         """The ranks that have a task, by its index."""
-        return [rank for rank, worker in enumerate(self.workers) if task in worker.ports]
+        return [rank for rank, peer in enumerate(self.peers) if task in peer.ports]
 
     def config(self) -> str:
         """The value of TF_CONFIG on this rank."""
-        task = self.workers[self.meeting.rank].first_task
+        task = self.peers[self.meeting.rank].first_task
         index = self.ranks_with(task).index(self.meeting.rank)
         return json.dumps({"cluster": self.places(), "task": {"type": task, "index": index}})
 
@@ -76,17 +76,17 @@ class Store:
         self._url = "http://{}:{}".format(*(variables[name] for name in _STORE))
         self._open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
 
-    def put(self, rank: int, worker: Worker) -> None:
-        """Leave the worker of a rank. Raises OSError where the store does not answer."""
-        data = json.dumps(asdict(worker)).encode()
+    def put(self, rank: int, own: Peer) -> None:
+        """Leave what this rank tells the others. Raises OSError where the store does not answer."""
+        data = json.dumps(asdict(own)).encode()
         request = urllib.request.Request(f"{self._url}/{_SCOPE}/{rank}", data, method="PUT")
         self._open(request, timeout=_ANSWER_WITHIN_S).close()
 
-    def get(self, rank: int) -> Worker | None:
-        """The worker of a rank, once it is there. Raises OSError where the store does not answer."""
+    def get(self, rank: int) -> Peer | None:
+        """What a rank tells the others, once it is there. Raises OSError where the store does not answer."""
         try:
             with self._open(f"{self._url}/{_SCOPE}/{rank}", timeout=_ANSWER_WITHIN_S) as answer:
-                return Worker(**json.load(answer))
+                return Peer(**json.load(answer))
         except urllib.error.HTTPError as error:
             if error.code == 404:
                 return None
@@ -122,7 +122,7 @@ def meet(settings: Settings, workers: int) -> Cluster:
     with ExitStack() as held:
         listeners = {task: held.enter_context(listener) for task, listener in _listeners(settings, tasks).items()}
         ports = {task: listener.getsockname()[1] for task, listener in listeners.items()}
-        own = Worker(socket.gethostname(), link.addresses()[0], ports, secrets.token_hex(16))
+        own = Peer(socket.gethostname(), link.addresses()[0], ports, secrets.token_hex(16))
         try:
             store.put(rank, own)
             everyone = _all(store, ranks)
@@ -155,12 +155,12 @@ def _listeners(settings: Settings, tasks: Sequence[str]) -> dict[str, socket.soc
     return found
 
 
-def _all(store: Store, ranks: int) -> list[Worker]:
-    """The workers of all ranks. Raises ConfigError for those that do not come, OSError as the store does."""
+def _all(store: Store, ranks: int) -> list[Peer]:
+    """What each rank tells the others. Raises ConfigError for those that do not come, OSError as the store does."""
     end = time.monotonic() + _COME_WITHIN_S
-    found: dict[int, Worker] = {}
+    found: dict[int, Peer] = {}
     while missing := [rank for rank in range(ranks) if rank not in found]:
-        found |= {rank: worker for rank in missing if (worker := store.get(rank))}
+        found |= {rank: peer for rank in missing if (peer := store.get(rank))}
         if len(found) < ranks and time.monotonic() > end:
             still = ", ".join(str(rank) for rank in missing if rank not in found)
             raise ConfigError(f"rank {still} did not come within {_COME_WITHIN_S:.0f} s: see its log and its host")
@@ -168,28 +168,28 @@ def _all(store: Store, ranks: int) -> list[Worker]:
     return [found[rank] for rank in range(ranks)]
 
 
-def _connections(rank: int, workers: Sequence[Worker], listener: socket.socket) -> list[Connection]:
-    """Connections for a meeting, when every other worker has answered. Raises ConfigError for one that does not."""
-    for number, worker in enumerate(workers):
-        if number != rank and (problem := _probe(number, worker)):
-            raise ConfigError(f"rank {rank} ({workers[rank].host}) cannot reach {problem}: is there a firewall?")
+def _connections(rank: int, peers: Sequence[Peer], listener: socket.socket) -> list[Connection]:
+    """Connections for a meeting, when every other rank has answered. Raises ConfigError for one that does not."""
+    for number, peer in enumerate(peers):
+        if number != rank and (problem := _probe(number, peer)):
+            raise ConfigError(f"rank {rank} ({peers[rank].host}) cannot reach {problem}: is there a firewall?")
     try:
         if rank:
-            first = workers[0]
+            first = peers[0]
             return [for_objects(link.connect([first.address], first.port, first.token.encode()))]
-        return [for_objects(link.accept(listener, workers[0].token.encode())) for _ in workers[1:]]
+        return [for_objects(link.accept(listener, peers[0].token.encode())) for _ in peers[1:]]
     except OSError as error:
-        missed = f"rank 0 ({workers[0].host})" if rank else "a rank that had answered before"
-        raise ConfigError(f"rank {rank} ({workers[rank].host}): {missed} does not answer: {error}") from error
+        missed = f"rank 0 ({peers[0].host})" if rank else "a rank that had answered before"
+        raise ConfigError(f"rank {rank} ({peers[rank].host}): {missed} does not answer: {error}") from error
 
 
-def _probe(number: int, worker: Worker) -> str:
-    """The worker of a rank in words where its port does not answer, else ""."""
-    for task, port in worker.ports.items():
+def _probe(number: int, peer: Peer) -> str:
+    """A rank in words, with the port of it that does not answer; "" where all do."""
+    for task, port in peer.ports.items():
         try:
-            link.connect([worker.address], port, b"").close()
+            link.connect([peer.address], port, b"").close()
         except OSError:
-            return f"rank {number} ({worker.host}) at {worker.place(task)}"
+            return f"rank {number} ({peer.host}) at {peer.place(task)}"
     return ""
 
 
@@ -219,7 +219,7 @@ def _watch(reading: int, cluster: Cluster, report: Report) -> NoReturn:
         if not select.select([reading], [], [], _READY_WITHIN_S)[0]:
             parent, why = os.getppid(), "all others answer"
             try:
-                patience.check_answers(cluster.workers, {*range(len(cluster.workers))} - {cluster.meeting.rank})
+                patience.check_answers(cluster.peers, {*range(len(cluster.peers))} - {cluster.meeting.rank})
             except Silent as error:
                 why = str(error)
             report(f"TensorFlow did not make its strategy within {_READY_WITHIN_S} s: {why}")

@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from train.config.checks import ConfigError
-from train.distribution import link
+from train.distribution import link, word
 from train.distribution.patience import Patience
 from train.distribution.protocol import IMPORT_WITHIN_S, PeerLost, Silent
 from train.record import protocol
 
-_POLL_S = 0.05
 _LOOK_EVERY_S = 10.0  # whether to wait on
 _NUMBER_WITHIN_S = 60.0  # of a connection: a rank says at once which one it is
 
@@ -105,9 +104,7 @@ def _invite(path: Path, size: int) -> list[Connection]:
     """The connections to the other ranks. Raises ConfigError where one does not come."""
     token, came = secrets.token_hex(16), []
     with socket.create_server(("127.0.0.1", 0), backlog=size) as listener:
-        writing = path.with_suffix(".writing")
-        writing.write_text(f"{listener.getsockname()[1]} {token}")
-        writing.rename(path)
+        word.leave(path, f"{listener.getsockname()[1]} {token}")
         try:
             for _ in range(size - 1):
                 came.append(for_objects(link.accept(listener, token.encode(), IMPORT_WITHIN_S)))
@@ -119,12 +116,7 @@ def _invite(path: Path, size: int) -> list[Connection]:
 
 def _attend(path: Path) -> Connection:
     """The connection to rank 0. Raises ConfigError where it does not come, PeerLost where it is gone again."""
-    end = time.monotonic() + IMPORT_WITHIN_S
-    while not path.exists():
-        if time.monotonic() > end:
-            raise ConfigError(f"{path}: rank 0 did not write this within {IMPORT_WITHIN_S} s: see its log")
-        time.sleep(_POLL_S)
-    port, token = path.read_text().split()
+    port, token = word.wait(path, "see its log").split()
     try:
         return for_objects(link.connect(["127.0.0.1"], int(port), token.encode()))
     except OSError as error:

@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
+from train.config.checks import ConfigError
 from train.distribution.cluster import Cluster
 from train.distribution.plain import OneDevice
 from train.rank import placement
+
+
+@contextmanager
+def taking_port(cluster: Cluster, task: str) -> Iterator[None]:
+    """A context in which TensorFlow starts its server for a task of this rank.
+
+    Raises ConfigError where the port was taken since the ranks met.
+    """
+    try:
+        yield
+    except tf.errors.UnknownError as error:  # so it says that its server did not start
+        rank = cluster.meeting.rank
+        own = cluster.peers[rank]
+        raise ConfigError(
+            f"rank {rank} ({own.host}): TensorFlow's server cannot have port {own.ports[task]}: {error.message}"
+        ) from error
 
 
 class Members(OneDevice):
@@ -16,8 +36,8 @@ class Members(OneDevice):
 
     def __init__(self, cluster: Cluster) -> None:
         """The ranks of this cluster."""
-        self._meeting, self._workers = cluster.meeting, cluster.workers
-        self._own = cluster.workers[cluster.meeting.rank]
+        self._meeting, self._peers = cluster.meeting, cluster.peers
+        self._own = cluster.peers[cluster.meeting.rank]
         self.rank, self.size, self.local_rank = cluster.meeting.rank, cluster.meeting.size, placement.local_rank()
 
     def sum(self, values: np.ndarray) -> np.ndarray:

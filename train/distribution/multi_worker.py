@@ -13,14 +13,13 @@ from typing import Any, TypeVar
 
 import tensorflow as tf
 
-from train.config.checks import ConfigError
 from train.config.schema import Distribution as Settings
 from train.distribution import patience
 from train.distribution.cluster import Cluster, Report, limited
-from train.distribution.members import Members
+from train.distribution.members import Members, taking_port
 from train.distribution.protocol import Distribution, PeerLost, Silent
 from train.distribution.tapes import ExchangingTape, as_one
-from train.distribution.tasks import Worker
+from train.distribution.tasks import WORKER, Peer
 
 _SUM, _MEAN = tf.distribute.ReduceOp.SUM, tf.distribute.ReduceOp.MEAN
 # What a collective raises whose peer is gone; each of them also has other causes.
@@ -37,7 +36,7 @@ Function = TypeVar("Function", bound=Callable)
 
 
 @contextmanager
-def exchanges(rank: int, workers: Sequence[Worker]) -> Iterator[None]:
+def exchanges(rank: int, peers: Sequence[Peer]) -> Iterator[None]:
     """A context in which a failed exchange of this rank raises PeerLost, or Silent where another one hangs.
 
     TensorFlow has no error of its own for it: those that a lost peer brings about name the collective operation, or say
@@ -49,7 +48,7 @@ def exchanges(rank: int, workers: Sequence[Worker]) -> Iterator[None]:
         message = str(error.message)
         if not isinstance(error, tf.errors.UnavailableError) and "ollective" not in message:
             raise
-        lost = [f"rank {number} ({workers[number].host})" for number in named(message) if number != rank]
+        lost = [f"rank {number} ({peers[number].host})" for number in named(message) if number != rank]
         if lost and "eartbeat" in message:  # it is there, and does nothing: the cause, and no consequence
             why = re.sub(r"\s+", " ", message[message.find("Collective ops") :].partition("The error could be")[0])
             raise Silent(f"{', '.join(lost)} does not answer: {why.strip()}") from error
@@ -75,7 +74,7 @@ class MultiWorker(Members):
         self._settings = settings
         self.barrier()
         self._strategy = _strategy(cluster, report)
-        self._meeting.patience = patience.while_answering(self._workers)
+        self._meeting.patience = patience.while_answering(self._peers)
         self._sum = self.compiled(_sum)
 
     def scope(self) -> AbstractContextManager[None]:
@@ -124,7 +123,7 @@ class MultiWorker(Members):
 
     def exchanges(self) -> AbstractContextManager[None]:
         """A context in which a failed exchange raises PeerLost."""
-        return exchanges(self.rank, self._workers)
+        return exchanges(self.rank, self._peers)
 
     def group(self, ranks: int, allreduce: bool) -> Distribution:
         """Not there: no launch in rounds is planned for a strategy, whose ranks exchange all together or not at all."""
@@ -156,11 +155,5 @@ def _strategy(cluster: Cluster, report: Report) -> tf.distribute.Strategy:
     kinds = tf.distribute.experimental.CommunicationImplementation
     how = kinds.NCCL if tf.config.get_visible_devices("GPU") else kinds.RING
     options = tf.distribute.experimental.CommunicationOptions(implementation=how)
-    rank, own = cluster.meeting.rank, cluster.workers[cluster.meeting.rank]
-    try:
-        with limited(cluster, report):
-            return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
-    except tf.errors.UnknownError as error:  # so it says that its server did not start
-        raise ConfigError(
-            f"rank {rank} ({own.host}): TensorFlow's server cannot have port {own.port}: {error.message}"
-        ) from error
+    with taking_port(cluster, WORKER), limited(cluster, report):
+        return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)

@@ -23,10 +23,9 @@ from typing import Any, TypeVar
 
 import tensorflow as tf
 
-from train.config.checks import ConfigError
 from train.distribution import patience
 from train.distribution.cluster import Cluster, Report, limited
-from train.distribution.members import Members
+from train.distribution.members import Members, taking_port
 from train.distribution.protocol import Distribution, PeerLost, Silent
 from train.distribution.tasks import COORDINATOR, SERVER, WORKER
 
@@ -61,7 +60,7 @@ class ParameterServers(Members):
         self._longest_s: float | None = None  # step of the last `run`
         self._servers = [_serve(cluster, task) for task in (WORKER, SERVER) if task in self._own.ports]
         self.barrier()
-        self._meeting.patience = patience.while_answering(self._workers)
+        self._meeting.patience = patience.while_answering(self._peers)
         self._strategy: tf.distribute.Strategy | None = None
         if COORDINATOR in self._own.ports:
             self._strategy = _strategy(cluster, report)
@@ -116,7 +115,7 @@ class ParameterServers(Members):
             for future in done:
                 future.result()
             if busy:
-                patience.check_answers(self._workers, range(self.size))
+                patience.check_answers(self._peers, range(self.size))
                 self._check_steps({rank: ends[rank][-1] for rank, future in enumerate(of_ranks) if future in busy})
         self._longest_s = max((b - a for of in ends.values() for a, b in pairwise(of)), default=self._longest_s)
         return [future.result() for future in of_ranks]
@@ -128,7 +127,7 @@ class ParameterServers(Members):
         """
         limit_s = step_limit_s(self._longest_s)
         if slow := [rank for rank, at in busy.items() if time.monotonic() - at > limit_s]:
-            named = ", ".join(f"rank {rank} ({self._workers[rank].host})" for rank in slow)
+            named = ", ".join(f"rank {rank} ({self._peers[rank].host})" for rank in slow)
             raise Silent(f"{named} made no step within {limit_s:.0f} s, though it answers")
 
     def exchanges(self) -> AbstractContextManager[None]:
@@ -143,7 +142,7 @@ class ParameterServers(Members):
             message = str(error.message)
             tasks = re.findall(r"/job:(\w+)/(?:replica:\d+/)?task:(\d+)", message)
             ranks = sorted({self._cluster.ranks_with(task)[int(index)] for task, index in tasks})
-            lost = [f"rank {rank} ({self._workers[rank].host})" for rank in ranks]
+            lost = [f"rank {rank} ({self._peers[rank].host})" for rank in ranks]
             raise PeerLost(f"an exchange with {', '.join(lost) or 'the other ranks'} failed: {message}") from error
 
     # What follows needs ranks that agree on something, which these never do: no code path of asynchronous training
@@ -166,20 +165,14 @@ class ParameterServers(Members):
 
 def _serve(cluster: Cluster, task: str) -> tf.distribute.Server:
     """TensorFlow's server for a task of this rank. Raises ConfigError where its port is taken meanwhile."""
-    rank = cluster.meeting.rank
     settings = tf.compat.v1.ConfigProto(  # a server does not take those of its process by itself
         intra_op_parallelism_threads=tf.config.threading.get_intra_op_parallelism_threads(),
         inter_op_parallelism_threads=tf.config.threading.get_inter_op_parallelism_threads(),
     )
     places = tf.train.ClusterSpec(cluster.places())
-    index = cluster.ranks_with(task).index(rank)
-    try:
+    index = cluster.ranks_with(task).index(cluster.meeting.rank)
+    with taking_port(cluster, task):
         return tf.distribute.Server(places, task, index, protocol="grpc", config=settings)
-    except tf.errors.UnknownError as error:  # so it says that its server did not start
-        own = cluster.workers[rank]
-        raise ConfigError(
-            f"rank {rank} ({own.host}): TensorFlow's server cannot have port {own.ports[task]}: {error.message}"
-        ) from error
 
 
 def _strategy(cluster: Cluster, report: Report) -> tf.distribute.Strategy:

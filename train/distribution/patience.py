@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from train.distribution import link
 from train.distribution.protocol import Silent
-from train.distribution.tasks import Worker
+from train.distribution.tasks import Peer
 
 # Called while a rank waits for another one: its number, and for how long so far, in s. Raises Silent to end the wait.
 Patience = Callable[[int, float], None]
@@ -15,7 +15,7 @@ Patience = Callable[[int, float], None]
 _AT_ONCE = 64  # tasks that are asked
 
 
-def within(limit_s: float, rank: int, workers: Sequence[Worker], what: str) -> Patience:
+def within(limit_s: float, rank: int, peers: Sequence[Peer], what: str) -> Patience:
     """Wait so long for a rank, whatever it does; twice as long for rank 0, which may itself be waiting for another.
 
     rank: that waits. what: the others have to do before they come.
@@ -24,27 +24,27 @@ def within(limit_s: float, rank: int, workers: Sequence[Worker], what: str) -> P
 
     def check(other: int, waited_s: float) -> None:
         if waited_s > own_s:
-            raise Silent(f"rank {other} ({workers[other].host}) did not {what} within {own_s:.0f} s")
+            raise Silent(f"rank {other} ({peers[other].host}) did not {what} within {own_s:.0f} s")
 
     return check
 
 
-def while_answering(workers: Sequence[Worker]) -> Patience:
+def while_answering(peers: Sequence[Peer]) -> Patience:
     """Wait for as long as TensorFlow's servers of a rank answer: its threads do so whatever Python is doing there."""
 
     def check(other: int, waited_s: float) -> None:
-        check_answers(workers, [other])
+        check_answers(peers, [other])
 
     return check
 
 
-def check_answers(workers: Sequence[Worker], ranks: Collection[int]) -> None:
+def check_answers(peers: Sequence[Peer], ranks: Collection[int]) -> None:
     """Raise Silent where TensorFlow's servers of these ranks do not all answer. They are asked at the same time."""
-    places = [(rank, task) for rank in ranks for task in workers[rank].ports]
+    places = [(rank, task) for rank in ranks for task in peers[rank].ports]
     with ThreadPoolExecutor(_AT_ONCE) as threads:
-        answers = list(threads.map(lambda of: link.greets(workers[of[0]].address, workers[of[0]].ports[of[1]]), places))
+        answers = list(threads.map(lambda of: link.greets(peers[of[0]].address, peers[of[0]].ports[of[1]]), places))
     silent = [
-        f"rank {rank} ({workers[rank].host}) at {workers[rank].place(task)}"
+        f"rank {rank} ({peers[rank].host}) at {peers[rank].place(task)}"
         for (rank, task), answered in zip(places, answers, strict=True)
         if not answered
     ]

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from train.config.checks import ConfigError
-from train.distribution.protocol import IMPORT_WITHIN_S
-from train.rank import open_files, placement
+from train.distribution import word
+from train.rank import placement, rendezvous_server
 from train.record import protocol
 
 _servers: list[Any] = []  # a server lives as long as its process
@@ -64,19 +62,10 @@ def meet(folder: Path) -> None:
     if variables["HOROVOD_RANK"] == "0":
         peers = variables.get(protocol.PEERS, variables.get("SLURM_SRUN_COMM_HOST", "")).split(",")
         folder.mkdir(parents=True, exist_ok=True)
-        writing = path.with_suffix(".writing")
-        writing.write_text(f"{placement.address_towards(peers)} {_serve(variables)}")
-        writing.rename(path)
+        word.leave(path, f"{placement.address_towards(peers)} {_serve(variables)}")
         _written.append(path)
-    end = time.monotonic() + IMPORT_WITHIN_S
-    while not path.exists():
-        if time.monotonic() > end:
-            raise ConfigError(
-                f"{path}: rank 0 did not write this within {IMPORT_WITHIN_S} s: it died, or the hosts do "
-                "not share the folder; see rank 0's output, or give another folder: results=..."
-            )
-        time.sleep(0.1)
-    address, port = path.read_text().split()
+    hint = "it died, or the hosts do not share the folder; see rank 0's output, or give another folder: results=..."
+    address, port = word.wait(path, hint).split()
     variables["HOROVOD_GLOO_RENDEZVOUS_ADDR"], variables["HOROVOD_GLOO_RENDEZVOUS_PORT"] = address, port
 
 
@@ -89,13 +78,11 @@ def clear() -> None:
 def _serve(variables: Mapping[str, str]) -> int:
     """The port of Horovod's rendezvous server, started in a thread of this process."""
     from horovod.runner.common.util.hosts import HostInfo, get_host_assignments
-    from horovod.runner.http.http_server import RendezvousHTTPServer, RendezvousServer
+    from horovod.runner.http.http_server import RendezvousServer
 
     nodes = tasks_per_node(variables["SLURM_STEP_TASKS_PER_NODE"])
-    open_files.allow_for(sum(nodes))
+    rendezvous_server.allow_for(sum(nodes))
     plan = get_host_assignments([HostInfo(f"node{number}", tasks) for number, tasks in enumerate(nodes)], sum(nodes))
-    # All ranks come at once. Its own queue is of 5 connections: with some hundred ranks the kernel refuses the others.
-    RendezvousHTTPServer.request_queue_size = max(sum(nodes), RendezvousHTTPServer.request_queue_size)
     server = RendezvousServer()
     port = server.start()
     server.init(plan)

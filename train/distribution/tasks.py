@@ -9,8 +9,8 @@ WORKER, SERVER, COORDINATOR = "worker", "ps", "chief"  # as TensorFlow names the
 
 
 @dataclass(frozen=True)
-class Worker:
-    """One worker, as it tells the others."""
+class Peer:
+    """What one rank tells the others: where it is, and which tasks it has."""
 
     host: str
     address: str

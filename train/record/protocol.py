@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from train.record import files
+
 # In the environment of every process of a job.
 JOB_ID = "KIT_JOB_ID"  # how processes that were left behind are found
 JOB_STARTED_AT = "KIT_JOB_STARTED_AT"  # seconds since the epoch: when the phase `start` began
@@ -129,9 +131,7 @@ def link_set_path(folder: Path) -> Path:
 
 def write_link_rate(path: Path, rate: LinkRate) -> None:
     """Write a rate, whole or not at all. Raises OSError."""
-    writing = path.with_name(f"{path.name}.writing")
-    writing.write_bytes(msgspec.json.encode(asdict(rate)))
-    writing.rename(path)
+    files.write_whole(path, msgspec.json.encode(asdict(rate)))
 
 
 def read_link_rate(path: Path) -> LinkRate:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 import msgspec
+
+from train.record import files
 
 Status = Literal["measured", "not run", "failed", "submitted"]
 
@@ -43,9 +44,7 @@ def write(found: Reproduction, results: Path) -> Path:
     """Put it beside the records, whole; returns where. A later one replaces it: the records themselves stay."""
     there = path(results, found.report)
     results.mkdir(parents=True, exist_ok=True)
-    partial = there.with_name(f".{there.name}.part")
-    partial.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
-    os.replace(partial, there)
+    files.write_whole(there, msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
     return there
 
 

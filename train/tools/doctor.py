@@ -14,6 +14,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +31,16 @@ _OTHER_PYTHON = ROOT / "requirements/other-python.txt"
 _IN_AN_IMAGE = """\
 run the ranks in an image: sudo apt-get install podman; make image CONTAINER=podman; then make ... CONTAINER=podman
 or """
+# What Horovod's kernels include, and a call that needs the runtime library.
+_CUDA_PROGRAM = """\
+#include <cuda_runtime.h>
+#include <cuda_fp16.h>
+__global__ void kernel() {}
+int main() { kernel<<<1, 1>>>(); return cudaDeviceSynchronize(); }
+"""
+_CUDA_TOOLKIT = """\
+install all of the CUDA toolkit 12.5 (NVIDIA's package cuda-toolkit-12-5), and put its bin/ on PATH
+or run the ranks in an image: make image CONTAINER=docker VARIANT=cuda; then make ... CONTAINER=docker DEVICE=gpu"""
 _HOROVOD_CHECK = """
 import os
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
@@ -92,11 +103,35 @@ def check_compiler() -> Check:
     return Check("compiler", OK, _first_line("g++", "--version"))
 
 
-def check_cuda_compiler() -> Check:
-    """Whether there is nvcc, which builds Horovod with NCCL."""
-    if shutil.which("nvcc"):
-        return Check("CUDA compiler", OK, _first_line("nvcc", "--version"))
-    return Check("CUDA compiler", FAILURE, "no nvcc", "install the CUDA toolkit 12.5 and put its bin/ on PATH")
+def check_cuda_toolkit() -> Check:
+    """Whether the CUDA toolkit can build Horovod with NCCL: nvcc, and the headers and libraries that it needs."""
+    wrong = _nvcc_cannot() if shutil.which("nvcc") else "no nvcc"
+    if wrong:
+        return Check("CUDA toolkit", FAILURE, wrong, _CUDA_TOOLKIT)
+    return Check("CUDA toolkit", OK, _first_line("nvcc", "--version"))
+
+
+def _nvcc_cannot() -> str:
+    """What nvcc fails to do with a program such as Horovod's, and what it says; empty where it does all."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, compiled, linked = (f"{folder}/program{suffix}" for suffix in (".cu", ".o", ""))
+        Path(source).write_text(_CUDA_PROGRAM)
+        for what, options in (
+            ("compile a program", ["-c", source, "-o", compiled]),
+            ("link a program with the static runtime", [compiled, "-o", linked, "-cudart", "static"]),
+            ("link a program with the shared runtime", [compiled, "-o", linked, "-cudart", "shared"]),
+        ):
+            done = subprocess.run(["nvcc", *options], capture_output=True, text=True)
+            if done.returncode:
+                return f"nvcc does not {what}: {_complaint(done.stderr or done.stdout)}"
+    return ""
+
+
+def _complaint(said: str) -> str:
+    """The line of a compiler's output that says what is wrong."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    telling = [line for line in lines if "error" in line or "cannot find" in line]
+    return next(iter([*telling, *reversed(lines)]), "it says nothing")
 
 
 def check_mpi() -> Check:
@@ -257,7 +292,7 @@ def before_setup(packages: str) -> list[Check]:
     if compiled:
         checks += [check_compiler(), check_mpi()]
     if packages == "cuda":
-        checks.append(check_cuda_compiler())
+        checks.append(check_cuda_toolkit())
     return checks
 
 

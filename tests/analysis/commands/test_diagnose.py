@@ -101,12 +101,13 @@ def test_strategies_are_compared_part_by_part(diagnose, tmp_path):
 
 @pytest.mark.slow
 def test_the_figure_of_strategies_has_a_bar_each(diagnose, tmp_path):
-    strategies(tmp_path / "results")
+    strategies(tmp_path / "results", servers=2)
     assert diagnose("strategies", "--draw")[0] == 0
     assert (tmp_path / "figures/own-strategies-diagnosis.png").exists()
     bars, longer = drawn("own-strategies-diagnosis", loading.local(tmp_path / "results").table).axes
-    assert [tick.get_text() for tick in bars.get_xticklabels()] == ["horovod", "mwms"]
+    names = ["horovod", "mwms", "ps (asynchronous,\n+2 cores for servers)"]
+    assert [tick.get_text() for tick in bars.get_xticklabels()] == names
     assert bars.get_title(loc="left") == "ResNet50, 2 nodes, 6 repeats"
     tops = [sum(bar.get_height() for bar in of_arm) for of_arm in zip(*bars.containers[:5], strict=True)]
-    assert tops == pytest.approx([1e3 * 1.0333 * 0.5, 1e3 * 1.0333 * 0.7], rel=1e-3)
+    assert tops == pytest.approx([1e3 * 1.0333 * step_s for step_s in (0.5, 0.7, 0.6)], rel=1e-3)
     assert longer.get_ylabel() == "longer than\nhorovod [ms]"

@@ -33,8 +33,19 @@ def test_the_winner_is_written_only_when_told_to_and_never_over_a_file(tuned, tm
     assert "cycle_time_ms: 5.0" in (tmp_path / "system/mine.yaml").read_text()
     assert tuned("--write", "mine") == 2
     assert "mine.yaml: it exists" in capsys.readouterr().err
-    assert tuned("--write", "../mine") == 2
-    assert "a name of letters, digits and _ is needed" in capsys.readouterr().err
+
+
+def test_a_name_that_cannot_be_written_is_refused_before_anything_is_measured(tuned, tmp_path, capsys):
+    assert tuned("--dry-run", "--write", "mine") == 0
+    assert capsys.readouterr() == ("", "")
+    for dry_run in ([], ["--dry-run"]):
+        assert tuned(*dry_run, "--write", "../mine") == 2
+        found = capsys.readouterr()
+        assert (found.out, "a name of letters, digits and _ is needed (WRITE=)" in found.err) == ("", True)
+    (tmp_path / "system").mkdir()
+    (tmp_path / "system/mine.yaml").touch()
+    assert tuned("--dry-run", "--write", "mine") == 2
+    assert "mine.yaml: it exists, and is not replaced" in capsys.readouterr().err
 
 
 def test_a_program_reads_the_ranking(tuned, capsys):

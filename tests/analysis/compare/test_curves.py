@@ -1,4 +1,4 @@
-from analysis import metrics
+from analysis import speedups
 from analysis.compare.curves import axes, column, local_curve, published_curves
 from tests.helpers.tidy_rows import curve, row, table
 
@@ -25,4 +25,4 @@ def test_a_local_curve_has_the_sizes_of_its_axis(results):
     local = results.table()
     assert axes(local) == {"mine": "optimizer.momentum"}
     over = column("optimizer.momentum", local)
-    assert local_curve(metrics.rates(local), over).sizes == (0.0, 0.9)
+    assert local_curve(speedups.rates(local), over).sizes == (0.0, 0.9)

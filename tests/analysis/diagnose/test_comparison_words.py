@@ -49,6 +49,11 @@ def test_the_table_has_a_row_for_each_arm_with_its_parts_and_intervals():
     assert "(0.77 to 0.77)" in below
 
 
+def test_cores_that_servers_had_beside_those_of_the_ranks_are_said():
+    _, words = said(ALIKE, ALIKE, servers="+2 cores for servers")
+    assert "mwms: +2 cores for servers. Its ranks have as many cores as those of the other arms." in words
+
+
 def test_what_the_records_do_not_tell_is_said():
     _, words = said(ALIKE, ALIKE)
     assert "what other processes took of the cores is in slower computing and in waiting" in words

@@ -112,6 +112,15 @@ def test_an_arm_on_several_nodes_begins_with_the_one_that_is_alone(tmp_path):
         assert launch.turns[1].arms[TWO].computing_s[:, 0] == pytest.approx(1.1 * np.array(ready_s))
 
 
+def test_cores_of_servers_beside_those_of_the_ranks_are_known_of_their_arm(tmp_path):
+    strategies(tmp_path, servers=2)
+    assert {curve.arm: curve.servers for curve in read(tmp_path)} == {
+        "horovod": "",
+        "mwms": "",
+        "ps": "+2 cores for servers",
+    }
+
+
 def test_one_rank_alone_is_a_curve_of_its_own_where_nothing_begins_with_it(tmp_path):
     save(make_record("strategies", arm="one-rank-alone", distribution=ALONE, arm_keys=["distribution"]), tmp_path)
     [found] = read(tmp_path)

@@ -3,6 +3,7 @@ from analysis.table import loading
 from tests.helpers.months import month
 from tests.helpers.own_records import make_record, save
 from train.record import record
+from train.record.record import HostState
 
 
 def found(folder):
@@ -46,6 +47,18 @@ def test_another_commit_begins_an_occasion_and_is_named(tmp_path):
     made = found(tmp_path)
     assert [one.making.commit for one in made] == ["aaaaaaa", "bbbbbbb", "bbbbbbb"]
     assert ("environment.versions.tensorflow", "2.18.1", "2.19.0") in occasions.changed(made[1], made[2])
+
+
+def test_what_was_measured_of_a_host_is_no_change_and_how_it_was_set_is_one(tmp_path):
+    for generation, (load, steal_fraction, governor) in enumerate(
+        [(0.1, 0.002, "powersave"), (0.4, 0.003, "performance")]
+    ):
+        run = make_record(generation=generation)
+        run.started_at = f"2026-0{generation + 1}-03T08:00:00Z"
+        state = HostState(governor, 800.0 + load, 3500.0, True, 1, "madvise", load, ["avx2"], [], None, steal_fraction)
+        run.environment.hosts[0].state = state
+        save(run, tmp_path)
+    assert occasions.changed(*found(tmp_path)) == [("environment.hosts.state.governor", "powersave", "performance")]
 
 
 def test_a_tree_that_was_not_clean_is_marked():

@@ -54,6 +54,10 @@ def test_a_swept_key_that_a_point_does_not_use_is_an_error():
     assert point_name(load(["distribution=ps"]), swept=["distribution.servers"]) == "servers1"
     with pytest.raises(ConfigError, match=r"distribution\.servers=swept: a point with distribution\.backend=horovod"):
         point_name(load([]), swept=["distribution.servers"])
+    with pytest.raises(
+        ConfigError, match="distribution=swept: its files have no names to tell points by; give them as"
+    ):
+        point_name(load(["distribution=mwms"]), swept=["distribution"])
 
 
 def test_where_servers_are_is_part_of_what_is_measured():

@@ -17,11 +17,11 @@ from train.config.compose import load
 from train.distribution import cluster
 from train.distribution.cluster import Cluster, Store
 from train.distribution.meeting import Meeting
-from train.distribution.tasks import Worker
+from train.distribution.tasks import Peer
 
 
 def worker(port=1, host="n1"):
-    return Worker(host, "127.0.0.1", {"worker": port}, "t" * 32)
+    return Peer(host, "127.0.0.1", {"worker": port}, "t" * 32)
 
 
 def settings(*overrides):
@@ -109,9 +109,9 @@ def test_the_first_ranks_hold_the_parameter_servers_and_rank_0_their_coordinator
         ("worker",),
     ]
     workers = [
-        Worker("n", "10.0.0.1", {"worker": 1, "ps": 2, "chief": 3}, "t"),
-        Worker("n", "10.0.0.2", {"worker": 4, "ps": 5}, "t"),
-        Worker("n", "10.0.0.3", {"worker": 6}, "t"),
+        Peer("n", "10.0.0.1", {"worker": 1, "ps": 2, "chief": 3}, "t"),
+        Peer("n", "10.0.0.2", {"worker": 4, "ps": 5}, "t"),
+        Peer("n", "10.0.0.3", {"worker": 6}, "t"),
     ]
     assert Cluster(workers, Meeting(0, 3, [])).places() == {
         "worker": ["10.0.0.1:1", "10.0.0.2:4", "10.0.0.3:6"],
@@ -124,10 +124,10 @@ def test_servers_on_nodes_of_their_own_are_ranks_after_the_workers():
     ps = settings("distribution=ps", "distribution.servers=2", "distribution.servers_on=nodes")
     assert [cluster.tasks_of(ps, rank, 2) for rank in range(4)] == [("worker", "chief"), ("worker",), ("ps",), ("ps",)]
     workers = [
-        Worker("n1", "10.0.0.1", {"worker": 1, "chief": 3}, "t"),
-        Worker("n2", "10.0.0.2", {"worker": 4}, "t"),
-        Worker("n3", "10.0.0.3", {"ps": 5}, "t"),
-        Worker("n4", "10.0.0.4", {"ps": 6}, "t"),
+        Peer("n1", "10.0.0.1", {"worker": 1, "chief": 3}, "t"),
+        Peer("n2", "10.0.0.2", {"worker": 4}, "t"),
+        Peer("n3", "10.0.0.3", {"ps": 5}, "t"),
+        Peer("n4", "10.0.0.4", {"ps": 6}, "t"),
     ]
     here = Cluster(workers, types.SimpleNamespace(rank=3))
     assert json.loads(here.config()) == {
@@ -175,10 +175,10 @@ import ctypes, socket, sys
 from pathlib import Path
 from train.distribution import cluster, link
 from train.distribution.meeting import Meeting
-from train.distribution.tasks import Worker
+from train.distribution.tasks import Peer
 
 stopped = socket.create_server(("127.0.0.1", 0))  # the kernel accepts, and nobody answers
-workers = [Worker(f"n{n}", "127.0.0.1", {"worker": stopped.getsockname()[1]}, "t") for n in range(2)]
+workers = [Peer(f"n{n}", "127.0.0.1", {"worker": stopped.getsockname()[1]}, "t") for n in range(2)]
 made = cluster.Cluster(workers, Meeting(0, 2, []))
 with cluster.limited(made, print):
     pass

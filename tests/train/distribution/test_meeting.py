@@ -6,7 +6,7 @@ from multiprocessing import Pipe
 import pytest
 
 from train.config.checks import ConfigError
-from train.distribution import meeting
+from train.distribution import meeting, word
 from train.distribution.meeting import on_this_machine
 from train.distribution.protocol import PeerLost, Silent
 
@@ -89,7 +89,7 @@ def test_ranks_that_never_come_are_an_error_that_says_how_many(tmp_path, monkeyp
 
 
 def test_a_first_rank_that_never_comes_is_an_error_that_names_the_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(meeting, "IMPORT_WITHIN_S", 0.1)
+    monkeypatch.setattr(word, "IMPORT_WITHIN_S", 0.1)
     with pytest.raises(ConfigError, match=f"{tmp_path}/meeting: rank 0 did not write this"):
         on_this_machine(tmp_path, 1, 2)
 

@@ -2,11 +2,11 @@ import re
 
 import pytest
 
-from train.distribution.tasks import Worker
+from train.distribution.tasks import Peer
 
 pytestmark = pytest.mark.slow
 
-WORKERS = [Worker(f"n{number}", "127.0.0.1", {"worker": 1}, "t") for number in range(3)]
+PEERS = [Peer(f"n{number}", "127.0.0.1", {"worker": 1}, "t") for number in range(3)]
 # Around what a step fails by.
 BEFORE = "Graph execution error:\n\nDetected at node CollectiveReduceV2 defined at:\n  File one\n\n"
 AFTER = "\nThe error could be from a previous operation. Restart your program to reset.\n\t [[node]]"
@@ -23,7 +23,7 @@ def raising(name, message):
 
     from train.distribution.multi_worker import exchanges
 
-    with exchanges(1, WORKERS):
+    with exchanges(1, PEERS):
         raise getattr(tf.errors, name)(None, None, message)
 
 

@@ -5,11 +5,11 @@ import pytest
 
 from train.distribution import link, patience
 from train.distribution.protocol import Silent
-from train.distribution.tasks import Worker
+from train.distribution.tasks import Peer
 
 
 def worker(*ports):
-    return Worker("n1", "127.0.0.1", dict(zip(("worker", "ps"), ports, strict=False)), "t")
+    return Peer("n1", "127.0.0.1", dict(zip(("worker", "ps"), ports, strict=False)), "t")
 
 
 def test_a_rank_has_so_long_and_the_first_one_twice_as_long():

@@ -1,4 +1,6 @@
 import os
+import re
+import shutil
 import subprocess
 import sys
 from collections import namedtuple
@@ -61,6 +63,37 @@ def test_a_missing_compiler_is_named_with_its_package(monkeypatch):
 @pytest.mark.parametrize(("packages", "compiled"), [("analysis", False), ("launch", False), ("cpu", True)])
 def test_only_sets_with_horovod_ask_for_a_compiler(packages, compiled):
     assert ("compiler" in [name for name, *_ in doctor.before_setup(packages)]) == compiled
+
+
+# An nvcc of which only a part is there: beside it there are no headers of CUDA, and what it compiles it cannot link.
+ONLY_NVCC = 'exec g++ -x c++ "$@"'
+NO_LIBRARIES = """
+case "$*" in *" -cudart "*) echo "/usr/bin/ld: cannot find -lcudart_static" >&2; exit 1;; esac
+for last; do :; done
+: > "$last"
+"""
+
+
+@pytest.mark.parametrize(
+    ("nvcc", "found"),
+    [
+        (None, "no nvcc"),
+        (ONLY_NVCC, "nvcc does not compile a program: .*fatal error: cuda_runtime.h: No such file or directory"),
+        (NO_LIBRARIES, "nvcc does not link a program with the static runtime: .*cannot find -lcudart_static"),
+        ("exit 1", "nvcc does not compile a program: it says nothing"),
+    ],
+)
+def test_half_a_cuda_toolkit_is_refused_with_what_is_missing_and_how_to_get_it(monkeypatch, tmp_path, nvcc, found):
+    for name in ("g++", "sh"):
+        (tmp_path / name).symlink_to(shutil.which(name))
+    if nvcc:
+        (tmp_path / "nvcc").write_text(f"#!/bin/sh\n{nvcc}\n")
+        (tmp_path / "nvcc").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    check = doctor.before_setup("cuda")[-1]
+    assert (check.name, check.state) == ("CUDA toolkit", doctor.FAILURE)
+    assert re.fullmatch(found, check.found)
+    assert "NVIDIA's package cuda-toolkit-12-5" in check.fix
 
 
 def test_a_host_that_cannot_resolve_its_own_name_is_a_warning(monkeypatch):

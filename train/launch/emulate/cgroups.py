@@ -83,7 +83,7 @@ def hierarchies(mountinfo: str, own: str) -> list[tuple[int, Path]]:
         mountinfo: the text of /proc/self/mountinfo.
         own: the text of /proc/self/cgroup.
     """
-    paths = {name: path for _, names, path in (line.split(":", 2) for line in own.splitlines()) for name in [names]}
+    paths = {names: path for _, names, path in (line.split(":", 2) for line in own.splitlines())}
     found = []
     for line in mountinfo.splitlines():
         before, _, after = line.partition(" - ")

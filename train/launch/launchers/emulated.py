@@ -8,8 +8,9 @@ from contextlib import contextmanager
 
 from omegaconf import DictConfig
 
+from train.config.backends import BACKENDS
 from train.config.checks import ConfigError, LeftOut, check
-from train.config.schema import Config
+from train.config.schema import Config, Distribution
 from train.launch.emulate import cgroups, networks
 from train.launch.emulate.quota_enforcer import QuotaEnforcer
 from train.launch.launchers.local import Local
@@ -18,6 +19,7 @@ from train.launch.plan.job import Job
 from train.launch.plan.launcher import Watcher
 from train.launch.plan.machine import Machine
 from train.launch.start import commands
+from train.record.backends import ASYNCHRONOUS, TOWERS
 
 
 @functools.cache
@@ -39,9 +41,7 @@ class Emulated(Local):
         timed = config.measure.epochs == 0 and config.allreduce_sweep is None
         why = "its quotas hold for timed training steps; for epochs and allreduces alone take launcher=local"
         check(timed, "launcher", self.name, why)
-        one_process = config.distribution.in_one_process
-        why = "its one process cannot be held to the quotas of several nodes; take launcher=local"
-        check(not one_process, "distribution.backend", config.distribution.backend, why, LeftOut)
+        _check_backend(config.distribution)
         separate = config.launcher.separate_networks
         possible = config.distribution.controller == "gloo" and config.container.name == "none"
         why = "works with distribution.controller=gloo and container=none"
@@ -93,6 +93,16 @@ class Emulated(Local):
             enforcer.remove()
             if job.limits.separate_networks:
                 networks.remove(networks.own_name())
+
+
+def _check_backend(settings: Distribution) -> None:
+    """Raise LeftOut where the backend cannot be held to quotas, or nothing can show whether they held."""
+    possible = [name for name in BACKENDS if name not in TOWERS | ASYNCHRONOUS]
+    instead = f"with launcher=emulated allowed are {', '.join(possible)}, or take launcher=local"
+    why = f"its one process cannot be held to the quotas of several nodes; {instead}"
+    check(not settings.in_one_process, "distribution.backend", settings.backend, why, LeftOut)
+    why = f"it has no run without allreduce, the control that shows whether the quotas held; {instead}"
+    check(not settings.asynchronous, "distribution.backend", settings.backend, why, LeftOut)
 
 
 def in_networks(job: Job, name: str) -> list[str]:

@@ -11,6 +11,7 @@ from train.config.compose import load
 from train.config.identity import config_hash, point_name, swept_values
 from train.config.schema import Config
 from train.launch.plan import experiment as experiments
+from train.launch.plan.curves import CONTROL
 from train.launch.plan.experiment import Experiment, nodes_in
 from train.launch.plan.launcher import Launcher, named
 from train.launch.plan.machine import Machine
@@ -18,7 +19,7 @@ from train.launch.plan.point import Point, differing_keys
 from train.rank import placement
 
 # What every experiment on emulated nodes measures beside its points: whether nodes disturb each other.
-_CONTROL = "distribution.allreduce=false"
+_WITHOUT_ALLREDUCE = "distribution.allreduce=false"
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,8 @@ def expand(overrides: Sequence[str], machine: Machine, launchers: Mapping[str, L
                 point = _point(experiment, launcher, arm, [*fixed, *combination, *extra])
             except LeftOut as error:
                 left_out[str(error)] = None
+                if arm is None:
+                    break  # its controls are of no use without it
                 continue
             key = (point.name, config_hash(point.config))
             if point.config.measure.compete and (first := same.setdefault(key[1], arm)) != arm:
@@ -99,11 +102,11 @@ def _arms(experiment: Experiment, launcher: Launcher, combination: Sequence[str]
         return {name: extra for name, extra in experiment.arms.items()}
     if not launcher.quotas or not composed.distribution.allreduce or composed.distribution.timeline:
         return {None: []}
-    arms: dict[str | None, list[str]] = {None: [], "without-allreduce": [_CONTROL]}
+    arms: dict[str | None, list[str]] = {None: [], CONTROL: [_WITHOUT_ALLREDUCE]}
     nodes = next(iter(nodes_in(combination)), composed.nodes)
     if composed.batch_per_rank is None and nodes > 1 and composed.global_batch % nodes == 0:
         share = composed.global_batch // nodes
-        arms[f"alone-as-1-of-{nodes}"] = [_CONTROL, "nodes=1", f"global_batch={share}"]
+        arms[f"alone-as-1-of-{nodes}"] = [_WITHOUT_ALLREDUCE, "nodes=1", f"global_batch={share}"]
     return arms
 
 

@@ -17,7 +17,7 @@ from horovod.runner.gloo_run import gloo_run_elastic
 from horovod.runner.util import remote
 
 from train.launch.plan.ssh import ssh_prefix
-from train.rank import open_files, placement
+from train.rank import placement, rendezvous_server
 
 _START_TIMEOUT_S = 300
 _PROBE_S = 1.0
@@ -71,7 +71,7 @@ def main() -> None:
         level=logging.INFO, format="%(asctime)s %(message)s"
     )  # into launcher.log: hosts that come and go
     remote.SSH_COMMAND_PREFIX = ssh_prefix()
-    open_files.allow_for(arguments.ranks)
+    rendezvous_server.allow_for(arguments.ranks)
     names, slots = hosts.parse_hosts_and_slots(arguments.hosts)
     settings = ElasticSettings(
         discovery=Answering(slots),

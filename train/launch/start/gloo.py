@@ -12,11 +12,10 @@ import os
 
 from horovod.runner.common.util import hosts, secret, settings, timeout
 from horovod.runner.gloo_run import gloo_run
-from horovod.runner.http.http_server import RendezvousHTTPServer
 from horovod.runner.util import network, remote
 
 from train.launch.plan.ssh import ssh_prefix
-from train.rank import open_files, placement
+from train.rank import placement, rendezvous_server
 
 _START_TIMEOUT_S = 300  # Horovod's default is 30
 
@@ -35,9 +34,7 @@ def main() -> None:
         hosts=arguments.hosts,
         start_timeout=timeout.Timeout(_START_TIMEOUT_S, message="Timed out waiting for {activity}."),
     )
-    open_files.allow_for(arguments.ranks)
-    # All ranks come at once. Its own queue is of 5 connections: with some hundred ranks the kernel refuses the others.
-    RendezvousHTTPServer.request_queue_size = max(arguments.ranks, RendezvousHTTPServer.request_queue_size)
+    rendezvous_server.allow_for(arguments.ranks)
     names, _ = hosts.parse_hosts_and_slots(arguments.hosts)
     # Horovod has no setting for these: without them it takes minutes until a host that stops answering is noticed.
     remote.SSH_COMMAND_PREFIX = ssh_prefix()

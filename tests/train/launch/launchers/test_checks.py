@@ -12,6 +12,7 @@ from train.launch.plan.launcher import named
 
 SSH = ("launcher=ssh", "launcher.hosts=[a,b]")
 PS_CPU = ("distribution=ps_cpu",)
+SYNTHETIC = ("dataset=synthetic", "model=tiny")
 ON_ONE_MACHINE = "works on one machine; with launcher"
 TIMED = "launcher=emulated: its quotas hold for timed training steps"
 NETWORKS = ("launcher=emulated", "launcher.separate_networks=true")
@@ -45,6 +46,11 @@ def check(overrides: list[str]) -> None:
             "one process cannot be on 2 hosts; with launcher=ssh give nodes=1, ranks_per_node=N",
         ),
         (["launcher=emulated", "nodes=2", *PS_CPU], "ps_cpu: its one process cannot be held to the quotas of several"),
+        (
+            ["launcher=emulated", "nodes=2", "distribution=ps", *SYNTHETIC],
+            "ps: it has no run without allreduce, the control that shows whether the quotas held; with "
+            "launcher=emulated allowed are horovod, mwms, none, or take launcher=local",
+        ),
     ],
 )
 def test_what_a_launcher_cannot_do_is_refused(overrides, message):

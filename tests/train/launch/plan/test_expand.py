@@ -142,6 +142,16 @@ def test_nodes_that_share_a_process_or_have_no_control_are_not_emulated(backend)
     assert plan.launcher.name == "local"
 
 
+@pytest.mark.parametrize(("backend", "why"), [("ps", "it has no run without allreduce"), ("ps_cpu", "its one process")])
+def test_emulated_nodes_that_cannot_be_are_an_error_that_names_what_was_asked_for(backend, why):
+    emulated = ("model=tiny", "nodes=2", "launcher=emulated")
+    with pytest.raises(ConfigError, match=f"distribution.backend={backend}: {why}.*allowed are horovod, mwms, none"):
+        points_of("experiment=weak_scaling", *emulated, f"distribution={backend}", no_quotas=None)
+    plan = planned("experiment=strategies", *emulated, no_quotas=None)
+    assert backend not in {point.config.distribution.backend for point in plan.points}
+    assert [said for said in plan.left_out if said.startswith(f"distribution.backend={backend}: {why}")]
+
+
 def test_an_experiment_of_which_no_point_is_left_is_an_error():
     with pytest.raises(ConfigError, match="global_batch=32: must be a multiple of 3 ranks"):
         points_of("experiment=strong_scaling", "nodes=3,6", cores=6)
