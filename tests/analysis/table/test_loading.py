@@ -1,3 +1,5 @@
+import gc
+
 import pytest
 
 from analysis import TableError
@@ -152,3 +154,15 @@ def test_many_records_read_in_parallel_are_those_read_alone(results, monkeypatch
 def test_a_folder_without_published_numbers_is_an_error(tmp_path):
     with pytest.raises(TableError, match="no CSV file"):
         loading.published(tmp_path)
+
+
+@pytest.mark.parametrize("looked", [True, False])
+def test_python_looks_for_circles_afterwards_as_it_did_before(results, looked):
+    results.add()
+    before = gc.isenabled()
+    try:
+        (gc.enable if looked else gc.disable)()
+        loading.local(results.folder)
+        assert gc.isenabled() == looked
+    finally:
+        (gc.enable if before else gc.disable)()
