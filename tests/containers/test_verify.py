@@ -118,3 +118,18 @@ def test_only_a_base_imported_on_this_machine_is_marked_as_a_substitute(monkeypa
     assert verify.origin("podman", "debian") == "debian (a substitute, imported here)"
     monkeypatch.setattr(verify, "output", lambda command: "\n")
     assert verify.origin("podman", "debian") == "debian"
+
+
+@pytest.mark.parametrize(
+    ("made", "good"),
+    [
+        ([["n1"], ["n1", "n2"], ["n1", "n2"]], True),
+        ([["n1"]], False),  # the run on two nodes left no record
+        ([["n1"], ["n1", "n1"]], False),  # both ranks on one host
+        ([["n2"], ["n1", "n2"]], False),
+    ],
+)
+def test_records_are_of_the_hosts_that_their_nodes_were_given(made, good):
+    kept = [{"config": {"nodes": len(of)}, "environment": {"hosts": [{"host": name} for name in of]}} for of in made]
+    with contextlib.nullcontext() if good else pytest.raises(AssertionError):
+        assert verify.check_hosts(kept, {1, 2}) == kept

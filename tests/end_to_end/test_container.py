@@ -56,19 +56,17 @@ def test_a_run_on_the_images_copy_stops_and_names_host_and_file(measured, tmp_pa
     assert CHANGED in output
 
 
-def test_the_launchers_copy_takes_precedence_over_the_images(measured, tmp_path):
-    status, output = measured(2, "--only=tiny-nodes2")
+def test_each_strategy_runs_on_the_launchers_copy_of_the_kit_and_finds_its_processes(measured, tmp_path):
+    short = ("measure.warm_up_steps=1", "measure.timed_steps=2", "distribution.servers_on=nodes")
+    points = "--only=tiny-nodes2-horovod,tiny-nodes2-mwms,tiny-nodes2-ps"
+    status, output = measured(2, "experiment=strategies", points, *short)
     assert status == 0, output
-    (record,) = records(tmp_path / "results")
-    assert (record.status, record.environment.image) == ("complete", podman.IMAGE)
-    assert record.weights_differ is False
-
-
-def test_workers_of_a_strategy_find_each_other_from_container_to_container(measured, tmp_path):
-    short = ("measure.warm_up_steps=1", "measure.timed_steps=2")
-    status, output = measured(2, "experiment=strategies", "--only=tiny-nodes2-mwms", *short)
-    assert status == 0, output
-    (record,) = records(tmp_path / "results")
-    assert (record.status, record.arm, record.environment.image) == ("complete", "mwms", podman.IMAGE)
-    assert record.weights_differ is False
-    assert len(set(json.loads(record.environment.variables["TF_CONFIG"])["cluster"]["worker"])) == 2
+    made = {record.arm: record for record in records(tmp_path / "results")}
+    assert {arm: record.status for arm, record in made.items()} == dict.fromkeys(("horovod", "mwms", "ps"), "complete")
+    assert {record.environment.image for record in made.values()} == {podman.IMAGE}
+    # There is one set of weights where servers have them: nothing to compare.
+    assert {arm: record.weights_differ for arm, record in made.items()} == {"horovod": False, "mwms": False, "ps": None}
+    for arm, tasks in ("mwms", {"worker": 2}), ("ps", {"worker": 2, "ps": 1, "chief": 1}):
+        cluster = json.loads(made[arm].environment.variables["TF_CONFIG"])["cluster"]
+        assert {task: len(set(places)) for task, places in cluster.items()} == tasks
+    assert [server.rank for server in made["ps"].servers] == [2]  # a process of its own, after the workers
