@@ -34,6 +34,15 @@ ifneq ($(filter-out $(KNOWN),$(GIVEN)),)
 $(error $(filter-out $(KNOWN),$(GIVEN)): no such variable; allowed are $(sort $(KNOWN)))
 endif
 
+# Lists are separated by commas, by spaces, or by both.
+comma := ,
+space := $() $()
+list = $(subst $(space),$(comma),$(strip $(subst $(comma),$(space),$(1))))
+override HOSTS := $(call list,$(HOSTS))
+override MODELS := $(call list,$(MODELS))
+override ONLY := $(call list,$(ONLY))
+override TO := $(call list,$(TO))
+
 DEVICES := cpu gpu
 ifeq ($(filter $(DEVICE),$(DEVICES)),)
 $(error DEVICE=$(DEVICE): allowed are $(DEVICES))
