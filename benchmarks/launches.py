@@ -25,6 +25,13 @@ def curve_of(command: list[str]) -> str:
     return names[0]
 
 
+def points_of(command: list[str]) -> list[str]:
+    """The names of the single points of a command."""
+    shown = subprocess.run([*command, "--dry-run"], check=True, capture_output=True, text=True).stdout
+    rows = (line.split() for line in shown.splitlines() if "rounds of" not in line)
+    return [words[0] for words in rows if len(words) > 2 and all(word.isdigit() for word in words[1:])]
+
+
 def in_words(values: Sequence[float]) -> str:
     """The median with its 95 % interval; the values themselves where they are too few for one."""
     known = intervals.of_median(values)

@@ -1,87 +1,206 @@
 """Is an arm of a curve in rounds as fast as a launch of the same point alone?
 
-python -m benchmarks.nested --pairs 6 experiment=weak_scaling model=resnet50 nodes=2
+python -m benchmarks.nested experiment=weak_scaling model=resnet50 nodes=2
 
-In rounds, Horovod negotiates with all ranks in each cycle, and idle neighbours hold memory. So launches of the curve
-and of its single points are made in turn, and each arm's rate is divided by that of its point in the same pair. Run it
-on a machine that does nothing else. docs/statistics.md has the result.
+In rounds, Horovod negotiates with all ranks in each cycle, and idle neighbours hold memory. A curve in rounds and the
+launches of its single points are started together, but all except one are frozen (SIGSTOP). In each turn every launch
+runs once, in an order drawn anew: the curve for a round, a point for some of its steps. So a drift of the machine
+affects all alike, and a turn gives one ratio of each arm. Run it on a machine that does nothing else.
+docs/statistics.md has the result.
 """
 
 from __future__ import annotations
 
 import argparse
+import random
+import signal
 import subprocess
+import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import accumulate, pairwise, takewhile
 from pathlib import Path
-from statistics import harmonic_mean
+from statistics import median
+
+import psutil
 
 from benchmarks import launches
 from train.record import record, rounds
+from train.record.parts import Part
+from train.record.progress import Follower, launched_at
 from train.record.record import RunRecord
 from train.record.summary import throughput
 
-Key = tuple[int, bool]  # nodes, allreduce
+_POLL_S = 0.02
+_WARM_UP_STEPS = 10  # the first steps of a process are slower
+_BUDGET_S = 86_400  # the curve ends when the turns are over, or once it is precise
+_PRECISION = 0.02
 
 
 def main() -> None:
     """Measure, and print a line an arm."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.nested", description=__doc__.splitlines()[0])
-    parser.add_argument("--pairs", type=int, default=6, help="of launches; an interval needs 6 (default: %(default)s)")
-    parser.add_argument("--round-s", type=float, default=90, help="of each launch in rounds (default: %(default)s)")
-    parser.add_argument("--steps", type=int, default=40, help="timed, of each single point (default: %(default)s)")
+    parser.add_argument("--turns", type=int, default=30, help="of each launch (default: %(default)s)")
+    parser.add_argument("--steps", type=int, default=12, help="of a single point in a turn (default: %(default)s)")
     parser.add_argument("overrides", nargs="+", help="as experiment=weak_scaling model=resnet50 nodes=2")
     given = parser.parse_intermixed_args()
-    found: dict[Key, list[float]] = {}
-    for number in range(given.pairs):
-        with tempfile.TemporaryDirectory() as folder:
-            for design in ("rounds", "launches")[:: 1 if number % 2 else -1]:
-                launch(Path(folder) / design, design, given)
-            for key, ratio in ratios(Path(folder)).items():
-                found.setdefault(key, []).append(ratio)
-                print(f"pair {number}: {words(key)}: {ratio:.3f}", flush=True)
-    for key, values in sorted(found.items()):
-        print(f"{words(key)}: in rounds / alone {launches.in_words(values)}, n={len(values)} pairs")
+    started: list[Launch] = []
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            for name, command in commands(Path(folder), given):
+                started.append(Launch(name, Path(folder) / name, command))
+                started[-1].reach_timed_phase()
+            take_turns(started, given.turns, given.steps)
+            curve, *points = started
+            curve.end()
+            nested = rates_of_arms(curve.turns, curve.record())
+            for point in points:
+                point.finish()
+                run = point.record()
+                alone = rates_of_point(point.launched_at, point.turns, run)
+                ratios = [arms[run.config["nodes"]] / rate for arms, rate in zip(nested, alone, strict=False)]
+                print(f"{point.name}: in rounds / alone {launches.in_words(ratios)}, n={len(ratios)} turns")
+        finally:
+            for launch in started:
+                launch.end()
 
 
-def words(key: Key) -> str:
-    """What an arm is."""
-    nodes, allreduce = key
-    return f"{nodes} node{'s' * (nodes > 1)}{'' if allreduce else ' without allreduce'}"
+def commands(folder: Path, given: argparse.Namespace) -> Iterator[tuple[str, list[str]]]:
+    """The name and the command of the curve in rounds, then of each of its points."""
+    in_rounds = {"design": "rounds", "budget_s": _BUDGET_S, "precision_fraction": _PRECISION}
+    alone = {"design": "launches", "timed_steps": given.turns * given.steps, "warm_up_steps": _WARM_UP_STEPS}
+    curve = launches.curve_of(launches.command(folder, given.overrides, **in_rounds))
+    points = launches.points_of(launches.command(folder, given.overrides, **alone))
+    for name, measure in [(curve, in_rounds), *((point, alone) for point in points)]:
+        yield name, [*launches.command(folder / name, given.overrides, repeats=1, **measure), f"--only={name}"]
 
 
-def launch(results: Path, design: str, given: argparse.Namespace) -> None:
-    """Measure in this design."""
-    settings = {"design": design, "budget_s": given.round_s, "repeats": 1, "single_launches": 1}
-    command = launches.command(results, given.overrides, **settings, timed_steps=given.steps)
-    if design == "rounds":
-        command.append(f"--only={launches.curve_of(command)}")
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+@dataclass(frozen=True)
+class Turn:
+    """What a launch did while the others were frozen."""
+
+    begun_at: float  # seconds since the epoch
+    ended_at: float
+    round: int  # the one that it made, where it makes rounds
 
 
-def ratios(folder: Path) -> dict[Key, float]:
-    """The rate of each arm in rounds over that of its point alone."""
-    alone = {key: rate for path in record.find(folder / "launches") for key, rate in single(record.load(path))}
-    return {
-        key: rate / alone[key]
-        for path in record.find(folder / "rounds")
-        for key, rate in arms(record.load(path))
-        if key in alone
-    }
+class Launch:
+    """A launch of the kit that can be frozen."""
+
+    def __init__(self, name: str, results: Path, command: Sequence[str]) -> None:
+        """Start it."""
+        self.name = name
+        self.turns: list[Turn] = []
+        self._results = results
+        self._job = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        self._follower: Follower | None = None
+        self.launched_at = 0.0  # seconds since the epoch
+
+    @property
+    def running(self) -> bool:
+        """Whether it has not ended."""
+        return self._job.poll() is None
+
+    @property
+    def part(self) -> Part | None:
+        """What rank 0 has measured so far."""
+        if self._follower is None:
+            for folder in self._results.glob("*/*/*/r*"):
+                self._follower = Follower(folder)
+        return self._follower.part(0) if self._follower else None
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds it has finished."""
+        part = self.part
+        return part.windows[-1].round + 1 if part and part.windows else 0
+
+    def reach_timed_phase(self) -> None:
+        """Wait for the timed phase, and freeze. Raises SystemExit where it never comes."""
+        while (part := self.part) is None or part.phase != "timed":
+            if not self.running:
+                sys.exit(f"{self.name}: the launch ended with status {self._job.returncode} before its timed phase")
+            time.sleep(_POLL_S)
+        self.launched_at = launched_at(part)
+        self.freeze()
+
+    def take_turn(self, steps: int) -> None:
+        """Let it run for a round, or about as long as `steps` take, unless it has ended."""
+        part = self.part
+        if not self.running or part is None:
+            return
+        first, begun = self.rounds, time.time()
+        self.thaw()
+        if part.warm_up_step_times_s:
+            time.sleep(steps * median(part.warm_up_step_times_s))
+        while not part.warm_up_step_times_s and self.running and self.rounds == first:
+            time.sleep(_POLL_S)
+        self.turns.append(Turn(begun, time.time(), first))
+        self.freeze()
+
+    def finish(self) -> None:
+        """Let it make all of its steps."""
+        self.thaw()
+        self._job.wait()
+
+    def end(self) -> None:
+        """End it, as Ctrl-C does, unless it has ended."""
+        if self.running:
+            self.thaw()
+            self._job.send_signal(signal.SIGINT)
+        self._job.wait()
+
+    def record(self) -> RunRecord:
+        """What it measured."""
+        return record.load(next(iter(record.find(self._results))))
+
+    def freeze(self) -> None:
+        """Stop all of its processes but the launcher, which watches them."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let them go on."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: int) -> None:
+        with suppress(psutil.NoSuchProcess):  # it has ended
+            for process in psutil.Process(self._job.pid).children(recursive=True):
+                with suppress(psutil.NoSuchProcess):
+                    process.send_signal(number)
 
 
-def single(run: RunRecord) -> Iterator[tuple[Key, float]]:
-    """The rate of a launch of one point."""
-    timed_s = max(rank.phases_s["timed"] for rank in run.ranks)
-    rate = throughput(run.config["global_batch"], len(run.ranks[0].step_times_s), timed_s)
-    yield (run.config["nodes"], run.config["distribution"]["allreduce"]), rate
+def take_turns(started: Sequence[Launch], turns: int, steps: int) -> None:
+    """Let all launches run one at a time, as many turns each."""
+    for number in range(turns):
+        for launch in random.Random(number).sample(started, len(started)):
+            launch.take_turn(steps)
+        print(f"turn {number + 1} of {turns}", flush=True)
 
 
-def arms(run: RunRecord) -> Iterator[tuple[Key, float]]:
-    """The rate of each arm of a launch in rounds: the harmonic mean of its windows, which do equal work."""
-    rates = rounds.rates(rounds.arms(run.config), (rank.windows for rank in run.ranks))
-    for place, arm in enumerate(run.config["rounds"]):
-        yield (arm["nodes"], arm["allreduce"]), harmonic_mean([of[place] for of in rates if place in of])
+def rates_of_arms(turns: Sequence[Turn], run: RunRecord) -> list[dict[int, float]]:
+    """The rate of each arm with allreduce in each turn of a curve in rounds, by its nodes, in images/s."""
+    found = rounds.rates(rounds.arms(run.config), (rank.windows for rank in run.ranks))
+    nodes = {place: arm["nodes"] for place, arm in enumerate(run.config["rounds"]) if arm["allreduce"]}
+    return [{nodes[place]: rate for place, rate in found[turn.round].items() if place in nodes} for turn in turns]
+
+
+def rates_of_point(launched: float, turns: Sequence[Turn], run: RunRecord) -> list[float]:
+    """The rate of a single point in each turn, in images/s, from the steps that lie wholly within it.
+
+    launched: when it was launched, in seconds since the epoch. Phases and steps follow each other without a gap.
+    """
+    rank = run.ranks[0]
+    before = takewhile(lambda phase: phase != "timed", rank.phases_s)
+    timed_at = launched + sum(rank.phases_s[phase] for phase in before)
+    steps = list(pairwise(accumulate(rank.step_times_s, initial=timed_at)))
+    rates = []
+    for turn in turns:
+        within = [end - begin for begin, end in steps if turn.begun_at <= begin and end <= turn.ended_at]
+        rates.append(throughput(run.config["global_batch"], len(within), sum(within)))
+    return rates
 
 
 if __name__ == "__main__":

@@ -1,0 +1,49 @@
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from benchmarks import launches
+from benchmarks.nested import Launch, Turn, rates_of_arms, rates_of_point
+from tests.helpers.own_records import make_record, make_rounds
+
+
+def test_a_step_that_was_frozen_counts_in_no_turn():
+    run = make_record(nodes=2, batch_per_rank=8)
+    for rank in run.ranks:  # the fifth step was frozen for 5 s, and the last one
+        rank.step_times_s = [0.5, 0.5, 0.5, 0.5, 5.5, 0.4, 0.4, 0.4, 0.4, 9.0]
+    timed_at = 1000 + 12.5 + 1.0  # the phases before, and two steps of the warm-up
+    turns = [Turn(timed_at - 3, timed_at + 2.2, 0), Turn(timed_at + 7.2, timed_at + 9.3, 0)]
+    assert rates_of_point(1000, turns, run) == pytest.approx([16 / 0.5, 16 / 0.4])
+
+
+def test_a_turn_of_a_curve_has_the_rates_of_its_round():
+    run = make_rounds([(1.0, 1.25, 1.1), (0.8, 1.0, 0.9), (1.6, 2.0, 1.7)])
+    found = rates_of_arms([Turn(0, 1, 0), Turn(2, 3, 2)], run)
+    assert found == [{1: pytest.approx(8), 2: pytest.approx(12.8)}, {1: pytest.approx(5), 2: pytest.approx(8)}]
+
+
+def test_the_processes_of_a_launch_stand_still_while_others_run(tmp_path):
+    ticks = tmp_path / "ticks"
+    child = f"while True: open({str(ticks)!r}, 'a').write('.')"
+    parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
+    launch = Launch("curve", tmp_path, [sys.executable, "-c", parent])
+    try:
+        while not ticks.exists():
+            time.sleep(0.01)
+        launch.freeze()
+        size = ticks.stat().st_size
+        time.sleep(0.2)
+        assert ticks.stat().st_size == size
+        launch.thaw()
+        while ticks.stat().st_size == size:
+            time.sleep(0.01)
+    finally:
+        launch.end()
+
+
+def test_the_points_of_a_command_are_told_from_its_curve():
+    command = launches.command(Path("unused"), ["experiment=weak_scaling", "model=tiny", "nodes=2"])
+    assert launches.curve_of(command) == "tiny-rounds"
+    assert launches.points_of(command) == ["tiny-nodes1", "tiny-nodes2"]
