@@ -6,7 +6,7 @@ import functools
 import statistics
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -79,31 +79,32 @@ class Notice:
         return f"{self.path}: {self.reason}{kept}"
 
 
-def read(path: Path) -> Run | Notice:
-    """What the table keeps of the record at `path`, or why it keeps nothing."""
+def read(place: Path | str) -> Run | Notice:
+    """What the table keeps of the record in the file `place`, or why it keeps nothing."""
+    path = str(place)
     try:
         run = records.load(path)
     except records.RecordError as error:
-        return Notice(False, str(path), str(error).removeprefix(f"{path}: "))
+        return Notice(False, path, str(error).removeprefix(f"{path}: "))
     failed = run.status == "failed"
-    notice = Notice(True, str(path), _failed(run.failure)) if failed else None
+    notice = Notice(True, path, _failed(run.failure)) if failed else None
     if notice and not run.config.get("rounds"):
         return notice
     try:
         found = every.contradictions(run)
-        points = [] if found or has_timeline(run) else list(_points(run, str(path)))
+        points = [] if found or has_timeline(run) else list(_points(run, path))
     except (LookupError, TypeError, ValueError, ZeroDivisionError) as error:
         needed = f"a complete run must have it: {type(error).__name__} {error}"
-        return notice or Notice(False, str(path), needed)
+        return notice or Notice(False, path, needed)
     if found:
-        return contradicted(str(path), found)
+        return contradicted(path, found)
     if wrong := [
         f"{name} = {value:g}" for point in points for name, value in _numbers(point) if not _can_be(name, value)
     ]:
-        return Notice(False, str(path), f"impossible: {', '.join(wrong)}")
+        return Notice(False, path, f"impossible: {', '.join(wrong)}")
     if notice:
         notice = replace(notice, rounds=len({*points[0].values["round"]}))
-    return Run(_key(run), run.generation, points, copies.trace(run, str(path)), notice)
+    return Run(_key(run), run.generation, points, copies.trace(run, path), notice)
 
 
 def has_timeline(run: RunRecord) -> bool:
@@ -191,15 +192,15 @@ def _alone(run: RunRecord, place: int) -> RunRecord:
 
 
 def _facts(run: RunRecord, machine: str) -> Facts:
-    derived = run.config.get("derived", [])
-    config = _flat(msgspec.json.encode(run.config))
-    return Facts(run.experiment, machine, config, derived, run.swept, run.arm, run.arm_keys)
+    said = (run.experiment, machine, run.config, run.swept, run.arm, run.arm_keys)
+    return _shared_facts(msgspec.json.encode(said))
 
 
 @functools.lru_cache(maxsize=256)
-def _flat(config: bytes) -> Mapping[str, Any]:
-    """The leaves of a configuration; repeats of a point share them."""
-    return flat(msgspec.json.decode(config))
+def _shared_facts(said: bytes) -> Facts:
+    """The facts of a point; its repeats share them."""
+    experiment, machine, config, swept, arm, arm_keys = msgspec.json.decode(said)
+    return Facts(experiment, machine, flat(config), config.get("derived", []), swept, arm, arm_keys)
 
 
 def _machine(run: RunRecord) -> str:

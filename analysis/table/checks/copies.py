@@ -6,8 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from operator import itemgetter
 
 import numpy as np
+import pandas as pd
 
 from analysis.table.checks.contradiction import Contradiction, check
 from analysis.thresholds import limit
@@ -22,7 +24,8 @@ _IN_A_ROW = 3  # two neighbouring times of 100,000 steps may occur again by chan
 @check
 def copied_steps(run: RunRecord) -> Iterator[Contradiction]:
     """No stretch of times occurs twice: of three in a row that differ, one that a clock gave was measured once."""
-    in_order = np.sort(np.fromiter(chain.from_iterable(_timed(run)), float))
+    in_order = np.fromiter(chain.from_iterable(_timed(run)), float)
+    in_order.sort()
     if np.count_nonzero(in_order[1:] == in_order[:-1]) < _IN_A_ROW:  # most often no time occurs twice
         return
     measured = list(_measured(run))
@@ -49,16 +52,18 @@ def _equal(rows: np.ndarray) -> list[tuple[int, int]]:
 
 def of_a_clock(times_s: np.ndarray) -> np.ndarray:
     """Which times have more digits than one would type in."""
-    return abs(times_s - np.round(times_s / _MICROSECOND) * _MICROSECOND) > limit("clock_digits_s")
+    return abs(times_s - np.rint(times_s / _MICROSECOND) * _MICROSECOND) > limit("clock_digits_s")
 
 
 def _timed(run: RunRecord) -> Iterator[list[float]]:
     """The times of `_measured`, in any order."""
     for rank in run.ranks:
         yield rank.step_times_s
-        yield [window.window_s for window in rank.windows]
-        yield from (window.step_times_s for window in rank.windows)
-        yield from (of.times_s for of in rank.allreduces)
+        for window in rank.windows:
+            yield window.window_s,
+            yield window.step_times_s
+        for of in rank.allreduces:
+            yield of.times_s
 
 
 def _measured(run: RunRecord) -> Iterator[tuple[Rank, Window | AllreduceTimes | None, list[float]]]:
@@ -111,7 +116,7 @@ def find(traces: Sequence[Trace]) -> dict[str, Contradiction]:
     for place, times_s in _in_common(ordered).items():
         one = ordered[place]
         shared = Counter(owner.path for time_s in times_s for owner in owners[time_s] if owner.sha256 != one.sha256)
-        path, count = next(iter(shared.most_common(1)), ("", 0))
+        path, count = max(shared.items(), key=itemgetter(1), default=("", 0))
         if count >= max(_FEWEST, limit("copied_times") * len(one.times_s)):
             found[one.path] = Contradiction(
                 "copied_run", f"{len(one.times_s)} times that a clock gave", f"{count} of them are those of {path}"
@@ -126,11 +131,8 @@ def _in_common(traces: Sequence[Trace]) -> dict[int, list[float]]:
     """The times that several traces have, by the place of each trace that has enough of them for a copy, in order."""
     times_s = np.concatenate([np.empty(0), *(one.times_s for one in traces)])
     places = np.repeat(np.arange(len(traces)), np.fromiter((len(one.times_s) for one in traces), int))
-    by_time = np.argsort(times_s)
-    same = np.diff(times_s[by_time]) == 0
-    common = np.zeros(len(times_s), bool)
-    common[by_time[1:][same]] = common[by_time[:-1][same]] = True
-    common &= np.bincount(places[common], minlength=len(traces))[places] >= _FEWEST
+    several = pd.Series(times_s).duplicated(keep=False).to_numpy()
+    common = several & (np.bincount(places[several], minlength=len(traces))[places] >= _FEWEST)
     found: dict[int, list[float]] = defaultdict(list)
     for place, time_s in zip(places[common].tolist(), times_s[common].tolist(), strict=True):
         found[place].append(time_s)
