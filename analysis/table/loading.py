@@ -150,10 +150,13 @@ def _tidy(points: list[Measured]) -> pd.DataFrame:
 
 def _of_points(points: list[Measured]) -> dict[str, Sequence[Any]]:
     """What the values of a point share of each column, a cell a point."""
-    names = [column.name for column in schema.COLUMNS + schema.LOCAL_COLUMNS]
+    names = schema.LOCAL_NAMES
+    cells = [*zip(*(point.cells for point in points), strict=True)] or [()] * len(names)
+    found: dict[str, Sequence[Any]] = dict(zip(names, cells, strict=True))
     identities = identify([point.facts for point in points])
-    rows = [map((point.columns | of).get, names) for point, of in zip(points, identities, strict=True)]
-    return dict(zip(names, [*zip(*rows, strict=True)] or [()] * len(names), strict=True))
+    for name in identities[0] if identities else ():
+        found[name] = [of[name] for of in identities]
+    return found
 
 
 def _typed(column: schema.Column, cells: Sequence[Any]) -> pd.Series:

@@ -6,7 +6,7 @@ import functools
 import statistics
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -48,7 +48,7 @@ class Measured:
     """What one launch measured of one point."""
 
     facts: Facts
-    columns: dict[str, Any]  # that all its values share
+    cells: tuple[Any, ...]  # that all its values share, one of each column of the table
     values: dict[str, tuple[Any, ...]]  # fields of Value that any has, as columns: they pass quickly between processes
 
 
@@ -137,7 +137,11 @@ def _points(run: RunRecord, path: str) -> Iterator[Measured]:
         yield from _arms(run, path)
     else:
         machine = _machine(run)
-        yield Measured(_facts(run, machine), _columns(run, path, machine), _in_columns(_values(run)))
+        yield _measured(run, machine, _columns(run, path, machine), _values(run))
+
+
+def _measured(run: RunRecord, machine: str, columns: Mapping[str, Any], values: Iterable[Value]) -> Measured:
+    return Measured(_facts(run, machine), tuple(map(columns.get, schema.LOCAL_NAMES)), _in_columns(values))
 
 
 def _arms(run: RunRecord, path: str) -> Iterator[Measured]:
@@ -176,7 +180,7 @@ def _arm(point: RunRecord, path: str, machine: str, values: list[Value]) -> Meas
     """One arm of a launch in rounds; `point` is as `_alone` makes it."""
     columns = _columns(point, path, machine)
     columns |= {"kind": "control" if point.arm == CONTROL else columns["kind"]}
-    return Measured(_facts(point, machine), columns, _in_columns(values))
+    return _measured(point, machine, columns, values)
 
 
 def _alone(run: RunRecord, place: int) -> RunRecord:
@@ -300,7 +304,7 @@ def _values(run: RunRecord) -> Iterator[Value]:
     sweeps = bool(run.ranks[0].allreduces)
     # Training over epochs has no warm-up.
     needed = ["timed"] if sweeps else [name for name in records.WALL_PHASES if name != "warm_up" or not run.epochs]
-    wall = [sum([rank.phases_s[name] for name in needed]) for rank in run.ranks]
+    wall = [sum(map(rank.phases_s.__getitem__, needed)) for rank in run.ranks]
     slowest = run.ranks[wall.index(max(wall))]
     if sweeps:
         yield from _allreduces(run)
