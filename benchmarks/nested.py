@@ -199,6 +199,8 @@ def rates_of_point(launched: float, turns: Sequence[Turn], run: RunRecord) -> li
     rates = []
     for turn in turns:
         within = [end - begin for begin, end in steps if turn.begun_at <= begin and end <= turn.ended_at]
+        if not within:  # it had made all of its steps
+            break
         rates.append(throughput(run.config["global_batch"], len(within), sum(within)))
     return rates
 

@@ -15,6 +15,7 @@ def test_a_step_that_was_frozen_counts_in_no_turn():
         rank.step_times_s = [0.5, 0.5, 0.5, 0.5, 5.5, 0.4, 0.4, 0.4, 0.4, 9.0]
     timed_at = 1000 + 12.5 + 1.0  # the phases before, and two steps of the warm-up
     turns = [Turn(timed_at - 3, timed_at + 2.2, 0), Turn(timed_at + 7.2, timed_at + 9.3, 0)]
+    turns.append(Turn(timed_at + 18, timed_at + 20, 0))  # all steps were made
     assert rates_of_point(1000, turns, run) == pytest.approx([16 / 0.5, 16 / 0.4])
 
 
