@@ -43,8 +43,7 @@ class Value(NamedTuple):
     round: int | None = None
 
 
-@dataclass(frozen=True)
-class Measured:
+class Measured(NamedTuple):
     """What one launch measured of one point."""
 
     facts: Facts
@@ -52,8 +51,7 @@ class Measured:
     values: dict[str, tuple[Any, ...]]  # fields of Value that any has, as columns: they pass quickly between processes
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(NamedTuple):
     """What the table keeps of one record: one point, or each arm of a launch in rounds."""
 
     key: tuple[str, str, str, int, int]  # of each, the newest generation counts
@@ -98,9 +96,7 @@ def read(place: Path | str) -> Run | Notice:
         return notice or Notice(False, path, needed)
     if found:
         return contradicted(path, found)
-    if wrong := [
-        f"{name} = {value:g}" for point in points for name, value in _numbers(point) if not _can_be(name, value)
-    ]:
+    if wrong := [text for point in points for text in _impossible(point)]:
         return Notice(False, path, f"impossible: {', '.join(wrong)}")
     if notice:
         notice = replace(notice, rounds=len({*points[0].values["round"]}))
@@ -367,10 +363,8 @@ def _in_columns(values: Iterable[Value]) -> dict[str, tuple[Any, ...]]:
     return {name: cells for name, cells in columns if cells.count(None) < len(cells)}
 
 
-def _numbers(point: Measured) -> Iterator[tuple[str, float]]:
-    return zip(point.values["quantity"], point.values["value"], strict=True)
-
-
-def _can_be(name: str, value: float) -> bool:
-    known = schema.quantity(name)
-    return known is not None and known.possible(value)
+def _impossible(point: Measured) -> Iterator[str]:
+    for name, value in zip(point.values["quantity"], point.values["value"], strict=True):
+        known = schema.quantity(name)
+        if known is None or not known.possible(value):
+            yield f"{name} = {value:g}"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from operator import itemgetter
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -90,8 +90,7 @@ def _where(rank: Rank, within: Window | AllreduceTimes | None, _: list[float]) -
     return f"rank {rank.rank}"
 
 
-@dataclass(frozen=True)
-class Trace:
+class Trace(NamedTuple):
     """What tells one run from another: when it began, and the times that its clocks gave."""
 
     path: str

@@ -100,18 +100,19 @@ def steps_and_window(run: RunRecord) -> Iterator[Contradiction]:
     else:
         windows, sums = max(1, len(run.epochs)), [sum(rank.step_times_s) for rank in run.ranks]
     timed, slack = [rank.phases_s["timed"] for rank in run.ranks], Slack.of(run)
+    longest_s, shortest_s = max(timed), min(timed)
     delayed = delayed_s(rank.timed_cores for rank in run.ranks)
-    slack_s = windows * slack.barrier_s(max(timed) / windows, len(run.ranks)) + delayed
+    slack_s = windows * slack.barrier_s(longest_s / windows, len(run.ranks)) + delayed
     for rank, steps_s, window_s in zip(run.ranks, sums, timed, strict=True):
         if not _fit(window_s, steps_s):
             yield _misfit("steps_and_window", f"rank {rank.rank}: timed", window_s, steps_s)
-    if not _fit(max(timed), max(sums), slack_s):
-        yield _misfit("steps_and_window", "the longest timed phase", max(timed), max(sums))
-    apart = windows * slack.apart_s(max(timed) / windows) + delayed
-    if max(timed) - min(timed) > apart:
+    if not _fit(longest_s, max(sums), slack_s):
+        yield _misfit("steps_and_window", "the longest timed phase", longest_s, max(sums))
+    apart = windows * slack.apart_s(longest_s / windows) + delayed
+    if longest_s - shortest_s > apart:
         yield Contradiction(
-            "steps_and_window", f"timed {max(timed):.6g} s on one rank", f"{min(timed):.6g} s on another, within the "
-            "same barriers", off(max(timed), min(timed)),
+            "steps_and_window", f"timed {longest_s:.6g} s on one rank", f"{shortest_s:.6g} s on another, within the "
+            "same barriers", off(longest_s, shortest_s),
         )  # fmt: skip
 
 
