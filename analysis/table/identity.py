@@ -103,7 +103,9 @@ def axis(swept: Sequence[Mapping[str, Any]]) -> str:
 def identify(runs: Sequence[Facts]) -> list[dict[str, Any]]:
     """For each run the columns axis, axis_value, swept, arm, kept, series and arms of `table.schema`."""
     points: dict[bytes, Facts] = {}  # a point is identified once, however often it was repeated
-    of_runs = [points.setdefault(msgspec.json.encode(run), run) for run in runs]
+    shared = {id(run): run for run in runs}  # by repeats that one process read
+    of_each = {place: points.setdefault(msgspec.json.encode(run), run) for place, run in shared.items()}
+    of_runs = [of_each[id(run)] for run in runs]
     axes = {
         group: axis([point.swept for point in of_group])
         for group, of_group in _grouped(points.values(), _sweep).items()

@@ -84,7 +84,7 @@ def local(*places: Path, every_generation: bool = False) -> Local:
     """
     found = {path for place in places for path in ([place] if place.is_file() else record.find(place))}
     paths = sorted(found, key=lambda path: path.parts)  # as paths are compared, but by less work each
-    read_all = _without_copies(_read_all(paths))
+    read_all = _without_copies(_read_all([str(path) for path in paths]))
     runs = [one for one in read_all if isinstance(one, Run)]
     notices = [one if isinstance(one, Notice) else one.notice for one in read_all]
     points = [point for run in (runs if every_generation else _newest(runs)) for point in run.points]
@@ -111,7 +111,7 @@ def _without_copies(read_all: list[Run | Notice]) -> list[Run | Notice]:
     ]
 
 
-def _read_all(paths: list[Path]) -> list[Run | Notice]:
+def _read_all(paths: list[str]) -> list[Run | Notice]:
     workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if workers == 1 or not any(size > _FEW_BYTES for size in itertools.accumulate(map(_size_bytes, paths))):
         return [read(path) for path in paths]
@@ -120,9 +120,9 @@ def _read_all(paths: list[Path]) -> list[Run | Notice]:
         return list(pool.map(read, paths, chunksize=chunk))
 
 
-def _size_bytes(path: Path) -> int:
+def _size_bytes(path: str) -> int:
     try:
-        return path.stat().st_size
+        return os.stat(path).st_size
     except OSError:  # whoever reads it says why
         return 0
 
@@ -133,7 +133,7 @@ def _tidy(points: list[Measured]) -> pd.DataFrame:
     counts = [len(point.values["quantity"]) for point in points]
     point_of_row = np.repeat(np.arange(len(points)), np.array(counts, int))
     of_values = {name for point in points for name in point.values}
-    made: dict[str, pd.Series] = {}
+    made: dict[str, Any] = {}
     for column in schema.COLUMNS + schema.LOCAL_COLUMNS:
         if column.name in of_values:
             of_each = (
@@ -142,7 +142,7 @@ def _tidy(points: list[Measured]) -> pd.DataFrame:
             )
             made[column.name] = _typed(column, [*itertools.chain.from_iterable(of_each)])
         else:  # of a point it is made once, and not for each of its values
-            made[column.name] = _typed(column, of_points[column.name]).take(point_of_row).reset_index(drop=True)
+            made[column.name] = _typed(column, of_points[column.name]).array.take(point_of_row)
     unit = {name: known.unit for name in made["quantity"].unique() if (known := schema.quantity(name))}
     made["unit"] = made["quantity"].map(unit).astype("str")
     return pd.DataFrame(made, copy=False)
@@ -150,10 +150,13 @@ def _tidy(points: list[Measured]) -> pd.DataFrame:
 
 def _of_points(points: list[Measured]) -> dict[str, Sequence[Any]]:
     """What the values of a point share of each column, a cell a point."""
-    names = [column.name for column in schema.COLUMNS + schema.LOCAL_COLUMNS]
+    names = schema.LOCAL_NAMES
+    cells = [*zip(*(point.cells for point in points), strict=True)] or [()] * len(names)
+    found: dict[str, Sequence[Any]] = dict(zip(names, cells, strict=True))
     identities = identify([point.facts for point in points])
-    rows = [map((point.columns | of).get, names) for point, of in zip(points, identities, strict=True)]
-    return dict(zip(names, [*zip(*rows, strict=True)] or [()] * len(names), strict=True))
+    for name in identities[0] if identities else ():
+        found[name] = [of[name] for of in identities]
+    return found
 
 
 def _typed(column: schema.Column, cells: Sequence[Any]) -> pd.Series:

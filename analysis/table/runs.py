@@ -43,17 +43,15 @@ class Value(NamedTuple):
     round: int | None = None
 
 
-@dataclass(frozen=True)
-class Measured:
+class Measured(NamedTuple):
     """What one launch measured of one point."""
 
     facts: Facts
-    columns: dict[str, Any]  # that all its values share
+    cells: tuple[Any, ...]  # that all its values share, one of each column of the table
     values: dict[str, tuple[Any, ...]]  # fields of Value that any has, as columns: they pass quickly between processes
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(NamedTuple):
     """What the table keeps of one record: one point, or each arm of a launch in rounds."""
 
     key: tuple[str, str, str, int, int]  # of each, the newest generation counts
@@ -79,31 +77,30 @@ class Notice:
         return f"{self.path}: {self.reason}{kept}"
 
 
-def read(path: Path) -> Run | Notice:
-    """What the table keeps of the record at `path`, or why it keeps nothing."""
+def read(place: Path | str) -> Run | Notice:
+    """What the table keeps of the record in the file `place`, or why it keeps nothing."""
+    path = str(place)
     try:
         run = records.load(path)
     except records.RecordError as error:
-        return Notice(False, str(path), str(error).removeprefix(f"{path}: "))
+        return Notice(False, path, str(error).removeprefix(f"{path}: "))
     failed = run.status == "failed"
-    notice = Notice(True, str(path), _failed(run.failure)) if failed else None
+    notice = Notice(True, path, _failed(run.failure)) if failed else None
     if notice and not run.config.get("rounds"):
         return notice
     try:
         found = every.contradictions(run)
-        points = [] if found or has_timeline(run) else list(_points(run, str(path)))
+        points = [] if found or has_timeline(run) else list(_points(run, path))
     except (LookupError, TypeError, ValueError, ZeroDivisionError) as error:
         needed = f"a complete run must have it: {type(error).__name__} {error}"
-        return notice or Notice(False, str(path), needed)
+        return notice or Notice(False, path, needed)
     if found:
-        return contradicted(str(path), found)
-    if wrong := [
-        f"{name} = {value:g}" for point in points for name, value in _numbers(point) if not _can_be(name, value)
-    ]:
-        return Notice(False, str(path), f"impossible: {', '.join(wrong)}")
+        return contradicted(path, found)
+    if wrong := [text for point in points for text in _impossible(point)]:
+        return Notice(False, path, f"impossible: {', '.join(wrong)}")
     if notice:
         notice = replace(notice, rounds=len({*points[0].values["round"]}))
-    return Run(_key(run), run.generation, points, copies.trace(run, str(path)), notice)
+    return Run(_key(run), run.generation, points, copies.trace(run, path), notice)
 
 
 def has_timeline(run: RunRecord) -> bool:
@@ -136,7 +133,11 @@ def _points(run: RunRecord, path: str) -> Iterator[Measured]:
         yield from _arms(run, path)
     else:
         machine = _machine(run)
-        yield Measured(_facts(run, machine), _columns(run, path, machine), _in_columns(_values(run)))
+        yield _measured(run, machine, _columns(run, path, machine), _values(run))
+
+
+def _measured(run: RunRecord, machine: str, columns: Mapping[str, Any], values: Iterable[Value]) -> Measured:
+    return Measured(_facts(run, machine), tuple(map(columns.get, schema.LOCAL_NAMES)), _in_columns(values))
 
 
 def _arms(run: RunRecord, path: str) -> Iterator[Measured]:
@@ -175,7 +176,7 @@ def _arm(point: RunRecord, path: str, machine: str, values: list[Value]) -> Meas
     """One arm of a launch in rounds; `point` is as `_alone` makes it."""
     columns = _columns(point, path, machine)
     columns |= {"kind": "control" if point.arm == CONTROL else columns["kind"]}
-    return Measured(_facts(point, machine), columns, _in_columns(values))
+    return _measured(point, machine, columns, values)
 
 
 def _alone(run: RunRecord, place: int) -> RunRecord:
@@ -191,15 +192,15 @@ def _alone(run: RunRecord, place: int) -> RunRecord:
 
 
 def _facts(run: RunRecord, machine: str) -> Facts:
-    derived = run.config.get("derived", [])
-    config = _flat(msgspec.json.encode(run.config))
-    return Facts(run.experiment, machine, config, derived, run.swept, run.arm, run.arm_keys)
+    said = (run.experiment, machine, run.config, run.swept, run.arm, run.arm_keys)
+    return _shared_facts(msgspec.json.encode(said))
 
 
 @functools.lru_cache(maxsize=256)
-def _flat(config: bytes) -> Mapping[str, Any]:
-    """The leaves of a configuration; repeats of a point share them."""
-    return flat(msgspec.json.decode(config))
+def _shared_facts(said: bytes) -> Facts:
+    """The facts of a point; its repeats share them."""
+    experiment, machine, config, swept, arm, arm_keys = msgspec.json.decode(said)
+    return Facts(experiment, machine, flat(config), config.get("derived", []), swept, arm, arm_keys)
 
 
 def _machine(run: RunRecord) -> str:
@@ -299,7 +300,7 @@ def _values(run: RunRecord) -> Iterator[Value]:
     sweeps = bool(run.ranks[0].allreduces)
     # Training over epochs has no warm-up.
     needed = ["timed"] if sweeps else [name for name in records.WALL_PHASES if name != "warm_up" or not run.epochs]
-    wall = [sum([rank.phases_s[name] for name in needed]) for rank in run.ranks]
+    wall = [sum(map(rank.phases_s.__getitem__, needed)) for rank in run.ranks]
     slowest = run.ranks[wall.index(max(wall))]
     if sweeps:
         yield from _allreduces(run)
@@ -362,10 +363,8 @@ def _in_columns(values: Iterable[Value]) -> dict[str, tuple[Any, ...]]:
     return {name: cells for name, cells in columns if cells.count(None) < len(cells)}
 
 
-def _numbers(point: Measured) -> Iterator[tuple[str, float]]:
-    return zip(point.values["quantity"], point.values["value"], strict=True)
-
-
-def _can_be(name: str, value: float) -> bool:
-    known = schema.quantity(name)
-    return known is not None and known.possible(value)
+def _impossible(point: Measured) -> Iterator[str]:
+    for name, value in zip(point.values["quantity"], point.values["value"], strict=True):
+        known = schema.quantity(name)
+        if known is None or not known.possible(value):
+            yield f"{name} = {value:g}"

@@ -97,6 +97,7 @@ LOCAL_COLUMNS = (
     Column("assumed", "text"),  # keys of the configuration that the report behind the experiment does not state
     Column("control_off", "number"),  # how much faster, as a fraction, its control was than one node alone
 )
+LOCAL_NAMES = tuple(column.name for column in COLUMNS + LOCAL_COLUMNS)  # of a table of local records
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The smallest run record that is whole."""
 
-from train.record.record import Rank, RunRecord
+from train.record.record import SCHEMA_VERSION, Rank, RunRecord
 
 
 def bare_record(**changes) -> RunRecord:
@@ -21,5 +21,6 @@ def bare_record(**changes) -> RunRecord:
         cores_shared=False,
         ranks=[rank],
         environment=None,
+        schema_version=SCHEMA_VERSION,
     )
     return RunRecord(**(fields | changes))

@@ -10,7 +10,7 @@ import pandas as pd
 from analysis.table import loading
 from train.record import backends, config_hash, record, summary
 from train.record import rounds as in_rounds
-from train.record.record import Environment, Epoch, Host, Rank, RunRecord, Usage
+from train.record.record import SCHEMA_VERSION, Environment, Epoch, Host, Rank, RunRecord, Usage
 
 # Seconds; 'timed' and 'warm_up' follow from the step times.
 PHASES_S = {
@@ -124,6 +124,7 @@ def make_record(
         environment=Environment(
             [host], {"tensorflow": "2.18.1"}, ["gloo"], None, None, None, None, "0" * 40, False, {}
         ),
+        schema_version=SCHEMA_VERSION,
         losses=losses or [],
         epochs=epochs or [],
     )

@@ -7,7 +7,7 @@ from typing import Any
 from wandb.proto.wandb_internal_pb2 import Record
 
 from train.config.schema import Tracking
-from train.record.record import Epoch, Rank, RunRecord, dumps
+from train.record.record import SCHEMA_VERSION, Epoch, Rank, RunRecord, dumps
 
 WANDB = Tracking(name="wandb", project="scaling", entity=None, sync=False)
 
@@ -43,6 +43,7 @@ def run_record(**changes: Any) -> RunRecord:
         "cores_shared": False,
         "ranks": [rank(0, [0.25, 0.5], 0.75), rank(1, [0.375, 0.125], 0.625)],
         "environment": None,
+        "schema_version": SCHEMA_VERSION,
         "losses": [2.0, 1.5],
         "epochs": [Epoch(1, 2, 4.0, 1.75, 0.25), Epoch(2, 2, 3.5, 1.25, 0.5, 1.0, 0.625)],
         "notes": ["first note", "second note"],

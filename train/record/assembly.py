@@ -9,7 +9,7 @@ from typing import Any
 
 from train.record import summary, usage
 from train.record.parts import Part, first_failure
-from train.record.record import Failure, NodeQuota, Order, Rank, RunRecord, Server, Usage
+from train.record.record import SCHEMA_VERSION, Failure, NodeQuota, Order, Rank, RunRecord, Server, Usage
 
 # What rank 0's part says of the whole job.
 _OF_THE_JOB = (
@@ -75,6 +75,7 @@ def assemble(parts: Sequence[Part], identity: Identity, ending: Ending) -> RunRe
         ],
         servers=[_server(part) for part in parts if not part.workers],
         node_quotas=list(ending.node_quotas),
+        schema_version=SCHEMA_VERSION,
         **{name: getattr(first, name) for name in _OF_THE_JOB},
     )
     record.attachments |= ending.attachments

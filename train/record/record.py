@@ -338,6 +338,7 @@ class RunRecord:
     cores_shared: bool  # ranks compete for cores; where each node is held to its quota they do not
     ranks: list[Rank]  # at the end of the job; of a failed run with what they had measured
     environment: Environment | None
+    schema_version: int  # without a default: a file must have it
     source_digest: str = ""  # of the content of train/ and conf/ that ran (train/record/source.py)
     swept: dict[str, Any] = field(default_factory=dict)  # each key that the experiment sweeps -> its value in this run
     arm: str | None = None  # of an experiment that compares arms
@@ -355,7 +356,6 @@ class RunRecord:
     node_quotas: list[NodeQuota] = field(default_factory=list)  # where nodes are emulated
     attachments: dict[str, str] = field(default_factory=dict)  # file beside this one -> its SHA-256
     summary: dict[str, float] = field(default_factory=dict)  # for people; analysis never reads it
-    schema_version: int = SCHEMA_VERSION
     sha256: str = _NO_CHECKSUM  # of this file with this field's digits set to 0
 
     @property
@@ -404,13 +404,26 @@ def dumps(record: RunRecord) -> bytes:
     return text.replace(f'"sha256":"{_NO_CHECKSUM}"'.encode(), f'"sha256":"{checksum}"'.encode())
 
 
+def _decoded(text: bytes, where: str) -> RunRecord:
+    """The record, of this version; of what is none, the version is looked at first: others have other keys."""
+    try:
+        record = _decoder.decode(text)
+    except msgspec.DecodeError:
+        _check_version(_version_decoder.decode(text), where)
+        raise
+    _check_version(record, where)
+    return record
+
+
+def _check_version(record: RunRecord | _Version, where: str) -> None:
+    if (version := record.schema_version) != SCHEMA_VERSION:
+        raise RecordError(f"{where}: schema version {version}; this kit reads version {SCHEMA_VERSION}")
+
+
 def loads(text: bytes, where: str) -> RunRecord:
     """The record in `text`. Raises RecordError naming `where` and what is wrong: version, key, truncation or edit."""
     try:
-        version = _version_decoder.decode(text).schema_version
-        if version != SCHEMA_VERSION:
-            raise RecordError(f"{where}: schema version {version}; this kit reads version {SCHEMA_VERSION}")
-        record = _decoder.decode(text)
+        record = _decoded(text, where)
     except msgspec.DecodeError as error:  # ValidationError, its subclass, names the key
         raise RecordError(f"{where}: not a whole run record: {error}") from error
     if _digest(text, record.sha256) != record.sha256:
@@ -424,10 +437,11 @@ def loads(text: bytes, where: str) -> RunRecord:
     return record
 
 
-def load(path: Path) -> RunRecord:
+def load(path: Path | str) -> RunRecord:
     """The record in the file `path`. Raises RecordError where it cannot be read or trusted."""
     try:
-        return loads(path.read_bytes(), str(path))
+        with open(path, "rb", buffering=0) as file:
+            return loads(file.read(), str(path))
     except OSError as error:
         raise RecordError(f"{path}: {error.strerror}") from error
 

@@ -27,13 +27,12 @@ def ranks_and_nodes(run: RunRecord) -> Iterator[Contradiction]:
     """
     expected = run.resizes[-1].ranks_after if run.resizes else size(run)
     processes = 1 if run.config["distribution"]["backend"] in backends.TOWERS else expected
-    numbers = [rank.rank for rank in run.ranks]
+    numbers, workers = [rank.rank for rank in run.ranks], run.workers
     complete = run.status == "complete"
-    if run.workers > expected or (complete and run.workers != expected):
+    if workers > expected or (complete and workers != expected):
         yield Contradiction(
-            "ranks_and_nodes", f"{run.workers} ranks", f"nodes x ranks per node = {expected}",
-            off(run.workers, expected),
-        )  # fmt: skip
+            "ranks_and_nodes", f"{workers} ranks", f"nodes x ranks per node = {expected}", off(workers, expected)
+        )
     elif complete and numbers != list(range(processes)):
         yield Contradiction("ranks_and_nodes", f"ranks numbered {numbers}", f"0 to {processes - 1} are expected")
     for before, after in itertools.pairwise(run.resizes):
@@ -106,11 +105,11 @@ def step_counts(run: RunRecord) -> Iterator[Contradiction]:
     """All ranks make the same steps, as many as were asked for, and each step has one of everything."""
     if resized(run) or not run.ranks:
         return
-    first = run.ranks[0]
+    names = ("step_times_s", "warm_up_step_times_s", "compute_times_s", "allreduces")
+    of_first = {name: len(getattr(run.ranks[0], name)) for name in names}
     for rank in run.ranks:
-        for name in ("step_times_s", "warm_up_step_times_s", "compute_times_s", "allreduces"):
-            number, expected = len(getattr(rank, name)), len(getattr(first, name))
-            if number != expected:
+        for name, expected in of_first.items():
+            if (number := len(getattr(rank, name))) != expected:
                 yield from _counted(f"rank {rank.rank}: {number} {name}", number, f"rank 0: {expected}", expected)
         if rank.compute_times_s:
             yield from _counted(

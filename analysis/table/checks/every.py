@@ -14,12 +14,10 @@ def contradictions(run: RunRecord) -> tuple[Contradiction, ...]:
 
     Raises LookupError, TypeError or ValueError where the record lacks what every record of its kind has.
     """
-    return tuple(worst for check in CHECKS.values() if (worst := _widest(list(check(run)))))
+    return tuple(_widest(found) for check in CHECKS.values() if (found := [*check(run)]))
 
 
-def _widest(found: list[Contradiction]) -> Contradiction | None:
-    if not found:
-        return None
+def _widest(found: list[Contradiction]) -> Contradiction:
     worst = max(found, key=lambda one: abs(one.off or 0))
     more = f" (and {len(found) - 1} more such)" if len(found) > 1 else ""
     return replace(worst, follows=worst.follows + more)

@@ -81,13 +81,14 @@ def delayed_s(cores: Iterable[CoreUse | None]) -> float:
     return max((use.delay_s for use in cores if use and use.delay_s is not None), default=0.0)
 
 
-def core_uses(rank: Rank) -> Iterator[tuple[Window | None, CoreUse]]:
-    """What was counted around the timed steps of a rank (None), or around each of its windows."""
-    if rank.timed_cores:
-        yield None, rank.timed_cores
-    for window in rank.windows:
-        if window.cores:
-            yield window, window.cores
+def core_uses(run: RunRecord) -> Iterator[tuple[Rank, Window | None, CoreUse]]:
+    """What was counted around the timed steps of each rank (None), or around each of its windows."""
+    for rank in run.ranks:
+        if rank.timed_cores:
+            yield rank, None, rank.timed_cores
+        for window in rank.windows:
+            if window.cores:
+                yield rank, window, window.cores
 
 
 def called(rank: Rank, window: Window | None) -> str:

@@ -46,26 +46,26 @@ def clocks_forward(run: RunRecord) -> Iterator[Contradiction]:
     except ValueError:
         yield Contradiction("clocks_forward", f"started_at {run.started_at!r}", "no date and time in ISO 8601")
     for rank in run.ranks:
-        where, used = f"rank {rank.rank}", rank.usage
-        if min(rank.phases_s.values(), default=0) < 0:
-            yield from (_backward(f"{where}: phase {name}", of) for name, of in rank.phases_s.items() if of < 0)
-        for name, times_s in (("step_times_s", rank.step_times_s), ("warm_up_step_times_s", rank.warm_up_step_times_s)):
-            if times_s and (least_s := min(times_s)) <= 0:
-                yield _backward(f"{where}: {name}", least_s)
+        if rank.phases_s and min(rank.phases_s.values()) < 0:
+            yield from (_backward(rank, f"phase {name}", of) for name, of in rank.phases_s.items() if of < 0)
+        if rank.step_times_s and (least_s := min(rank.step_times_s)) <= 0:
+            yield _backward(rank, "step_times_s", least_s)
+        if rank.warm_up_step_times_s and (least_s := min(rank.warm_up_step_times_s)) <= 0:
+            yield _backward(rank, "warm_up_step_times_s", least_s)
         if rank.compute_times_s and (least_s := min(rank.compute_times_s)) < 0:
-            yield _backward(f"{where}: compute_times_s", least_s)
-        if used:
+            yield _backward(rank, "compute_times_s", least_s)
+        if used := rank.usage:
             end_s = run.job_s - rank.phases_s.get("exit", 0.0) + limit("clock_skew_s")
-            yield from _ascending(f"{where}: samples of usage at", used.at_s, end_s)
-            yield from _ascending(f"{where}: CPU time of samples", used.cpu_s)
+            yield from _ascending(f"rank {rank.rank}: samples of usage at", used.at_s, end_s)
+            yield from _ascending(f"rank {rank.rank}: CPU time of samples", used.cpu_s)
     yield from _ascending("changes of the ranks at", [change.at_s for change in run.resizes], run.job_s)
     numbers = [epoch.epoch for epoch in run.epochs]
     if numbers != list(range(1, len(numbers) + 1)):
         yield Contradiction("clocks_forward", f"epochs numbered {numbers}", "one after the other, from 1")
 
 
-def _backward(what: str, time_s: float) -> Contradiction:
-    return Contradiction("clocks_forward", f"{what} {time_s:.6g} s", "time goes forward")
+def _backward(rank: Rank, what: str, time_s: float) -> Contradiction:
+    return Contradiction("clocks_forward", f"rank {rank.rank}: {what} {time_s:.6g} s", "time goes forward")
 
 
 def _ascending(what: str, values: list[float], end: float = math.inf) -> Iterator[Contradiction]:
@@ -100,18 +100,19 @@ def steps_and_window(run: RunRecord) -> Iterator[Contradiction]:
     else:
         windows, sums = max(1, len(run.epochs)), [sum(rank.step_times_s) for rank in run.ranks]
     timed, slack = [rank.phases_s["timed"] for rank in run.ranks], Slack.of(run)
+    longest_s, shortest_s = max(timed), min(timed)
     delayed = delayed_s(rank.timed_cores for rank in run.ranks)
-    slack_s = windows * slack.barrier_s(max(timed) / windows, len(run.ranks)) + delayed
+    slack_s = windows * slack.barrier_s(longest_s / windows, len(run.ranks)) + delayed
     for rank, steps_s, window_s in zip(run.ranks, sums, timed, strict=True):
         if not _fit(window_s, steps_s):
             yield _misfit("steps_and_window", f"rank {rank.rank}: timed", window_s, steps_s)
-    if not _fit(max(timed), max(sums), slack_s):
-        yield _misfit("steps_and_window", "the longest timed phase", max(timed), max(sums))
-    apart = windows * slack.apart_s(max(timed) / windows) + delayed
-    if max(timed) - min(timed) > apart:
+    if not _fit(longest_s, max(sums), slack_s):
+        yield _misfit("steps_and_window", "the longest timed phase", longest_s, max(sums))
+    apart = windows * slack.apart_s(longest_s / windows) + delayed
+    if longest_s - shortest_s > apart:
         yield Contradiction(
-            "steps_and_window", f"timed {max(timed):.6g} s on one rank", f"{min(timed):.6g} s on another, within the "
-            "same barriers", off(max(timed), min(timed)),
+            "steps_and_window", f"timed {longest_s:.6g} s on one rank", f"{shortest_s:.6g} s on another, within the "
+            "same barriers", off(longest_s, shortest_s),
         )  # fmt: skip
 
 
@@ -170,14 +171,13 @@ def _computed_late(rank: Rank, timed: Rank | Window, slack_s: float) -> Iterator
 def counters_and_window(run: RunRecord) -> Iterator[Contradiction]:
     """What the kernel counted on a rank's cores spans the barriers of the timed steps: it took no less time."""
     rounding_s = limit("rounding_s")
-    for rank in run.ranks:
-        for window, counted in core_uses(rank):
-            time_s = window.window_s if window else rank.phases_s.get("timed", 0.0)
-            if counted.wall_s < time_s - rounding_s:
-                yield Contradiction(
-                    "counters_and_window", f"{called(rank, window)}: {'window' if window else 'timed'} {time_s:.6g} s",
-                    f"the counters of its cores were read within {counted.wall_s:.6g} s", off(time_s, counted.wall_s),
-                )  # fmt: skip
+    for rank, window, counted in core_uses(run):
+        time_s = window.window_s if window else rank.phases_s.get("timed", 0.0)
+        if counted.wall_s < time_s - rounding_s:
+            yield Contradiction(
+                "counters_and_window", f"{called(rank, window)}: {'window' if window else 'timed'} {time_s:.6g} s",
+                f"the counters of its cores were read within {counted.wall_s:.6g} s", off(time_s, counted.wall_s),
+            )  # fmt: skip
 
 
 @check

@@ -43,10 +43,10 @@ def windows_and_rounds(run: RunRecord) -> Iterator[Contradiction]:
     arms = _ranks(run)
     measured: Counter[tuple[int, int]] = Counter()
     for rank in (rank for rank in run.ranks if rank.windows):
-        turns = Counter([(window.round, window.arm) for window in rank.windows])
+        turns = [(window.round, window.arm) for window in rank.windows]
         measured.update(turns)
         own = {place for place, ranks in enumerate(arms) if rank.rank in ranks}
-        for turn, count in turns.items():
+        for turn, count in Counter(turns).items():
             if turn[1] not in own:
                 yield Contradiction("windows_and_rounds", f"rank {rank.rank} in {_called(turn)}", "no such part of it")
             elif count > 1:

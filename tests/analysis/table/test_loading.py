@@ -79,7 +79,7 @@ def test_the_slowest_rank_gates_the_speed(results):
 def test_no_folder_or_an_empty_one_has_no_records(tmp_path):
     own = loading.local(tmp_path / "nothing")
     assert own.table.empty
-    assert list(own.table) == [column.name for column in schema.COLUMNS + schema.LOCAL_COLUMNS]
+    assert list(own.table) == [*schema.LOCAL_NAMES]
     assert own.notices == []
 
 

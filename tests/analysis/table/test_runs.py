@@ -1,9 +1,13 @@
 import pytest
 
-from analysis.table import loading
+from analysis.table import loading, schema
 from analysis.table.runs import Notice, read
 from tests.helpers.own_records import Arm, curve_in_rounds, make_record, make_rounds, save
 from train.record.record import Epoch, Failure
+
+
+def cells(point):
+    return dict(zip(schema.LOCAL_NAMES, point.cells, strict=True))
 
 
 def test_a_record_keeps_the_learning_rate_that_was_in_force(results):
@@ -11,7 +15,7 @@ def test_a_record_keeps_the_learning_rate_that_was_in_force(results):
     run.config["optimizer"] |= {"learning_rate": 0.0615, "learning_rate_scaling": "linear"}
     run.learning_rate = 0.123
     made = read(save(run, results.folder))
-    assert made.points[0].columns["learning_rate"] == 0.123
+    assert cells(made.points[0])["learning_rate"] == 0.123
 
 
 def test_a_failed_run_says_where_it_failed_as_far_as_it_is_known(results):
@@ -38,7 +42,7 @@ def test_the_batch_of_a_rank_is_what_it_takes_in_a_step(results):
     passes = {"distribution.backward_passes_per_step": 2}
     run = make_record(nodes=2, batch_per_rank=8, global_batch=32, step_s=0.5, **passes)
     [point] = read(save(run, results.folder)).points
-    assert (point.columns["batch_per_rank"], point.columns["global_batch"]) == (16, 32)
+    assert (cells(point)["batch_per_rank"], cells(point)["global_batch"]) == (16, 32)
     assert dict(zip(point.values["quantity"], point.values["value"], strict=True))["images_per_s"] == 64
 
 

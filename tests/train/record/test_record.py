@@ -57,6 +57,8 @@ def test_a_record_from_before_ticks_is_read():
         (lambda text: text.replace(b'"job_s":5.0', b'"job_s":"5"'), r"\$\.job_s"),
         (lambda text: text.replace(b'"job_s":5.0,', b""), "job_s"),
         (lambda text: text.replace(b'"schema_version":3', b'"schema_version":1'), "schema version 1"),
+        (lambda text: text.replace(b'"schema_version":3', b'"schema_version":1,"ranks":1'), "schema version 1"),
+        (lambda text: text.replace(b'"schema_version":3,', b""), "required field `schema_version`"),
         (lambda text: text.replace(b'"ticks":[1000000000,', b'"ticks":["1",'), r"Expected `int`, got `str` .*ticks"),
         (lambda text: text.replace(b'"ticks_per_s":1000000000', b'"ticks_per_s":0'), r">= 1"),
         (lambda text: text.replace(b'"ranks":[{', b'"ranks":[7,{'), r"\$\.ranks\[0\]"),
