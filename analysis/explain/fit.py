@@ -150,7 +150,7 @@ def choose(runs: pd.DataFrame) -> Model:
     # have too narrow an interval of the fixed cost, in 1 curve of 5 without the truth.
     for model, degrees in ((models.own_times(runs), DECIDING_DEGREES), (models.GROWING, 1)):
         solved = model.system(runs).solve()
-        if solved and solved.degrees >= degrees and solved.coefficient(1).statistic.value > 0:
+        if solved and solved.degrees >= degrees and solved.coefficient(1).value > 0:
             return model
     if len(runs) < 3:
         few = f"{len(runs)} run{'s' * (len(runs) != 1)}"
@@ -161,7 +161,7 @@ def choose(runs: pd.DataFrame) -> Model:
             f"every run did the same work per rank ({runs['images_per_rank'].iloc[0]:g} images), and fewer than 2 have "
             "a measured speed: the fixed cost cannot be told from the cost per step; measure different steps per rank"
         )
-    cost = solved.coefficient(1).statistic.value
+    cost = solved.coefficient(1).value
     if cost <= 0:
         raise TableError(f"wall time does not grow with the work per rank ({cost:.3g} s per image): no cost per step")
     return models.EQUAL

@@ -9,11 +9,13 @@ import numpy as np
 import pandas as pd
 
 from analysis.explain import models
-from analysis.explain.linear import TAIL_OF_SPEED, Array, Linear, Marginal, relative_s2
+from analysis.explain.linear import Fitted, Linear, relative_s2
+from analysis.explain.marginal import Array, Marginal
 from analysis.explain.models import Model
 from analysis.metrics import Statistic
 
 _MOST_IMAGES_PER_S = 1e9  # of one rank: what is faster does not read its images
+_SMALLEST = 1e-18
 
 
 @dataclass(frozen=True)
@@ -40,17 +42,29 @@ class Fit:
         None where nothing may be left. Relative errors are propagated to first order (JCGM 100:2008, 5.2.2). The two
         `points` are indexed by their numbers, with the columns runs and wall_s (mean).
         """
-        wall_s = points["wall_s"].to_numpy(float)
+        basis, wall_s = self.linear.basis, points["wall_s"].to_numpy(float)
         members = (points.index.to_numpy()[:, None] == np.array(self.points)).astype(float)
         members /= np.maximum(members.sum(axis=1, keepdims=True), 1)
-        apart = np.where(members.any(axis=1), 0.0, 1 / points["runs"].to_numpy(float))
-        here, first = (self._relative_s2(times_s) for times_s in (wall_s, self.times_s[:1]))
-        noise_s2 = self.linear.variances_s2[:, :1] / first * here
-        left_s = wall_s - self.linear.coefficients[:, :1]
-        if (left_s <= 0).any():
-            return None
-        variances, shares = self.linear.left(members, noise_s2 * apart, np.array([1, -1]) / left_s)
-        return self.linear.marginal(np.log(left_s[:, 0] / left_s[:, 1]), np.sqrt(variances), shares)
+        inside, known_s = members.any(axis=1), self.times_s - self.linear.fitted.explained_s
+        apart = np.where(inside, 0.0, self._relative_s2(wall_s) / points["runs"].to_numpy(float))
+        of_times = members - basis.estimators[:, :1]
+        relative = (of_times * basis.relative_s2[:, None]) @ of_times.transpose(0, 2, 1) + apart[..., None] * np.eye(2)
+
+        def left_s(explained_s: Array, coefficients: Array) -> Array:
+            means_s = np.where(inside, (explained_s + known_s) @ members.T, wall_s)
+            found_s = means_s - coefficients[..., :1]
+            return np.where((found_s > 0).all(axis=-1, keepdims=True), found_s, math.nan)
+
+        def number(fitted: Fitted) -> tuple[Array, Array]:
+            left = left_s(fitted.explained_s[..., None, :], fitted.coefficients)
+            factors = np.array([1, -1]) / left
+            variances = np.einsum("...ki,kij,...kj->...k", factors, relative, factors) * fitted.scales_s2
+            return _log_ratio(left), np.sqrt(np.maximum(variances, _SMALLEST))
+
+        fitted_s = np.einsum("knp,kp->kn", basis.designs, self.linear.coefficients)
+        truths = _log_ratio(left_s(fitted_s, self.linear.coefficients))
+        found = self.linear.marginal(number, truths if inside.all() else None)
+        return found if np.isfinite(found.centres).all() else None
 
     def _relative_s2(self, times_s: Array) -> Array:
         """As `linear.relative_s2`, for the mixes of each shape."""
@@ -68,6 +82,10 @@ class Fit:
         ]
         predicted_s = self.model.known_s(points) + np.array(fitted_s)
         return predicted_s.where(points["ranks"].isin(self.ranks) | (not self.model.by_ranks))
+
+
+def _log_ratio(of_two: Array) -> Array:
+    return np.asarray(np.log(of_two[..., 0] / of_two[..., 1]))
 
 
 def through(model: Model, runs: pd.DataFrame) -> Fit | None:
@@ -101,7 +119,7 @@ def _over(numerator: float, solved: Linear, of: Array) -> Statistic:
 
     Wall times that do not grow with the work give a cost of 0, but for rounding: no speed.
     """
-    cost = solved.number(of).within(TAIL_OF_SPEED)
+    cost = solved.number(of).statistic
     high, value, low = (
         numerator / x if x > numerator / _MOST_IMAGES_PER_S else math.nan for x in (cost.low, cost.value, cost.high)
     )
