@@ -25,6 +25,7 @@ from analysis.explain.marginal import Array, Marginal, below
 MIXES = (1e-4, 1.0, 1e4)
 _LEVEL = 0.05  # the p value of the ends of a 95 % interval, if the mixture is taken at its word
 _OF_ERROR = 0.5  # the power of the standard error in the weight of a fit
+_CALIBRATED_DEGREES = 2  # of freedom at least
 # Rounding leaves times on a perfect line about 1e-13 apart: that is no distance.
 _NEGLIGIBLE = 1e-9
 
@@ -107,12 +108,14 @@ class Linear:
     def marginal(self, number: Number, truths: Array | None) -> Marginal:
         """What is known of a number. truths: what it would be if a mix were right, (mixes,).
 
-        None: the draws do not tell how often an interval of it holds the truth, for it has noise of its own.
+        None: the draws do not tell how often an interval of it holds the truth, for it has noise of its own. Neither do
+        they with one degree of freedom: then one residual tells how large the noise of the draws is.
         """
         centres, errors = number(self.fitted)
         weights = self._weights(self.fitted, errors)
-        level = (lambda: _LEVEL) if truths is None else (lambda: self._level(number, truths, weights))
-        return Marginal(centres, errors, weights, self.degrees, self.n, level)
+        if truths is None or self.degrees < _CALIBRATED_DEGREES:
+            return Marginal(centres, errors, weights, self.degrees, self.n, lambda: _LEVEL)
+        return Marginal(centres, errors, weights, self.degrees, self.n, lambda: self._level(number, truths, weights))
 
     def _weights(self, fitted: Fitted, errors: Array) -> Array:
         if self.degrees < 1:

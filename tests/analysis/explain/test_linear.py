@@ -47,9 +47,11 @@ def test_a_perfect_line_has_an_interval_of_no_width():
     assert (found.low, found.value, found.high) == pytest.approx((5, 5, 5), rel=1e-6)
 
 
-def test_one_degree_of_freedom_has_an_interval_about_the_value():
-    found = line([1, 2, 4], [6.1, 6.9, 9.05]).solve().coefficient(0).statistic
-    assert found.low < 5 < found.high
+def test_one_degree_of_freedom_has_student_t_without_draws():
+    # The mean of 10.0 and 10.2, and t(0.975, 1) = 12.706 times 0.1414 / sqrt(2).
+    times = np.array([10.0, 10.2])
+    found = System(np.ones((1, 2, 1)), times, times).solve().coefficient(0).statistic
+    assert (found.low, found.high) == pytest.approx((10.1 - 1.2706, 10.1 + 1.2706), rel=1e-3)
 
 
 def test_the_noise_at_hand_weighs_the_times():
