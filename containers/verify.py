@@ -370,9 +370,19 @@ def under_slurm(variant: str) -> str:
         by_mpi = [*contained, f"results={folder}/mpi", "distribution.controller=mpi"]
         on_cluster(cluster, *srun, "--mpi=pmix", *by_mpi)
         submit(cluster, image, f"{folder}/slurm")
+        server_of_its_own(cluster, image, f"{folder}/ps")
         started = {"gloo": {2}, "mpi": {2}, "slurm": {1, 2}}
         kept = [check_hosts(records(Path(folder, part)), nodes) for part, nodes in started.items()]
-    return f"n1 and n2: srun by hand (Gloo, MPI by PMIx) and launcher=slurm: {sum(map(len, kept))} complete records"
+    seen = f"n1 and n2: srun by hand (Gloo, MPI by PMIx) and launcher=slurm: {sum(map(len, kept))} complete records"
+    return f"{seen}; a parameter server alone on n2"
+
+
+def server_of_its_own(cluster: simcluster.Cluster, image: str, results: str) -> None:
+    """Measure one worker, whose parameter server has a node of its own. Raises AssertionError if it was not so."""
+    submit(cluster, image, results, "nodes=1", "distribution=ps", "distribution.servers_on=nodes")
+    kept = records(Path(results))
+    servers = [[server["host"] for server in record["servers"]] for record in kept]
+    assert servers == [["n2"]], servers
 
 
 def check_hosts(kept: list[dict], nodes: set[int]) -> list[dict]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,9 @@ from typing import IO
 
 _POLL_S = 0.2
 _TAIL_BYTES = 4096
+_SHOWN = 25  # lines of the log of a step that failed
+# What compilers, linkers and CMake say.
+_ERROR = re.compile(r"\berror: |CMake Error|undefined reference|\bnvcc fatal\b")
 _TELLING = ("Collecting", "Downloading", "Processing", "Installing", "Building", "[")  # how lines of pip, cmake begin
 
 Command = Sequence[str]
@@ -49,7 +53,7 @@ class Steps:
         """Run the commands of the next step to their end: those of a lane one after the other, lanes side by side.
 
         env: variables that they get beside this program's own.
-        Raises StepFailed when one of them fails: the others are ended, the end of the log is shown. Exits on Ctrl-C.
+        Raises StepFailed when one of them fails: the others are ended, what it said is shown. Exits on Ctrl-C.
         """
         step = self._waiting.pop(0)
         self._number += 1
@@ -58,6 +62,7 @@ class Steps:
         if not self._terminal:
             print(f"{label} ... about {minutes(after_s + step.expected_s)} left", flush=True)
         with self._log.open("ab") as log:
+            start = log.tell()
             running = [_Lane(commands, log, {**os.environ, **(env or {})}) for commands in lanes]
             try:
                 while any([lane.goes_on() for lane in running]) and not any(lane.failed for lane in running):
@@ -74,8 +79,8 @@ class Steps:
                     lane.end()
         erase = "\r\033[K" if self._terminal else ""
         if any(lane.failed for lane in running):
-            tail = self._log.read_text(errors="replace").splitlines()[-25:]
-            print("".join([erase, *(f"  | {line}\n" for line in tail)]), end="")
+            said = self._log.read_bytes()[start:].decode(errors="replace").splitlines()
+            print("".join([erase, *(f"  | {line}\n" for line in why_failed(said))]), end="")
             raise StepFailed(f"{step.what}: failed; the whole log is in {self._log}")
         print(f"{erase}{label}: {time.monotonic() - begin:.0f} s", flush=True)
 
@@ -115,6 +120,20 @@ class _Lane:
         if self._child.poll() is None:
             self._child.terminate()
             self._child.wait()
+
+
+def why_failed(said: Sequence[str]) -> list[str]:
+    """The lines to show of what a step said that failed: those at its first error, and the last ones.
+
+    pip's clean-up follows what the compiler said, so the cause may not be among the last lines. In the build of an
+    image these lines are all that is left: the log goes with the layer.
+    """
+    last = max(len(said) - _SHOWN, 0)
+    first = next((number for number, line in enumerate(said) if _ERROR.search(line)), last)
+    if first >= last:
+        return list(said[last:])
+    cause = said[max(first - 3, 0) : min(first + _SHOWN, last)]  # a compiler says before an error where it is
+    return [*cause, "...", *said[last:]]
 
 
 def doing_now(log: Path) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "requirements"))
-from steps import Step, StepFailed, Steps, doing_now, minutes
+from steps import Step, StepFailed, Steps, doing_now, minutes, why_failed
 
 pytestmark = pytest.mark.slow  # starts processes
 
@@ -33,7 +33,8 @@ def test_commands_run_side_by_side_and_into_the_log(tmp_path, capsys):
 
 
 def test_a_command_that_fails_ends_the_others_and_shows_the_end_of_the_log(tmp_path, capsys):
-    steps = Steps(tmp_path / "log", [Step("packages", 5)])
+    steps = Steps(tmp_path / "log", [Step("environment", 5), Step("packages", 5)])
+    steps.run([python("print('error: of a step before, which did not matter')")])
     begin = time.monotonic()
     with pytest.raises(StepFailed, match=f"packages: failed; the whole log is in {tmp_path}/log"):
         steps.run(
@@ -41,8 +42,26 @@ def test_a_command_that_fails_ends_the_others_and_shows_the_end_of_the_log(tmp_p
             [python("print('no such package'); raise SystemExit(1)"), python("print('never')")],
         )
     assert time.monotonic() - begin < 300
-    assert "  | no such package" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "  | no such package" in out
+    assert "did not matter" not in out
     assert "never" not in (tmp_path / "log").read_text()
+
+
+def test_what_a_compiler_said_is_shown_although_pip_cleans_up_after_it():
+    compiled = [f"[ {number}%] Building CXX object" for number in range(90)]
+    cause = ["In file included from a.cc:1:", "b.h:2:10: fatal error: nccl.h: No such file or directory"]
+    clean_up = [f"removing {number}" for number in range(60)]
+    shown = why_failed([*compiled, *cause, *clean_up])
+    assert shown[:4] == [*compiled[-2:], *cause]
+    assert shown[4:28] == clean_up[:24]
+    assert shown[-26:] == ["...", *clean_up[-25:]]
+
+
+def test_of_a_step_that_names_no_error_the_last_lines_are_shown():
+    assert why_failed([f"line {number}" for number in range(60)]) == [f"line {number}" for number in range(35, 60)]
+    assert why_failed(["short", "error: at the end"]) == ["short", "error: at the end"]
+    assert why_failed([]) == []
 
 
 def test_steps_can_be_planned_in_place_of_others(tmp_path, capsys):
