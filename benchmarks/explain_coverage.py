@@ -6,8 +6,8 @@ Each line simulates many curves of one design under one kind of noise: a fixed c
 500 steps of 64 images shared out among the ranks where the design does not say otherwise. `fixed cost`, `speed` and
 `speedup` are the shares of curves whose interval holds the fixed cost, the speed that the wall times imply, and the
 speedup without the fixed cost on the most ranks. `misfit`, `undecided` and `finding` are the shares of curves of which
-a point is said not to fit, not to be decidable, or to contradict itself. In the last lines one point ran twice its
-steps: `misfit` is the share in which that point, and no other, is named.
+a point is said not to fit, not to be decidable, or to contradict itself. In the lines of twice the steps one point ran
+them: `misfit` is the share in which that point, and no other, is named. The last lines are other designs and noise.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,27 @@ _SMALLEST = 1e-18
 
 
 @dataclass(frozen=True)
+class Implied:
+    """The speed of one rank that wall times imply [images/s]: a numerator over a fitted cost."""
+
+    numerator: float
+    cost: Marginal | None  # None: it cannot be fitted
+
+    def speed(self, runs: int) -> Statistic:
+        """The speed; NaN for an end that it does not have.
+
+        Wall times that do not grow with the work give a cost of 0, but for rounding: no speed.
+        """
+        if self.cost is None:
+            return Statistic(math.nan, n=runs)
+        cost, numerator = self.cost.statistic, self.numerator
+        high, value, low = (
+            numerator / x if x > numerator / _MOST_IMAGES_PER_S else math.nan for x in (cost.low, cost.value, cost.high)
+        )
+        return Statistic(value, low, high, cost.n)
+
+
+@dataclass(frozen=True)
 class Fit:
     """What one model says of the runs of one curve."""
 
@@ -27,14 +49,23 @@ class Fit:
     ranks: tuple[int, ...]  # of the runs it was made from
     points: tuple[int, ...]  # the point of each run
     times_s: Array
-    fixed_s: Statistic
-    images_per_s_per_rank: Statistic  # that the wall times imply; NaN: nothing implies one
+    implied: Implied
     measured_images_per_s: float  # what to compare it with: the median measured speed of its runs; NaN: none is used
 
     @property
     def runs(self) -> int:
         """How many runs it was made from."""
         return len(self.points)
+
+    @cached_property
+    def fixed_s(self) -> Statistic:
+        """The fixed cost."""
+        return self.linear.coefficient(0).statistic
+
+    @cached_property
+    def images_per_s_per_rank(self) -> Statistic:
+        """The speed of one rank that the wall times imply; NaN: nothing implies one."""
+        return self.implied.speed(self.runs)
 
     def left_ratio(self, points: pd.DataFrame) -> Marginal | None:
         """The logarithm of what the fixed cost leaves of the wall time of the first of two points over the second.
@@ -98,29 +129,17 @@ def through(model: Model, runs: pd.DataFrame) -> Fit | None:
     measured = float(usable["images_per_s_per_rank"].median()) if model.speeds else math.nan
     implied = _implied(model, usable, solved, measured)
     points, times_s = tuple(usable["point"]), usable["wall_s"].to_numpy(float)
-    return Fit(model, solved, ranks, points, times_s, solved.coefficient(0).statistic, implied, measured)
+    return Fit(model, solved, ranks, points, times_s, implied, measured)
 
 
-def _implied(model: Model, runs: pd.DataFrame, solved: Linear, measured: float) -> Statistic:
-    """The speed of one rank that the wall times imply [images/s], without the level of measured speeds.
+def _implied(model: Model, runs: pd.DataFrame, solved: Linear, measured: float) -> Implied:
+    """What the wall times imply of the speed, without the level of measured speeds.
 
     With measured speeds it is their median over the factor by which the wall times grow faster than they say; without
     them it is that at the fewest ranks.
     """
     if model.speeds:
         factor = models.FACTOR.system(runs).solve()
-        return Statistic(math.nan, n=len(runs)) if factor is None else _over(measured, factor, np.array([[0.0, 1.0]]))
+        return Implied(measured, None if factor is None else factor.coefficient(1))
     of_one = model.designs(pd.DataFrame({"ranks": [runs["ranks"].min()], "images_per_rank": [1.0]}))[:, 0]
-    return _over(1.0, solved, of_one * (np.arange(of_one.shape[1]) > 0))
-
-
-def _over(numerator: float, solved: Linear, of: Array) -> Statistic:
-    """A numerator over a combination of coefficients, a speed; NaN for an end that it does not have.
-
-    Wall times that do not grow with the work give a cost of 0, but for rounding: no speed.
-    """
-    cost = solved.number(of).statistic
-    high, value, low = (
-        numerator / x if x > numerator / _MOST_IMAGES_PER_S else math.nan for x in (cost.low, cost.value, cost.high)
-    )
-    return Statistic(value, low, high, cost.n)
+    return Implied(1.0, solved.number(of_one * (np.arange(of_one.shape[1]) > 0)))
