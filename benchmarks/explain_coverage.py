@@ -6,8 +6,8 @@ Each line simulates many curves of one design under one kind of noise: a fixed c
 500 steps of 64 images shared out among the ranks where the design does not say otherwise. `fixed cost`, `speed` and
 `speedup` are the shares of curves whose interval holds the fixed cost, the speed that the wall times imply, and the
 speedup without the fixed cost on the most ranks. `misfit`, `undecided` and `finding` are the shares of curves of which
-a point is said not to fit, not to be decidable, or to contradict itself. In the last lines one point ran twice its
-steps: `misfit` is the share in which that point, and no other, is named.
+a point is said not to fit, not to be decidable, or to contradict itself. In the lines of twice the steps one point ran
+them: `misfit` is the share in which that point, and no other, is named. The last lines are other designs and noise.
 """
 
 from __future__ import annotations
@@ -30,17 +30,25 @@ Rng = np.random.Generator
 
 @dataclass(frozen=True)
 class Noise:
-    """Of a wall time: additive [s] and proportional, normal; and of a measured speed, proportional."""
+    """Standard deviations. Of a wall time: additive [s] and proportional; of a measured speed: proportional."""
 
     name: str
     additive_s: float = 0.0
     proportional: float = 0.0
     of_speed: float = 0.0
+    tails: float = math.inf  # the degrees of freedom of Student's t that it has; none: normal
+
+    def draw(self, deviation: float, n: int, rng: Rng) -> np.ndarray:
+        """The noise of n values with one standard deviation."""
+        if math.isinf(self.tails):
+            return rng.normal(0, deviation, n)
+        return deviation * rng.standard_t(self.tails, n) / math.sqrt(self.tails / (self.tails - 2))
 
 
 ADDITIVE = Noise("additive, 0.3 s", additive_s=0.3)
 PROPORTIONAL = Noise("proportional, 1 %", proportional=0.01)
 BOTH = Noise("0.15 s and 0.5 %, speeds 0.5 %", 0.15, 0.005, 0.005)
+HEAVY = Noise("the same, Student's t with 3 degrees", 0.15, 0.005, 0.005, tails=3)
 
 
 def same(ranks: np.ndarray) -> np.ndarray:
@@ -69,6 +77,7 @@ class Design:
     steps: tuple[int, ...] = ()  # of each point; none: STEPS shared out
     repeats: int = 1
     twice: int | None = None  # the point that ran twice its steps
+    fixed_s: float = FIXED_S
 
 
 SIX = (1, 2, 4, 8, 16, 32)
@@ -87,6 +96,12 @@ DESIGNS = [
     Design("3 works each on 1, 2 and 4, + 10 % a doubling", grows=doubling, **SQUARE),  # type: ignore[arg-type]
     Design("speeds, 1 to 32, twice the steps on 32", SIX, twice=5),
     Design("speeds, 1 to 32, twice the steps on 1", SIX, twice=0),
+    Design("speeds, 1 to 4 ranks", SIX[:3]),
+    Design("speeds, 1 to 128 ranks, fixed cost 20 s", (*SIX, 64, 128), fixed_s=20.0),
+]
+LINES = [(design, noise) for design in DESIGNS for noise in (ADDITIVE, PROPORTIONAL, BOTH)]
+LINES += [
+    (design, HEAVY) for design in DESIGNS if design.name in ("speeds, 1 to 32 ranks", "wall times alone, 1 to 32")
 ]
 
 
@@ -98,9 +113,11 @@ def curve(design: Design, noise: Noise, rng: Rng) -> tuple[pd.DataFrame, float]:
     if design.twice is not None:
         done[design.twice] *= 2
     per_image = design.grows(ranks) / SPEED
-    wall_s = FIXED_S + done * BATCH * per_image
-    wall_s = wall_s * (1 + rng.normal(0, noise.proportional, len(ranks))) + rng.normal(0, noise.additive_s, len(ranks))
-    speed = 1 / per_image * (1 + rng.normal(0, noise.of_speed, len(ranks)))
+    proportional, additive_s, of_speed = (
+        noise.draw(deviation, len(ranks), rng) for deviation in (noise.proportional, noise.additive_s, noise.of_speed)
+    )
+    wall_s = (design.fixed_s + done * BATCH * per_image) * (1 + proportional) + additive_s
+    speed = 1 / per_image * (1 + of_speed)
     runs = pd.DataFrame(
         {
             "ranks": ranks.astype(int),
@@ -128,7 +145,7 @@ def _judge(design: Design, runs: pd.DataFrame, speedup: float) -> dict[str, floa
     misfits = found.points.index[found.points["misfit"]]
     wrong = len(misfits) > 0 if design.twice is None else misfits.tolist() == [design.twice]
     return {
-        "fixed cost": float(_holds(found.fit.fixed_s.low, FIXED_S, found.fit.fixed_s.high)),
+        "fixed cost": float(_holds(found.fit.fixed_s.low, design.fixed_s, found.fit.fixed_s.high)),
         "speed": _holds(implied.low, SPEED if math.isnan(true_speed) else true_speed, implied.high),
         "speedup": _holds(last["speedup_without_fixed_low"], speedup, last["speedup_without_fixed_high"])
         if design.twice is None
@@ -152,11 +169,10 @@ def main() -> None:
     parser.add_argument("--curves", type=int, default=1000, help="simulated for each line")
     parser.add_argument("--only", default="", help="the designs whose name has these words")
     options = parser.parse_args()
-    lines = list(enumerate((design, noise) for design in DESIGNS for noise in (ADDITIVE, PROPORTIONAL, BOTH)))
     with ProcessPoolExecutor() as pool:
         jobs = [
             pool.submit(simulate, design, noise, options.curves, np.random.default_rng([0, number]))
-            for number, (design, noise) in lines
+            for number, (design, noise) in enumerate(LINES)
             if options.only in design.name
         ]
         rows = [job.result() for job in jobs]

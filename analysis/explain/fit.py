@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import pandas as pd
 
@@ -27,6 +28,7 @@ from analysis.explain import fitted, inputs, misfits, models, split
 from analysis.explain.fitted import Fit
 from analysis.explain.inputs import Finding
 from analysis.explain.linear import Linear
+from analysis.explain.marginal import Marginal
 from analysis.explain.models import Model
 from analysis.metrics import Statistic
 from analysis.thresholds import limit
@@ -45,7 +47,7 @@ class Explanation:
     points: pd.DataFrame
     fits: dict[str, Fit]  # by what they were made from; the first is `fit`
     findings: tuple[Finding, ...]
-    fixed_without_one_s: tuple[Statistic, ...]  # the fixed cost with each point left out in turn
+    fixed_without_one: tuple[Marginal, ...]  # the fixed cost [s] with each point left out in turn
     growth_p: float  # how likely the time per image would seem to change so much, were it the same; NaN: not tested
 
     @property
@@ -53,7 +55,12 @@ class Explanation:
         """The fit that is concluded from."""
         return next(iter(self.fits.values()))
 
-    @property
+    @cached_property
+    def fixed_without_one_s(self) -> tuple[Statistic, ...]:
+        """The fixed cost with each point left out in turn."""
+        return tuple(cost.statistic for cost in self.fixed_without_one)
+
+    @cached_property
     def paid(self) -> bool | None:
         """Whether a fixed cost can be told from zero; None where that depends on which points or model are chosen.
 
@@ -150,7 +157,7 @@ def choose(runs: pd.DataFrame) -> Model:
     # have too narrow an interval of the fixed cost, in 1 curve of 5 without the truth.
     for model, degrees in ((models.own_times(runs), DECIDING_DEGREES), (models.GROWING, 1)):
         solved = model.system(runs).solve()
-        if solved and solved.degrees >= degrees and solved.coefficient(1).statistic.value > 0:
+        if solved and solved.degrees >= degrees and solved.coefficient(1).value > 0:
             return model
     if len(runs) < 3:
         few = f"{len(runs)} run{'s' * (len(runs) != 1)}"
@@ -161,7 +168,7 @@ def choose(runs: pd.DataFrame) -> Model:
             f"every run did the same work per rank ({runs['images_per_rank'].iloc[0]:g} images), and fewer than 2 have "
             "a measured speed: the fixed cost cannot be told from the cost per step; measure different steps per rank"
         )
-    cost = solved.coefficient(1).statistic.value
+    cost = solved.coefficient(1).value
     if cost <= 0:
         raise TableError(f"wall time does not grow with the work per rank ({cost:.3g} s per image): no cost per step")
     return models.EQUAL
@@ -172,14 +179,14 @@ def _differs_from_one(factor: Linear) -> bool:
     return factor.degrees >= DECIDING_DEGREES and factor.coefficient(1).p(of=1.0) < SPEEDS_REFUTED
 
 
-def _without_one(model: Model, runs: pd.DataFrame) -> Iterator[Statistic]:
+def _without_one(model: Model, runs: pd.DataFrame) -> Iterator[Marginal]:
     """The fixed cost with each point left out in turn, where enough are left to decide."""
     usable = model.usable(runs)
     system, of = model.system(usable), usable["point"].to_numpy()
     for point in sorted(set(of)):
         solved = system.without(of == point).solve()
         if solved and solved.degrees >= DECIDING_DEGREES:
-            yield solved.coefficient(0).statistic
+            yield solved.coefficient(0)
 
 
 def _growth_p(runs: pd.DataFrame) -> float:

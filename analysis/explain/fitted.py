@@ -4,16 +4,40 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
 from analysis.explain import models
-from analysis.explain.linear import TAIL_OF_SPEED, Array, Linear, Marginal, relative_s2
+from analysis.explain.linear import Fitted, Linear, relative_s2
+from analysis.explain.marginal import Array, Marginal
 from analysis.explain.models import Model
 from analysis.metrics import Statistic
 
 _MOST_IMAGES_PER_S = 1e9  # of one rank: what is faster does not read its images
+_SMALLEST = 1e-18
+
+
+@dataclass(frozen=True)
+class Implied:
+    """The speed of one rank that wall times imply [images/s]: a numerator over a fitted cost."""
+
+    numerator: float
+    cost: Marginal | None  # None: it cannot be fitted
+
+    def speed(self, runs: int) -> Statistic:
+        """The speed; NaN for an end that it does not have.
+
+        Wall times that do not grow with the work give a cost of 0, but for rounding: no speed.
+        """
+        if self.cost is None:
+            return Statistic(math.nan, n=runs)
+        cost, numerator = self.cost.statistic, self.numerator
+        high, value, low = (
+            numerator / x if x > numerator / _MOST_IMAGES_PER_S else math.nan for x in (cost.low, cost.value, cost.high)
+        )
+        return Statistic(value, low, high, cost.n)
 
 
 @dataclass(frozen=True)
@@ -25,8 +49,7 @@ class Fit:
     ranks: tuple[int, ...]  # of the runs it was made from
     points: tuple[int, ...]  # the point of each run
     times_s: Array
-    fixed_s: Statistic
-    images_per_s_per_rank: Statistic  # that the wall times imply; NaN: nothing implies one
+    implied: Implied
     measured_images_per_s: float  # what to compare it with: the median measured speed of its runs; NaN: none is used
 
     @property
@@ -34,23 +57,45 @@ class Fit:
         """How many runs it was made from."""
         return len(self.points)
 
+    @cached_property
+    def fixed_s(self) -> Statistic:
+        """The fixed cost."""
+        return self.linear.coefficient(0).statistic
+
+    @cached_property
+    def images_per_s_per_rank(self) -> Statistic:
+        """The speed of one rank that the wall times imply; NaN: nothing implies one."""
+        return self.implied.speed(self.runs)
+
     def left_ratio(self, points: pd.DataFrame) -> Marginal | None:
         """The logarithm of what the fixed cost leaves of the wall time of the first of two points over the second.
 
         None where nothing may be left. Relative errors are propagated to first order (JCGM 100:2008, 5.2.2). The two
         `points` are indexed by their numbers, with the columns runs and wall_s (mean).
         """
-        wall_s = points["wall_s"].to_numpy(float)
+        basis, wall_s = self.linear.basis, points["wall_s"].to_numpy(float)
         members = (points.index.to_numpy()[:, None] == np.array(self.points)).astype(float)
         members /= np.maximum(members.sum(axis=1, keepdims=True), 1)
-        apart = np.where(members.any(axis=1), 0.0, 1 / points["runs"].to_numpy(float))
-        here, first = (self._relative_s2(times_s) for times_s in (wall_s, self.times_s[:1]))
-        noise_s2 = self.linear.variances_s2[:, :1] / first * here
-        left_s = wall_s - self.linear.coefficients[:, :1]
-        if (left_s <= 0).any():
-            return None
-        variances, shares = self.linear.left(members, noise_s2 * apart, np.array([1, -1]) / left_s)
-        return self.linear.marginal(np.log(left_s[:, 0] / left_s[:, 1]), np.sqrt(variances), shares)
+        inside, known_s = members.any(axis=1), self.times_s - self.linear.fitted.explained_s
+        apart = np.where(inside, 0.0, self._relative_s2(wall_s) / points["runs"].to_numpy(float))
+        of_times = members - basis.estimators[:, :1]
+        relative = (of_times * basis.relative_s2[:, None]) @ of_times.transpose(0, 2, 1) + apart[..., None] * np.eye(2)
+
+        def left_s(explained_s: Array, coefficients: Array) -> Array:
+            means_s = np.where(inside, (explained_s + known_s) @ members.T, wall_s)
+            found_s = means_s - coefficients[..., :1]
+            return np.where((found_s > 0).all(axis=-1, keepdims=True), found_s, math.nan)
+
+        def number(fitted: Fitted) -> tuple[Array, Array]:
+            left = left_s(fitted.explained_s[..., None, :], fitted.coefficients)
+            factors = np.array([1, -1]) / left
+            variances = np.einsum("...ki,kij,...kj->...k", factors, relative, factors) * fitted.scales_s2
+            return _log_ratio(left), np.sqrt(np.maximum(variances, _SMALLEST))
+
+        fitted_s = np.einsum("knp,kp->kn", basis.designs, self.linear.coefficients)
+        truths = _log_ratio(left_s(fitted_s, self.linear.coefficients))
+        found = self.linear.marginal(number, truths if inside.all() else None)
+        return found if np.isfinite(found.centres).all() else None
 
     def _relative_s2(self, times_s: Array) -> Array:
         """As `linear.relative_s2`, for the mixes of each shape."""
@@ -70,6 +115,10 @@ class Fit:
         return predicted_s.where(points["ranks"].isin(self.ranks) | (not self.model.by_ranks))
 
 
+def _log_ratio(of_two: Array) -> Array:
+    return np.asarray(np.log(of_two[..., 0] / of_two[..., 1]))
+
+
 def through(model: Model, runs: pd.DataFrame) -> Fit | None:
     """A model through the runs that it can use; None where they do not suffice."""
     usable = model.usable(runs)
@@ -80,29 +129,17 @@ def through(model: Model, runs: pd.DataFrame) -> Fit | None:
     measured = float(usable["images_per_s_per_rank"].median()) if model.speeds else math.nan
     implied = _implied(model, usable, solved, measured)
     points, times_s = tuple(usable["point"]), usable["wall_s"].to_numpy(float)
-    return Fit(model, solved, ranks, points, times_s, solved.coefficient(0).statistic, implied, measured)
+    return Fit(model, solved, ranks, points, times_s, implied, measured)
 
 
-def _implied(model: Model, runs: pd.DataFrame, solved: Linear, measured: float) -> Statistic:
-    """The speed of one rank that the wall times imply [images/s], without the level of measured speeds.
+def _implied(model: Model, runs: pd.DataFrame, solved: Linear, measured: float) -> Implied:
+    """What the wall times imply of the speed, without the level of measured speeds.
 
     With measured speeds it is their median over the factor by which the wall times grow faster than they say; without
     them it is that at the fewest ranks.
     """
     if model.speeds:
         factor = models.FACTOR.system(runs).solve()
-        return Statistic(math.nan, n=len(runs)) if factor is None else _over(measured, factor, np.array([[0.0, 1.0]]))
+        return Implied(measured, None if factor is None else factor.coefficient(1))
     of_one = model.designs(pd.DataFrame({"ranks": [runs["ranks"].min()], "images_per_rank": [1.0]}))[:, 0]
-    return _over(1.0, solved, of_one * (np.arange(of_one.shape[1]) > 0))
-
-
-def _over(numerator: float, solved: Linear, of: Array) -> Statistic:
-    """A numerator over a combination of coefficients, a speed; NaN for an end that it does not have.
-
-    Wall times that do not grow with the work give a cost of 0, but for rounding: no speed.
-    """
-    cost = solved.number(of).within(TAIL_OF_SPEED)
-    high, value, low = (
-        numerator / x if x > numerator / _MOST_IMAGES_PER_S else math.nan for x in (cost.low, cost.value, cost.high)
-    )
-    return Statistic(value, low, high, cost.n)
+    return Implied(1.0, solved.number(of_one * (np.arange(of_one.shape[1]) > 0)))

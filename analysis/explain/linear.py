@@ -2,8 +2,9 @@
 
 With variance `a^2 (1 + mix x (time / geometric mean of the times)^2)` a small `mix` is noise of the same size at every
 time, a large one noise of the same share. Five or six times do not tell which. So the model is fitted with each of
-`MIXES`, and every number is a mixture of what these fits say of it (`analysis.explain.studentized`): the weight of a
-fit is its restricted likelihood (Patterson and Thompson 1971), leaning to the fits that are less sure of this number.
+`MIXES`, and every number is a mixture of what these fits say of it, each by Student's t: the weight of a fit is its
+restricted likelihood (Patterson and Thompson 1971), leaning to the fits that are less sure of this number. How much of
+the mixture an interval must hold is found by simulation (`analysis.explain.calibration`).
 
 A model may leave open the shape of one of its costs: then there is a design for each shape, and each is fitted with
 each mix. Where this file says mixes, it means all of them: shape by shape, the mixes of each.
@@ -12,139 +13,136 @@ each mix. Where this file says mixes, it means all of them: shape by shape, the 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from analysis.explain import studentized
-from analysis.metrics import Statistic
+from analysis.explain import calibration
+from analysis.explain.marginal import Array, Marginal, below
 
-Array = np.ndarray
-
-MIXES = (1e-4, 1e-2, 1.0, 1e2, 1e4)
-# Set by simulation, so that the intervals hold the truth about 95 times in 100 whether the noise is additive,
-# proportional or both (docs/explain.md): the power of the likelihood and of the standard error in the weight of a fit,
-# and what is left out at each end. A plain mixture holds it 90 to 99 times; so do the reference prior of Berger, De
-# Oliveira and Sanso (2001) for the mix, and noise as a power of the time. Narrower is not to be had by weights: with
-# those for which the worst mix is held 95 times (found by simulation for each design), others are held 98 to 100 times
-# too, for nearly all of the weight is then on one kind of noise.
-_OF_LIKELIHOOD, _OF_ERROR = 1.5, 0.5
-TAIL = 0.020
-# The same for a speed, whose noise is mostly proportional: with TAIL it is held 92 times in 100 in some designs.
-TAIL_OF_SPEED = 0.012
+MIXES = (1e-4, 1.0, 1e4)
+_LEVEL = 0.05  # the p value of the ends of a 95 % interval, if the mixture is taken at its word
+# The power of the standard error in the weight of a fit: it leans to the fits that are less sure. By simulation: with 0
+# the kind of noise that says least of a number is weighed too little for its calibration to make up for it.
+_OF_ERROR = 0.5
+_CALIBRATED_DEGREES = 2  # of freedom at least
 # Rounding leaves times on a perfect line about 1e-13 apart: that is no distance.
 _NEGLIGIBLE = 1e-9
-_SMALLEST = 1e-18
 
 
 @dataclass(frozen=True)
-class Marginal:
-    """What is known of one number: for each mix of noise its centre, standard error and weight; `n` times.
+class Fitted:
+    """The costs of any number of sets of times, as each mix of noise fits them: leading axes are those of the sets."""
 
-    of_residuals: the share of its variance that is of residuals of the fit.
-    """
+    explained_s: Array  # (..., n)
+    coefficients: Array  # (..., mixes, p)
+    scales_s2: Array  # (..., mixes): the variance of noise of relative variance 1
+    likelihoods: Array  # (..., mixes), the logarithm
 
-    centres: Array
-    errors: Array
-    weights: Array
-    degrees: int
-    n: int
-    of_residuals: Array
 
-    def below(self, value: float) -> float:
-        """The probability that the number is below `value`."""
-        found = studentized.below((value - self.centres) / self.errors, self.degrees, self.of_residuals)
-        return float((self.weights * found).sum())
+# What each mix says of a number: its centre and standard error, both (..., mixes), of sets of times (...).
+Number = Callable[[Fitted], tuple[Array, Array]]
 
-    def quantile(self, probability: float) -> float:
-        """The value that the number is below with this probability."""
-        from scipy.optimize import brentq  # it takes longer to import than most commands to run
-        from scipy.special import stdtrit
 
-        times = float(stdtrit(self.degrees, probability))
-        far = np.array([times])
-        if self.of_residuals.any():  # it is at most so much further from the centre, on either side
-            far = (abs(times) + math.sqrt(self.degrees)) * np.array([-1.0, 1.0])
-        ends = self.centres + self.errors * far[:, None]
-        low, high = float(ends.min()), float(ends.max())
-        if self.below(low) >= probability or self.below(high) <= probability:  # all of them alike
-            return (low + high) / 2
-        return float(brentq(lambda value: self.below(value) - probability, low, high, xtol=_NEGLIGIBLE * (high - low)))
+@dataclass(frozen=True)
+class Basis:
+    """What all sets of times of one design share: weighted least squares with the weights of each mix."""
 
-    def p(self, within: float = 0.0, of: float = 0.0) -> float:
-        """How likely the number would be found so far from `of`, on either side, if it were `within` of it.
-
-        NaN without a degree of freedom.
-        """
-        if self.degrees < 1:
-            return math.nan
-        return min(1.0, 2 * min(self.below(of + within), 1 - self.below(of - within)))
+    designs: Array  # (mixes, n, p)
+    relative_s2: Array  # (mixes, n): the variance of the noise of each time, over the scale
+    covariances: Array  # (mixes, p, p): of the coefficients, over the scale
+    estimators: Array  # (mixes, p, n): the coefficients are these times what is explained
+    residual_makers: Array  # (mixes, n, n): the weighted residuals are these times what is explained
+    constants: Array  # (mixes,): what the likelihood has of the design
+    least_s2: Array  # (mixes,): the sum of squares that rounding leaves
 
     @property
-    def value(self) -> float:
-        """The median; without a degree of freedom the mean of the mixes."""
-        return float(self.centres @ self.weights) if self.degrees < 1 else self.quantile(0.5)
+    def degrees(self) -> int:
+        """The degrees of freedom."""
+        return int(self.designs.shape[1] - self.designs.shape[2])
 
-    @property
-    def statistic(self) -> Statistic:
-        """The number with its 95 % interval, which is not known without a degree of freedom."""
-        return self.within(TAIL)
-
-    def within(self, tail: float) -> Statistic:
-        """The number with the interval that leaves out so much at each end."""
-        if self.degrees < 1:
-            return Statistic(self.value, n=self.n)
-        return Statistic(self.value, self.quantile(tail), self.quantile(1 - tail), self.n)
+    def fit(self, explained_s: Array) -> Fitted:
+        """The costs of sets of times. explained_s: (..., n)."""
+        coefficients = np.tensordot(explained_s, self.estimators, axes=(-1, -1))
+        residuals = np.tensordot(explained_s, self.residual_makers, axes=(-1, -1))
+        squares = np.maximum(np.einsum("...kn,...kn->...k", residuals, residuals), self.least_s2)
+        likelihoods = self.constants - 0.5 * self.degrees * np.log(squares)
+        return Fitted(explained_s, coefficients, squares / max(self.degrees, 1), likelihoods)
 
 
 @dataclass(frozen=True)
 class Linear:
     """The model as each mix of noise fits it."""
 
-    coefficients: Array  # (mixes, p)
-    covariances: Array  # (mixes, p, p)
-    estimators: Array  # (mixes, p, n): the coefficients are these times what is explained
-    likelihoods: Array  # (mixes,), the logarithm
-    variances_s2: Array  # (mixes, n) of the noise of each time
-    degrees: int
-    n: int
+    basis: Basis
+    fitted: Fitted
+
+    @property
+    def coefficients(self) -> Array:
+        """The costs, (mixes, p)."""
+        return self.fitted.coefficients
+
+    @property
+    def degrees(self) -> int:
+        """The degrees of freedom."""
+        return self.basis.degrees
+
+    @property
+    def n(self) -> int:
+        """How many times it was made from."""
+        return len(self.fitted.explained_s)
 
     def number(self, of: Array) -> Marginal:
         """What is known of a combination of the coefficients: `of` (shapes, p) has their factors."""
         each = np.repeat(of, len(self.coefficients) // len(of), axis=0)
-        errors = np.sqrt(np.einsum("kp,kpq,kq->k", each, self.covariances, each))
-        return self.marginal((each * self.coefficients).sum(axis=1), errors)
+        unit_s2 = np.einsum("kp,kpq,kq->k", each, self.basis.covariances, each)
+        truths = (each * self.coefficients).sum(axis=1)
+        return self.marginal(
+            lambda fitted: ((each * fitted.coefficients).sum(axis=-1), np.sqrt(unit_s2 * fitted.scales_s2)), truths
+        )
 
     def coefficient(self, position: int) -> Marginal:
         """What is known of one coefficient."""
         return self.number(np.eye(self.coefficients.shape[1])[[position]])
 
-    def marginal(self, centres: Array, errors: Array, of_residuals: Array | None = None) -> Marginal:
-        """What is known of a number of which each mix has a centre and a standard error, (mixes,)."""
-        shares = np.zeros(len(centres)) if of_residuals is None else of_residuals
-        return Marginal(centres, errors, self._weights(np.log(errors)), self.degrees, self.n, shares)
+    def marginal(self, number: Number, truths: Array | None) -> Marginal:
+        """What is known of a number. truths: what it would be if a mix were right, (mixes,).
 
-    def _weights(self, log_errors: Array) -> Array:
-        if self.degrees < 1:
-            return np.full(len(log_errors), 1 / len(log_errors))
-        weights = _OF_LIKELIHOOD * self.likelihoods + _OF_ERROR * log_errors
-        weights = np.exp(weights - weights.max())
-        return np.asarray(weights / weights.sum())
-
-    def left(self, members: Array, apart_s2: Array, factors: Array) -> tuple[Array, Array]:
-        """The variance of a sum of what the first coefficient leaves of k means of times, and its share of residuals.
-
-        Both (mixes,). `members` (k, n) has the weight of each time of the fit in each mean; `apart_s2` (mixes, k) is
-        the variance of the means that have no part in the fit [s^2], 0 for the others; `factors` (mixes, k) are those
-        of the sum. What the coefficients do not explain of it is of residuals.
+        None: the draws do not tell how often an interval of it holds the truth, for it has noise of its own. Neither do
+        they with one degree of freedom: then one residual tells how large the noise of the draws is.
         """
-        of_times = factors @ members - factors.sum(axis=1, keepdims=True) * self.estimators[:, 0]
-        inside, outside = (of_times**2 * self.variances_s2).sum(axis=1), (factors**2 * apart_s2).sum(axis=1)
-        shared = (self.estimators @ (self.variances_s2 * of_times)[..., None])[..., 0]
-        explained = (shared * np.linalg.solve(self.covariances, shared[..., None])[..., 0]).sum(axis=1)
-        whole = np.maximum(inside + outside, _SMALLEST)
-        return whole, np.clip((inside - explained) / whole, 0, 1)
+        centres, errors = number(self.fitted)
+        weights = self._weights(self.fitted, errors)
+        if truths is None or self.degrees < _CALIBRATED_DEGREES:
+            return Marginal(centres, errors, weights, self.degrees, self.n, lambda: _LEVEL)
+        return Marginal(centres, errors, weights, self.degrees, self.n, lambda: self._level(number, truths, weights))
+
+    def _weights(self, fitted: Fitted, errors: Array) -> Array:
+        if self.degrees < 1:
+            return np.full(errors.shape, 1 / errors.shape[-1])
+        weights = fitted.likelihoods + _OF_ERROR * np.log(errors)
+        weights = np.exp(weights - weights.max(axis=-1, keepdims=True))
+        return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
+
+    def _level(self, number: Number, truths: Array, weights: Array) -> float:
+        """The p value of the ends of the 95 % interval of a number."""
+        centres, errors = number(self._drawn)
+        known = np.isfinite(centres).all(axis=-1) & np.isfinite(truths)[:, None]
+        centres, errors = (np.where(known[..., None], of, 1.0) for of in (centres, errors))
+        of_draws = self._weights(self._drawn, errors)
+        smaller = below(truths[:, None], centres, errors, of_draws, self.degrees)
+        p = np.where(known, 2 * np.minimum(smaller, 1 - smaller), math.nan)
+        return calibration.level(p, of_draws, weights)
+
+    @cached_property
+    def _drawn(self) -> Fitted:
+        """The fits of sets of times that were drawn from what each mix says: (mixes, draws, ...)."""
+        fitted_s = np.einsum("knp,kp->kn", self.basis.designs, self.coefficients)
+        noise_s = np.sqrt(self.fitted.scales_s2[:, None] * self.basis.relative_s2)
+        errors = calibration.errors(len(fitted_s), self.n)
+        return self.basis.fit(fitted_s[:, None] + noise_s[:, None] * errors)
 
 
 @dataclass(frozen=True)
@@ -171,17 +169,16 @@ class System:
 
     def solve(self) -> Linear | None:
         """The costs; None where there are fewer runs than costs, or these cannot be told apart in some shape."""
-        found = [_least_squares(design, self.explained_s, self.times_s) for design in self.designs]
-        known = [one for one in found if one is not None]
-        return _together(known) if len(known) == len(found) else None
+        if not all(_can_be_told(design) for design in self.designs):
+            return None
+        basis = _basis(self.designs, self.times_s)
+        return Linear(basis, basis.fit(self.explained_s))
 
 
-def _together(shapes: Sequence[Linear]) -> Linear:
-    """The fits of all shapes as one, each with its mixes."""
-    if len(shapes) == 1:
-        return shapes[0]
-    names = ("coefficients", "covariances", "estimators", "likelihoods", "variances_s2")
-    return replace(shapes[0], **{name: np.concatenate([getattr(one, name) for one in shapes]) for name in names})
+def _can_be_told(design: Array) -> bool:
+    """Whether the costs of a design (n, p) can be told from each other."""
+    (n, p), sizes = design.shape, np.linalg.norm(design, axis=0)
+    return bool(n >= p and sizes.all() and np.linalg.matrix_rank(design / sizes, tol=1e-8) == p)
 
 
 def relative_s2(times_s: Array, of: Array) -> Array:
@@ -193,24 +190,18 @@ def relative_s2(times_s: Array, of: Array) -> Array:
     return np.asarray(1 + np.array(MIXES)[:, None] * (times_s / middle_s) ** 2)
 
 
-def _least_squares(design: Array, explained_s: Array, times_s: Array) -> Linear | None:
-    """The costs of one design (n, p) by least squares, weighted for each mix of noise; None: they cannot be told."""
-    (n, p), sizes = design.shape, np.linalg.norm(design, axis=0)
-    if n < p or not sizes.all() or np.linalg.matrix_rank(design / sizes, tol=1e-8) < p:
-        return None
-    relative = relative_s2(times_s, times_s)
+def _basis(designs: Array, times_s: Array) -> Basis:
+    """Least squares with each design (shapes, n, p), weighted for each mix of noise."""
+    relative = np.tile(relative_s2(times_s, times_s), (len(designs), 1))
+    designs = np.repeat(designs, len(MIXES), axis=0)
+    sizes = np.linalg.norm(designs, axis=1)
     weight = 1 / np.sqrt(relative)
-    weighted, target = design / sizes * weight[..., None], explained_s * weight
+    weighted = designs / sizes[:, None] * weight[..., None]
     transposed = weighted.transpose(0, 2, 1)
-    inverse = np.linalg.inv(transposed @ weighted)
-    estimators = inverse @ transposed
-    coefficients = (estimators @ target[..., None])[..., 0]
-    squares = ((target - (weighted @ coefficients[..., None])[..., 0]) ** 2).sum(axis=1)
-    squares = np.maximum(squares, ((_NEGLIGIBLE * times_s * weight) ** 2).sum(axis=1))
-    scales = squares / max(n - p, 1)
-    determinants = np.linalg.slogdet(inverse)[1]
-    likelihoods = 0.5 * (determinants - np.log(relative).sum(axis=1) - (n - p) * np.log(squares))
-    covariances = inverse * scales[:, None, None] / np.outer(sizes, sizes)
-    estimators = estimators * weight[:, None, :] / sizes[:, None]
-    variances = scales[:, None] * relative
-    return Linear(coefficients / sizes, covariances, estimators, likelihoods, variances, n - p, n)
+    inverses = np.linalg.inv(transposed @ weighted)
+    estimators = inverses @ transposed * weight[:, None] / sizes[..., None]
+    residual_makers = (np.eye(len(times_s)) - designs @ estimators) * weight[..., None]
+    constants = 0.5 * (np.linalg.slogdet(inverses)[1] - np.log(relative).sum(axis=1))
+    least_s2 = ((_NEGLIGIBLE * times_s * weight) ** 2).sum(axis=1)
+    covariances = inverses / sizes[:, :, None] / sizes[:, None]
+    return Basis(designs, relative, covariances, estimators, residual_makers, constants, least_s2)

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import stdtrit
 
 from analysis.explain.linear import MIXES, System, relative_s2
 
@@ -16,7 +15,7 @@ def test_with_additive_noise_alone_it_is_the_ordinary_line():
     x, y = [1, 2, 3, 5, 8], [12.1, 13.9, 16.2, 19.8, 26.1]
     solved, (known, covariances) = line(x, y).solve(), np.polyfit(x, y, 1, cov=True)  # of which the slope comes first
     assert solved.coefficients[0] == pytest.approx(known[::-1], rel=1e-3)
-    errors = np.sqrt(np.diagonal(solved.covariances[0]))
+    errors = np.sqrt(np.diagonal(solved.basis.covariances[0]) * solved.fitted.scales_s2[0])
     assert errors == pytest.approx(np.sqrt(np.diagonal(covariances))[::-1], rel=1e-3)
 
 
@@ -28,12 +27,31 @@ def test_with_proportional_noise_alone_it_is_the_line_weighted_by_the_inverse_sq
 
 
 def test_alike_times_leave_only_one_noise_and_student_t():
-    # One cost, of 10.0, 10.1, 10.2: the mean, and t(0.98, 2) times 0.1 / sqrt(3), whatever the mix.
+    # One cost, of 10.0, 10.1, 10.2: the mean, and t(0.975, 2) = 4.303 times 0.1 / sqrt(3), whatever the mix.
     times = np.array([10.0, 10.1, 10.2])
     found = System(np.ones((1, 3, 1)), times, times).solve().coefficient(0).statistic
-    half = stdtrit(2, 1 - 0.020) * 0.1 / 3**0.5
-    assert (found.value, found.low, found.high) == pytest.approx((10.1, 10.1 - half, 10.1 + half), rel=2e-3)
+    half = 4.303 * 0.1 / 3**0.5
+    assert found.value == pytest.approx(10.1, rel=1e-4)
+    assert found.high - found.value == pytest.approx(half, rel=0.08)  # the draws: a standard error of 5 %
+    assert found.value - found.low == pytest.approx(found.high - found.value, rel=0.02)
     assert found.n == 3
+
+
+def test_the_same_times_have_the_same_interval_to_the_last_digit():
+    x, y = [1, 2, 3, 5, 8], [12.1, 13.9, 16.2, 19.8, 26.1]
+    assert line(x, y).solve().coefficient(0).statistic == line(x, y).solve().coefficient(0).statistic
+
+
+def test_a_perfect_line_has_an_interval_of_no_width():
+    found = line([1, 2, 4, 8], [6.0, 7.0, 9.0, 13.0]).solve().coefficient(0).statistic
+    assert (found.low, found.value, found.high) == pytest.approx((5, 5, 5), rel=1e-6)
+
+
+def test_one_degree_of_freedom_has_student_t_without_draws():
+    # The mean of 10.0 and 10.2, and t(0.975, 1) = 12.706 times 0.1414 / sqrt(2).
+    times = np.array([10.0, 10.2])
+    found = System(np.ones((1, 2, 1)), times, times).solve().coefficient(0).statistic
+    assert (found.low, found.high) == pytest.approx((10.1 - 1.2706, 10.1 + 1.2706), rel=1e-3)
 
 
 def test_the_noise_at_hand_weighs_the_times():
@@ -73,23 +91,6 @@ def test_a_difference_within_a_margin_has_no_small_p():
     assert number.p(of=10.1) == pytest.approx(1, abs=0.01)
     assert number.p(of=9) < 0.01
     assert number.p(within=1.2, of=9) > 0.5
-
-
-def test_what_is_left_of_times_of_the_fit_is_a_residual_and_of_others_is_not():
-    # Two times of variance s^2 = 1/2 (10 and 11, mean 10.5): what is left of each has the variance s^2 / 2, the
-    # opposite of the other's; a third mean apart from the fit has its own variance and that of the mean.
-    times = np.array([10.0, 11.0])
-    solved = System(np.ones((1, 2, 1)), times, times).solve()
-    members = np.array([[1.0, 0], [0, 1], [0, 0]])
-
-    def left(*factors):
-        variances, shares = solved.left(members, *(np.tile(of, (len(MIXES), 1)) for of in ([0.0, 0, 0.5], factors)))
-        return variances[0], shares[0]
-
-    assert left(1.0, 0, 0) == (pytest.approx(0.25, rel=0.01), pytest.approx(1))
-    assert left(1.0, -1.0, 0) == (pytest.approx(1.0, rel=0.01), pytest.approx(1))
-    assert left(0, 0, 1.0) == (pytest.approx(0.75, rel=0.01), pytest.approx(0, abs=1e-9))
-    assert left(1.0, 0, -1.0) == (pytest.approx(1.0, rel=0.01), pytest.approx(0.25, rel=0.01))
 
 
 def test_relative_variances_are_additive_first_and_proportional_last():
