@@ -150,7 +150,7 @@ class Launch:
         """End it, as Ctrl-C does, unless it has ended."""
         if self.running:
             self.thaw()
-            self._job.send_signal(signal.SIGINT)
+            self._job.terminate()  # SIGINT is ignored where a shell started this in the background
         self._job.wait()
 
     def record(self) -> RunRecord:

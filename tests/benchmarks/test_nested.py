@@ -2,6 +2,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from benchmarks import launches
@@ -28,12 +29,20 @@ def test_a_turn_of_a_curve_has_the_rates_of_its_round():
 def test_the_processes_of_a_launch_stand_still_while_others_run(tmp_path):
     ticks = tmp_path / "ticks"
     child = f"while True: open({str(ticks)!r}, 'a').write('.')"
-    parent = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}])"
+    # As the launcher does, it ends its processes when it is told to end.
+    heed = "signal.signal(signal.SIGTERM, lambda *_: sys.exit())"
+    parent = f"import signal, subprocess, sys; {heed}; subprocess.run([sys.executable, '-c', {child!r}])"
+
+    def ticking():
+        return next(one for one in psutil.Process().children(recursive=True) if child in one.cmdline())
+
     launch = Launch("curve", tmp_path, [sys.executable, "-c", parent])
     try:
         while not ticks.exists():
             time.sleep(0.01)
         launch.freeze()
+        while ticking().status() != psutil.STATUS_STOPPED:  # a signal takes a moment to arrive
+            time.sleep(0.01)
         size = ticks.stat().st_size
         time.sleep(0.2)
         assert ticks.stat().st_size == size
