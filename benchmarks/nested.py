@@ -62,7 +62,8 @@ def main() -> None:
                 run = point.record()
                 alone = rates_of_point(point.launched_at, point.turns, run)
                 ratios = [arms[run.config["nodes"]] / rate for arms, rate in zip(nested, alone, strict=False)]
-                print(f"{point.name}: in rounds / alone {launches.in_words(ratios)}, n={len(ratios)} turns")
+                found = launches.in_words(ratios) if ratios else "unknown: no turn held a whole step, raise --steps"
+                print(f"{point.name}: in rounds / alone {found}, n={len(ratios)} turns")
         finally:
             for launch in started:
                 launch.end()
