@@ -119,6 +119,17 @@ def test_four_wall_times_cannot_tell_a_fixed_cost_from_a_growth():
     assert found.paid is None
 
 
+def test_four_wall_times_hold_the_fixed_cost_that_an_equal_time_per_image_would_miss():
+    # 12 s once, and the same growth: with an equal time per image it would be 22 s.
+    table, _ = growing(0.1, noise=0.03)
+    found = explain.explain(table[table["ranks"] < 16])
+    assert found.fit.model is models.GROWING
+    assert found.fit.fixed_s.low < 12 < found.fit.fixed_s.high
+    assert found.growth_p > 0.05
+    assert found.fits["equal time per image"].fixed_s.low > 12
+    assert found.reasonable("equal time per image")
+
+
 def test_an_assumption_that_fails_with_no_other_model_decides_nothing():
     # The run on one rank took less than its fixed cost: that the time per image grows fits only with one below zero.
     found = explain.explain(curve([1, 2, 4, 8], [141, 356, 29, 27], [11.6, 51.1, 18.5, 21.1]))
