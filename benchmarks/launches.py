@@ -18,8 +18,7 @@ def command(results: Path, overrides: Sequence[str], **measure: object) -> list[
 
 def curve_of(command: list[str]) -> str:
     """The name of the one curve of a command. Raises SystemExit where it has none, or several."""
-    shown = subprocess.run([*command, "--dry-run"], check=True, capture_output=True, text=True).stdout
-    names = [words[0] for line in shown.splitlines() if "rounds of" in line and (words := line.split())]
+    names = [words[0] for line in _plan(command) if "rounds of" in line and (words := line.split())]
     if len(names) != 1:
         sys.exit(f"the overrides must give one curve in rounds; they give {', '.join(names) or 'none'}")
     return names[0]
@@ -27,9 +26,13 @@ def curve_of(command: list[str]) -> str:
 
 def points_of(command: list[str]) -> list[str]:
     """The names of the single points of a command."""
-    shown = subprocess.run([*command, "--dry-run"], check=True, capture_output=True, text=True).stdout
-    rows = (line.split() for line in shown.splitlines() if "rounds of" not in line)
+    rows = (line.split() for line in _plan(command) if "rounds of" not in line)
     return [words[0] for words in rows if len(words) > 2 and all(word.isdigit() for word in words[1:])]
+
+
+def _plan(command: list[str]) -> list[str]:
+    """What the launcher would do, by its own words."""
+    return subprocess.run([*command, "--dry-run"], check=True, capture_output=True, text=True).stdout.splitlines()
 
 
 def in_words(values: Sequence[float]) -> str:
