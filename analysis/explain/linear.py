@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -28,6 +28,7 @@ _LEVEL = 0.05  # the p value of the ends of a 95 % interval, if the mixture is t
 # the kind of noise that says least of a number is weighed too little for its calibration to make up for it.
 _OF_ERROR = 0.5
 _CALIBRATED_DEGREES = 2  # of freedom at least
+_OF_SPEEDS = 0.5  # of the variance, in draws in which measured speeds have noise too
 # Rounding leaves times on a perfect line about 1e-13 apart: that is no distance.
 _NEGLIGIBLE = 1e-9
 
@@ -78,6 +79,7 @@ class Linear:
 
     basis: Basis
     fitted: Fitted
+    by_speeds: bool  # whether measured speeds are in it, which have noise of their own
 
     @property
     def coefficients(self) -> Array:
@@ -138,11 +140,20 @@ class Linear:
 
     @cached_property
     def _drawn(self) -> Fitted:
-        """The fits of sets of times that were drawn from what each mix says: (mixes, draws, ...)."""
+        """The fits of sets of times that were drawn from what each mix says: (mixes, draws, ...).
+
+        Measured speeds have noise too, which the fit sees in what is explained as if it were of the wall times. For
+        numbers that are made from wall times it matters which of them it is, and nothing tells. So in every other draw
+        a part of the noise is of the speeds; `explained_s` has that of the wall times alone.
+        """
         fitted_s = np.einsum("knp,kp->kn", self.basis.designs, self.coefficients)
         noise_s = np.sqrt(self.fitted.scales_s2[:, None] * self.basis.relative_s2)
-        errors = calibration.errors(len(fitted_s), self.n)
-        return self.basis.fit(fitted_s[:, None] + noise_s[:, None] * errors)
+        of_walls, of_speeds = calibration.errors(2, len(fitted_s), self.n)
+        share = np.zeros((of_walls.shape[1], 1))
+        share[::2] = _OF_SPEEDS * self.by_speeds
+        walls_s = fitted_s[:, None] + noise_s[:, None] * np.sqrt(1 - share) * of_walls
+        speeds_s = noise_s[:, None] * np.sqrt(share) * of_speeds
+        return replace(self.basis.fit(walls_s + speeds_s), explained_s=walls_s)
 
 
 @dataclass(frozen=True)
@@ -152,6 +163,7 @@ class System:
     designs: Array
     explained_s: Array
     times_s: Array
+    by_speeds: bool = False  # whether measured speeds are in them
 
     @property
     def costs(self) -> int:
@@ -160,19 +172,21 @@ class System:
 
     def without(self, rows: Array) -> System:
         """The equations of the runs that `rows` (n,) does not mark."""
-        return System(self.designs[:, ~rows], self.explained_s[~rows], self.times_s[~rows])
+        return replace(
+            self, designs=self.designs[:, ~rows], explained_s=self.explained_s[~rows], times_s=self.times_s[~rows]
+        )
 
     def apart(self, rows: Array) -> System:
         """The same with one more cost, of the runs that `rows` (n,) marks alone: how they differ from all others."""
         more = np.broadcast_to(rows.astype(float)[:, None], (*self.designs.shape[:2], 1))
-        return System(np.concatenate([self.designs, more], axis=2), self.explained_s, self.times_s)
+        return replace(self, designs=np.concatenate([self.designs, more], axis=2))
 
     def solve(self) -> Linear | None:
         """The costs; None where there are fewer runs than costs, or these cannot be told apart in some shape."""
         if not all(_can_be_told(design) for design in self.designs):
             return None
         basis = _basis(self.designs, self.times_s)
-        return Linear(basis, basis.fit(self.explained_s))
+        return Linear(basis, basis.fit(self.explained_s), self.by_speeds)
 
 
 def _can_be_told(design: Array) -> bool:

@@ -53,7 +53,7 @@ class Model:
     def system(self, runs: pd.DataFrame) -> System:
         """The equations of `runs`, all of which the model can use."""
         times_s = runs["wall_s"].to_numpy(float)
-        return System(self.designs(runs), times_s - self.known_s(runs).to_numpy(float), times_s)
+        return System(self.designs(runs), times_s - self.known_s(runs).to_numpy(float), times_s, self.speeds)
 
 
 def steps_s(runs: pd.DataFrame) -> pd.Series:

@@ -50,9 +50,9 @@ def test_a_draw_without_an_interval_does_not_count():
 
 
 def test_the_draws_are_standard_normal_of_each_kind_and_always_the_same():
-    errors = calibration.errors(3, 4)
+    errors = calibration.errors(2, 3, 4)
     calibration.errors.cache_clear()
-    assert (calibration.errors(3, 4) == errors).all()
+    assert (calibration.errors(2, 3, 4) == errors).all()
     assert errors.mean() == pytest.approx(0, abs=0.03)
     assert errors.std() == pytest.approx(1, abs=0.03)
     assert abs(np.corrcoef(errors[0].ravel(), errors[1].ravel())[0, 1]) < 0.06

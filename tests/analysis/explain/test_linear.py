@@ -128,3 +128,20 @@ def test_a_cost_that_one_shape_cannot_tell_is_not_solved():
     x = np.array([1.0, 2, 3])
     designs = np.stack([np.column_stack([np.ones_like(x), of]) for of in (x, np.zeros_like(x))])
     assert System(designs, x, x).solve() is None
+
+
+def test_the_noise_of_measured_speeds_is_not_that_of_the_wall_times():
+    # How far the first of three times is from their mean, in its standard errors: were all noise theirs, never more
+    # than sqrt(2). Noise of the speeds is in the scatter about the mean, and not in the first wall time.
+    times = np.array([10.0, 10.1, 10.2])
+
+    def first(fitted):
+        return fitted.explained_s[..., :1] - fitted.coefficients[..., 0], np.sqrt(fitted.scales_s2 * 2 / 3)
+
+    def reach(by_speeds):
+        solved = System(np.ones((1, 3, 1)), times, times, by_speeds).solve()
+        found = solved.marginal(first, np.zeros(len(MIXES))).statistic
+        return (found.high - found.low) / 2 / (0.1 * (2 / 3) ** 0.5)
+
+    assert reach(by_speeds=False) == pytest.approx(2**0.5, rel=0.03)
+    assert 2 < reach(by_speeds=True) < 4.303
