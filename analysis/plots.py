@@ -22,6 +22,7 @@ from train.record import backends, intervals
 STYLE = Path(__file__).with_name("style.mplstyle")
 WIDTH_MM = 85
 MM = 1 / 25.4  # inches
+_LEGEND_MM = 16  # of the height of a figure
 
 _DOTS_BESIDE = 4  # points: so far left of a marker are the values behind it
 BESIDE = 1.045  # times x: from one line to the next that has it too
@@ -86,7 +87,7 @@ class Line:
 
 
 def canvas(rows: int = 1, columns: int = 1, height_mm: float = 70, **share: bool | str) -> tuple[Figure, list[Axes]]:
-    """An empty figure of one column width, and its axes, row by row."""
+    """An empty figure of one column width, and its axes, row by row. The height is with a `legend` of usual length."""
     figure = Figure(figsize=(WIDTH_MM * MM, height_mm * MM), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False, **share)  # type: ignore[call-overload]
     return figure, list(axes.flat)
@@ -353,7 +354,7 @@ def write(axes: Axes, x: float, y: float, text: str, **how: str | float) -> None
 
 
 def legend(figure: Figure, note: str = "", columns: int = 3) -> Figure:
-    """Returns the figure with one legend below all its axes, and `note` above it."""
+    """Returns the figure with one legend below all its axes, and `note` above it; a long one makes it higher."""
     handles: dict[str, Artist] = {}
     for axes in figure.axes:
         handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
@@ -365,6 +366,8 @@ def legend(figure: Figure, note: str = "", columns: int = 3) -> Figure:
             title=note or None, alignment="left",
         )  # fmt: skip
         drawn.get_title().set(color=GREY, fontsize=5.5)
+        taller = drawn.get_window_extent().height / figure.dpi - _LEGEND_MM * MM
+        figure.set_figheight(figure.get_figheight() + max(0, taller))
     return figure
 
 

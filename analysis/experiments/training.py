@@ -12,8 +12,6 @@ from analysis.figures import Points
 from analysis.plots import Look
 from analysis.table.identity import SCALING, phrase
 
-_LINE_MM = 3.4  # of a legend
-
 
 def _ranks(ranks: object) -> str:
     return f"{ranks} rank{'s' * (int(str(ranks)) > 1)}"
@@ -41,7 +39,7 @@ def curves(points: Points) -> Figure:
     validation accuracy is that of the weights at its end.
     """
     found = _points(points.local)
-    fig, panels = plots.canvas(2, 1, height_mm=90 + _LINE_MM * len(found), sharex=True, sharey=True)
+    fig, panels = plots.canvas(2, 1, height_mm=98, sharex=True, sharey=True)
     for axes, part in zip(panels, ("validation", "training"), strict=True):
         quantity = f"{part.removesuffix('ing')}_accuracy"
         for nth, (words, rows) in enumerate(found):
@@ -121,8 +119,7 @@ def usage(points: Points) -> Figure:
     local = points.local
     panels = [panel for panel in _PANELS_OVER_TIME if (local["quantity"] == panel[0]).any()]
     found, rows_of_panels = _points(local), max(1, len(panels))
-    height_mm = 22 + 32 * rows_of_panels + _LINE_MM * len(found)
-    fig, drawn = plots.canvas(rows_of_panels, 1, height_mm=height_mm, sharex=True)
+    fig, drawn = plots.canvas(rows_of_panels, 1, height_mm=30 + 32 * rows_of_panels, sharex=True)
     if not panels:
         plots.write(drawn[0], 0.5, 0.5, "no samples: measure.usage_period_s=null", ha="center")
     for axes, (quantity, scale, label) in zip(drawn, panels, strict=bool(panels)):

@@ -27,7 +27,7 @@ def throughput(points: Points) -> Figure:
     line for each strategy, relative to one rank alone.
     """
     of_report, of_strategies = strategies.split(points.local)
-    fig, (axes,) = plots.canvas(height_mm=76 + strategies.height_mm(of_strategies))
+    fig, (axes,) = plots.canvas(height_mm=76)
     largest = int(points.published["value"].max())
     gpus = [1, 4, 16, 64, largest, *points.local["ranks"]]
     plots.ideal(axes, gpus)

@@ -40,8 +40,7 @@ _LOOKS = {
 def _columns(points: Points, value: str, label: str) -> Figure:
     """Four panels, a model on a GPU each; four columns of the sheet in each: two batches x two kinds of data."""
     of_report, of_strategies = strategies.split(points.local)
-    height_mm = 100 + strategies.height_mm(of_strategies)
-    fig, panels = plots.canvas(2, 2, height_mm, sharex=True, sharey=value != "rate")
+    fig, panels = plots.canvas(2, 2, height_mm=100, sharex=True, sharey=value != "rate")
     gpus = [*_GPUS, *points.local["ranks"]]
     for axes, (model, gpu) in zip(panels, _PANELS, strict=True):
         rows = points.published[(points.published["model"] == model) & (points.published["gpu"] == gpu)]

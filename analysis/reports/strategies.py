@@ -34,8 +34,3 @@ def lines(rows: pd.DataFrame, value: str, colours: Sequence[str]) -> list[Line]:
         for n, line in enumerate(several)
     ]
     return drawn + [replace(line, colour=plots.GREY) for line in found if value == "rate" and max(line.x) == alone]
-
-
-def height_mm(rows: pd.DataFrame) -> float:
-    """What the legend of a figure needs for these lines."""
-    return 3.4 * len(rows[["model", "series"]].drop_duplicates())

@@ -1,5 +1,6 @@
 import math
 
+import matplotlib as mpl
 import pytest
 
 from analysis import plots
@@ -83,3 +84,19 @@ def test_cores_that_parameter_servers_had_beside_those_of_the_ranks_are_said(res
     assert plots.told_apart(local, local) == ["asynchronous", "+4 cores for servers"]
     assert plots.servers(local.assign(server_cores=1)) == ["+1 core for servers"]
     assert plots.servers(local.assign(server_cores=0)) == []
+
+
+def test_a_long_legend_takes_no_height_from_the_axes():
+    def drawn(notes, labels):
+        figure, (axes,) = plots.canvas(height_mm=70)
+        for label in range(labels):
+            axes.plot([0, 1], [0, label], label=f"a label so long that it has a line of its own, {label}")
+        plots.legend(figure, "\n".join(["a note"] * notes))
+        figure.get_layout_engine().execute(figure)
+        return figure.get_figheight() / plots.MM, axes.get_window_extent().height / figure.dpi / plots.MM
+
+    with mpl.rc_context(fname=plots.STYLE):
+        (usual, _), (higher, with_few), (highest, with_many) = drawn(0, 4), drawn(2, 6), drawn(8, 12)
+    assert usual == 70
+    assert highest > higher > 70
+    assert with_many == pytest.approx(with_few, abs=0.1)
