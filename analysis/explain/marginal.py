@@ -11,6 +11,8 @@ import numpy as np
 from analysis.metrics import Statistic
 
 Array = np.ndarray
+# The p value of the ends of an interval of one kind beyond which the interval of the mixture never reaches.
+_FARTHEST = 0.02
 _PRECISION = 1e-9  # of an end of an interval, over the distance between the ends of the kinds
 
 
@@ -32,9 +34,8 @@ class Marginal:
     def quantile(self, probability: float) -> float:
         """The value that the number is below with this probability."""
         from scipy.optimize import brentq  # it takes longer to import than most commands to run
-        from scipy.special import stdtrit
 
-        ends = self.centres + self.errors * stdtrit(self.degrees, probability)
+        ends = self.centres + self.errors * _student(self.degrees, probability)
         low, high = float(ends.min()), float(ends.max())
         if self.below(low) >= probability or self.below(high) <= probability:  # all of them alike
             return (low + high) / 2
@@ -60,7 +61,17 @@ class Marginal:
         if self.degrees < 1:
             return Statistic(self.value, n=self.n)
         tail = self.level() / 2
-        return Statistic(self.value, self.quantile(tail), self.quantile(1 - tail), self.n)
+        farthest = self.errors * _student(self.degrees, 1 - _FARTHEST / 2)
+        low = max(self.quantile(tail), float((self.centres - farthest).min()))
+        high = min(self.quantile(1 - tail), float((self.centres + farthest).max()))
+        return Statistic(self.value, low, high, self.n)
+
+
+def _student(degrees: int, probability: float) -> float:
+    """The quantile of Student's t."""
+    from scipy.special import stdtrit  # it takes longer to import than most commands to run
+
+    return float(stdtrit(degrees, probability))
 
 
 def below(value: Array | float, centres: Array, errors: Array, weights: Array, degrees: int) -> Array:

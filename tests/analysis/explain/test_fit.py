@@ -51,7 +51,7 @@ def test_vgg19_of_report_000_pays_what_its_measured_speeds_leave():
     found = explain.explain(VGG19)
     assert found.fit.model is models.SPEEDS
     # The mean of 7.45, 6.58, 6.89 and 6.28 s, to which the one of 5.48 s of a run of 193 s adds little.
-    assert found.fit.fixed_s.low < 6.28 < 6.8 < found.fit.fixed_s.high < 7.45
+    assert found.fit.fixed_s.low < 6.28 < 6.8 < found.fit.fixed_s.high < 8
     assert found.paid is True
     beyond = found.points.set_index("ranks")["beyond_speed_s"]
     assert beyond[2] == pytest.approx(7.45, abs=0.01)
@@ -108,8 +108,8 @@ def test_too_few_points_to_test_the_assumption_say_so():
 
 
 def test_four_wall_times_cannot_tell_a_fixed_cost_from_a_growth():
-    # Nothing once, an image takes 1, 1.1, 1.2, 1.3 times as long: with an equal time per image it would be 10 s.
-    table, _ = growing(0.1, fixed_s=0, noise=0.03)
+    # 3 s once, an image takes 1, 1.1, 1.2, 1.3 times as long: with an equal time per image it would be 13 s.
+    table, _ = growing(0.1, fixed_s=3, noise=0.03)
     found = explain.explain(table[table["ranks"] < 16])
     assert found.fit.model is models.GROWING
     assert found.fit.fixed_s.low < 0 < found.fit.fixed_s.high

@@ -27,10 +27,10 @@ def test_with_proportional_noise_alone_it_is_the_line_weighted_by_the_inverse_sq
 
 
 def test_alike_times_leave_only_one_noise_and_student_t():
-    # One cost, of 10.0, 10.1, 10.2: the mean, and t(0.975, 2) = 4.303 times 0.1 / sqrt(3), whatever the mix.
+    # One cost, of 10.0, 10.1, 10.2: the mean, and t(0.98, 2) = 4.849 times 0.1 / sqrt(3), whatever the mix.
     times = np.array([10.0, 10.1, 10.2])
     found = System(np.ones((1, 3, 1)), times, times).solve().coefficient(0).statistic
-    half = 4.303 * 0.1 / 3**0.5
+    half = 4.849 * 0.1 / 3**0.5
     assert found.value == pytest.approx(10.1, rel=1e-4)
     assert found.high - found.value == pytest.approx(half, rel=0.08)  # the draws: a standard error of 5 %
     assert found.value - found.low == pytest.approx(found.high - found.value, rel=0.02)
