@@ -11,14 +11,14 @@ Where several works were measured at one number of ranks, each number of ranks h
 with a change at each doubling of the ranks, and with few points it is taken as the same at all, which then is said.
 
 No conclusion rests on which points are left out: each point is left out in turn, and where the conclusion changes,
-nothing is concluded.
+nothing is concluded. Where that leaves it open whether a point fits, intervals span the fits with and without it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import pandas as pd
@@ -140,6 +140,9 @@ def conclude(points: pd.DataFrame) -> Conclusion:
     kept = trusted[~trusted["point"].isin(tested.index[tested["misfit"]])]
     chosen = fitted.through(model, kept)
     assert chosen is not None, "the test of misfits leaves more than half of the points"
+    undecided = tested.index[tested["misfit_undecided"]]
+    without_one = (fitted.through(model, kept[kept["point"] != point]) for point in undecided)
+    chosen = replace(chosen, without_one=tuple(one for one in without_one if one))
     found = split.of_runs(inputs.unbelieved(runs, findings)).join(tested)
     found[["misfit", "misfit_undecided"]] = found[["misfit", "misfit_undecided"]].eq(True)
     found["used"] = found.index.isin(model.usable(kept)["point"])

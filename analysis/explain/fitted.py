@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -51,6 +52,8 @@ class Fit:
     times_s: Array
     implied: Implied
     measured_images_per_s: float  # what to compare it with: the median measured speed of its runs; NaN: none is used
+    # The same without a point, for each of which it is not decidable whether it fits: intervals span these.
+    without_one: tuple[Fit, ...] = ()
 
     @property
     def runs(self) -> int:
@@ -60,12 +63,13 @@ class Fit:
     @cached_property
     def fixed_s(self) -> Statistic:
         """The fixed cost."""
-        return self.linear.coefficient(0).statistic
+        return spanned(self.linear.coefficient(0).statistic, (fit.fixed_s for fit in self.without_one))
 
     @cached_property
     def images_per_s_per_rank(self) -> Statistic:
         """The speed of one rank that the wall times imply; NaN: nothing implies one."""
-        return self.implied.speed(self.runs)
+        speeds = (fit.images_per_s_per_rank for fit in self.without_one)
+        return spanned(self.implied.speed(self.runs), speeds)
 
     def left_ratio(self, points: pd.DataFrame) -> Marginal | None:
         """The logarithm of what the fixed cost leaves of the wall time of the first of two points over the second.
@@ -113,6 +117,12 @@ class Fit:
         ]
         predicted_s = self.model.known_s(points) + np.array(fitted_s)
         return predicted_s.where(points["ranks"].isin(self.ranks) | (not self.model.by_ranks))
+
+
+def spanned(of: Statistic, others: Iterable[Statistic]) -> Statistic:
+    """A number with an interval that holds those of the others too; an end is NaN where one of them has none."""
+    low, high = np.transpose([(one.low, one.high) for one in (of, *others)])
+    return Statistic(of.value, float(low.min()), float(high.max()), of.n)
 
 
 def _log_ratio(of_two: Array) -> Array:

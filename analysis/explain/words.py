@@ -176,7 +176,10 @@ def _misfits(explained: Explanation) -> Iterator[str]:
             f"{point['steps_per_rank']:g})"
             for point in undecided
         ]
-        yield f"Not decidable: whether the others predict the point at {_list(told)} depends on which are left out."
+        yield (
+            f"Not decidable: whether the others predict the point at {_list(told)} depends on which are left out; the "
+            f"intervals span the fits with and without {'it' if len(told) == 1 else 'each'}."
+        )
 
 
 def _unknown_speeds(explained: Explanation) -> Iterator[str]:

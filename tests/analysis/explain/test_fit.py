@@ -221,6 +221,22 @@ def test_two_points_of_which_either_may_be_wrong_are_not_decidable():
     assert "Not decidable: whether the others predict the point at 16 ranks" in " ".join(words.sentences(found))
 
 
+def test_where_a_point_is_undecided_the_intervals_hold_with_and_without_it():
+    # 7 s, and 500 steps of 64 images at 170 images/s shared out, with noise of 1 %; 32 ranks ran 30 steps, not 15.
+    wall_s = [194.63, 102.48, 54.16, 30.77, 18.7, 18.11]
+    table = curve([1, 2, 4, 8, 16, 32], [500, 250, 125, 62, 31, 15], wall_s)
+    found = explain.explain(table.assign(images_per_s_per_rank=[169.1, 170, 169.4, 171.1, 170.5, 170.7]))
+    assert found.points.loc[found.points["misfit_undecided"], "ranks"].tolist() == [32]
+    (without,) = found.fit.without_one
+    assert without.ranks == (1, 2, 4, 8, 16)
+    # The wrong point alone takes the speed too far, and the fixed cost not.
+    assert found.fit.implied.speed(6).low > 170 > without.images_per_s_per_rank.low
+    assert found.fit.images_per_s_per_rank.low == without.images_per_s_per_rank.low
+    assert found.fit.fixed_s == found.fit.linear.coefficient(0).statistic
+    said = " ".join(words.sentences(found))
+    assert "depends on which are left out; the intervals span the fits with and without it." in said
+
+
 def test_a_fixed_cost_that_depends_on_one_point_is_not_decidable():
     # 0.1 s beyond the speed at three points, and 0 at a fourth: without one of the three it could be none.
     table = curve([1, 2, 4, 8], [80, 40, 20, 10], [8.1, 4.12, 2.1, 1.0], 10, 100.0)
