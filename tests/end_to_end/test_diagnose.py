@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers import small_sets
 from tests.helpers.kit import END_S, in_phase, records, run, start, wait_for
 from tests.helpers.patched import patched
-from tests.helpers.small_sets import large_pictures
 from train.launch.emulate import cgroups, networks
 
 pytestmark = pytest.mark.end_to_end
@@ -34,6 +34,23 @@ def changed(run_steps):
     def steps(step, batches, count):
         return run_steps(step, late(batches) if os.environ.get("HOROVOD_RANK") == "1" else batches, count)
     return steps
+"""
+
+
+# Makes each picture take long to read, as from a file server that is busy: this takes no core from the ranks.
+SLOW_READ_S = 0.03
+SLOW_READ = f"""
+def changed(decoder):
+    def slow(config, *, training):
+        import tensorflow as tf
+        decode = decoder(config, training=training)
+        def late(encoded):
+            time.sleep({SLOW_READ_S})
+            return encoded
+        def read(encoded, numbers):
+            return decode(tf.ensure_shape(tf.py_function(late, [encoded], tf.string), ()), numbers)
+        return read
+    return slow
 """
 
 
@@ -117,9 +134,10 @@ def test_a_slow_link_is_named(tmp_path: Path):
 
 
 def test_slow_input_is_named(tmp_path: Path):
-    large_pictures(tmp_path / "fruit")
+    small_sets.fruit(tmp_path / "fruit")
+    variables = patched(tmp_path, "train.input.decode.decoder", SLOW_READ)
     given = ("dataset=fruit", f"dataset.data_dir={tmp_path / 'fruit'}", "batch_per_rank=4")
-    measure(tmp_path / "results", *TINY, *given)
+    measure(tmp_path / "results", *TINY, *given, variables=variables)
     curve = diagnosed(tmp_path / "results")
     adds_up(curve)
     assert curve["largest_loss"] == "input", curve["sentences"]

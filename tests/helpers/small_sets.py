@@ -136,18 +136,6 @@ def fruit(folder: Path) -> None:
                 _picture(folder / part / name / f"{number}.jpg", label)
 
 
-def large_pictures(folder: Path) -> None:
-    """The fruit again, as photographs of 1000 x 1000 pixels of noise: each takes long to decode."""
-    buffer = io.BytesIO()
-    pixels = np.random.default_rng(0).integers(0, 256, (1000, 1000, 3), np.uint8)
-    Image.fromarray(pixels).save(buffer, "JPEG", quality=90)
-    for part, count in (("train", 8), ("test", 1)):
-        for name in FRUIT:
-            (folder / part / name).mkdir(parents=True)
-            for number in range(count):
-                (folder / part / name / f"{number}.jpg").write_bytes(buffer.getvalue())
-
-
 def caltech256(folder: Path) -> None:
     """Two images in each of the 257 folders, whose names are made up but for their numbers."""
     for label in range(257):
