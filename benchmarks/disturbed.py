@@ -32,8 +32,9 @@ def main() -> None:
     given = parser.parse_intermixed_args()
     with tempfile.TemporaryDirectory() as folder:
         results = Path(folder)
-        command = launches.command(results, given.overrides, design="rounds", budget_s=given.budget_s, repeats=1)
-        with subprocess.Popen([*command, f"--only={launches.curve_of(command)}"], stdout=subprocess.DEVNULL) as job:
+        asked = launches.overrides(results, given.overrides, design="rounds", budget_s=given.budget_s, repeats=1)
+        command = launches.command(asked, only=launches.curve_of(asked))
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as job:
             disturbed = disturb(job, results)
         if job.returncode:
             sys.exit(f"the launch failed with status {job.returncode}")

@@ -1,38 +1,45 @@
-"""What benchmarks that launch curves and points share: the command, the name of the curve, and an interval in words."""
+"""What benchmarks that launch curves and points share: the command, the names of both, and an interval in words."""
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from train.launch.__main__ import in_rounds, this_machine
+from train.launch.launchers import LAUNCHERS
+from train.launch.plan.expand import expand
+from train.launch.plan.point import Point
 from train.record import intervals
 
 
-def command(results: Path, overrides: Sequence[str], **measure: object) -> list[str]:
-    """The command that launches these overrides, with these settings of `measure`, into a folder of results."""
-    given = [f"measure.{name}={value}" for name, value in measure.items()]
-    return [sys.executable, "-m", "train.launch", *overrides, f"results={results}", "tracking=none", *given]
+def overrides(results: Path, given: Sequence[str], **measure: object) -> list[str]:
+    """These overrides, with these settings of `measure`, into a folder of results."""
+    settings = [f"measure.{name}={value}" for name, value in measure.items()]
+    return [*given, f"results={results}", "tracking=none", *settings]
 
 
-def curve_of(command: list[str]) -> str:
-    """The name of the one curve of a command. Raises SystemExit where it has none, or several."""
-    names = [words[0] for line in _plan(command) if "rounds of" in line and (words := line.split())]
+def command(asked: Sequence[str], only: str) -> list[str]:
+    """The command that launches what one name of the plan of these overrides stands for."""
+    return [sys.executable, "-m", "train.launch", *asked, f"--only={only}"]
+
+
+def curve_of(asked: Sequence[str]) -> str:
+    """The name of the one curve that the overrides give. Raises SystemExit where they give none, or several."""
+    names = [point.name for point in _planned(asked) if point.config.rounds]
     if len(names) != 1:
         sys.exit(f"the overrides must give one curve in rounds; they give {', '.join(names) or 'none'}")
     return names[0]
 
 
-def points_of(command: list[str]) -> list[str]:
-    """The names of the single points of a command."""
-    rows = (line.split() for line in _plan(command) if "rounds of" not in line)
-    return [words[0] for words in rows if len(words) > 2 and all(word.isdigit() for word in words[1:])]
+def points_of(asked: Sequence[str]) -> list[str]:
+    """The names of the points with allreduce that the overrides measure in launches of their own."""
+    return [p.name for p in _planned(asked) if not p.config.rounds and p.config.distribution.allreduce]
 
 
-def _plan(command: list[str]) -> list[str]:
-    """What the launcher would do, by its own words."""
-    return subprocess.run([*command, "--dry-run"], check=True, capture_output=True, text=True).stdout.splitlines()
+def _planned(asked: Sequence[str]) -> Sequence[Point]:
+    machine = this_machine()
+    return in_rounds(expand(asked, machine, LAUNCHERS), machine).points
 
 
 def in_words(values: Sequence[float]) -> str:

@@ -73,10 +73,11 @@ def commands(folder: Path, given: argparse.Namespace) -> Iterator[tuple[str, lis
     """The name and the command of the curve in rounds, then of each of its points."""
     in_rounds = {"design": "rounds", "budget_s": _BUDGET_S, "precision_fraction": _PRECISION}
     alone = {"design": "launches", "timed_steps": given.turns * given.steps, "warm_up_steps": _WARM_UP_STEPS}
-    curve = launches.curve_of(launches.command(folder, given.overrides, **in_rounds))
-    points = launches.points_of(launches.command(folder, given.overrides, **alone))
+    curve = launches.curve_of(launches.overrides(folder, given.overrides, **in_rounds))
+    points = launches.points_of(launches.overrides(folder, given.overrides, **alone))
     for name, measure in [(curve, in_rounds), *((point, alone) for point in points)]:
-        yield name, [*launches.command(folder / name, given.overrides, repeats=1, **measure), f"--only={name}"]
+        asked = launches.overrides(folder / name, given.overrides, repeats=1, **measure)
+        yield name, launches.command(asked, only=name)
 
 
 @dataclass(frozen=True)

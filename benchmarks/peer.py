@@ -110,11 +110,11 @@ def cores(ranks: int) -> str:
 def kit_rate(setting: Setting, arm: str) -> float:
     """Images/s of one launch of an arm of the kit. Raises SystemExit where it fails."""
     with tempfile.TemporaryDirectory() as folder:
-        overrides = ["experiment=strategies", f"model={setting.model}", f"nodes={setting.ranks}"]
-        overrides += [f"batch_per_rank={setting.batch}", "launcher=local"]
+        given = ["experiment=strategies", f"model={setting.model}", f"nodes={setting.ranks}"]
+        given += [f"batch_per_rank={setting.batch}", "launcher=local"]
         steps = {"repeats": 1, "warm_up_steps": _WARM_UP_STEPS, "timed_steps": setting.steps}
-        point = f"--only={setting.model}-nodes{setting.ranks}-{arm}"
-        command = [*launches.command(Path(folder), overrides, **steps), point]
+        point = f"{setting.model}-nodes{setting.ranks}-{arm}"
+        command = launches.command(launches.overrides(Path(folder), given, **steps), only=point)
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         if done.returncode:
             sys.exit(f"the launch of {arm} failed:\n{done.stdout}")

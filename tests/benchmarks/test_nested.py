@@ -8,6 +8,7 @@ import pytest
 from benchmarks import launches
 from benchmarks.nested import Launch, Turn, rates_of_arms, rates_of_point
 from tests.helpers.own_records import make_record, make_rounds
+from train.launch.plan.machine import Machine
 
 
 def test_a_step_that_was_frozen_counts_in_no_turn():
@@ -53,7 +54,14 @@ def test_the_processes_of_a_launch_stand_still_while_others_run(tmp_path):
         launch.end()
 
 
-def test_the_points_of_a_command_are_told_from_its_curve():
-    command = launches.command(Path("unused"), ["experiment=weak_scaling", "model=tiny", "nodes=2"])
-    assert launches.curve_of(command) == "tiny-rounds"
-    assert launches.points_of(command) == ["tiny-nodes1", "tiny-nodes2"]
+def test_the_points_of_a_plan_are_told_from_its_curve():
+    asked = launches.overrides(Path("unused"), ["experiment=weak_scaling", "model=tiny", "nodes=2"])
+    assert launches.curve_of(asked) == "tiny-rounds"
+    assert launches.points_of(asked) == ["tiny-nodes1", "tiny-nodes2"]
+
+
+def test_the_controls_of_emulated_nodes_are_no_points(monkeypatch):
+    monkeypatch.setattr(launches, "this_machine", lambda: Machine(2, None))
+    given = ["experiment=weak_scaling", "model=tiny", "nodes=4", "launcher=emulated"]
+    asked = launches.overrides(Path("unused"), given, design="launches")
+    assert launches.points_of(asked) == ["tiny-nodes1", "tiny-nodes2", "tiny-nodes4"]
