@@ -57,13 +57,13 @@ def main() -> None:
             curve, *points = started
             curve.end()
             nested = rates_of_arms(curve.turns, curve.record())
+            alone: dict[int, list[float]] = {}
             for point in points:
                 point.finish()
                 run = point.record()
-                alone = rates_of_point(point.launched_at, point.turns, run)
-                ratios = [arms[run.config["nodes"]] / rate for arms, rate in zip(nested, alone, strict=False)]
-                found = launches.in_words(ratios) if ratios else "unknown: no turn held a whole step, raise --steps"
-                print(f"{point.name}: in rounds / alone {found}, n={len(ratios)} turns")
+                alone[run.config["nodes"]] = rates_of_point(point.launched_at, point.turns, run)
+            for line in compare(nested, alone):
+                print(line)
         finally:
             for launch in started:
                 launch.end()
@@ -78,6 +78,28 @@ def commands(folder: Path, given: argparse.Namespace) -> Iterator[tuple[str, lis
     for name, measure in [(curve, in_rounds), *((point, alone) for point in points)]:
         asked = launches.overrides(folder / name, given.overrides, repeats=1, **measure)
         yield name, launches.command(asked, only=name)
+
+
+def compare(nested: Sequence[dict[int, float]], alone: dict[int, list[float]]) -> Iterator[str]:
+    """A line for the rate of each point, and for its speedup over the first one: in rounds over that of launches alone.
+
+    nested: the rates of each turn, by nodes; alone: by nodes, those of the turns.
+    """
+    ratios = {
+        nodes: [arms[nodes] / rate for arms, rate in zip(nested, rates, strict=False)] for nodes, rates in alone.items()
+    }
+    base = min(ratios)
+    for nodes in sorted(ratios):
+        yield f"nodes={nodes}: rate in rounds / alone {_told(ratios[nodes])}"
+    for nodes in sorted(set(ratios) - {base}):
+        of_speedup = [one / of_base for one, of_base in zip(ratios[nodes], ratios[base], strict=False)]
+        yield f"nodes={nodes}: speedup over nodes={base} in rounds / alone {_told(of_speedup)}"
+
+
+def _told(ratios: Sequence[float]) -> str:
+    if not ratios:
+        return "unknown: no turn held a whole step, raise --steps"
+    return f"{launches.in_words(ratios)}, n={len(ratios)} turns"
 
 
 @dataclass(frozen=True)

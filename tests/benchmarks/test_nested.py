@@ -6,7 +6,7 @@ import psutil
 import pytest
 
 from benchmarks import launches
-from benchmarks.nested import Launch, Turn, rates_of_arms, rates_of_point
+from benchmarks.nested import Launch, Turn, compare, rates_of_arms, rates_of_point
 from tests.helpers.own_records import make_record, make_rounds
 from train.launch.plan.machine import Machine
 
@@ -25,6 +25,18 @@ def test_a_turn_of_a_curve_has_the_rates_of_its_round():
     run = make_rounds([(1.0, 1.25, 1.1), (0.8, 1.0, 0.9), (1.6, 2.0, 1.7)])
     found = rates_of_arms([Turn(0, 1, 0), Turn(2, 3, 2)], run)
     assert found == [{1: pytest.approx(8), 2: pytest.approx(12.8)}, {1: pytest.approx(5), 2: pytest.approx(8)}]
+
+
+def test_rates_and_speedups_are_compared_turn_by_turn():
+    # In rounds one node is as fast as alone, and two nodes are 0.8, then 0.9 of it; the machine slows down by half.
+    nested, alone = [{1: 8.0, 2: 12.0}, {1: 4.0, 2: 6.3}], {2: [15.0, 7.0], 1: [8.0, 4.0, 2.0]}
+    assert list(compare(nested, alone)) == [
+        "nodes=1: rate in rounds / alone 1.000, 1.000, n=2 turns",
+        "nodes=2: rate in rounds / alone 0.800, 0.900, n=2 turns",
+        "nodes=2: speedup over nodes=1 in rounds / alone 0.800, 0.900, n=2 turns",
+    ]
+    [_, said, _] = compare(nested, {1: [8.0], 2: []})
+    assert "raise --steps" in said
 
 
 def test_the_processes_of_a_launch_stand_still_while_others_run(tmp_path):
