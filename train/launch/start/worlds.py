@@ -23,6 +23,7 @@ from train.record import protocol
 _POLL_S = 0.2
 _GRACE_S = 30.0  # a world's command may notice later than the other worlds that a rank of it has died
 _LAST_WORDS_S = 5.0  # of a world whose command has ended; a process that it left may print on
+_printing = threading.Lock()  # a line and its end are two writes, between which another world's line may come
 _FAILED = "world {world} failed with exit status {code}"
 _FAILED_PATTERN = re.compile(r"^world (?P<world>\d+) failed with exit status (?P<code>\d+)$", re.MULTILINE)
 
@@ -84,7 +85,8 @@ def _start(world: int, command: Command) -> _Started:
 def _forward(world: int, child: subprocess.Popen[str]) -> None:
     assert child.stdout
     for line in child.stdout:
-        print(_prefix(world) + line.rstrip("\n"), flush=True)
+        with _printing:
+            print(_prefix(world) + line.rstrip("\n"), flush=True)
 
 
 def _wait(worlds: Sequence[_Started]) -> int:

@@ -39,6 +39,13 @@ def test_one_that_fails_ends_the_others_and_is_named_with_what_it_printed():
     assert worlds.failed(done.stdout) == [(1, 7, "no memory")]
 
 
+def test_what_worlds_print_at_the_same_time_is_in_lines_of_its_own():
+    many = "for number in range(2000): print(number, flush=True)"
+    done = run(*[python(many)] * 4)
+    expected = [f"[world {world}] {number}" for world in range(4) for number in range(2000)]
+    assert sorted(done.stdout.splitlines()) == sorted(expected)
+
+
 def test_a_signal_is_an_exit_status_as_a_shell_gives_it():
     done = run(python("import os; os.kill(os.getpid(), 9)"), python(SLEEP), hasty=True)
     assert done.returncode == 128 + 9
