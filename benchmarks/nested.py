@@ -152,7 +152,10 @@ class Launch:
         self.freeze()
 
     def take_turn(self, steps: int) -> None:
-        """Let it run for a round, or about as long as `steps` take, unless it has ended."""
+        """Let it run for a round, or about as long as `steps` take, unless it has ended.
+
+        Raises SystemExit where it fails.
+        """
         part = self.part
         if not self.running or part is None:
             return
@@ -162,6 +165,9 @@ class Launch:
             time.sleep(steps * median(part.warm_up_step_times_s))
         while not part.warm_up_step_times_s and self.running and self.rounds == first:
             time.sleep(_POLL_S)
+        if not self.running and self._job.returncode:
+            failure = self.record().failure
+            sys.exit(f"{self.name}: the launch failed: {failure.reason if failure else self._job.returncode}")
         self.turns.append(Turn(begun, time.time(), first))
         self.freeze()
 

@@ -9,6 +9,9 @@ from benchmarks import launches
 from benchmarks.nested import Launch, Turn, compare, rates_of_arms, rates_of_point
 from tests.helpers.own_records import make_record, make_rounds
 from train.launch.plan.machine import Machine
+from train.record import record
+from train.record.parts import Part
+from train.record.record import Failure
 
 
 def test_a_step_that_was_frozen_counts_in_no_turn():
@@ -64,6 +67,20 @@ def test_the_processes_of_a_launch_stand_still_while_others_run(tmp_path):
             time.sleep(0.01)
     finally:
         launch.end()
+
+
+def test_a_launch_that_fails_in_its_turn_says_why(tmp_path, monkeypatch):
+    run = make_rounds([(1.0, 1.25, 1.1)])
+    run.status, run.failure = "failed", Failure("rank 1 was killed", rank=1)
+    folder = tmp_path / "weak_scaling/tiny-rounds/0a1b2c3d/r0"
+    folder.mkdir(parents=True)
+    record.write_atomically(folder / record.RECORD_NAME, record.dumps(run))
+    monkeypatch.setattr(Launch, "part", Part())
+    launch = Launch(
+        "tiny-rounds", tmp_path, [sys.executable, "-c", "import time; time.sleep(0.5); raise SystemExit(1)"]
+    )
+    with pytest.raises(SystemExit, match="tiny-rounds: the launch failed: rank 1 was killed"):
+        launch.take_turn(1)
 
 
 def test_the_points_of_a_plan_are_told_from_its_curve():
