@@ -19,7 +19,7 @@ import numpy as np
 Array = np.ndarray
 
 # Not 0.05: the choice of the model, the test of each point and the noise of the noise are not in the draws. By
-# simulation, these take one in a hundred.
+# simulation, these cost some designs two or three in a hundred.
 _MISSED = 0.04
 _DRAWS = 9600  # of all kinds together
 # Each brings the shares that are held under the kinds nearer to each other, by less than the one before, and makes the
