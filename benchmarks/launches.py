@@ -20,7 +20,7 @@ def overrides(results: Path, given: Sequence[str], **measure: object) -> list[st
 
 
 def command(asked: Sequence[str], only: str) -> list[str]:
-    """The command that launches what one name of the plan of these overrides stands for."""
+    """The command that launches one point or curve, by its name, of those that these overrides give."""
     return [sys.executable, "-m", "train.launch", *asked, f"--only={only}"]
 
 
