@@ -32,6 +32,7 @@ _NOT_MEASURED = (
     "rounds",
     "worlds",
     "worlds_at_once",
+    "join_in_turn",
     _SEED,
 )
 _STEPS = ("warm_up_steps", "timed_steps", "total_steps", "epochs")

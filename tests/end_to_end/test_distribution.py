@@ -1,4 +1,4 @@
-"""What the ranks exchange, on two real ranks: each checks its own side and fails the job where it is wrong."""
+"""What the ranks exchange, on real ranks: each checks its own side and fails the job where it is wrong."""
 
 import sys
 from pathlib import Path
@@ -130,8 +130,50 @@ joined.leave()
 """
 
 
-def on_two_ranks(script: Path, text: str, *launcher: str) -> None:
-    """Run this program on two ranks; it fails where one of them does."""
+IN_TURN = """
+import os
+from pathlib import Path
+os.environ["TF_USE_LEGACY_KERAS"] = "1"
+import horovod.tensorflow as hvd
+import numpy as np
+import tensorflow as tf
+from train import distribution
+from train.config.compose import load
+from train.distribution import meeting
+
+config = load(["nodes=3"])
+config.join_in_turn = True
+distribution.prepare(config, Path("."))
+joined = distribution.join(config)
+everyone = meeting.beside(joined)
+rank = joined.rank
+assert everyone.gather(rank) == joined.gather(rank) == [0, 1, 2]
+
+value = tf.Variable(1.0 + rank)  # 1, 2, 3
+groups = {ranks: joined.group(ranks, True) for ranks in (1, 2, 3)}
+sums = {ranks: tf.function(lambda among=among: among.allreduce(value, "v")) for ranks, among in groups.items()}
+apart_of = joined.group(3, False)
+with joined.apart():
+    assert not hvd.is_initialized()
+    for ranks in (2, 1, 3, 2, 3, 1, 2, 2, 3):
+        everyone.barrier()
+        if rank < ranks:
+            with groups[ranks].joined():
+                if ranks > 1:
+                    assert (hvd.size(), hvd.rank()) == (ranks, rank)
+                assert float(sums[ranks]()) == {1: 1.0, 2: 3.0, 3: 6.0}[ranks]
+        assert not hvd.is_initialized()  # who waits is in no cycle
+    everyone.barrier()
+    with apart_of.joined(), tf.GradientTape() as tape:
+        loss = value * (1.0 + rank)
+        assert float(apart_of.tape(tape).gradient(loss, [value])[0]) == 1.0 + rank
+assert joined.sum(np.array([1.0, rank])).tolist() == [3.0, 3.0]
+joined.leave()
+"""
+
+
+def on_ranks(script: Path, text: str, *launcher: str) -> None:
+    """Run this program on the ranks of a launcher; it fails where one of them does."""
     script.write_text(text)
     status, output = run(*launcher, "env", "PYTHONPATH=.", sys.executable, str(script))
     assert status == 0, output
@@ -139,10 +181,15 @@ def on_two_ranks(script: Path, text: str, *launcher: str) -> None:
 
 def test_two_ranks_agree_on_what_they_exchange(tmp_path: Path):
     launcher = ("-m", "train.launch.start.gloo", "--ranks", "2", "--hosts", "localhost:2", "--")
-    on_two_ranks(tmp_path / "rank.py", RANK, sys.executable, *launcher)
+    on_ranks(tmp_path / "rank.py", RANK, sys.executable, *launcher)
+
+
+def test_groups_that_are_joined_in_turn_exchange_among_themselves_and_the_others_are_in_no_cycle(tmp_path: Path):
+    launcher = ("-m", "train.launch.start.gloo", "--ranks", "3", "--hosts", "localhost:3", "--")
+    on_ranks(tmp_path / "rank.py", IN_TURN, sys.executable, *launcher)
 
 
 def test_adasum_is_what_its_paper_says(tmp_path: Path):
     if reason := mpi.missing():
         pytest.skip(reason)
-    on_two_ranks(tmp_path / "rank.py", ADASUM, "mpirun", "--oversubscribe", "--bind-to", "none", "-np", "2")
+    on_ranks(tmp_path / "rank.py", ADASUM, "mpirun", "--oversubscribe", "--bind-to", "none", "-np", "2")

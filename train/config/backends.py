@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+FUSION_THRESHOLD_BYTES = 128 << 20  # Horovod's own, where it is told no other
+
 # Key of `distribution` -> the values that a backend allows, and why no others.
 Needs = Mapping[str, tuple[tuple[Any, ...], str]]
 

@@ -439,6 +439,8 @@ class Config:
     worlds: list[World] = field(default_factory=list, metadata=TRAINING_ONLY)
     # The worlds measure at the same time, on separate cores that they swap; else in turn, on the same cores.
     worlds_at_once: bool = field(default=False, metadata=TRAINING_ONLY)
+    # Horovod joins the ranks of one arm at a time: in its cycles those that wait would take from their nodes' quotas.
+    join_in_turn: bool = field(default=False, metadata=TRAINING_ONLY)
     # Overrides that the experiment applies when nodes are emulated.
     when_emulated: list[str] = field(default_factory=list, metadata=NOT_MEASURED)
     # Key -> Hydra's comma-separated choices, or a ${rule}.

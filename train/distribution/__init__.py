@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from train.config.backends import FUSION_THRESHOLD_BYTES
 from train.config.schema import Config
 from train.config.schema import Distribution as Settings
 from train.distribution import rendezvous
@@ -63,10 +64,11 @@ def prepare(config: Config, meeting: Path) -> None:
 
 def _set_up_horovod(settings: Settings, meeting: Path) -> None:
     """Set the variables that Horovod reads."""
-    # Where these are set Horovod 0.28.1 crashes when ranks meet a second time, and its autotuner leaves them alone.
+    # Where both are set Horovod 0.28.1 crashes when ranks meet a second time, and its autotuner leaves them alone.
     unset = settings.elastic or settings.autotune
-    tuned = {"HOROVOD_CYCLE_TIME": settings.cycle_time_ms, "HOROVOD_FUSION_THRESHOLD": settings.fusion_threshold_bytes}
-    _set({name: None if unset else str(value) for name, value in tuned.items()})
+    fusion = None if settings.fusion_threshold_bytes == FUSION_THRESHOLD_BYTES else settings.fusion_threshold_bytes
+    tuned = {"HOROVOD_CYCLE_TIME": settings.cycle_time_ms, "HOROVOD_FUSION_THRESHOLD": fusion}
+    _set({name: None if unset or value is None else str(value) for name, value in tuned.items()})
     if settings.autotune:
         _set({"HOROVOD_AUTOTUNE": "1", "HOROVOD_AUTOTUNE_LOG": str(meeting / "autotune.csv"), **_AUTOTUNE})
     os.environ.setdefault("HOROVOD_GLOO_TIMEOUT_SECONDS", str(IMPORT_WITHIN_S))  # Horovod's own is 30 s
@@ -126,6 +128,10 @@ def _joined_by_horovod(config: Config) -> Distribution:
         from train.distribution.elastic import ElasticHorovod
 
         return ElasticHorovod(config.distribution, config.ranks)
+    if config.join_in_turn:
+        from train.distribution.in_turn import HorovodInTurn
+
+        return HorovodInTurn(config.distribution, config.ranks)
     from train.distribution.horovod import Horovod
 
     sizes = {arm.ranks for arm in config.rounds if arm.world == placement.world()}

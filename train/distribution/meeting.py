@@ -1,4 +1,4 @@
-"""Ranks that no Horovod joins: the worlds of a launch between windows, and the workers of a strategy of TensorFlow.
+"""Ranks that no Horovod joins: of a launch in rounds between windows, and the workers of a strategy of TensorFlow.
 
 They meet over plain TCP. A rank that waits is blocked in the kernel and costs no CPU time; Horovod's ranks look for
 work every cycle.
@@ -18,7 +18,7 @@ from typing import Any
 from train.config.checks import ConfigError
 from train.distribution import link, word
 from train.distribution.patience import Patience
-from train.distribution.protocol import IMPORT_WITHIN_S, PeerLost, Silent
+from train.distribution.protocol import IMPORT_WITHIN_S, Everyone, PeerLost, Silent
 from train.record import protocol
 
 _LOOK_EVERY_S = 10.0  # whether to wait on
@@ -89,6 +89,21 @@ def _number(one: Connection) -> int:
         raise Silent(f"a rank connected and did not say which one it is within {_NUMBER_WITHIN_S:.0f} s: see the logs")
     number: int = one.recv()
     return number
+
+
+def beside(joined: Everyone) -> Meeting:
+    """All ranks of a job, which have met already. Raises PeerLost where they do not meet here too."""
+    with socket.create_server(("", 0), backlog=joined.size) as listener:
+        place = (link.addresses(), listener.getsockname()[1], secrets.token_bytes(16))
+        addresses, port, token = joined.gather(place)[0]
+        try:
+            if joined.rank:
+                came = [link.connect(addresses, port, token)]
+            else:
+                came = [link.accept(listener, token) for _ in range(joined.size - 1)]
+        except OSError as error:
+            raise PeerLost(f"rank {joined.rank}: the ranks that Horovod joined did not meet by TCP: {error}") from error
+    return Meeting(joined.rank, joined.size, [for_objects(one) for one in came])
 
 
 def on_this_machine(folder: Path, rank: int, size: int) -> Meeting:

@@ -14,11 +14,19 @@ Result = TypeVar("Result")
 
 
 class OneDevice:
-    """What of `protocol.Distribution` needs nothing where a rank has one device."""
+    """What of `protocol.Distribution` needs nothing where a rank has one device, and all ranks stay joined."""
 
     def on_devices(self, function: Callable[..., Result], *batch: tf.Tensor) -> list[Result]:
         """What the function returns for the whole batch."""
         return [function(*batch)]
+
+    def apart(self) -> AbstractContextManager[None]:
+        """A context that does nothing."""
+        return nullcontext()
+
+    def joined(self) -> AbstractContextManager[None]:
+        """A context that does nothing."""
+        return nullcontext()
 
 
 class Plain(OneDevice):

@@ -72,8 +72,14 @@ class Distribution(Everyone, Protocol):
     def group(self, ranks: int, allreduce: bool) -> Distribution:
         """The first `ranks` ranks, with exchanges of their own; without allreduce their gradients stay local.
 
-        Only its members may call the methods of what this returns.
+        Only its members may call the methods of what this returns, and only within its `joined`.
         """
+
+    def apart(self) -> AbstractContextManager[None]:
+        """A context in which groups work and nothing that all ranks do is called."""
+
+    def joined(self) -> AbstractContextManager[None]:
+        """A context in which the ranks of a group are joined, for use within `apart`."""
 
     def leave(self) -> None:
         """Shut down cleanly, when no rank needs another one any more."""

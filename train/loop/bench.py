@@ -76,7 +76,7 @@ class Bench:
         arm, time_s = self._own(turn), 0.0
         self._prepare(turn)
         if arm:
-            with arm.batches() as batches:
+            with arm.group.joined(), arm.batches() as batches:
                 times = run_steps(arm.step, batches, steps).times_s
             time_s = min(times[1:] or times)
         return max(self.everyone.gather(time_s))
@@ -109,15 +109,16 @@ class Bench:
             self.everyone.barrier()
             return None
         times_s = []
-        arm.group.barrier()
-        begin = time.perf_counter()
-        for _ in range(_EXCHANGES):
-            begin_one = time.perf_counter()
-            exchange()
-            devices.synchronize()
-            times_s.append(time.perf_counter() - begin_one)
-        arm.group.barrier()
-        window_s = time.perf_counter() - begin
+        with arm.group.joined():
+            arm.group.barrier()
+            begin = time.perf_counter()
+            for _ in range(_EXCHANGES):
+                begin_one = time.perf_counter()
+                exchange()
+                devices.synchronize()
+                times_s.append(time.perf_counter() - begin_one)
+            arm.group.barrier()
+            window_s = time.perf_counter() - begin
         self.everyone.barrier()
         return Window(number, place, window_s, times_s)
 
@@ -125,7 +126,8 @@ class Bench:
         """Measure what limits the ranks of an arm."""
         self._meet((place,))
         if arm := self.arms[place]:
-            limits.measure(context, arm.group, place)
+            with arm.group.joined():
+                limits.measure(context, arm.group, place)
         self.everyone.barrier()
 
     def _prepare(self, turn: Turn) -> None:
@@ -147,13 +149,13 @@ class Bench:
         """Steps of this rank's arm of a turn, between barriers; None where it has none there."""
         arm = self._own(turn)
         self._prepare(turn)
-        with arm.batches() if arm else nullcontext(iter(())) as batches:
+        with arm.group.joined() if arm else nullcontext(), arm.batches() if arm else nullcontext(iter(())) as batches:
             if arm:
                 run_steps(arm.step, batches, arm.settle_steps)
             if len(turn) > 1:
                 self.everyone.barrier()
             made = self._window(arm, batches, steps) if arm else None
-            self.everyone.barrier()
+        self.everyone.barrier()
         return made
 
     def _window(self, arm: Arm, batches: Batches, steps: int) -> _Half:

@@ -56,27 +56,28 @@ def measure_rounds(context: Context, learner: Learner) -> None:
     clock, config = context.clock, context.config
     clock.enter("first_step")
     bench = Bench(context, learner)
-    bench.trace_alone(config)
-    kept = _affordable(context, bench)
-    for place in bench.exchanges:
-        bench.exchange(place, 0)  # traced, not measured
-    context.gate.wait_for_quota()
-    bench.limited = True
-    clock.enter("warm_up")
-    times_s = [bench.warm_up(turn, _WARM_UP_STEPS) for turn in kept]
-    steps = {turn: _steps(config, step_s) for turn, step_s in zip(kept, times_s, strict=True)}
-    _check_patience(max(step_s * count for step_s, count in zip(times_s, steps.values(), strict=True)))
-    _measure_limits(context, bench)
-    clock.announce("timed")
-    context.everyone.barrier()
-    clock.enter("timed")
-    _measure(context, bench, steps)
-    clock.enter("evaluate")
-    _measure_limits(context, bench)
-    bench.limited = False
-    context.gate.release()
-    for world in range(max(1, len(config.worlds))):
-        bench.warm_up((_largest(config, world),))
+    with context.distribution.apart():
+        bench.trace_alone(config)
+        kept = _affordable(context, bench)
+        for place in bench.exchanges:
+            bench.exchange(place, 0)  # traced, not measured
+        context.gate.wait_for_quota()
+        bench.limited = True
+        clock.enter("warm_up")
+        times_s = [bench.warm_up(turn, _WARM_UP_STEPS) for turn in kept]
+        steps = {turn: _steps(config, step_s) for turn, step_s in zip(kept, times_s, strict=True)}
+        _check_patience(max(step_s * count for step_s, count in zip(times_s, steps.values(), strict=True)))
+        _measure_limits(context, bench)
+        clock.announce("timed")
+        context.everyone.barrier()
+        clock.enter("timed")
+        _measure(context, bench, steps)
+        clock.enter("evaluate")
+        _measure_limits(context, bench)
+        bench.limited = False
+        context.gate.release()
+        for world in range(max(1, len(config.worlds))):
+            bench.warm_up((_largest(config, world),))
 
 
 def _measure_limits(context: Context, bench: Bench) -> None:

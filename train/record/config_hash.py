@@ -69,6 +69,7 @@ TRAINING_ONLY = frozenset(
         "rounds",
         "worlds",
         "worlds_at_once",
+        "join_in_turn",
         "distribution.compression",
         "distribution.backward_passes_per_step",
         "distribution.op",

@@ -5,9 +5,10 @@ from multiprocessing import Pipe
 
 import pytest
 
+from tests.helpers.thread_ranks import on_all_ranks
 from train.config.checks import ConfigError
 from train.distribution import meeting, word
-from train.distribution.meeting import on_this_machine
+from train.distribution.meeting import beside, on_this_machine
 from train.distribution.protocol import PeerLost, Silent
 
 
@@ -37,6 +38,29 @@ def test_every_rank_gets_the_values_of_all_in_the_order_of_ranks(tmp_path):
 
     rounds = [[(rank, number) for rank in range(4)] for number in range(2)]
     assert together(work, 4) == [rounds] * 4
+
+
+def test_ranks_that_have_met_meet_once_more_by_tcp():
+    def work(joined):
+        here = beside(joined)
+        return here.rank, [here.gather((here.rank, number)) for number in range(2)]
+
+    rounds = [[(rank, number) for rank in range(3)] for number in range(2)]
+    assert on_all_ranks(3, work) == [(rank, rounds) for rank in range(3)]
+
+
+def test_ranks_that_cannot_reach_the_first_one_by_tcp_are_lost(monkeypatch):
+    def refused(*place):
+        raise ConnectionError("no TCP connection")
+
+    monkeypatch.setattr(meeting.link, "connect", refused)
+    monkeypatch.setattr(meeting.link, "_SILENCE_S", 0.1)
+
+    def work(joined):
+        with pytest.raises(PeerLost, match=f"rank {joined.rank}: the ranks that Horovod joined did not meet by TCP"):
+            beside(joined)
+
+    on_all_ranks(2, work)
 
 
 @pytest.mark.parametrize("lost", [0, 2])

@@ -38,3 +38,11 @@ def test_ranks_wait_for_those_that_still_import_tensorflow(prepared, launcher):
     overrides = ("experiment=weak_scaling", "nodes=2", f"launcher={launcher}")
     assert int(prepared(*overrides)[name]) == 300
     assert prepared(*overrides, **{name: "900"})[name] == "900"
+
+
+def test_horovod_is_not_told_the_fusion_threshold_that_is_its_own(prepared):
+    name = "HOROVOD_FUSION_THRESHOLD"  # told both this and the cycle time, it crashes when ranks meet a second time
+    own = prepared("experiment=weak_scaling", "nodes=2", **{name: "7"})
+    assert name not in own
+    assert float(own["HOROVOD_CYCLE_TIME"]) == 20
+    assert prepared("nodes=2", "distribution.fusion_threshold_bytes=1000")[name] == "1000"

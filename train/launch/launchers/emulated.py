@@ -69,8 +69,7 @@ class Emulated(Local):
         percent = 100 * (config.system.cpus_per_node or 0)
         return [
             f"Nodes are emulated: each is limited to {percent:.4g} % of a core from its warm-up on. Every point is "
-            "measured with and without allreduce: without, nodes that do not disturb each other are equally fast. "
-            "Where it was checked, the speedup of eight nodes in rounds was 5 to 20 % too large (docs/emulation.md)."
+            "measured with and without allreduce: without, nodes that do not disturb each other are equally fast."
         ]
 
     def command(self, job: Job) -> list[str]:

@@ -16,8 +16,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from train.config import worlds
+from train.config.backends import FUSION_THRESHOLD_BYTES
 from train.config.identity import config_hash, point_name
-from train.config.schema import Config, RoundArm, World
+from train.config.schema import Config, Distribution, RoundArm, World
 from train.launch.plan.point import Point
 
 CONTROL = "without-allreduce"
@@ -121,11 +122,22 @@ def _needs_launches(group: Sequence[Point], hosts_apart: bool) -> str:
         controller = point.config.distribution.controller
         if controller != "gloo":
             return f"distribution.controller={controller}: ranks that wait take time from those that work"
+        if point.config.system.cpus_per_node is not None and (why := _not_in_turn(point.config.distribution)):
+            return f"{why}, and each arm of emulated nodes is joined anew"
     if len({_process(point.config) for point in group}) > 1:
         if hosts_apart:
             return f"launcher={config.launcher.name}: processes of different setups share a launch on one machine only"
         if config.device == "gpu" or config.system.cpus_per_node is not None:
             return "processes of different setups share a launch where their nodes have whole cores, and no GPU"
+    return ""
+
+
+def _not_in_turn(settings: Distribution) -> str:
+    """Why Horovod cannot join some ranks, and then others, with these settings; "" where it can."""
+    if settings.autotune:
+        return "distribution.autotune=true: Horovod tunes itself again whenever it joins ranks"
+    if (given := settings.fusion_threshold_bytes) != FUSION_THRESHOLD_BYTES:
+        return f"distribution.fusion_threshold_bytes={given}: Horovod joins ranks a second time only with its own"
     return ""
 
 
@@ -141,6 +153,7 @@ def _curve(group: Sequence[Point], cores: int) -> Point:
     if len(setups) > 1:
         config.worlds = _worlds(config, [point.config for point in largest])
         config.worlds_at_once = _fit_at_once([point.config for point in largest], cores)
+    config.join_in_turn = config.system.cpus_per_node is not None and config.ranks > 1
     arms = [_arm(p, world) for world, of_world in enumerate(members) for p in of_world]
     config.rounds = _over_nodes(group, arms) if axis == _NODES else arms
     config.measure.repeats = config.measure.launches

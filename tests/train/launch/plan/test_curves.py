@@ -95,6 +95,37 @@ def test_what_cannot_share_a_launch_is_measured_in_launches_of_its_own(overrides
     assert reason in plan.reasons[0]
 
 
+def emulated(*overrides: str):
+    given = ("experiment=weak_scaling", "model=tiny", "launcher=emulated", *overrides)
+    return curves.plan(points_of(*given, no_quotas=None), 2)
+
+
+def test_horovod_joins_the_ranks_of_emulated_nodes_one_arm_at_a_time():
+    [curve] = emulated("nodes=4").curves
+    assert curve.config.join_in_turn
+    assert not any(point.config.join_in_turn for point in emulated("nodes=4").points)
+    [held] = planned("experiment=weak_scaling", "model=tiny", "nodes=4").curves
+    assert not held.config.join_in_turn  # a whole core loses nothing to ranks that wait
+    [alone] = curves.plan(
+        points_of("experiment=batch_sweep", "model=tiny", "launcher=emulated", no_quotas=None), 2
+    ).curves
+    assert not alone.config.join_in_turn  # one rank
+
+
+@pytest.mark.parametrize(
+    ("override", "reason"),
+    [
+        ("distribution.fusion_threshold_bytes=1000000", "distribution.fusion_threshold_bytes=1000000: Horovod joins"),
+        ("distribution.autotune=true", "distribution.autotune=true: Horovod tunes itself again"),
+    ],
+)
+def test_emulated_nodes_whose_horovod_cannot_join_again_are_measured_in_launches(override, reason):
+    plan = emulated("nodes=2", override)
+    assert plan.curves == ()
+    assert reason in plan.reasons[0]
+    assert planned("experiment=weak_scaling", "model=tiny", "nodes=2", override).curves
+
+
 def test_points_that_differ_in_what_no_curve_can_stay_as_they_are_without_a_reason():
     points = points_of("experiment=fixed_work", "model=tiny", cores=4)  # the steps shrink with the nodes
     assert curves.plan(points, cores=4) == curves.Plan(tuple(points), (), ())
