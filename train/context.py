@@ -20,7 +20,7 @@ class Context:
 
     config: Config  # of this rank's world
     distribution: Distribution  # the ranks of its world
-    everyone: Everyone  # all ranks of the job: the same object, unless Horovod joins only some at a time
+    everyone: Everyone  # all ranks of the job: the same object, but in rounds
     clock: PhaseClock
     part: PartWriter  # takes what the rank measures, as it comes
     places: Sequence[

@@ -75,7 +75,7 @@ class Worker:
         if task.config.worlds and task.folder:
             rank = placement.first_rank() + ranks.rank
             everyone = meeting.on_this_machine(task.folder, rank, task.config.ranks_of_job)
-        elif config.join_in_turn:
+        elif config.rounds:
             everyone = meeting.beside(ranks)
         context = Context(
             config=config,

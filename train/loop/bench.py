@@ -1,7 +1,7 @@
 """The bench of a launch in rounds, on one rank: it takes the turns of a round, each from the same weights.
 
 In its turn each rank of an arm restores weights and optimizer state from its own copy, makes one untimed step, and then
-the timed steps of its window; the other ranks wait in a barrier. Nothing but steps is in a window. Worlds that measure
+the timed steps of its window, between two barriers of all ranks. Nothing but steps is in a window. Worlds that measure
 at the same time share a turn: they make their windows once on the cores of each.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 import time
-from contextlib import nullcontext
 from dataclasses import dataclass
 
 import tensorflow as tf
@@ -32,7 +31,7 @@ Turn = tuple[int, ...]  # the arms, by their places, that measure at the same ti
 class _Half:
     """Timed steps on one set of cores."""
 
-    window_s: float  # between the barriers of the arm's ranks
+    window_s: float  # between the barriers around them
     steps: Steps
     cores: CoreUse | None
 
@@ -106,20 +105,19 @@ class Bench:
         self._prepare((place,))
         arm, exchange = self.arms[place], self.exchanges[place]
         if arm is None or exchange is None:
-            self.everyone.barrier()
+            self._sit_out()
             return None
         times_s = []
         with arm.group.joined():
-            arm.group.barrier()
+            self.everyone.barrier()
             begin = time.perf_counter()
             for _ in range(_EXCHANGES):
                 begin_one = time.perf_counter()
                 exchange()
                 devices.synchronize()
                 times_s.append(time.perf_counter() - begin_one)
-            arm.group.barrier()
+            self.everyone.barrier()
             window_s = time.perf_counter() - begin
-        self.everyone.barrier()
         return Window(number, place, window_s, times_s)
 
     def measure_limits(self, context: Context, place: int) -> None:
@@ -149,21 +147,24 @@ class Bench:
         """Steps of this rank's arm of a turn, between barriers; None where it has none there."""
         arm = self._own(turn)
         self._prepare(turn)
-        with arm.group.joined() if arm else nullcontext(), arm.batches() if arm else nullcontext(iter(())) as batches:
-            if arm:
-                run_steps(arm.step, batches, arm.settle_steps)
-            if len(turn) > 1:
-                self.everyone.barrier()
-            made = self._window(arm, batches, steps) if arm else None
+        if arm is None:
+            self._sit_out()
+            return None
+        with arm.group.joined(), arm.batches() as batches:
+            run_steps(arm.step, batches, arm.settle_steps)
+            return self._window(arm, batches, steps)
+
+    def _sit_out(self) -> None:
+        """Wait at the two barriers of a window of other ranks."""
         self.everyone.barrier()
-        return made
+        self.everyone.barrier()
 
     def _window(self, arm: Arm, batches: Batches, steps: int) -> _Half:
-        """Timed steps between the barriers of the arm's ranks: nothing else is between them."""
+        """Timed steps between two barriers: nothing else is between them."""
         counted = core_use.read(self._meter)
-        arm.group.barrier()
+        self.everyone.barrier()
         begin = time.perf_counter()
         timed = run_steps(arm.step, batches, steps)
-        arm.group.barrier()
+        self.everyone.barrier()
         window_s = time.perf_counter() - begin
         return _Half(window_s, timed, core_use.since(counted, self._meter))

@@ -29,7 +29,9 @@ _STALL_SHUTDOWN = "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS"
 _PATIENCE = 10  # a disturbed window takes several times as long as expected
 _MIN_ARMS = 2  # these are measured whatever the budget is: with fewer there is no ratio
 _WARM_UP_STEPS = 3  # from which the length of a window is chosen
-_CYCLES = 4  # a window is at least so many of Horovod's cycles over the precision: it ends with a barrier, within one
+_BARRIERS = 4  # a window is at least so many barriers over the precision: it ends with one
+_BARRIER_S = 0.005  # over TCP, of hundreds of ranks
+_BARRIER_OF_QUOTA_S = 0.02  # a node that has used up its quota goes on in its next period
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,8 @@ def _largest(config: Config, world: int) -> int:
 
 def _steps(config: Config, step_s: float) -> int:
     """How many steps a window needs where one takes `step_s`: their time must be long beside the barrier at its end."""
-    enough_s = _CYCLES * config.distribution.cycle_time_ms / 1e3 / config.measure.precision_fraction
+    barrier_s = _BARRIER_S if config.system.cpus_per_node is None else _BARRIER_OF_QUOTA_S
+    enough_s = _BARRIERS * barrier_s / config.measure.precision_fraction
     return max(_MIN_STEPS, math.ceil(enough_s / step_s))
 
 

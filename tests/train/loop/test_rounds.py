@@ -103,7 +103,7 @@ def test_arms_that_read_go_on_in_their_epochs_and_read_nothing_between_windows(m
     monkeypatch.setattr(Reader, "training", noted)
     arms = [replace(ONE, reads=True), replace(ONE, name="in-memory")]
     context, _, _ = measured(
-        "dataset=digits", "nodes=1", "measure.split=true", "measure.budget_s=0.001", "distribution.cycle_time_ms=1",
+        "dataset=digits", "nodes=1", "measure.split=true", "measure.budget_s=0.001",
         "dataset.training_samples=4000", "measure.precision_fraction=0.9", arms=arms,
     )  # fmt: skip
     assert {(window.round, window.arm) for window in context.part.part.windows} == {(0, 0), (0, 1)}
@@ -127,7 +127,7 @@ def test_the_budget_ends_the_rounds(measured):
 
 def test_the_order_is_drawn_from_the_seed_and_the_launch(measured):
     def order(seed):  # of a few rounds: more, until they are precise enough, would be another number each time
-        context, _, _ = measured(seed, "measure.budget_s=16", "distribution.cycle_time_ms=1")
+        context, _, _ = measured(seed, "measure.budget_s=16")
         return [window.arm for window in context.part.part.windows]
 
     assert order("seed=1") == order("seed=1") != order("seed=2")
@@ -185,12 +185,14 @@ def test_batches_for_which_the_budget_is_too_short_are_left_out_and_named(measur
     assert context.part.part.arms_left_out == {}
 
 
-def test_a_window_is_long_beside_the_cycle_of_the_background_thread():
+def test_a_window_is_long_beside_the_barrier_at_its_end():
     from train.loop.rounds import _steps
 
-    config = load(["model=tiny", "distribution.cycle_time_ms=20", "measure.precision_fraction=0.05"])
-    assert _steps(config, step_s=0.5) == 4  # 4 x 20 ms / 0.05 = 1.6 s
+    config = load(["model=tiny", "measure.precision_fraction=0.05"])
+    assert _steps(config, step_s=0.125) == 4  # 4 x 5 ms / 0.05 = 0.4 s
     assert _steps(config, step_s=5.0) == 2
+    config.system.cpus_per_node = 0.2
+    assert _steps(config, step_s=0.5) == 4  # 4 periods of the quota of 20 ms / 0.05 = 1.6 s
 
 
 def test_a_disturbed_step_does_not_make_windows_shorter(measured, monkeypatch):
@@ -198,12 +200,12 @@ def test_a_disturbed_step_does_not_make_windows_shorter(measured, monkeypatch):
 
     def disturbed(step, batches, count):
         made = run_steps(step, batches, count)
-        return replace(made, times_s=[9.0, 4.0, 0.5]) if count == 3 else made
+        return replace(made, times_s=[9.0, 4.0, 0.125]) if count == 3 else made
 
     run_steps = bench.run_steps
     monkeypatch.setattr(bench, "run_steps", disturbed)
     context, _, _ = measured("measure.budget_s=0.001", "measure.precision_fraction=0.05")
-    assert {len(window.step_times_s) for window in context.part.part.windows} == {4}  # 4 x 20 ms / 0.05 / 0.5 s
+    assert {len(window.step_times_s) for window in context.part.part.windows} == {4}  # 4 x 5 ms / 0.05 / 0.125 s
 
 
 def test_ranks_that_a_stall_check_would_end_while_they_wait_are_an_error(measured, monkeypatch):
