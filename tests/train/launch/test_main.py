@@ -32,7 +32,7 @@ def test_a_dry_run_shows_the_points_and_their_commands(tmp_path, capsys):
     shown = capsys.readouterr().out
     assert "2 points, 2 launches: every repeat is a separate launch" in shown
     assert "1 curve in rounds, 1 launch or more each" in shown
-    assert "until each ratio is known to ± 5 % or 240 s are over" in shown
+    assert "until each ratio is known to ± 5 % or 420 s are over" in shown
     assert "time left: known after the first launch of a single point" in shown
     assert "train.launch.start.gloo --ranks 2 --hosts localhost:2 --" in shown
     assert list(tmp_path.iterdir()) == []

@@ -36,9 +36,9 @@ def test_nodes_are_asked_for_where_an_experiment_has_them():
 def test_a_plan_says_how_long_and_what_of_that_is_assumed(tmp_path):
     planned = reproduce.plan(WEAK, asked(tmp_path), MACHINE, force=False)
     assert (planned.why_not, planned.points, len(planned.runs), planned.to_do) == ("", 2, 3, 3)
-    # one curve in rounds with a budget of 240 s, and a launch of each of two points, 300 s each until one was made
-    assert planned.estimate == Estimate(240.0, 600.0)
-    assert planned.estimate.words() == "14 min, assumed"
+    # one curve in rounds with a budget of 420 s, and a launch of each of two points, 300 s each until one was made
+    assert planned.estimate == Estimate(420.0, 600.0)
+    assert planned.estimate.words() == "17 min, assumed"
 
 
 def test_what_is_measured_already_is_known(tmp_path):
@@ -73,7 +73,7 @@ def test_the_list_names_both(tmp_path, capsys):
     reproduce.show(planned, Console(soft_wrap=True, width=140))
     shown = capsys.readouterr().out
     assert "weak_scaling" in shown
-    assert "14 min, assumed" in shown
+    assert "17 min, assumed" in shown
     assert "cannot run here: imdb_wiki: no data [here]" in shown
     assert "in all 14 min at most (assumed: of launches like none made here" in shown
 

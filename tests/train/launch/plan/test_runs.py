@@ -51,7 +51,7 @@ def test_how_long_rounds_took_says_nothing_of_a_single_point():
     single, *_ = runs_of(nested.points, plan.launcher)
     [in_rounds] = runs_of(nested.curves, plan.launcher)
     known = Known()
-    assert expected_s(in_rounds, known) == 240  # its budget
+    assert expected_s(in_rounds, known) == 420  # its budget
     known.add(in_rounds, 200.0)
     assert expected_s(in_rounds, known) == 200
     assert expected_s(single, known) is None
