@@ -75,7 +75,7 @@ def test_the_list_names_both(tmp_path, capsys):
     assert "weak_scaling" in shown
     assert "17 min, assumed" in shown
     assert "cannot run here: imdb_wiki: no data [here]" in shown
-    assert "in all 14 min at most (assumed: of launches like none made here" in shown
+    assert "in all 17 min at most (assumed: of launches like none made here" in shown
 
 
 def test_the_list_of_any_report_fits_a_terminal_of_80_characters(capsys):
