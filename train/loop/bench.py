@@ -2,7 +2,7 @@
 
 In its turn each rank of an arm restores weights and optimizer state from its own copy, makes one untimed step, and then
 the timed steps of its window, between two barriers of all ranks. Nothing but steps is in a window. Worlds that measure
-at the same time share a turn: they make their windows once on the cores of each.
+at the same time share a turn: they make their windows once on the cores of each, between barriers of their own.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from train.config.schema import Config
 from train.context import Context
+from train.distribution.protocol import Everyone
 from train.loop import devices, limits
 from train.loop.arms import Arm, arms_of, exchanges_of, is_exchanged
 from train.loop.learner import Learner
@@ -152,19 +153,24 @@ class Bench:
             return None
         with arm.group.joined(), arm.batches() as batches:
             run_steps(arm.step, batches, arm.settle_steps)
-            return self._window(arm, batches, steps)
+            if len(turn) == 1:
+                return self._window(arm, batches, steps, self.everyone)
+            self.everyone.barrier()
+            made = self._window(arm, batches, steps, arm.group)  # which must not wait for the other worlds
+            self.everyone.barrier()
+            return made
 
     def _sit_out(self) -> None:
         """Wait at the two barriers of a window of other ranks."""
         self.everyone.barrier()
         self.everyone.barrier()
 
-    def _window(self, arm: Arm, batches: Batches, steps: int) -> _Half:
-        """Timed steps between two barriers: nothing else is between them."""
+    def _window(self, arm: Arm, batches: Batches, steps: int, waiting: Everyone) -> _Half:
+        """Timed steps between two barriers of these ranks: nothing else is between them."""
         counted = core_use.read(self._meter)
-        self.everyone.barrier()
+        waiting.barrier()
         begin = time.perf_counter()
         timed = run_steps(arm.step, batches, steps)
-        self.everyone.barrier()
+        waiting.barrier()
         window_s = time.perf_counter() - begin
         return _Half(window_s, timed, core_use.since(counted, self._meter))
