@@ -37,7 +37,12 @@ class Means:
     @property
     def words(self) -> str:
         """For records."""
-        return f"cgroup v{self.version}" + ("" if self.parent else ", systemd scope")
+        return f"cgroup v{self.version}, " + ("cores kept awake" if self.keeps_awake else "systemd scope")
+
+    @property
+    def keeps_awake(self) -> bool:
+        """Whether processes can be put behind all others: a user may not move them into a scope that systemd made."""
+        return self.parent is not None
 
 
 def per_node(cores: int, largest_nodes: int, fraction: float) -> float:
@@ -64,6 +69,11 @@ def settings(version: int, cpus: float | None) -> dict[str, str]:
     if version == 2:
         return {"cpu.max": f"{quota} {period}"}
     return {"cpu.cfs_period_us": str(period), "cpu.cfs_quota_us": str(quota)}
+
+
+def least_weight(version: int) -> tuple[str, str]:
+    """The file of a group, and what to write into it, for as little CPU time beside others as the kernel allows."""
+    return ("cpu.weight", "1") if version == 2 else ("cpu.shares", "2")
 
 
 def statistics(text: str) -> tuple[int, int, float]:
@@ -156,6 +166,23 @@ class Groups:
         assert self._base is not None
         return self._base / f"node{node}"
 
+    @property
+    def _behind(self) -> Path:
+        """The group of `put_behind`, beside that of the job: within it, it would count as much as a job."""
+        assert self._base is not None
+        return self._base.with_name(f"{self._base.name}-behind")
+
+    def put_behind(self, pids: Sequence[int]) -> None:
+        """Put processes behind all others: they get what the nodes and everything else here leave.
+
+        Only after `limit`, and by means that keep awake.
+        """
+        self._behind.mkdir()
+        file, text = least_weight(self._means.version)
+        (self._behind / file).write_text(text)
+        for pid in pids:
+            (self._behind / "cgroup.procs").write_text(str(pid))
+
     def _set(self, cpus: float | None) -> None:
         for node in range(self._nodes):
             for file, text in settings(self._means.version, cpus).items():
@@ -203,7 +230,7 @@ class Groups:
         if self._base is None or not self._base.exists():
             return
         folders = [*(self._group(node) for node in range(self._nodes)), self._base / "aside"]
-        folders += [self._base] if self._means.parent else []  # systemd removes its scope
+        folders += [self._behind, self._base] if self._means.parent else []  # systemd removes its scope
         end = time.monotonic() + _WITHIN_S
         for folder in folders:
             while folder.exists():

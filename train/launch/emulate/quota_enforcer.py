@@ -5,12 +5,13 @@ The other side of this protocol is train/rank/quota_gate.py.
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import psutil
 
-from train.launch.emulate import networks
+from train.launch.emulate import awake, networks
 from train.launch.emulate.cgroups import Groups, Means
 from train.launch.plan.job import Job, Nodes
 from train.rank import placement
@@ -44,7 +45,8 @@ class QuotaEnforcer:
         """
         assert job.limits.cpus_per_node is not None
         self._job, self._cpus, self._name = job, job.limits.cpus_per_node, name
-        self._groups = Groups(means, job.folder.name, len(job.nodes.hosts))
+        self._means, self._groups = means, Groups(means, job.folder.name, len(job.nodes.hosts))
+        self._awake: list[subprocess.Popen[bytes]] = []
         self.quotas: list[NodeQuota] = []
 
     def look(self, processes: Callable[[], Iterable[psutil.Process]], job_pid: int) -> None:
@@ -60,6 +62,9 @@ class QuotaEnforcer:
         if not protocol.limited_path(folder).exists():
             if all(protocol.ready_path(folder, rank).exists() for rank in ranks):
                 self._groups.limit(pids_of_nodes(self._job.nodes, processes()), job_pid, self._cpus)
+                if self._means.keeps_awake:
+                    self._awake = awake.start(placement.usable_cores())
+                    self._groups.put_behind([process.pid for process in self._awake])
                 if self._job.limits.separate_networks:
                     networks.limit(self._name, len(self._job.nodes.hosts), self._job.limits.link_mbit_per_s)
                 protocol.limited_path(folder).touch()
@@ -67,6 +72,7 @@ class QuotaEnforcer:
             networks.limit(self._name, len(self._job.nodes.hosts), rate.mbit_per_s)
             protocol.write_link_rate(protocol.link_set_path(folder), rate)
         elif not self.quotas and all(protocol.measured_path(folder, rank).exists() for rank in ranks):
+            awake.stop(self._awake)
             self.quotas = self._groups.lift()
 
     def _wanted(self, folder: Path) -> protocol.LinkRate | None:
@@ -76,4 +82,5 @@ class QuotaEnforcer:
 
     def remove(self) -> None:
         """Remove the control groups, once the processes of the job have ended."""
+        awake.stop(self._awake)
         self._groups.remove()
