@@ -74,6 +74,10 @@ def test_a_slow_link_costs_what_it_must_and_ctrl_c_leaves_nothing(tmp_path: Path
     slow = (*slow, "system.link_mbit_per_s=1")
     launcher = start(*launch_command(tmp_path / "endless", "measure.timed_steps=1000000", *slow))
     wait_for(lambda: in_phase(tmp_path / "endless", "timed"))
+    behind = [group for group in left_by(launcher.pid, means) if group.name.endswith("-behind")]
+    awake = [int(pid) for group in behind for pid in (group / "cgroup.procs").read_text().split()]
+    assert {os.sched_getscheduler(pid) for pid in awake} == ({os.SCHED_IDLE} if means.keeps_awake else set())
+    assert len(awake) == (len(os.sched_getaffinity(0)) if means.keeps_awake else 0)
     assert left_by(launcher.pid, means)
     os.kill(launcher.pid, signal.SIGINT)
     launcher.communicate(timeout=END_S)

@@ -76,7 +76,7 @@ class Distribution(Everyone, Protocol):
         """
 
     def apart(self) -> AbstractContextManager[None]:
-        """A context in which groups work and nothing that all ranks do is called."""
+        """A context in which only groups exchange: what needs all ranks waits until its end."""
 
     def joined(self) -> AbstractContextManager[None]:
         """A context in which the ranks of a group are joined, for use within `apart`."""

@@ -139,11 +139,15 @@ def _largest(config: Config, world: int) -> int:
 
 def _steps(config: Config, step_s: float) -> int:
     """How many steps a window needs where one takes `step_s`: their time must be long beside the barrier at its end."""
-    barrier_s = _BARRIER_S if config.system.cpus_per_node is None else _BARRIER_OF_QUOTA_S
-    if config.worlds_at_once:  # Horovod's, which ends with a cycle
-        barrier_s = config.distribution.cycle_time_ms / 1e3
-    enough_s = _BARRIERS * barrier_s / config.measure.precision_fraction
+    enough_s = _BARRIERS * _barrier_s(config) / config.measure.precision_fraction
     return max(_MIN_STEPS, math.ceil(enough_s / step_s))
+
+
+def _barrier_s(config: Config) -> float:
+    """How long the barrier at the end of a window may take."""
+    if config.worlds_at_once:  # Horovod's, which ends with a cycle
+        return config.distribution.cycle_time_ms / 1e3
+    return _BARRIER_S if config.system.cpus_per_node is None else _BARRIER_OF_QUOTA_S
 
 
 def _measure(context: Context, bench: Bench, steps: Mapping[Turn, int]) -> None:

@@ -193,6 +193,8 @@ def test_a_window_is_long_beside_the_barrier_at_its_end():
     assert _steps(config, step_s=5.0) == 2
     config.system.cpus_per_node = 0.2
     assert _steps(config, step_s=0.5) == 4  # 4 periods of the quota of 20 ms / 0.05 = 1.6 s
+    config.system.cpus_per_node, config.worlds_at_once, config.distribution.cycle_time_ms = None, True, 10
+    assert _steps(config, step_s=0.2) == 4  # 4 cycles of 10 ms / 0.05 = 0.8 s
 
 
 def test_a_disturbed_step_does_not_make_windows_shorter(measured, monkeypatch):
