@@ -17,6 +17,7 @@ import socket  # noqa: E402
 import sys  # noqa: E402
 import traceback  # noqa: E402
 from pathlib import Path  # noqa: E402
+from typing import NoReturn  # noqa: E402
 
 from train import task  # noqa: E402
 from train.config.checks import ConfigError  # noqa: E402
@@ -73,8 +74,28 @@ def explain(error: Exception, part: Part, phase: str) -> Failure:
     return failure
 
 
+def finish(part: PartWriter, clock: PhaseClock, failure: Failure | None = None) -> None:
+    """Record that this rank measures no more, and why where it failed."""
+    peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    part.add(phases_s=clock.stop(), peak_memory_bytes=peak_bytes, failure=failure, finished=failure is None)
+
+
+def end(status: int) -> NoReturn:
+    """End this process, with all that it printed.
+
+    Not by sys.exit: after a failure Horovod would wait for ranks that are not coming, and after a success taking
+    TensorFlow apart takes a second.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
 def main(given: argparse.Namespace) -> int:
-    """Run one rank; the exit status is 0 only where it has measured all that it was asked for."""
+    """Run one rank; the exit status is 0 only where it has measured all that it was asked for.
+
+    Ends this process where it has not.
+    """
     if given.run_dir:
         redirect_output(given.run_dir, placement.global_rank())
     part = start_part(given.run_dir)
@@ -82,7 +103,6 @@ def main(given: argparse.Namespace) -> int:
     clock = PhaseClock(started_at, lambda phase, seconds: part.add(phase=phase, phases_s=dict(seconds)))
     clock.enter("import", at=FIRST_LINE_AT)
     standalone = None if given.run_dir else Standalone(part, clock, given.overrides)
-    ranks, failure = None, None
     try:
         asked = task.assigned(given.run_dir) if given.run_dir else task.composed(given.overrides)
         ranks = Worker(asked, part, clock, standalone).work()
@@ -90,13 +110,13 @@ def main(given: argparse.Namespace) -> int:
         print(f"[rank {part.part.rank}] {error}", file=sys.stderr)
         return 1  # without a failure: another process has this rank's number now
     except Exception as error:
-        failure = explain(error, part.part, clock.phase)
-    peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    part.add(phases_s=clock.stop(), peak_memory_bytes=peak_bytes, failure=failure, finished=failure is None)
-    if ranks is None:
+        # All within this block: its end would delete what the failed frames hold, and to delete a variable on a
+        # parameter server that no longer answers TensorFlow waits without a limit.
+        finish(part, clock, explain(error, part.part, clock.phase))
         if standalone:
             standalone.failed()
-        return 1
+        end(1)
+    finish(part, clock)
     if standalone:
         standalone.complete(ranks)
     ranks.leave()
@@ -104,13 +124,9 @@ def main(given: argparse.Namespace) -> int:
 
 
 if __name__ == "__main__":
-    given, status = arguments(), 1
+    given = arguments()
     try:
-        status = main(given)
+        end(main(given))
     except BaseException:
         traceback.print_exc()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    # Not sys.exit: after a failure Horovod would wait for ranks that are not coming, and after a success taking
-    # TensorFlow apart takes a second.
-    os._exit(status)
+        end(1)

@@ -148,6 +148,38 @@ def test_a_rank_that_hangs_is_named_and_no_process_is_left(tmp_path: Path, strat
     assert kit.anything(tmp_path) == []
 
 
+# Rank 1 hangs before any step is under way: what fails then holds the only references to the variables on its server.
+HANGS = """
+import os, runpy, signal
+from train import worker
+
+def run(context):
+    from train.loop import asynchronous
+    time_steps = asynchronous._time
+    def hang(context, ranks, coordinator):
+        if ranks.rank == 1:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        time_steps(context, ranks, coordinator)
+    asynchronous._time = hang
+    return train(context)
+
+train, worker._run = worker._run, run
+runpy.run_module("train", run_name="__main__")
+"""
+
+
+def test_a_parameter_server_that_hangs_between_steps_is_named(tmp_path: Path):
+    (tmp_path / "rank.py").write_text(HANGS)
+    asked = ("experiment=weak_scaling", *QUICK, "distribution=ps", "distribution.servers=2", "nodes=2")
+    train = (sys.executable, str(tmp_path / "rank.py"), *asked, f"results={tmp_path / 'results'}")
+    status, output = run(*gloo(2), "env", "PYTHONPATH=.", *train)
+    assert status != 0
+    [made] = records(tmp_path / "results")
+    assert (made.status, made.failure.phase) == ("failed", "warm_up"), output
+    assert made.failure.reason.startswith(f"rank 1 ({socket.gethostname()}) "), made.failure
+    assert "does not answer" in made.failure.reason
+
+
 @pytest.mark.parametrize(("strategy", "before"), [(MWMS, 1), (PS, 4)], ids=["mwms", "ps"])
 def test_a_port_that_is_taken_is_a_failed_record_that_names_it(tmp_path: Path, strategy: tuple[str, ...], before: int):
     first = ports.free_ports(before + 1)
