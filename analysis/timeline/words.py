@@ -78,7 +78,7 @@ def sentences(joined: Joined, steps: Steps) -> Iterator[str]:
     """What follows from the tables, and how the times are to be read."""
     if not steps:
         yield "A GPU computes, and tells nobody when gradients are ready: nothing is said of what overlapped."
-    elif not seen(steps, "negotiation"):
+    elif not any(seen(steps, name) for name in EXCHANGE):
         yield "Horovod exchanged nothing in these steps."
     else:
         yield from _of_exchange(joined, steps)
