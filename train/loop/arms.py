@@ -27,6 +27,7 @@ class Arm:
     group: Distribution
     step: TrainStep
     batches: Callable[[], AbstractContextManager[Batches]]  # those of one window: nothing is read before or after
+    reads: bool  # from files
     settle_steps: int  # untimed, before a window
 
 
@@ -44,7 +45,8 @@ def arms_of(context: Context, learner: Learner) -> list[Arm | None]:
         if key not in steps:
             passes, smoothing = arm.backward_passes_per_step, config.optimizer.label_smoothing
             steps[key] = make_train_step(learner.model, learner.optimizer, group, smoothing, passes)
-        found.append(Arm(group, steps[key], *_batches(arm, _data(context, learner, arm))))
+        batches = _batches(arm, _data(context, learner, arm))
+        found.append(Arm(group, steps[key], batches, arm.reads, _SETTLE_STEPS if arm.reads else 1))
     return found
 
 
@@ -67,13 +69,13 @@ def _data(context: Context, learner: Learner, arm: RoundArm) -> Data:
     return data
 
 
-def _batches(arm: RoundArm, data: Data) -> tuple[Callable[[], AbstractContextManager[Batches]], int]:
-    """What gives the batches of a window of an arm, and how many untimed steps it needs before."""
+def _batches(arm: RoundArm, data: Data) -> Callable[[], AbstractContextManager[Batches]]:
+    """What gives the batches of a window of an arm."""
     if arm.reads:
         epochs = itertools.count()
-        return lambda: _read(data, next(epochs)), _SETTLE_STEPS
+        return lambda: _read(data, next(epochs))
     [batch] = itertools.islice(data.training(0), 1)
-    return lambda: nullcontext(itertools.repeat(batch)), 1
+    return lambda: nullcontext(itertools.repeat(batch))
 
 
 @contextmanager

@@ -1,8 +1,9 @@
 """The bench of a launch in rounds, on one rank: it takes the turns of a round, each from the same weights.
 
-In its turn each rank of an arm restores weights and optimizer state from its own copy, makes one untimed step, and then
-the timed steps of its window, between two barriers of all ranks. Nothing but steps is in a window. Worlds that measure
-at the same time share a turn: they make their windows once on the cores of each, between barriers of their own.
+In its turn each rank of an arm restores weights and optimizer state from its own copy, makes one untimed step unless
+steps are long, and then the timed steps of its window, between two barriers of all ranks. Nothing but steps is in a
+window. Worlds that measure at the same time share a turn: they make their windows once on the cores of each, between
+barriers of their own.
 """
 
 from __future__ import annotations
@@ -26,6 +27,14 @@ from train.record.record import CoreUse, Window
 _EXCHANGES = 2  # of one arm in a round
 
 Turn = tuple[int, ...]  # the arms, by their places, that measure at the same time
+
+
+@dataclass(frozen=True)
+class Length:
+    """How many steps a rank makes in its turn."""
+
+    timed: int
+    settle: bool = True  # whether untimed ones come first
 
 
 @dataclass(frozen=True)
@@ -62,9 +71,12 @@ class Bench:
                 break
 
     def restore(self) -> None:
-        """Set weights and optimizer state to this rank's copy: nothing is sent."""
+        """Set weights and optimizer state to this rank's copy: nothing is sent.
+
+        In memory of their own: what shares memory with the copy would be copied by the first step that changes it.
+        """
         for variable, value in zip(self._variables, self._initial, strict=True):
-            variable.assign(value)
+            variable.assign(tf.raw_ops.DeepCopy(x=value))
         devices.synchronize()
 
     def warm_up(self, turn: Turn, steps: int = 1) -> float:
@@ -81,7 +93,7 @@ class Bench:
             time_s = min(times[1:] or times)
         return max(self.everyone.gather(time_s))
 
-    def take(self, turn: Turn, number: int, steps: int) -> tuple[Window | None, bool]:
+    def take(self, turn: Turn, number: int, steps: Length) -> tuple[Window | None, bool]:
         """Take a turn in a round. Returns this rank's window, if it has one, and whether its losses are finite.
 
         Arms that take their turn together make their windows on the cores of each: a window is all of these.
@@ -130,8 +142,9 @@ class Bench:
         self.everyone.barrier()
 
     def _prepare(self, turn: Turn) -> None:
-        """Restore the weights, and wait until all is ready for a turn."""
-        self.restore()
+        """Restore the weights of those whose turn it is, and wait until all is ready for it."""
+        if self._own(turn):
+            self.restore()
         self._meet(turn)
 
     def _meet(self, turn: Turn) -> None:
@@ -144,7 +157,7 @@ class Bench:
         """The arm of a turn that this rank takes part in."""
         return next((arm for place in turn if (arm := self.arms[place])), None)
 
-    def _measure(self, turn: Turn, steps: int) -> _Half | None:
+    def _measure(self, turn: Turn, steps: Length) -> _Half | None:
         """Steps of this rank's arm of a turn, between barriers; None where it has none there."""
         arm = self._own(turn)
         self._prepare(turn)
@@ -152,11 +165,11 @@ class Bench:
             self._sit_out()
             return None
         with arm.group.joined(), arm.batches() as batches:
-            run_steps(arm.step, batches, arm.settle_steps)
+            run_steps(arm.step, batches, arm.settle_steps if steps.settle or arm.reads else 0)
             if len(turn) == 1:
-                return self._window(arm, batches, steps, self.everyone)
+                return self._window(arm, batches, steps.timed, self.everyone)
             self.everyone.barrier()
-            made = self._window(arm, batches, steps, arm.group)  # which must not wait for the other worlds
+            made = self._window(arm, batches, steps.timed, arm.group)  # which must not wait for the other worlds
             self.everyone.barrier()
             return made
 

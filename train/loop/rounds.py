@@ -18,7 +18,7 @@ from train.config.checks import check
 from train.config.schema import Config
 from train.context import Context
 from train.loop import limits
-from train.loop.bench import Bench, Turn
+from train.loop.bench import Bench, Length, Turn
 from train.loop.learner import Learner
 from train.loop.timed_steps import NotFinite
 from train.record import intervals, rounds
@@ -29,9 +29,9 @@ _STALL_SHUTDOWN = "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS"
 _PATIENCE = 10  # a disturbed window takes several times as long as expected
 _MIN_ARMS = 2  # these are measured whatever the budget is: with fewer there is no ratio
 _WARM_UP_STEPS = 3  # from which the length of a window is chosen
-_BARRIERS = 4  # a window is at least so many barriers over the precision: it ends with one
-_BARRIER_S = 0.005  # over TCP, of hundreds of ranks
-_BARRIER_OF_QUOTA_S = 0.02  # a node that has used up its quota goes on in its next period
+_TIMES = 4  # a time is long beside a short one where it is at least so many times as long, over the precision
+_SHORT_S = 0.005  # a barrier over TCP, of hundreds of ranks; what a first step takes longer than others: 0 to 2 ms
+_SHORT_OF_QUOTA_S = 0.02  # a node that has used up its quota goes on in its next period
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def measure_rounds(context: Context, learner: Learner) -> None:
         clock.enter("warm_up")
         times_s = [bench.warm_up(turn, _WARM_UP_STEPS) for turn in kept]
         steps = {turn: _steps(config, step_s) for turn, step_s in zip(kept, times_s, strict=True)}
-        _check_patience(max(step_s * count for step_s, count in zip(times_s, steps.values(), strict=True)))
+        _check_patience(max(step_s * of.timed for step_s, of in zip(times_s, steps.values(), strict=True)))
         _measure_limits(context, bench)
         clock.announce("timed")
         context.everyone.barrier()
@@ -120,13 +120,13 @@ def _affordable(context: Context, bench: Bench) -> list[Turn]:
         larger = before and arm.ranks == before.ranks and arm.batch_per_rank > before.batch_per_rank
         if before and larger and len(kept) >= _MIN_ARMS:
             expected_s = step_s * arm.batch_per_rank / before.batch_per_rank
-            with_it_s = round_s + expected_s * (1 + _steps(config, expected_s))
+            with_it_s = round_s + _turn_s(config, expected_s)
             if with_it_s * intervals.MIN_VALUES > config.measure.budget_s:
                 budget = f"the budget is {config.measure.budget_s:.0f} s"
                 context.part.add(arms_left_out={arm.name: f"a round with it would take {with_it_s:.0f} s; {budget}"})
                 continue
         step_s = bench.warm_up(turn, 2)
-        round_s += step_s * (1 + _steps(config, step_s))
+        round_s += _turn_s(config, step_s)
         kept.append(turn)
     return kept
 
@@ -137,21 +137,27 @@ def _largest(config: Config, world: int) -> int:
     return max(places, key=lambda place: (config.rounds[place].ranks, config.rounds[place].allreduce))
 
 
-def _steps(config: Config, step_s: float) -> int:
-    """How many steps a window needs where one takes `step_s`: their time must be long beside the barrier at its end."""
-    enough_s = _BARRIERS * _barrier_s(config) / config.measure.precision_fraction
-    return max(_MIN_STEPS, math.ceil(enough_s / step_s))
+def _steps(config: Config, step_s: float) -> Length:
+    """How many steps a turn needs where one takes `step_s`.
+
+    A window must be long beside the barrier at its end. A step that by itself is long beside what a first step takes
+    longer than others needs none before it.
+    """
+    short_s = _SHORT_S if config.system.cpus_per_node is None else _SHORT_OF_QUOTA_S
+    # The barrier of worlds that measure at the same time is Horovod's, which ends with a cycle.
+    barrier_s = config.distribution.cycle_time_ms / 1e3 if config.worlds_at_once else short_s
+    times = _TIMES / config.measure.precision_fraction
+    return Length(max(_MIN_STEPS, math.ceil(times * barrier_s / step_s)), settle=step_s < times * short_s)
 
 
-def _barrier_s(config: Config) -> float:
-    """How long the barrier at the end of a window may take."""
-    if config.worlds_at_once:  # Horovod's, which ends with a cycle
-        return config.distribution.cycle_time_ms / 1e3
-    return _BARRIER_S if config.system.cpus_per_node is None else _BARRIER_OF_QUOTA_S
+def _turn_s(config: Config, step_s: float) -> float:
+    """How long a turn takes where a step takes `step_s`."""
+    steps = _steps(config, step_s)
+    return step_s * (steps.timed + steps.settle)
 
 
-def _measure(context: Context, bench: Bench, steps: Mapping[Turn, int]) -> None:
-    """Measure and record rounds until it is enough. steps: of a window of each turn. Raises NotFinite."""
+def _measure(context: Context, bench: Bench, steps: Mapping[Turn, Length]) -> None:
+    """Measure and record rounds until it is enough. steps: of each turn. Raises NotFinite."""
     config, taken = context.config, list(steps)
     arms = [rounds.Arm(arm.ranks, arm.batch_per_rank * arm.backward_passes_per_step) for arm in config.rounds]
     of_ranks: list[list[Window]] = [[] for _ in range(context.everyone.size)]
@@ -162,7 +168,7 @@ def _measure(context: Context, bench: Bench, steps: Mapping[Turn, int]) -> None:
         context.part.add(windows=own, exchanges=[window for window in alone if window])
         told = context.everyone.gather(_Told(own, all(finite for _, finite in made), context.clock.elapsed_s()))
         if not all(one.finite for one in told):
-            raise NotFinite(1 + max(steps.values()))
+            raise NotFinite(1 + max(of.timed for of in steps.values()))
         for windows, one in zip(of_ranks, told, strict=True):
             windows += one.windows
         # All ranks decide alike: they know the same, and time is what rank 0 says.

@@ -175,10 +175,10 @@ def test_batches_for_which_the_budget_is_too_short_are_left_out_and_named(measur
 
     monkeypatch.setattr(bench.Bench, "warm_up", lambda one, turn, steps=1: 1.0)  # of batch 1 and of batch 2 too
     arms = [replace(ONE, name=f"batch{batch}", batch_per_rank=batch) for batch in (1, 2, 4, 64)]
-    # Windows of 2 steps and one untimed: 3 s + 3 s; batch 4 is expected to take 2 s a step: 12 s a round, 72 s for six.
-    # Batch 64 would take 32 s a step after it: 96 s more.
+    # Windows of 2 steps: 2 s + 2 s; batch 4 is expected to take 2 s a step: 8 s a round, 48 s for six.
+    # It takes 1 s. Batch 64 would then take 16 s a step: 32 s more.
     context, _, _ = measured("measure.budget_s=75", arms=arms)
-    assert context.part.part.arms_left_out == {"batch64": "a round with it would take 57 s; the budget is 75 s"}
+    assert context.part.part.arms_left_out == {"batch64": "a round with it would take 38 s; the budget is 75 s"}
     assert {window.arm for window in context.part.part.windows} == {0, 1, 2}
     control = replace(ONE, name="control", allreduce=False)  # of the same batch: always measured
     context, _, _ = measured("measure.budget_s=0.001", arms=[ONE, ONE, control])
@@ -186,15 +186,29 @@ def test_batches_for_which_the_budget_is_too_short_are_left_out_and_named(measur
 
 
 def test_a_window_is_long_beside_the_barrier_at_its_end():
+    from train.loop.bench import Length
     from train.loop.rounds import _steps
 
     config = load(["model=tiny", "measure.precision_fraction=0.05"])
-    assert _steps(config, step_s=0.125) == 4  # 4 x 5 ms / 0.05 = 0.4 s
-    assert _steps(config, step_s=5.0) == 2
+    assert _steps(config, step_s=0.125) == Length(4)  # 4 x 5 ms / 0.05 = 0.4 s
+    assert _steps(config, step_s=0.39) == Length(2)
     config.system.cpus_per_node = 0.2
-    assert _steps(config, step_s=0.5) == 4  # 4 periods of the quota of 20 ms / 0.05 = 1.6 s
+    assert _steps(config, step_s=0.5) == Length(4)  # 4 periods of the quota of 20 ms / 0.05 = 1.6 s
     config.system.cpus_per_node, config.worlds_at_once, config.distribution.cycle_time_ms = None, True, 10
-    assert _steps(config, step_s=0.2) == 4  # 4 cycles of 10 ms / 0.05 = 0.8 s
+    assert _steps(config, step_s=0.2) == Length(4)  # 4 cycles of 10 ms / 0.05 = 0.8 s
+
+
+def test_long_steps_need_no_untimed_one_before_them():
+    from train.loop.bench import Length
+    from train.loop.rounds import _steps
+
+    config = load(["model=tiny", "measure.precision_fraction=0.05"])
+    assert _steps(config, step_s=0.41) == Length(2, settle=False)  # beside 4 x 5 ms / 0.05 = 0.4 s
+    config.worlds_at_once, config.distribution.cycle_time_ms = True, 50
+    assert _steps(config, step_s=0.5) == Length(8, settle=False)  # 4 cycles of 50 ms / 0.05 = 4 s
+    config.worlds_at_once, config.system.cpus_per_node = False, 0.2
+    assert _steps(config, step_s=1.5) == Length(2)  # beside 4 x 20 ms / 0.05 = 1.6 s
+    assert _steps(config, step_s=1.7) == Length(2, settle=False)
 
 
 def test_a_disturbed_step_does_not_make_windows_shorter(measured, monkeypatch):
@@ -208,6 +222,20 @@ def test_a_disturbed_step_does_not_make_windows_shorter(measured, monkeypatch):
     monkeypatch.setattr(bench, "run_steps", disturbed)
     context, _, _ = measured("measure.budget_s=0.001", "measure.precision_fraction=0.05")
     assert {len(window.step_times_s) for window in context.part.part.windows} == {4}  # 4 x 5 ms / 0.05 / 0.125 s
+
+
+@pytest.mark.parametrize(("step_s", "expected"), [(0.25, [1, 2]), (0.5, [2])])  # long is 4 x 5 ms / 0.05 = 0.4 s
+def test_a_turn_begins_with_an_untimed_step_unless_steps_are_long(measured, monkeypatch, step_s, expected):
+    from train.loop import bench
+
+    def made_up(step, batches, count):
+        counts.append(count)
+        return replace(run_steps(step, batches, count), times_s=[step_s] * count)
+
+    counts, run_steps = [], bench.run_steps
+    monkeypatch.setattr(bench, "run_steps", made_up)
+    measured("measure.budget_s=0.001", "measure.precision_fraction=0.05", arms=[ONE])
+    assert counts[-1 - len(expected) : -1] == expected  # the very last step is that after the rounds
 
 
 def test_ranks_that_a_stall_check_would_end_while_they_wait_are_an_error(measured, monkeypatch):
