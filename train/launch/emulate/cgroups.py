@@ -22,6 +22,7 @@ from train.record.record import NodeQuota
 _MIN_QUOTA_US = 4_000  # the kernel allows 1,000; with shorter slices most of the time is spent on switching
 _MIN_PERIOD_US = 20_000  # with the kernel's default, 100,000, a short step would wait too long
 _MAX_PERIOD_US = 1_000_000
+_APART = 0.02  # how much longer the period of each node is than that of the one before: they drift past each other
 _WITHIN_S = 60.0  # systemd makes a scope, or the kernel releases a group: a moment, on busy cores longer
 _SCOPE = ("systemd-run", "--user", "--scope", "--quiet", "--collect", "--property=Delegate=yes", "--")
 
@@ -55,16 +56,21 @@ def per_node(cores: int, largest_nodes: int, fraction: float) -> float:
     return round(fraction * share, 4)
 
 
-def period_us(cpus: float) -> int:
-    """The period of a quota in microseconds: short, but with enough time to compute in it."""
-    return min(_MAX_PERIOD_US, max(_MIN_PERIOD_US, math.ceil(_MIN_QUOTA_US / cpus)))
+def period_us(cpus: float, node: int) -> int:
+    """The period of a node's quota in microseconds: short, but with enough time to compute in it.
+
+    No two nodes have the same. With equal ones, nodes on different cores that begin together either compute at the same
+    moments or never, for as long as they compute; where they share memory or caches, both speeds were seen.
+    """
+    shortest = max(_MIN_PERIOD_US, math.ceil(_MIN_QUOTA_US / cpus))
+    return min(_MAX_PERIOD_US, round(shortest * (1 + _APART * node)))
 
 
-def settings(version: int, cpus: float | None) -> dict[str, str]:
-    """File name -> text to write into the files of a group, in this order. cpus=None: no limit."""
+def settings(version: int, cpus: float | None, node: int = 0) -> dict[str, str]:
+    """File name -> text to write into the files of a node's group, in this order. cpus=None: no limit."""
     if cpus is None:
         return {"cpu.max": "max"} if version == 2 else {"cpu.cfs_quota_us": "-1"}
-    period = period_us(cpus)
+    period = period_us(cpus, node)
     quota = round(cpus * period)
     if version == 2:
         return {"cpu.max": f"{quota} {period}"}
@@ -185,7 +191,7 @@ class Groups:
 
     def _set(self, cpus: float | None) -> None:
         for node in range(self._nodes):
-            for file, text in settings(self._means.version, cpus).items():
+            for file, text in settings(self._means.version, cpus, node).items():
                 (self._group(node) / file).write_text(text)
 
     def limit(self, pids_of_nodes: Sequence[Sequence[int]], job_pid: int, cpus: float) -> None:
@@ -219,9 +225,8 @@ class Groups:
         found = []
         for node in range(self._nodes):
             periods, throttled, seconds = statistics((self._group(node) / "cpu.stat").read_text())
-            found.append(
-                NodeQuota(node, self._cpus, period_us(self._cpus) / 1e6, periods, throttled, seconds, self._means.words)
-            )
+            period_s = period_us(self._cpus, node) / 1e6
+            found.append(NodeQuota(node, self._cpus, period_s, periods, throttled, seconds, self._means.words))
         self._set(None)
         return found
 

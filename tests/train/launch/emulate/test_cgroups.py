@@ -30,7 +30,14 @@ def test_the_share_of_a_node(cores, largest, expected):
     [(0.2, 20_000), (1.6, 20_000), (0.1, 40_000), (0.001, 1_000_000)],  # 4 ms in each, and no longer than a second
 )
 def test_a_period_leaves_time_to_work(cpus, expected):
-    assert cgroups.period_us(cpus) == expected
+    assert cgroups.period_us(cpus, node=0) == expected
+
+
+def test_nodes_do_not_stay_in_step():
+    assert [cgroups.period_us(0.2, node) for node in range(4)] == [20_000, 20_400, 20_800, 21_200]
+    for node in range(64):  # all with the same share
+        period = cgroups.period_us(0.2, node)
+        assert cgroups.settings(2, 0.2, node) == {"cpu.max": f"{period // 5} {period}"}
 
 
 def test_what_stands_in_the_files_of_a_group():
