@@ -46,10 +46,13 @@ def test_the_steps_of_all_ranks_and_the_exchange_are_on_one_clock(tmp_path: Path
             assert inside == (step.phase == "timed")
     steps = split.timed(launch)
     assert len(steps) == STEPS
-    for step in split.timed_steps(launch.ranks[0]):
+    for step, parts in zip(split.timed_steps(launch.ranks[0]), steps, strict=True):
         exchange = split.of_exchange(step, launch.told.spans)
-        # It may take 0 us: both ranks were ready in the same cycle.
-        assert [span.name for span in exchange if span.kind == "negotiation"] == ["NEGOTIATE_ALLREDUCE"]
+        [negotiation] = [span for span in exchange if span.kind == "negotiation"]
+        assert negotiation.name == "NEGOTIATE_ALLREDUCE"
+        assert parts["negotiation"].time_s == pytest.approx(negotiation.end_s - negotiation.begin_s, abs=1e-6)
+    # Of a single step it may be 0 us: both ranks were ready in the same cycle.
+    assert any(parts["negotiation"].time_s > 0 for parts in steps)
     for parts in steps:
         # Of one flat tensor. Where rank 1 is ready first, negotiation begins while rank 0 still computes.
         added = sum(part.time_s - part.overlapped_s for name, part in parts.items() if name not in ("late", "step"))

@@ -27,8 +27,7 @@ class Arm:
     group: Distribution
     step: TrainStep
     batches: Callable[[], AbstractContextManager[Batches]]  # those of one window: nothing is read before or after
-    reads: bool  # from files
-    settle_steps: int  # untimed, before a window
+    settle_steps: int  # untimed, that it needs before a window
 
 
 def arms_of(context: Context, learner: Learner) -> list[Arm | None]:
@@ -46,7 +45,7 @@ def arms_of(context: Context, learner: Learner) -> list[Arm | None]:
             passes, smoothing = arm.backward_passes_per_step, config.optimizer.label_smoothing
             steps[key] = make_train_step(learner.model, learner.optimizer, group, smoothing, passes)
         batches = _batches(arm, _data(context, learner, arm))
-        found.append(Arm(group, steps[key], batches, arm.reads, _SETTLE_STEPS if arm.reads else 1))
+        found.append(Arm(group, steps[key], batches, _SETTLE_STEPS if arm.reads else 0))
     return found
 
 

@@ -34,7 +34,7 @@ class Length:
     """How many steps a rank makes in its turn."""
 
     timed: int
-    settle: bool = True  # whether untimed ones come first
+    untimed: int = 1  # before them
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class Bench:
             self._sit_out()
             return None
         with arm.group.joined(), arm.batches() as batches:
-            run_steps(arm.step, batches, arm.settle_steps if steps.settle or arm.reads else 0)
+            run_steps(arm.step, batches, max(arm.settle_steps, steps.untimed))
             if len(turn) == 1:
                 return self._window(arm, batches, steps.timed, self.everyone)
             self.everyone.barrier()

@@ -147,13 +147,13 @@ def _steps(config: Config, step_s: float) -> Length:
     # The barrier of worlds that measure at the same time is Horovod's, which ends with a cycle.
     barrier_s = config.distribution.cycle_time_ms / 1e3 if config.worlds_at_once else short_s
     times = _TIMES / config.measure.precision_fraction
-    return Length(max(_MIN_STEPS, math.ceil(times * barrier_s / step_s)), settle=step_s < times * short_s)
+    return Length(max(_MIN_STEPS, math.ceil(times * barrier_s / step_s)), untimed=int(step_s < times * short_s))
 
 
 def _turn_s(config: Config, step_s: float) -> float:
     """How long a turn takes where a step takes `step_s`."""
     steps = _steps(config, step_s)
-    return step_s * (steps.timed + steps.settle)
+    return step_s * (steps.timed + steps.untimed)
 
 
 def _measure(context: Context, bench: Bench, steps: Mapping[Turn, Length]) -> None:

@@ -203,12 +203,12 @@ def test_long_steps_need_no_untimed_one_before_them():
     from train.loop.rounds import _steps
 
     config = load(["model=tiny", "measure.precision_fraction=0.05"])
-    assert _steps(config, step_s=0.41) == Length(2, settle=False)  # beside 4 x 5 ms / 0.05 = 0.4 s
+    assert _steps(config, step_s=0.41) == Length(2, untimed=0)  # beside 4 x 5 ms / 0.05 = 0.4 s
     config.worlds_at_once, config.distribution.cycle_time_ms = True, 50
-    assert _steps(config, step_s=0.5) == Length(8, settle=False)  # 4 cycles of 50 ms / 0.05 = 4 s
+    assert _steps(config, step_s=0.5) == Length(8, untimed=0)  # 4 cycles of 50 ms / 0.05 = 4 s
     config.worlds_at_once, config.system.cpus_per_node = False, 0.2
     assert _steps(config, step_s=1.5) == Length(2)  # beside 4 x 20 ms / 0.05 = 1.6 s
-    assert _steps(config, step_s=1.7) == Length(2, settle=False)
+    assert _steps(config, step_s=1.7) == Length(2, untimed=0)
 
 
 def test_a_disturbed_step_does_not_make_windows_shorter(measured, monkeypatch):
