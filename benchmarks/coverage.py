@@ -88,6 +88,17 @@ def disturbed(slower: float, rounds: int, spread: float) -> Noise:
     return noise
 
 
+def disturbed_in_turns(slower: float, rounds: int, spread: float) -> Noise:
+    """For so many rounds in turn one arm takes this factor longer, and for as many it does not."""
+
+    def noise(rng: Rng, n: int) -> np.ndarray:
+        times = np.exp(rng.normal(0, spread, (n, 2)))
+        times[(np.arange(n) + rng.integers(0, 2 * rounds)) // rounds % 2 == 1, 0] *= slower
+        return times
+
+    return noise
+
+
 @dataclass(frozen=True)
 class Case:
     """One kind of noise, and how it is measured."""
@@ -113,6 +124,10 @@ CASES = [
     Case("one arm 1.5 times slower for 5 rounds", disturbed(1.5, 5, 0.03)),
     Case("one arm 1.5 times slower for 10 rounds", disturbed(1.5, 10, 0.03)),
     Case("one arm 1.5 times slower for 10 rounds, precision 0.02", disturbed(1.5, 10, 0.03), precision=0.02),
+    *(
+        Case(f"one arm {slower:g} times slower in every other {run} rounds", disturbed_in_turns(slower, run, 0.03))
+        for slower, run in ((1.2, 1), (1.2, 4), (1.5, 4), (1.5, 12))
+    ),
     Case("launches differ by 1 %, 2 launches", proportional(0.03), launches=2, between=0.01),
     Case("launches differ by 3 %, 2 launches", proportional(0.03), launches=2, between=0.03),
     Case("launches differ by 3 %, 6 launches", proportional(0.03), launches=6, between=0.03),

@@ -27,3 +27,11 @@ def test_a_disturbance_falls_on_one_arm_alone():
     assert times[:, 1] == pytest.approx(np.ones(50))
     assert sorted(set(times[:, 0])) == [1.0, 1.5]
     assert 1 <= (times[:, 0] > 1).sum() <= 10
+
+
+def test_a_disturbance_in_turns_is_there_in_half_of_the_rounds():
+    times = coverage.disturbed_in_turns(1.5, 4, spread=0.0)(np.random.default_rng(2), 80)
+    slow = times[:, 0] == 1.5
+    assert set(times[~slow, 0]) == set(times[:, 1]) == {1.0}
+    assert slow.sum() == 40
+    assert not (slow[:-4] & slow[4:]).any()  # no round is disturbed four rounds after one that is

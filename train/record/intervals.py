@@ -10,12 +10,14 @@ import bisect
 import functools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 LEVEL = 0.95
 MIN_VALUES = 6  # with fewer values not even the smallest and the largest enclose the median 95 times in 100
 _FIRST_LOOK = 12
+_PARTED = 0.8  # of the variance: so much is explained by which of two groups a value is in, where there are two
+_MIN_PARTED = 24  # values: fewer are parted by chance
 _INTERPOLATED = 12  # with fewer values the ends are the outermost ones, and between these interpolation knows little
 
 
@@ -80,6 +82,29 @@ def _dependence(values: Sequence[float]) -> float:
     return max(1.0, summed, (1 + found[0]) / max(1 - found[0], 0.05))
 
 
+def two_groups(values: Sequence[float]) -> tuple[list[float], list[float]] | None:
+    """The values below and above a gap that parts them, each in their order; None where they form one group.
+
+    That is where the best split, with a quarter of the values on either side at least, explains more of their variance
+    than _PARTED (Otsu 1979, doi 10.1109/TSMC.1979.4310076). What one cannot split explains 0.64 (normal) to 0.75
+    (uniform) of it. Fewer than 24 values are not split: chance does that.
+    """
+    n, ordered = len(values), sorted(values)
+    if n < _MIN_PARTED:
+        return None
+    mean = sum(ordered) / n
+    total = sum((value - mean) ** 2 for value in ordered)
+    below, best, at = 0.0, _PARTED * total, 0
+    for count, value in enumerate(ordered[:-1], 1):
+        below += value - mean
+        between = below**2 * n / (count * (n - count))
+        if between > best and value < ordered[count] and min(count, n - count) >= n / 4:
+            best, at = between, count
+    if at == 0:
+        return None
+    return [v for v in values if v < ordered[at]], [v for v in values if v >= ordered[at]]
+
+
 def of_median(values: Sequence[float], level: float = LEVEL) -> Interval | None:
     """The interval of the median of values in the order of their measurement; None for fewer than MIN_VALUES.
 
@@ -87,8 +112,25 @@ def of_median(values: Sequence[float], level: float = LEVEL) -> Interval | None:
 
     Order statistics, exact for independent values of any distribution up to the interpolation between neighbours. Where
     neighbours are alike (a disturbance that lasts), it is widened as the count of values below the median is then more
-    uncertain.
+    uncertain. Where the values form two groups, one of them disturbed, nothing says which: it reaches over the
+    intervals of both.
     """
+    whole = _of_one_group(values, level)
+    groups = two_groups(values)
+    if whole is None or groups is None:
+        return whole
+    (low, _), (_, high) = (_reach(group, level) for group in groups)
+    return replace(whole, low=min(whole.low, low), high=max(whole.high, high))
+
+
+def _reach(group: Sequence[float], level: float) -> tuple[float, float]:
+    """The ends of the interval of a group; of too few values the outermost ones."""
+    interval = _of_one_group(group, level)
+    return (interval.low, interval.high) if interval else (min(group), max(group))
+
+
+def _of_one_group(values: Sequence[float], level: float) -> Interval | None:
+    """The interval of the median of values that form one group."""
     n = len(values)
     if n < MIN_VALUES or _order(n, level) == 0:
         return None

@@ -1,5 +1,6 @@
 import math
 import random
+from statistics import NormalDist
 
 import pytest
 from hypothesis import given
@@ -58,6 +59,32 @@ def test_a_disturbance_that_lasts_widens_the_interval():
     values = [1.0 + 0.001 * i for i in range(24)]
     mixed = random.Random(0).sample(values, 24)
     assert of_median(values).high - of_median(values).low > of_median(mixed).high - of_median(mixed).low
+
+
+def test_over_two_groups_the_interval_reaches_over_those_of_both():
+    slow, fast = ([start + 0.01 * i for i in range(12)] for start in (1.0, 1.5))
+    values = [value for pair in zip(slow, fast, strict=True) for value in pair]
+    found = of_median(values)
+    assert found.value == pytest.approx((1.11 + 1.5) / 2)
+    # Of 12 values the interval begins between the third and the fourth (above).
+    between = 9 * (0.05 - 158 / 4096) / (440 / 4096) / (3 + 6 * (0.05 - 158 / 4096) / (440 / 4096))
+    assert found.low <= 1.02 + 0.01 * between
+    assert found.high >= 1.59 - 0.01 * between
+
+
+@pytest.mark.parametrize(("disturbed", "grouped"), [(5, False), (6, True), (12, True), (18, True), (19, False)])
+def test_two_groups_have_a_quarter_of_the_values_each(disturbed, grouped):
+    values = [0.8 - 0.001 * i for i in range(disturbed)] + [1.4 + 0.001 * i for i in range(24 - disturbed)]
+    groups = intervals.two_groups(values)
+    assert groups == ((values[:disturbed], values[disturbed:]) if grouped else None)
+
+
+def test_values_without_a_gap_are_one_group():
+    uniform = [1.0 + 0.01 * i for i in range(24)]
+    normal = [NormalDist().inv_cdf((i + 0.5) / 24) for i in range(24)]
+    for values in (uniform, normal, [1.0] * 24):
+        assert intervals.two_groups(values) is None
+    assert intervals.two_groups([1.0] * 11 + [2.0] * 12) is None  # too few
 
 
 @given(st.lists(st.floats(0.5, 2.0), min_size=6, max_size=60), st.floats(0.1, 10.0))
