@@ -30,8 +30,9 @@ _PATIENCE = 10  # a disturbed window takes several times as long as expected
 _MIN_ARMS = 2  # these are measured whatever the budget is: with fewer there is no ratio
 _WARM_UP_STEPS = 3  # from which the length of a window is chosen
 _TIMES = 4  # a time is long beside a short one where it is at least so many times as long, over the precision
-_SHORT_S = 0.005  # a barrier over TCP, of hundreds of ranks; what a first step takes longer than others: 0 to 2 ms
-_SHORT_OF_QUOTA_S = 0.02  # a node that has used up its quota goes on in its next period
+_BARRIER_S = 0.005  # over TCP, of hundreds of ranks
+_BARRIER_OF_QUOTA_S = 0.02  # a node that has used up its quota goes on in its next period
+_FIRST_STEP_S = 0.005  # what a first step takes longer than others, at most
 
 
 @dataclass(frozen=True)
@@ -143,11 +144,11 @@ def _steps(config: Config, step_s: float) -> Length:
     A window must be long beside the barrier at its end. A step that by itself is long beside what a first step takes
     longer than others needs none before it.
     """
-    short_s = _SHORT_S if config.system.cpus_per_node is None else _SHORT_OF_QUOTA_S
-    # The barrier of worlds that measure at the same time is Horovod's, which ends with a cycle.
-    barrier_s = config.distribution.cycle_time_ms / 1e3 if config.worlds_at_once else short_s
+    barrier_s = _BARRIER_S if config.system.cpus_per_node is None else _BARRIER_OF_QUOTA_S
+    if config.worlds_at_once:  # by Horovod, which ends it with a cycle
+        barrier_s = config.distribution.cycle_time_ms / 1e3
     times = _TIMES / config.measure.precision_fraction
-    return Length(max(_MIN_STEPS, math.ceil(times * barrier_s / step_s)), untimed=int(step_s < times * short_s))
+    return Length(max(_MIN_STEPS, math.ceil(times * barrier_s / step_s)), untimed=int(step_s < times * _FIRST_STEP_S))
 
 
 def _turn_s(config: Config, step_s: float) -> float:
