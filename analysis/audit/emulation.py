@@ -26,9 +26,10 @@ def emulated_nodes_disturbed(table: pd.DataFrame) -> Iterator[Finding]:
         beyond = rows[rows["control_off"].abs() > rows["flat_within_fraction"]]
         if not beyond.empty:
             worst = max(beyond.to_dict("records"), key=lambda row: abs(row["control_off"]))
+            of_control = f"{worst['control_nodes']} nodes {worst['control_off']:+.1%} off one alone"
             yield Finding(
                 "local", f"{worst['place']}: {called(worst)}", "emulated_nodes_disturbed", "serious",
-                f"{experiment}: without allreduce, {worst['nodes']} nodes {worst['control_off']:+.1%} off one alone",
+                f"{experiment}: without allreduce, {of_control}",
                 f"within {worst['flat_within_fraction']:.0%}", worst["control_off"],
                 f"This machine cannot emulate {controls.numbers(beyond['nodes'])}; figures draw those points hollow. "
                 "Is it otherwise idle? Try fewer nodes, or a smaller launcher.cores_fraction.",

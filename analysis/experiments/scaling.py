@@ -117,7 +117,8 @@ def _control(axes: Axes, local: pd.DataFrame, over: str) -> None:
     axes.axhspan(1 - bound, 1 + bound, color="0.9", label=f"allowed for the control: {bound:.0%}")
     lines = []
     for (model, _), rows in local.groupby(["model", "series"], sort=False):
-        at = 1 + rows.groupby(over)["control_off"].first().dropna()
+        measured = rows[rows["control_nodes"].eq(rows["nodes"])]
+        at = 1 + measured.groupby(over)["control_off"].first().dropna()
         lines.append(plots.Line("", at.index.tolist(), at.tolist(), plots.colour(model), plots.MARKERS[0], "-"))
     plots.draw(axes, lines)
     axes.set_ylim(min(0.7, axes.get_ylim()[0]), max(1.3, axes.get_ylim()[1]))

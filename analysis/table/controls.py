@@ -1,5 +1,9 @@
 """Whether emulated nodes disturbed each other: the throughput of a node among others and alone, without allreduce."""
 
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
 import pandas as pd
 
 from analysis import metrics
@@ -9,10 +13,10 @@ _SAME = ["experiment", "model", "image_size", "precision", "machine", "measure",
 
 
 def deviations(local: pd.DataFrame) -> pd.DataFrame:
-    """One row a kind of control run: what it shares with its points, `nodes`, and `control_off`, a fraction.
+    """One row a kind of control run: what it shares with its points, `nodes`, `global_batch`, and `control_off`.
 
-    control_off: the change of images/s per rank from one node to so many. In rounds the median of the changes within a
-    round, else the change of the means over repeats; NaN where no control on one node exists.
+    control_off: the change of images/s per rank from one node to so many, a fraction. In rounds the median of the
+    changes within a round, else the change of the means over repeats; NaN where no control on one node exists.
     """
     runs = local[local["kind"].eq("control") & local["quantity"].eq("images_per_s_per_rank")]
     in_rounds = _paired(runs[runs["round"].notna()])
@@ -26,25 +30,58 @@ def _paired(runs: pd.DataFrame) -> pd.DataFrame:
     alone = runs.loc[runs["nodes"].eq(1), [*same, "value"]].rename(columns={"value": "alone"})
     both = runs.merge(alone, on=same, how="left")
     both["control_off"] = metrics.change_fraction(both["alone"], both["value"])
-    return both.groupby([*_SAME, "nodes"], dropna=False)["control_off"].median().reset_index()
+    return both.groupby([*_SAME, "global_batch", "nodes"], dropna=False)["control_off"].median().reset_index()
 
 
 def _unpaired(runs: pd.DataFrame) -> pd.DataFrame:
     """The deviations of controls that ran in launches of their own."""
-    mean = runs.groupby([*_SAME, "nodes"], dropna=False)["value"].mean().rename("among").reset_index()
-    alone = mean[mean["nodes"].eq(1)].drop(columns="nodes").rename(columns={"among": "alone"})
+    mean = runs.groupby([*_SAME, "global_batch", "nodes"], dropna=False)["value"].mean().rename("among").reset_index()
+    alone = mean[mean["nodes"].eq(1)].drop(columns=["nodes", "global_batch"]).rename(columns={"among": "alone"})
     both = mean.merge(alone, on=_SAME, how="left")
     off = metrics.change_fraction(both["alone"], both["among"])
     return both.assign(control_off=off).drop(columns=["among", "alone"])
 
 
 def attach(local: pd.DataFrame) -> pd.DataFrame:
-    """Returns the local table with the column `control_off` filled in for emulated nodes that have a control."""
-    if not local["kind"].eq("control").any():
+    """Returns the local table with `control_off` and `control_nodes` filled in for emulated nodes that have a control.
+
+    That is the control on as many nodes, or on the next larger number that has one: fewer nodes disturb each other
+    less. One node has no others beside it: 0.
+    """
+    emulated = local[local["cpus_per_node"].notna()]
+    if not emulated["kind"].eq("control").any():
         return local
-    found = local.drop(columns="control_off").merge(deviations(local), on=[*_SAME, "nodes"], how="left")
-    found["control_off"] = found["control_off"].where(found["cpus_per_node"].notna())
-    return found[local.columns]
+    found = _records(deviations(emulated).dropna(subset="control_off"))
+    points = emulated[[*_SAME, "global_batch", "nodes"]].drop_duplicates()
+    of_points = [_of(point, found) for point in _records(points)]
+    points["control_off"] = [off for off, _ in of_points]
+    points["control_nodes"] = pd.array([nodes for _, nodes in of_points], dtype="Int64")
+    attached = local.drop(columns=["control_off", "control_nodes"])
+    return attached.merge(points, on=[*_SAME, "global_batch", "nodes"], how="left")[local.columns]
+
+
+def _records(frame: pd.DataFrame) -> list[dict[Hashable, Any]]:
+    """Its rows, with None for what is blank."""
+    return frame.astype(object).where(frame.notna(), None).to_dict("records")
+
+
+def _of(point: Mapping[Hashable, Any], found: Sequence[Mapping[Hashable, Any]]) -> tuple[float, int | None]:
+    """The deviation of the control of a point, and its nodes; NaN and None where there is none.
+
+    A curve keeps the batch of a rank, or the global batch: then the control on more nodes has a smaller batch a rank.
+    """
+    setting = [name for name in _SAME if name != "batch_per_rank"]
+    curve = [
+        one
+        for one in found
+        if all(one[name] == point[name] for name in setting)
+        and any(one[name] == point[name] for name in ("batch_per_rank", "global_batch"))
+        and one["nodes"] >= point["nodes"]
+    ]
+    if not curve:
+        return math.nan, None
+    nearest = min(curve, key=lambda one: (one["nodes"], one["batch_per_rank"] != point["batch_per_rank"]))
+    return (0.0, 1) if point["nodes"] == 1 else (nearest["control_off"], nearest["nodes"])
 
 
 def lost(local: pd.DataFrame) -> pd.Series:
@@ -59,9 +96,10 @@ def why_lost(local: pd.DataFrame) -> pd.Series:
     So are, unlike in `lost`, emulated nodes without a control: whether they disturbed each other is not known.
     """
     off, emulated = local["control_off"], local["cpus_per_node"].notna()
+    columns = (off, local["control_nodes"], local["flat_within_fraction"])
     said = [
-        f"without allreduce {100 * found:+.0f} % off one node alone (bound {100 * bound:.0f} %)"
-        for found, bound in zip(off.fillna(0.0), local["flat_within_fraction"].fillna(0.0), strict=True)
+        f"without allreduce {nodes:.0f} nodes {100 * found:+.0f} % off one alone (bound {100 * bound:.0f} %)"
+        for found, nodes, bound in zip(*(column.fillna(0.0) for column in columns), strict=True)
     ]
     found = pd.Series(said, local.index, dtype=object).where(off.abs() > local["flat_within_fraction"], "")
     found = found.mask(emulated & off.isna(), "emulated without a control")
@@ -81,10 +119,11 @@ def words(local: pd.DataFrame) -> str:
     off, bound = rows["control_off"], rows["flat_within_fraction"].max()
     bad = rows[off.abs() > rows["flat_within_fraction"]]
     if not bad.empty:
-        worst = max(bad["control_off"], key=abs)
+        worst = max(bad.to_dict("records"), key=lambda row: abs(row["control_off"]))
         return (
-            f"this machine cannot emulate {numbers(bad['nodes'])}: without allreduce their throughput is up to "
-            f"{100 * worst:+.0f} % off that of one alone (bound: {100 * bound:.0f} %)"
+            f"this machine cannot emulate {numbers(bad['nodes'])}: without allreduce the throughput of "
+            f"{worst['control_nodes']} is {100 * worst['control_off']:+.0f} % off that of one alone "
+            f"(bound: {100 * bound:.0f} %)"
         )
     if off.isna().any():
         return "emulated without a complete control: it is not known whether nodes disturbed each other"

@@ -96,6 +96,7 @@ LOCAL_COLUMNS = (
     Column("flat_within_fraction", "number", above=0),  # the bound of control_off
     Column("assumed", "text"),  # keys of the configuration that the report behind the experiment does not state
     Column("control_off", "number"),  # how much faster, as a fraction, its control was than one node alone
+    Column("control_nodes", "integer", above=0),  # of that control
 )
 LOCAL_NAMES = tuple(column.name for column in COLUMNS + LOCAL_COLUMNS)  # of a table of local records
 

@@ -175,7 +175,7 @@ def test_a_point_whose_control_is_disturbed_is_named_and_not_judged(results, con
     found = compare(results.folder)
     (speedup,) = rows(found, quantity="speedup_throughput")
     assert speedup.verdict == verdict
-    assert ("without allreduce -20 % off one node alone (bound 10 %)" in speedup.note) is (verdict == "not judged")
+    assert ("without allreduce 8 nodes -20 % off one alone (bound 10 %)" in speedup.note) is (verdict == "not judged")
     # The audit says the same of the same points.
     disturbed = list(emulation.emulated_nodes_disturbed(loading.local(results.folder).table))
     assert bool(disturbed) is (verdict == "not judged")

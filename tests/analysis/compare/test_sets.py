@@ -181,7 +181,7 @@ def test_a_disturbed_control_is_named_and_not_judged(a, b):
         save(make_rounds(rounds, system=system, launcher=launcher), place.folder)
     found = [one for one in sets.compare(a.folder, b.folder).ratios if "2 nodes" in one.point]
     assert {one.said for one in found} == {"not judged"}
-    assert all("A: without allreduce -29 % off one node alone" in one.note for one in found)
+    assert all("A: without allreduce 2 nodes -29 % off one alone" in one.note for one in found)
 
 
 def test_points_of_a_curve_in_rounds_are_compared_by_their_times(a, b):

@@ -24,7 +24,7 @@ def test_the_control_of_weak_scaling_is_the_step_among_others_over_alone(results
     assert measured["control_off"].to_dict() == pytest.approx({1: 0.0, 2: 0.1364, 4: -0.0196, 8: -0.2}, abs=1e-4)
     assert controls.lost(measured).to_dict() == {1: False, 2: True, 4: False, 8: True}
     assert controls.words(measured) == (
-        "this machine cannot emulate 2, 8 nodes: without allreduce their throughput is up to -20 % off that of one "
+        "this machine cannot emulate 2, 8 nodes: without allreduce the throughput of 8 is -20 % off that of one "
         "alone (bound: 10 %)"
     )
     assert controls.words(measured.loc[[1, 4]]) == "control: without allreduce, nodes within 2 % of one alone"
@@ -102,12 +102,40 @@ def test_why_a_point_is_no_measurement_of_scaling(results):
         results.add(nodes=nodes, **QUOTA)
         results.add(nodes=nodes, step_s=control_s, **QUOTA, **NO_ALLREDUCE)
     results.add(nodes=4, **QUOTA)
+    results.add(nodes=16, **QUOTA)
     assert controls.why_lost(images_per_s(own(results), "measured")).to_dict() == {
         1: "",
         2: "",
-        4: "emulated without a control",
-        8: "without allreduce -20 % off one node alone (bound 10 %)",
+        4: "without allreduce 8 nodes -20 % off one alone (bound 10 %)",
+        8: "without allreduce 8 nodes -20 % off one alone (bound 10 %)",
+        16: "emulated without a control",
     }
+
+
+def test_a_point_without_a_control_has_that_of_the_next_larger_number_of_nodes(results):
+    # Curves of 8 and of 16 images a rank, each with a control at 8 nodes: 0.5 / 0.55 and 0.5 / 0.52
+    for batch, control_s in ((8, 0.55), (16, 0.52)):
+        for nodes in (1, 2, 4, 8):
+            results.add(nodes=nodes, batch_per_rank=batch, **QUOTA)
+        results.add(nodes=1, batch_per_rank=batch, step_s=0.5, **QUOTA, **NO_ALLREDUCE)
+        results.add(nodes=8, batch_per_rank=batch, step_s=control_s, **QUOTA, **NO_ALLREDUCE)
+    measured = own(results).query("quantity == 'images_per_s' and kind == 'measured'")
+    found = measured.set_index(["batch_per_rank", "nodes"])[["control_off", "control_nodes"]]
+    assert found["control_off"].to_dict() == pytest.approx(
+        {(8, 1): 0, (16, 1): 0}
+        | {(8, nodes): 0.5 / 0.55 - 1 for nodes in (2, 4, 8)}
+        | {(16, nodes): 0.5 / 0.52 - 1 for nodes in (2, 4, 8)}
+    )
+    assert found.loc[8, "control_nodes"].to_dict() == {1: 1, 2: 8, 4: 8, 8: 8}
+
+
+def test_in_strong_scaling_the_control_of_fewer_nodes_has_a_smaller_batch_than_they(results):
+    arms = [Arm(1, True, 8), Arm(1, False, 2), Arm(2, True, 4), Arm(4, True, 2), Arm(4, False, 2)]
+    strong = {"experiment": "strong_scaling", "derived": ["batch_per_rank"], **QUOTA}
+    save(make_rounds([(0.5, 0.19, 0.3, 0.3, 0.25)], arms, **strong), results.folder)
+    measured = own(results).query("kind == 'measured' and quantity == 'images_per_s'")
+    found = measured.drop_duplicates("nodes").set_index("nodes")["control_off"]
+    assert found.to_dict() == pytest.approx({1: 0, 2: 0.19 / 0.25 - 1, 4: 0.19 / 0.25 - 1})
 
 
 def test_a_real_machine_needs_no_control(results):

@@ -68,8 +68,8 @@ class Emulated(Local):
         """How the nodes are emulated."""
         percent = 100 * (config.system.cpus_per_node or 0)
         return [
-            f"Nodes are emulated: each is limited to {percent:.4g} % of a core from its warm-up on. Every point is "
-            "measured with and without allreduce: without, nodes that do not disturb each other are equally fast."
+            f"Nodes are emulated: each is limited to {percent:.4g} % of a core from its warm-up on. They are also "
+            "measured without allreduce: nodes that do not disturb each other are then as fast as one alone."
         ]
 
     def command(self, job: Job) -> list[str]:

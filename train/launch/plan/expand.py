@@ -38,7 +38,7 @@ def expand(overrides: Sequence[str], machine: Machine, launchers: Mapping[str, L
     A comma-separated override (`model=vgg16,resnet50`) is swept, as in Hydra's multirun. It replaces the sweep that
     the experiment has over the same key, as a single value does too; only `nodes=N`, where the experiment sweeps the
     nodes, means up to N. A node has the same cores at every point. Where nodes are emulated, each is limited to its
-    share of the cores' time, and every point has its control. Points that cannot be are left out, as those whose ranks
+    share of the cores' time, and the points have controls. Points that cannot be are left out, as those whose ranks
     cannot share the global batch equally, and of arms that compete those that are the same as another one here.
 
     Raises ConfigError, also where no point is left.
@@ -65,7 +65,10 @@ def expand(overrides: Sequence[str], machine: Machine, launchers: Mapping[str, L
                 points.setdefault(key, point)
     if not points:
         raise ConfigError(next(iter(left_out)))
-    return Expansion(launcher, tuple(points.values()), tuple(left_out))
+    found = list(points.values())
+    if not experiment.arms:
+        found = _with_controls(found, experiment.composed.measure.control)
+    return Expansion(launcher, tuple(found), tuple(left_out))
 
 
 def _with_its_launcher(
@@ -106,8 +109,24 @@ def _arms(experiment: Experiment, launcher: Launcher, combination: Sequence[str]
     nodes = next(iter(nodes_in(combination)), composed.nodes)
     if composed.batch_per_rank is None and nodes > 1 and composed.global_batch % nodes == 0:
         share = composed.global_batch // nodes
-        arms[f"alone-as-1-of-{nodes}"] = [_WITHOUT_ALLREDUCE, "nodes=1", f"global_batch={share}"]
+        arms[_alone(nodes)] = [_WITHOUT_ALLREDUCE, "nodes=1", f"global_batch={share}"]
     return arms
+
+
+def _alone(nodes: int) -> str:
+    """The name of a node alone that has the batch of one of so many."""
+    return f"alone-as-1-of-{nodes}"
+
+
+def _with_controls(points: Sequence[Point], asked_for: str) -> list[Point]:
+    """The points, and those of their controls that measure.control asks for, with the nodes alone that these need."""
+    largest = max(point.config.nodes for point in points)
+
+    def is_wanted(point: Point) -> bool:
+        at_largest = point.arm == _alone(largest) or (point.arm == CONTROL and point.config.nodes in (1, largest))
+        return point.arm is None or asked_for == "all" or (asked_for == "largest" and at_largest)
+
+    return [point for point in points if is_wanted(point)]
 
 
 def _point(experiment: Experiment, launcher: Launcher, arm: str | None, overrides: list[str]) -> Point:

@@ -249,18 +249,29 @@ def test_an_allreduce_needs_two_ranks():
 
 def test_where_nodes_outnumber_cores_they_are_emulated_with_a_control():
     points = points_of("experiment=weak_scaling", "nodes=8", no_quotas=None)
-    assert [point.name for point in points[:4]] == [
+    assert [point.name for point in points[:6]] == [
         "alexnet-nodes1",
         "alexnet-nodes1-without-allreduce",
         "alexnet-nodes2",
-        "alexnet-nodes2-without-allreduce",
+        "alexnet-nodes4",
+        "alexnet-nodes8",
+        "alexnet-nodes8-without-allreduce",
     ]
-    assert len(points) == 16
+    assert len(points) == 12
     for point in points:
         config = point.config
-        assert (config.launcher.name, config.batch_per_rank, config.threads_per_rank) == ("emulated", 8, 1)
+        assert (config.launcher.name, config.threads_per_rank) == ("emulated", 1)
+        assert config.batch_per_rank == {"alexnet": 32, "googlenet": 16}[config.model.name]
         assert config.system.cpus_per_node == 0.2  # 0.8 x 2 cores / 8 nodes, also where a node is alone
         assert config.distribution.allreduce == (not point.name.endswith("without-allreduce"))
+
+
+@pytest.mark.parametrize(("control", "nodes"), [("all", [1, 2, 4]), ("largest", [1, 4]), ("none", [])])
+def test_emulated_nodes_have_the_controls_that_are_asked_for(control, nodes):
+    given = ("experiment=weak_scaling", "model=alexnet_67", "nodes=4", f"measure.control={control}")
+    points = points_of(*given, no_quotas=None)
+    assert [p.config.nodes for p in points if not p.config.distribution.allreduce] == nodes
+    assert [p.config.nodes for p in points if p.config.distribution.allreduce] == [1, 2, 4]
 
 
 def test_a_model_that_is_asked_for_is_emulated_as_it_is():
@@ -310,10 +321,24 @@ def test_slow_links_need_quotas():
         points_of("experiment=network_sweep")
 
 
-def test_in_strong_scaling_every_batch_has_a_node_of_its_own_alone():
-    points = points_of("experiment=strong_scaling", "model=alexnet_67", "nodes=4", "global_batch=16", no_quotas=None)
-    batches = [(p.name.removeprefix("alexnet-"), p.config.nodes, p.config.batch_per_rank) for p in points]
-    assert batches == [
+def strong_points(*overrides):
+    given = ("experiment=strong_scaling", "model=alexnet_67", "nodes=4", "global_batch=16", *overrides)
+    points = points_of(*given, no_quotas=None)
+    return [(p.name.removeprefix("alexnet-"), p.config.nodes, p.config.batch_per_rank) for p in points]
+
+
+def test_in_strong_scaling_a_control_is_compared_with_a_node_alone_that_has_its_batch():
+    assert strong_points() == [
+        ("nodes1", 1, 16),
+        ("nodes1-without-allreduce", 1, 16),
+        ("nodes2", 2, 8),
+        ("nodes4", 4, 4),
+        ("nodes4-without-allreduce", 4, 4),
+        ("nodes1-alone-as-1-of-4", 1, 4),
+    ]
+    # Six nodes cannot share 16 images: the largest number is four.
+    assert strong_points("nodes=1,4,6") == [point for point in strong_points() if "2" not in point[0]]
+    assert strong_points("measure.control=all") == [
         ("nodes1", 1, 16),
         ("nodes1-without-allreduce", 1, 16),
         ("nodes2", 2, 8),
