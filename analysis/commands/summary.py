@@ -58,7 +58,7 @@ def _sections(experiment: str, shown: pd.DataFrame) -> list[str]:
     if shown["quantity"].eq("allreduce_s").any():
         title = "time and bus bandwidth [GB/s] by message size, mean over rounds"
         lines += ["", title, "", allreduce.by_size(shown)]
-    if emulated := controls.words(shown):
+    if emulated := controls.words(shown, plots.name):
         lines += ["", emulated, f"images: {plots.images(shown)}"]
     if assumed := plots.assumed(shown):
         lines += ["", *assumed]

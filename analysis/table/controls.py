@@ -1,7 +1,7 @@
 """Whether emulated nodes disturbed each other: the throughput of a node among others and alone, without allreduce."""
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -111,8 +111,8 @@ def numbers(nodes: pd.Series) -> str:
     return f"{', '.join(str(number) for number in sorted(nodes.unique()))} nodes"
 
 
-def words(local: pd.DataFrame) -> str:
-    """What the control says about these rows, for a figure; "" where no node was emulated."""
+def words(local: pd.DataFrame, name: Callable[[str], str]) -> str:
+    """What the control says about these rows, for a figure; "" where no node was emulated. name: of a model."""
     rows = local[local["cpus_per_node"].notna()]
     if rows.empty:
         return ""
@@ -120,8 +120,10 @@ def words(local: pd.DataFrame) -> str:
     bad = rows[off.abs() > rows["flat_within_fraction"]]
     if not bad.empty:
         worst = max(bad.to_dict("records"), key=lambda row: abs(row["control_off"]))
+        models = ", ".join(map(name, bad["model"].unique()))
+        whose = f" of {models}" if bad["model"].nunique() < rows["model"].nunique() else ""
         return (
-            f"this machine cannot emulate {numbers(bad['nodes'])}: without allreduce the throughput of "
+            f"this machine cannot emulate {numbers(bad['nodes'])}{whose}: without allreduce the throughput of "
             f"{worst['control_nodes']} is {100 * worst['control_off']:+.0f} % off that of one alone "
             f"(bound: {100 * bound:.0f} %)"
         )
