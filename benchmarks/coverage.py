@@ -89,7 +89,7 @@ def disturbed(slower: float, rounds: int, spread: float) -> Noise:
 
 
 def disturbed_in_turns(slower: float, rounds: int, spread: float) -> Noise:
-    """For so many rounds in turn one arm takes this factor longer, and for as many it does not."""
+    """For so many rounds one arm takes this factor longer, for the next so many it does not, and so on."""
 
     def noise(rng: Rng, n: int) -> np.ndarray:
         times = np.exp(rng.normal(0, spread, (n, 2)))
@@ -125,7 +125,10 @@ CASES = [
     Case("one arm 1.5 times slower for 10 rounds", disturbed(1.5, 10, 0.03)),
     Case("one arm 1.5 times slower for 10 rounds, precision 0.02", disturbed(1.5, 10, 0.03), precision=0.02),
     *(
-        Case(f"one arm {slower:g} times slower in every other {run} rounds", disturbed_in_turns(slower, run, 0.03))
+        Case(
+            f"one arm {slower:g} times slower in half of the rounds, {run} in turn",
+            disturbed_in_turns(slower, run, 0.03),
+        )
         for slower, run in ((1.2, 1), (1.2, 4), (1.5, 4), (1.5, 12))
     ),
     Case("launches differ by 1 %, 2 launches", proportional(0.03), launches=2, between=0.01),

@@ -25,7 +25,7 @@ def emulated_nodes_disturbed(table: pd.DataFrame) -> Iterator[Finding]:
     for experiment, rows in emulated.groupby("experiment", sort=False):
         beyond = rows[rows["control_off"].abs() > rows["flat_within_fraction"]]
         if not beyond.empty:
-            worst = max(beyond.to_dict("records"), key=lambda row: abs(row["control_off"]))
+            worst = max(beyond.to_dict("records"), key=lambda row: (abs(row["control_off"]), row["nodes"]))
             of_control = f"{worst['control_nodes']} nodes {worst['control_off']:+.1%} off one alone"
             yield Finding(
                 "local", f"{worst['place']}: {called(worst)}", "emulated_nodes_disturbed", "serious",

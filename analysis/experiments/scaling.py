@@ -119,7 +119,8 @@ def _control(axes: Axes, local: pd.DataFrame, over: str) -> None:
     for (model, _), rows in local.groupby(["model", "series"], sort=False):
         measured = rows[rows["control_nodes"].eq(rows["nodes"])]
         at = 1 + measured.groupby(over)["control_off"].first().dropna()
-        lines.append(plots.Line("", at.index.tolist(), at.tolist(), plots.colour(model), plots.MARKERS[0], "-"))
+        look = (plots.colour(model), plots.MARKERS[0], "-")
+        lines.append(plots.Line("", at.index.tolist(), at.tolist(), *look, joined=False))  # there may be two, far apart
     plots.draw(axes, lines)
     axes.set_ylim(min(0.7, axes.get_ylim()[0]), max(1.3, axes.get_ylim()[1]))
     axes.set_ylabel("control / one node")

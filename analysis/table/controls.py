@@ -10,6 +10,7 @@ from analysis import metrics
 
 # What a run and its control share. In strong scaling the batch of a rank shrinks: each has its own node alone.
 _SAME = ["experiment", "model", "image_size", "precision", "machine", "measure", "batch_per_rank", "ranks_per_node"]
+_POINT = [*_SAME, "global_batch", "nodes"]
 
 
 def deviations(local: pd.DataFrame) -> pd.DataFrame:
@@ -30,12 +31,12 @@ def _paired(runs: pd.DataFrame) -> pd.DataFrame:
     alone = runs.loc[runs["nodes"].eq(1), [*same, "value"]].rename(columns={"value": "alone"})
     both = runs.merge(alone, on=same, how="left")
     both["control_off"] = metrics.change_fraction(both["alone"], both["value"])
-    return both.groupby([*_SAME, "global_batch", "nodes"], dropna=False)["control_off"].median().reset_index()
+    return both.groupby(_POINT, dropna=False)["control_off"].median().reset_index()
 
 
 def _unpaired(runs: pd.DataFrame) -> pd.DataFrame:
     """The deviations of controls that ran in launches of their own."""
-    mean = runs.groupby([*_SAME, "global_batch", "nodes"], dropna=False)["value"].mean().rename("among").reset_index()
+    mean = runs.groupby(_POINT, dropna=False)["value"].mean().rename("among").reset_index()
     alone = mean[mean["nodes"].eq(1)].drop(columns=["nodes", "global_batch"]).rename(columns={"among": "alone"})
     both = mean.merge(alone, on=_SAME, how="left")
     off = metrics.change_fraction(both["alone"], both["among"])
@@ -52,12 +53,12 @@ def attach(local: pd.DataFrame) -> pd.DataFrame:
     if not emulated["kind"].eq("control").any():
         return local
     found = _records(deviations(emulated).dropna(subset="control_off"))
-    points = emulated[[*_SAME, "global_batch", "nodes"]].drop_duplicates()
+    points = emulated[_POINT].drop_duplicates()
     of_points = [_of(point, found) for point in _records(points)]
     points["control_off"] = [off for off, _ in of_points]
     points["control_nodes"] = pd.array([nodes for _, nodes in of_points], dtype="Int64")
     attached = local.drop(columns=["control_off", "control_nodes"])
-    return attached.merge(points, on=[*_SAME, "global_batch", "nodes"], how="left")[local.columns]
+    return attached.merge(points, on=_POINT, how="left")[local.columns]
 
 
 def _records(frame: pd.DataFrame) -> list[dict[Hashable, Any]]:

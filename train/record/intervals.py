@@ -17,7 +17,7 @@ LEVEL = 0.95
 MIN_VALUES = 6  # with fewer values not even the smallest and the largest enclose the median 95 times in 100
 _FIRST_LOOK = 12
 _PARTED = 0.8  # of the variance: so much is explained by which of two groups a value is in, where there are two
-_MIN_PARTED = 24  # values: fewer are parted by chance
+_MIN_PARTED = 24  # values
 _INTERPOLATED = 12  # with fewer values the ends are the outermost ones, and between these interpolation knows little
 
 
@@ -85,9 +85,9 @@ def _dependence(values: Sequence[float]) -> float:
 def two_groups(values: Sequence[float]) -> tuple[list[float], list[float]] | None:
     """The values below and above a gap that parts them, each in their order; None where they form one group.
 
-    That is where the best split, with a quarter of the values on either side at least, explains more of their variance
-    than _PARTED (Otsu 1979, doi 10.1109/TSMC.1979.4310076). What one cannot split explains 0.64 (normal) to 0.75
-    (uniform) of it. Fewer than 24 values are not split: chance does that.
+    They form two where the best split, with at least a quarter of the values on either side, explains more than _PARTED
+    of their variance (Otsu 1979, doi 10.1109/TSMC.1979.4310076). Of many normal values it explains 0.64, of uniform
+    ones 0.75. Fewer than _MIN_PARTED values are never split: by chance they often look as if they formed two groups.
     """
     n, ordered = len(values), sorted(values)
     if n < _MIN_PARTED:
@@ -112,8 +112,8 @@ def of_median(values: Sequence[float], level: float = LEVEL) -> Interval | None:
 
     Order statistics, exact for independent values of any distribution up to the interpolation between neighbours. Where
     neighbours are alike (a disturbance that lasts), it is widened as the count of values below the median is then more
-    uncertain. Where the values form two groups, one of them disturbed, nothing says which: it reaches over the
-    intervals of both.
+    uncertain. Where the values form two groups, one of which is disturbed, nothing says which one it is: the interval
+    reaches over those of both.
     """
     whole = _of_one_group(values, level)
     groups = two_groups(values)

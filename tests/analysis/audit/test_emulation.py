@@ -20,6 +20,17 @@ def test_a_control_beyond_its_bound_is_serious(results):
     assert finding.meaning.startswith("This machine cannot emulate 4 nodes")
 
 
+def test_a_control_on_the_most_nodes_is_stated_of_these(results):
+    for nodes in (1, 4, 8):
+        results.add(nodes=nodes, step_s=0.7, **QUOTA)
+    for nodes, control_s in ((1, 0.5), (8, 0.625)):
+        results.add(nodes=nodes, step_s=control_s, **QUOTA, **NO_ALLREDUCE)
+    (finding,) = findings(results)
+    assert finding.stated == "weak_scaling: without allreduce, 8 nodes -20.0% off one alone"
+    assert finding.place.endswith("8 ranks")
+    assert finding.meaning.startswith("This machine cannot emulate 4, 8 nodes")
+
+
 def test_a_flat_control_is_no_finding_and_a_missing_one_is(results):
     for nodes in (1, 2):
         results.add(nodes=nodes, step_s=0.5, **QUOTA)
