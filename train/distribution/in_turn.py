@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import copy
 import os
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
 import horovod.tensorflow as hvd
-from horovod.runner.http.http_server import RendezvousServer
 
 from train.config.schema import Distribution as Settings
 from train.distribution import link
@@ -31,18 +31,12 @@ class HorovodInTurn(Horovod):
         """Meet the other ranks. Raises ConfigError where there are not `ranks` of them."""
         super().__init__(settings, ranks)
         # The launcher's own server forgets the addresses of a meeting only where all ranks came to it.
-        port = self.gather(self._serve() if self.rank == 0 else 0)[0]
+        self._server: subprocess.Popen[str] | None  # serves as long as this process has its standard input
+        self._server, port = rendezvous_server.start(self.size) if self.rank == 0 else (None, 0)
         os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"] = self.gather(link.addresses()[0])[0]
-        os.environ["HOROVOD_GLOO_RENDEZVOUS_PORT"] = str(port)
+        os.environ["HOROVOD_GLOO_RENDEZVOUS_PORT"] = str(self.gather(port)[0])
         # Horovod 0.28.1 keeps its cycle time from one meeting to the next; it must not be told a second time.
         os.environ.pop("HOROVOD_CYCLE_TIME", None)
-
-    def _serve(self) -> int:
-        """The port of a server, started in a thread of this process, at which ranks find each other."""
-        rendezvous_server.allow_for(self.size)
-        self._server = RendezvousServer()
-        port: int = self._server.start()
-        return port
 
     def group(self, ranks: int, allreduce: bool) -> Distribution:
         """The first `ranks` ranks, within `joined`; rank 0 alone needs no Horovod."""

@@ -41,6 +41,11 @@ def rank_of(environment: Mapping[str, str], otherwise: int) -> int:
     return _first_integer(_RANK_VARIABLES, otherwise, environment)
 
 
+def without_rank() -> dict[str, str]:
+    """The environment of this process, for one that serves all ranks and is none."""
+    return {name: value for name, value in os.environ.items() if name not in _RANK_VARIABLES}
+
+
 def first_rank() -> int:
     """The first rank of this process's world, among all ranks of the job."""
     return int(os.environ.get(protocol.FIRST_RANK, 0))

@@ -1,3 +1,6 @@
+import urllib.request
+
+import psutil
 from horovod.runner.http.http_server import RendezvousHTTPServer
 
 from train.rank import rendezvous_server
@@ -9,3 +12,14 @@ def test_as_many_ranks_may_come_at_once_as_there_are(monkeypatch):
     assert RendezvousHTTPServer.request_queue_size == 5  # Horovod's own is enough
     rendezvous_server.allow_for(300)
     assert RendezvousHTTPServer.request_queue_size == 300
+
+
+def test_a_server_of_its_own_has_no_rank_and_ends_when_its_input_does(monkeypatch):
+    monkeypatch.setenv("HOROVOD_RANK", "0")
+    server, port = rendezvous_server.start(2)
+    assert "HOROVOD_RANK" not in psutil.Process(server.pid).environ()
+    address = f"http://localhost:{port}/global/0"
+    urllib.request.urlopen(urllib.request.Request(address, b"here", method="PUT"), timeout=10)
+    assert urllib.request.urlopen(address, timeout=10).read() == b"here"
+    server.stdin.close()
+    assert server.wait(10) == 0
