@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import tensorflow as tf
@@ -54,8 +55,7 @@ class Bench:
         self.everyone, self._places, self._gate = context.everyone, context.places, context.gate
         self._links = [arm.link_mbit_per_s for arm in context.config.rounds]
         self.arms = arms_of(context, learner)
-        self._variables = learner.variables()
-        self._initial = [tf.identity(variable) for variable in self._variables]
+        self._set_back = _setting_back(learner.variables())
         self.limited = False  # whether the nodes are held to their quotas, and their links to a rate
         self._on_cpu = context.config.device == "cpu"
         self._meter = context.meter
@@ -71,12 +71,8 @@ class Bench:
                 break
 
     def restore(self) -> None:
-        """Set weights and optimizer state to this rank's copy: nothing is sent.
-
-        In memory of their own: what shares memory with the copy would be copied by the first step that changes it.
-        """
-        for variable, value in zip(self._variables, self._initial, strict=True):
-            variable.assign(tf.raw_ops.DeepCopy(x=value))
+        """Set weights and optimizer state to this rank's copy: nothing is sent."""
+        self._set_back()
         devices.synchronize()
 
     def warm_up(self, turn: Turn, steps: int = 1) -> float:
@@ -187,3 +183,18 @@ class Bench:
         waiting.barrier()
         window_s = time.perf_counter() - begin
         return _Half(window_s, timed, core_use.since(counted, self._meter))
+
+
+def _setting_back(variables: Sequence[tf.Variable]) -> Callable[[], None]:
+    """A compiled function that sets the variables to the values that they have now.
+
+    In memory of their own: what shares memory with the copy would be copied by the first step that changes it.
+    """
+    initial = [tf.identity(variable) for variable in variables]
+
+    @tf.function
+    def set_back() -> None:
+        for variable, value in zip(variables, initial, strict=True):
+            variable.assign(tf.raw_ops.DeepCopy(x=value))
+
+    return set_back
