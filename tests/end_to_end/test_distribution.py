@@ -140,6 +140,7 @@ import tensorflow as tf
 from train import distribution
 from train.config.compose import load
 from train.distribution import meeting
+from train.loop.step import GivenTape
 
 config = load(["nodes=3"])
 config.join_in_turn = True
@@ -152,6 +153,8 @@ assert everyone.gather(rank) == joined.gather(rank) == [0, 1, 2]
 value = tf.Variable(1.0 + rank)  # 1, 2, 3
 groups = {ranks: joined.group(ranks, True) for ranks in (1, 2, 3)}
 sums = {ranks: tf.function(lambda among=among: among.allreduce(value, "v")) for ranks, among in groups.items()}
+# Compiled once, for all groups: arms of as many ranks as there may be share a step.
+mean = tf.function(lambda: groups[3].tape(GivenTape()).gradient([value.value()], [value])[0])
 apart_of = joined.group(3, False)
 with joined.apart():
     assert not hvd.is_initialized()
@@ -161,6 +164,7 @@ with joined.apart():
             with groups[ranks].joined():
                 if ranks > 1:
                     assert (hvd.size(), hvd.rank()) == (ranks, rank)
+                    assert float(mean()) == {2: 1.5, 3: 2.0}[ranks]
                 assert float(sums[ranks]()) == {1: 1.0, 2: 3.0, 3: 6.0}[ranks]
         assert not hvd.is_initialized()  # who waits is in no cycle
     everyone.barrier()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 
-from train.config.schema import RoundArm
+from train.config.schema import Config, RoundArm
 from train.context import Context
 from train.datasets import DATASETS, Data
 from train.distribution.protocol import Distribution
@@ -31,7 +31,7 @@ class Arm:
 
 
 def arms_of(context: Context, learner: Learner) -> list[Arm | None]:
-    """The arms on this rank. Arms whose steps are the same, because nothing is exchanged in them, share one."""
+    """The arms on this rank. Arms whose steps are the same share one, which is traced once: `_same_steps`."""
     config, ranks = context.config, context.distribution
     steps: dict[tuple[int, int], TrainStep] = {}
     found: list[Arm | None] = []
@@ -40,13 +40,24 @@ def arms_of(context: Context, learner: Learner) -> list[Arm | None]:
             found.append(None)
             continue
         group = ranks.group(arm.ranks, arm.allreduce)
-        key = (arm.ranks if is_exchanged(arm) else 1, arm.batch_per_rank)
+        key = (_same_steps(config, arm), arm.batch_per_rank)
         if key not in steps:
             passes, smoothing = arm.backward_passes_per_step, config.optimizer.label_smoothing
             steps[key] = make_train_step(learner.model, learner.optimizer, group, smoothing, passes)
         batches = _batches(arm, _data(context, learner, arm))
         found.append(Arm(group, steps[key], batches, _SETTLE_STEPS if arm.reads else 0))
     return found
+
+
+def _same_steps(config: Config, arm: RoundArm) -> int:
+    """The same for arms of one batch whose compiled steps are the same.
+
+    They are where nothing is exchanged. Where Horovod joins ranks in turn, an exchange is among those that it has
+    joined, however many they are: Horovod itself divides by their number when it makes a mean.
+    """
+    if not is_exchanged(arm):
+        return 1
+    return config.ranks if config.join_in_turn else arm.ranks
 
 
 def is_exchanged(arm: RoundArm) -> bool:
