@@ -260,7 +260,8 @@ def provenance(local: pd.DataFrame, scaling: bool = True) -> str:
     lines = ["local: " + "; ".join(local["machine"].unique()), "; ".join(said), *assumed(local)]
     if emulated := controls.words(local, name):
         lines += [emulated, "images: " + images(local[local["cpus_per_node"].notna()])]
-        lines += ["quotas apply from the warm-up on: wall time also counts what ran without them"]
+        if local["quantity"].eq("wall_s").any():
+            lines += ["quotas apply from the warm-up on: wall time also counts what ran without them"]
     return "\n".join("\n".join(textwrap.wrap(line, 78)) for line in lines)
 
 

@@ -44,7 +44,9 @@ _ACCURACY = Kind("accuracy", "final accuracy", training.final_accuracy, _EPOCHS)
 _THROUGHPUT = Kind("throughput", "throughput against ideal", scaling.throughput)
 _DIVISION = Kind("", "throughput over ranks x threads on one node", settings.division)
 _WITH_CONTROL: Where = {"kind": ("measured", "control")}
-_EFFICIENCY = Kind("efficiency", "efficiency by throughput and by wall time", scaling.efficiency, _WITH_CONTROL)
+_EFFICIENCY = Kind(
+    "efficiency", "efficiency by throughput and, if known, by wall time", scaling.efficiency, _WITH_CONTROL
+)
 _STEPS = Kind("steps", "distribution of the step times", steps.figure, _WITH_CONTROL)
 DIAGNOSIS = Kind("diagnosis", "where the time of a step goes", diagnosis.diagnosis, _WITH_CONTROL)
 _PHASES = Kind("phases", "where the time of the job went", scaling.phases)

@@ -66,7 +66,7 @@ def throughput(points: Points) -> Figure:
 
 
 def efficiency(points: Points) -> Figure:
-    """Efficiency by throughput of the timed steps (top) and by wall time (bottom).
+    """Efficiency by throughput of the timed steps (top) and, where it is known, by wall time.
 
     Both are shares of the ideal against the smallest point; of a curve in rounds by throughput the median over its
     rounds. Faint dots are the single rounds, or launches. Crosses: the same ranks without allreduce, in the same
@@ -77,23 +77,29 @@ def efficiency(points: Points) -> Figure:
     """
     local = points.local[points.local["kind"].eq("measured")]
     over = _over(local)
-    emulated = local["control_off"].notna().any()
-    fig, panels = plots.canvas(3 if emulated else 2, 1, height_mm=140 if emulated else 108, sharex=True)
+    emulated = bool(local["control_off"].notna().any())
+    timed = bool(local["quantity"].eq("wall_s").any())
+    count = 1 + timed + emulated
+    fig, panels = plots.canvas(count, 1, height_mm=44 + 32 * count, sharex=True)
     plots.draw(panels[0], _apart(plots.local_lines(local, "throughput", "efficiency", over), local))
     if not emulated:
         _without_allreduce(panels[0], points.local, over)
     plots.fraction(panels[0], "efficiency by throughput")
-    # Their label says how often the throughput was measured.
-    by_wall_time = _apart(plots.local_lines(local, "wall time", "efficiency", over), local)
-    plots.draw(panels[1], (replace(line, label="") for line in by_wall_time))
-    launches = local[local["quantity"].eq("wall_s")].groupby(["series", over])["record"].nunique()
-    n = f"\n({plots.repeats(launches)})" if len(launches) else ""
-    plots.fraction(panels[1], f"efficiency by wall time{n}")
+    if timed:
+        _by_wall_time(panels[1], local, over)
     if emulated:
-        _control(panels[2], local, over)
+        _control(panels[-1], local, over)
     for axes in panels:
         plots.doubling(axes, local[over], _words(over) if axes is panels[-1] else "")
     return plots.legend(fig, plots.provenance(local))
+
+
+def _by_wall_time(axes: Axes, local: pd.DataFrame, over: str) -> None:
+    """The efficiencies by wall time. They have no label: theirs would say how often the throughput was measured."""
+    lines = _apart(plots.local_lines(local, "wall time", "efficiency", over), local)
+    plots.draw(axes, (replace(line, label="") for line in lines))
+    launches = local[local["quantity"].eq("wall_s")].groupby(["series", over])["record"].nunique()
+    plots.fraction(axes, f"efficiency by wall time\n({plots.repeats(launches)})")
 
 
 def _without_allreduce(axes: Axes, local: pd.DataFrame, over: str) -> None:

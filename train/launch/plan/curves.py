@@ -6,7 +6,7 @@ ones. Points that cannot share a process, because that fixes its threads or its 
 world of the job: at the same time on cores of their own where the machine has enough, else in turn.
 
 The points of a curve over nodes still have launches of their own, few: a job pays for start, build and first step once,
-and only they tell.
+and only they tell. Emulated nodes have none: they start and build without their quotas, so no wall time is theirs.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def plan(
             reasons[f"{curve.name}: its {curve.config.ranks_of_job} processes do not fit into memory together"] = None
         else:
             curves.append(curve)
-            if _axis(group[0]) == _NODES:
+            if _axis(group[0]) == _NODES and group[0].config.system.cpus_per_node is None:
                 single += [_launched(p) for p in group if p.config.distribution.allreduce]
     names = [point.name for point in points]
     return Plan(tuple(sorted(single, key=lambda p: names.index(p.name))), tuple(curves), tuple(reasons))

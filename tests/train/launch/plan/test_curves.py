@@ -103,13 +103,17 @@ def emulated(*overrides: str):
 def test_horovod_joins_the_ranks_of_emulated_nodes_one_arm_at_a_time():
     [curve] = emulated("nodes=4").curves
     assert curve.config.join_in_turn
-    assert not any(point.config.join_in_turn for point in emulated("nodes=4").points)
     [held] = planned("experiment=weak_scaling", "model=tiny", "nodes=4").curves
     assert not held.config.join_in_turn  # a whole core loses nothing to ranks that wait
     [alone] = curves.plan(
         points_of("experiment=batch_sweep", "model=tiny", "launcher=emulated", no_quotas=None), 2
     ).curves
     assert not alone.config.join_in_turn  # one rank
+
+
+def test_emulated_nodes_have_no_launches_of_single_points_which_would_start_without_their_quotas():
+    assert emulated("nodes=4").points == ()
+    assert emulated("nodes=4", "measure.design=launches").points  # that were asked for
 
 
 @pytest.mark.parametrize(
