@@ -261,7 +261,7 @@ def test_where_nodes_outnumber_cores_they_are_emulated_with_a_control():
     for point in points:
         config = point.config
         assert (config.launcher.name, config.threads_per_rank) == ("emulated", 1)
-        assert config.batch_per_rank == {"alexnet": 32, "googlenet": 16}[config.model.name]
+        assert config.batch_per_rank == {"alexnet": 16, "googlenet": 8}[config.model.name]
         assert config.system.cpus_per_node == 0.2  # 0.8 x 2 cores / 8 nodes, also where a node is alone
         assert config.distribution.allreduce == (not point.name.endswith("without-allreduce"))
 
