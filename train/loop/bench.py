@@ -55,7 +55,7 @@ class Bench:
         self.everyone, self._places, self._gate = context.everyone, context.places, context.gate
         self._links = [arm.link_mbit_per_s for arm in context.config.rounds]
         self.arms = arms_of(context, learner)
-        self._set_back = _setting_back(learner.variables())
+        self._restore = _restoring(learner.variables())
         self.limited = False  # whether the nodes are held to their quotas, and their links to a rate
         self._on_cpu = context.config.device == "cpu"
         self._meter = context.meter
@@ -72,7 +72,7 @@ class Bench:
 
     def restore(self) -> None:
         """Set weights and optimizer state to this rank's copy: nothing is sent."""
-        self._set_back()
+        self._restore()
         devices.synchronize()
 
     def warm_up(self, turn: Turn, steps: int = 1) -> float:
@@ -185,7 +185,7 @@ class Bench:
         return _Half(window_s, timed, core_use.since(counted, self._meter))
 
 
-def _setting_back(variables: Sequence[tf.Variable]) -> Callable[[], None]:
+def _restoring(variables: Sequence[tf.Variable]) -> Callable[[], None]:
     """A compiled function that sets the variables to the values that they have now.
 
     In memory of their own: what shares memory with the copy would be copied by the first step that changes it.
@@ -193,8 +193,8 @@ def _setting_back(variables: Sequence[tf.Variable]) -> Callable[[], None]:
     initial = [tf.identity(variable) for variable in variables]
 
     @tf.function
-    def set_back() -> None:
+    def restore() -> None:
         for variable, value in zip(variables, initial, strict=True):
             variable.assign(tf.raw_ops.DeepCopy(x=value))
 
-    return set_back
+    return restore

@@ -139,18 +139,18 @@ def test_every_window_starts_from_the_same_weights(measured, monkeypatch):
     from train.loop import bench
 
     begun = []
-    setting_back = bench._setting_back
+    restoring = bench._restoring
 
     def noting(variables):
-        set_back = setting_back(variables)
+        restore = restoring(variables)
 
-        def set_back_and_note():
-            set_back()
+        def restore_and_note():
+            restore()
             begun.append([variable.numpy().copy() for variable in variables])
 
-        return set_back_and_note
+        return restore_and_note
 
-    monkeypatch.setattr(bench, "_setting_back", noting)
+    monkeypatch.setattr(bench, "_restoring", noting)
     _, before, learner = measured("measure.budget_s=0.001")
     assert len(begun) == 2 + 2 + 2 + 1  # tracing, warm-up, one round, and the step that all make at the end
     for values in begun:

@@ -6,7 +6,7 @@ ones. Points that cannot share a process, because that fixes its threads or its 
 world of the job: at the same time on cores of their own where the machine has enough, else in turn.
 
 The points of a curve over nodes still have launches of their own, few: a job pays for start, build and first step once,
-and only they tell. Emulated nodes have none: they start and build without their quotas, so no wall time is theirs.
+and only they tell. Emulated nodes have none: they start and build without quotas, so their wall time is not valid.
 """
 
 from __future__ import annotations
