@@ -1,51 +1,80 @@
 # Every target is one line that calls Python. The experiments are defined in conf/experiment/.
-SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
-# What a user may set on the command line, for example: make weak-scaling NODES=4 MODELS=resnet50,vgg16
-DEVICE ?= cpu
-# An environment that exists is completed by its own Python: the locks depend on its version.
-PYTHON ?= $(shell command -v $(VENV)/bin/python || command -v python3.11 || command -v python3 || echo python3)
+# What a user may set, for example: make weak-scaling NODES=4 MODELS=resnet50,vgg16
+about.NODES         := N           the largest number of nodes: measures N and the powers of two below it
+about.MODELS        := a,b         files of conf/model
+about.DEVICE        := cpu|gpu     gpu: one rank per GPU, in a separate environment
+about.DATASET       := NAME        a file of conf/dataset
+about.DATA_DIR      := FOLDER      the folder of the dataset
+about.MEASURE       := NAME        quick: minutes; report: for a paper, hours
+about.REPEATS       := N           launches of each point
+about.LAUNCHER      := NAME        a file of conf/launcher
+about.HOSTS         := a,b,c       of LAUNCHER=ssh: the hosts
+about.CONTAINER     := NAME        a file of conf/container: ranks run in a container
+about.IMAGE         := NAME        image for CONTAINER=, if not the one built by make image or make sif
+about.SYSTEM        := NAME        a file of conf/system: describes the nodes and their Slurm
+about.SPLIT         := 1           one Slurm job per point
+about.ONLY          := A,B         these points of the experiment, by their names as shown with DRY_RUN=1
+about.FORCE         := 1           repeat measurements that are complete: adds, replaces nothing; of reference: replace
+about.DRY_RUN       := 1           print the plan and the commands, start nothing
+about.RESULTS       := FOLDER      where records are written, and where the analysis reads them (default: results)
+about.ARGS          := "key=value" any other key of conf/
+about.PYTHON        := PROGRAM     the Python that creates the environment
+about.WRITE         := NAME        of tune: write the fastest settings into conf/system/NAME.yaml
+about.REPORT        := 001         of reproduce: 000 to 004
+about.URL           := URL         of data-fetch: fetch this instead of the known URL
+about.CHECKSUM      := SUM         of data-fetch: md5:..., sha1:... or sha256:... of the file at URL=
+about.FILE          := FILE        of audit, explain, predict: a table; of bundle-check: an archive
+about.EXPERIMENT    := NAME        of diagnose, explain, predict, history, reference: the records of this experiment
+about.STRICT        := 1           of audit, history: a finding, or a slower point, is an error
+about.TO            := N,N         of predict: numbers of ranks (default: 16,64,256)
+about.UP_TO         := N           of predict: use smaller points only
+about.GLOBAL_BATCH  := N           of predict: keep that batch
+about.EXCHANGE      := NAME        of predict FILE=: allreduce or server, if it is known how gradients were exchanged
+about.IMAGES        := N           of predict: images of a job, whose wall time it predicts
+about.EPOCHS        := N           of predict: passes of the job over its images
+about.PRICE         := P           of predict: the price of a node hour
+about.A             := FOLDER      of compare: the first of two folders of records
+about.B             := FOLDER      of compare: the second
+about.WITHIN        := 0.05        of history and references: how far off still counts as the same
+about.SINCE         := DAY         of history and references: leave out older launches, as 2026-11-01
+about.NAME          := NAME        of a reference, kept as references/NAME.json
+about.SCRUB         := 1           of bundle: without host and user names
+about.SIGN_KEY      := KEY         an SSH key that signs the archive of make bundle; of make bundle-check its public part
+about.VARIANT       := NAME        of an image: cpu, mvapich2 or cuda
+about.BASE          := IMAGE       of an image: what it is built on
+about.TOOLKIT       := IMAGE       of an image with CUDA: what it is compiled in
+about.BUILD_OPTIONS := "..."       more options for `docker build`
+about.SIF_OPTIONS   := "..."       more options for `singularity build`
+about.FROM_OCI      := 1           of sif: from the image that make image built
+about.UNIT          := 1           of test: only the fast tests
+about.PYTEST_ARGS   := "..."       of test: more options for pytest
 
-##? NODES=N           the largest number of nodes: measures N and the powers of two below it
-##? MODELS=a,b        files of conf/model
-##? DEVICE=cpu|gpu    gpu: one rank per GPU, in a separate environment
-##? DATASET=NAME      a file of conf/dataset; DATA_DIR=FOLDER its folder; URL=, CHECKSUM= for data-fetch
-##? MEASURE=NAME      quick: minutes; report: for a paper, hours
-##? REPEATS=N         launches of each point
-##? LAUNCHER=NAME, CONTAINER=NAME   files of conf/launcher (HOSTS=a,b,c for ssh), conf/container
-##? SYSTEM=NAME       a file of conf/system: describes the nodes and their Slurm; SPLIT=1: one job per point
-##? IMAGE=NAME        image for CONTAINER=, if not the one built by make image or make sif
-##? ONLY=A,B          these points of the experiment, by their names as shown with DRY_RUN=1
-##? FORCE=1           repeat measurements that are complete: adds, replaces nothing
-##? DRY_RUN=1         print the plan and the commands, start nothing
-##? RESULTS=FOLDER    where records are written, and where the analysis reads them (default: results)
-##? ARGS="key=value"  any other key of conf/
-##? PYTHON=COMMAND    the Python that creates the environment
+VARIABLES := $(patsubst about.%,%,$(filter about.%,$(.VARIABLES)))
+GIVEN := $(foreach name,$(.VARIABLES),$(if $(findstring command line,$(origin $(name))),$(name)))
+# A variable that is not in the list is a typing error: it would silently have no effect.
+ifneq ($(filter-out $(VARIABLES),$(GIVEN)),)
+$(error $(filter-out $(VARIABLES),$(GIVEN)): no such variable; allowed are $(sort $(VARIABLES)))
+endif
+
+# A value is text: Make does not expand a $ in it, and commands read it from the environment. A recipe that pasted it
+# with $(...) would let the shell run what a file name says.
+define text
+override $(1) := $$(value $(1))
+export $(1)
+endef
+$(foreach name,$(VARIABLES),$(if $(filter-out undefined,$(origin $(name))),$(eval $(call text,$(name)))))
 
 # FORCE=0 means no.
 on = $(filter-out 0 no false,$($(1)))
 
-# A variable that no help line names is a typing error: it would silently have no effect.
-KNOWN := $(subst =,,$(shell grep -oh '##.*' $(firstword $(MAKEFILE_LIST)) | grep -oE '[A-Z][A-Z_]*='))
-GIVEN := $(foreach name,$(.VARIABLES),$(if $(findstring command line,$(origin $(name))),$(name)))
-ifneq ($(filter-out $(KNOWN),$(GIVEN)),)
-$(error $(filter-out $(KNOWN),$(GIVEN)): no such variable; allowed are $(sort $(KNOWN)))
+DEVICE ?= cpu
+ifneq ($(DEVICE),cpu)
+ifneq ($(DEVICE),gpu)
+$(error DEVICE=$(DEVICE): allowed are cpu gpu)
 endif
-
-# Lists are separated by commas, by spaces, or by both.
-comma := ,
-space := $() $()
-list = $(subst $(space),$(comma),$(strip $(subst $(comma),$(space),$(1))))
-override HOSTS := $(call list,$(HOSTS))
-override MODELS := $(call list,$(MODELS))
-override ONLY := $(call list,$(ONLY))
-override TO := $(call list,$(TO))
-
-DEVICES := cpu gpu
-ifeq ($(filter $(DEVICE),$(DEVICES)),)
-$(error DEVICE=$(DEVICE): allowed are $(DEVICES))
 endif
 PACKAGES := $(if $(filter gpu,$(DEVICE)),cuda,cpu)
 # If ranks run in a container, this machine needs neither TensorFlow nor Horovod, and no compiler. LAUNCHER=ssh is the
@@ -54,16 +83,20 @@ SET := $(if $(filter-out none,$(CONTAINER)),$(if $(filter ssh,$(LAUNCHER)),$(PAC
 VENV := .venv$(if $(filter gpu,$(DEVICE)),-gpu)
 KIT := $(VENV)/bin/python
 
-RECORDS := $(if $(RESULTS),--results "$(RESULTS)")
-
+# An environment that exists is completed by its own Python: the locks depend on its version.
+BASE_PYTHON = "$${PYTHON:-$$(command -v $(VENV)/bin/python || command -v python3.11 || command -v python3 || echo python3)}"
 EXPERIMENT_FILES := $(wildcard conf/experiment/*.yaml)
 EXPERIMENTS := $(filter-out diagnose tune timeline,$(subst _,-,$(notdir $(EXPERIMENT_FILES:.yaml=))))
-OVERRIDES := device=$(DEVICE) $(if $(NODES),nodes=$(NODES)) $(if $(MODELS),model=$(MODELS)) \
-  $(if $(DATASET),dataset=$(DATASET)) $(if $(MEASURE),measure=$(MEASURE)) $(if $(REPEATS),measure.repeats=$(REPEATS)) \
-  $(if $(DATA_DIR),"dataset.data_dir='$(DATA_DIR)'") \
-  $(if $(RESULTS),"results='$(RESULTS)'") $(if $(LAUNCHER),launcher=$(LAUNCHER)) \
-  $(if $(HOSTS),"launcher.hosts=[$(HOSTS)]") $(if $(SYSTEM),system=$(SYSTEM)) $(if $(call on,SPLIT),launcher.split=true) $(if $(CONTAINER),container=$(CONTAINER)) \
-  $(if $(IMAGE),"container.image='$(IMAGE)'") $(ARGS)
+
+# What these run, with which variables, is in train/make.py. `diagnose EXPERIMENT=NAME` reads records, and measures nothing.
+MEASURING := $(EXPERIMENTS) tune timeline reproduce doctor status wandb-sync data-fetch data-check input-bench
+ANALYSING := figures tables audit claims explain predict compare history reference check-reference report bundle bundle-check
+$(MEASURING): setup
+$(ANALYSING): setup-analysis
+diagnose: $(if $(EXPERIMENT),setup-analysis,setup)
+.PHONY: $(MEASURING) $(ANALYSING) diagnose
+$(MEASURING) $(ANALYSING) diagnose:
+	@$(KIT) -m train.make $@
 
 ##@ Set up
 
@@ -73,12 +106,9 @@ help: ## show this page
 
 .PHONY: setup
 setup: ## create the virtual environment, with Horovod compiled or from ~/.cache (not with CONTAINER=); other targets do it first
-	@$(PYTHON) requirements/install.py $(SET) $(VENV)
+	@$(BASE_PYTHON) requirements/install.py $(SET) $(VENV)
 
-.PHONY: doctor
-doctor: setup ## is this machine ready? a table of checks, each with its fix
-	@$(KIT) -m train.tools.doctor --device $(DEVICE) $(if $(NODES),--ranks $(NODES)) \
-	  $(if $(CONTAINER),--container "$(CONTAINER)") $(if $(IMAGE),--image "$(IMAGE)")
+doctor: ## is this machine ready? a table of checks, each with its fix
 
 .PHONY: clean-env
 clean-env: ## remove the virtual environment; results are kept
@@ -86,153 +116,54 @@ clean-env: ## remove the virtual environment; results are kept
 
 ##@ Run
 
-LAUNCH = $(KIT) -m train.launch $(if $(call on,FORCE),--force) $(if $(call on,DRY_RUN),--dry-run) $(if $(ONLY),--only $(ONLY)) experiment=$(subst -,_,$@) $(OVERRIDES)
-
-.PHONY: $(EXPERIMENTS)
-$(EXPERIMENTS): setup
-	@$(LAUNCH); \
-	  status=$$?; $(if $(call on,DRY_RUN)$(filter slurm,$(LAUNCHER)),,[ $$status = 2 ] || $(KIT) -m analysis summary $(subst -,_,$@) --draw $(RECORDS);) exit $$status
-
-# EXPERIMENT=NAME: over the records of that experiment, without measuring.
-.PHONY: diagnose
-diagnose: $(if $(EXPERIMENT),setup-analysis,setup)
-	@$(if $(EXPERIMENT),:,$(LAUNCH)); \
-	  status=$$?; $(if $(call on,DRY_RUN)$(filter slurm,$(LAUNCHER)),,[ $$status = 2 ] || $(KIT) -m analysis diagnose $(or $(EXPERIMENT),diagnose) $(if $(MODELS),--models $(MODELS)) --draw $(RECORDS)$(if $(EXPERIMENT), || status=$$?);) exit $$status
-
-##? WRITE=NAME        of tune: write the fastest settings into conf/system/NAME.yaml
-.PHONY: tune
-tune: setup
-	@$(if $(WRITE),$(KIT) -m analysis tune --dry-run --write "$(WRITE)" || exit;) $(LAUNCH); \
-	  status=$$?; $(if $(call on,DRY_RUN)$(filter slurm,$(LAUNCHER)),,[ $$status = 2 ] || $(KIT) -m analysis tune $(if $(MODELS),--models $(MODELS)) $(if $(WRITE),--write "$(WRITE)") $(RECORDS) || status=1;) exit $$status
-
-.PHONY: timeline
-timeline: setup
-	@$(LAUNCH); \
-	  status=$$?; $(if $(call on,DRY_RUN)$(filter slurm,$(LAUNCHER)),,[ $$status = 2 ] || $(KIT) -m analysis timeline $(if $(MODELS),--models $(MODELS)) $(RECORDS) || status=1;) exit $$status
-
-##? REPORT=001        of reproduce: 000 to 004
-
-.PHONY: reproduce
-reproduce: setup ## measure every experiment of REPORT=001 that this machine can run; then write its figures, claims and comparison as one page (DRY_RUN=1: list them with times)
-	@$(KIT) -m train.launch.reproduce $(if $(call on,FORCE),--force) $(if $(call on,DRY_RUN),--dry-run) "$(REPORT)" $(OVERRIDES); \
-	  status=$$?; $(if $(call on,DRY_RUN)$(filter slurm,$(LAUNCHER)),,[ $$status = 2 ] || $(KIT) -m analysis report --report "$(REPORT)" --out figures/reproduce-$(REPORT).html $(RECORDS);) exit $$status
-
-.PHONY: status
-status: setup ## the points of all experiments: done, running (and how far), queued in Slurm, failed; works from another terminal
-	@$(KIT) -m train.launch.status "$(or $(RESULTS),results)"
-
-.PHONY: wandb-sync
-wandb-sync: setup ## upload the W&B runs that were written offline
-	@$(KIT) -m train.tracking sync "$(or $(RESULTS),results)"
+reproduce: ## measure every experiment of REPORT=001 that this machine can run; then write its figures, claims and comparison as one page (DRY_RUN=1: list them with times)
+status: ## the points of all experiments: done, running (and how far), queued in Slurm, failed; works from another terminal
+wandb-sync: ## upload the W&B runs that were written offline
 
 ##@ Data (docs/data.md)
 
 # These load TensorFlow on this machine, even if CONTAINER= is set.
 data-check input-bench: SET := $(PACKAGES)
 
-.PHONY: data-fetch
-data-fetch: setup ## download, verify and unpack a dataset if its licence allows; otherwise say where to get it
-	@$(KIT) -m train.tools.data_fetch $(or $(DATASET),cifar10) "$(or $(DATA_DIR),data/$(or $(DATASET),cifar10))" \
-	  $(if $(URL),--url "$(URL)") $(if $(CHECKSUM),--checksum $(CHECKSUM))
-
-.PHONY: data-check
-data-check: setup ## list what a dataset's folder contains, what is missing or damaged, and differences from published counts
-	@$(KIT) -m train.tools.data_check dataset=$(or $(DATASET),cifar10) $(if $(DATA_DIR),"dataset.data_dir='$(DATA_DIR)'") $(ARGS)
-
-.PHONY: input-bench
-input-bench: setup ## is the input the limit? images/s of one core: decoding, resizing, the whole pipeline, the model
-	@$(KIT) -m train.tools.input_bench device=$(DEVICE) $(if $(MODELS),model=$(MODELS)) $(if $(DATASET),dataset=$(DATASET)) \
-	  $(if $(DATA_DIR),"dataset.data_dir='$(DATA_DIR)'") $(if $(RESULTS),"results='$(RESULTS)'") $(ARGS)
+data-fetch: ## download, verify and unpack a dataset if its licence allows; otherwise say where to get it
+data-check: ## list what a dataset's folder contains, what is missing or damaged, and differences from published counts
+input-bench: ## is the input the limit? images/s of one core: decoding, resizing, the whole pipeline, the model
 
 ##@ Analyse
-
-##? SIGN_KEY=KEY      an SSH key that signs the archive of make bundle; of make bundle-check its public part
 
 # The analysis needs only a few packages: they are installed if there is no environment yet.
 .PHONY: setup-analysis
 setup-analysis:
-	@$(PYTHON) requirements/install.py analysis $(VENV)
+	@$(BASE_PYTHON) requirements/install.py analysis $(VENV)
 
-.PHONY: figures
-figures: setup-analysis ## draw every figure: the published points, with your records on top
-	@$(KIT) -m analysis draw $(RECORDS)
-
-.PHONY: tables
-tables: setup-analysis ## recompute every derived number of the reports; show stated and computed side by side
-	@$(KIT) -m analysis tables
-
-.PHONY: audit
-audit: setup-analysis ## find inconsistencies in the reports and in your records, or in FILE=study.csv; judge the reports' claims (STRICT=1: a finding is an error)
-	@$(KIT) -m analysis audit $(if $(FILE),--file "$(FILE)",$(RESULTS)) $(if $(call on,STRICT),--strict)
-
-.PHONY: claims
-claims: setup-analysis ## judge the claims of the reports: hypothesis, data, rule and verdict of each (docs/claims.md)
-	@$(KIT) -m analysis claims $(RECORDS)
-
-.PHONY: explain
-explain: setup-analysis ## explain why speedup by throughput and by wall time disagree: FILE=table.csv (default: report 000) or EXPERIMENT=fixed_work
-	@$(KIT) -m analysis explain $(if $(EXPERIMENT),--experiment $(EXPERIMENT),$(or $(FILE),analysis/published/000_hacksa.csv)) $(RECORDS)
-
-##? TO=N,N            of predict: numbers of ranks (default: 16,64,256); GLOBAL_BATCH=N keeps that batch; UP_TO=N uses smaller points only
-##? EXCHANGE=NAME     of predict FILE=: allreduce or server, if it is known how gradients were exchanged
-##? IMAGES=N          of predict: images of a job, whose wall time it predicts; EPOCHS=N passes over them, PRICE=P of a node hour
-
-.PHONY: predict
-predict: setup-analysis ## what would more ranks give? from FILE=curve.csv, EXPERIMENT=weak_scaling, or the published curves (TO=16,64,256)
-	@$(KIT) -m analysis predict $(if $(EXPERIMENT),--experiment $(EXPERIMENT),$(if $(FILE),--file "$(FILE)" $(if $(EXCHANGE),--exchange $(EXCHANGE)))) $(if $(MODELS),--models $(MODELS)) $(if $(TO),--to $(TO)) $(if $(UP_TO),--up-to $(UP_TO)) \
-	  $(if $(GLOBAL_BATCH),--global-batch $(GLOBAL_BATCH)) $(if $(IMAGES),--images $(IMAGES)) $(if $(EPOCHS),--epochs $(EPOCHS)) \
-	  $(if $(PRICE),--price $(PRICE)) --draw $(RECORDS)
-
-.PHONY: compare
-compare: setup-analysis ## compare your records with the published numbers, or two folders of records: A=results-a B=results-b
-	@$(KIT) -m analysis compare $(if $(A),A=$(A)) $(if $(B),B=$(B)) $(RECORDS)
-
-##? WITHIN=0.05       of history and references: how far off still counts as the same; SINCE=2026-11-01 leaves out older launches
-##? NAME=NAME         of a reference, kept as references/NAME.json
-
-.PHONY: history
-history: setup-analysis ## did it get slower? the points of EXPERIMENT=weak_scaling over time, a verdict on each (STRICT=1: slower is an error)
-	@$(KIT) -m analysis history $(or $(EXPERIMENT),weak_scaling) $(if $(SINCE),--since $(SINCE)) $(if $(WITHIN),--within $(WITHIN)) \
-	  $(if $(call on,STRICT),--strict) --draw $(RECORDS)
-
-.PHONY: reference
-reference: setup-analysis ## keep what this machine measures now as references/NAME.json (EXPERIMENT=: only that one; FORCE=1: replace)
-	@$(KIT) -m analysis reference "$(NAME)" $(if $(EXPERIMENT),--experiment $(EXPERIMENT)) $(if $(SINCE),--since $(SINCE)) \
-	  $(if $(WITHIN),--within $(WITHIN)) $(if $(call on,FORCE),--force) $(RECORDS)
-
-.PHONY: check-reference
-check-reference: setup-analysis ## compare the newest launches with references/NAME.json; slower is an error
-	@$(KIT) -m analysis check-reference "$(NAME)" $(if $(SINCE),--since $(SINCE)) $(if $(WITHIN),--within $(WITHIN)) $(RECORDS)
-
-.PHONY: report
-report: setup-analysis ## write one HTML page with everything, readable offline
-	@$(KIT) -m analysis report $(RECORDS)
-
-.PHONY: bundle
-bundle: setup-analysis ## pack records, figures and page into one archive for a reviewer (SCRUB=1: without host and user names)
-	@$(KIT) -m analysis bundle $(if $(call on,SCRUB),--scrub) $(if $(SIGN_KEY),--sign-key "$(SIGN_KEY)") $(RECORDS)
-
-.PHONY: bundle-check
-bundle-check: setup-analysis ## check that an archive is what its author packed: FILE= (default: figures/bundle.tar.gz), SIGN_KEY=author.pub
-	@$(KIT) -m analysis bundle-check "$(or $(FILE),figures/bundle.tar.gz)" $(if $(SIGN_KEY),--sign-key "$(SIGN_KEY)")
+figures: ## draw every figure: the published points, with your records on top
+tables: ## recompute every derived number of the reports; show stated and computed side by side
+audit: ## find inconsistencies in the reports and in your records, or in FILE=study.csv; judge the reports' claims (STRICT=1: a finding is an error)
+claims: ## judge the claims of the reports: hypothesis, data, rule and verdict of each (docs/claims.md)
+explain: ## explain why speedup by throughput and by wall time disagree: FILE=table.csv (default: report 000) or EXPERIMENT=fixed_work
+predict: ## what would more ranks give? from FILE=curve.csv, EXPERIMENT=weak_scaling, or the published curves (TO=16,64,256)
+compare: ## compare your records with the published numbers, or two folders of records: A=results-a B=results-b
+history: ## did it get slower? the points of EXPERIMENT=weak_scaling over time, a verdict on each (STRICT=1: slower is an error)
+reference: ## keep what this machine measures now as references/NAME.json (EXPERIMENT=: only that one; FORCE=1: replace)
+check-reference: ## compare the newest launches with references/NAME.json; slower is an error
+report: ## write one HTML page with everything, readable offline
+bundle: ## pack records, figures and page into one archive for a reviewer (SCRUB=1: without host and user names)
+bundle-check: ## check that an archive is what its author packed: FILE= (default: figures/bundle.tar.gz), SIGN_KEY=author.pub
 
 ##@ Images (docs/images.md)
 
-##? VARIANT=NAME      of an image: cpu, mvapich2 or cuda; BASE=, TOOLKIT= the images that it is built on
-##? BUILD_OPTIONS="...", SIF_OPTIONS="..."   more options for `docker build`, `singularity build`
-
 .PHONY: image
 image: ## build the image kit:cpu with CONTAINER=docker, podman or buildah, or the first that works (VARIANT=mvapich2, VARIANT=cuda)
-	@$(PYTHON) containers/build.py image $(or $(VARIANT),cpu)
+	@$(BASE_PYTHON) containers/build.py image "$${VARIANT:-cpu}"
 
 .PHONY: sif
 sif: ## build images/kit-cpu.sif with singularity only (VARIANT=; FROM_OCI=1: from the image that make image built)
-	@$(PYTHON) containers/build.py sif $(or $(VARIANT),cpu) $(if $(call on,FROM_OCI),--from-oci)
+	@$(BASE_PYTHON) containers/build.py sif "$${VARIANT:-cpu}" $(if $(call on,FROM_OCI),--from-oci)
 
 .PHONY: test-images
 test-images: SET := launch
 test-images: setup ## build all images, test what each is for, and print a table of results (VARIANT=: only that one; CONTAINER=docker or podman)
-	@$(KIT) containers/verify.py $(VARIANT)
+	@$(KIT) containers/verify.py $${VARIANT:+"$$VARIANT"}
 
 .PHONY: test-gpu
 test-gpu: SET := launch
@@ -243,7 +174,7 @@ test-gpu: setup ## on a host with NVIDIA GPUs: driver, NCCL, allreduce, weak sca
 
 .PHONY: dev
 dev:
-	@$(PYTHON) requirements/install.py $(PACKAGES) $(VENV) --dev
+	@$(BASE_PYTHON) requirements/install.py $(PACKAGES) $(VENV) --dev
 
 .PHONY: lint
 lint: dev ## check format, style, types, and which package imports which
@@ -257,15 +188,16 @@ format: dev ## format the code
 # Tests that are compiled once, which includes rewriting their assertions, are read the next time.
 .PHONY: test
 test: dev ## run all tests; UNIT=1: only the fast ones; PYTEST_ARGS="..."
-	@env -u PYTHONDONTWRITEBYTECODE $(KIT) -m pytest --dist loadfile $(if $(call on,UNIT),-n auto -m "not end_to_end and not slow",-n 4 --no-loadscope-reorder) $(PYTEST_ARGS)
+	@PYTEST_ADDOPTS="--dist loadfile $(if $(call on,UNIT),-n auto -m 'not end_to_end and not slow',-n 4 --no-loadscope-reorder) $$PYTEST_ARGS" \
+	  env -u PYTHONDONTWRITEBYTECODE $(KIT) -m pytest
 
 .PHONY: test-cluster
 test-cluster: setup ## open a shell on NODES=4 simulated hosts with ssh and Slurm, all on this machine (needs root)
-	@$(KIT) tests/helpers/simcluster.py shell --hosts $(or $(NODES),4)
+	@$(KIT) tests/helpers/simcluster.py shell --hosts "$${NODES:-4}"
 
 .PHONY: lock
 lock: ## resolve requirements/*.in again (needs uv)
 	@cd requirements && ./lock.sh
 
 .DEFAULT:
-	@echo "no target '$@'. Experiments: $(EXPERIMENTS). Everything else: make help" >&2; exit 2
+	$(error no target '$@'. Experiments: $(EXPERIMENTS). Everything else: make help)

@@ -1,36 +1,146 @@
-"""What a user sets on the command line of make reaches the commands."""
+"""What a user sets on the command line of make reaches the commands as it is, and no shell and no Make runs it."""
 
+import json
+import re
 import shutil
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from tests.helpers import ROOT
+from tests.helpers.kit import make_command, needs_setup, run
 
 pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="no make on the PATH (Debian: apt-get install make)")
 
+# It takes the place of the environment's Python: it writes its arguments and its variables down.
+STUB = f"""#!{sys.executable}
+import json, os, runpy, sys
+if sys.argv[1:3] == ["-m", "train.make"]:
+    sys.executable, sys.argv, sys.path[0] = __file__, sys.argv[2:], "."
+    runpy.run_module("train.make", run_name="__main__")
+with open(os.environ["LOG"], "a") as log:
+    print(json.dumps([sys.argv[1:], dict(os.environ)]), file=log)
+"""
+# What a file may be called: each of Make, the shell, Hydra and OmegaConf would read something into it.
+NASTY = 'it\'s\\ "a`touch b`$(touch c)$(shell touch d)${SHELL}$$";touch e;\n [é]:#%|(1)\\'
+SWITCHES = {"DRY_RUN", "FORCE", "FROM_OCI", "SCRUB", "SPLIT", "STRICT", "UNIT"}
 
-def printed(*words):
-    """What make would run."""
-    return subprocess.run(["make", "-n", *words], cwd=ROOT, capture_output=True, text=True)
+
+def variables() -> set[str]:
+    return set(re.findall(r"^about\.([A-Z_]+)", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+def help_targets() -> list[str]:
+    page = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return re.findall(r"^  \x1b\[36m([a-z0-9-]+)", page, re.MULTILINE)
+
+
+@pytest.fixture
+def kit(tmp_path, monkeypatch):
+    """A kit with stubs for the programs of its environment."""
+    monkeypatch.setenv("LOG", str(tmp_path / "log"))
+    for part in ("Makefile", "conf", "docs", "train"):
+        (tmp_path / part).symlink_to(ROOT / part)
+    (tmp_path / ".venv/bin").mkdir(parents=True)
+    for name in ("python", "ruff", "mypy", "lint-imports", "../../requirements/lock.sh"):
+        program = tmp_path / ".venv/bin" / name
+        program.parent.resolve().mkdir(exist_ok=True)
+        program.resolve().write_text(STUB)
+        program.resolve().chmod(0o755)
+    return tmp_path
+
+
+def commands(kit, *words):
+    """What make ran in it: the arguments and the variables of each command."""
+    done = subprocess.run(["make", *words], cwd=kit, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in (kit / "log").read_text().splitlines()]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", [name for name in help_targets() if name not in ("help", "clean-env")])
+def test_no_value_is_run(kit, monkeypatch, target):
+    values = dict.fromkeys(sorted(variables() - {"ARGS", "DEVICE", "PYTHON"}), NASTY) | dict.fromkeys(SWITCHES, "0")
+    monkeypatch.setenv("PYTHON", str(kit / ".venv/bin/python"))
+    half = dict(list(values.items())[::2])  # of the command line; the others are of the environment
+    for name in values.keys() - half.keys():
+        monkeypatch.setenv(name, values[name])
+    before = set(kit.rglob("*"))
+    made = commands(kit, target, *(f"{name}={value}" for name, value in half.items()))
+    assert {path.name for path in set(kit.rglob("*")) - before} <= {"log", "__pycache__"}
+    for name, value in values.items():
+        assert made[-1][1][name] == value
+
+
+@pytest.mark.parametrize("name", sorted(variables() - SWITCHES - {"DEVICE", "PYTHON"}))
+def test_every_variable_reaches_a_command(name):
+    """Each of the list is read somewhere: in train/make.py, by what builds images, or in a recipe."""
+    readers = [ROOT / "train/make.py", ROOT / "containers/build.py"]
+    recipes = "".join(re.findall(r"^\t.*", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert any(f'"{name}"' in path.read_text() for path in readers) or re.search(rf"\$\${{?{name}\b", recipes)
+
+
+def test_a_target_that_is_none_is_not_run(kit):
+    done = subprocess.run(["make", '";touch b;"'], cwd=kit, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "no target '\";touch b;\"'. Experiments: " in done.stderr
+    assert not (kit / "b").exists()
+
+
+@pytest.mark.parametrize("device", ["cpu ; touch b", "%", "cpu gpu"])
+def test_a_device_is_one_of_two(kit, device):
+    done = subprocess.run(["make", "doctor", f"DEVICE={device}"], cwd=kit, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert f"DEVICE={device}: allowed are cpu gpu" in done.stderr
+
+
+def test_python_may_have_a_space_in_its_path(kit):
+    (kit / "my python").write_text(STUB)
+    (kit / "my python").chmod(0o755)
+    assert commands(kit, "image", "PYTHON=./my python")[0][0] == ["containers/build.py", "image", "cpu"]
+
+
+def test_an_unknown_variable_is_named(kit):
+    done = subprocess.run(["make", "weak-scaling", "MODEL=resnet50"], cwd=kit, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "MODEL: no such variable; allowed are" in done.stderr
 
 
 @pytest.mark.parametrize("given", ["a,b", "a b", " a, b ", "a,,b"])
-def test_a_list_is_separated_by_commas_or_spaces(given):
-    commands = printed("weak-scaling", f"MODELS={given}", f"ONLY={given}", f"HOSTS={given}").stdout
-    assert " model=a,b " in commands
-    assert " --only a,b " in commands
-    assert '"launcher.hosts=[a,b]"' in commands
+def test_a_list_is_separated_by_commas_or_spaces(kit, given):
+    launch = commands(kit, "weak-scaling", f"MODELS={given}", f"ONLY={given}", f"HOSTS={given}")[1][0]
+    assert {"--only=a,b", "model=a,b", "launcher.hosts=['a','b']"} <= set(launch)
 
 
-def test_a_list_that_is_not_given_sets_nothing():
-    commands = printed("weak-scaling").stdout
-    assert "model=" not in commands
-    assert "--only" not in commands
-    assert "launcher.hosts" not in commands
+def test_more_options_for_pytest_are_read_as_by_a_shell(kit):
+    made = commands(kit, "test", "PYTEST_ARGS=-k 'a or b' tests/x.py")
+    assert made[-1][0] == ["-m", "pytest"]
+    assert made[-1][1]["PYTEST_ADDOPTS"].endswith("-k 'a or b' tests/x.py")
 
 
-def test_an_unknown_variable_is_named():
-    done = printed("weak-scaling", "MODEL=resnet50")
-    assert done.returncode == 2
-    assert "MODEL: no such variable; allowed are" in done.stderr
+# What a user may well call a folder or a file.
+NAMES = ["my results", "x (1)", "o'brien", 'say "so"', "run_10:30", "[é]", "a`touch b`$(touch c)", "$HOME,${x}"]
+
+
+@needs_setup
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_files_and_folders_of_any_name(tmp_path, name):
+    """Real commands: the plan of an experiment, a table, and an archive that is none."""
+    kit = tmp_path / "kit"
+    status, output = run(
+        *make_command(kit, "weak-scaling", "NODES=2", "MODELS=tiny", "DRY_RUN=1", f"RESULTS={tmp_path / name}")
+    )
+    assert status == 0, output
+    assert f"{tmp_path / name}/weak_scaling" in output.replace("'\"'\"'", "'")  # as shlex quotes it
+    table = tmp_path / f"{name}.csv"
+    shutil.copy(ROOT / "analysis/published/000_hacksa.csv", table)
+    status, output = run(*make_command(kit, "explain", f"FILE={table}"))
+    assert status == 0, output
+    status, output = run(*make_command(kit, "bundle-check", f"FILE={table}"))
+    assert status == 2
+    assert str(table) in output
+    assert sorted(path.name for path in tmp_path.iterdir() if path != kit) == [table.name]
+    assert not {"b", "c"} & {path.name for path in Path(kit).iterdir()}

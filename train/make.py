@@ -1,0 +1,263 @@
+"""Run what a target of the Makefile stands for, with the values that the user set as environment variables.
+
+python -m train.make weak-scaling
+
+A value is one argument of a command. No shell and no Make reads it, so a file may have any name.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import FrameType
+
+# What can be a name in Hydra's grammar as it stands. Not true, null or 1e3, which would change their type.
+_NAME = re.compile(r"(?!(?:true|false|null|inf|nan)$)[A-Za-z][\w-]*", re.I)
+_WRONG_INPUT = 2  # the exit status of a command that cannot start: nothing after it makes sense
+
+
+@dataclass(frozen=True)
+class Step:
+    """One command of a target: a module with its arguments."""
+
+    command: tuple[str, ...]
+    counts: bool = True  # whether its failure is one of the target
+
+
+@dataclass(frozen=True)
+class Variables:
+    """What the user set, by name; an empty value is as good as none."""
+
+    values: Mapping[str, str]
+
+    def text(self, name: str, default: str = "") -> str:
+        """The value of a variable."""
+        return self.values.get(name) or default
+
+    def path(self, name: str, default: str = "") -> str:
+        """The value of a variable as an argument that no parser takes for an option."""
+        value = self.text(name, default)
+        return f"./{value}" if value.startswith("-") else value
+
+    def is_on(self, name: str) -> bool:
+        """Whether a switch is on: NAME=0 means no."""
+        return self.text(name) not in ("", "0", "no", "false")
+
+    def items(self, name: str) -> list[str]:
+        """The items of a list, which commas, spaces or both separate."""
+        return [item for item in re.split(r"[,\s]+", self.text(name)) if item]
+
+    def only(self, *names: str) -> Variables:
+        """These variables alone."""
+        return Variables({name: self.text(name) for name in names})
+
+    def options(self, *names: str) -> list[str]:
+        """The options of these variables, as --sign-key=KEY of SIGN_KEY, without those that are not set."""
+        found = []
+        for name in names:
+            option = "--ranks" if name == "NODES" else f"--{name.lower().replace('_', '-')}"
+            if name in ("DRY_RUN", "FORCE", "SCRUB", "STRICT"):
+                found += [option] if self.is_on(name) else []
+            else:
+                value = ",".join(self.items(name)) if name in ("MODELS", "ONLY", "TO") else self.text(name)
+                found += [f"{option}={value}"] if value else []
+        return found
+
+
+def quoted(text: str) -> str:
+    """Return the text as a value in Hydra's grammar which is read as this text, whatever is in it.
+
+    Of a quoted value, only a quote and the backslashes before it have a meaning there; of any value, OmegaConf
+    interpolates ${...}.
+    """
+    text = re.sub(r"(\\*)\$\{", lambda found: f"{found[1] * 2}\\${{", text)
+    return "'" + re.sub(r"(\\*)('|\Z)", lambda found: found[1] * 2 + found[2].replace("'", r"\'"), text) + "'"
+
+
+def _name(text: str) -> str:
+    return text if not text or _NAME.fullmatch(text) else quoted(text)
+
+
+def _quoted(text: str) -> str:
+    return quoted(text) if text else ""
+
+
+def overrides(given: Variables) -> list[str]:
+    """Return the overrides of a launch. Raises ValueError where ARGS has a quote without its partner."""
+    hosts = given.items("HOSTS")
+    values = {
+        "device": given.text("DEVICE", "cpu"),
+        "nodes": given.text("NODES"),
+        "model": ",".join(map(_name, given.items("MODELS"))),
+        "dataset": _name(given.text("DATASET")),
+        "measure": _name(given.text("MEASURE")),
+        "measure.repeats": given.text("REPEATS"),
+        "dataset.data_dir": _quoted(given.text("DATA_DIR")),
+        "results": _quoted(given.text("RESULTS")),
+        "launcher": _name(given.text("LAUNCHER")),
+        "launcher.hosts": f"[{','.join(map(quoted, hosts))}]" if hosts else "",
+        "system": _name(given.text("SYSTEM")),
+        "launcher.split": "true" if given.is_on("SPLIT") else "",
+        "container": _name(given.text("CONTAINER")),
+        "container.image": _quoted(given.text("IMAGE")),
+    }
+    try:
+        return [f"{key}={value}" for key, value in values.items() if value] + shlex.split(given.text("ARGS"))
+    except ValueError as error:
+        raise ValueError(f"ARGS={given.text('ARGS')}: {error}; give key=value pairs as a shell reads them") from error
+
+
+def _audit(given: Variables) -> list[str]:
+    records = [] if given.text("FILE") else [given.path("RESULTS")]
+    return ["analysis", "audit", *given.options("FILE", "STRICT"), *filter(None, records)]
+
+
+def _compare(given: Variables) -> list[str]:
+    sets = [f"{name}={folder}" for name in ("A", "B") if (folder := given.text(name))]
+    return ["analysis", "compare", *given.options("RESULTS"), *sets]
+
+
+def _data_check(given: Variables) -> list[str]:
+    others = overrides(given.only("DATA_DIR", "ARGS"))[1:]  # it runs on the CPU
+    return ["train.tools.data_check", f"dataset={_name(given.text('DATASET', 'cifar10'))}", *others]
+
+
+def _data_fetch(given: Variables) -> list[str]:
+    dataset = given.text("DATASET", "cifar10")
+    folder = given.path("DATA_DIR", f"data/{dataset}")
+    return ["train.tools.data_fetch", *given.options("URL", "CHECKSUM"), "--", dataset, folder]
+
+
+def _explain(given: Variables) -> list[str]:
+    table = [] if given.text("EXPERIMENT") else [given.path("FILE", "analysis/published/000_hacksa.csv")]
+    return ["analysis", "explain", *given.options("EXPERIMENT", "RESULTS"), *table]
+
+
+def _input_bench(given: Variables) -> list[str]:
+    wanted = given.only("DEVICE", "MODELS", "DATASET", "DATA_DIR", "RESULTS", "ARGS")
+    return ["train.tools.input_bench", *overrides(wanted)]
+
+
+# What the targets of one command run: the options among its words, and the variable of its positional argument.
+_SIMPLE = {
+    "bundle": ("analysis bundle", ("SCRUB", "SIGN_KEY", "RESULTS"), ()),
+    "bundle-check": ("analysis bundle-check", ("SIGN_KEY",), ("FILE", "figures/bundle.tar.gz")),
+    "check-reference": ("analysis check-reference", ("SINCE", "WITHIN", "RESULTS"), ("NAME",)),
+    "claims": ("analysis claims", ("RESULTS",), ()),
+    "doctor": ("train.tools.doctor", ("DEVICE", "NODES", "CONTAINER", "IMAGE"), ()),
+    "figures": ("analysis draw", ("RESULTS",), ()),
+    "history": ("analysis history --draw", ("SINCE", "WITHIN", "STRICT", "RESULTS"), ("EXPERIMENT", "weak_scaling")),
+    "predict": (
+        "analysis predict --draw",
+        (
+            "EXPERIMENT", "FILE", "EXCHANGE", "MODELS", "TO", "UP_TO", "GLOBAL_BATCH", "IMAGES", "EPOCHS", "PRICE",
+            "RESULTS",
+        ),
+        (),
+    ),
+    "reference": ("analysis reference", ("EXPERIMENT", "SINCE", "WITHIN", "FORCE", "RESULTS"), ("NAME",)),
+    "report": ("analysis report", ("RESULTS",), ()),
+    "status": ("train.launch.status", (), ("RESULTS", "results")),
+    "tables": ("analysis tables", (), ()),
+    "wandb-sync": ("train.tracking sync", (), ("RESULTS", "results")),
+}  # fmt: skip
+_OTHERS = {
+    "audit": _audit,
+    "compare": _compare,
+    "data-check": _data_check,
+    "data-fetch": _data_fetch,
+    "explain": _explain,
+    "input-bench": _input_bench,
+}
+
+
+def _command(target: str, given: Variables) -> list[str]:
+    """The command of a target that has one alone; empty where it launches an experiment."""
+    if target in _OTHERS:
+        return _OTHERS[target](given)
+    words, options, positional = _SIMPLE.get(target, ("", (), ()))
+    return [*words.split(), *given.options(*options), *([given.path(*positional)] if positional else [])]
+
+
+def steps(target: str, given: Variables) -> list[Step]:
+    """Return the commands of a target in their order. Raises ValueError as `overrides` does."""
+    if command := _command(target, given):
+        return [Step(tuple(command))]
+    if target == "diagnose" and (measured := given.text("EXPERIMENT")):
+        return [_analysis("diagnose", measured, *given.options("MODELS"), "--draw", *given.options("RESULTS"))]
+    if target == "reproduce":
+        report = given.text("REPORT")
+        first = Step(("train.launch.reproduce", *given.options("FORCE", "DRY_RUN"), "--", report, *overrides(given)))
+        then = _analysis("report", f"--report={report}", f"--out=figures/reproduce-{report}.html", counts=False)
+    else:
+        experiment = target.replace("-", "_")
+        options = given.options("FORCE", "DRY_RUN", "ONLY")
+        first = Step(("train.launch", *options, f"experiment={experiment}", *overrides(given)))
+        then = {
+            "diagnose": _analysis("diagnose", "diagnose", *given.options("MODELS"), "--draw", counts=False),
+            "tune": _analysis("tune", *given.options("MODELS", "WRITE")),
+            "timeline": _analysis("timeline", *given.options("MODELS")),
+        }.get(target) or _analysis("summary", experiment, "--draw", counts=False)
+    check = (
+        [_analysis("tune", "--dry-run", *given.options("WRITE"))] if target == "tune" and given.text("WRITE") else []
+    )
+    if given.is_on("DRY_RUN") or given.text("LAUNCHER") == "slurm":  # nothing is measured when it returns
+        return [*check, first]
+    return [*check, first, Step((*then.command, *given.options("RESULTS")), then.counts)]
+
+
+def _analysis(*command: str, counts: bool = True) -> Step:
+    return Step(("analysis", *command), counts)
+
+
+def run(commands: Sequence[Step]) -> int:
+    """Run the commands one after the other; returns the exit status.
+
+    Ctrl-C reaches a command from the terminal. SIGTERM is passed on to it, and is the end of the target.
+    """
+    child: subprocess.Popen | None = None
+    terminated = False
+
+    def pass_on(number: int, _: FrameType | None) -> None:
+        nonlocal terminated
+        terminated |= number == signal.SIGTERM
+        if terminated and child:
+            child.terminate()
+
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
+        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup wants it
+            signal.signal(number, pass_on)
+    status = 0
+    for step in commands:
+        child = subprocess.Popen([sys.executable, "-m", *step.command])
+        ended = child.wait()
+        if step.counts:
+            status = status or (ended if ended >= 0 else 128 - ended)
+        if terminated or ended == _WRONG_INPUT:
+            break
+    return status
+
+
+def main() -> int:
+    """Run the target that the command line names; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m train.make", description=__doc__.splitlines()[0])
+    parser.add_argument("target", help="as in the Makefile; one that is not in this file launches an experiment")
+    try:
+        commands = steps(parser.parse_args().target, Variables(os.environ))
+    except ValueError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return _WRONG_INPUT
+    if len(commands) == 1:
+        os.execv(sys.executable, [sys.executable, "-m", *commands[0].command])
+    return run(commands)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
