@@ -54,8 +54,13 @@ def main(argv: list[str]) -> int:
     try:
         return importlib.import_module(COMMANDS[arguments.command][0]).run(arguments)
     except TableError as error:
-        print(f"{parser.prog} {arguments.command}: {error}", file=sys.stderr)
-        return 2
+        problem = str(error)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        problem = f"{error.filename}: {error.strerror}"
+    print(f"{parser.prog} {arguments.command}: {problem}", file=sys.stderr)
+    return 2
 
 
 if __name__ == "__main__":

@@ -1,10 +1,13 @@
-"""Records without the names of hosts and users, without folders and addresses, for publication."""
+"""Records without the names of hosts and users, without folders, addresses and free text, for publication."""
 
 from __future__ import annotations
 
+import functools
+import ipaddress
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,17 +15,40 @@ import msgspec
 from train.record import config_hash, record
 from train.record.record import RunRecord
 
-SCRUBBED = "scrubbed: names of hosts and users, paths and addresses are replaced"
+SCRUBBED = "scrubbed: names of hosts and users, paths, addresses and free text are replaced"
 
 # Names that identify no host and no person.
 COMMON = {"localhost", "127.0.0.1", "root", "user", ""}
-# Values whose name says that they hold a host, a person or an address, in any spelling.
-_PRIVATE = re.compile(r"USER|LOGIN|ACCOUNT|ENTITY|HOST(NAME|S|FILE)?$|NODELIST|NODENAME|ADDR|URI|CLUSTER_NAME", re.I)
+# Values whose name says that they hold a host, a person, a job or an address, in any spelling.
+_PRIVATE = re.compile(
+    r"USER|LOGIN|ACCOUNT|ENTITY|HOST(NAME|S|FILE)?$|NODELIST|NODENAME|ADDR|URI|CLUSTER_NAME|JOB_?NAME|QOS|RESERVATION"
+    r"|COMMENT|(^|_)[UG]ID$|JOB_?ID$|SLURM_CONF$|WCKEY",
+    re.I,
+)
+_PARTITION = re.compile(r"PARTITION$", re.I)
+# What a user writes about a run, and no measurement needs.
+_FREE_TEXT = {"notes", "tags", "group", "project", "remark"}  # of tracking and system
+_OPTION = re.compile(
+    r"(--?(?:account|comment|job-name|mail-user|nodelist|partition|qos|reservation|uid|wckey|exclude)[= ])([^\s'\"]+)"
+)
 _USER_VARIABLE = re.compile(r"(^|_)(USER|LOGNAME)$")
 _HOME = re.compile(r"/(?:home|Users|users|u)/([\w.-]+)")
 # An absolute path; not within a word, as in and/or, nor in a URL.
 _PATH = re.compile(r"(?<![\w/:.~-])(?:~[\w.-]*)?(?:/[^\s/:,;'\"=()]+)+/?")
-_ADDRESS = re.compile(r"(?<![\w.])(?!127\.)\d{1,3}(?:\.\d{1,3}){3}(?![\w.])")
+_IPV4 = r"(?<![\w.])(?!127\.)\d{1,3}(?:\.\d{1,3}){3}(?![\w.])"
+_MAC = r"(?<![\w:])[0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5}(?![\w:])"
+_MAIL = r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
+_ADDRESS = re.compile(f"{_MAIL}|{_IPV4}|{_MAC}")
+_IPV6 = re.compile(r"(?<![\w:.])[0-9a-fA-F]{0,4}(?::[0-9a-fA-F]{0,4}){2,7}(?:\.\d{1,3}){0,3}(?:%\w+)?(?![\w:])")
+_WORD = re.compile(r"[A-Za-z0-9]+")
+_CONF = Path(__file__).resolve().parents[1] / "conf"
+# Values of the kit's own vocabulary, as the name of an experiment: a user may be called as one of its words.
+_STRUCTURE = {"experiment", "point", "arm", "arm_keys", "swept", "config", "status", "phase"}
+# Fields of a record that hold what programs and users wrote.
+_WRITTEN = ("command", "notes", "failure", "variables", "resizes", "arms_left_out", "image", "kernel", "system")
+_TELLS_NOTHING = re.compile(
+    r"[\d\s.,:()x%+-]*|/\.\.\.(/libmpi[\w.]*)?|scrubbed|address|user|domain|(host|partition)\d+|-?[A-Za-z]{1,3}", re.I
+)
 
 
 def hosts(run: RunRecord) -> set[str]:
@@ -42,15 +68,34 @@ def users(run: RunRecord) -> set[str]:
     return (named | set(_HOME.findall(record.dumps(run).decode()))) - COMMON
 
 
-def revealing(names: Collection[str]) -> re.Pattern[str]:
-    """What a text that is packed as it is must not have: one of these names as a word, a home folder, an address."""
-    return re.compile("|".join([*([_word(names)] if names else []), _HOME.pattern, _ADDRESS.pattern]))
+def reveals(text: str, names: Collection[str]) -> bool:
+    """Whether a text that is packed as it is has one of these names as a word, a home folder or an address."""
+    found = bool(_HOME.search(text) or _ADDRESS.search(text) or any(_addresses(text)))
+    return found or bool(names and _any_of(names).search(text))
 
 
-def _word(names: Collection[str]) -> str:
-    """A pattern of any of these names, not within a word; the longest first."""
-    longest = sorted(names, key=len, reverse=True)
-    return rf"(?<![A-Za-z0-9_-])(?:{'|'.join(map(re.escape, longest))})(?![A-Za-z0-9_-])"
+def _any_of(names: Collection[str]) -> re.Pattern[str]:
+    """Any of these names, in any case, as a word; hyphens and underscores separate words. The longest first."""
+    longest = sorted(names, key=lambda name: (-len(name), name))
+    return re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(map(re.escape, longest))})(?![A-Za-z0-9])", re.I)
+
+
+def _addresses(text: str) -> Iterator[str]:
+    """The IPv6 addresses in a text, but the machine's own."""
+    for found in _IPV6.findall(text):
+        try:
+            address = ipaddress.IPv6Address(found)
+        except ValueError:
+            continue
+        if not (address.is_loopback or address.is_unspecified):
+            yield found
+
+
+@functools.cache
+def _vocabulary() -> frozenset[str]:
+    """The words of the kit's own configuration, in lower case."""
+    texts = [f"{path.stem}\n{path.read_text()}" for path in _CONF.rglob("*.yaml")]
+    return frozenset(word.lower() for text in texts for word in _WORD.findall(text))
 
 
 def _file_alone(path: re.Match[str]) -> str:
@@ -59,38 +104,105 @@ def _file_alone(path: re.Match[str]) -> str:
     return f"/.../{name}" if "." in name.strip(".") else "/..."
 
 
-def scrubber(host_names: Iterable[str], user_names: Iterable[str]) -> Callable[[RunRecord], RunRecord]:
-    """Returns a function from a record to the same one without these names, without folders of paths and addresses.
+class Scrubber:
+    """Replaces names, folders, addresses and free text.
 
-    A host has one new name in all records, so that its ranks are still seen to be on one host. Numbers do not change,
-    and the hash of the configuration is that of the scrubbed one. `notes` says that it was done.
+    A host has one new name in all records, so that its ranks are still seen to be on one host; so has a partition.
     """
-    short = sorted({name.partition(".")[0] for name in host_names})
-    given = {name: f"host{short.index(name.partition('.')[0])}" for name in host_names} | dict.fromkeys(
-        user_names, "user"
-    )
-    word = re.compile(_word(given)) if given else None
 
-    def text(value: str) -> str:
-        value = _ADDRESS.sub("address", _PATH.sub(_file_alone, value))
-        return word.sub(lambda found: given[found[0]], value) if word else value
+    def __init__(self, host_names: Iterable[str], user_names: Iterable[str]) -> None:
+        """Take the names that are replaced, of hosts with and without their domains."""
+        all_hosts = {*host_names}
+        short = sorted({name.partition(".")[0].lower() for name in all_hosts})
+        self._new = {name.lower(): f"host{short.index(name.partition('.')[0].lower())}" for name in all_hosts}
+        domains = {name.partition(".")[2].lower() for name in all_hosts} - {""}
+        self._new |= {domain: "domain" for domain in domains if not domain.replace(".", "").isdigit()}
+        self._new |= {name.lower(): "user" for name in user_names}
+        self._partitions: dict[str, str] = {}
 
-    def clean(value: Any, key: str = "") -> Any:
+    @property
+    def names(self) -> set[str]:
+        """The names that are replaced, in lower case."""
+        return {*self._new}
+
+    def _new_name(self, structure: bool) -> dict[str, str]:
+        """The new names by the old ones; within structure without those that are words of the kit itself."""
+        return {old: new for old, new in self._new.items() if not (structure and old in _vocabulary())}
+
+    def _replaced(self, value: str, structure: bool) -> str:
+        new = self._new_name(structure)
+        return _any_of(new).sub(lambda old: new[old[0].lower()], value) if new else value
+
+    def _text(self, value: str, structure: bool) -> str:
+        value = _OPTION.sub(lambda option: f"{option[1]}scrubbed", value)
+        value = _PATH.sub(_file_alone, value)
+        for address in _addresses(value):
+            value = value.replace(address, "address")
+        return self._replaced(_ADDRESS.sub("address", value), structure)
+
+    def _string(self, value: str, key: str, structure: bool) -> str:
+        if _PARTITION.search(key):
+            return self._partitions.setdefault(value, f"partition{len(self._partitions)}")
+        if new := self._new_name(structure).get(value.lower()):
+            return new
+        if _PRIVATE.search(key) and value not in COMMON:
+            return value if value.isdigit() and not key.upper().endswith("ID") else "scrubbed"
+        if key == "image" and "/" in value and not value.startswith("/"):  # of a registry
+            value = f".../{value.rpartition('/')[2]}"
+        if key == "command" and (override := re.fullmatch(r"([\w.]+)=(.*)", value, re.DOTALL)):
+            return f"{override[1]}={self._of_command(override[2], override[1].rpartition('.')[2])}"
+        return self._text(value, structure)
+
+    def _of_command(self, value: str, key: str) -> str:
+        """The value of an override in a command."""
+        if key in (*_FREE_TEXT, "account", "entity"):
+            return "scrubbed"
+        return self._string(value, "" if key == "hosts" else key, structure=False)
+
+    def _any(self, value: Any, key: str = "", structure: bool = False) -> Any:
+        if structure and key in _FREE_TEXT:
+            return [] if isinstance(value, list) else value and "scrubbed"
         if isinstance(value, dict):
-            return {name: clean(inner, name) for name, inner in value.items()}
+            short = {name: name.rpartition(".")[2] for name in value}
+            return {name: self._any(of, short[name], structure or name in _STRUCTURE) for name, of in value.items()}
         if isinstance(value, list):
-            return [clean(inner, key) for inner in value]
-        if not isinstance(value, str):
-            return value
-        if value in given:
-            return given[value]
-        private = _PRIVATE.search(key) and not value.isdigit() and value not in COMMON
-        return "scrubbed" if private else text(value)
+            return [self._any(inner, key, structure) for inner in value]
+        return self._string(value, key, structure) if isinstance(value, str) else value
 
-    def scrub(run: RunRecord) -> RunRecord:
-        done = msgspec.convert(clean(asdict(run)), RunRecord)
+    def place(self, place: Path) -> Path:
+        """The place of a record in the folder of results, without names."""
+        return Path(*(self._replaced(part, structure=True) for part in place.parts))
+
+    def record(self, run: RunRecord) -> RunRecord:
+        """The record without names, folders, addresses and free text.
+
+        Numbers do not change, and the hash of the configuration is that of the scrubbed one. `notes` says that it was
+        done.
+        """
+        done = msgspec.convert(self._any(asdict(run)), RunRecord)
         done.config_hash = config_hash.of(done.config)
         done.notes.append(SCRUBBED)
         return done
 
-    return scrub
+
+def remains(runs: Iterable[RunRecord]) -> list[str]:
+    """What programs and users wrote and scrubbed records still hold: a line for each text, with its field."""
+    found: dict[str, None] = {}
+
+    def tells_nothing(text: str) -> bool:
+        known = all(word.lower() in _vocabulary() for word in _WORD.findall(text))
+        return known or bool(_TELLS_NOTHING.fullmatch(text))
+
+    def look(value: Any, field: str, key: str) -> None:
+        if isinstance(value, dict):
+            for name, inner in value.items():
+                look(inner, field or (name if name in _WRITTEN else ""), name)
+        elif isinstance(value, list):
+            for inner in value:
+                look(inner, field, key)
+        elif isinstance(value, str) and field and value != SCRUBBED and not tells_nothing(value):
+            found[f"{key}: {value}"] = None
+
+    for run in runs:
+        look(asdict(run), "", "")
+    return [*found]

@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import getpass
 import gzip
-import re
 import socket
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from analysis import TableError, scrub
@@ -25,6 +24,7 @@ class Collected:
     records: dict[Path, bytes]
     attachments: dict[Path, bytes]  # the records have their SHA-256
     left_out: list[str]
+    remains: list[str] = field(default_factory=list)  # what scrubbed records still hold that may name somebody
 
 
 def collect(results: Path, scrubbed: bool) -> Collected:
@@ -42,22 +42,28 @@ def collect(results: Path, scrubbed: bool) -> Collected:
             left_out.append(str(error))
     if not runs:
         raise TableError(f"{results}: no run record in it to pack" + "".join(f"\n{line}" for line in left_out))
-    if scrubbed:
-        hosts, people = _names(runs)
-        cleaned, revealing = scrub.scrubber(hosts, people), scrub.revealing(hosts | people)
-        records = {place: record.dumps(cleaned(run)) for place, run in runs.items()}
-    else:
-        revealing = None
+    if not scrubbed:
+        attachments, problems = _attachments(results, runs, None)
         records = {place: (results / place).read_bytes() for place in runs}
-    attachments, problems = _attachments(results, runs, revealing)
-    return Collected(records, attachments, left_out + problems)
+        return Collected(records, attachments, left_out + problems)
+    scrubber = scrub.Scrubber(*_names(runs))
+    cleaned = {scrubber.place(place): scrubber.record(run) for place, run in runs.items()}
+    attachments, problems = _attachments(results, runs, scrubber.names)
+    return Collected(
+        {place: record.dumps(run) for place, run in cleaned.items()},
+        {scrubber.place(place): content for place, content in attachments.items()},
+        left_out + problems,
+        scrub.remains(cleaned.values()),
+    )
 
 
 def _names(runs: Mapping[Path, RunRecord]) -> tuple[set[str], set[str]]:
     """The names of hosts and of people in records, and those of this host and user."""
     here = socket.gethostname()
     hosts = {here, here.partition(".")[0]} - scrub.COMMON
-    people = {getpass.getuser()} - scrub.COMMON
+    people: set[str] = set()
+    with contextlib.suppress(KeyError, OSError):  # a user without a name, as in a container with another number
+        people = {getpass.getuser()} - scrub.COMMON
     for run in runs.values():
         hosts |= scrub.hosts(run)
         people |= scrub.users(run)
@@ -65,9 +71,9 @@ def _names(runs: Mapping[Path, RunRecord]) -> tuple[set[str], set[str]]:
 
 
 def _attachments(
-    results: Path, runs: Mapping[Path, RunRecord], revealing: re.Pattern[str] | None
+    results: Path, runs: Mapping[Path, RunRecord], names: set[str] | None
 ) -> tuple[dict[Path, bytes], list[str]]:
-    """The files that records name, and what is left out. revealing: what no file may hold; None: any may be packed."""
+    """The files that records name, and what is left out. names: what no file may hold; None: any may be packed."""
     found: dict[Path, bytes] = {}
     problems = []
     for place, name, stated in _named(runs):
@@ -79,7 +85,7 @@ def _attachments(
             continue
         if digest(content) != stated:
             problems.append(f"{path}: not the file of the record beside it: it was changed, or copied from another run")
-        elif revealing and revealing.search(_text(content)):
+        elif names is not None and scrub.reveals(_text(content), names):
             problems.append(f"{path}: it has the name of a host or a user, a home folder or an address")
         else:
             found[place.parent / name] = content

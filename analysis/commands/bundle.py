@@ -74,13 +74,12 @@ def seal(folder: Path, key: Path | None) -> None:
         (folder / SIGNATURE).write_bytes(signature)
 
 
-def pack(results: Path, scrubbed: bool, key: Path | None = None) -> tuple[bytes, int, list[str]]:
-    """The archive, the number of its records, and what was left out.
+def pack(found: Collected, key: Path | None = None) -> bytes:
+    """The archive of what was collected.
 
-    Figures and page are made from the records as they are packed. Raises TableError where there is no record, or the
-    manifest cannot be signed.
+    Figures and page are made from the records as they are packed. Raises TableError where the manifest cannot be
+    signed.
     """
-    found = collected.collect(results, scrubbed)
     with tempfile.TemporaryDirectory() as stage:
         folder = Path(stage)
         for place, content in (found.records | found.attachments).items():
@@ -91,7 +90,7 @@ def pack(results: Path, scrubbed: bool, key: Path | None = None) -> tuple[bytes,
         (folder / "README.txt").write_text(_README.format(namespace=manifest.NAMESPACE))
         _describe(folder, found)
         seal(folder, key)
-        return archive(folder), len(found.records), found.left_out
+        return archive(folder)
 
 
 def _write_traces(results: Path, folder: Path) -> None:
@@ -113,18 +112,32 @@ def _describe(folder: Path, found: Collected) -> None:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     parser.add_argument("--results", type=Path, default=Path("results"), help="folder of local records")
-    parser.add_argument("--scrub", action="store_true", help="without names of hosts and users, paths and addresses")
+    parser.add_argument("--scrub", action="store_true", help="without names, paths, addresses, free text")
     parser.add_argument("--sign-key", type=Path, metavar="KEY", help="sign the manifest with this SSH key")
     parser.add_argument("--out", type=Path, default=Path("figures/bundle.tar.gz"), help="default: %(default)s")
+
+
+def _confirmed(remains: list[str]) -> bool:
+    """Show what scrubbed records still hold. Where somebody sits at a terminal, returns what they answer, else True."""
+    print("The archive will hold these texts. Does one of them name a person, a host or a site?", file=sys.stderr)
+    for line in remains:
+        print(f"  {line}", file=sys.stderr)
+    if not sys.stdin.isatty():
+        return True
+    print("Write the archive? [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the archive and say what is in it; the exit status."""
     key = manifest.signing_key(options.sign_key) if options.sign_key else None
-    packed, records, left_out = pack(options.results.absolute(), options.scrub, key)
-    for line in left_out:
-        print(f"left out: {line}", file=sys.stderr)
     options.out.parent.mkdir(parents=True, exist_ok=True)
+    found = collected.collect(options.results.absolute(), options.scrub)
+    for line in found.left_out:
+        print(f"left out: {line}", file=sys.stderr)
+    if found.remains and not _confirmed(found.remains):
+        return 1
+    packed, records = pack(found, key), len(found.records)
     files.write_whole(options.out, packed)
     scrubbed = ", scrubbed" if options.scrub else ""
     print(f"{options.out}: {records} records{scrubbed}, figures, page and {MANIFEST}; {len(packed) / 1e6:.1f} MB")

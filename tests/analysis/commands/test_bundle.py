@@ -9,6 +9,7 @@ import pytest
 
 from analysis import registry
 from analysis.__main__ import main
+from analysis.archive import collected
 from analysis.commands import bundle
 from analysis.table import loading
 from tests.helpers.own_records import named_run, save
@@ -118,3 +119,35 @@ def test_nothing_to_pack_is_an_error(tmp_path, capsys):
     assert main(["bundle", "--results", str(tmp_path), "--out", str(tmp_path / "b.tar.gz")]) == 2
     assert "no run record in it to pack" in capsys.readouterr().err
     assert not Path(tmp_path / "b.tar.gz").exists()
+
+
+def test_what_remains_is_shown_first_and_asked_about(results, tmp_path, capsys, monkeypatch):
+    save(named_run(), results.folder)
+    out = tmp_path / "b.tar.gz"
+    asked = io.StringIO("no\n")
+    asked.isatty = lambda: True
+    monkeypatch.setattr("sys.stdin", asked)
+    assert main(["bundle", "--scrub", "--results", str(results.folder), "--out", str(out)]) == 1
+    assert "  TF_CONFIG: host1:2222, /.../tf.json, address" in capsys.readouterr().err.splitlines()
+    assert not out.exists()
+
+
+def test_a_user_without_a_name(results, monkeypatch):
+    """As in a container with --user."""
+    save(named_run(), results.folder)
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(name, raising=False)
+
+    def no_entry(number):
+        raise KeyError(f"getpwuid(): uid not found: {number}")
+
+    monkeypatch.setattr("pwd.getpwuid", no_entry)
+    assert len(collected.collect(results.folder, scrubbed=True).records) == 1
+
+
+def test_a_folder_that_cannot_be_written_is_named_before_anything_is_drawn(results, tmp_path, capsys):
+    save(named_run(), results.folder)
+    (tmp_path / "file").touch()  # root may write into any folder, but into no file
+    out = tmp_path / "file" / "figures" / "b.tar.gz"
+    assert main(["bundle", "--results", str(results.folder), "--out", str(out)]) == 2
+    assert f"bundle: {tmp_path / 'file' / 'figures'}: Not a directory" in capsys.readouterr().err
