@@ -25,6 +25,7 @@ from analysis.audit.finding import TABLE_RULES, Finding
 from analysis.table import loading
 from analysis.table.checks.contradiction import CHECKS
 from analysis.table.checks.every import contradictions
+from analysis.user_table import table as user_table
 from tests.helpers import noisy_records, record_attacks, record_edits, studies
 from tests.helpers.tidy_rows import row, table
 from train.record.record import RunRecord
@@ -113,7 +114,7 @@ def _alleged(fault: str, truth: studies.Truth, runs: int) -> tuple[Counter[str],
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(runs):
             study = studies.faulty(rng, fault, truth) if fault else studies.clean(rng, truth)
-            made, _ = files.read(studies.write(study, Path(folder) / "study.csv"))
+            made, _ = files.read(user_table.read(studies.write(study, Path(folder) / "study.csv")))
             names = {f.rule for rule in rules for f in TABLE_RULES[rule](made) if f.severity != "note"}
             fired.update(names)
             any_of += bool(names)

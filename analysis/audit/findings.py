@@ -23,6 +23,7 @@ from analysis.audit import (  # noqa: F401 - each adds to the lists of rules
 )
 from analysis.audit.finding import SEVERITIES, TABLE_RULES, Finding
 from analysis.table.loading import Local
+from analysis.user_table.table import UserTable
 from train.record import record
 
 
@@ -31,13 +32,14 @@ def of_table(table: pd.DataFrame) -> list[Finding]:
     return ordered(finding for rule in TABLE_RULES.values() for finding in rule(table))
 
 
-def of_file(path: Path) -> tuple[list[Finding], list[str]]:
-    """What every rule over tables finds in the study in a CSV file, in order; and what was left out of it.
+def of_user(table: UserTable) -> tuple[list[Finding], list[str]]:
+    """What every rule over tables finds in a user's table, in order; and what was left out of it.
 
     Findings that are of no report of the kit bear the name of the file. Raises TableError as `files.read` does.
     """
-    table, notes = files.read(path)
-    named = [replace(f, report=path.name) if f.report in ("", "local") else f for f in of_table(table)]
+    rows, notes = files.read(table)
+    name = Path(table.path).name
+    named = [replace(f, report=name) if f.report in ("", "local") else f for f in of_table(rows)]
     return ordered(named), notes
 
 

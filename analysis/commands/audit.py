@@ -16,6 +16,7 @@ from analysis.claims import claims
 from analysis.claims.claims import VERDICTS, Judged
 from analysis.reports import TITLES
 from analysis.table import loading
+from analysis.user_table import table as user_table
 
 JSON_VERSION = 1  # of the document that --format json prints (docs/json.md)
 
@@ -27,11 +28,12 @@ class Audited:
     findings: list[Finding]
     judged: list[Judged] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    read_as: list[str] = field(default_factory=list)
 
 
 def _text(audited: Audited) -> str:
     findings, judged = audited.findings, audited.judged
-    lines = [f"note: {note}" for note in audited.notes]
+    lines = [*audited.read_as, *(f"note: {note}" for note in audited.notes)]
     for report in dict.fromkeys(finding.report for finding in findings):
         lines += ["", f"== {TITLES.get(report, report)}: findings"]
         for finding in (finding for finding in findings if finding.report == report):
@@ -77,6 +79,7 @@ def _json(audited: Audited) -> str:
         "findings": [asdict(finding) for finding in audited.findings],
         "claims": [item.as_json() for item in audited.judged],
         "notes": audited.notes,
+        "read_as": audited.read_as,
     }
     return json.dumps(content, indent=1, ensure_ascii=False)
 
@@ -89,7 +92,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "records", nargs="*", type=Path, metavar="RECORDS", help="result folders or record files (default: results)"
     )
-    parser.add_argument("--file", type=Path, metavar="FILE.csv", help="a scaling study, tidy or as `explain` reads it")
+    parser.add_argument("--file", type=Path, metavar="FILE", help="a scaling study: any table (docs/tables.md)")
+    parser.add_argument(
+        "--columns", default="", metavar="HEADER=NAME,...", help="what headers of FILE mean (docs/tables.md)"
+    )
     parser.add_argument("--format", choices=sorted(FORMATS), default="table", help="default: table")
     parser.add_argument("--strict", action="store_true", help="exit with 1 where a finding is serious")
 
@@ -105,8 +111,9 @@ def _of_file(options: argparse.Namespace) -> Audited:
     """The audit of one study. Raises TableError where it cannot be read, or records are given too."""
     if options.records:
         raise TableError(f"--file {options.file}: audits this study alone; leave out {options.records[0]}")
-    findings, notes = audit.of_file(options.file)
-    return Audited(findings, notes=notes)
+    read = user_table.read(options.file, options.columns)
+    findings, notes = audit.of_user(read)
+    return Audited(findings, notes=notes, read_as=read.interpretation)
 
 
 def _of_all(options: argparse.Namespace) -> Audited:

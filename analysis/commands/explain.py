@@ -9,37 +9,42 @@ from pathlib import Path
 import pandas as pd
 
 from analysis import TableError
-from analysis.explain import cells, document, fit, phases, tidy, words
-from analysis.table import headers, loading
+from analysis.explain import document, fit, phases, tidy, words
+from analysis.table import loading
+from analysis.user_table import headers
+from analysis.user_table import table as user_table
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     columns = [
-        f"  {name}{'' if name in cells.NEEDED else ' (optional)'}: also {', '.join(headers.EXAMPLES[name])}"
-        for name in (*cells.NEEDED, cells.SPEED)
+        f"  {name}{'' if name in tidy.NEEDED else ' (optional)'}: also {', '.join(headers.EXAMPLES[name])}"
+        for name in (*tidy.NEEDED, tidy.SPEED)
     ]
     paragraphs = [
-        "FILE.csv has one row a run, separated by comma, semicolon, tab or |; or it is a tidy table like those in "
-        "analysis/published. Columns:",
+        "FILE is any table (docs/tables.md) with one row a run; or a tidy table like those in analysis/published. "
+        "Columns:",
         "wall_s [s] is the training time without the initialisation. model (optional): one curve each. repeat "
         "(optional): the number of a repeat.",
         "A bad cell is named; its row is left out, or, where only the speed is bad, used without it. "
-        "docs/explain.md: the method, all names of columns, and the JSON.",
+        "docs/explain.md: the method, and the JSON.",
     ]
     filled = [textwrap.fill(paragraph, 98) for paragraph in paragraphs]
     parser.epilog = "\n".join([filled[0], *columns, *filled[1:]])
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("file", nargs="?", type=Path, metavar="FILE.csv", help="runs of one or more curves")
+    what.add_argument("file", nargs="?", type=Path, metavar="FILE", help="a table of runs of one or more curves")
     what.add_argument("--experiment", metavar="NAME", help="local records of this experiment")
+    parser.add_argument(
+        "--columns", default="", metavar="HEADER=NAME,...", help="what headers of FILE mean (docs/tables.md)"
+    )
     parser.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
     parser.add_argument("--results", type=Path, default=Path("results"), metavar="DIR", help="default: results")
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the explanation of each curve; 1 where none could be split."""
-    points, notes = _of_experiment(options) if options.experiment else tidy.read(options.file)
+    points, notes, read_as = _of_experiment(options) if options.experiment else _of_file(options)
     explained, refused = [], {}
     for name, rows in tidy.curves(points):
         try:
@@ -48,9 +53,12 @@ def run(options: argparse.Namespace) -> int:
             refused[name] = str(error)
     if options.format == "json":
         curves = [document.as_json(one, split) for one, split in explained]
-        json.dump({"curves": curves, "not_split": refused, "notes": notes}, sys.stdout, indent=1, allow_nan=False)
+        content = {"curves": curves, "not_split": refused, "notes": notes, "read_as": read_as}
+        json.dump(content, sys.stdout, indent=1, allow_nan=False)
         print()
         return 0 if explained else 1
+    if read_as:
+        print(*read_as, sep="\n", end="\n\n")
     for one, split in explained:
         print(words.report(one, split), end="\n\n")
     for name, reason in refused.items():
@@ -60,7 +68,14 @@ def run(options: argparse.Namespace) -> int:
     return 0 if explained else 1
 
 
-def _of_experiment(options: argparse.Namespace) -> tuple[pd.DataFrame, list[str]]:
+def _of_file(options: argparse.Namespace) -> tuple[pd.DataFrame, list[str], list[str]]:
+    """The points of a user's table, what was left out, and how it was read."""
+    read = user_table.read(options.file, options.columns)
+    points, notes = tidy.read(read)
+    return points, [*read.notes, *notes], read.interpretation
+
+
+def _of_experiment(options: argparse.Namespace) -> tuple[pd.DataFrame, list[str], list[str]]:
     """The points of the local records of an experiment, and what was left out. Raises TableError without a record."""
     local = loading.local(options.results)
     rows = local.table[local.table["experiment"].eq(options.experiment.replace("-", "_"))]
@@ -69,4 +84,4 @@ def _of_experiment(options: argparse.Namespace) -> tuple[pd.DataFrame, list[str]
         there = ", ".join(sorted(set(local.table["experiment"]))) or "none"
         raise TableError(f"{options.results}: no record of experiment '{options.experiment}' (there are: {there})")
     points, notes = tidy.points(rows, f"{options.results}, {options.experiment}")
-    return points, notes + [f"left out: {notice}" for notice in local.notices]
+    return points, notes + [f"left out: {notice}" for notice in local.notices], []

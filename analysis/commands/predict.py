@@ -13,7 +13,9 @@ from analysis import TableError
 from analysis.predict import accuracy, answers, fixed, further, reading, reports, words
 from analysis.predict.answers import Answer, Job, Question
 from analysis.predict.points import Curve, joined
-from analysis.table import headers, loading
+from analysis.table import loading
+from analysis.user_table import headers
+from analysis.user_table import table as user_table
 
 
 def _ranks(text: str) -> tuple[int, ...]:
@@ -40,23 +42,28 @@ def _positive(text: str) -> float:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the options."""
-    columns = {column.name: column.name + ("" if column.required else " (optional)") for column in reading.COLUMNS}
-    rows = f"CSV has one row a point: {', '.join(columns.values())}. low and high: of a 95 % interval."
+    rows = (
+        "FILE is any table with numbers of ranks and rates, times, speedups or efficiencies; low and high are the ends "
+        "of a 95 % interval of the rate. Columns:"
+    )
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = "\n".join(
         [
             *textwrap.wrap(rows, 98),
-            *(f"  {name}: also {', '.join(others)}" for name, others in headers.EXAMPLES.items() if name in columns),
-            "docs/explain.md: all names of columns.",
+            *(f"  {name}: also {', '.join(others)}" for name, others in headers.EXAMPLES.items()),
+            "docs/tables.md: all that is read.",
         ]
     )
     of = parser.add_mutually_exclusive_group()
-    of.add_argument("--file", type=Path, metavar="CSV", help="points of one or more curves (default: published ones)")
+    of.add_argument("--file", type=Path, metavar="FILE", help="a table of points (default: published ones)")
     of.add_argument("--experiment", metavar="NAME", help="local records of this experiment")
     parser.add_argument(
         "--exchange", choices=reading.EXCHANGES,
         help="how the runs of --file exchange gradients (default: not known: a server may saturate beyond the points)",
     )  # fmt: skip
+    parser.add_argument(
+        "--columns", default="", metavar="HEADER=NAME,...", help="what headers of FILE mean (docs/tables.md)"
+    )
     parser.add_argument("--models", metavar="A,B", help="of these models only")
     parser.add_argument("--to", type=_ranks, default=(16, 64, 256), metavar="N,N", help="ranks (default: 16,64,256)")
     parser.add_argument("--global-batch", type=_positive, metavar="N", help="keep this global batch (strong scaling)")
@@ -101,10 +108,10 @@ def run(options: argparse.Namespace) -> int:
 def _asked(options: argparse.Namespace) -> tuple[list[Curve], fixed.Costs]:
     """The curves to predict, and what a job of each pays once where a job is asked for."""
     if options.file:
-        curves, notes = reading.file(options.file, options.exchange)
-        for note in notes:
-            print(f"note: {note}", file=sys.stderr)
-        return curves, fixed.of_file(options.file) if options.images else {}
+        read = user_table.read(options.file, options.columns)
+        for line in [*read.interpretation, *(f"note: {note}" for note in read.notes)]:
+            print(line, file=sys.stderr if options.format == "json" else sys.stdout)
+        return reading.file(read, options.exchange), fixed.of_user(read) if options.images else {}
     if not options.experiment:
         costs = fixed.of_table(loading.published(), "the reports") if options.images else {}
         return reports.published().curves, costs

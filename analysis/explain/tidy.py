@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,32 +10,39 @@ import pandas as pd
 
 from analysis import TableError, metrics
 from analysis.curves import ranks_in_words
-from analysis.explain import cells
-from analysis.table import schema
+from analysis.user_table import headers
+from analysis.user_table.table import UserTable, settings
 
+NEEDED = ("ranks", "steps_per_rank", "batch_per_rank", "wall_s")
+SPEED = "images_per_s_per_rank"
 PHASES = ("broadcast", "first_step", "warm_up", "timed")
 # What tells a run from the others of a tidy table, as far as the table has it.
 _RUN = ["experiment", "run", "model", "series", "axis_value", "ranks", "batch_per_rank", "repeat", "seed", "record"]
 
 
-def read(path: Path) -> tuple[pd.DataFrame, list[str]]:
-    """The runs in the CSV file `path`, and what was left out of them.
+def read(table: UserTable) -> tuple[pd.DataFrame, list[str]]:
+    """The runs in a user's table, and what was left out of them.
 
-    Either one row a run, with the columns of `analysis.explain.cells`, or a tidy table (`analysis.table.schema`).
-    A bad cell, be it blank, NaN, text or an impossible number, is named by line and column; its row is left out, or,
-    where it is not needed, used without it. Raises TableError naming the file where no row can be used.
+    Either one row a run, with NEEDED, or a tidy table (`analysis.table.schema`). Raises TableError naming the file
+    where a column is missing that is needed, or no row can be used.
     """
-    text = cells.load(path)
-    if "quantity" in text.headers:
-        return points(schema.check(text.frame(), str(path)), str(path))
-    frame, notes = cells.points(text)
+    if table.published is not None:
+        return points(table.published, table.path)
+    runs = table.runs
+    missing = [name for name in NEEDED if name not in runs]
+    if missing:
+        wanted = "; ".join(f"{name} (also read as it: {', '.join(headers.EXAMPLES[name])})" for name in missing)
+        raise TableError(
+            "\n".join([f"{table.path}: columns that are needed are missing: {wanted}", *table.interpretation])
+        )
+    frame = runs.reindex(columns=["model", *NEEDED, SPEED, "repeat", "line"])
+    frame["model"] = runs.get("model", "")
+    frame["experiment"] = settings(runs)
     frame["ranks"] = frame["ranks"].astype("Int64")
-    for whole, name in cells.WHOLE_JOB.items():
-        if whole in frame and name not in frame:
-            frame[name] = metrics.per_rank(frame[whole], frame["ranks"].astype(float))
-    if cells.SPEED not in frame:
-        notes.append("no measured speed is given: the time per image is known from the wall times alone")
-    usable, more = _usable(frame.drop(columns=[whole for whole in cells.WHOLE_JOB if whole in frame]), str(path))
+    notes = (
+        [] if SPEED in runs else ["no measured speed is given: the time per image is known from the wall times alone"]
+    )
+    usable, more = _usable(frame, table.path)
     return usable, notes + more
 
 
@@ -79,7 +85,7 @@ def _of_every_repeat(points: pd.DataFrame, key: list[str]) -> pd.DataFrame:
 
 def _usable(points: pd.DataFrame, where: str) -> tuple[pd.DataFrame, list[str]]:
     """The runs that can be used, and a line for each that cannot, or whose speed cannot."""
-    notes, needed = [], list(cells.NEEDED)
+    notes, needed = [], list(NEEDED)
     points = points.copy()
     if "model" not in points:
         points["model"] = ""
@@ -94,7 +100,7 @@ def _usable(points: pd.DataFrame, where: str) -> tuple[pd.DataFrame, list[str]]:
     points["images_per_s_per_rank"] = points["images_per_s_per_rank"].replace(0, np.nan)
     if points.empty:
         raise TableError(f"{where}: no row has all of {', '.join(needed)}")
-    same = [*cells.NEEDED, "model", *(name for name in ("series", "axis_value", "repeat", "seed") if name in points)]
+    same = [*NEEDED, "model", *(name for name in ("series", "axis_value", "repeat", "seed") if name in points)]
     twice = points.duplicated([name for name in same if name != "repeat" or points["repeat"].notna().any()])
     for row in points[twice].to_dict("records"):
         at = f"line {row['line']}" if "line" in row else where

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-from pathlib import Path
 
 import pandas as pd
 
@@ -12,6 +11,7 @@ from analysis import TableError, metrics
 from analysis.explain import fit, tidy
 from analysis.explain.phases import phases
 from analysis.metrics import Statistic
+from analysis.user_table.table import UserTable
 
 Costs = dict[tuple[str, str], Statistic]  # by model, and series of local records ("" of others)
 
@@ -25,10 +25,10 @@ def of_table(table: pd.DataFrame, where: str) -> Costs:
     return found
 
 
-def of_file(path: Path) -> Costs:
-    """The same from a CSV file, where it also has the columns that `explain` reads."""
+def of_user(table: UserTable) -> Costs:
+    """The same from a user's table, where it has the columns that `explain` needs."""
     try:
-        points, _ = tidy.read(path)
+        points, _ = tidy.read(table)
     except TableError:
         return {}
     return _of_points(points)

@@ -46,6 +46,7 @@ class Curve:
     # Whether the gradients may go through a server that saturates beyond the points, which nothing in them tells: how
     # they are exchanged is not known. An allreduce, or a server on each node, grows with the ranks.
     may_saturate: bool = False
+    work: str = "images"  # what its rates count: "tokens", "epochs", ...; "" for rates without a unit
 
     @property
     def step_s(self) -> np.ndarray:

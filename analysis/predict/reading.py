@@ -1,12 +1,10 @@
-"""Curves from a CSV file, from the published numbers, and from local records."""
+"""Curves from a user's table, from the published numbers, and from local records."""
 
 from __future__ import annotations
 
-import csv
 import math
-from collections.abc import Collection, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -15,25 +13,12 @@ import pandas as pd
 from analysis import TableError, metrics, speedups
 from analysis.curves import PER_RANK, RATES, SETTING, SOURCE_RUN, TIMES
 from analysis.predict.points import Curve, Doubt
-from analysis.table import controls, headers, schema
+from analysis.table import controls
 from analysis.table.limits import COMPUTE, LINK
-from analysis.table.schema import Column
+from analysis.user_table.rates import rates
+from analysis.user_table.table import UserTable, settings
 from train.record import backends
 
-COLUMNS = (
-    Column("model", "text", required=False),
-    Column("ranks", "integer", blank=False, above=0),
-    Column("images_per_s", "number", blank=False, above=0),
-    Column("ranks_per_node", "integer", required=False, above=0),
-    Column("batch_per_rank", "integer", required=False, above=0),
-    Column("n", "integer", required=False, above=0),
-    Column("low", "number", required=False, above=0),
-    Column("high", "number", required=False, above=0),
-)
-# What a file may have instead of a column: the same of one rank, or of all.
-_INSTEAD = {"images_per_s": "images_per_s_per_rank", "batch_per_rank": "global_batch"}
-# What a header is taken for that does not say whether it is of one rank or of all.
-_TAKEN = {"images_per_s": "of the whole job", "batch_per_rank": "of one rank"}
 _LEVEL_OF_ENDS = 1.96 * 2  # standard errors between the ends of a 95 % interval
 _SERVER = "parameter_server"
 _UPDATE = r"variable update: ([^;]+)"
@@ -44,110 +29,72 @@ Exchange = Literal["allreduce", "server"]
 EXCHANGES: tuple[Exchange, ...] = ("allreduce", "server")
 
 
-def file(path: Path, exchange: Exchange | None = None) -> tuple[list[Curve], list[str]]:
-    """The curves in a CSV file, one row a point, and the columns that were not used.
+def file(table: UserTable, exchange: Exchange | None = None) -> list[Curve]:
+    """The curves in a user's table: one a setting and batch per rank, or a setting where the global batch is kept.
 
-    One curve a model and batch per rank; of a file that keeps the global batch one a model. The ends `low` and `high`
-    are those of a 95 % interval of images_per_s. `exchange`: how gradients are exchanged, as far as it is known. Raises
-    TableError naming the file, the line, the column, what was given and what is allowed.
+    Their rates are what `user_table.rates` makes of the table; repeats are averaged. The ends `low` and `high` are
+    those of a 95 % interval. `exchange`: how gradients are exchanged, as far as it is known. Raises TableError naming
+    the line where ends do not hold their rate, or that nothing is measured on two numbers of ranks.
     """
-    frame = _frame(path)
-    named, notes = _named([*frame.columns])
-    for column in COLUMNS:
-        if column.required and column.name not in named.values():
-            raise TableError(
-                f"{path}: line 1: column '{column.name}' is missing; given: {', '.join(frame.columns)}; also read as "
-                f"it: {', '.join(headers.EXAMPLES[column.name])}"
-            )
-    rows = schema.conform(frame[[*named]].rename(columns=named), COLUMNS, str(path))
-    rows = _of_the_job(rows, {headers.name(header) for header in named})
-    _whole(rows, path)
-    models = rows["model"] if "model" in rows else pd.Series("", rows.index)
     doubts = (_OF_A_SERVER,) if exchange == "server" else ()
-    found = [curve for model, of in rows.groupby(models, sort=False) for curve in _of_file(str(model), of, path)]
-    return [replace(curve, may_saturate=exchange is None, doubts=doubts) for curve in found], notes
-
-
-def _frame(path: Path) -> pd.DataFrame:
-    """The cells of a file as text under its own headers; separated by comma, semicolon or tab."""
-    try:
-        head = path.read_text().partition("\n")[0]
-        separator = max(",;\t", key=head.count)
-        frame = pd.read_csv(path, sep=separator, dtype=str, keep_default_na=False, skipinitialspace=True)
-    except (OSError, UnicodeDecodeError, csv.Error, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        raise TableError(f"{path}: not a readable CSV file: {getattr(error, 'strerror', None) or error}") from error
-    return frame
-
-
-def _named(given: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """The column that each header of a file is read as, without headers that are not used; and what to note of them."""
-    columns, known = {column.name for column in COLUMNS}, {*map(headers.name, given)}
-    instead = {other: name for name, other in _INSTEAD.items() if name not in known}
-    named, notes = {}, []
-    for header in given:
-        name = headers.name(header)
-        meant = headers.meanings(header)
-        if meant and known.isdisjoint(meant):
-            name = next(one for one in meant if one in columns)
-            notes.append(f"'{header}' is taken as that {_TAKEN[name]}; if it is not, call it {_INSTEAD[name]}")
-        name = instead.get(name, name)
-        if name in columns:
-            named[header] = name
-    if unused := [header for header in given if header not in named]:
-        notes.append(f"columns not used: {', '.join(unused)}")
-    return named, notes
-
-
-def _of_the_job(rows: pd.DataFrame, given: Collection[str]) -> pd.DataFrame:
-    """Rows of `COLUMNS` with the rate of the whole job and the batch of a rank. given: the names of the file's columns.
-
-    Where a file has the rate of a rank, so are the ends of its interval.
-    """
-    ranks = rows["ranks"].astype(float)
-    if _INSTEAD["images_per_s"] in given:
-        of_rank = [name for name in ("images_per_s", "low", "high") if name in rows]
-        rows = rows.assign(**{name: metrics.whole_job(rows[name], ranks) for name in of_rank})
-    if _INSTEAD["batch_per_rank"] in given:
-        rows = rows.assign(batch_per_rank=metrics.per_rank(rows["batch_per_rank"].astype(float), ranks))
-    return rows
-
-
-def _whole(rows: pd.DataFrame, path: Path) -> None:
-    """Raises TableError where the points are no curve: too few, given twice, or not within their interval."""
-    if len(rows) < 2:
-        given = f"line 2: ranks: {rows['ranks'].iloc[0]} given, the only point" if len(rows) else "ranks: no point"
-        raise TableError(f"{path}: {given}; allowed: two or more numbers of ranks, three to predict")
-    key = [name for name in ("model", "ranks", "batch_per_rank") if name in rows]
-    twice = rows[rows.duplicated(key)]
-    if len(twice):
-        again = twice.iloc[0]
-        first = rows.index[(rows[key] == again[key]).all(axis=1)][0]
+    found = published(table.published) if table.published is not None else list(_of_runs(table))
+    if not found:
         raise TableError(
-            f"{path}: line {twice.index[0] + 2}: ranks: {again['ranks']:g} given, as in line {first + 2}; allowed: "
-            "each number of ranks once a model and batch per rank (of repeats their mean, and how many in column n)"
+            f"{table.path}: no curve is measured on two numbers of ranks; allowed: two or more, three to predict"
         )
-    if {"low", "high"} <= {*rows}:
-        out = rows[
-            ~rows["low"].fillna(0).le(rows["images_per_s"]) | ~rows["high"].fillna(np.inf).ge(rows["images_per_s"])
-        ]
-        if len(out):
-            row = out.iloc[0]
-            raise TableError(
-                f"{path}: line {out.index[0] + 2}: low, high: {row['low']:g}, {row['high']:g} given; allowed: ends of "
-                f"an interval that holds images_per_s ({row['images_per_s']:g})"
-            )
+    return [replace(curve, may_saturate=exchange is None, doubts=(*curve.doubts, *doubts)) for curve in found]
 
 
-def _of_file(model: str, rows: pd.DataFrame, path: Path) -> Iterator[Curve]:
-    """The curves of one model in a file."""
-    cells = {name: _numbers(rows, name) for name in ("ranks", "images_per_s", "batch_per_rank", "n", "low", "high")}
-    table = pd.DataFrame(cells, rows.index)
-    table["spread"] = (table["high"] - table["low"]) / _LEVEL_OF_ENDS / table["images_per_s"]
-    per_node = _numbers(rows, "ranks_per_node")
-    of_node = float(np.nanmax(per_node)) if np.isfinite(per_node).any() else math.nan
-    for batch, of in _kept(table):
-        name = "" if math.isnan(batch) else f"batch {batch:g}"
-        yield _curve(of, model=model, name=name, source=str(path), ranks_per_node=of_node)
+def _of_runs(table: UserTable) -> Iterator[Curve]:
+    """The curves of the runs of a table."""
+    runs = table.runs.join(rates(table.runs).rename(columns={"work": "work_of_rate"}))
+    runs = runs[runs["rate"].gt(0)]
+    _within_ends(runs, table.path)
+    texts = {
+        name: runs[name] if name in runs else pd.Series("", runs.index)
+        for name in ("model", "dataset", "gpu", "machine")
+    }
+    texts["setting"] = settings(runs)
+    for names, of in runs.groupby([*texts.values()], sort=False):
+        model, *words = map(str, names)
+        points = _points_of(of)
+        per_node = _numbers(of, "ranks_per_node")
+        for batch, kept in _kept(points):
+            if kept["ranks"].nunique() < 2:
+                continue
+            name = ", ".join(filter(None, (*words, "" if math.isnan(batch) else f"batch {batch:g}")))
+            of_node = float(np.nanmax(per_node)) if np.isfinite(per_node).any() else math.nan
+            work = str(of["work_of_rate"].iloc[0])
+            yield _curve(kept, model=model, name=name, source=table.path, ranks_per_node=of_node, work=work)
+
+
+def _points_of(runs: pd.DataFrame) -> pd.DataFrame:
+    """The points of runs: repeats of one size averaged, with how many there are in n."""
+    columns = {name: _numbers(runs, name) for name in ("ranks", "batch_per_rank", "n", "low", "high")}
+    points = pd.DataFrame({**columns, "images_per_s": runs["rate"].to_numpy(float)}, runs.index)
+    points["spread"] = (points["high"] - points["low"]) / _LEVEL_OF_ENDS / points["images_per_s"]
+    size = points.groupby(["ranks", "batch_per_rank"], dropna=False)
+    count = size["n"].transform("sum").where(points["n"].notna(), size["ranks"].transform("size").astype(float))
+    alone = size["ranks"].transform("size").eq(1)
+    points = points.assign(
+        n=points["n"].where(alone, count),
+        images_per_s=size["images_per_s"].transform("mean"),
+        spread=points["spread"].where(alone),
+    )
+    return points.drop_duplicates(["ranks", "batch_per_rank"])
+
+
+def _within_ends(runs: pd.DataFrame, path: str) -> None:
+    """Raises TableError for a row whose interval does not hold its rate."""
+    if not {"low", "high"} <= {*runs}:
+        return
+    out = runs[~runs["low"].fillna(0).le(runs["rate"]) | ~runs["high"].fillna(np.inf).ge(runs["rate"])]
+    if len(out):
+        row = out.iloc[0]
+        raise TableError(
+            f"{row['file']}, line {row['line']}: low, high: {row['low']:g}, {row['high']:g} given; allowed: ends of an "
+            f"interval that holds the rate ({row['rate']:g})"
+        )
 
 
 def _numbers(rows: pd.DataFrame, name: str) -> np.ndarray:

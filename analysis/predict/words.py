@@ -33,7 +33,10 @@ def table(answers: Sequence[Answer]) -> str:
     rows = [_row(found.curve, target) for found in answers for target in found.targets if target.supported]
     kept = {header: any(row.get(header) for row in rows) for header in _HEADERS}
     cells = [[row.get(header, "") for header in _HEADERS if kept[header]] for row in rows]
-    return tabulate(cells, [header for header in _HEADERS if kept[header]], disable_numparse=True)
+    works = {found.curve.work for found in answers}
+    rate = f"{works.pop()}/s".lstrip("/") if len(works) == 1 and works != {""} else "rate"
+    shown = [rate if header == "images/s" else header for header in _HEADERS if kept[header]]
+    return tabulate(cells, shown, disable_numparse=True)
 
 
 _HEADERS = ("model", "curve", "ranks", "images/s", "measured", "speedup", "efficiency", "wall time", "cost", "forms")

@@ -4,13 +4,14 @@ import pytest
 from analysis import TableError
 from analysis.audit import files, findings
 from analysis.table import loading
+from analysis.user_table import table as user_table
 from tests.helpers import studies
 from tests.helpers.tidy_rows import curve, table
 
 
 def audited(study, path):
     """The rules that fire with a warning or worse."""
-    found, _ = findings.of_file(studies.write(study, path))
+    found, _ = findings.of_user(user_table.read(studies.write(study, path)))
     return {finding.rule for finding in found if finding.severity != "note"}
 
 
@@ -20,7 +21,7 @@ def test_a_plain_study_as_a_tidy_table(tmp_path):
         "model,gpus,steps_per_worker,batch_per_gpu,train_s,images_per_s_per_gpu\n"
         "vgg16,1,100,64,70.5,100\nvgg16,4,25,64,20.5,90\nvgg16,4,25,64,20.7,\n"
     )
-    made, notes = files.read(path)
+    made, notes = files.read(user_table.read(path))
     rates = made[made["quantity"].eq("images_per_s")]
     assert rates["value"].tolist() == [100, 360]
     assert rates["global_batch"].tolist() == [64, 256]
@@ -34,24 +35,24 @@ def test_a_tidy_table_is_read_as_it_is(tmp_path):
     path = tmp_path / "tidy.csv"
     rows = table(*curve("images_per_s", {1: 100, 2: 190, 4: 560}, report=""))
     rows.to_csv(path, index=False)
-    found, notes = findings.of_file(path)
+    found, notes = findings.of_user(user_table.read(path))
     (beyond,) = [finding for finding in found if finding.rule == "beyond_ideal"]
     assert (beyond.report, beyond.off, notes) == ("tidy.csv", pytest.approx(0.4), [])
 
 
 @pytest.mark.slow
 def test_the_published_tables_can_be_audited_one_by_one():
-    found, _ = findings.of_file(loading.PUBLISHED / "000_hacksa.csv")
+    found, _ = findings.of_user(user_table.read(loading.PUBLISHED / "000_hacksa.csv"))
     assert {finding.report for finding in found} == {"000"}
     assert "zero_speed" in {finding.rule for finding in found}
 
 
 def test_a_file_that_is_not_there_or_no_study(tmp_path):
-    with pytest.raises(TableError, match=r"study\.csv: No such file"):
-        files.read(tmp_path / "study.csv")
+    with pytest.raises(TableError, match=r"study\.csv: cannot be read: No such file"):
+        files.read(user_table.read(tmp_path / "study.csv"))
     (tmp_path / "study.csv").write_text("a,b\n1,2\n")
     with pytest.raises(TableError, match="ranks"):
-        files.read(tmp_path / "study.csv")
+        files.read(user_table.read(tmp_path / "study.csv"))
 
 
 @pytest.mark.slow
@@ -81,7 +82,7 @@ def test_several_works_at_one_number_of_ranks_are_no_repeats_and_no_unequal_work
         lines.append(f"{n},{steps},64,{wall_s:.2f},{100 * rng.normal(1, 0.003):.3f}")
     path = tmp_path / "study.csv"
     path.write_text("\n".join(lines))
-    found, _ = findings.of_file(path)
+    found, _ = findings.of_user(user_table.read(path))
     assert {finding.rule for finding in found if finding.severity != "note"} == (
         {"wall_time_misfit"} if faulty else set()
     )

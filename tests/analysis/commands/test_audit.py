@@ -75,7 +75,7 @@ def test_a_study_in_a_file(capsys, tmp_path):
     assert "line 4, column 'train_s': empty" in shown
     assert main(["audit", "--file", str(path), "--format", "json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert set(told) == {"version", "findings", "claims", "notes"}
+    assert set(told) == {"version", "findings", "claims", "notes", "read_as"}
     assert told["version"] == 1
     assert told["claims"] == []
     names = {"report", "place", "rule", "severity", "stated", "follows", "off", "meaning"}

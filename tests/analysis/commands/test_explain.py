@@ -19,18 +19,19 @@ def test_the_command_prints_each_curve_in_a_hundred_columns(capsys):
 def test_the_same_as_json(capsys):
     assert main(["explain", REPORT, "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert list(found) == ["curves", "not_split", "notes"]
+    assert list(found) == ["curves", "not_split", "notes", "read_as"]
     assert [one["fixed_cost_paid"] for one in found["curves"]] == ["yes", "yes", "yes"]
     assert [point["ranks"] for one in found["curves"] for point in one["points"] if point["fits"] == "no"] == [32]
 
 
 def test_a_curve_that_cannot_be_split_is_named(tmp_path, capsys):
     path = tmp_path / "one.csv"
-    path.write_text("GPUs;Steps;Batch per GPU;Time [s]\n1;10;8;3,5\n2;10;8;x\n")
+    path.write_text("GPUs;Steps;Batch per GPU;Time [s]\n1;10;8;3,5\n2;10;8;fast\n")
     assert main(["explain", str(path)]) == 1
     shown = " ".join(capsys.readouterr().out.split())
     assert "not split: 1 run: a fixed cost and a cost per step need 3" in shown
-    assert "line 3, column 'Time [s]': 'x' is no number; the row is left out" in shown
+    assert "line 3, column 'Time [s]': 'fast' is no number; the row is left out" in shown
+    assert "'Batch per GPU' -> batch_per_rank, of one rank" in shown
 
 
 def test_an_experiment_without_records_is_said(tmp_path, capsys):

@@ -40,9 +40,11 @@ def test_where_the_exchange_is_not_known_a_server_may_saturate(csv, capsys):
 def test_what_is_wrong_is_said_before_anything_is_learned(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(reports, "published", lambda: pytest.fail("learned from the published curves"))
     path = tmp_path / "curve.csv"
-    path.write_text("ranks,images_per_s\n1,100\n2,x\n")
+    path.write_text("ranks,images_per_s\n1,100\n2,fast\n")
     assert main(["predict", "--file", str(path)]) == 2
-    assert f"{path}: 1 problem\nline 3: images_per_s: 'x' is not a number" in capsys.readouterr().err
+    shown = capsys.readouterr()
+    assert f"{path}, line 3, column 'images_per_s': 'fast' is no number; the row is left out" in shown.out
+    assert "no curve is measured on two numbers of ranks" in shown.err
     path.write_text(CURVE)
     assert main(["predict", "--file", str(path), "--models", "vgg16"]) == 2
 

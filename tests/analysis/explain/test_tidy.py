@@ -1,27 +1,36 @@
+import pytest
+
+from analysis import TableError
 from analysis.explain import tidy
 from analysis.table import loading
+from analysis.user_table import table
 
 
 def read(tmp_path, text):
     path = tmp_path / "points.csv"
     path.write_text(text)
-    return tidy.read(path)
+    user = table.read(path)
+    points, notes = tidy.read(user)
+    return points, [*user.notes, *notes]
 
 
 def test_synonyms_and_unused_columns(tmp_path):
     points, notes = read(tmp_path, "gpus,steps_per_worker,batch_per_gpu,train_s,total_s\n1,10,8,3.5,9\n2,5,8,2,9\n")
     assert points["wall_s"].tolist() == [3.5, 2]
-    assert notes == [
-        "columns not used: total_s",
-        "no measured speed is given: the time per image is known from the wall times alone",
-    ]
+    assert notes == ["no measured speed is given: the time per image is known from the wall times alone"]
+
+
+def test_a_column_that_is_needed_and_not_there_is_named_with_what_there_is(tmp_path):
+    with pytest.raises(TableError) as error:
+        read(tmp_path, "GPUs,time (s)\n1,10\n2,6\n")
+    assert "columns that are needed are missing: steps_per_rank (also read as it: steps, " in str(error.value)
+    assert "'time (s)' -> wall_s" in str(error.value)
 
 
 def test_numbers_of_the_whole_job_are_divided_by_the_ranks(tmp_path):
-    points, notes = read(tmp_path, "ranks,steps,global_batch,wall_s,images/s\n1,10,8,3,30\n4,10,32,3,100\n")
+    points, _ = read(tmp_path, "ranks,steps,global_batch,wall_s,images/s\n1,10,8,3,30\n4,10,32,3,100\n")
     assert points["batch_per_rank"].tolist() == [8, 8]
     assert points["images_per_s_per_rank"].tolist() == [30, 25]
-    assert "'images/s' is taken as of the whole job, and divided by the ranks" in notes
 
 
 def test_a_copied_row_is_named_and_counted_once_unless_it_is_numbered(tmp_path):

@@ -7,6 +7,7 @@ from analysis import TableError
 from analysis.predict import reading
 from analysis.predict.points import Doubt, joined
 from analysis.table import loading
+from analysis.user_table import table as user_table
 from tests.helpers.limited_records import limited
 from tests.helpers.own_records import Arm, make_record, make_rounds, save
 from tests.helpers.tidy_rows import curve as rows_of
@@ -20,14 +21,14 @@ def written(tmp_path, text):
 
 
 def read(tmp_path, text):
-    return reading.file(written(tmp_path, text))
+    user = user_table.read(written(tmp_path, text))
+    return reading.file(user), [*user.interpretation, *user.notes]
 
 
 def test_how_gradients_are_exchanged_is_known_where_it_is_said(tmp_path):
     path = written(tmp_path, "ranks,images_per_s\n1,100\n2,190\n4,370\n")
-    (unknown,), _ = reading.file(path)
-    (known,), _ = reading.file(path, "allreduce")
-    (server,), _ = reading.file(path, "server")
+    user = user_table.read(path)
+    (unknown,), (known,), (server,) = (reading.file(user, said) for said in (None, "allreduce", "server"))
     assert (unknown.may_saturate, known.may_saturate) == (True, False)
     assert [bool(of.doubts) for of in (unknown, known, server)] == [False, False, True]
     assert not any(of.may_saturate for of in reading.published(loading.published()))
@@ -45,7 +46,7 @@ resnet50,1,100,4,32,12,99,101,me
     assert of.step_s == pytest.approx([32 / 100, 32 * 4 / 380])
     assert of.spread == pytest.approx([2 / 3.92 / 100, 8 / 3.92 / 380])
     assert of.repeats.tolist() == [12, 12]
-    assert notes == ["columns not used: who"]
+    assert notes[-1].endswith("columns not used: 'who' (not known)")
 
 
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
@@ -58,22 +59,45 @@ def test_common_names_and_separators(tmp_path, separator):
 
 def test_the_rate_of_a_rank_and_the_batch_of_all_can_be_given_instead(tmp_path):
     text = "GPUs,img/sec per GPU,global batch,low,high,wall time\n1,100,32,99,101,9\n4,95,128,94,96,3\n"
-    (of,), notes = read(tmp_path, text)
+    (of,), _ = read(tmp_path, text)
     assert of.images_per_s.tolist() == [100, 380]
     assert of.batch.tolist() == [32, 32]
     assert of.spread == pytest.approx([2 / 3.92 / 100, 8 / 3.92 / 380])
-    assert notes == ["columns not used: wall time"]
 
 
 def test_what_may_be_of_one_rank_or_of_all_is_named_with_what_it_is_taken_for(tmp_path):
     (of,), notes = read(tmp_path, "ranks,throughput,batch\n1,100,32\n2,190,32\n")
     assert (of.images_per_s.tolist(), of.batch.tolist()) == ([100, 190], [32, 32])
-    assert notes == [
-        "'throughput' is taken as that of the whole job; if it is not, call it images_per_s_per_rank",
-        "'batch' is taken as that of one rank; if it is not, call it global_batch",
-    ]
-    _, notes = read(tmp_path, "ranks,throughput,images_per_s\n1,1,100\n2,1,190\n")
-    assert notes == ["columns not used: throughput"]
+    assert "'throughput' -> images_per_s, of the whole job (guessed: it grows with the ranks)" in notes
+    assert "'batch' -> batch_per_rank, of one rank (guessed: nothing in the table tells)" in notes
+
+
+@pytest.mark.parametrize(
+    ("text", "rates", "work"),
+    [
+        ("GPUs,epoch time (s)\n1,100\n2,50\n4,25\n", [0.01, 0.02, 0.04], "epochs"),
+        ("GPUs,training time (min)\n1,10\n2,5\n", [1 / 600, 1 / 300], "runs"),
+        ("GPUs,steps,global batch,time (s)\n1,40,8,10\n2,20,16,5\n", [32, 64], "images"),
+        ("GPUs,speedup\n1,1\n2,1.9\n4,3.6\n", [1, 1.9, 3.6], ""),
+        ("GPUs,efficiency (%)\n1,100\n2,95\n4,90\n", [1, 1.9, 3.6], ""),
+        ("GPUs,tok/s\n1,1000\n2,1900\n", [1000, 1900], "tokens"),
+    ],
+)
+def test_a_time_a_speedup_or_an_efficiency_is_a_rate_too(tmp_path, text, rates, work):
+    (of,), _ = read(tmp_path, text)
+    assert of.images_per_s == pytest.approx(rates)
+    assert of.work == work
+
+
+def test_repeats_are_averaged_and_counted(tmp_path):
+    (of,), _ = read(tmp_path, "ranks,images_per_s\n1,100\n1,110\n2,200\n2,210\n4,400\n")
+    assert of.images_per_s.tolist() == [105, 205, 400]
+    assert of.repeats.tolist() == [2, 2, 1]
+
+
+def test_a_tidy_table_is_read_as_the_published_one():
+    user = user_table.read(loading.PUBLISHED / "000_hacksa.csv")
+    assert {of.model for of in reading.file(user)} == {"vgg19", "resnet101v2", "inceptionv4"}
 
 
 def test_one_curve_a_model_and_batch_unless_the_global_batch_is_kept(tmp_path):
@@ -93,45 +117,43 @@ def test_one_curve_a_model_and_batch_unless_the_global_batch_is_kept(tmp_path):
     assert b.batch.tolist() == [8, 4, 2]
 
 
+def test_one_bad_cell_costs_its_row_alone(tmp_path):
+    (of,), notes = read(tmp_path, "ranks,images_per_s\n1,100\n2,fast\n4,-3\n8,\n16,1500\n")
+    assert of.ranks.tolist() == [1, 16]
+    path = tmp_path / "curve.csv"
+    assert f"{path}, line 3, column 'images_per_s': 'fast' is no number; the row is left out" in notes
+    assert f"{path}, line 4, column 'images_per_s': -3 given, must be more than 0; the row is left out" in notes
+    assert f"{path}, line 5, column 'images_per_s': empty; the row is left out" in notes
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (
-            "ranks,images_per_s\n4,100\n",
-            "line 2: ranks: 4 given, the only point; allowed: two or more numbers of ranks",
-        ),
-        ("ranks,images_per_s\n", "ranks: no point; allowed: two or more"),
-        ("ranks,images_per_s\n4,100\n8,190\n4,110\n", "line 4: ranks: 4 given, as in line 2; allowed: each number of"),
-        ("ranks,images_per_s\n4,100\n4,110\n", "line 3: ranks: 4 given, as in line 2; allowed"),
-        ("ranks,images_per_s\n4,100\n8,-190\n", "line 3: images_per_s: -190 given, must be more than 0"),
-        ("ranks,images_per_s\n4,100\n8,0\n", "line 3: images_per_s: 0 given, must be more than 0"),
-        (
-            "ranks,images_per_s\n4,100\n8,fast\n",
-            "line 3: images_per_s: 'fast' is not a number; allowed: numbers above 0",
-        ),
-        ("ranks,images_per_s\n4,100\n8.5,190\n", "line 3: ranks: '8.5' is not a whole number; allowed: whole numbers"),
-        ("ranks,images_per_s\n4,100\n-8,190\n", "line 3: ranks: -8 given, must be more than 0"),
-        ("ranks,images_per_s\n4,100\n8,\n", "line 3: images_per_s is empty"),
-        ("ranks,images_per_s\n4,100\n8,nan\n", "line 3: images_per_s: 'nan' is not a number"),
-        ("ranks,rate\n4,100\n8,190\n", "line 1: column 'images_per_s' is missing; given: ranks, rate; also read as"),
-        ("ranks,GPUs,images_per_s\n4,4,100\n8,8,190\n", "duplicate column 'ranks'"),
+        ("ranks,images_per_s\n4,100\n", "no curve is measured on two numbers of ranks; allowed: two or more"),
+        ("ranks,images_per_s\n4,100\n4,110\n", "no curve is measured on two numbers of ranks"),
+        ("model,ranks,images_per_s\na,1,2\nb,2,3\n", "no curve is measured on two numbers of ranks"),
+        ("ranks,images_per_s\n", "no row below them"),
         (
             "ranks,images_per_s,low,high\n4,100,99,101\n8,190,200,210\n",
-            "line 3: low, high: 200, 210 given; allowed: ends",
+            "curve.csv, line 3: low, high: 200, 210 given; allowed: ends of an interval that holds the rate (190)",
         ),
-        ("", "not a readable CSV file"),
     ],
 )
-def test_bad_input_names_file_line_column_and_what_is_allowed(tmp_path, text, said):
+def test_bad_input_names_the_file_the_line_and_what_is_allowed(tmp_path, text, said):
     with pytest.raises(TableError) as error:
         read(tmp_path, text)
     assert "curve.csv" in str(error.value)
     assert said in str(error.value)
 
 
+def test_a_curve_on_a_single_number_of_ranks_is_left_out_beside_others(tmp_path):
+    (of,), _ = read(tmp_path, "model,ranks,images_per_s\na,1,100\na,2,190\nb,4,300\n")
+    assert of.model == "a"
+
+
 def test_a_file_that_does_not_exist_is_said(tmp_path):
     with pytest.raises(TableError, match="No such file"):
-        reading.file(tmp_path / "none.csv")
+        user_table.read(tmp_path / "none.csv")
 
 
 def test_of_a_copied_page_the_page_counts_and_updates_tell_curves_apart():

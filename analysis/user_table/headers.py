@@ -1,0 +1,332 @@
+"""What the header of a column says: the quantity, its unit, and whether it is of one rank or of the whole job."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from analysis import TableError
+from analysis.user_table import units
+from analysis.user_table.units import NODE, RANK, TIME, WORK, Unit, any_of
+
+# The columns of a table as it was read, in their order. A file may have these names as headers; COLUMNS= gives them.
+TEXT = ("model", "dataset", "gpu", "machine", "precision", "framework", "setting")
+SIZES = ("nodes", "ranks_per_node", "ranks", "batch_per_rank", "global_batch", "steps_per_rank", "epochs", "images")
+MEASURED = (
+    "init_s", "wall_s", "job_s", "epoch_s", "step_s", "images_per_s_per_rank", "images_per_s", "speedup", "efficiency",
+    "low", "high",
+)  # fmt: skip
+COUNTS = ("repeat", "n")
+NAMES = (*TEXT, *SIZES, *MEASURED, *COUNTS)
+UNUSED = "unused"
+# What a header without a word on it may be of: one rank, or the whole job.
+SCOPED = {"batch": ("batch_per_rank", "global_batch"), "rate": ("images_per_s_per_rank", "images_per_s")}
+# For messages: how people call a column.
+EXAMPLES = {
+    "ranks": ("GPUs", "workers", "processes", "or nodes and GPUs per node"),
+    "images_per_s": ("images/s", "samples/sec", "tok/s", "total throughput"),
+    "images_per_s_per_rank": ("images/s per GPU", "samples/sec/worker"),
+    "wall_s": ("training time [s]", "wall time (min)", "elapsed"),
+    "epoch_s": ("time per epoch", "s/epoch"),
+    "step_s": ("ms/step", "iteration time"),
+    "speedup": ("speedup", "speed-up (x)"),
+    "efficiency": ("scaling efficiency", "% of linear"),
+    "batch_per_rank": ("batch per GPU", "local batch size"),
+    "global_batch": ("global batch size", "total batch"),
+    "steps_per_rank": ("steps", "iterations per GPU"),
+}
+
+
+@dataclass(frozen=True)
+class Header:
+    """One header as it is understood.
+
+    name: of NAMES; "batch" or "rate" where it does not say of what (SCOPED); "scaling" for a speedup or an efficiency;
+    "" where it is not known, and `why` says why it is not used. label: its words that say neither quantity nor unit, as
+    "TF32". told: whether the user gave the name.
+    """
+
+    text: str
+    name: str
+    unit: Unit | None = None
+    label: str = ""
+    why: str = ""
+    told: bool = False
+
+    @property
+    def needs_numbers(self) -> bool:
+        """Whether its cells are numbers."""
+        return bool(self.name) and self.name not in TEXT
+
+
+def overrides(text: str) -> dict[str, str]:
+    """What COLUMNS= says: "Machine Num=nodes,Speed=images_per_s" as names by header, in lower case.
+
+    Raises TableError for a name that is none of NAMES, "unused" or "decimal".
+    """
+    found = {}
+    for part in re.split(r"[,;](?=[^=]*=)", text) if text else ():
+        header, separator, name = (word.strip() for word in part.rpartition("="))
+        name, _, unit = name.partition(" ")
+        known = {*NAMES, UNUSED}
+        if not separator or not header or not (name in known or (header == "decimal" and name in (".", ","))):
+            raise TableError(
+                f"COLUMNS: '{part.strip()}' given; allowed: HEADER=NAME, of {', '.join(sorted(known))}; or decimal=. "
+                "or decimal=,"
+            )
+        found[plain(header)] = f"{name} {unit}".strip()
+    return found
+
+
+def plain(text: str) -> str:
+    """A header in lower case, without markup and doubled spaces."""
+    return re.sub(r"\s+", " ", text).strip().lower()
+
+
+_OF_RANK = rf"(?:\bper[ -]?|/ ?|\beach |\ba ){RANK}\b|\b{RANK}[ -]?local\b|\blocal\b|\bindividual\b"
+_OF_JOB = rf"\b{any_of('global total overall aggregated? combined cluster system effective sum job', 'all gpus')}\b"
+_COUNT = (
+    rf"(?:\b{any_of('num number no. no count n total', 'num of', 'number of', 'no. of', 'amount of')}\b|# ?(?:of\b)?)"
+)
+_STEP = any_of("step steps iter iters iteration iterations it its batch minibatch mini-batch batches")
+_TIME_WORDS = (
+    rf"\b{any_of('time times duration elapsed runtime walltime took makespan wall', 'run time', 'wall-?clock')}\b"
+)
+_PACE = rf"\b{any_of('throughput speed perf performance rate through-put')}\b"
+_RATE_IN_WORDS = (
+    rf"\b(?:{WORK}\s*(?:/|\bper\b|\bp\b| )\s*{any_of('s sec secs second seconds min minute minutes h hour hours')}"
+    rf"(?:\s*(?:/|\bper\b)\s*(?:{RANK}|{NODE}))?|fps|tps|wps)\b"
+)
+# Headers that no rule is about, and why.
+_NOT_USED = {
+    "not measured": any_of("ideal theoretical expected perfect linear target predicted estimated projected"),
+    "accuracy": any_of("acc accuracy top-?[15] bleu f1 auc map perplexity ppl loss error err score rmse mae dice"),
+    "not about speed": any_of(
+        "mem memory ram vram gb mb gib mib bandwidth gbps gb/s mb/s t?flops? gflops? mfu util\\w* usage power watts?"
+        " energy joules? cost price usd params? parameters temperature", "model size", "file size",
+    ),
+    "a part of the time": any_of(
+        "comm\\w* sync\\w* all-?reduce forward backward fwd bwd i/?o overhead loading data-?load\\w* preprocess\\w*"
+        " eval\\w* validation val inference test latency broadcast compute computation optimizer checkpoint\\w*",
+        "all reduce", "data load\\w*",
+    ),
+    "no quantity": any_of(
+        "lr momentum seed date commit version driver notes? comments? links? url logs? id index status",
+        "learning rate",
+        "host ?names?",
+    ),
+}  # fmt: skip
+_WHOLE_HEADERS = {
+    "n": any_of("n repeats repetitions runs", "num(?:ber)?(?: of)? (?:runs|repeats|trials)"),
+    "repeat": any_of("repeat run trial repetition launch rep", "run ?#", "trial ?#"),
+    "low": any_of("low lower min minimum", "ci low"),
+    "high": any_of("high upper max maximum", "ci high"),
+    "epochs": rf"(?:{_COUNT} ?)?epochs?",
+    "steps_per_rank": rf"(?:{_COUNT} ?)?(?:planned )?(?:steps?|iterations?|iters?)(?: ?(?:per|/)? ?{RANK})?"
+    rf"(?: planned)?|batches per (?:epoch|{RANK})",
+    "images": rf"(?:{_COUNT} ?)?(?:train(?:ing)? )?(?:images|samples|examples|data ?set size)",
+    "wall_s": "train|training",
+    "model": any_of(
+        "models? networks? net arch architecture backbone workloads? topology cnn dnn", "model name", "neural network",
+    ),
+    "dataset": any_of("data-?sets? data input corpus", "data set", "input data"),
+    "gpu": any_of(
+        "gpu accelerator device hardware card processor cpu", "(?:gpu|device|accelerator) (?:type|model|name)",
+    ),
+    "machine": any_of(
+        "machine cluster system platform instance host site supercomputer cloud", "instance type", "node type",
+    ),
+    "precision": any_of("precisions? dtype amp fp fp16 numerics?", "data ?type", "mixed precision"),
+    "framework": any_of("frameworks? library backend software stack implementation toolkit"),
+    "setting": any_of(
+        "settings? experiments? configs? configurations? methods? modes? strategy strategies approach algorithms?"
+        " variants? names? cases? benchmarks? setup type series scheme interconnect optimi[sz]ations? compiler",
+        "network type",
+    ),
+}  # fmt: skip
+_RANKS_ALONE = any_of(
+    "np nprocs? p n parallelism cores? scale", "world(?: size)?", "degree of parallelism", "(?:tpu|cpu) cores?"
+)
+
+
+def read(text: str, told: Mapping[str, str] = {}) -> Header:
+    """What a header means; `told` is what the user says of headers (`overrides`)."""
+    given = told.get(plain(text))
+    if given is not None:
+        name, _, of = given.partition(" ")
+        return Header(text, "" if name == UNUSED else name, units.read(of), why="as COLUMNS says", told=True)
+    if re.sub(r"\W+", "_", plain(text)) in NAMES:  # the names of the kit itself
+        return Header(text, re.sub(r"\W+", "_", plain(text)))
+    words, unit = _without_unit(_words(text))
+    name, why = _name(words, unit)
+    return Header(text, name, unit, _label(text) if name else "", why)
+
+
+def _words(text: str) -> str:
+    """A header in plain words: "num_gpus", "BatchSize", "#GPUs" as "num gpus", "batch size", "# gpus"."""
+    text = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", " ", text.strip())
+    text = re.sub(r"\bns?(?=gpus?\b)|\bn(?=proc)", "num ", text.replace("_", " "), flags=re.I)
+    text = re.sub(r"#\s*", "# ", text)
+    return re.sub(r"\s+", " ", text).strip(" :.,").lower()
+
+
+def _without_unit(words: str) -> tuple[str, Unit | None]:
+    """The words of a header without its unit, which stands in brackets, or last; with that of a rate in words."""
+    for found in re.finditer(r"[(\[{]([^()\[\]{}]*)[)\]}]", words):
+        if (unit := units.read(found[1])) and unit.kind not in ("number", "count"):
+            rest = f"{words[: found.start()]} {words[found.end() :]}"
+            return re.sub(r"\s+", " ", rest).strip(), unit
+    if rate := re.search(_RATE_IN_WORDS, words):
+        return words, units.read(rate[0])
+    if last := re.search(
+        rf"[,\-:]\s*((?:{WORK})?\s*/?\s*{TIME}|%)$|\bin ({TIME}|%|percent)$| ({TIME}|%|x|percent)$", words
+    ):
+        text = next(filter(None, last.groups()))
+        if text not in ("m", "d", "h") or last[2]:
+            return words[: last.start()].strip(" ,-:"), units.read(text)
+    return words, units.read(words) if (units.read(words) or Unit("number")).kind in ("rate", "time", "share") else None
+
+
+Named = tuple[str, str]  # the name, and why there is none
+
+
+def _name(words: str, unit: Unit | None) -> Named:
+    """The name of what a header says in these words, or why it is none that is used."""
+    found = (rule(words, unit) for rule in _RULES)
+    return next((named for named in found if named is not None), ("", "not known"))
+
+
+def _has(pattern: str, words: str) -> bool:
+    return re.search(pattern, words) is not None
+
+
+def _is(kind: str, unit: Unit | None) -> bool:
+    return unit is not None and unit.kind == kind
+
+
+def _ranks_of_node(words: str, unit: Unit | None) -> Named | None:
+    of_node = rf"{RANK} ?(?:per|/) ?{NODE}|{RANK}(?: a| in each| each) {NODE}|\bppn\b|per node {RANK}|local size"
+    return ("ranks_per_node", "") if _has(of_node, words) else None
+
+
+def _ratio(words: str, unit: Unit | None) -> Named | None:
+    """Speedups, efficiencies, and what may be either."""
+    if _has(rf"speed ?-?ups?\b|\b{any_of('acceleration', 'scaling factor')}\b", words):
+        settings = _has(r"\b(?:to|vs\.?|versus|against|compared|over)\b", words) and not _has(
+            r"\b(?:1|one|single)\b", words
+        )
+        if settings or _has(rf"\b{_NOT_USED['not measured']}\b", words):
+            return "", "a ratio of two settings" if settings else "not measured"
+        return "speedup", ""
+    share = r"\beff(?:iciency)?\b|(?:%|percent(?:age)?|fraction) ?(?:of )?(?:linear|ideal|perfect|max)"
+    if _has(share, words) and not _has(r"energy|power|memory", words):
+        return "efficiency", ""
+    if _has(r"\b(?:strong|weak)[ -]scaling\b|^scal(?:ing|ability)\b", words) and not _is("rate", unit):
+        return "scaling", ""
+    return None
+
+
+def _not_used(words: str, unit: Unit | None) -> Named | None:
+    if _has(r"batch|\bbs\b|\btrain|world size", words):
+        return None
+    why = next((why for why, pattern in _NOT_USED.items() if _has(rf"\b{pattern}(?!\w)", words)), "")
+    of_training = _is("rate", unit) and why != "not measured" and not _has(r"inference|eval|memory|test\b", words)
+    return ("", why) if why and not of_training else None
+
+
+def _rate(words: str, unit: Unit | None) -> Named | None:
+    if unit is not None and unit.kind == "rate" and unit.work in ("steps", "epochs"):
+        return f"{unit.work}_per_s", ""
+    if not _is("rate", unit) and (_is("time", unit) or _has(_TIME_WORDS, words) or not _has(_PACE, words)):
+        return None
+    if _has(_OF_RANK, words) or (unit is not None and unit.of == "rank"):
+        return "images_per_s_per_rank", ""
+    return ("images_per_s" if _has(_OF_JOB, words) else "rate"), ""
+
+
+def _batch(words: str, unit: Unit | None) -> Named | None:
+    batch = any_of("batch batches batch-?sizes? minibatch(?:es)? bs bsz gbs mbs", r"batch ?sizes?")
+    if not _has(rf"\b{batch}\b", words) or _has(rf"{_TIME_WORDS}|batches", words) or _is("time", unit):
+        return None
+    if _has(rf"{_OF_RANK}|\bmbs\b|\b{RANK}$", words):
+        return "batch_per_rank", ""
+    return ("global_batch" if _has(rf"{_OF_JOB}|\bgbs\b", words) else "batch"), ""
+
+
+def _time(words: str, unit: Unit | None) -> Named | None:
+    if not _is("time", unit) and not _has(_TIME_WORDS, words):
+        return None
+    work = unit.work if unit else ""
+    if _has(r"\b(?:init\w*|start ?-?up|set ?-?up|launch)\b", words):
+        return "init_s", ""
+    if work == "epochs" or (_has(r"\bepochs?\b", words) and not _has(r"\d+ epochs", words)):
+        return "epoch_s", ""
+    if work == "steps" or _has(rf"\b{_STEP}\b", words):
+        return "step_s", ""
+    if _has(r"\b(?:accuracy|converge\w*|to reach|target|solution|quality)\b", words):
+        return "", "the time to an accuracy"
+    if _has(r"\b(?:image|sample|example)\b", words):
+        return "", "the time of an image"
+    whole = any_of("total overall job e2e complete full", "end ?-?to ?-?end")
+    return ("job_s" if _has(rf"\b{whole}\b", words) and not _has("train", words) else "wall_s"), ""
+
+
+def _alone(words: str, unit: Unit | None) -> Named | None:
+    """Headers that say what they are of in all of their words."""
+    return next(((name, "") for name, pattern in _WHOLE_HEADERS.items() if re.fullmatch(pattern, words)), None)
+
+
+def _counted(words: str, unit: Unit | None) -> Named | None:
+    """Numbers of nodes and of ranks."""
+    bare = re.sub(rf"{_COUNT}|#|\(.*?\)|\bused\b|\bin use\b", " ", words).strip(" :.")
+    if re.fullmatch(rf"(?:(?:compute|worker|gpu|physical) )?{NODE}(?: num(?:ber)?| count)?", bare):
+        return "nodes", ""
+    ranks = rf"(?:[a-z0-9-]+ )?{RANK}(?: num(?:ber)?| count)?|{_RANKS_ALONE}"
+    return ("ranks", "") if re.fullmatch(ranks, bare) or words in ("n", "# n") else None
+
+
+_RULES: tuple[Callable[[str, Unit | None], Named | None], ...] = (
+    _ranks_of_node, _ratio, _not_used, _rate, _batch, _time, _alone, _counted,
+)  # fmt: skip
+# Words that say a quantity or a unit: what is left of a header without them is its label.
+_KNOWN = any_of(
+    "throughput speed perf performance rate speed-?ups? eff efficiency scaling scalability strong weak factor times?"
+    " per of in the a and for on with global total overall aggregated? combined system mean average avg median"
+    " batch(?:es)? size bs bsz local num number no count train(?:ing)? wall clock wall-?clock duration elapsed"
+    " runtime init\\w* epochs? relative measured actual parallel linear percent mini(?:-?batch)? vs to over from"
+    " single one x n k np n?procs? n?gpus? world per-\\w+ effective planned processed used",
+)
+
+
+def _label(text: str) -> str:
+    """The words of a header that say neither quantity nor unit, as "TF32" of "Throughput - TF32 (img/s)"."""
+    parts = []
+    for word in re.split(r"\s+|(?<=\))|(?=\()", text.replace("_", " ")):
+        bare = word.strip("()[]{},:;.#-=%/")
+        unit = units.read(bare)
+        known = re.fullmatch(
+            rf"{_KNOWN}|{RANK}|{NODE}|{WORK}|{_STEP}|(?:{WORK}|{RANK}|time)/(?:{TIME}|{RANK}|{NODE}|epoch)(?:/.*)?",
+            bare,
+            re.I,
+        )
+        if bare and not known and (unit is None or unit.kind in ("count", "number") or bare.lower() == "m"):
+            parts.append(bare)
+    return " ".join(parts)
+
+
+_AT = re.compile(
+    rf"(?:(?P<unit1>{RANK}|{NODE}|n|np|p)\s*[=:]?\s*)?(?P<n>\d{{1,6}})\s*[x×]?\s*(?P<gpu>[a-z]+\d+\w*)?\s*-?(?P<unit2>{RANK}|{NODE})?(?:\(s\))?",
+    re.I,
+)
+
+
+def ranks_in(text: str) -> tuple[int, str] | None:
+    """The number of ranks or nodes that a header is of, as "4 GPUs" or "2 nodes", and "ranks", "nodes" or ""."""
+    text = re.sub(r"\([^)]*\)|\[[^\]]*\]", "", text).strip()
+    found = _AT.fullmatch(text)
+    if not found:
+        return None
+    word = (found["unit1"] or found["unit2"] or "").lower()
+    kind = "nodes" if re.fullmatch(NODE, word) else "ranks" if word or found["gpu"] else ""
+    return int(found["n"]), kind

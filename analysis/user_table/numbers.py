@@ -1,0 +1,217 @@
+"""The cells of one column as numbers, of any locale: value, rounding, unit and interval, or why there is none.
+
+What "1.234" means is decided by the column: a mark that some cell can only have before its decimals is the decimal
+mark of all. Where no cell tells, both readings are returned, and `decide` is asked with what else is known.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from analysis.user_table import units
+from analysis.user_table.units import Unit
+
+MARKS = ".,"
+_MISSING = {
+    "",
+    "-",
+    "--",
+    "---",
+    "n/a",
+    "n.a.",
+    "na",
+    "nan",
+    "none",
+    "null",
+    "nil",
+    "?",
+    "tbd",
+    "x",
+    "/",
+    ".",
+    "…",
+    "...",
+    "#n/a",
+    "-nan",
+}
+_FAILED = re.compile(
+    r"oom|out of memory|.*\berror\b.*|fail(?:ed|ure)?|crash(?:ed)?|time ?out|timed out|dnf|did not finish|killed|hang"
+    r"|inf|✗|✘",
+    re.I,
+)
+_GROUPS = {".": ",'’ _", ",": ".'’ _"}  # what may stand between thousands
+_SIGNED = r"[-+]?"
+_DIGITS = r"(?:\d[\d.,'’_]*(?: \d{3}(?!\d)[\d.,]*)*(?<![,'’_])|\.\d+)(?:[eE][-+]?\d+)?"
+_CELL = re.compile(
+    rf"(?P<about>[~≈∼]|<=?|>=?|≤|≥|about |approx\.? |ca\.? )?\s*(?P<value>{_SIGNED}{_DIGITS})\s*"
+    rf"(?:(?P<first_unit>[%a-zA-Z/ ]*?)\s*(?P<join>±|\+/?-|-/\+|–|—|\.\.|-|to\b)\s*(?P<other>{_DIGITS}))?"
+    r"\s*(?P<unit>.*)",
+    re.S,
+)
+_CLOCK = re.compile(r"(?:(\d+) ?d(?:ays?)?[ ,]+)?(\d+):(\d{2})(?::(\d{2}(?:[.,]\d+)?))?(?: ?(?:h|hrs?|hours?|min|s))?")
+_PARTS = re.compile(rf"(?:(\d+(?:[.,]\d+)?) ?({units.TIME})\.?[ ,]*)+", re.I)
+_PART = re.compile(rf"(\d+(?:[.,]\d+)?) ?({units.TIME})(?![a-z])", re.I)
+_FOOTNOTE = re.compile(r"(?<=[\w%).])\s*(?:[*†‡§¶#^]+|\[\w{1,2}\]|\(\*+\))\s*$")
+
+
+_PLAIN = Unit("number")
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number as it is printed: half_unit is how far rounding can have moved it, low and high are its range.
+
+    about: "about", "at most" or "at least" where the cell says so. unit: what stands behind it in the cell.
+    """
+
+    value: float
+    half_unit: float = 0.0
+    unit: Unit = _PLAIN
+    low: float = math.nan
+    high: float = math.nan
+    about: str = ""
+
+    def times(self, factor: float) -> Number:
+        """The number in another unit."""
+        scaled = {name: getattr(self, name) * factor for name in ("value", "half_unit", "low", "high")}
+        return replace(self, **scaled)
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Why a cell has no number; `said` is False for an empty one."""
+
+    reason: str
+    said: bool = True
+
+
+Cell = Number | Missing
+
+
+def clean(text: str) -> str:
+    """The text of a cell without footnote marks, in plain characters: minus signs, spaces, full-width digits."""
+    text = unicodedata.normalize("NFKC", re.sub(r"[¹²³⁰⁴-⁹ⁿ]+$", "", text.strip().replace("\u2212", "-")))
+    text = re.sub(r"[\u00a0\u2000-\u200b\u202f\u205f\u3000\ufeff]", " ", text).strip()
+    return _FOOTNOTE.sub("", text).strip() if re.search(r"\w", text) else text
+
+
+def is_number(text: str) -> bool:
+    """Whether a cell is a number, with or without a unit that is known; or stands for one that is not there."""
+    text = clean(text)
+    if text.lower() in _MISSING or _FAILED.fullmatch(text):
+        return True
+    return any(isinstance(_parse(text, mark), Number) for mark in MARKS)
+
+
+def has_value(text: str) -> bool:
+    """Whether a cell has a number."""
+    return any(isinstance(_parse(clean(text), mark), Number) for mark in MARKS)
+
+
+def marks(cells: Sequence[str]) -> set[str]:
+    """The decimal marks that all of these cells allow: both where no cell tells, none where cells contradict."""
+    allowed = set(MARKS)
+    for text in map(clean, cells):
+        possible = {mark for mark in MARKS if isinstance(_parse(text, mark), Number)}
+        allowed &= possible or allowed
+    return allowed
+
+
+def tells(cells: Sequence[str]) -> bool:
+    """Whether what the cells mean depends on the decimal mark."""
+    return any(len({_value(_parse(clean(text), mark)) for mark in MARKS} - {None}) > 1 for text in cells)
+
+
+def column(cells: Sequence[str], mark: str) -> list[Cell]:
+    """The cells of a column as numbers, with this mark before decimals."""
+    return [_parse(clean(text), mark) for text in cells]
+
+
+def decide(cells: Sequence[str], fits: Callable[[list[Cell]], bool]) -> str:
+    """The decimal mark of a column that leaves it open: with which its numbers fit; "" where both or none do."""
+    fitting = [mark for mark in MARKS if fits(column(cells, mark))]
+    return fitting[0] if len(fitting) == 1 else ""
+
+
+def _value(cell: Cell) -> float | None:
+    return cell.value if isinstance(cell, Number) else None
+
+
+def _parse(text: str, mark: str) -> Cell:
+    """One cell. An other number in brackets behind the first is left out."""
+    if text.lower() in _MISSING:
+        return Missing(f"'{text}': no number" if text else "empty", bool(text) and text not in ("-", "--", "---"))
+    if _FAILED.fullmatch(text):
+        return Missing(f"'{text}': not measured")
+    if found := _CLOCK.fullmatch(text):
+        days, first, second, third = found.groups()
+        hours = (
+            [int(first), int(second), float((third or "0").replace(",", "."))]
+            if third
+            else [0, int(first), int(second)]
+        )
+        seconds = int(days or 0) * 86400 + hours[0] * 3600 + hours[1] * 60 + hours[2]
+        return Number(seconds, 0.5, Unit("time", text="h:mm:ss" if third else "m:ss"))
+    if _PARTS.fullmatch(text) and len(parts := _PART.findall(text)) > 1:
+        seconds = sum(float(number.replace(",", ".")) * units.TIMES[unit.lower()] for number, unit in parts)
+        return Number(seconds, 0.5 * units.TIMES[parts[-1][1].lower()], Unit("time", text="h m s"))
+    found = _CELL.fullmatch(text)
+    if not found:
+        return Missing(f"'{text}' is no number")
+    unit = _unit(found["unit"] or found["first_unit"] or "")
+    value, other = _number(found["value"], mark), _number(found["other"] or "", mark)
+    if unit is None or value is None or (found["other"] and other is None):
+        return Missing(f"'{text}' is no number")
+    number = Number(value.value, value.half_unit, unit, about=_about(found["about"] or ""))
+    ranged = _spread(number, other, found["join"]) if other is not None else number
+    if ranged is None:
+        return Missing(f"'{text}' is no number")
+    return ranged.times(unit.factor) if unit.kind != "count" else ranged
+
+
+def _spread(number: Number, other: Number, join: str) -> Number | None:
+    """A number with a range: 2.8 ± 0.1, or 2.7 - 2.9, whose middle counts; None where its ends are the wrong way."""
+    if join in ("±", "+/-", "+-", "-/+"):
+        return replace(number, low=number.value - other.value, high=number.value + other.value)
+    if not other.value >= number.value > 0:
+        return None
+    middle = (number.value + other.value) / 2
+    return replace(number, value=middle, half_unit=0.0, low=number.value, high=other.value, about="about")
+
+
+def _about(sign: str) -> str:
+    sign = sign.strip()
+    return "" if not sign else "at most" if sign[0] in "<≤" else "at least" if sign[0] in ">≥" else "about"
+
+
+def _unit(text: str) -> Unit | None:
+    """The unit behind a number; what stands in brackets behind it is a remark. None where it is no unit."""
+    text = re.sub(r"\([^()]*\)\s*$", "", text).strip()
+    scale = re.match(r"(k|K|M|G)\s+(?=\S)|(k|K|M)(?=(?:img|image|sample|tok|example|ex/|/s))", text)
+    if scale and (rest := units.read(text[scale.end() :])):
+        return replace(rest, factor=rest.factor * {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9}[(scale[1] or scale[2])])
+    found = units.read(text)
+    if found is None and re.fullmatch(r"[KMG]i?B?(?: each)?|[kMG]B/s|W|°?C|GFLOPS?|TFLOPS?", text):
+        return Unit("other", text=text)
+    if found is None and (each := re.fullmatch(r"(.*\S)\s+each", text)):
+        return _unit(each[1])
+    return found
+
+
+def _number(token: str, mark: str) -> Number | None:
+    """A number in digits with this mark before its decimals, and any other in groups of three; None for none."""
+    mantissa, _, exponent = token.partition("e") if "e" in token else token.partition("E")
+    for group in ("", *_GROUPS[mark]):
+        between = re.escape(group)
+        whole = rf"[1-9]\d{{0,2}}(?:{between}\d{{3}})+" if group else r"\d+"
+        if re.fullmatch(rf"[-+]?(?:{whole})?(?:{re.escape(mark)}\d*)?", mantissa) and re.search(r"\d", mantissa):
+            plain = (mantissa.replace(group, "") if group else mantissa).replace(mark, ".")
+            decimals = len(plain.partition(".")[2])
+            power = int(exponent or 0)
+            value = float(plain) * 10.0**power if abs(power) < 300 else math.nan
+            return Number(value, 0.5 * 10.0 ** (power - decimals)) if math.isfinite(value) else None
+    return None

@@ -1,0 +1,402 @@
+"""The shape of a table: where its headers are, and its rows as one row a point, whatever runs across its columns."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+
+from analysis.user_table import headers, numbers
+from analysis.user_table.files import Grid
+from analysis.user_table.headers import Header
+
+_KEYS = {*headers.TEXT, *headers.SIZES, "batch", *headers.COUNTS}  # what tells points apart; the rest is measured
+_TOTAL = re.compile(r"(?:grand )?total|sum|average|avg\.?|mean|median|geo ?mean|std\.?(?: ?dev\.?)?|min|max", re.I)
+_REMARK = re.compile(r"\s*(?:[*†‡]|note\b|source\b|\(?\d\)|\[\d\])", re.I)
+_RUN = re.compile(r"(?:run|trial|rep(?:eat|etition)?|launch|#)?\s*#?(\d{1,2})", re.I)
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table with a row a point: its header, its cells, and the header in the file of each cell."""
+
+    header: Header
+    cells: tuple[str, ...]
+    at: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Long:
+    """A table with one row a point. lines: of the file. notes: rows that are left out; guesses: how it was taken."""
+
+    grid: Grid
+    title: str
+    lines: tuple[int, ...]
+    columns: tuple[Column, ...]
+    notes: tuple[str, ...] = ()
+    guesses: tuple[str, ...] = ()
+
+
+@dataclass
+class Block:
+    """One table of a grid: its headers, and its rows with the line and the title of the section of each."""
+
+    grid: Grid
+    title: str
+    headers: list[str]
+    rows: list[tuple[str, ...]] = field(default_factory=list)
+    lines: list[int] = field(default_factory=list)
+    sections: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def tables(grid: Grid, told: Mapping[str, str]) -> list[Long]:
+    """The tables of a grid, one row a point each. `told`: what the user says of headers."""
+    return [_long(block, told) for block in _blocks(grid, told) if block.rows]
+
+
+def first_row(grid: Grid) -> str:
+    """The cells of the first row that has several, for a message."""
+    rows = [row for row in grid.rows if sum(map(bool, row)) > 1] or list(grid.rows) or [()]
+    return ", ".join(f"'{cell}'" for cell in rows[0] if cell)
+
+
+def _blocks(grid: Grid, told: Mapping[str, str]) -> list[Block]:
+    found: list[Block] = []
+    title, section = grid.title, ""
+    above: list[tuple[str, ...]] = []  # rows of text just above, which may be the upper headers
+    in_header = False
+    for row, line in zip(grid.rows, grid.lines, strict=True):
+        cells = tuple(cell.strip() for cell in row)
+        filled = [cell for cell in cells if cell]
+        if not filled or all(re.fullmatch(r"[-=_*.:+|\s]+", cell) and cell not in ("-", "--") for cell in filled):
+            continue
+        over = above if found and found[-1].title == title else [*above, (title,)]
+        if _is_header(cells, over, told) and not (found and not in_header and _repeats(found[-1], cells)):
+            if in_header and found and not found[-1].rows:
+                found[-1].headers = _under([found[-1].headers, cells], told)
+            else:
+                found.append(Block(grid, title, _under([*above, cells], told)))
+                section = ""
+            in_header, above = True, []
+            continue
+        if found and _repeats(found[-1], cells):
+            continue
+        alone = len(filled) == 1 or (len({*filled}) == 1 and len(filled) > 2)
+        if alone and not numbers.is_number(filled[0]):
+            if len(filled[0]) <= 60 and not _REMARK.match(filled[0]):
+                title, section = (title if found and found[-1].rows else filled[0]), filled[0]
+            above = []
+            continue
+        if not any(numbers.is_number(cell) for cell in filled) and not (
+            found and len(filled) >= len(found[-1].headers) - 1 and not in_header
+        ):
+            if in_header and found and not found[-1].rows:  # units, or the lower of two headers
+                found[-1].headers = _under([found[-1].headers, cells], told)
+            else:
+                above = [cells]
+            continue
+        in_header = False
+        if found:
+            _add(found[-1], cells, line, section)
+    return found
+
+
+def _repeats(block: Block, cells: Sequence[str]) -> bool:
+    """Whether a row has the headers of the table once more."""
+    return [cell for cell in cells if cell] == [cell for cell in block.headers if cell]
+
+
+def _is_header(cells: Sequence[str], above: Sequence[Sequence[str]], told: Mapping[str, str]) -> bool:
+    """Whether a row has headers: of columns that are known, or of numbers of ranks."""
+    filled = [cell for cell in cells if cell]
+    explicit = [found for cell in filled if (found := _wide(cell)) and found[1]]
+    if len({n for n, *_ in explicit}) > 1 and len(explicit) * 2 >= len(filled) - 1:
+        return True
+    bare = [int(cell) for cell in filled[1:] if re.fullmatch(r"\d{1,6}", cell)]
+    if len(bare) > 1 and bare == sorted({*bare}) and len(bare) == len(filled) - 1:
+        first = headers.read(filled[0], told)
+        of_ranks = re.search(
+            rf"\b(?:{headers.RANK}|{headers.NODE})\b", " ".join([filled[0], *(c for r in above for c in r)]), re.I
+        )
+        return not numbers.has_value(filled[0]) and (
+            first.name in ("ranks", "nodes") or (bool(of_ranks) and not first.name.startswith("images"))
+        )
+    if any(numbers.has_value(cell) for cell in filled) or len(filled) < 2:
+        return False
+    return any(headers.read(cell, told).name for cell in filled) and not (
+        len(filled) == 2 and all(headers.read(cell, told).name in headers.TEXT for cell in filled)
+    )
+
+
+def _under(rows: Sequence[Sequence[str]], told: Mapping[str, str]) -> list[str]:
+    """Headers that stand in several rows, put together; one that spans several columns stands over all of them."""
+    width = max(map(len, rows))
+    padded = [[*row, *[""] * (width - len(row))] for row in rows]
+    for upper, lower in pairwise(padded):
+        for column in range(1, width):
+            alone = headers.read(lower[column], told).name in ("ranks", "nodes")
+            if not upper[column] and lower[column] and upper[column - 1] and not alone:
+                upper[column] = upper[column - 1]
+    return [" ".join(dict.fromkeys(filter(None, column))) for column in zip(*padded, strict=True)]
+
+
+def _add(block: Block, cells: tuple[str, ...], line: int, section: str) -> None:
+    """Add a row to a table, or the reason why it is left out."""
+    while block.headers and not block.headers[-1] and len(cells) < len(block.headers):
+        block.headers.pop()
+    width = len(block.headers)
+    extra = cells[width:]
+    where = f"{block.grid.where}, line {line}"
+    first = next(cell for cell in cells if cell)
+    if any(extra):
+        if len(cells) == width + 1 and not block.rows and block.headers[0]:
+            block.headers.insert(0, "")  # names of rows, without a header
+            width += 1
+        else:
+            block.notes.append(f"{where}: {len(cells)} cells, and {width} headers; the row is left out")
+            return
+    cells = cells[:width]
+    if len(cells) < width and block.grid.format.startswith("separated"):
+        separated = block.grid.format
+        block.notes.append(f"{where}: {len(cells)} cells, and {width} headers; {separated}; the row is left out")
+        return
+    if _TOTAL.fullmatch(first) and not numbers.has_value(first):
+        block.notes.append(f"{where}: '{first}': no point; the row is left out")
+        return
+    if _REMARK.match(first) and not numbers.is_number(first) and sum(map(bool, cells)) < 3:
+        return
+    block.rows.append((*cells, *[""] * (width - len(cells))))
+    block.lines.append(line)
+    block.sections.append(section)
+
+
+def _wide(text: str) -> tuple[int, str, str] | None:
+    """The number of ranks that a header is of: the number, "ranks" or "nodes" or "", and its other words."""
+    if plain := headers.ranks_in(text):
+        return (*plain, "")
+    unit = rf"(?:{headers.RANK}|{headers.NODE})"
+    for pattern in (rf"\b(\d{{1,6}})\s*[x×]?\s*-?({unit})\b", rf"\b({unit})\s*[=:]?\s*(\d{{1,6}})$"):
+        if found := re.search(pattern, text, re.I):
+            number, word = (found[1], found[2]) if found[1].isdigit() else (found[2], found[1])
+            rest = re.sub(r"\s+", " ", f"{text[: found.start()]} {text[found.end() :]}").strip(" -,@:()[]")
+            rest = re.sub(
+                r"^(?:on|with|at|for|using)\b|\b(?:on|with|at|for|using|number of|num|#|no\.)$", "", rest, flags=re.I
+            ).strip(" -,@:")
+            return int(number), "nodes" if re.fullmatch(headers.NODE, word, re.I) else "ranks", rest
+    return None
+
+
+def _long(block: Block, told: Mapping[str, str]) -> Long:
+    """A table with one row a point."""
+    columns = [
+        Column(headers.read(text, told), cells, (text,) * len(cells))
+        for text, cells in zip(block.headers, zip(*block.rows, strict=True), strict=True)
+    ]
+    if any(block.sections):
+        columns.append(_column("section", "setting", block.sections))
+    table = Long(block.grid, block.title, tuple(block.lines), tuple(columns), tuple(block.notes))
+    table = _down(_across(table, block.headers, told))
+    return _by_label(table)
+
+
+def _column(text: str, name: str, cells: Sequence[str], at: Sequence[str] = ()) -> Column:
+    return Column(Header(text, name), tuple(cells), tuple(at) or (text,) * len(cells))
+
+
+def _across(table: Long, texts: Sequence[str], told: Mapping[str, str]) -> Long:
+    """A table whose columns are numbers of ranks, with one row for each; others as they are."""
+    found = {place: wide for place, text in enumerate(texts) if (wide := _wide(text)) and plainly(text, told)}
+    over = next(
+        (
+            place
+            for place, text in enumerate(texts)
+            if place not in found and headers.read(text, told).name in ("ranks", "nodes")
+        ),
+        None,
+    )
+    kinds = {kind for _, kind, _ in found.values()}
+    numbered = len({n for n, *_ in found.values()}) > 1
+    in_corner = over == 0 and all(not numbers.has_value(cell) for cell in table.columns[0].cells)
+    if not numbered or (over is not None and not in_corner) or (kinds == {""} and len(found) < len(texts) - 1):
+        return table
+    kind = next(
+        (kind for _, kind, _ in found.values() if kind), headers.read(texts[0], told).name if in_corner else "ranks"
+    )
+    lead = [column for place, column in enumerate(table.columns) if place not in found]
+    rests = [*dict.fromkeys(rest for *_, rest in found.values())]
+    sizes = [*dict.fromkeys(n for n, *_ in found.values())]
+    where = {(n, rest): place for place, (n, _, rest) in found.items()}
+    rows = [(row, n) for row in range(len(table.lines)) for n in sizes]
+    columns = [
+        replace(column, cells=tuple(column.cells[row] for row, _ in rows), at=tuple(column.at[row] for row, _ in rows))
+        for column in lead
+    ]
+    columns.append(
+        _column(
+            "the numbers across", kind, [str(n) for _, n in rows], [_text_at(texts, where, n, rests) for _, n in rows]
+        )
+    )
+    for rest in rests:
+        cells = [table.columns[where[n, rest]].cells[row] if (n, rest) in where else "" for row, n in rows]
+        header = headers.read(rest, told) if rest else Header("the cells", told.get("cells", ""))
+        columns.append(Column(header, tuple(cells), tuple(_text_at(texts, where, n, [rest]) for _, n in rows)))
+    long = replace(table, lines=tuple(table.lines[row] for row, _ in rows), columns=tuple(columns))
+    return _named(_by_quantity(long, in_corner, told), texts, told)
+
+
+def plainly(text: str, told: Mapping[str, str]) -> bool:
+    """Whether the user says nothing else of a header."""
+    return headers.plain(text) not in told
+
+
+def _text_at(texts: Sequence[str], where: Mapping[tuple[int, str], int], n: int, rests: Sequence[str]) -> str:
+    return next((texts[where[n, rest]] for rest in rests if (n, rest) in where), str(n))
+
+
+def _by_quantity(table: Long, in_corner: bool, told: Mapping[str, str]) -> Long:
+    """A table with quantities down one of its columns, with a column for each of them; others as they are."""
+    for place, column in enumerate(table.columns[:-2]):
+        if column.header.name and not (in_corner and place == 0):
+            continue
+        read = {text: headers.read(text, told) for text in dict.fromkeys(column.cells)}
+        measured = {text: header for text, header in read.items() if header.name and header.name not in headers.TEXT}
+        if not measured or any(text and text not in measured and not read[text].why for text in read):
+            continue
+        others = [one for one in table.columns[:-1] if one is not column]
+        points: dict[tuple[str, ...], dict[str, int]] = defaultdict(dict)
+        for row in range(len(table.lines)):
+            points[tuple(one.cells[row] for one in others)].setdefault(column.cells[row], row)
+        chosen = [next(iter(rows.values())) for rows in points.values()]
+        columns = [
+            replace(one, cells=tuple(one.cells[row] for row in chosen), at=tuple(one.at[row] for row in chosen))
+            for one in others
+        ]
+        values = table.columns[-1]
+        for text in read:
+            cells = tuple(values.cells[rows[text]] if text in rows else "" for rows in points.values())
+            columns.append(Column(read[text], cells, (text,) * len(cells)))
+        return replace(table, lines=tuple(table.lines[row] for row in chosen), columns=tuple(columns))
+    return table
+
+
+def _named(table: Long, texts: Sequence[str], told: Mapping[str, str]) -> Long:
+    """What the cells of a table across are: what its title or a corner says, else by how they change."""
+    last = table.columns[-1]
+    if last.header.text != "the cells":
+        return table
+    lead = [
+        replace(one, header=replace(one.header, name="setting"))
+        if not one.header.name or (one.header.name in ("ranks", "nodes") and one.header.text != "the numbers across")
+        else one
+        for one in table.columns[:-1]
+    ]
+    if last.header.name:
+        return replace(table, columns=(*lead, last))
+    for text in (table.title, *texts):
+        name = headers.read(text, told).name
+        found = (
+            headers.read(text, told) if name in (*headers.MEASURED, *headers.SCOPED, "scaling", "steps_per_s") else None
+        )
+        quantity = found or _quantity_in(text)
+        if quantity:
+            guess = f"the cells are {quantity.name}, by '{text}'"
+            return replace(
+                table,
+                columns=(*lead, replace(last, header=replace(quantity, label=""))),
+                guesses=(*table.guesses, guess),
+            )
+    grow = _grows(table)
+    name = "rate" if grow else "wall_s"
+    kind = "rates, for they grow" if grow else "times, for they fall"
+    guess = f'the cells are {kind} with the ranks; if not, COLUMNS="cells=NAME"'
+    return replace(
+        table, columns=(*lead, replace(last, header=Header("the cells", name))), guesses=(*table.guesses, guess)
+    )
+
+
+def _quantity_in(text: str) -> Header | None:
+    """A quantity that a title speaks of."""
+    rate = r"(?:images?|imgs?|samples?|examples?|tok(?:en)?s?)\s*(?:/|per) ?(?:s\w*)"
+    time = r"(?:training|epoch|step|wall) time|time per \w+"
+    words = re.findall(rf"(?i){rate}|throughput|speed-?ups?|efficiency|{time}", text)
+    return next((header for word in words if (header := headers.read(word)).name), None)
+
+
+def _grows(table: Long) -> bool:
+    """Whether most of the cells grow with the number across."""
+    sizes, values = table.columns[-2].cells, numbers.column(table.columns[-1].cells, ".")
+    steps = [
+        values[row + 1].value > values[row].value  # type: ignore[union-attr]
+        for row in range(len(sizes) - 1)
+        if int(sizes[row + 1]) > int(sizes[row]) and all(isinstance(values[r], numbers.Number) for r in (row, row + 1))
+    ]
+    return sum(steps) * 2 >= len(steps)
+
+
+def _down(table: Long) -> Long:
+    """A table in which the blank cells of merged columns have the value above them."""
+    columns, guesses = [], []
+    measured = next(
+        (place for place, one in enumerate(table.columns) if one.header.name and one.header.name not in _KEYS),
+        len(table.columns),
+    )
+    for place, column in enumerate(table.columns):
+        merged = (place < measured and column.header.name in _KEYS - {"ranks", *headers.COUNTS}) or (
+            place == 0 and not column.header.name
+        )
+        cells = [*column.cells]
+        if merged and cells and cells[0] and "" in cells:
+            for row in range(1, len(cells)):
+                cells[row] = cells[row] or cells[row - 1]
+            guesses.append(f"'{column.header.text}': blank cells have the value above them (merged)")
+        columns.append(replace(column, cells=tuple(cells)))
+    return replace(table, columns=tuple(columns), guesses=(*table.guesses, *guesses))
+
+
+def _by_label(table: Long) -> Long:
+    """A table with several columns of one quantity, as of two precisions, with a row for each of these labels."""
+    of_name: dict[str, list[Column]] = defaultdict(list)
+    for column in table.columns:
+        if column.header.name and column.header.name not in (*headers.TEXT, "ranks", "nodes", "ranks_per_node"):
+            of_name[column.header.name].append(column)
+    several = {
+        name: of for name, of in of_name.items() if len(of) > 1 and len({one.header.label for one in of}) == len(of)
+    }
+    if not several:
+        return table
+    labels = [*dict.fromkeys(one.header.label for of in several.values() for one in of)]
+    split = [one for of in several.values() for one in of]
+    split += [
+        of[0]
+        for name, of in of_name.items()
+        if name not in several and of[0].header.label in labels and name not in _KEYS
+    ]
+    common = [column for column in table.columns if not any(column is one for one in split)]
+    rows = [(row, label) for label in labels for row in range(len(table.lines))]
+    columns = [
+        replace(one, cells=tuple(one.cells[row] for row, _ in rows), at=tuple(one.at[row] for row, _ in rows))
+        for one in common
+    ]
+    for name in dict.fromkeys(one.header.name for one in split):
+        its = {one.header.label: one for one in split if one.header.name == name}
+        first = next(iter(its.values()))
+        cells = tuple(its[label].cells[row] if label in its else "" for row, label in rows)
+        at = tuple(its.get(label, first).header.text for _, label in rows)
+        columns.append(Column(replace(first.header, label=""), cells, at))
+    numbered = [_RUN.fullmatch(label) for label in labels]
+    if all(numbered):
+        number = {label: found[1] for label, found in zip(labels, numbered, strict=True) if found}
+        columns.append(_column("the columns", "repeat", [number[label] for _, label in rows]))
+    else:
+        columns.append(_column("the columns", "setting", [label for _, label in rows]))
+    guess = (
+        f"a curve for each of: {', '.join(label or 'no label' for label in labels)}"
+        if not all(numbered)
+        else "repeats in columns"
+    )
+    return replace(
+        table, lines=tuple(table.lines[row] for row, _ in rows), columns=tuple(columns), guesses=(*table.guesses, guess)
+    )

@@ -1,0 +1,66 @@
+"""Numbers of ranks and nodes as people write them in one cell: "2 nodes x 4", "8x V100", "0,1,2,3"."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from analysis.user_table.units import NODE, RANK
+
+_NODES = re.compile(rf"(\d+)\s*-?(?:{NODE}|n(?![a-z]))", re.I)
+_RANKS = re.compile(
+    rf"(\d+)\s*[x×]?\s*-?(?:nvidia |tesla )?(?:{RANK}|g(?![a-z])|(?P<gpu>[a-z]+\d+[a-z]*(?:-\w+)*)(?: gpus?)?)", re.I
+)
+_PRODUCT = re.compile(rf"(\d+)\s*-?(?:{NODE}|n)?\s*[x×*]\s*(\d+)\s*(?:{RANK}|g)?(?![\w.])", re.I)
+_IDS = re.compile(r"\d+(?:\s*[,;+ ]\s*\d+)*")
+_WORDS = {"single": 1, "one": 1, "two": 2, "dual": 2, "four": 4, "quad": 4, "eight": 8, "sixteen": 16}
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What a cell says; 0 for what it does not. gpu: the type of the devices."""
+
+    ranks: int = 0
+    nodes: int = 0
+    ranks_per_node: int = 0
+    gpu: str = ""
+
+
+def read(text: str) -> Sizes | None:
+    """The numbers of ranks and nodes in a cell of words; None where it has none."""
+    low = re.sub(rf"\b({'|'.join(_WORDS)})\b", lambda word: str(_WORDS[word[0].lower()]), text.strip(), flags=re.I)
+    plain = re.match(r"(\d+)\b(?!\s*[x×*]\s*\d+\b)", low)
+    if found := _PRODUCT.search(low):
+        nodes, of_node = int(found[1]), int(found[2])
+        total = re.match(r"\s*(\d+)\s*(?:\w+\s*)?\(", low)
+        if nodes and of_node and (not total or int(total[1]) == nodes * of_node):
+            return Sizes(nodes * of_node, nodes, of_node)
+    nodes_found = _NODES.search(low)
+    ranks_found = next(
+        (one for one in _RANKS.finditer(low) if not nodes_found or one.start() != nodes_found.start()), None
+    )
+    nodes, ranks = (int(found[1]) if found else 0 for found in (nodes_found, ranks_found))
+    gpu = (ranks_found and ranks_found["gpu"]) or ""
+    if nodes and ranks:
+        if ranks < nodes or re.search(r"\beach\b|\bper\b|/ ?node|[x×*]", low):
+            return Sizes(nodes * ranks, nodes, ranks, gpu)
+        return Sizes(ranks, nodes, ranks // nodes if ranks % nodes == 0 else 0, gpu)
+    if ranks:
+        return Sizes(ranks, gpu=gpu)
+    if nodes and plain and int(plain[1]) != nodes:
+        return Sizes(int(plain[1]), nodes)
+    if nodes:
+        return Sizes(nodes=nodes)
+    if plain and re.fullmatch(r"\d+\s*(?:\(.*\)|[a-z*†‡ ]*)?", low, re.I):
+        return Sizes(int(plain[1]))
+    return None
+
+
+def ids(cells: list[str]) -> list[int] | None:
+    """How many devices each cell lists, as "0,1,2"; None where the cells are no lists that begin at several."""
+    if not cells or not all(_IDS.fullmatch(cell) for cell in cells) or not any("," in cell for cell in cells):
+        return None
+    lists = [re.findall(r"\d+", cell) for cell in cells]
+    if any(len({*one}) < len(one) for one in lists):
+        return None
+    return [len(one) for one in lists]

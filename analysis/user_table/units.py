@@ -1,0 +1,96 @@
+"""Units as people write them, beside a number or in a header."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+
+def any_of(words: str, *phrases: str) -> str:
+    """A pattern for any of these words, given with spaces between them, and phrases."""
+    return f"(?:{'|'.join(sorted([*phrases, *words.split()], key=len, reverse=True))})"
+
+
+RANK = any_of(
+    "gpus? ranks? workers? process(?:es)? procs? devices? replicas? accelerators? cards? chips? tpus? learners?"
+    " trainers? slots? tasks?", "mpi tasks?",
+)  # fmt: skip
+NODE = any_of("nodes? hosts? machines? servers? instances? vms?")
+WORK = any_of(
+    "images? imgs? pics? samples? examples? exs? sentences? sents? seqs? sequences? tokens? toks? words? wds? records?"
+    " items? frames? rows? observations? graphs? steps? its? iters? iterations? batch(?:es)? epochs?"
+)
+TIMES = {
+    "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "usec": 1e-6, "microseconds": 1e-6,
+    "ms": 1e-3, "msec": 1e-3, "msecs": 1e-3, "millisecond": 1e-3, "milliseconds": 1e-3,
+    "s": 1.0, "sec": 1.0, "secs": 1.0, "second": 1.0, "seconds": 1.0,
+    "m": 60.0, "min": 60.0, "mins": 60.0, "minute": 60.0, "minutes": 60.0,
+    "h": 3600.0, "hr": 3600.0, "hrs": 3600.0, "hour": 3600.0, "hours": 3600.0,
+    "d": 86400.0, "day": 86400.0, "days": 86400.0,
+}  # fmt: skip
+TIME = rf"(?:{'|'.join(sorted(TIMES, key=len, reverse=True))})"
+_PER = r"(?:\s*/\s*|\s+per\s+|\s*\bp\b\s*|\s+a\s+|\s+)"
+_RATE = re.compile(
+    rf"(?P<scale>[kmg]|kilo|thousand|million)?\s*(?P<work>{WORK})?{_PER}(?P<time>{TIME})(?:{_PER}(?P<of>{RANK}|{NODE}))?",
+    re.I,
+)
+_TIME = re.compile(rf"(?P<time>{TIME})(?:{_PER}(?P<work>epoch|steps?|iter(?:ation)?s?|it|batch))?", re.I)
+_SCALES = {"k": 1e3, "kilo": 1e3, "thousand": 1e3, "m": 1e6, "million": 1e6, "mio": 1e6, "g": 1e9, "b": 1e9}
+Kind = Literal["rate", "time", "share", "ratio", "count", "number", "other"]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What a unit measures, and what a number in it is multiplied by: to 1/s, s, or a fraction.
+
+    work: what is counted, as "images". of: "rank" or "node" where the unit says that it is of one. text: as written.
+    """
+
+    kind: Kind
+    factor: float = 1.0
+    work: str = ""
+    of: str = ""
+    text: str = ""
+
+
+def read(text: str) -> Unit | None:
+    """The unit that a text writes; None where it is none. "" is a plain number."""
+    text = re.sub(r"\s+", " ", text.replace("_", " ")).strip(" .,;:")
+    low = text.lower()
+    if not low:
+        return Unit("number", text=text)
+    if low in ("%", "percent", "per cent", "pct"):
+        return Unit("share", 0.01, text=text)
+    if low in ("x", "×", "times", "fold", "x faster", "-fold"):
+        return Unit("ratio", text=text)
+    if low in _SCALES and (low != "m" or text == "M"):
+        return Unit("number", _SCALES[low], text=text)
+    if (found := _TIME.fullmatch(low)) and text != "M":
+        return Unit("time", TIMES[found["time"]], _work(found["work"]), text=text)
+    if low in ("h:mm:ss", "hh:mm:ss", "h:m:s", "mm:ss", "hms", "hh:mm"):
+        return Unit("time", text=text)
+    if low in ("fps", "ips", "sps", "tps", "qps", "wps", "samples/s", "/s", "1/s", "hz"):
+        return Unit(
+            "rate", work={"tps": "tokens", "wps": "words", "ips": "images", "fps": "frames"}.get(low, ""), text=text
+        )
+    if (found := _RATE.fullmatch(low)) and (found["work"] or "/" in low or "per" in low):
+        of = found["of"] or ""
+        scale = _SCALES.get(found["scale"] or "", 1.0)
+        scope = "rank" if re.fullmatch(RANK, of) else "node" if of else ""
+        return Unit("rate", scale / TIMES[found["time"]], _work(found["work"]), scope, text)
+    if re.fullmatch(rf"{RANK}|{NODE}|{WORK}|cores?|threads?", low):
+        return Unit("count", text=text)
+    return None
+
+
+_NAMES = {
+    "images": r"im(?:ages?|gs?)|pics?", "samples": r"samples?|examples?|exs?|records?|items?|rows?|observations?",
+    "tokens": r"tok(?:en)?s?", "words": r"words?|wds?", "sequences": r"seq(?:uence)?s?|sent(?:ence)?s?",
+    "frames": "frames?", "steps": r"steps?|its?|iter(?:ation)?s?|batch(?:es)?", "epochs": "epochs?",
+}  # fmt: skip
+
+
+def _work(word: str | None) -> str:
+    """The plain name of what is counted."""
+    return next((name for name, pattern in _NAMES.items() if re.fullmatch(pattern, word or "", re.I)), "")

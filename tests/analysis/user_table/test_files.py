@@ -1,0 +1,112 @@
+from pathlib import Path
+
+import pytest
+
+from analysis import TableError
+from analysis.user_table import files
+
+ROWS = (("GPUs", "img/s"), ("1", "100"), ("2", "190"))
+
+
+def grid(text):
+    (found,) = files.grids(files.Text("t", text))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("GPUs,img/s\n1,100\n2,190\n", (1, 2, 3)),
+        ("GPUs;img/s\n1;100\n\n2;190\n", (1, 2, 4)),
+        ("sep=;\nGPUs;img/s\n1;100\n2;190\n", (2, 3, 4)),
+        ("GPUs\timg/s\n1\t100\n2\t190", (1, 2, 3)),
+        ("GPUs|img/s\n1|100\n2|190", (1, 2, 3)),
+        ("| **GPUs** | `img/s` |\n|:--|--:|\n| 1 | **100** |\n| 2 | 190 |\n", (1, 3, 4)),
+        ("GPUs | img/s\n--- | ---\n1 | 100\n2 | 190\n", (1, 3, 4)),
+        ("GPUs   img/s\n1      100\n2      190\n", (1, 2, 3)),
+        ("GPUs img/s\n1 100\n2 190\n", (1, 2, 3)),
+        ("  GPUs   img/s\n ------ ------\n    1     100\n    2     190\n", (1, 3, 4)),
+        ("<table><tr><th>GPUs<th>img/s\n<tr><td>1<td>100</td></tr>\n<tr><td>2<td>190<sup>a</sup></table>", (1, 2, 3)),
+        ('[{"GPUs": 1, "img/s": 100},\n {"GPUs": 2, "img/s": 190.0}]', (0, 1, 2)),
+        ('{"GPUs": [1, 2], "img/s": [100, 190]}', (0, 1, 2)),
+        ('{"GPUs": 1, "img/s": 100}\n{"GPUs": 2, "img/s": 190}', (0, 1, 2)),
+        (
+            "\\begin{tabular}{rr}\n\\hline\n"
+            "GPUs & img/s \\\\ \\hline\n1 & \\textbf{100} \\\\\n2 & 190 \\\\\n\\end{tabular}",
+            (3, 4, 5),
+        ),
+        ("GPUs,img/s\r1,100\r2,190\r", (1, 2, 3)),
+    ],
+)
+def test_each_format_gives_the_same_cells_with_their_lines(text, lines):
+    found = grid(text)
+    assert found.rows == ROWS
+    assert found.lines == lines
+
+
+def test_a_cell_of_several_lines_begins_on_its_first():
+    found = grid('GPUs,img/s,note\n1,100,"a\nb"\n2,190,c\n')
+    assert found.lines == (1, 2, 4)
+
+
+def test_cells_under_each_other_with_headers_of_several_words():
+    found = grid("Number of GPUs   Images per second\n1                100\n16               1520\n")
+    assert found.rows[0] == ("Number of GPUs", "Images per second")
+
+
+def test_cells_that_span_rows_and_columns_are_repeated():
+    text = (
+        "<table><tr><th rowspan=2>GPUs</th><th colspan=2>img/s</th></tr><tr><th>a</th><th>b</th></tr>"
+        "<tr><td>1</td><td>10</td><td>20</td></tr></table>"
+    )
+    assert grid(text).rows == (("GPUs", "img/s", "img/s"), ("GPUs", "a", "b"), ("1", "10", "20"))
+
+
+def test_several_tables_with_their_titles():
+    text = "# Results\n## V100\n|GPUs|img/s|\n|-|-|\n|1|2|\n\ntext\n\n**A100**\n\n|GPUs|img/s|\n|-|-|\n|1|3|\n"
+    assert [one.title for one in files.grids(files.Text("t", text))] == ["V100", "A100"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252"])
+def test_each_encoding_gives_the_same_text(tmp_path, encoding):
+    path = tmp_path / "t.csv"
+    path.write_bytes("GPUs;Zeit für Training\n1;3\n".encode(encoding))
+    assert files.texts(path)[0].text == "GPUs;Zeit für Training\n1;3\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"%PDF-1.7 ...", "a PDF file, not text: save the table as CSV"),
+        (b"\x89PNG\r\n", "a picture, not text"),
+        (b"\x1f\x8b\x08", "a compressed file, not text"),
+        (b"a\0b,c\n" * 3, "not a text file"),
+    ],
+)
+def test_what_is_no_text_is_said(tmp_path, data, says):
+    path = tmp_path / "t.csv"
+    path.write_bytes(data)
+    with pytest.raises(TableError, match=says):
+        files.texts(path)
+
+
+def test_a_file_that_is_not_there_or_empty(tmp_path):
+    with pytest.raises(TableError, match="No such file"):
+        files.texts(tmp_path / "none.csv")
+    with pytest.raises(TableError, match="an empty folder"):
+        files.texts(tmp_path)
+    with pytest.raises(TableError, match="it is empty"):
+        grid(" \n")
+    with pytest.raises(TableError, match="line 2: not readable as CSV"):
+        grid('a,b\n1,"2\n')
+
+
+def test_a_folder_and_standard_input(tmp_path, monkeypatch):
+    import io
+    import sys
+
+    for name in ("b.csv", "a.csv"):
+        (tmp_path / name).write_text(name)
+    assert [Path(one.where).name for one in files.texts(tmp_path)] == ["a.csv", "b.csv"]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"x")))
+    assert files.texts(Path("-")) == [files.Text("standard input", "x")]

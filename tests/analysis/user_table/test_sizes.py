@@ -1,0 +1,32 @@
+import pytest
+
+from analysis.user_table import sizes
+from analysis.user_table.sizes import Sizes
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("2 nodes x 4", Sizes(8, 2, 4)),
+        ("2 nodes × 4 GPUs", Sizes(8, 2, 4)),
+        ("2x4", Sizes(8, 2, 4)),
+        ("4 nodes, 8 GPUs each", Sizes(32, 4, 8)),
+        ("8 GPUs (2 nodes)", Sizes(8, 2, 4)),
+        ("16 (2x8)", Sizes(16, 2, 8)),
+        ("8 GPUs", Sizes(8)),
+        ("8x V100", Sizes(8, gpu="V100")),
+        ("Single GPU", Sizes(1)),
+        ("3 nodes", Sizes(nodes=3)),
+        ("4", Sizes(4)),
+        ("1 (baseline)", Sizes(1)),
+        ("resnet", None),
+    ],
+)
+def test_sizes_in_words(text, found):
+    assert sizes.read(text) == found
+
+
+def test_lists_of_devices_are_counted():
+    assert sizes.ids(["0", "0,1", "4,5,6"]) == [1, 2, 3]
+    assert sizes.ids(["1", "2", "4"]) is None
+    assert sizes.ids(["1,1", "0,1"]) is None
