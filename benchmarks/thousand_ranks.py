@@ -34,7 +34,6 @@ from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.schema import Config
 from train.distribution import rendezvous
-from train.distribution.meeting import on_this_machine
 from train.launch.batch.jobs import jobs
 from train.launch.batch.launcher import BatchLauncher
 from train.launch.launchers import LAUNCHERS
@@ -46,8 +45,10 @@ from train.launch.plan.options import Options
 from train.launch.plan.runs import Known, runs_of
 from train.rank import open_files, roll_call
 from train.rank.roll_call import Details, Expected, Present
-from train.record import source
+from train.record import protocol, source
 from train.record.record import Host
+from train.transport.secret import Secret
+from train.transport.tcp_group import on_this_machine
 
 RANKS_PER_NODE = 4
 _STACK_BYTES = 256 * 1024
@@ -63,10 +64,10 @@ class Gather:
         self._values: list[Any] = [None] * ranks
         self._barrier = threading.Barrier(ranks)
 
-    def of(self, rank: int) -> Callable[[Any], list[Any]]:
+    def of(self, rank: int) -> Callable[[Any, Any], list[Any]]:
         """The function that one rank calls."""
 
-        def gather(value: Any) -> list[Any]:
+        def gather(value: Any, kind: Any) -> list[Any]:
             self._values[rank] = value
             self._barrier.wait()
             found = list(self._values)
@@ -123,7 +124,7 @@ def refuse(job: Job, odd: Present) -> tuple[float, str]:
     """The CPU time of rank 0 where the last rank answers otherwise, and what it then says."""
     present = [*job.present[:-1], odd]
 
-    def gather(value: Any) -> list[Any]:
+    def gather(value: Any, kind: Any) -> list[Any]:
         if isinstance(value, Present):
             return present
         others = Details(value.config, {**value.source, "train/worker.py": "other"}, value.packages)
@@ -146,14 +147,15 @@ def _in_threads(ranks: int, do: Callable[[int], None]) -> None:
 def meet_worlds(ranks: int) -> float:
     """Seconds for so many processes to meet as worlds do, and for a barrier of them."""
     with tempfile.TemporaryDirectory() as folder:
+        Secret(protocol.secret_folder(Path(folder))).create()
         return _in_processes(ranks, _of_worlds, Path(folder))
 
 
 def _of_worlds(rank: int, ranks: int, folder: Path) -> None:
     open_files.allow_for(ranks)  # as a rank does before it meets the others
-    meeting = on_this_machine(folder, rank, ranks)
-    assert meeting.gather(rank) == list(range(ranks))
-    meeting.barrier()
+    group = on_this_machine(folder, rank, ranks)
+    assert group.gather(rank, int) == list(range(ranks))
+    group.barrier()
 
 
 def meet_as_srun_does(ranks: int) -> float:

@@ -21,13 +21,14 @@ from typing import NoReturn  # noqa: E402
 
 from train import task  # noqa: E402
 from train.config.checks import ConfigError  # noqa: E402
-from train.distribution.protocol import LeftBehind, PeerLost, Silent  # noqa: E402
+from train.distribution.protocol import RankDropped  # noqa: E402
 from train.rank import launcher_watch, placement  # noqa: E402
 from train.rank.phases import PhaseClock  # noqa: E402
 from train.record import protocol  # noqa: E402
 from train.record.parts import Part, PartWriter  # noqa: E402
 from train.record.record import Failure  # noqa: E402
 from train.standalone import Standalone  # noqa: E402
+from train.transport.failures import PeerLost, RankUnresponsive  # noqa: E402
 from train.worker import Worker  # noqa: E402
 
 
@@ -59,7 +60,7 @@ def start_part(folder: Path | None) -> PartWriter:
 
 def explain(error: Exception, part: Part, phase: str) -> Failure:
     """What failed and where; it is printed too."""
-    kind = "" if isinstance(error, ConfigError | PeerLost | Silent) else f"{type(error).__name__}: "
+    kind = "" if isinstance(error, ConfigError | PeerLost | RankUnresponsive) else f"{type(error).__name__}: "
     failure = Failure(
         reason=f"{kind}{error}",
         rank=part.rank,
@@ -106,7 +107,7 @@ def main(given: argparse.Namespace) -> int:
     try:
         asked = task.assigned(given.run_dir) if given.run_dir else task.composed(given.overrides)
         ranks = Worker(asked, part, clock, standalone).work()
-    except LeftBehind as error:
+    except RankDropped as error:
         print(f"[rank {part.part.rank}] {error}", file=sys.stderr)
         return 1  # without a failure: another process has this rank's number now
     except Exception as error:

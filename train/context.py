@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from train.config.schema import Config
-from train.distribution.protocol import Distribution, Everyone
+from train.distribution.protocol import Distribution
 from train.rank.energy import Meter
 from train.rank.phases import PhaseClock
 from train.rank.quota_gate import QuotaGate
 from train.record.parts import PartWriter
+from train.transport.tcp_group import AllRanks
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Context:
 
     config: Config  # of this rank's world
     distribution: Distribution  # the ranks of its world
-    everyone: Everyone  # all ranks of the job: the same object, but in rounds
+    everyone: AllRanks  # all ranks of the job: the same object, but in rounds
     clock: PhaseClock
     part: PartWriter  # takes what the rank measures, as it comes
     places: Sequence[
@@ -31,4 +32,5 @@ class Context:
     repeat: int  # which launch of this configuration it is: the order of rounds is drawn from it and from the seed
     folder: Path | None  # of the run, where a launcher made it
     checkpoints: Path | None  # the folder to keep them in; None: none are kept
+    key: Callable[[], bytes]  # gives the secret of the job, by which its processes know each other
     introduce: Callable[[], None]  # holds the roll call; elastic training calls it whenever the ranks have changed

@@ -23,13 +23,14 @@ from train.rank.phases import PhaseClock
 from train.record import assembly, parts, paths, protocol, source
 from train.record.parts import Part, PartWriter
 from train.record.record import RECORD_NAME, Failure, dumps, write_atomically
+from train.transport.secret import Secret
 
 
 @dataclass(frozen=True)
 class Run:
     """What rank 0 tells the others when all have met."""
 
-    folder: Path
+    folder: str
     identity: assembly.Identity
 
 
@@ -41,8 +42,9 @@ def new_run(config: Config, overrides: Sequence[str]) -> Run:
     while paths.completed(home, repeat):
         repeat += 1
     folder, generation = paths.new_run(home, repeat)
+    Secret(protocol.secret_folder(folder)).create()
     return Run(
-        folder.resolve(),
+        str(folder.resolve()),
         assembly.Identity(
             experiment=config.experiment,
             point=point,
@@ -69,27 +71,28 @@ class Standalone:
     @property
     def folder(self) -> Path | None:
         """The run folder; None before the ranks have met."""
-        return self._run.folder if self._run else None
+        return Path(self._run.folder) if self._run else None
 
     def meet(self, config: Config, distribution: Distribution) -> None:
         """Agree on the run folder, and append this rank's part there. Every rank calls this when ranks have met."""
-        told = [run for run in distribution.gather(self._run) if run]
+        told = [run for run in distribution.gather(self._run, Run | None) if run]
         if not told:
             made = new_run(config, self._overrides) if distribution.rank == 0 else None
-            told = [run for run in distribution.gather(made) if run]
+            told = [run for run in distribution.gather(made, Run | None) if run]
         if self._run is None:
             self._begin(told[0], distribution.rank)
 
     def _begin(self, run: Run, rank: int) -> None:
-        run.folder.mkdir(parents=True, exist_ok=True)  # it is there, unless the hosts do not share it
+        folder = Path(run.folder)
+        folder.mkdir(parents=True, exist_ok=True)  # it is there, unless the hosts do not share it
         self._run = run
-        self._part.keep_in(protocol.part_path(run.folder, rank, self._part.part.host, os.getpid()))
+        self._part.keep_in(protocol.part_path(folder, rank, self._part.part.host, os.getpid()))
         if rank == 0:
             when_ended(self._interrupted)
 
     def complete(self, distribution: Distribution) -> None:
         """Write the record of a run that is complete, on rank 0. Every rank calls this."""
-        everyone = distribution.gather(self._part.part)
+        everyone = distribution.gather(self._part.part, Part)
         if distribution.rank == 0:
             self._write(everyone, sum(everyone[0].phases_s.values()))
 
@@ -99,7 +102,7 @@ class Standalone:
         failure: why, where no rank knows.
         """
         if self._run:
-            everyone = parts.read(self._run.folder)
+            everyone = parts.read(Path(self._run.folder))
             known = parts.first_failure(everyone)
             with suppress(FileExistsError):
                 self._write(everyone, self._clock.elapsed_s(), known or failure)
@@ -126,8 +129,9 @@ class Standalone:
             failure=failure,
         )
         record = assembly.assemble(everyone, self._run.identity, ending)
-        path = self._run.folder / RECORD_NAME
+        path = Path(self._run.folder) / RECORD_NAME
         write_atomically(path, dumps(record))
+        Secret(protocol.secret_folder(path.parent)).remove()
         print(f"{path}: {record.summary or record.status}", flush=True)
 
 

@@ -15,6 +15,7 @@ from train import distribution
 from train.config.checks import ConfigError
 from train.config.schema import Config
 from train.rank import placement
+from train.transport.secret import Secret
 
 # tf_keras imports these if it can, for data and layers that no model of this kit has; a fifth of TensorFlow's import.
 _NOT_NEEDED = ("pandas", "scipy")
@@ -54,10 +55,10 @@ def bind_cores(config: Config, local_rank: int) -> list[list[int]]:
     return places
 
 
-def start_tensorflow(config: Config, local_rank: int, threads: int, meeting: Path) -> Gpu | None:
+def start_tensorflow(config: Config, local_rank: int, threads: int, folder: Path, secret: Secret | None) -> Gpu | None:
     """The GPU of this rank, if any, with TensorFlow imported and limited to it and to so many threads.
 
-    meeting: a folder that all hosts see.
+    folder, secret: as `distribution.prepare` takes them.
     Raises ConfigError where there is no GPU and one was asked for.
     """
     # TensorFlow loads one Keras itself; tf_keras is the one that is used here, and loading Keras 3 too would take 2 s.
@@ -68,7 +69,7 @@ def start_tensorflow(config: Config, local_rank: int, threads: int, meeting: Pat
         os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
     if config.device == "cpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
-    distribution.prepare(config, meeting)
+    distribution.prepare(config, folder, secret)
     with without(_NOT_NEEDED), uncollected():
         import tensorflow as tf
     tf.config.threading.set_intra_op_parallelism_threads(threads)

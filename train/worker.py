@@ -12,17 +12,19 @@ from train import distribution, startup
 from train.config import worlds
 from train.config.identity import config_hash
 from train.context import Context
-from train.distribution import meeting
-from train.distribution.protocol import Distribution, Everyone
+from train.distribution.protocol import Distribution
 from train.rank import core_use, energy, environment, gpus, open_files, placement, roll_call
 from train.rank.phases import PhaseClock
 from train.rank.quota_gate import QuotaGate
 from train.rank.sampler import Sampler
-from train.record import paths, predictions, source
+from train.record import paths, predictions, protocol, source
 from train.record.parts import PartWriter
 from train.record.record import Failure
 from train.standalone import Standalone
 from train.task import Task
+from train.transport import tcp_group
+from train.transport.secret import Secret
+from train.transport.tcp_group import AllRanks
 
 
 class Worker:
@@ -44,19 +46,20 @@ class Worker:
     def work(self) -> Distribution:
         """Measure and record all that was asked for; returns the ranks, which are still joined.
 
-        Raises ConfigError, PeerLost, LeftBehind, and what training and allreduce sweeps raise.
+        Raises ConfigError, PeerLost, RankDropped, and what training and allreduce sweeps raise.
         """
         config, part, clock = self._config, self._part, self._clock
         self._places = startup.bind_cores(config, part.part.local_rank)
         part.add(cores=self._places[0], workers=config.workers_of(placement.global_rank()))
         shared = self._task.folder or Path(config.results)
-        gpu = startup.start_tensorflow(config, part.part.local_rank, len(part.part.cores), shared)
+        secret = Secret(protocol.secret_folder(self._task.folder)) if self._task.folder else None
+        gpu = startup.start_tensorflow(config, part.part.local_rank, len(part.part.cores), shared, secret)
         part.add(gpu=gpu.name if gpu else None)
         # The sampler is a process: some MPIs forbid to start one when the ranks have met.
         with sampling(config.measure.usage_period_s, gpu.identity if gpu else None, clock, part):
             clock.enter("init")
             open_files.allow_for(config.ranks_of_job)
-            ranks = distribution.join(config, self._report)
+            ranks = distribution.join(config, shared, self._report)
             with ranks.exchanges():
                 self._measure(ranks, gpu)
         return ranks
@@ -71,12 +74,12 @@ class Worker:
         """Measure with these ranks, and record it. Raises ConfigError where other worlds of the job do not come."""
         task, config = self._task, self._config
         environment.check_mpi(config.container.mpi_home)
-        everyone: Everyone = ranks
+        everyone: AllRanks = ranks
         if task.config.worlds and task.folder:
             rank = placement.first_rank() + ranks.rank
-            everyone = meeting.on_this_machine(task.folder, rank, task.config.ranks_of_job)
+            everyone = tcp_group.on_this_machine(task.folder, rank, task.config.ranks_of_job)
         elif config.rounds:
-            everyone = meeting.beside(ranks)
+            everyone = tcp_group.beside(ranks, self._key)
         context = Context(
             config=config,
             distribution=ranks,
@@ -89,6 +92,7 @@ class Worker:
             gate=QuotaGate(task.folder, ranks.rank) if task.quotas else QuotaGate(),
             folder=task.folder,
             checkpoints=paths.checkpoints(task.folder) if task.folder and config.measure.epochs else None,
+            key=self._key,
             introduce=lambda: self._introduce(ranks, everyone, gpu),
         )
         if not config.distribution.elastic:  # there it comes later: ranks that are already training take part in it
@@ -98,7 +102,13 @@ class Worker:
         if answers and folder and ranks.rank == 0:
             self._part.add(attachments=predictions.write(folder, answers))
 
-    def _introduce(self, ranks: Distribution, everyone: Everyone, gpu: startup.Gpu | None) -> None:
+    def _key(self) -> bytes:
+        """Return the secret of the job. Raises OSError."""
+        folder = self._task.folder or (self._standalone and self._standalone.folder)
+        assert folder, "the ranks have not met"
+        return Secret(protocol.secret_folder(folder)).key()
+
+    def _introduce(self, ranks: Distribution, everyone: AllRanks, gpu: startup.Gpu | None) -> None:
         """Hold the roll call; rank 0 records what it tells of the hosts. Raises ConfigError."""
         config, part = self._config, self._part
         part.add(rank=everyone.rank, local_rank=ranks.local_rank, node=ranks.rank // config.ranks_per_node)

@@ -20,8 +20,8 @@ from train import distribution
 from train.config.compose import load
 
 config = load(["nodes=2"])
-distribution.prepare(config, Path("."))
-joined = distribution.join(config)
+distribution.prepare(config, Path("."), None)
+joined = distribution.join(config, Path("."))
 rank = joined.rank
 assert joined.size == 2
 
@@ -36,14 +36,14 @@ joined.average(variables)
 assert variables[0].numpy().tolist() == [1.0, 4.0]
 
 assert joined.sum(np.array([1.0, rank])).tolist() == [2.0, 1.0]
-assert joined.gather("r%d" % rank) == ["r0", "r1"]
+assert joined.gather("r%d" % rank, str) == ["r0", "r1"]
 
 weight = tf.Variable(2.0)
 matrix = tf.Variable([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
 unused = tf.Variable(0.0)
 settings = {"gradients=flat": 2.0, "gradients=grouped": 2.0, "gradients=separate": 2.0}
 for override, expected in [*settings.items(), ("allreduce=false", [1.0, 3.0][rank])]:
-    again = distribution.join(load(["nodes=2", f"distribution.{override}"]))
+    again = distribution.join(load(["nodes=2", f"distribution.{override}"]), Path("."))
     with tf.GradientTape() as tape:
         loss = weight * (1.0 + 2 * rank) + tf.reduce_sum(matrix * [[1.0, 0.0, 2.0], [3.0, 0.0, 4.0 * rank]])
     # of weight 1 and 3; of matrix its factors, the last 0 and 4
@@ -70,7 +70,7 @@ for gradients, compression in [("flat", "none"), ("flat", "fp16"), ("grouped", "
     settings = [f"distribution.gradients={gradients}", f"distribution.compression={compression}"]
     with tf.GradientTape() as tape:
         loss = weight * exact
-    (mean,) = distribution.join(load(["nodes=2", *settings])).tape(tape).gradient(loss, [weight])
+    (mean,) = distribution.join(load(["nodes=2", *settings]), Path(".")).tape(tape).gradient(loss, [weight])
     assert float(mean) == (exact if compression == "none" else 1.0) and mean.dtype == tf.float32, (settings, mean)
 
 # Two ranks that take two passes make the steps of one rank over the whole batch.
@@ -113,8 +113,8 @@ from train.config.compose import load
 config = load(
     ["nodes=2", "distribution.op=adasum", "distribution.controller=mpi", "distribution.gradients=separate"]
 )
-distribution.prepare(config, Path("."))
-joined = distribution.join(config)
+distribution.prepare(config, Path("."), None)
+joined = distribution.join(config, Path("."))
 one, other = tf.Variable([1.0, 2.0]), tf.Variable([[3.0]])
 with tf.GradientTape() as tape:
     factors = [[1.0, 0.0], [2.0, 2.0]][joined.rank]
@@ -139,16 +139,16 @@ import numpy as np
 import tensorflow as tf
 from train import distribution
 from train.config.compose import load
-from train.distribution import meeting
+from train.transport import tcp_group
 from train.loop.step import GivenTape
 
 config = load(["nodes=3"])
 config.join_in_turn = True
-distribution.prepare(config, Path("."))
-joined = distribution.join(config)
-everyone = meeting.beside(joined)
+distribution.prepare(config, Path("."), None)
+joined = distribution.join(config, Path("."))
+everyone = tcp_group.beside(joined, lambda: b"k" * 64)
 rank = joined.rank
-assert everyone.gather(rank) == joined.gather(rank) == [0, 1, 2]
+assert everyone.gather(rank, int) == joined.gather(rank, int) == [0, 1, 2]
 
 value = tf.Variable(1.0 + rank)  # 1, 2, 3
 groups = {ranks: joined.group(ranks, True) for ranks in (1, 2, 3)}

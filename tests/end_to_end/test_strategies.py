@@ -33,11 +33,11 @@ from train import distribution, startup
 from train.config.compose import load
 
 config = load(["distribution=mwms", "nodes=2", "model=tiny"])
-startup.start_tensorflow(config, 0, 1, Path("."))
+startup.start_tensorflow(config, 0, 1, Path("."), None)
 import numpy as np
 import tensorflow as tf
 
-joined = distribution.join(config)
+joined = distribution.join(config, Path("."))
 rank = joined.rank
 with joined.scope():
     weight, unused = tf.Variable(2.0 + rank), tf.Variable(0.0)
@@ -58,7 +58,7 @@ own_drift.assign([2.0 + 4 * rank])
 joined.average([drift])
 assert own_drift.numpy().tolist() == [4.0]
 assert joined.sum(np.array([1.0, rank])).tolist() == [2.0, 1.0]
-assert joined.gather("r%d" % rank) == ["r0", "r1"]
+assert joined.gather("r%d" % rank, str) == ["r0", "r1"]
 
 def gradients_by(ranks):
     def gradients():

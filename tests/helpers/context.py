@@ -29,6 +29,7 @@ def make_context(config: Config, distribution: Distribution | None = None, **mor
         "meter": Meter(),
         "folder": None,
         "checkpoints": None,
+        "key": lambda: b"k" * 64,
         "introduce": lambda: None,
         **more,
     }

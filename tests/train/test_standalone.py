@@ -27,7 +27,7 @@ class Ranks(Single):
     def __init__(self, rank, told):
         self.rank, self._told = rank, told
 
-    def gather(self, value):
+    def gather(self, value, kind):
         self._told.append(value)
         return self._told
 

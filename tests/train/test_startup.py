@@ -39,7 +39,7 @@ import train.__main__
 assert "hydra" not in sys.modules  # its configuration comes from the launcher
 from train.config.compose import load
 from train import startup
-startup.start_tensorflow(load(["nodes=1", "distribution=none"]), 0, 1, Path("."))
+startup.start_tensorflow(load(["nodes=1", "distribution=none"]), 0, 1, Path("."), None)
 print(*{name.partition(".")[0] for name in sys.modules} & {"pandas", "scipy", "tensorflow", "tf_keras"})
 import scipy.stats
 """

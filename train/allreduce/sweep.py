@@ -77,7 +77,7 @@ def run(context: Context) -> None:
     sweep, distribution, part = context.config.allreduce_sweep, context.distribution, context.part
     assert sweep
     context.clock.enter("data")
-    transfers, problems = link.measure(distribution, sweep.probe_s)
+    transfers, problems = link.measure(distribution, sweep.probe_s, context.key)
     part.add(transfers=transfers, notes=[f"not measured: {problem}" for problem in problems])
     sizes, note = _sizes(sweep, context)
     part.add(notes=note)
@@ -98,7 +98,7 @@ def _sizes(sweep: AllreduceSweep, context: Context) -> tuple[list[int], list[str
     """The sizes that every rank has memory for, and a note of the others. A GPU reports a lack of memory itself."""
     if context.config.device != "cpu":
         return sweep.sizes_bytes, []
-    free = min(context.distribution.gather(psutil.virtual_memory().available // placement.local_size()))
+    free = min(context.distribution.gather(psutil.virtual_memory().available // placement.local_size(), int))
     sizes = fitting(sweep.sizes_bytes, free)
     if len(sizes) == len(sweep.sizes_bytes):
         return sizes, []
@@ -114,7 +114,7 @@ def _times_of(message: tf.Tensor, count: int | None, context: Context) -> list[f
     assert sweep
     clock.enter("warm_up")
     warm_up = _times(message, 1 if count else sweep.warm_up, distribution)
-    count = count or timed_count(max(distribution.gather(warm_up[-1])), sweep)
+    count = count or timed_count(max(distribution.gather(warm_up[-1], float)), sweep)
     clock.announce("timed")
     distribution.barrier()
     clock.enter("timed")
@@ -127,5 +127,5 @@ def _times_of(message: tf.Tensor, count: int | None, context: Context) -> list[f
 def _check(message: tf.Tensor, distribution: Distribution) -> None:
     """Raise RuntimeError, on every rank, where the sum of this message is wrong on any."""
     right = is_sum(distribution.allreduce(message, _name(message)), distribution.size)
-    if not all(distribution.gather(right)):
+    if not all(distribution.gather(right, bool)):
         raise RuntimeError(f"the allreduce of {4 * int(message.shape[0])} bytes returned wrong sums")

@@ -16,10 +16,12 @@ from train.config.backends import FUSION_THRESHOLD_BYTES
 from train.config.schema import Config
 from train.config.schema import Distribution as Settings
 from train.distribution import rendezvous
-from train.distribution.protocol import IMPORT_WITHIN_S, Distribution
+from train.distribution.protocol import Distribution
 from train.distribution.single import Single
 from train.rank import placement
 from train.record import protocol
+from train.transport.rendezvous_file import IMPORT_WITHIN_S
+from train.transport.secret import Secret
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -39,30 +41,31 @@ _AUTOTUNE = {
 _prepared: list[Cluster] = []  # the ranks of a strategy of TensorFlow, from `prepare` to `join`
 
 
-def prepare(config: Config, meeting: Path) -> None:
+def prepare(config: Config, folder: Path, secret: Secret | None) -> None:
     """Set the environment variables that Horovod and TensorFlow read, from the configuration: so it describes what was
     measured. The workers of a strategy of TensorFlow meet here.
 
-    meeting: a folder that all hosts see, where ranks that srun started may leave word for each other.
+    folder: one that all hosts see, in which ranks that srun started find each other.
+    secret: of the job; None where no launcher made one.
     Raises ConfigError where they do not find each other.
     """
     if not config.distribution.is_strategy:
-        _set_up_horovod(config.distribution, meeting)
+        _set_up_horovod(config.distribution, folder)
     # A launcher that knows the hosts names them: each of them may call the interface between them by another name.
     peers = os.environ.get(protocol.PEERS)
     if config.distribution.controller == "gloo" and rendezvous.needed(os.environ):
-        rendezvous.meet(meeting)
+        rendezvous.meet(folder)
         peers = peers or os.environ.get("SLURM_SRUN_COMM_HOST")
     if interface := config.launcher.interface or (peers and placement.interface_towards(peers.split(","))):
         os.environ["HOROVOD_GLOO_IFACE"] = os.environ["NCCL_SOCKET_IFNAME"] = interface
     if config.distribution.is_strategy:
         from train.distribution import cluster
 
-        _prepared.append(cluster.meet(config.distribution, config.ranks))
+        _prepared.append(cluster.meet(config.distribution, config.ranks, secret, folder))
         os.environ["TF_CONFIG"] = _prepared[-1].config()
 
 
-def _set_up_horovod(settings: Settings, meeting: Path) -> None:
+def _set_up_horovod(settings: Settings, folder: Path) -> None:
     """Set the variables that Horovod reads."""
     # Where both are set Horovod 0.28.1 crashes when ranks meet a second time, and its autotuner leaves them alone.
     unset = settings.elastic or settings.autotune
@@ -70,10 +73,10 @@ def _set_up_horovod(settings: Settings, meeting: Path) -> None:
     tuned = {"HOROVOD_CYCLE_TIME": settings.cycle_time_ms, "HOROVOD_FUSION_THRESHOLD": fusion}
     _set({name: None if unset or value is None else str(value) for name, value in tuned.items()})
     if settings.autotune:
-        _set({"HOROVOD_AUTOTUNE": "1", "HOROVOD_AUTOTUNE_LOG": str(meeting / "autotune.csv"), **_AUTOTUNE})
+        _set({"HOROVOD_AUTOTUNE": "1", "HOROVOD_AUTOTUNE_LOG": str(folder / "autotune.csv"), **_AUTOTUNE})
     os.environ.setdefault("HOROVOD_GLOO_TIMEOUT_SECONDS", str(IMPORT_WITHIN_S))  # Horovod's own is 30 s
     # A user's own is not kept: nothing that is timed has one.
-    timeline = str(protocol.horovod_timeline_path(meeting)) if settings.timeline else None
+    timeline = str(protocol.horovod_timeline_path(folder)) if settings.timeline else None
     _set({"HOROVOD_TIMELINE": timeline, "HOROVOD_TIMELINE_MARK_CYCLES": None})
 
 
@@ -96,11 +99,12 @@ def inter_op_threads(config: Config) -> int:
     return config.ranks + 1 if config.distribution.asynchronous else config.towers
 
 
-def join(config: Config, report: Callable[[str], None] = print) -> Distribution:
+def join(config: Config, folder: Path, report: Callable[[str], None] = print) -> Distribution:
     """The backend that the configuration names, with all ranks met.
 
+    folder: as `prepare` takes it.
     report: takes why this process was ended, where it cannot say so itself.
-    Raises ConfigError, or Silent where a rank hangs.
+    Raises ConfigError, or RankUnresponsive where a rank hangs.
     """
     if config.distribution.backend == "none":
         return Single()
@@ -108,7 +112,9 @@ def join(config: Config, report: Callable[[str], None] = print) -> Distribution:
         from train.distribution.towers import Towers
 
         return Towers(config.towers)
-    joined = _joined_by_strategy(config, report) if config.distribution.is_strategy else _joined_by_horovod(config)
+    joined = (
+        _joined_by_strategy(config, report) if config.distribution.is_strategy else _joined_by_horovod(config, folder)
+    )
     rendezvous.clear()
     return joined
 
@@ -123,11 +129,11 @@ def _joined_by_strategy(config: Config, report: Callable[[str], None]) -> Distri
     return MultiWorker(config.distribution, _prepared.pop(), report)
 
 
-def _joined_by_horovod(config: Config) -> Distribution:
+def _joined_by_horovod(config: Config, folder: Path) -> Distribution:
     if config.distribution.elastic:
         from train.distribution.elastic import ElasticHorovod
 
-        return ElasticHorovod(config.distribution, config.ranks)
+        return ElasticHorovod(config.distribution, config.ranks, folder)
     if config.join_in_turn:
         from train.distribution.in_turn import HorovodInTurn
 
@@ -145,4 +151,4 @@ def weights_differ(distribution: Distribution, variables: Sequence[tf.Variable])
     digest = hashlib.sha256()
     for variable in distribution.local(variables):
         digest.update(memoryview(variable.numpy()).cast("B"))
-    return len(set(distribution.gather(digest.digest()))) > 1
+    return len(set(distribution.gather(digest.digest(), bytes))) > 1

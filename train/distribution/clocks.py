@@ -6,14 +6,16 @@ ahead by its answer less the middle of the two, at most half of the round trip o
 
 from __future__ import annotations
 
-import secrets
 import socket
 import struct
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from train.distribution import link
 from train.distribution.protocol import Distribution
+from train.transport import channel
+from train.transport.channel import Accepted
+from train.transport.tcp_group import listeners
 
 _QUESTIONS = 100
 _TIME = struct.Struct("!d")
@@ -27,31 +29,31 @@ class Ahead:
     error_s: float  # at most
 
 
-def of_first(distribution: Distribution) -> tuple[Ahead | None, list[str]]:
+def of_first(distribution: Distribution, key: Callable[[], bytes]) -> tuple[Ahead | None, list[str]]:
     """How far rank 0's clock is ahead of this rank's, and what failed on any rank; None where it could not be measured.
 
-    Every rank calls it. Ranks on rank 0's host have its clock.
+    Every rank calls it. Ranks on rank 0's host have its clock. key: gives the secret of the job.
     """
     host = socket.gethostname()
-    with socket.create_server(("", 0), backlog=distribution.size) as listener:
-        told = distribution.gather((host, link.addresses(), listener.getsockname()[1], secrets.token_bytes(16)))
-        elsewhere = [rank for rank, (of_rank, *_) in enumerate(told) if of_rank != told[0][0]]
-        found, problem = Ahead(0.0, 0.0) if host == told[0][0] else None, ""
+    with listeners(distribution) as (listener, addresses):
+        hosts = distribution.gather(host, str)
+        elsewhere = [rank for rank, other in enumerate(hosts) if other != hosts[0]]
+        found, problem = Ahead(0.0, 0.0) if host == hosts[0] else None, ""
         try:
             if distribution.rank == 0:
-                _answer(listener, told[0][3], len(elsewhere))
+                _answer(channel.accept(listener, key(), len(elsewhere)))
             elif distribution.rank in elsewhere:
-                found = _ask(link.connect(*told[0][1:]))
+                found = _ask(channel.connect(addresses[0], key(), distribution.rank))
         except OSError as error:
             problem = f"rank {distribution.rank} on {host}: {error}"
-        failed = [text for text in distribution.gather(problem) if text]
+        failed = [text for text in distribution.gather(problem, str) if text]
     return found, failed
 
 
-def _answer(listener: socket.socket, token: bytes, ranks: int) -> None:
-    """Tell so many ranks the time whenever they ask, one rank after the other. Raises OSError."""
-    for _ in range(ranks):
-        with link.accept(listener, token) as connection:
+def _answer(ranks: Accepted) -> None:
+    """Tell these ranks the time whenever they ask, one rank after the other. Raises OSError."""
+    for _, accepted in ranks:
+        with accepted as connection:
             while connection.recv(1):
                 connection.sendall(_TIME.pack(time.time()))
 

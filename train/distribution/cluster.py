@@ -7,9 +7,9 @@ tasks: the record keeps it. No wait is without a limit.
 
 from __future__ import annotations
 
+import hmac
 import json
 import os
-import secrets
 import select
 import signal
 import socket
@@ -18,17 +18,23 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
-from multiprocessing.connection import Connection
+from dataclasses import dataclass
+from pathlib import Path
 from typing import NoReturn
+
+import msgspec
 
 from train.config.checks import ConfigError
 from train.config.schema import Distribution as Settings
-from train.distribution import link, patience
-from train.distribution.meeting import Meeting, for_objects
-from train.distribution.protocol import IMPORT_WITHIN_S, Silent
+from train.distribution import timeouts
 from train.distribution.tasks import COORDINATOR, SERVER, WORKER, Peer
 from train.rank import placement
+from train.record import protocol
+from train.transport import channel
+from train.transport.failures import PeerLost, RankUnresponsive
+from train.transport.rendezvous_file import IMPORT_WITHIN_S
+from train.transport.secret import Secret
+from train.transport.tcp_group import TcpGroup, group_of
 
 _COME_WITHIN_S = 300.0  # the ranks: what starts their processes may take longer on one host than on another
 _READY_WITHIN_S = 300  # a strategy, once all have imported TensorFlow: then it takes a second, more on busy cores
@@ -37,6 +43,8 @@ _POLL_S = 0.1
 Report = Callable[[str], None]  # takes why this process was ended, where it cannot say so itself
 
 _SCOPE = "workers"  # of the store
+_MAC_BYTES = 32
+_MAX_BYTES = 1 << 16  # of what a rank tells the others
 _STORE = ("HOROVOD_GLOO_RENDEZVOUS_ADDR", "HOROVOD_GLOO_RENDEZVOUS_PORT")
 
 
@@ -45,7 +53,7 @@ class Cluster:
     """All ranks of a strategy, and this one's connection to them beside TensorFlow's own."""
 
     peers: Sequence[Peer]  # by rank
-    meeting: Meeting
+    group: TcpGroup
 
     def places(self) -> dict[str, list[str]]:
         """Task -> where it is, by rank: what TensorFlow calls the specification of a cluster."""
@@ -58,13 +66,16 @@ class Cluster:
 
     def config(self) -> str:
         """The value of TF_CONFIG on this rank."""
-        task = self.peers[self.meeting.rank].first_task
-        index = self.ranks_with(task).index(self.meeting.rank)
+        task = self.peers[self.group.rank].first_task
+        index = self.ranks_with(task).index(self.group.rank)
         return json.dumps({"cluster": self.places(), "task": {"type": task, "index": index}})
 
 
 class Store:
-    """Values that the ranks of a job leave for each other, with the launcher that started them."""
+    """Values that the ranks of a job leave for each other, with the launcher that started them.
+
+    Anyone who can reach the store can write to it: what a rank leaves is signed with the secret of the job.
+    """
 
     def __init__(self, variables: Mapping[str, str]) -> None:
         """variables: of the environment, which name the store. Raises ConfigError where they do not."""
@@ -73,24 +84,35 @@ class Store:
                 "distribution: no launcher told this process of the other ranks; start them by "
                 "`python -m train.launch` or make, by hand with horovodrun --gloo, or with srun"
             )
-        self._url = "http://{}:{}".format(*(variables[name] for name in _STORE))
+        self.address = "{}:{}".format(*(variables[name] for name in _STORE))
         self._open = urllib.request.build_opener(urllib.request.ProxyHandler({})).open
 
-    def put(self, rank: int, own: Peer) -> None:
+    def put(self, rank: int, own: Peer, key: bytes) -> None:
         """Leave what this rank tells the others. Raises OSError where the store does not answer."""
-        data = json.dumps(asdict(own)).encode()
-        request = urllib.request.Request(f"{self._url}/{_SCOPE}/{rank}", data, method="PUT")
+        data = msgspec.json.encode(own)
+        data = _signature(rank, data, key) + data
+        request = urllib.request.Request(f"http://{self.address}/{_SCOPE}/{rank}", data, method="PUT")
         self._open(request, timeout=_ANSWER_WITHIN_S).close()
 
-    def get(self, rank: int) -> Peer | None:
-        """What a rank tells the others, once it is there. Raises OSError where the store does not answer."""
+    def get(self, rank: int, key: bytes) -> Peer | None:
+        """What a rank tells the others, once it is there. Raises OSError where the store does not answer.
+
+        What somebody else left there does not count.
+        """
         try:
-            with self._open(f"{self._url}/{_SCOPE}/{rank}", timeout=_ANSWER_WITHIN_S) as answer:
-                return Peer(**json.load(answer))
+            with self._open(f"http://{self.address}/{_SCOPE}/{rank}", timeout=_ANSWER_WITHIN_S) as answer:
+                content = answer.read(_MAX_BYTES)
         except urllib.error.HTTPError as error:
             if error.code == 404:
                 return None
             raise
+        signature, data = content[:_MAC_BYTES], content[_MAC_BYTES:]
+        genuine = hmac.compare_digest(signature, _signature(rank, data, key))
+        return msgspec.json.decode(data, type=Peer) if genuine else None
+
+
+def _signature(rank: int, data: bytes, key: bytes) -> bytes:
+    return hmac.digest(key, b"%d %b" % (rank, data), "sha256")
 
 
 def tasks_of(settings: Settings, rank: int, workers: int) -> tuple[str, ...]:
@@ -105,10 +127,11 @@ def tasks_of(settings: Settings, rank: int, workers: int) -> tuple[str, ...]:
     return WORKER, *((SERVER,) if rank < settings.servers else ()), *((COORDINATOR,) if rank == 0 else ())
 
 
-def meet(settings: Settings, workers: int) -> Cluster:
+def meet(settings: Settings, workers: int, secret: Secret | None, folder: Path) -> Cluster:
     """The ranks of this job, all of which have answered each other.
 
     workers: how many there must be, beside ranks that only hold a server.
+    secret: of the job; None where no launcher made one: then rank 0 does, in `folder`, which all hosts see.
     Raises ConfigError where that is another number, a port is taken, or a rank does not come or does not answer.
     """
     rank, size = placement.global_rank(), int(os.environ.get("HOROVOD_SIZE", 1))
@@ -120,22 +143,42 @@ def meet(settings: Settings, workers: int) -> Cluster:
         )
     store, tasks = Store(os.environ), tasks_of(settings, rank, workers)
     with ExitStack() as held:
-        listeners = {task: held.enter_context(listener) for task, listener in _listeners(settings, tasks).items()}
+        key = secret.key() if secret else held.enter_context(_own_secret(folder / f".private-{store.address}", rank))
+        host = channel.bind_host(os.environ.get(protocol.PEERS, "").split(","))
+        listeners = {task: held.enter_context(one) for task, one in _listeners(settings, tasks, host).items()}
         ports = {task: listener.getsockname()[1] for task, listener in listeners.items()}
-        own = Peer(socket.gethostname(), link.addresses()[0], ports, secrets.token_hex(16))
+        own = Peer(socket.gethostname(), host, ports)
         try:
-            store.put(rank, own)
-            everyone = _all(store, ranks)
+            store.put(rank, own, key)
+            everyone = _all(store, ranks, key)
         except OSError as error:
             raise ConfigError(f"rank {rank} ({own.host}): the launcher's store does not answer: {error}") from error
-        cluster = Cluster(everyone, Meeting(rank, ranks, _connections(rank, everyone, listeners[own.first_task])))
-        cluster.meeting.patience = patience.within(_COME_WITHIN_S, rank, everyone, "reach all others")
-        cluster.meeting.barrier()  # all have answered: the ports are TensorFlow's from now on
-    cluster.meeting.patience = patience.within(IMPORT_WITHIN_S, rank, everyone, "import TensorFlow")
+        cluster = Cluster(everyone, _group(rank, everyone, listeners[own.first_task], key))
+        cluster.group.on_wait = timeouts.within(_COME_WITHIN_S, rank, everyone, "reach all others")
+        cluster.group.barrier()  # all have answered: the ports are TensorFlow's from now on
+    cluster.group.on_wait = timeouts.within(IMPORT_WITHIN_S, rank, everyone, "import TensorFlow")
     return cluster
 
 
-def _listeners(settings: Settings, tasks: Sequence[str]) -> dict[str, socket.socket]:
+@contextmanager
+def _own_secret(folder: Path, rank: int) -> Iterator[bytes]:
+    """A context with a secret that rank 0 makes for the ranks of a job without a launcher; they meet within it.
+
+    Raises ConfigError where it does not appear.
+    """
+    secret = Secret(folder)
+    if rank == 0:
+        secret.remove()  # of a job that was killed
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        secret.create()
+    try:
+        yield secret.wait("the hosts do not share the folder, or rank 0 died; see its output, or give results=...")
+    finally:
+        if rank == 0:
+            secret.remove()
+
+
+def _listeners(settings: Settings, tasks: Sequence[str], host: str) -> dict[str, socket.socket]:
     """A listener for each of these tasks of this rank. Raises ConfigError where a port is taken.
 
     No rank has more tasks than rank 0: so many ports are kept for each rank of a host, one after the other.
@@ -146,7 +189,7 @@ def _listeners(settings: Settings, tasks: Sequence[str]) -> dict[str, socket.soc
     for number, task in enumerate(tasks):
         port = first + number if first else 0
         try:
-            found[task] = socket.create_server(("", port), backlog=1024)
+            found[task] = channel.listen(host, port)
         except OSError as error:
             raise ConfigError(
                 f"distribution.port={settings.port}: rank {rank} cannot have port {port} of {socket.gethostname()} "
@@ -155,12 +198,12 @@ def _listeners(settings: Settings, tasks: Sequence[str]) -> dict[str, socket.soc
     return found
 
 
-def _all(store: Store, ranks: int) -> list[Peer]:
+def _all(store: Store, ranks: int, key: bytes) -> list[Peer]:
     """What each rank tells the others. Raises ConfigError for those that do not come, OSError as the store does."""
     end = time.monotonic() + _COME_WITHIN_S
     found: dict[int, Peer] = {}
     while missing := [rank for rank in range(ranks) if rank not in found]:
-        found |= {rank: peer for rank in missing if (peer := store.get(rank))}
+        found |= {rank: peer for rank in missing if (peer := store.get(rank, key))}
         if len(found) < ranks and time.monotonic() > end:
             still = ", ".join(str(rank) for rank in missing if rank not in found)
             raise ConfigError(f"rank {still} did not come within {_COME_WITHIN_S:.0f} s: see its log and its host")
@@ -168,26 +211,26 @@ def _all(store: Store, ranks: int) -> list[Peer]:
     return [found[rank] for rank in range(ranks)]
 
 
-def _connections(rank: int, peers: Sequence[Peer], listener: socket.socket) -> list[Connection]:
-    """Connections for a meeting, when every other rank has answered. Raises ConfigError for one that does not."""
+def _group(rank: int, peers: Sequence[Peer], listener: socket.socket, key: bytes) -> TcpGroup:
+    """All ranks over TCP, when every other rank has answered. Raises ConfigError for one that does not."""
     for number, peer in enumerate(peers):
         if number != rank and (problem := _probe(number, peer)):
             raise ConfigError(f"rank {rank} ({peers[rank].host}) cannot reach {problem}: is there a firewall?")
     try:
         if rank:
-            first = peers[0]
-            return [for_objects(link.connect([first.address], first.port, first.token.encode()))]
-        return [for_objects(link.accept(listener, peers[0].token.encode())) for _ in peers[1:]]
-    except OSError as error:
+            first = peers[0].address_of(peers[0].first_task)
+            return group_of(rank, len(peers), [(0, channel.connect(first, key, rank))])
+        return group_of(rank, len(peers), channel.accept(listener, key, len(peers) - 1))
+    except (OSError, PeerLost) as error:
         missed = f"rank 0 ({peers[0].host})" if rank else "a rank that had answered before"
         raise ConfigError(f"rank {rank} ({peers[rank].host}): {missed} does not answer: {error}") from error
 
 
 def _probe(number: int, peer: Peer) -> str:
     """A rank in words, with the port of it that does not answer; "" where all do."""
-    for task, port in peer.ports.items():
+    for task in peer.ports:
         try:
-            link.connect([peer.address], port, b"").close()
+            channel.open_connection(peer.address_of(task)).close()
         except OSError:
             return f"rank {number} ({peer.host}) at {peer.place(task)}"
     return ""
@@ -219,8 +262,8 @@ def _watch(reading: int, cluster: Cluster, report: Report) -> NoReturn:
         if not select.select([reading], [], [], _READY_WITHIN_S)[0]:
             parent, why = os.getppid(), "all others answer"
             try:
-                patience.check_answers(cluster.peers, {*range(len(cluster.peers))} - {cluster.meeting.rank})
-            except Silent as error:
+                timeouts.check_answers(cluster.peers, {*range(len(cluster.peers))} - {cluster.group.rank})
+            except RankUnresponsive as error:
                 why = str(error)
             report(f"TensorFlow did not make its strategy within {_READY_WITHIN_S} s: {why}")
             os.kill(parent, signal.SIGKILL)

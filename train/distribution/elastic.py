@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import horovod.tensorflow as hvd
-from horovod.common.elastic import ObjectState, run_fn
-from horovod.tensorflow.functions import broadcast_object
+from horovod.common import elastic as horovod_elastic
 
+from train.config.schema import Distribution as Settings
 from train.distribution.horovod import Horovod
-from train.distribution.protocol import IMPORT_WITHIN_S, LeftBehind
+from train.distribution.protocol import RankDropped
+from train.record import protocol
+from train.transport.rendezvous_file import IMPORT_WITHIN_S
 
 _TIMEOUT = "HOROVOD_GLOO_TIMEOUT_SECONDS"
 LOST_AFTER_S = 10  # a rank that is silent for so long during an exchange is lost
 
-State = ObjectState  # what is committed: it must be able to save, restore and sync itself
+State = horovod_elastic.ObjectState  # what is committed: it must be able to save, restore and sync itself
 S = TypeVar("S")  # a State
 Result = TypeVar("Result")
 
 
 class ElasticHorovod(Horovod):
     """Ranks that may become fewer or more."""
+
+    def __init__(self, settings: Settings, ranks: int, folder: Path) -> None:
+        """Meet the other ranks. folder: of the run, in which the launcher says that hosts have changed."""
+        super().__init__(settings, ranks)
+        self._folder = folder
 
     def meet(self) -> None:
         """Meet the other ranks with a long timeout, then once more with the short one that training needs.
@@ -36,17 +44,21 @@ class ElasticHorovod(Horovod):
         super().meet()
 
     def meet_again(self) -> None:
-        """Meet the ranks that are there now. Raises LeftBehind where they continue without this one."""
+        """Meet the ranks that are there now. Raises RankDropped where they continue without this one."""
         hvd.shutdown()
         try:
             self.meet()
         except ValueError as error:
-            raise LeftBehind(f"rank {self.rank} cannot meet the others: {error}") from error
+            raise RankDropped(f"rank {self.rank} cannot meet the others: {error}") from error
 
-    def broadcast_object(self, value: Any) -> Any:
-        """The value of rank 0, on every rank."""
+    def hosts_change(self) -> protocol.HostsChange:
+        """Return the latest change of the hosts that the launcher has told."""
+        return protocol.read_hosts_change(self._folder)
+
+    def from_first(self, value: Any, kind: Any) -> Any:
+        """Return the value of rank 0, on every rank. kind: its type."""
         with self.exchanges():
-            return broadcast_object(value)
+            return self.gather(value, kind)[0]
 
     def run(self, train: Callable[[S], Result], state: S, meet_again: Callable[[], None]) -> Result:
         """The result of `train(state)`, which is called again whenever the ranks have changed.
@@ -59,4 +71,7 @@ class ElasticHorovod(Horovod):
             with self.exchanges():
                 return train(state)
 
-        return run_fn(watched, meet_again)(state)
+        # Horovod tells a rank of new hosts by a service that unpickles what it is sent; anyone can read its key in the
+        # launcher's store.
+        horovod_elastic.notification_manager.init = lambda: None
+        return horovod_elastic.run_fn(watched, meet_again)(state)

@@ -13,14 +13,15 @@ import horovod.tensorflow as hvd
 import numpy as np
 import tensorflow as tf
 from horovod.common.exceptions import HorovodInternalError
-from horovod.tensorflow.functions import allgather_object
 
 from train.config.checks import ConfigError
 from train.config.schema import Distribution as Settings
 from train.distribution.plain import Plain
-from train.distribution.protocol import Distribution, PeerLost
+from train.distribution.protocol import Distribution
 from train.distribution.single import Single
 from train.distribution.tapes import ExchangingTape, as_one
+from train.transport import messages
+from train.transport.failures import PeerLost
 
 _COMPRESSIONS = {"none": hvd.Compression.none, "fp16": hvd.Compression.fp16}
 _OPERATIONS = {"average": hvd.Average, "adasum": hvd.Adasum}
@@ -118,9 +119,16 @@ class Horovod(Plain):
         """The element-wise sum over ranks, on every rank and on the tensor's device; `name` is the same on all."""
         return hvd.allreduce(tensor, op=hvd.Sum, name=name, process_set=self._among)
 
-    def gather(self, value: Any) -> list[Any]:
-        """The values of all ranks, in the order of ranks, on every rank."""
-        return allgather_object(value, process_set=self._among)
+    def gather(self, value: Any, kind: Any) -> list[Any]:
+        """Return the values of all ranks, in the order of ranks, on every rank. kind: their type.
+
+        Horovod's own allgather_object would unpickle what comes from the network.
+        """
+        own = np.frombuffer(messages.encode(value), np.uint8)
+        sizes = hvd.allgather(tf.constant([len(own)]), name="gather.sizes", process_set=self._among).numpy()
+        together = hvd.allgather(tf.constant(own), name="gather.values", process_set=self._among).numpy()
+        received = np.split(together, np.cumsum(sizes)[:-1])
+        return [messages.decode(one.tobytes(), kind, f"rank {rank}") for rank, one in enumerate(received)]
 
     def barrier(self) -> None:
         """Return when all ranks have called it."""

@@ -2,7 +2,7 @@
 
 Horovod negotiates in every cycle among all ranks that it has joined, whether or not they exchange. On a whole core that
 is lost in the noise. Of a node that has a fifth of a core it takes up to a tenth, most where one node works and seven
-wait. A rank that is not joined waits in a `Meeting`, which costs nothing.
+wait. A rank that is not joined waits in a `TcpGroup`, which costs nothing.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from dataclasses import replace
 import horovod.tensorflow as hvd
 
 from train.config.schema import Distribution as Settings
-from train.distribution import link
 from train.distribution.horovod import Horovod
 from train.distribution.protocol import Distribution
 from train.distribution.single import Single
 from train.rank import rendezvous_server
+from train.transport import channel
+from train.transport.channel import Address
 
 
 class HorovodInTurn(Horovod):
@@ -32,9 +33,11 @@ class HorovodInTurn(Horovod):
         super().__init__(settings, ranks)
         # The launcher's own server forgets the addresses of a meeting only where all ranks came to it.
         self._server: subprocess.Popen[str] | None  # serves as long as this process has its standard input
-        self._server, port = rendezvous_server.start(self.size) if self.rank == 0 else (None, 0)
-        os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"] = self.gather(link.addresses()[0])[0]
-        os.environ["HOROVOD_GLOO_RENDEZVOUS_PORT"] = str(self.gather(port)[0])
+        host = channel.bind_host([])
+        self._server, port = rendezvous_server.start(self.size, host) if self.rank == 0 else (None, 0)
+        address = self.gather(Address(host, port), Address)[0]
+        os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"] = address.host
+        os.environ["HOROVOD_GLOO_RENDEZVOUS_PORT"] = str(address.port)
         # Horovod 0.28.1 keeps its cycle time from one meeting to the next; it must not be told a second time.
         os.environ.pop("HOROVOD_CYCLE_TIME", None)
 

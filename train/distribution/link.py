@@ -6,36 +6,24 @@ ranks sending at once. Memory: a copy, on all ranks at once.
 
 from __future__ import annotations
 
-import os
-import secrets
 import socket
 import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import psutil
 
 from train.distribution.protocol import Distribution
 from train.record.record import Transfer
+from train.transport import channel
+from train.transport.channel import Address
+from train.transport.tcp_group import listeners
 
 _BLOCK_BYTES = 1 << 20
 _COPY_BYTES = 1 << 27  # beyond the caches
-_SILENCE_S = 20.0
-_TOKEN_WITHIN_S = 5.0  # of a connection: who knows it sends it at once
-
-
-def addresses() -> list[str]:
-    """The IPv4 addresses of this machine: those of the interface that Horovod chose first, those of loopback last."""
-    chosen = os.environ.get("HOROVOD_GLOO_IFACE", "")
-    found = [
-        (card not in chosen.split(","), entry.address.startswith("127."), entry.address)
-        for card, entries in psutil.net_if_addrs().items()
-        for entry in entries
-        if entry.family == socket.AF_INET
-    ]
-    return [address for *_, address in sorted(found)]
 
 
 def memory_copy(seconds: float) -> Transfer:
@@ -48,51 +36,11 @@ def memory_copy(seconds: float) -> Transfer:
     return Transfer("memory_copy", "", copied, passed)
 
 
-def connect(places: list[str], port: int, token: bytes) -> socket.socket:
-    """A connection to the listener on `port` at the first of `places` that answers. Raises ConnectionError.
-
-    They share the time for which the listener waits: on a link that is full, first packets are lost.
-    """
-    for place in places:
-        try:
-            connection = socket.create_connection((place, port), _SILENCE_S / len(places))
-        except OSError:
-            continue
-        connection.settimeout(_SILENCE_S)
-        connection.sendall(token)
-        return connection
-    raise ConnectionError(f"no TCP connection to port {port} at {' or '.join(places) or 'a host without address'}")
-
-
-def greets(place: str, port: int) -> bool:
-    """Whether the gRPC server there sends its first message: the kernel alone would accept a connection."""
+def answers(address: Address) -> bool:
+    """Return whether the gRPC server there sends its first message: the kernel alone would accept a connection."""
     try:
-        with connect([place], port, b"") as connection:
+        with channel.open_connection(address) as connection:
             return bool(connection.recv(1))
-    except OSError:
-        return False
-
-
-def accept(listener: socket.socket, token: bytes, within_s: float | None = None) -> socket.socket:
-    """The connection that begins with `token`; others are closed, also one that says nothing, as of a port scanner.
-
-    within_s: it comes; by default as long as `connect` tries. Raises TimeoutError where it does not.
-    """
-    end = time.monotonic() + (within_s or _SILENCE_S)
-    while (left_s := end - time.monotonic()) > 0:
-        listener.settimeout(left_s)
-        connection, _ = listener.accept()
-        if _begins_with(token, connection):
-            connection.settimeout(_SILENCE_S)
-            return connection
-        connection.close()
-    raise TimeoutError("timed out")
-
-
-def _begins_with(token: bytes, connection: socket.socket) -> bool:
-    connection.settimeout(_TOKEN_WITHIN_S)
-    try:
-        return connection.recv(len(token)) == token  # sent at once, and short: it comes in one piece
     except OSError:
         return False
 
@@ -128,14 +76,18 @@ class _Streams:
 
 
 def _stream(
-    what: Literal["tcp_stream", "tcp_ring"], distribution: Distribution, senders: list[int], seconds: float
+    what: Literal["tcp_stream", "tcp_ring"],
+    distribution: Distribution,
+    senders: list[int],
+    seconds: float,
+    key: Callable[[], bytes],
 ) -> tuple[list[Transfer], list[str]]:
     """What this rank received when every rank of `senders` streamed to the next one, all at once.
 
     Also returns what failed on any rank: the same list on every rank.
     """
-    streams, problem = _connect(distribution, senders)
-    failed = [f"{what}: {text}" for text in distribution.gather(problem) if text]
+    streams, problem = _connect(distribution, senders, key)
+    failed = [f"{what}: {text}" for text in distribution.gather(problem, str) if text]
     if failed:
         for connection in (streams.outgoing, streams.incoming):
             if connection:
@@ -153,19 +105,22 @@ def _stream(
             problem = f"rank {distribution.rank}, from {source}: {error}"
     if streams.outgoing:
         sender.join()
-    return received, [f"{what}: {text}" for text in distribution.gather(problem) if text]
+    return received, [f"{what}: {text}" for text in distribution.gather(problem, str) if text]
 
 
-def _connect(distribution: Distribution, senders: list[int]) -> tuple[_Streams, str]:
+def _connect(distribution: Distribution, senders: list[int], key: Callable[[], bytes]) -> tuple[_Streams, str]:
     """The connections of this rank where each of `senders` connects to the next rank, and why one failed, else ""."""
     rank, size = distribution.rank, distribution.size
     outgoing = incoming = None
-    with socket.create_server(("", 0)) as listener:
-        local = (addresses(), listener.getsockname()[1], secrets.token_bytes(16))
-        everyone = distribution.gather(local)
+    with listeners(distribution) as (listener, addresses), ThreadPoolExecutor(1) as beside:
         try:
-            outgoing = connect(*everyone[(rank + 1) % size]) if rank in senders else None
-            incoming = accept(listener, local[2]) if (rank - 1) % size in senders else None
+            secret = key()
+            expected = (rank - 1) % size in senders
+            accepted = beside.submit(channel.accept, listener, secret, int(expected))  # while this one connects
+            try:
+                outgoing = channel.connect(addresses[(rank + 1) % size], secret, rank) if rank in senders else None
+            finally:
+                incoming = next((connection for _, connection in accepted.result()), None)
         except OSError as error:
             return _Streams(outgoing, incoming), f"rank {rank}: {error}"
     return _Streams(outgoing, incoming), ""
@@ -176,21 +131,23 @@ def first_between_hosts(hosts: list[str]) -> int:
     return next((rank for rank, host in enumerate(hosts) if host != hosts[(rank + 1) % len(hosts)]), 0)
 
 
-def measure(distribution: Distribution, seconds: float) -> tuple[list[Transfer], list[str]]:
+def measure(distribution: Distribution, seconds: float, key: Callable[[], bytes]) -> tuple[list[Transfer], list[str]]:
     """What this rank received and copied, link and memory measured for `seconds` each, and what failed on any rank.
 
     Every rank calls it. Where a link cannot be measured (a firewall) only its number is missing.
+
+    key: gives the secret of the job.
     """
-    first = first_between_hosts(distribution.gather(socket.gethostname()))
-    one, failed = _stream("tcp_stream", distribution, [first], seconds)
-    around, also_failed = ring(distribution, seconds)
+    first = first_between_hosts(distribution.gather(socket.gethostname(), str))
+    one, failed = _stream("tcp_stream", distribution, [first], seconds, key)
+    around, also_failed = ring(distribution, seconds, key)
     distribution.barrier()
     return [*one, *around, memory_copy(seconds)], failed + also_failed
 
 
-def ring(distribution: Distribution, seconds: float) -> tuple[list[Transfer], list[str]]:
+def ring(distribution: Distribution, seconds: float, key: Callable[[], bytes]) -> tuple[list[Transfer], list[str]]:
     """What this rank received from the one before while all ranks sent for `seconds`, and what failed on any rank.
 
-    Every rank calls it.
+    Every rank calls it. key: gives the secret of the job.
     """
-    return _stream("tcp_ring", distribution, list(range(distribution.size)), seconds)
+    return _stream("tcp_ring", distribution, list(range(distribution.size)), seconds, key)

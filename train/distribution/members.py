@@ -24,7 +24,7 @@ def taking_port(cluster: Cluster, task: str) -> Iterator[None]:
     try:
         yield
     except tf.errors.UnknownError as error:  # so it says that its server did not start
-        rank = cluster.meeting.rank
+        rank = cluster.group.rank
         own = cluster.peers[rank]
         raise ConfigError(
             f"rank {rank} ({own.host}): TensorFlow's server cannot have port {own.ports[task]}: {error.message}"
@@ -36,22 +36,23 @@ class Members(OneDevice):
 
     def __init__(self, cluster: Cluster) -> None:
         """The ranks of this cluster."""
-        self._meeting, self._peers = cluster.meeting, cluster.peers
-        self._own = cluster.peers[cluster.meeting.rank]
-        self.rank, self.size, self.local_rank = cluster.meeting.rank, cluster.meeting.size, placement.local_rank()
+        self._group, self._peers = cluster.group, cluster.peers
+        self._own = cluster.peers[cluster.group.rank]
+        self.rank, self.size, self.local_rank = cluster.group.rank, cluster.group.size, placement.local_rank()
 
     def sum(self, values: np.ndarray) -> np.ndarray:
         """The element-wise sum over ranks, on every rank."""
-        return np.sum(self.gather(values), axis=0)
+        received = self.gather(values.tobytes(), bytes)
+        return np.sum([np.frombuffer(one, values.dtype).reshape(values.shape) for one in received], axis=0)
 
-    def gather(self, value: Any) -> list[Any]:
-        """The values of all ranks, in the order of ranks, on every rank."""
-        return self._meeting.gather(value)
+    def gather(self, value: Any, kind: Any) -> list[Any]:
+        """Return the values of all ranks, in the order of ranks, on every rank. kind: their type."""
+        return self._group.gather(value, kind)
 
     def barrier(self) -> None:
         """Return when all ranks have called it."""
-        self._meeting.barrier()
+        self._group.barrier()
 
     def leave(self) -> None:
         """Wait until no rank needs another one: one that ends takes with it what others exchange with it."""
-        self._meeting.barrier()
+        self._group.barrier()

@@ -14,12 +14,13 @@ from typing import Any, TypeVar
 import tensorflow as tf
 
 from train.config.schema import Distribution as Settings
-from train.distribution import patience
+from train.distribution import timeouts
 from train.distribution.cluster import Cluster, Report, limited
 from train.distribution.members import Members, taking_port
-from train.distribution.protocol import Distribution, PeerLost, Silent
+from train.distribution.protocol import Distribution
 from train.distribution.tapes import ExchangingTape, as_one
 from train.distribution.tasks import WORKER, Peer
+from train.transport.failures import PeerLost, RankUnresponsive
 
 _SUM, _MEAN = tf.distribute.ReduceOp.SUM, tf.distribute.ReduceOp.MEAN
 # What a collective raises whose peer is gone; each of them also has other causes.
@@ -37,7 +38,7 @@ Function = TypeVar("Function", bound=Callable)
 
 @contextmanager
 def exchanges(rank: int, peers: Sequence[Peer]) -> Iterator[None]:
-    """A context in which a failed exchange of this rank raises PeerLost, or Silent where another one hangs.
+    """A context in which a failed exchange of this rank raises PeerLost, or RankUnresponsive where another one hangs.
 
     TensorFlow has no error of its own for it: those that a lost peer brings about name the collective operation, or say
     that the peer is not there.
@@ -51,7 +52,7 @@ def exchanges(rank: int, peers: Sequence[Peer]) -> Iterator[None]:
         lost = [f"rank {number} ({peers[number].host})" for number in named(message) if number != rank]
         if lost and "eartbeat" in message:  # it is there, and does nothing: the cause, and no consequence
             why = re.sub(r"\s+", " ", message[message.find("Collective ops") :].partition("The error could be")[0])
-            raise Silent(f"{', '.join(lost)} does not answer: {why.strip()}") from error
+            raise RankUnresponsive(f"{', '.join(lost)} does not answer: {why.strip()}") from error
         raise PeerLost(f"an exchange with {', '.join(lost) or 'the other ranks'} failed: {message}") from error
 
 
@@ -74,7 +75,7 @@ class MultiWorker(Members):
         self._settings = settings
         self.barrier()
         self._strategy = _strategy(cluster, report)
-        self._meeting.patience = patience.while_answering(self._peers)
+        self._group.on_wait = timeouts.while_answering(self._peers)
         self._sum = self.compiled(_sum)
 
     def scope(self) -> AbstractContextManager[None]:

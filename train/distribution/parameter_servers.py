@@ -23,11 +23,12 @@ from typing import Any, TypeVar
 
 import tensorflow as tf
 
-from train.distribution import patience
+from train.distribution import timeouts
 from train.distribution.cluster import Cluster, Report, limited
 from train.distribution.members import Members, taking_port
-from train.distribution.protocol import Distribution, PeerLost, Silent
+from train.distribution.protocol import Distribution
 from train.distribution.tasks import COORDINATOR, SERVER, WORKER
+from train.transport.failures import PeerLost, RankUnresponsive
 
 _ASK_EVERY_S = 10.0  # whether all tasks still answer
 _STEP_WITHIN_S = 40.0
@@ -60,7 +61,7 @@ class ParameterServers(Members):
         self._longest_s: float | None = None  # step of the last `run`
         self._servers = [_serve(cluster, task) for task in (WORKER, SERVER) if task in self._own.ports]
         self.barrier()
-        self._meeting.patience = patience.while_answering(self._peers)
+        self._group.on_wait = timeouts.while_answering(self._peers)
         self._strategy: tf.distribute.Strategy | None = None
         if COORDINATOR in self._own.ports:
             self._strategy = _strategy(cluster, report)
@@ -96,7 +97,7 @@ class ParameterServers(Members):
         """What `step` returned on each worker, by rank: each makes `count` steps at its own pace, from one start.
 
         step: of the worker of a rank; its operations run there.
-        Raises Silent, and what a step raises.
+        Raises RankUnresponsive, and what a step raises.
         """
         ends = {rank: [time.monotonic()] for rank in range(self.workers)}  # of each step, after the begin of the first
 
@@ -115,20 +116,20 @@ class ParameterServers(Members):
             for future in done:
                 future.result()
             if busy:
-                patience.check_answers(self._peers, range(self.size))
+                timeouts.check_answers(self._peers, range(self.size))
                 self._check_steps({rank: ends[rank][-1] for rank, future in enumerate(of_ranks) if future in busy})
         self._longest_s = max((b - a for of in ends.values() for a, b in pairwise(of)), default=self._longest_s)
         return [future.result() for future in of_ranks]
 
     def _check_steps(self, busy: Mapping[int, float]) -> None:
-        """Raise Silent where a rank, which answers, has made no step for too long.
+        """Raise RankUnresponsive where a rank, which answers, has made no step for too long.
 
         busy: the ranks that have not made all steps yet -> when they made their last one.
         """
         limit_s = step_limit_s(self._longest_s)
         if slow := [rank for rank, at in busy.items() if time.monotonic() - at > limit_s]:
             named = ", ".join(f"rank {rank} ({self._peers[rank].host})" for rank in slow)
-            raise Silent(f"{named} made no step within {limit_s:.0f} s, though it answers")
+            raise RankUnresponsive(f"{named} made no step within {limit_s:.0f} s, though it answers")
 
     def exchanges(self) -> AbstractContextManager[None]:
         """A context in which an error of TensorFlow that says that a task is gone raises PeerLost."""
@@ -170,7 +171,7 @@ def _serve(cluster: Cluster, task: str) -> tf.distribute.Server:
         inter_op_parallelism_threads=tf.config.threading.get_inter_op_parallelism_threads(),
     )
     places = tf.train.ClusterSpec(cluster.places())
-    index = cluster.ranks_with(task).index(cluster.meeting.rank)
+    index = cluster.ranks_with(task).index(cluster.group.rank)
     with taking_port(cluster, task):
         return tf.distribute.Server(places, task, index, protocol="grpc", config=settings)
 

@@ -4,34 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from train.transport.tcp_group import AllRanks
 
 if TYPE_CHECKING:
     import numpy as np
     import tensorflow as tf
 
 
-# So long ranks wait for those that are still importing TensorFlow: on shared cores it takes minutes.
-IMPORT_WITHIN_S = 300
-
 Function = TypeVar("Function", bound=Callable)
 Result = TypeVar("Result")
 
 
-class Everyone(Protocol):
-    """All ranks of a job, as one of them sees them, whether or not they train together. All ranks call each method."""
-
-    rank: int
-    size: int
-
-    def gather(self, value: Any) -> list[Any]:
-        """The values of all ranks, in the order of ranks, on every rank."""
-
-    def barrier(self) -> None:
-        """Return when all ranks have called it."""
-
-
-class Distribution(Everyone, Protocol):
+class Distribution(AllRanks, Protocol):
     """Ranks that train together, as one of them sees them. Every method is called on all of them."""
 
     local_rank: int
@@ -85,13 +71,5 @@ class Distribution(Everyone, Protocol):
         """Shut down cleanly, when no rank needs another one any more."""
 
 
-class PeerLost(Exception):
-    """An exchange failed because another rank is gone: its failure is the cause, this one a consequence."""
-
-
-class Silent(Exception):
-    """A rank that others wait for does not answer, or does not get on with its work."""
-
-
-class LeftBehind(Exception):
+class RankDropped(Exception):
     """The other ranks continue without this one: it was silent for too long."""

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from train.distribution import word
 from train.rank import placement, rendezvous_server
 from train.record import protocol
+from train.transport import rendezvous_file
 
 _servers: list[Any] = []  # a server lives as long as its process
 _written: list[Path] = []
@@ -62,10 +62,11 @@ def meet(folder: Path) -> None:
     if variables["HOROVOD_RANK"] == "0":
         peers = variables.get(protocol.PEERS, variables.get("SLURM_SRUN_COMM_HOST", "")).split(",")
         folder.mkdir(parents=True, exist_ok=True)
-        word.leave(path, f"{placement.address_towards(peers)} {_serve(variables)}")
+        host = placement.address_towards(peers)
+        rendezvous_file.write(path, f"{host} {_serve(variables, host)}")
         _written.append(path)
     hint = "it died, or the hosts do not share the folder; see rank 0's output, or give another folder: results=..."
-    address, port = word.wait(path, hint).split()
+    address, port = rendezvous_file.wait(path, hint).split()
     variables["HOROVOD_GLOO_RENDEZVOUS_ADDR"], variables["HOROVOD_GLOO_RENDEZVOUS_PORT"] = address, port
 
 
@@ -75,13 +76,13 @@ def clear() -> None:
         _written.pop().unlink(missing_ok=True)
 
 
-def _serve(variables: Mapping[str, str]) -> int:
+def _serve(variables: Mapping[str, str], host: str) -> int:
     """The port of Horovod's rendezvous server, started in a thread of this process."""
     from horovod.runner.common.util.hosts import HostInfo, get_host_assignments
     from horovod.runner.http.http_server import RendezvousServer
 
     nodes = tasks_per_node(variables["SLURM_STEP_TASKS_PER_NODE"])
-    rendezvous_server.allow_for(sum(nodes))
+    rendezvous_server.allow_for(sum(nodes), host)
     plan = get_host_assignments([HostInfo(f"node{number}", tasks) for number, tasks in enumerate(nodes)], sum(nodes))
     server = RendezvousServer()
     port = server.start()

@@ -36,7 +36,7 @@ class Single(Plain):
         """The tensor itself."""
         return tensor
 
-    def gather(self, value: Any) -> list[Any]:
+    def gather(self, value: Any, kind: Any) -> list[Any]:
         """A list of this value."""
         return [value]
 

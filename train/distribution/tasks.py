@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from train.transport.channel import Address
+
 WORKER, SERVER, COORDINATOR = "worker", "ps", "chief"  # as TensorFlow names them
 
 
@@ -15,18 +17,16 @@ class Peer:
     host: str
     address: str
     ports: Mapping[str, int]  # task -> its port
-    token: str  # which those that connect must know
 
     @property
     def first_task(self) -> str:
         """The worker, unless the rank only holds a server."""
         return next(iter(self.ports))
 
-    @property
-    def port(self) -> int:
-        """That of its first task."""
-        return self.ports[self.first_task]
+    def address_of(self, task: str) -> Address:
+        """Return the address of one of its tasks."""
+        return Address(self.address, self.ports[task])
 
     def place(self, task: str) -> str:
-        """Address and port of one of its tasks, as TensorFlow takes them."""
+        """Return address and port of one of its tasks, as TensorFlow takes them."""
         return f"{self.address}:{self.ports[task]}"

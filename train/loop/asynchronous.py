@@ -76,7 +76,7 @@ def _with_own_clock(step: TrainStep) -> TrainStep:
 def train(context: Context) -> None:
     """Build, train and measure on this rank; what it measures is recorded as it comes.
 
-    Raises ConfigError, NotFinite, PeerLost, Silent, or what TensorFlow raises.
+    Raises ConfigError, NotFinite, PeerLost, RankUnresponsive, or what TensorFlow raises.
     """
     ranks, clock, part = context.distribution, context.clock, context.part
     assert isinstance(ranks, ParameterServers)
@@ -134,13 +134,13 @@ def _steps(coordinator: _Coordinator | None, ranks: ParameterServers, count: int
 def _own(made: Own | None, ranks: ParameterServers) -> _Measured:
     """This rank's own of the steps that rank 0 knows of; none where there were none, or it only holds a server."""
     told: Sequence[_Measured] = [_measured(steps) for steps in made] if made else []
-    told = ranks.gather(told)[0]
+    told = ranks.gather(told, list[_Measured])[0]
     return told[ranks.rank] if ranks.rank < len(told) else _Measured([], [], [])
 
 
 def _losses(own: Sequence[float], ranks: ParameterServers) -> list[float]:
     """The losses, mean over the workers: all, or those before the first that is not finite on any of them."""
-    return finite(np.mean(ranks.gather(own)[: ranks.workers], axis=0))
+    return finite(np.mean(ranks.gather(list(own), list[float])[: ranks.workers], axis=0))
 
 
 def _measured(steps: Steps) -> _Measured:

@@ -17,13 +17,13 @@ import tensorflow as tf
 
 from train.config.schema import Config
 from train.context import Context
-from train.distribution.protocol import Everyone
 from train.loop import devices, limits
 from train.loop.arms import Arm, arms_of, exchanges_of, is_exchanged
 from train.loop.learner import Learner
 from train.loop.timed_steps import Batches, Steps, run_steps
 from train.rank import core_use, placement
 from train.record.record import CoreUse, Window
+from train.transport.tcp_group import AllRanks
 
 _EXCHANGES = 2  # of one arm in a round
 
@@ -87,7 +87,7 @@ class Bench:
             with arm.group.joined(), arm.batches() as batches:
                 times = run_steps(arm.step, batches, steps).times_s
             time_s = min(times[1:] or times)
-        return max(self.everyone.gather(time_s))
+        return max(self.everyone.gather(time_s, float))
 
     def take(self, turn: Turn, number: int, steps: Length) -> tuple[Window | None, bool]:
         """Take a turn in a round. Returns this rank's window, if it has one, and whether its losses are finite.
@@ -174,7 +174,7 @@ class Bench:
         self.everyone.barrier()
         self.everyone.barrier()
 
-    def _window(self, arm: Arm, batches: Batches, steps: int, waiting: Everyone) -> _Half:
+    def _window(self, arm: Arm, batches: Batches, steps: int, waiting: AllRanks) -> _Half:
         """Timed steps between two barriers of these ranks: nothing else is between them."""
         counted = core_use.read(self._meter)
         waiting.barrier()

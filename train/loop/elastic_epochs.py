@@ -10,8 +10,10 @@ from __future__ import annotations
 import socket
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import TypedDict
 
 import tensorflow as tf
+from horovod.runner.elastic.worker import HostUpdateResult
 
 from train.context import Context
 from train.distribution.elastic import ElasticHorovod, State
@@ -19,6 +21,17 @@ from train.loop.epochs import Progress, train_epochs
 from train.loop.learner import Learner
 from train.record.predictions import Predictions
 from train.record.record import Resize
+
+
+class _Values(TypedDict):
+    """What is committed beside the variables."""
+
+    progress: Progress
+    hosts: tuple[str, ...]
+    resizes: tuple[Resize, ...]
+
+
+_Exchanged = _Values | tuple[int, int, int]  # that, or what rank 0 knows of changed hosts
 
 
 class Committed(State):
@@ -36,11 +49,22 @@ class Committed(State):
         self.resizes: tuple[Resize, ...] = ()
         self._keep()
         super().__init__(
-            ranks.broadcast_object, lambda: ranks.rank, progress=self.progress, hosts=self.hosts, resizes=self.resizes
+            lambda value: ranks.from_first(value, _Exchanged),
+            lambda: ranks.rank,
+            progress=self.progress,
+            hosts=self.hosts,
+            resizes=self.resizes,
         )
+        self._last_updated_timestamp = ranks.hosts_change().at_s  # this rank was started after it
 
     def _keep(self) -> None:
         self._kept = [tf.identity(variable) for variable in self._variables()]
+
+    def check_host_updates(self) -> None:
+        """Raise Horovod's HostsUpdatedInterrupt, on all ranks, where the launcher has told rank 0 of a change."""
+        change = self._ranks.hosts_change()
+        self.on_hosts_updated(change.at_s, HostUpdateResult(change.kind))
+        super().check_host_updates()
 
     def save(self) -> None:
         """Keep what there is now."""
@@ -94,7 +118,7 @@ def train_elastically(
         learner: to train.
         check_in: checks what the ranks must agree on; called whenever they have changed.
 
-    Raises NotFinite, LeftBehind, and what `check_in` raises.
+    Raises NotFinite, RankDropped, and what `check_in` raises.
     """
     state = Committed(ranks, learner.variables)
     state.register_reset_callbacks([learner.adapt])
@@ -120,7 +144,7 @@ def train_elastically(
 
 def _note_hosts(context: Context, ranks: ElasticHorovod, state: Committed) -> None:
     """Commit where the ranks are now; rank 0 records the changes that its part does not have yet."""
-    hosts = tuple(ranks.gather(socket.gethostname()))
+    hosts = tuple(ranks.gather(socket.gethostname(), str))
     state.resizes = resized(state, hosts, context.clock.elapsed_s())
     state.hosts = hosts
     state.save()

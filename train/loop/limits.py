@@ -43,7 +43,7 @@ def measure(context: Context, among: Distribution, arm: int | None = None) -> No
     except tf.errors.ResourceExhaustedError:
         _note(context, "the compute limit is not known: there is not enough memory to multiply matrices")
     if among.size > 1 and config.device == "cpu" and config.distribution.controller == "gloo":
-        received, failed = link.ring(among, _STREAM_S)
+        received, failed = link.ring(among, _STREAM_S, context.key)
         context.part.add(transfers=[replace(one, arm=arm) for one in received])
         _note(context, *(f"the limit of the link is not known: {problem}" for problem in failed))
 

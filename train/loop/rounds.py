@@ -167,7 +167,7 @@ def _measure(context: Context, bench: Bench, steps: Mapping[Turn, Length]) -> No
         own = [window for window, _ in made if window]
         alone = [bench.exchange(place, number) for place in bench.exchanges]
         context.part.add(windows=own, exchanges=[window for window in alone if window])
-        told = context.everyone.gather(_Told(own, all(finite for _, finite in made), context.clock.elapsed_s()))
+        told = context.everyone.gather(_Told(own, all(finite for _, finite in made), context.clock.elapsed_s()), _Told)
         if not all(one.finite for one in told):
             raise NotFinite(1 + max(of.timed for of in steps.values()))
         for windows, one in zip(of_ranks, told, strict=True):

@@ -34,7 +34,7 @@ def record(context: Context, made: Mapping[StepPhase, Steps], run: Callable[[int
     """
     assert context.folder
     profiled = profile(run, protocol.operations_path(context.folder, context.distribution.rank))
-    ahead, failed = clocks.of_first(context.distribution)
+    ahead, failed = clocks.of_first(context.distribution, context.key)
     if context.distribution.rank == 0:
         context.part.add(notes=[f"how far clocks are apart is not known: {problem}" for problem in failed])
     of_phases: dict[StepPhase, Steps] = {**made, "profiled": profiled}

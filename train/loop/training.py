@@ -21,7 +21,7 @@ def train(context: Context) -> Predictions | None:
     """Build, train and evaluate on this rank; what it measures is recorded as it comes.
 
     Returns the model's answers at the end, where there are any.
-    Raises ConfigError, NotFinite, PeerLost, LeftBehind, or what TensorFlow and Horovod raise.
+    Raises ConfigError, NotFinite, PeerLost, RankDropped, or what TensorFlow and Horovod raise.
     """
     context.clock.enter("data")
     data = DATASETS[context.config.dataset.name](context.config, context.distribution.rank)
@@ -37,7 +37,7 @@ def train(context: Context) -> Predictions | None:
 
 def _check_samples(context: Context, data: Data) -> None:
     """Raise ConfigError, on every rank, where the ranks have found different samples."""
-    if data.fingerprint and len(set(context.distribution.gather(data.fingerprint))) > 1:
+    if data.fingerprint and len(set(context.distribution.gather(data.fingerprint, str))) > 1:
         data_dir = context.config.dataset.data_dir
         raise ConfigError(f"dataset.data_dir={data_dir}: the ranks find different samples in it")
 
@@ -100,7 +100,7 @@ def _restore(context: Context, learner: Learner) -> Progress:
     if context.distribution.rank == 0:
         progress, notes = checkpoint.restore(context.checkpoints, learner.variables(), learner.data.fingerprint)
         context.part.add(notes=notes)
-    return context.distribution.gather(progress)[0]
+    return context.distribution.gather(progress, Progress)[0]
 
 
 def _save(context: Context, learner: Learner, progress: Progress) -> None:
@@ -114,7 +114,9 @@ def _save(context: Context, learner: Learner, progress: Progress) -> None:
 def _add_notes(context: Context, data: Data) -> None:
     """Record, on rank 0, what a reader of the results must know of weights and data."""
     config, notes = context.config, []
-    of_data = dict.fromkeys(note for of_rank in context.distribution.gather(list(data.notes)) for note in of_rank)
+    of_data = dict.fromkeys(
+        note for of_rank in context.distribution.gather(list(data.notes), list[str]) for note in of_rank
+    )
     if context.distribution.rank != 0:
         return
     if config.towers > 1:

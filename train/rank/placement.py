@@ -132,12 +132,12 @@ def move(cores: Sequence[int]) -> None:
             os.sched_setaffinity(int(thread.name), cores)
 
 
-def _addresses() -> dict[str, str]:
+def addresses() -> dict[str, str]:
     """The IPv4 addresses of this host, and the interface that has each."""
     return {
         address.address: name
-        for name, addresses in psutil.net_if_addrs().items()
-        for address in addresses
+        for name, of_interface in psutil.net_if_addrs().items()
+        for address in of_interface
         if address.family == socket.AF_INET
     }
 
@@ -147,7 +147,7 @@ def address_towards(peers: Sequence[str]) -> str:
 
     Raises OSError where a peer's name has no address.
     """
-    own, named = _addresses(), "127.0.0.1"
+    own, named = addresses(), "127.0.0.1"
     for peer in peers:
         address = socket.gethostbyname(peer)
         if address.startswith("127."):
@@ -162,4 +162,4 @@ def address_towards(peers: Sequence[str]) -> str:
 
 def interface_towards(peers: Sequence[str]) -> str:
     """The name of the interface with the address `address_towards(peers)`."""
-    return _addresses().get(address_towards(peers), "lo")
+    return addresses().get(address_towards(peers), "lo")

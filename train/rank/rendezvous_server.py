@@ -4,25 +4,36 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from http.server import HTTPServer
 
 from train.rank import open_files, placement
 
 
-def allow_for(ranks: int) -> None:
-    """Let the server that this process starts next serve so many ranks, which all come at once."""
+def allow_for(ranks: int, host: str) -> None:
+    """Let the server that this process starts next serve so many ranks, which all come at once, at this address alone.
+
+    It asks nobody who he is: whoever reaches it may write to it.
+    """
     from horovod.runner.http.http_server import RendezvousHTTPServer
 
     open_files.allow_for(ranks)
     # Its own queue is of 5 connections: with some hundred ranks the kernel refuses the others.
+    RendezvousHTTPServer.server_bind = lambda server: _bind(server, host)
     RendezvousHTTPServer.request_queue_size = max(ranks, RendezvousHTTPServer.request_queue_size)
 
 
-def start(ranks: int) -> tuple[subprocess.Popen[str], int]:
-    """Start a server for so many ranks in a process of its own, which ends with this one. Returns it, and its port.
+def _bind(server: HTTPServer, host: str) -> None:
+    """Bind Horovod's server to one address: by itself it takes all."""
+    server.server_address = (host, server.server_address[1])
+    HTTPServer.server_bind(server)
+
+
+def start(ranks: int, host: str) -> tuple[subprocess.Popen[str], int]:
+    """Start a server at this address in a process of its own, which ends with this one. Returns it, and its port.
 
     It has no rank, so the quota of no node holds for it: to serve eight ranks takes half a second of CPU time.
     """
-    command = [sys.executable, "-m", __name__, str(ranks)]
+    command = [sys.executable, "-m", __name__, str(ranks), host]
     server = subprocess.Popen(
         command, env=placement.without_rank(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
@@ -32,11 +43,11 @@ def start(ranks: int) -> tuple[subprocess.Popen[str], int]:
     return server, int(line)
 
 
-def _serve(ranks: int) -> None:
+def _serve(ranks: int, host: str) -> None:
     """Print the port, and serve until standard input ends."""
     from horovod.runner.http.http_server import RendezvousServer
 
-    allow_for(ranks)
+    allow_for(ranks, host)
     server = RendezvousServer()
     print(server.start(), flush=True)
     sys.stdin.read()
@@ -44,4 +55,4 @@ def _serve(ranks: int) -> None:
 
 
 if __name__ == "__main__":
-    _serve(int(sys.argv[1]))
+    _serve(int(sys.argv[1]), sys.argv[2])

@@ -17,7 +17,7 @@ from train.rank import host_names
 from train.record import source
 from train.record.record import Host
 
-Gather = Callable[[Any], list[Any]]  # a value of this rank -> those of all ranks, in the order of ranks
+Gather = Callable[[Any, Any], list[Any]]  # a value of this rank, its type -> those of all ranks, in the order of ranks
 
 
 @dataclass(frozen=True)
@@ -189,9 +189,9 @@ def hold(me: Present, details: Details, expected: Expected, config: Config, gath
     Raises ConfigError, on every rank, where ranks are in the wrong place, or run something else than the launcher or
     than each other.
     """
-    present = gather(me)
+    present = gather(me, Present)
     if not agreed(present, expected):
-        found = differences(present, gather(details), expected.launcher)
+        found = differences(present, gather(details, Details), expected.launcher)
         raise ConfigError("; ".join(found) or "the ranks' configurations differ in their hashes alone")
     hosts = expected.hosts
     if config.distribution.elastic:  # training continues on fewer hosts

@@ -96,9 +96,14 @@ def part_paths(folder: Path, rank: int | None = None) -> list[Path]:
     return sorted(folder.glob(f"rank-{'*' if rank is None else f'{rank}.*'}.jsonl"))
 
 
-def meeting_path(folder: Path) -> Path:
-    """Where the ranks of several worlds meet: rank 0 writes its port there."""
-    return folder / "meeting"
+def secret_folder(folder: Path) -> Path:
+    """Return the folder of the secret of the job, which the launcher makes before any rank is started."""
+    return folder / ".private"
+
+
+def rendezvous_path(folder: Path) -> Path:
+    """Return the file in which rank 0 of a job with several worlds leaves its port."""
+    return folder / "rendezvous"
 
 
 def ready_path(folder: Path, rank: int) -> Path:
@@ -139,6 +144,30 @@ def read_link_rate(path: Path) -> LinkRate:
     if not path.exists():
         return LinkRate(0, None)
     return msgspec.json.decode(path.read_bytes(), type=LinkRate)
+
+
+@dataclass(frozen=True)
+class HostsChange:
+    """The latest change of the hosts of an elastic job, which its launcher tells rank 0."""
+
+    at_s: int = 0  # since the epoch; 0: none so far
+    kind: int = 0  # as Horovod's HostUpdateResult has it
+
+
+def hosts_change_path(folder: Path) -> Path:
+    """Return the file in which the launcher of an elastic job leaves the latest change of its hosts."""
+    return folder / "hosts.changed"
+
+
+def write_hosts_change(folder: Path, change: HostsChange) -> None:
+    """Write a change of the hosts, whole or not at all. Raises OSError."""
+    files.write_whole(hosts_change_path(folder), msgspec.json.encode(change))
+
+
+def read_hosts_change(folder: Path) -> HostsChange:
+    """Return the latest change of the hosts. Raises msgspec.ValidationError where the file is damaged."""
+    path = hosts_change_path(folder)
+    return msgspec.json.decode(path.read_bytes(), type=HostsChange) if path.exists() else HostsChange()
 
 
 def measured_path(folder: Path, rank: int) -> Path:

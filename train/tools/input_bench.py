@@ -180,7 +180,7 @@ def training_step(config: Config) -> Callable[[], float]:
     model = build(config.model.name, config.model.image_size, config.dataset.channels, config.dataset.classes)
     optimizer = step.make_optimizer(config.optimizer, 1, config.precision, model, 1)
     passes = config.distribution.backward_passes_per_step
-    ranks = distribution.join(config)
+    ranks = distribution.join(config, Path(config.results))
     train_step = step.make_train_step(model, optimizer, ranks, config.optimizer.label_smoothing, passes)
     ready = next(Synthetic(config, 0).training(0))
     train_step(*ready)

@@ -61,7 +61,7 @@ class Pair:
     def allreduce(self, tensor, name):
         return tensor + self._other(4 * int(tensor.shape[0]))
 
-    def gather(self, value):
+    def gather(self, value, kind):
         return [value, value]
 
     def barrier(self):

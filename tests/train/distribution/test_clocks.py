@@ -6,7 +6,8 @@ import types
 import pytest
 
 from tests.helpers.thread_ranks import on_all_ranks
-from train.distribution import clocks, link
+from train.distribution import clocks
+from train.transport import channel
 
 
 @pytest.fixture
@@ -19,7 +20,7 @@ def hosts(monkeypatch):
     def measure(names: list[str], behind_s: list[float]):
         def work(rank):
             of_thread.host, of_thread.behind_s = names[rank.rank], behind_s[rank.rank]
-            return clocks.of_first(rank)
+            return clocks.of_first(rank, lambda: b"k" * 64)
 
         return on_all_ranks(len(names), work)
 
@@ -40,8 +41,11 @@ def test_the_error_holds_what_the_clock_is_off(hosts):
 
 @pytest.mark.slow
 def test_a_clock_that_cannot_be_asked_for_is_said_on_every_rank(hosts, monkeypatch):
-    monkeypatch.setattr(link, "addresses", lambda: [])
-    monkeypatch.setattr(link, "_SILENCE_S", 0.2)
+    def refused(address):
+        raise ConnectionError("no TCP connection")
+
+    monkeypatch.setattr(channel, "open_connection", refused)
+    monkeypatch.setattr(channel.accept, "__defaults__", (1, 0.2))
     (first, failed), (second, also_failed) = hosts(["a", "b"], [0.0, 1.0])
     assert (first, second) == (clocks.Ahead(0.0, 0.0), None)
     assert failed == also_failed

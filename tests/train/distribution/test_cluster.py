@@ -6,7 +6,9 @@ import subprocess
 import sys
 import threading
 import types
+import urllib.request
 
+import msgspec
 import pytest
 from horovod.runner.http.http_server import RendezvousServer
 
@@ -16,12 +18,14 @@ from train.config.checks import ConfigError
 from train.config.compose import load
 from train.distribution import cluster
 from train.distribution.cluster import Cluster, Store
-from train.distribution.meeting import Meeting
 from train.distribution.tasks import Peer
+from train.transport.tcp_group import TcpGroup
+
+KEY = b"k" * 64
 
 
 def worker(port=1, host="n1"):
-    return Peer(host, "127.0.0.1", {"worker": port}, "t" * 32)
+    return Peer(host, "127.0.0.1", {"worker": port})
 
 
 def settings(*overrides):
@@ -45,17 +49,40 @@ def ranks_of_two(monkeypatch):
 
 
 def test_all_workers_are_found_once_they_have_come(store):
-    store.put(0, worker(1))
-    threading.Timer(0.2, store.put, (1, worker(2, "n2"))).start()
-    assert cluster._all(store, 2) == [worker(1), worker(2, "n2")]
+    store.put(0, worker(1), KEY)
+    threading.Timer(0.2, store.put, (1, worker(2, "n2"), KEY)).start()
+    assert cluster._all(store, 2, KEY) == [worker(1), worker(2, "n2")]
 
 
 def test_a_rank_that_does_not_come_is_named(store, monkeypatch):
     monkeypatch.setattr(cluster, "_COME_WITHIN_S", 0.1)
-    store.put(0, worker())
-    store.put(2, worker())
+    store.put(0, worker(), KEY)
+    store.put(2, worker(), KEY)
     with pytest.raises(ConfigError, match="rank 1, 3 did not come within 0 s: see its log and its host"):
-        cluster._all(store, 4)
+        cluster._all(store, 4, KEY)
+
+
+def test_what_somebody_else_left_in_the_store_does_not_count(store):
+    store.put(0, worker(1), b"x" * 64)
+    store.put(1, worker(2), KEY)
+    assert store.get(0, KEY) is None
+    request = urllib.request.Request(f"http://{store.address}/workers/1", b'{"host": "evil"}', method="PUT")
+    urllib.request.urlopen(request).close()
+    assert store.get(1, KEY) is None
+    with urllib.request.urlopen(f"http://{store.address}/workers/0") as answer:
+        assert KEY not in answer.read()
+    own = cluster._signature(1, msgspec.json.encode(worker(1)), KEY) + msgspec.json.encode(worker(1))
+    urllib.request.urlopen(urllib.request.Request(f"http://{store.address}/workers/0", own, method="PUT")).close()
+    assert store.get(0, KEY) is None  # what rank 1 said is nothing that rank 0 says
+
+
+def test_ranks_without_a_launcher_share_a_secret_by_a_folder(tmp_path):
+    folder = tmp_path / "results/.private"
+    with cluster._own_secret(folder, 0) as first, cluster._own_secret(folder, 1) as second:
+        assert first == second
+    with cluster._own_secret(folder, 0) as another:
+        assert another != first
+    assert not folder.exists()
 
 
 def test_a_port_that_is_taken_is_named(monkeypatch):
@@ -66,7 +93,7 @@ def test_a_port_that_is_taken_is_named(monkeypatch):
         with pytest.raises(
             ConfigError, match=rf"distribution\.port={port - 1}: rank 3 cannot have port {port} of .*in use"
         ):
-            cluster._listeners(settings("distribution=mwms", f"distribution.port={port - 1}"), ("worker",))
+            cluster._listeners(settings("distribution=mwms", f"distribution.port={port - 1}"), ("worker",), "127.0.0.1")
 
 
 def test_a_worker_that_does_not_answer_is_named():
@@ -74,7 +101,7 @@ def test_a_worker_that_does_not_answer_is_named():
         closed.bind(("127.0.0.1", 0))  # taken, and nobody listens there
         workers = [worker(listener.getsockname()[1]), worker(9), worker(closed.getsockname()[1], "n3")]
         with pytest.raises(ConfigError, match=r"rank 1 \(n1\) cannot reach rank 2 \(n3\) at 127.0.0.1:\d+: is there"):
-            cluster._connections(1, workers, listener)
+            cluster._group(1, workers, listener, KEY)
 
 
 def test_ranks_meet_over_the_port_of_the_first_though_strangers_knock():
@@ -84,7 +111,7 @@ def test_ranks_meet_over_the_port_of_the_first_though_strangers_knock():
         found = {}
 
         def meet(rank, listener):
-            found[rank] = Meeting(rank, 2, cluster._connections(rank, workers, listener)).gather(f"rank {rank}")
+            found[rank] = cluster._group(rank, workers, listener, KEY).gather(f"rank {rank}", str)
 
         other = threading.Thread(target=meet, args=(1, second))
         other.start()
@@ -94,7 +121,7 @@ def test_ranks_meet_over_the_port_of_the_first_though_strangers_knock():
 
 
 def test_tensorflow_is_told_all_addresses_and_which_worker_this_is():
-    made = Cluster([worker(1), worker(2)], Meeting(0, 2, []))
+    made = Cluster([worker(1), worker(2)], TcpGroup(0, 2, []))
     assert json.loads(made.config()) == {
         "cluster": {"worker": ["127.0.0.1:1", "127.0.0.1:2"]},
         "task": {"type": "worker", "index": 0},
@@ -109,11 +136,11 @@ def test_the_first_ranks_hold_the_parameter_servers_and_rank_0_their_coordinator
         ("worker",),
     ]
     workers = [
-        Peer("n", "10.0.0.1", {"worker": 1, "ps": 2, "chief": 3}, "t"),
-        Peer("n", "10.0.0.2", {"worker": 4, "ps": 5}, "t"),
-        Peer("n", "10.0.0.3", {"worker": 6}, "t"),
+        Peer("n", "10.0.0.1", {"worker": 1, "ps": 2, "chief": 3}),
+        Peer("n", "10.0.0.2", {"worker": 4, "ps": 5}),
+        Peer("n", "10.0.0.3", {"worker": 6}),
     ]
-    assert Cluster(workers, Meeting(0, 3, [])).places() == {
+    assert Cluster(workers, TcpGroup(0, 3, [])).places() == {
         "worker": ["10.0.0.1:1", "10.0.0.2:4", "10.0.0.3:6"],
         "ps": ["10.0.0.1:2", "10.0.0.2:5"],
         "chief": ["10.0.0.1:3"],
@@ -124,10 +151,10 @@ def test_servers_on_nodes_of_their_own_are_ranks_after_the_workers():
     ps = settings("distribution=ps", "distribution.servers=2", "distribution.servers_on=nodes")
     assert [cluster.tasks_of(ps, rank, 2) for rank in range(4)] == [("worker", "chief"), ("worker",), ("ps",), ("ps",)]
     workers = [
-        Peer("n1", "10.0.0.1", {"worker": 1, "chief": 3}, "t"),
-        Peer("n2", "10.0.0.2", {"worker": 4}, "t"),
-        Peer("n3", "10.0.0.3", {"ps": 5}, "t"),
-        Peer("n4", "10.0.0.4", {"ps": 6}, "t"),
+        Peer("n1", "10.0.0.1", {"worker": 1, "chief": 3}),
+        Peer("n2", "10.0.0.2", {"worker": 4}),
+        Peer("n3", "10.0.0.3", {"ps": 5}),
+        Peer("n4", "10.0.0.4", {"ps": 6}),
     ]
     here = Cluster(workers, types.SimpleNamespace(rank=3))
     assert json.loads(here.config()) == {
@@ -140,16 +167,16 @@ def test_servers_on_nodes_of_their_own_are_ranks_after_the_workers():
     }
 
 
-def test_servers_on_nodes_of_their_own_are_processes_beside_the_ranks(ranks_of_two):
+def test_servers_on_nodes_of_their_own_are_processes_beside_the_ranks(ranks_of_two, tmp_path):
     apart = settings("distribution=ps", "distribution.servers_on=nodes")
     with pytest.raises(ConfigError, match=r"ranks_per_node=2 \+ distribution\.servers=1: this is process 1 of 2"):
-        cluster.meet(apart, 2)
+        cluster.meet(apart, 2, None, tmp_path)
 
 
 def test_each_task_has_a_port_of_its_own_after_the_first(monkeypatch):
     monkeypatch.setenv("HOROVOD_LOCAL_RANK", "1")
     ps = settings("distribution=ps", "distribution.servers=2", f"distribution.port={(first := free_ports(5))}")
-    found = cluster._listeners(ps, ("worker", "ps"))
+    found = cluster._listeners(ps, ("worker", "ps"), "127.0.0.1")
     assert {task: listener.getsockname()[1] for task, listener in found.items()} == {
         "worker": first + 3,  # those of rank 0 come before
         "ps": first + 4,
@@ -158,31 +185,32 @@ def test_each_task_has_a_port_of_its_own_after_the_first(monkeypatch):
         listener.close()
 
 
-def test_another_number_of_processes_than_ranks_is_an_error(ranks_of_two):
+def test_another_number_of_processes_than_ranks_is_an_error(ranks_of_two, tmp_path):
     with pytest.raises(ConfigError, match=r"nodes x ranks_per_node=3: this is process 1 of 2\. Start as many"):
-        cluster.meet(settings("distribution=mwms"), 3)
+        cluster.meet(settings("distribution=mwms"), 3, None, tmp_path)
 
 
-def test_a_process_that_no_launcher_told_of_the_others_is_an_error(ranks_of_two, monkeypatch):
+def test_a_process_that_no_launcher_told_of_the_others_is_an_error(ranks_of_two, monkeypatch, tmp_path):
     monkeypatch.delenv("HOROVOD_GLOO_RENDEZVOUS_ADDR", raising=False)
     with pytest.raises(ConfigError, match="no launcher told this process of the other ranks; start them by"):
-        cluster.meet(settings("distribution=mwms"), 2)
+        cluster.meet(settings("distribution=mwms"), 2, None, tmp_path)
 
 
 # Any call of PyDLL keeps other threads of Python from running, as TensorFlow's does.
 HANGS = """
 import ctypes, socket, sys
 from pathlib import Path
-from train.distribution import cluster, link
-from train.distribution.meeting import Meeting
+from train.transport import channel
+from train.distribution import cluster
+from train.transport.tcp_group import TcpGroup
 from train.distribution.tasks import Peer
 
 stopped = socket.create_server(("127.0.0.1", 0))  # the kernel accepts, and nobody answers
-workers = [Peer(f"n{n}", "127.0.0.1", {"worker": stopped.getsockname()[1]}, "t") for n in range(2)]
-made = cluster.Cluster(workers, Meeting(0, 2, []))
+workers = [Peer(f"n{n}", "127.0.0.1", {"worker": stopped.getsockname()[1]}) for n in range(2)]
+made = cluster.Cluster(workers, TcpGroup(0, 2, []))
 with cluster.limited(made, print):
     pass
-cluster._READY_WITHIN_S, link._SILENCE_S = 0.5, 0.3
+cluster._READY_WITHIN_S, channel.SILENCE_S = 0.5, 0.3
 with cluster.limited(made, lambda why: Path(sys.argv[1]).write_text(why)):
     ctypes.PyDLL(None).sleep(60)
 """

@@ -6,7 +6,7 @@ from train.distribution.tasks import Peer
 
 pytestmark = pytest.mark.slow
 
-PEERS = [Peer(f"n{number}", "127.0.0.1", {"worker": 1}, "t") for number in range(3)]
+PEERS = [Peer(f"n{number}", "127.0.0.1", {"worker": 1}) for number in range(3)]
 # Around what a step fails by.
 BEFORE = "Graph execution error:\n\nDetected at node CollectiveReduceV2 defined at:\n  File one\n\n"
 AFTER = "\nThe error could be from a previous operation. Restart your program to reset.\n\t [[node]]"
@@ -36,7 +36,7 @@ def raising(name, message):
     ],
 )
 def test_a_failed_collective_is_a_lost_peer_that_is_named(name, message, lost):
-    from train.distribution.protocol import PeerLost
+    from train.transport.failures import PeerLost
 
     with pytest.raises(PeerLost, match=f"an exchange with {lost} failed: Collective"):
         raising(name, message)
@@ -47,9 +47,9 @@ def test_a_failed_collective_is_a_lost_peer_that_is_named(name, message, lost):
     [("InternalError", SILENT, r"rank 2 \(n2\)"), ("DeadlineExceededError", FIRST_SILENT, r"rank 0 \(n0\)")],
 )
 def test_a_worker_without_a_heartbeat_is_silent_and_named(name, message, lost):
-    from train.distribution.protocol import Silent
+    from train.transport.failures import RankUnresponsive
 
-    with pytest.raises(Silent, match=rf"^{lost} does not answer: {re.escape(message)}$"):
+    with pytest.raises(RankUnresponsive, match=rf"^{lost} does not answer: {re.escape(message)}$"):
         raising(name, BEFORE + message + AFTER)
 
 

@@ -15,7 +15,7 @@ def prepared(monkeypatch, tmp_path):
     def prepare(*overrides: str, **given: str) -> dict[str, str]:
         with monkeypatch.context() as patched:
             patched.setattr(os, "environ", dict(given))
-            distribution.prepare(load(list(overrides)), tmp_path)
+            distribution.prepare(load(list(overrides)), tmp_path, None)
             return dict(os.environ)
 
     return prepare

@@ -19,7 +19,7 @@ from train.config.compose import load
 shape = ["model=digits_plain", "dataset=digits", "batch_per_rank=null", "global_batch=8"]
 shape += ["optimizer.learning_rate=0.05", "optimizer.learning_rate_scaling=none"]
 config = load([*shape, "distribution=ps_cpu", "nodes=2"])
-startup.start_tensorflow(config, 0, 2, Path("."))
+startup.start_tensorflow(config, 0, 2, Path("."), None)
 import numpy as np
 import tensorflow as tf
 import tf_keras
@@ -36,12 +36,12 @@ def learner(ranks, config):
 
 os.environ["HOROVOD_SIZE"] = "2"
 try:
-    distribution.join(config)
+    distribution.join(config, Path("."))
     raise AssertionError
 except ConfigError as error:
     assert "ps_cpu: this is one of 2 processes. One alone computes for all 2 ranks" in str(error), error
 del os.environ["HOROVOD_SIZE"]
-towers = distribution.join(config)
+towers = distribution.join(config, Path("."))
 two = learner(towers, config)
 one = learner(Single(), load([*shape, "nodes=1"]))
 assert {variable.device[-5:] for variable in two.variables()} == {"CPU:0"}

@@ -5,7 +5,9 @@ import pytest
 from tests.helpers.context import make_context
 from tests.helpers.learners import Learner, losses
 from train.config.compose import load
+from train.record.protocol import HostsChange
 from train.record.record import Epoch, Resize
+from train.transport import messages
 
 pytestmark = pytest.mark.slow
 
@@ -21,12 +23,13 @@ class Ranks:
     """Rank 0 of two whose peer is lost at a given exchange; afterwards it is alone. Meeting takes no time."""
 
     rank, local_rank, size = 0, 0, 2
+    change = ()
 
     def __init__(self, lost_at=None):
         self._exchanges, self._lost_at = 0, lost_at
 
     def _exchange(self):
-        from train.distribution.protocol import PeerLost
+        from train.transport.failures import PeerLost
 
         self._exchanges += 1
         if self._exchanges == self._lost_at:
@@ -46,10 +49,13 @@ class Ranks:
     def barrier(self):
         self._exchange()
 
-    def broadcast_object(self, value):
-        return value
+    def from_first(self, value, kind):
+        return messages.decode(messages.encode(value), kind, "rank 0")
 
-    def gather(self, value):
+    def hosts_change(self):
+        return HostsChange(*self.change)
+
+    def gather(self, value, kind):
         return [value] * self.size
 
     def sum(self, values):
@@ -60,7 +66,7 @@ class Ranks:
 
     def run(self, train, state, meet_again):
         """As Horovod does it."""
-        from train.distribution.protocol import PeerLost
+        from train.transport.failures import PeerLost
 
         state.sync()
         while True:
@@ -172,3 +178,27 @@ def test_training_continues_alone_from_the_last_commit_when_a_peer_is_lost(elast
     assert part.epochs[0].train_loss == pytest.approx((1 + 2 + 3 + 4) / 4)
     assert checked == [2, 1]
     assert {"checkpoint", "init", "broadcast"} <= set(part.phases_s)
+
+
+def test_a_change_of_hosts_that_the_launcher_tells_interrupts_training_once(elastic):
+    import tensorflow as tf
+    from horovod.common.exceptions import HostsUpdatedInterrupt
+
+    kept = state(elastic, tf.Variable(1.0))
+    kept.check_host_updates()
+    kept._ranks.change = (1_700_000_000, 1)  # as Horovod has it: hosts were removed
+    with pytest.raises(HostsUpdatedInterrupt) as interrupt:
+        kept.check_host_updates()
+    assert interrupt.value.skip_sync
+    kept.check_host_updates()
+    kept._ranks.change = (1_700_000_009, 3)  # removed and added
+    with pytest.raises(HostsUpdatedInterrupt) as interrupt:
+        kept.check_host_updates()
+    assert not interrupt.value.skip_sync
+
+
+def test_a_rank_that_is_started_after_a_change_of_hosts_is_not_interrupted_by_it(elastic, monkeypatch):
+    import tensorflow as tf
+
+    monkeypatch.setattr(Ranks, "change", (1_700_000_000, 2))
+    state(elastic, tf.Variable(1.0)).check_host_updates()

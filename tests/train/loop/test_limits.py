@@ -22,7 +22,7 @@ class AmongItself(Single):
 
     size = 2
 
-    def gather(self, value):
+    def gather(self, value, kind):
         return [value, value]
 
 
@@ -50,7 +50,7 @@ def test_ranks_that_exchange_over_tcp_stream_in_a_ring(limits):
 
 def test_a_link_that_cannot_be_measured_leaves_a_note(limits, monkeypatch):
     context = make_context(load(["nodes=2"]))
-    monkeypatch.setattr(limits.link, "ring", lambda among, seconds: ([], ["tcp_ring: rank 1: refused"]))
+    monkeypatch.setattr(limits.link, "ring", lambda among, seconds, key: ([], ["tcp_ring: rank 1: refused"]))
     limits.measure(context, AmongItself(), arm=0)
     limits.measure(context, AmongItself(), arm=1)
     assert context.part.part.notes == ["the limit of the link is not known: tcp_ring: rank 1: refused"]

@@ -20,7 +20,7 @@ class FirstOfTwo(Single):
 
     size = 2
 
-    def gather(self, value):
+    def gather(self, value, kind):
         windows = getattr(value, "windows", None)
         return [value, value if windows is None else replace(value, windows=[w for w in windows if w.arm == 1])]
 

@@ -79,7 +79,7 @@ class Two(Single):
     def __init__(self, other):
         self._other = other
 
-    def gather(self, value):
+    def gather(self, value, kind):
         return [value, self._other(value)]
 
 

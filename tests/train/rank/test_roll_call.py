@@ -110,7 +110,8 @@ def hold(config, everyone, details=DETAILS, expected=NO_LAUNCHER):
     answers = iter([list(everyone), list(details)])
     gathered = []
 
-    def gather(value):
+    def gather(value, kind):
+        assert isinstance(value, kind)
         gathered.append(value)
         return next(answers)
 

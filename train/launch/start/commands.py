@@ -61,10 +61,10 @@ def host_slots(job: Job) -> str:
     return ",".join(f"{host}:{count}" for host, count in slots.items())
 
 
-def _horovod(module: str, python: str, job: Job, interface: str | None) -> list[str]:
+def _horovod(module: str, python: str, job: Job, interface: str | None, *options: str) -> list[str]:
     command = [python, "-m", f"train.launch.start.{module}"]
     command += ["--ranks", str(job.nodes.ranks), "--hosts", host_slots(job)]
-    return [*command, *(["--interface", interface] if interface else []), "--"]
+    return [*command, *options, *(["--interface", interface] if interface else []), "--"]
 
 
 def gloo(job: Job, python: str, interface: str | None) -> list[str]:
@@ -80,7 +80,7 @@ def gloo(job: Job, python: str, interface: str | None) -> list[str]:
 
 def elastic(job: Job) -> list[str]:
     """Horovod's elastic launcher: it begins with all ranks of the job and continues with those that live."""
-    return _horovod("elastic", sys.executable, job, job.exchange.interface)
+    return _horovod("elastic", sys.executable, job, job.exchange.interface, "--folder", str(job.folder))
 
 
 def mpich(job: Job) -> list[str]:

@@ -9,15 +9,20 @@ import socket
 import subprocess
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
+from horovod.runner import gloo_run
 from horovod.runner.common.util import hosts, secret, timeout
 from horovod.runner.elastic.discovery import HostDiscovery
+from horovod.runner.elastic.driver import ElasticDriver
+from horovod.runner.elastic.rendezvous import PUT_WORKER_ADDRESSES, create_rendezvous_handler
 from horovod.runner.elastic.settings import ElasticSettings
-from horovod.runner.gloo_run import gloo_run_elastic
-from horovod.runner.util import remote
+from horovod.runner.http.http_server import RendezvousHandler
+from horovod.runner.util import network, remote
 
 from train.launch.plan.ssh import ssh_prefix
 from train.rank import placement, rendezvous_server
+from train.record import protocol
 
 _START_TIMEOUT_S = 300
 _PROBE_S = 1.0
@@ -44,6 +49,35 @@ class Answering(HostDiscovery):
         return {host: slots for host, slots in self._slots.items() if self._misses[host] < _MISSES}
 
 
+class Driver(ElasticDriver):
+    """Horovod's driver, which tells rank 0 of changed hosts by a file that only this user can write.
+
+    By itself it would send a pickle, with a key that the rank has left in the store, where anyone can read it.
+    """
+
+    folder: Path  # of the run
+
+    def get_worker_client(self, slot_info: hosts.SlotInfo) -> Driver:
+        """Return what tells rank 0."""
+        return self
+
+    def notify_hosts_updated(self, timestamp: int, change: int) -> None:
+        """Tell rank 0."""
+        protocol.write_hosts_change(self.folder, protocol.HostsChange(timestamp, int(change)))
+
+
+def without_pickles(driver: ElasticDriver) -> type[RendezvousHandler]:
+    """Return what answers requests to the store of an elastic job, but for those that Horovod would unpickle."""
+    handler: type[RendezvousHandler] = create_rendezvous_handler(driver)
+
+    class WithoutPickles(handler):  # type: ignore[valid-type, misc]
+        def _put_value(self, scope: str, key: str, value: bytes) -> None:
+            if scope != PUT_WORKER_ADDRESSES:
+                super()._put_value(scope, key, value)
+
+    return WithoutPickles
+
+
 def _sshd_address(host: str) -> tuple[str, int]:
     """Address and port of a host's sshd, as the user's ssh would find them."""
     shown = subprocess.run(["ssh", "-G", host], check=True, capture_output=True, text=True).stdout
@@ -64,6 +98,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m train.launch.start.elastic", description=__doc__.splitlines()[0])
     parser.add_argument("--ranks", type=int, required=True, help="at the start, and at most")
     parser.add_argument("--hosts", required=True, help="host:slots,host:slots")
+    parser.add_argument("--folder", type=Path, required=True, help="of the run")
     parser.add_argument("--interface", help="of the network between the hosts; else each rank finds it")
     parser.add_argument("command", nargs="+")
     arguments = parser.parse_args()
@@ -71,8 +106,11 @@ def main() -> None:
         level=logging.INFO, format="%(asctime)s %(message)s"
     )  # into launcher.log: hosts that come and go
     remote.SSH_COMMAND_PREFIX = ssh_prefix()
-    rendezvous_server.allow_for(arguments.ranks)
     names, slots = hosts.parse_hosts_and_slots(arguments.hosts)
+    interface = arguments.interface or placement.interface_towards(names)
+    rendezvous_server.allow_for(arguments.ranks, network.get_driver_ip([interface]))
+    Driver.folder = arguments.folder
+    gloo_run.ElasticDriver, gloo_run.create_rendezvous_handler = Driver, without_pickles
     settings = ElasticSettings(
         discovery=Answering(slots),
         min_num_proc=1,
@@ -81,11 +119,11 @@ def main() -> None:
         reset_limit=None,
         cooldown_range=_COOLDOWN_S,
         num_proc=arguments.ranks,
-        nics=[arguments.interface or placement.interface_towards(names)],
+        nics=[interface],
         key=secret.make_secret_key(),
         start_timeout=timeout.Timeout(_START_TIMEOUT_S, message="Timed out waiting for {activity}."),
     )
-    gloo_run_elastic(settings, os.environ, arguments.command, None)
+    gloo_run.gloo_run_elastic(settings, os.environ, arguments.command, None)
 
 
 if __name__ == "__main__":

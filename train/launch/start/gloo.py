@@ -34,13 +34,13 @@ def main() -> None:
         hosts=arguments.hosts,
         start_timeout=timeout.Timeout(_START_TIMEOUT_S, message="Timed out waiting for {activity}."),
     )
-    rendezvous_server.allow_for(arguments.ranks)
     names, _ = hosts.parse_hosts_and_slots(arguments.hosts)
     # Horovod has no setting for these: without them it takes minutes until a host that stops answering is noticed.
     remote.SSH_COMMAND_PREFIX = ssh_prefix()
     interface = arguments.interface or placement.interface_towards(names)
     # Ranks in separate networks are called localhost too, but reach the launcher only over the interface.
     address = network.get_driver_ip([interface]) if arguments.interface else placement.address_towards(names)
+    rendezvous_server.allow_for(arguments.ranks, address)
     gloo_run(chosen, [interface], os.environ, address, arguments.command)
 
 

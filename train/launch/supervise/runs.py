@@ -30,6 +30,7 @@ from train.record import parts, paths, protocol, source
 from train.record.assembly import Ending, Identity, assemble
 from train.record.progress import duration
 from train.record.record import RECORD_NAME, RunRecord, dumps, write_atomically
+from train.transport.secret import Secret
 
 _LOG_LINES = 12
 _TELL_EVERY_S = {True: 1.0, False: 60.0}  # on a terminal one line that changes; else, as in a log, a line a minute
@@ -108,6 +109,8 @@ def measure(run: Run, launcher: Launcher, hosts: tuple[str, ...] = (), watches: 
     folder, generation = paths.new_run(run.home, run.repeat)
     asked = assignment(run, launcher)
     protocol.write_assignment(folder, asked)
+    secret = Secret(protocol.secret_folder(folder))
+    secret.create()
     job = make_job(run.point, folder.resolve(), setting)
     running.begin(folder)
     looks = (running.beats(folder), *(watch(folder, asked) for watch in watches))
@@ -118,6 +121,7 @@ def measure(run: Run, launcher: Launcher, hosts: tuple[str, ...] = (), watches: 
 
     outcome, interruption = JobRun(job, launcher, config.launcher.timeout_s, look).run()
     with interrupts_deferred() as came:
+        secret.remove()
         left = parts.read(job.folder)
         record = assemble(left, identity(run, generation), ending(config, launcher, job, outcome, left))
         write_atomically(folder / RECORD_NAME, dumps(record))

@@ -1,8 +1,15 @@
+import urllib.request
+
 import pytest
 
 pytest.importorskip("horovod")
 
+from horovod.runner.common.util import codec
+from horovod.runner.elastic.worker import HostUpdateResult
+from horovod.runner.http.http_server import RendezvousServer
+
 from train.launch.start import elastic
+from train.record import protocol
 
 pytestmark = pytest.mark.slow  # Horovod takes a second to load
 
@@ -23,3 +30,42 @@ def test_a_host_is_removed_only_after_many_probes_without_an_answer(monkeypatch)
 
 def test_an_address_where_nothing_listens_does_not_answer():
     assert not elastic._answers(("127.0.0.1", 1))
+
+
+class Driver:
+    """What Horovod's handler asks of its driver."""
+
+    registered = ()
+
+    def register_worker_server(self, *what):
+        self.registered = what
+
+
+def test_what_horovod_would_unpickle_is_not_read_by_the_store_and_all_else_is_kept(tmp_path):
+    class Payload:
+        def __reduce__(self):
+            return (tmp_path / "ran").touch, ()
+
+    driver, server = Driver(), RendezvousServer()
+    port = server.start(elastic.without_pickles(driver))
+    server.init([])
+
+    def put(path, body):
+        request = urllib.request.Request(f"http://127.0.0.1:{port}/{path}", body, method="PUT")
+        urllib.request.urlopen(request, timeout=10).close()
+
+    put("worker_addresses/n1:0", codec.dumps_base64(Payload(), to_ascii=False))
+    put("global/0", b"address")
+    assert urllib.request.urlopen(f"http://127.0.0.1:{port}/global/0", timeout=10).read() == b"address"
+    server.stop()
+    assert not (tmp_path / "ran").exists()
+    assert driver.registered == ()
+
+
+def test_rank_0_is_told_of_changed_hosts_by_a_file_of_the_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(elastic.Driver, "folder", tmp_path, raising=False)
+    driver = object.__new__(elastic.Driver)
+    assert protocol.read_hosts_change(tmp_path) == protocol.HostsChange(0, 0)
+    client = driver.get_worker_client(None)
+    client.notify_hosts_updated(1_700_000_000, HostUpdateResult.mixed)
+    assert protocol.read_hosts_change(tmp_path) == protocol.HostsChange(1_700_000_000, 3)

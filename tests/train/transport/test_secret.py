@@ -1,0 +1,52 @@
+import os
+import stat
+import threading
+
+import pytest
+
+from train.config.checks import ConfigError
+from train.transport import rendezvous_file
+from train.transport.secret import Secret
+
+
+@pytest.fixture(params=[0o022, 0o000])
+def umask(request):
+    before = os.umask(request.param)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("umask")
+def test_only_its_user_can_read_it(tmp_path):
+    Secret(tmp_path / "private").create()
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "private", *tmp_path.glob("*/*"))}
+    assert modes == {"private": 0o700, "secret": 0o600}
+
+
+def test_each_job_has_another_of_256_bits(tmp_path):
+    first, second = Secret(tmp_path / "a"), Secret(tmp_path / "b")
+    for one in (first, second):
+        one.create()
+        assert len(bytes.fromhex(one.key().decode())) == 32
+    assert first.key() != second.key()
+
+
+def test_a_folder_that_somebody_else_made_is_not_used(tmp_path):
+    (tmp_path / "private").mkdir()
+    with pytest.raises(FileExistsError):
+        Secret(tmp_path / "private").create()
+
+
+def test_other_ranks_wait_until_it_is_there(tmp_path):
+    secret = Secret(tmp_path / "private")
+    threading.Timer(0.2, secret.create).start()
+    assert secret.wait("see its log") == secret.key()
+    secret.remove()
+    assert not secret.folder.exists()
+    secret.remove()
+
+
+def test_one_that_never_comes_is_an_error_with_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setattr(rendezvous_file, "IMPORT_WITHIN_S", 0.1)
+    with pytest.raises(ConfigError, match=r"rank 0 did not write this within 0\.1 s: see its log"):
+        Secret(tmp_path / "private").wait("see its log")

@@ -1,0 +1,248 @@
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import ROOT
+from tests.helpers.thread_ranks import on_all_ranks
+from train.config.checks import ConfigError
+from train.record import protocol
+from train.transport import channel, messages, rendezvous_file, tcp_group
+from train.transport.failures import PeerLost, RankUnresponsive
+from train.transport.secret import Secret
+from train.transport.tcp_group import beside, group_of, on_this_machine
+
+KEY = b"k" * 64
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """The folder of a run, with the secret of its job."""
+    Secret(protocol.secret_folder(tmp_path)).create()
+    return tmp_path
+
+
+def together(work, size):
+    """What `work(rank)` returns, or raises, on each of so many ranks at once."""
+    found = {}
+
+    def one(rank):
+        try:
+            found[rank] = work(rank)
+        except Exception as error:
+            found[rank] = error
+
+    threads = [threading.Thread(target=one, args=(rank,)) for rank in range(size)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(240)
+    return [found[rank] for rank in range(size)]
+
+
+def test_every_rank_gets_the_values_of_all_in_the_order_of_ranks(folder):
+    def work(rank):
+        here = on_this_machine(folder, rank, 4)
+        here.barrier()
+        return [here.gather((rank, number), tuple[int, int]) for number in range(2)]
+
+    rounds = [[(rank, number) for rank in range(4)] for number in range(2)]
+    assert together(work, 4) == [rounds] * 4
+
+
+def test_ranks_that_have_met_meet_once_more_by_tcp():
+    def work(joined):
+        here = beside(joined, lambda: KEY)
+        return here.rank, [here.gather((here.rank, number), tuple[int, int]) for number in range(2)]
+
+    rounds = [[(rank, number) for rank in range(3)] for number in range(2)]
+    assert on_all_ranks(3, work) == [(rank, rounds) for rank in range(3)]
+
+
+def test_ranks_that_cannot_reach_the_first_one_by_tcp_are_lost(monkeypatch):
+    def refused(*place):
+        raise ConnectionError("no TCP connection")
+
+    monkeypatch.setattr(tcp_group.channel, "connect", refused)
+    monkeypatch.setattr(tcp_group.channel.accept, "__defaults__", (1, 0.1))
+
+    def work(joined):
+        with pytest.raises(PeerLost, match=f"rank {joined.rank}: the ranks that Horovod joined did not meet by TCP"):
+            beside(joined, lambda: KEY)
+
+    on_all_ranks(2, work)
+
+
+@pytest.mark.parametrize("lost", [0, 2])
+def test_a_rank_that_is_gone_is_missed_by_the_others(folder, lost):
+    def work(rank):
+        here = on_this_machine(folder, rank, 3)
+        here.barrier()
+        if rank == lost:
+            for other in here._channels:
+                other.close()
+            return None
+        here.gather(rank, int)
+
+    found = together(work, 3)
+    assert found[lost] is None
+    assert all(isinstance(error, PeerLost) for rank, error in enumerate(found) if rank != lost)
+
+
+def test_another_type_than_expected_is_an_error_that_names_the_rank(folder):
+    def work(rank):
+        return on_this_machine(folder, rank, 2).gather("text" if rank else 1, int)
+
+    first, _ = together(work, 2)
+    assert isinstance(first, ConfigError)
+    assert "rank 1 sent another message than expected" in str(first)
+
+
+def test_two_that_say_that_they_are_the_same_rank_are_refused():
+    ends = [socket.socketpair() for _ in range(2)]
+    with pytest.raises(PeerLost, match=r"ranks \[1, 1\] came, of 3"):
+        group_of(0, 3, [(1, own) for own, _ in ends])
+    for pair in ends:
+        for end in pair:
+            end.close()
+
+
+def test_ranks_that_never_come_are_an_error_that_says_how_many(folder, monkeypatch):
+    monkeypatch.setattr(tcp_group, "IMPORT_WITHIN_S", 0.1)
+    with pytest.raises(ConfigError, match=rf"{folder}/rendezvous: of the other ranks 0 of 2 came within 0\.1 s"):
+        on_this_machine(folder, 0, 3)
+
+
+def test_a_first_rank_that_never_comes_is_an_error_that_names_the_file(folder, monkeypatch):
+    monkeypatch.setattr(rendezvous_file, "IMPORT_WITHIN_S", 0.1)
+    with pytest.raises(ConfigError, match=f"{folder}/rendezvous: rank 0 did not write this"):
+        on_this_machine(folder, 1, 2)
+
+
+def test_a_late_rank_is_waited_for_as_long_as_on_wait_allows(folder, monkeypatch):
+    monkeypatch.setattr(messages, "_LOOK_EVERY_S", 0.05)
+    missed = threading.Event()
+
+    def work(rank):
+        here = on_this_machine(folder, rank, 3)
+        if rank == 0:
+            here.on_wait = lambda other, waited_s: missed.set()  # rank 2 comes only then
+        if rank == 2:
+            missed.wait(30)
+        return here.gather(rank, int)
+
+    assert together(work, 3) == [[0, 1, 2]] * 3
+
+
+def test_a_rank_that_is_not_waited_for_any_longer_is_an_error(folder, monkeypatch):
+    monkeypatch.setattr(messages, "_LOOK_EVERY_S", 0.05)
+    groups = []
+
+    def on_wait(other, waited_s):
+        raise RankUnresponsive(f"rank {other}")
+
+    def work(rank):
+        groups.append(here := on_this_machine(folder, rank, 2))
+        if rank == 0:
+            here.on_wait = on_wait
+            here.barrier()
+
+    first, _ = together(work, 2)
+    assert (type(first), str(first)) == (RankUnresponsive, "rank 1")
+
+
+# What another user of the machine tries: to read the secret and the port, then to get in without the secret. Prints
+# what he got hold of.
+ATTACK = """
+import pickle, os, socket, sys, time
+port, folder = int(sys.argv[1]), sys.argv[2]
+for name in ("rendezvous", ".private/secret"):
+    try:
+        print("read", name, open(os.path.join(folder, name)).read())
+    except PermissionError:
+        pass
+class Payload:
+    def __reduce__(self):
+        return os.system, ("touch " + sys.argv[3],)
+pickled = pickle.dumps(Payload())
+for frame in (len(pickled).to_bytes(4, "big"), len(pickled).to_bytes(8, "big"), b"\\0" * 200, b""):
+    with socket.create_connection(("127.0.0.1", port), 5) as connection:
+        connection.sendall(frame + pickled)
+        connection.settimeout(10)
+        try:
+            while got := connection.recv(1000):
+                if len(got) > 32:
+                    print("was answered", got)
+        except ConnectionResetError:
+            pass
+silent = [socket.create_connection(("127.0.0.1", port), 5) for _ in range(20)]
+print("done", flush=True)
+time.sleep(60)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.getuid() != 0 or not shutil.which("setpriv"), reason="needs to become another user")
+def test_another_user_of_the_machine_learns_nothing_and_runs_nothing(folder, monkeypatch):
+    for parent in (folder, *folder.parents[:-2]):  # as results folders are: all may look
+        parent.chmod(0o755)
+    ports, listen = [], channel.listen
+
+    def listening(*address):
+        listener = listen(*address)
+        ports.append(listener.getsockname())
+        return listener
+
+    monkeypatch.setattr(channel, "listen", listening)
+    with_attacker = threading.Event()
+    loot = Path(f"/tmp/kit-test-{os.getpid()}")
+
+    def work(rank):
+        if rank:
+            with_attacker.wait(60)
+        return on_this_machine(folder, rank, 2).gather(rank, int)
+
+    def attack(found):
+        while not ports:
+            time.sleep(0.01)
+        command = [*NOBODY, sys.executable, "-c", ATTACK, str(ports[0][1]), str(folder), str(loot)]
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd="/"
+        ) as attacker:
+            for line in attacker.stdout:
+                found.append(line.strip())
+                if line == "done\n":
+                    break
+            with_attacker.set()
+            ranks.join(60)  # while he holds twenty connections
+            attacker.kill()
+
+    gathered, got = [], []
+    ranks = threading.Thread(target=lambda: gathered.extend(together(work, 2)))
+    ranks.start()
+    attack(got)
+    assert got == ["done"]
+    assert gathered == [[0, 1]] * 2
+    assert not loot.exists()
+    assert ports[0][0] == "127.0.0.1"
+
+
+def test_no_module_of_the_ranks_unpickles_what_comes_from_another_process():
+    of_files = {"train/datasets/cifar10.py", "train/config/compose.py"}  # of a data set, and of this process
+    found = {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "train").rglob("*.py")
+        if any(
+            name in path.read_text()
+            for name in ("import pickle", "cloudpickle", "allgather_object", "broadcast_object")
+        )
+        or "multiprocessing" in path.read_text()
+    }
+    assert found - {"train/distribution/horovod.py"} <= of_files
