@@ -6,12 +6,15 @@ The docstring of the function is the caption of the figure.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
+
+from analysis.study import Study
+from train.record.record import RunRecord
 
 # Figures of local records alone: own-<experiment>-<kind>.
 LOCAL = "own"
@@ -19,10 +22,11 @@ LOCAL = "own"
 
 @dataclass(frozen=True)
 class Points:
-    """What one figure draws: published rows and local rows, as tidy tables."""
+    """What one figure draws: published and local rows, as tidy tables, and records by path if it reads them."""
 
     published: pd.DataFrame
     local: pd.DataFrame
+    records: Mapping[str, RunRecord] = field(default_factory=dict)
 
 
 Draw = Callable[[Points], Figure]
@@ -41,6 +45,7 @@ class Entry:
     draw: Draw
     published: Where | None = None
     local: Where | None = None
+    reads_records: bool = False
 
     @property
     def report(self) -> str:
@@ -52,11 +57,11 @@ class Entry:
         """The text below the figure."""
         return inspect.cleandoc(self.draw.__doc__ or "")
 
-    def points(self, published: pd.DataFrame, local: pd.DataFrame) -> Points:
+    def points(self, study: Study) -> Points:
         """The rows of both tables that this figure draws."""
-        return Points(
-            select(published, self.published), select(local, self.local and {"kind": "measured"} | self.local)
-        )
+        local = select(study.local, self.local and {"kind": "measured"} | self.local)
+        paths = local["record"].unique() if self.reads_records else ()
+        return Points(select(study.published, self.published), local, {path: study.records[path] for path in paths})
 
 
 def select(table: pd.DataFrame, where: Where | None) -> pd.DataFrame:

@@ -22,7 +22,7 @@ from tabulate import tabulate
 from analysis import metrics
 from analysis.audit import files, findings, series
 from analysis.audit.finding import TABLE_RULES, Finding
-from analysis.table import loading
+from analysis.study import Study
 from analysis.table.checks.contradiction import CHECKS
 from analysis.table.checks.every import contradictions
 from analysis.user_table import table as user_table
@@ -88,7 +88,7 @@ def _attacked(name: str, folders: int) -> int:
     for _ in range(folders):
         with tempfile.TemporaryDirectory() as folder:
             record_attacks.write(record_attacks.attacked(name, rng), Path(folder))
-            all_found = findings.of_launches(loading.local(Path(folder)))
+            all_found = findings.of_launches(Study(Path(folder)))
         fired = {one.rule for one in all_found if one.severity != "note" or (attack and attack.as_note)}
         found += bool(fired & can_see)
     return found

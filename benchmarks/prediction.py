@@ -22,6 +22,7 @@ from analysis.predict import accuracy, reports
 from analysis.predict.average import Learned, predict
 from analysis.predict.points import Curve, weak
 from analysis.predict.support import why_not
+from analysis.study import Study
 
 Rng = np.random.Generator
 StepTime = Callable[[np.ndarray], np.ndarray]  # ranks -> the time of a step, 1 where ranks only compute
@@ -140,7 +141,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.prediction", description=__doc__.splitlines()[0])
     parser.add_argument("--curves", type=int, default=400, help="simulated for each line")
     curves = parser.parse_args().curves
-    of_reports = reports.published()
+    of_reports = reports.learned(Study().published)
     print(of_reports.in_general, "\n")
     shown = accuracy.rows(of_reports.curves, of_reports.checks)
     print(tabulate(shown, headers="keys", tablefmt="github", disable_numparse=True), "\n")

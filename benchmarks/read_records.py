@@ -1,6 +1,6 @@
 """Time and memory of reading, checking and tabulating many run records: `python benchmarks/read_records.py`.
 
-The aim: 10,000 records of 100 steps x 8 ranks in under 3.4 s and 0.4 GiB on 2 cores, and linear in the number of
+The aim: 10,000 records of 100 steps x 8 ranks in under 3.4 s and 0.6 GiB on 2 cores, and linear in the number of
 records. `--rounds 30` reads records of launches in rounds, which are ten times as large. Every record is a file of its
 own, with step times that differ, with a checksum, and checked as one that was measured.
 """

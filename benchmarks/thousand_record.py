@@ -24,7 +24,7 @@ from tabulate import tabulate
 from analysis import registry
 from analysis.audit import findings
 from analysis.figure_files import drawing
-from analysis.table import loading
+from analysis.study import Study
 from tests.helpers.own_records import make_record
 from train.launch.supervise import running
 from train.record import config_hash, parts, paths, progress, protocol
@@ -141,15 +141,16 @@ def of_record(stages: Stages, home: Path, ranks: int, steps: int, computes: bool
     stages.time("record written", lambda: write_atomically(folder / RECORD_NAME, text))
     results = home.parents[2]
     assert find(results)
-    local = stages.time("record read and checked", lambda: loading.local(results), lambda of: f"{len(of.table)} rows")
-    if local.notices:
-        sys.exit(str(local.notices[0]))
-    stages.time("audited", lambda: findings.of_records(local), lambda of: f"{len(of)} findings")
-    figures = [entry for entry in registry.figures(local.table).values() if entry.published is None]
+    study = Study(results)
+    stages.time("record read and checked", lambda: study.local, lambda of: f"{len(of)} rows")
+    if study.notices:
+        sys.exit(str(study.notices[0]))
+    stages.time("audited", lambda: findings.of_records(study), lambda of: f"{len(of)} findings")
+    figures = [entry for entry in registry.figures(study.local).values() if entry.published is None]
     drawn = home.parents[2] / "figures"
     stages.time(
         "its figures drawn",
-        lambda: drawing.draw(figures, loading.published(), local.table, drawn),
+        lambda: drawing.draw(figures, study, drawn),
         lambda of: ", ".join(of),
     )
 

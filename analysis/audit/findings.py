@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis import TableError
 from analysis.audit import (  # noqa: F401 - each adds to the lists of rules
     curves,
     emulation,
@@ -22,9 +21,8 @@ from analysis.audit import (  # noqa: F401 - each adds to the lists of rules
     wall_times,
 )
 from analysis.audit.finding import SEVERITIES, TABLE_RULES, Finding
-from analysis.table.loading import Local
+from analysis.study import Study
 from analysis.user_table.table import UserTable
-from train.record import record
 
 
 def of_table(table: pd.DataFrame) -> list[Finding]:
@@ -48,47 +46,32 @@ def ordered(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda f: (f.report, SEVERITIES.index(f.severity), f.rule, f.place))
 
 
-def record_files(places: list[Path]) -> list[Path]:
-    """The record files in `places` (folders at any depth, or files); without any, those in ./results.
-
-    Raises TableError naming a place that does not exist, or a folder without a record.
-    """
-    files: list[Path] = []
-    for place in places or [folder for folder in [Path("results")] if folder.is_dir()]:
-        found = [place] if place.is_file() else sorted(place.rglob(record.RECORD_NAME))
-        if places and not found:
-            reason = f"no {record.RECORD_NAME} below it" if place.exists() else "does not exist"
-            raise TableError(f"{place}: {reason}; give a results folder, a folder in it, or {record.RECORD_NAME} files")
-        files += found
-    return files
-
-
-def of_records(local: Local) -> list[Finding]:
+def of_records(study: Study) -> list[Finding]:
     """What the rules find in local records: over their tidy table, in each, and between those of an experiment."""
-    return ordered([*(of_table(local.table) if len(local.table) else []), *of_launches(local)])
+    return ordered([*(of_table(study.local) if len(study.local) else []), *of_launches(study)])
 
 
-def of_launches(local: Local) -> list[Finding]:
+def of_launches(study: Study) -> list[Finding]:
     """What the rules find in local records, and between those of an experiment, without their tidy table.
 
     A file that is no trustworthy record is left out and named, a failed run too; of one that failed in rounds the whole
     rounds count.
     """
-    counted = sorted(set(local.table["record"]))
-    found = [*series.audit((path, record.load(Path(path))) for path in counted), *_left_out(local)]
+    counted = sorted(set(study.local["record"]))
+    found = [*series.audit((path, study.records[path]) for path in counted), *_left_out(study)]
     return ordered([*found, *provenance.missing(sorted({Path(path).parents[1] for path in counted}))])
 
 
-def _left_out(local: Local) -> Iterator[Finding]:
+def _left_out(study: Study) -> Iterator[Finding]:
     """One finding for each contradiction of a record, or for what else keeps it out of the table."""
     meaning = "It is left out of everything."
-    for notice in local.left_out:
+    for notice in study.left_out:
         for one in notice.contradictions:
             yield Finding("local", notice.path, one.rule, "serious", one.stated, one.follows, one.off, meaning)
         if not notice.contradictions:
             yield Finding(
                 "local", notice.path, "unreadable_record", "serious", notice.reason, "a whole record", None, meaning
             )  # fmt: skip
-    for notice in local.failed:
+    for notice in study.failed:
         kept = f"Its {notice.rounds} whole rounds count." if notice.rounds else meaning
         yield Finding("local", notice.path, "failed_run", "warning", notice.reason, "a complete run", None, kept)

@@ -146,7 +146,7 @@ def _by(runs: list[Made], key: Callable[[Made], Any]) -> dict[Any, list[Made]]:
 def audit(runs: Iterable[tuple[str, RunRecord]]) -> Iterator[Finding]:
     """What every rule finds in these records that count, given with their paths, and between them.
 
-    Each record is read once and not kept: 10,000 of them need little more memory than a few.
+    Records are taken one by one and not kept.
     """
     all_made: dict[str, list[Made]] = defaultdict(list)
     found: dict[tuple[str, str], list[Finding]] = defaultdict(list)

@@ -14,12 +14,12 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import TableError
+from analysis import PUBLISHED, TableError
 from analysis.claims.checks import CHECKS
 from analysis.claims.limits import Claimed
 from analysis.claims.numbers import SCOPES, Data, Report, Scope, Unknown, words
 from analysis.computed import computed
-from analysis.table.loading import PUBLISHED
+from analysis.study import Study
 from analysis.verdicts import VERDICTS as VERDICTS
 from analysis.verdicts import Verdict
 
@@ -115,16 +115,25 @@ def _claim(given: dict[str, Any], where: str) -> Claim:
     return Claim(**fields, **also, arguments=given)
 
 
-def judge(claims: list[Claim], table: pd.DataFrame, local: pd.DataFrame) -> list[Judged]:
-    """Each claim with its verdict, from the published tidy `table`, or from `local` records where the claim says so.
+def judge(claims: list[Claim], study: Study) -> list[Judged]:
+    """Return each claim with its verdict, from the published numbers, or from local records if the claim says so.
 
     Raises TableError where an argument is wrong.
     """
+    return judge_numbers(claims, study.published, study.local, study.published)
+
+
+def judge_numbers(
+    claims: list[Claim], table: pd.DataFrame, local: pd.DataFrame, published: pd.DataFrame
+) -> list[Judged]:
+    """Return the same for the numbers in the tidy `table`; `published` teaches how curves go on."""
     numbers = pd.concat([table, computed(table)], ignore_index=True)
-    reports = {report: Report(numbers[numbers["report"].eq(report)]) for report in {claim.report for claim in claims}}
+    by_report = {report: numbers[numbers["report"].eq(report)] for report in {claim.report for claim in claims}}
+    reports = {report: Report(rows, published) for report, rows in by_report.items()}
     judged = []
     for claim in claims:
-        of = Report(local[local["experiment"].eq(claim.experiment)]) if claim.experiment else reports[claim.report]
+        own = local[local["experiment"].eq(claim.experiment)]
+        of = Report(own, published) if claim.experiment else reports[claim.report]
         try:
             verdict, evidence = CHECKS[claim.check](Data(of, claim.scope), **claim.arguments)
         except Unknown as missing:

@@ -32,6 +32,7 @@ class Report:
     """The numbers of one report, measured and computed; what is made from all of them is made once."""
 
     table: pd.DataFrame
+    published: pd.DataFrame  # the numbers of all reports, which teach how curves go on
 
     @cached_property
     def noises(self) -> Noises:

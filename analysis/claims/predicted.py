@@ -21,10 +21,10 @@ def predicted(data: Data, of: Selection, at: int, share: bool = False, **claimed
     consistent with the claim shows it only where its whole interval is within the limits.
     """
     wanted = Claimed(**claimed)
-    found, told = [], []
+    found, told, taught = [], [], reports.learned(data.report.published)
     for curve, in_time in _curves(data, of):
         limits = _of_rate(curve, wanted.limits, at, share, in_time)
-        one = judged.judge(curve, Claim(at, limits.low, limits.high), reports.published().learned(curve))
+        one = judged.judge(curve, Claim(at, limits.low, limits.high), taught.learned(curve))
         found.append(_VERDICTS[one.verdict] if one.verdict != "consistent" or one.shown else "not decidable")
         told.append(f"{curve.model + ': ' if curve.model else ''}{one.verdict}: {one.why}")
     return verdicts.together(found), f"claimed: {wanted}. {'; '.join(told)}"

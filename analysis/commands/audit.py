@@ -15,8 +15,9 @@ from analysis.audit.finding import SEVERITIES, Finding
 from analysis.claims import claims
 from analysis.claims.claims import VERDICTS, Judged
 from analysis.reports import TITLES
-from analysis.table import loading
+from analysis.study import Study, record_files
 from analysis.user_table import table as user_table
+from train.record.record import RECORD_NAME
 
 JSON_VERSION = 1  # of the document that --format json prints (docs/json.md)
 
@@ -118,7 +119,21 @@ def _of_file(options: argparse.Namespace) -> Audited:
 
 def _of_all(options: argparse.Namespace) -> Audited:
     """The audit of the published numbers and of local records."""
-    published = loading.published()
-    local = loading.local(*audit.record_files(options.records))
-    findings = audit.ordered([*audit.of_table(published), *audit.of_records(local)])
-    return Audited(findings, claims.judge(claims.read(), published, local.table))
+    study = Study(*_record_files(options.records))
+    findings = audit.ordered([*audit.of_table(study.published), *audit.of_records(study)])
+    return Audited(findings, claims.judge(claims.read(), study))
+
+
+def _record_files(places: list[Path]) -> list[Path]:
+    """Return the record files in `places` (folders at any depth, or files); without any, those in ./results.
+
+    Raises TableError naming a place that does not exist, or a folder without a record.
+    """
+    files: list[Path] = []
+    for place in places or [folder for folder in [Path("results")] if folder.is_dir()]:
+        found = record_files(place)
+        if places and not found:
+            reason = f"no {RECORD_NAME} below it" if place.exists() else "does not exist"
+            raise TableError(f"{place}: {reason}; give a results folder, a folder in it, or {RECORD_NAME} files")
+        files += found
+    return files

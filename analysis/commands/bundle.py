@@ -12,6 +12,7 @@ import io
 import sys
 import tarfile
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from analysis import TableError
@@ -20,8 +21,10 @@ from analysis.archive.collected import Collected
 from analysis.archive.contents import ROOT
 from analysis.archive.manifest import MANIFEST, OUTSIDE, SIGNATURE
 from analysis.commands import report, timeline
+from analysis.study import Study
 from analysis.timeline import joined
 from train.record import files, record
+from train.record.record import RunRecord
 
 _README = """\
 Run records, the figures drawn from them, and a page that shows them beside the published numbers.
@@ -85,19 +88,20 @@ def pack(found: Collected, key: Path | None = None) -> bytes:
         for place, content in (found.records | found.attachments).items():
             record.write_atomically(folder / "results" / place, content)
         with contextlib.chdir(folder):  # so that figures and page name a record by its place in the archive
-            report.make(Path("results"), Path("report.html"), Path("figures"))
-            _write_traces(Path("results"), Path("figures"))
+            study = Study(Path("results"))
+            report.make(study, Path("report.html"), Path("figures"))
+            _write_traces(study.records, Path("figures"))
         (folder / "README.txt").write_text(_README.format(namespace=manifest.NAMESPACE))
         _describe(folder, found)
         seal(folder, key)
         return archive(folder)
 
 
-def _write_traces(results: Path, folder: Path) -> None:
+def _write_traces(records: Mapping[str, RunRecord], folder: Path) -> None:
     """Write the trace of each launch with a timeline whose files are all there; of others it was said what is not."""
-    for path in joined.find(results):
+    for path in joined.find(records):
         with contextlib.suppress(TableError):
-            timeline.write(joined.load(path), folder)
+            timeline.write(joined.load(path, records[str(path)]), folder)
 
 
 def _describe(folder: Path, found: Collected) -> None:

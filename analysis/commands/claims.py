@@ -11,7 +11,7 @@ from tabulate import tabulate
 from analysis.claims import claims
 from analysis.claims.claims import VERDICTS, Judged
 from analysis.reports import TITLES
-from analysis.table import loading
+from analysis.study import Study
 
 
 def counted(judged: Sequence[Judged]) -> str:
@@ -76,6 +76,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the claims and their verdicts; the exit status."""
-    judged = claims.judge(claims.read(), loading.published(), loading.local(options.results).table)
+    judged = claims.judge(claims.read(), Study(options.results))
     print(FORMATS[options.format](judged))
     return 0

@@ -10,7 +10,7 @@ from typing import Any
 
 from analysis import TableError
 from analysis.compare import published, sets, tolerances, words
-from analysis.table import loading
+from analysis.study import Study
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,10 +47,10 @@ def run(options: argparse.Namespace) -> int:
     else:
         if not options.results.is_dir():
             raise TableError(f"{options.results}: no such folder; measure first, or give the folder of local records")
-        local = loading.local(options.results)
-        compared = published.compare(loading.published(), local.table, tolerances.read(options.tolerances))
+        study = Study(options.results)
+        compared = published.compare(study.published, study.local, tolerances.read(options.tolerances))
         sections, notes = words.beside_published(compared)
-        left_out, failed = ([str(notice) for notice in of] for of in (local.left_out, local.failed))
+        left_out, failed = ([str(notice) for notice in of] for of in (study.left_out, study.failed))
         content = compared.as_json() | {"left_out": left_out, "failed": failed}
         if not compared.rows:
             notes = {"Nothing to compare": [f"no complete run in {options.results} has a counterpart"]} | notes

@@ -15,7 +15,7 @@ from analysis.diagnose.turns import Curve, curves
 from analysis.experiments.kinds import DIAGNOSIS
 from analysis.figure_files import drawing
 from analysis.figures import LOCAL, Entry
-from analysis.table import loading
+from analysis.study import Study
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,11 +30,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the diagnosis of each curve of an experiment; 1 where there is none. Raises TableError without a record."""
-    local = loading.local(options.results)
-    for notice in local.left_out:
+    study = Study(options.results)
+    for notice in study.left_out:
         print(f"left out: {notice}", file=sys.stderr)
-    shown = _chosen(options, local.table)
-    found = [(curve, of) for curve in curves(shown) if (of := splits(curve))]
+    shown = _chosen(options, study.local)
+    found = [(curve, of) for curve in curves(shown, study.records) if (of := splits(curve))]
     if not found:
         print(f"{options.experiment}: {_why_not(shown)}", file=sys.stderr)
         return 1
@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         print("\n\n".join(_sections(shown, found)))
     if options.draw:
-        _draw(options, shown)
+        _draw(options, study.narrowed(shown))
     return 0
 
 
@@ -89,10 +89,10 @@ def _why_not(shown: pd.DataFrame) -> str:
     return "no round or repeat has both the fewest nodes and more"
 
 
-def _draw(options: argparse.Namespace, shown: pd.DataFrame) -> None:
-    """Draw the figure of these rows, and say where it is."""
+def _draw(options: argparse.Namespace, study: Study) -> None:
+    """Draw the figure of the study's rows, and say where it is."""
     id = f"{LOCAL}-{options.experiment.replace('_', '-')}-{DIAGNOSIS.name}"
-    entry = Entry(id, DIAGNOSIS.shows, DIAGNOSIS.draw, local=DIAGNOSIS.where)
-    drawn = drawing.draw([entry], loading.published(), shown, options.out)
+    entry = Entry(id, DIAGNOSIS.shows, DIAGNOSIS.draw, local=DIAGNOSIS.where, reads_records=True)
+    drawn = drawing.draw([entry], study, options.out)
     where = sys.stdout if options.format == "text" else sys.stderr
     print("\nfigure:", *(f"  {options.out / name}.{{pdf,png,svg}}" for name in drawn), sep="\n", file=where)

@@ -9,7 +9,7 @@ from pathlib import Path
 from analysis import TableError, registry
 from analysis.figure_files import drawing
 from analysis.figures import LOCAL, Entry
-from analysis.table import loading
+from analysis.study import Study
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,17 +34,17 @@ def chosen(ids: Sequence[str], figures: Mapping[str, Entry]) -> tuple[list[Entry
 
 def run(options: argparse.Namespace) -> int:
     """Draw what was asked for, say what was left out; the exit status."""
-    local, published = loading.local(options.results), loading.published()
-    figures = registry.figures(local.table)
+    study = Study(options.results)
+    figures = registry.figures(study.local)
     entries, missing = chosen(options.ids, figures)
     if not options.results.exists():
         print(f"{options.results}: no such folder: the published points alone are drawn", file=sys.stderr)
-    for notice in local.left_out:
+    for notice in study.left_out:
         print(f"left out: {notice}", file=sys.stderr)
-    if failed := [notice for notice in local.failed if not notice.rounds]:
+    if failed := [notice for notice in study.failed if not notice.rounds]:
         print(f"{len(failed)} failed runs are not drawn", file=sys.stderr)
-    drawn = drawing.draw(entries, published, local.table, options.out)
-    drawing.write_captions(figures, published, local.table, options.out)
+    drawn = drawing.draw(entries, study, options.out)
+    drawing.write_captions(figures, study, options.out)
     if missing:
         print(f"not drawn, no records of it in {options.results}: {', '.join(missing)}")
     print(f"{len(drawn)} figures in {options.out}, captions in {options.out / 'captions.md'}")

@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis import TableError
 from analysis.explain import document, fit, phases, tidy, words
-from analysis.table import loading
+from analysis.study import Study
 from analysis.user_table import headers
 from analysis.user_table import table as user_table
 
@@ -77,11 +77,11 @@ def _of_file(options: argparse.Namespace) -> tuple[pd.DataFrame, list[str], list
 
 def _of_experiment(options: argparse.Namespace) -> tuple[pd.DataFrame, list[str], list[str]]:
     """The points of the local records of an experiment, and what was left out. Raises TableError without a record."""
-    local = loading.local(options.results)
-    rows = local.table[local.table["experiment"].eq(options.experiment.replace("-", "_"))]
+    study = Study(options.results)
+    rows = study.local[study.local["experiment"].eq(options.experiment.replace("-", "_"))]
     rows = rows[rows["kind"].eq("measured")]
     if rows.empty:
-        there = ", ".join(sorted(set(local.table["experiment"]))) or "none"
+        there = ", ".join(sorted(set(study.local["experiment"]))) or "none"
         raise TableError(f"{options.results}: no record of experiment '{options.experiment}' (there are: {there})")
     points, notes = tidy.points(rows, f"{options.results}, {options.experiment}")
-    return points, notes + [f"left out: {notice}" for notice in local.notices], []
+    return points, notes + [f"left out: {notice}" for notice in study.notices], []

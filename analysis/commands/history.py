@@ -6,6 +6,7 @@ import argparse
 import json
 import re
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,8 @@ from analysis.history import change, judged, occasions, points, words
 from analysis.history.judged import Row
 from analysis.history.occasions import Occasion
 from analysis.history.points import Key, Values
-from analysis.table import loading
-from train.record import record
+from analysis.study import Study, record_files
+from train.record.record import RunRecord
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
@@ -39,14 +40,14 @@ def measured(results: Path, experiment: str | None, since: str | None = None) ->
     """
     if not results.is_dir():
         raise TableError(f"{results}: no such folder; measure first, or give the folder of local records")
-    local = loading.local(*sorted(results.rglob(record.RECORD_NAME)), every_generation=True)
+    study = Study(*record_files(results), every_generation=True)
     name = experiment.replace("-", "_") if experiment else None
-    for notice in local.notices:
+    for notice in study.notices:
         if name is None or name in Path(notice.path).parts:
             print(f"{'failed' if notice.failed else 'left out'}: {notice}", file=sys.stderr)
-    complete = local.table[~local.table["record"].isin([notice.path for notice in local.failed])]
+    complete = study.local[~study.local["record"].isin([notice.path for notice in study.failed])]
     shown = complete[complete["experiment"].eq(name)] if name else complete
-    found = _machines(shown, since)
+    found = _machines(shown, study.records, since)
     if not found:
         there = ", ".join(sorted(set(complete["experiment"]))) or "none"
         of = f" of experiment '{name}'" if name else ""
@@ -55,9 +56,9 @@ def measured(results: Path, experiment: str | None, since: str | None = None) ->
     return found
 
 
-def _machines(shown: pd.DataFrame, since: str | None) -> list[Machine]:
+def _machines(shown: pd.DataFrame, records: Mapping[str, RunRecord], since: str | None) -> list[Machine]:
     found = []
-    for name, of in occasions.occasions(shown).items():
+    for name, of in occasions.occasions(shown, records).items():
         kept = occasions.since(of, since) if since else of
         if histories := points.histories(kept):
             found.append(Machine(name, kept, histories))

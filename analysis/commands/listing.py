@@ -6,7 +6,7 @@ from pathlib import Path
 from tabulate import tabulate
 
 from analysis import registry
-from analysis.table import loading
+from analysis.study import Study
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -16,10 +16,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the figures as a table; the exit status."""
-    published, local = loading.published(), loading.local(options.results).table
+    study = Study(options.results)
     rows = []
-    for entry in registry.figures(local).values():
-        points = entry.points(published, local)
+    for entry in registry.figures(study.local).values():
+        points = entry.points(study)
         counts = (len(points.published), points.local["record"].nunique())
         rows.append((entry.id, entry.report, entry.shows, *(count or "-" for count in counts)))
     headers = ("id", "report", "shows", "published", "local")

@@ -13,7 +13,8 @@ from analysis import TableError
 from analysis.predict import accuracy, answers, fixed, further, reading, reports, words
 from analysis.predict.answers import Answer, Job, Question
 from analysis.predict.points import Curve, joined
-from analysis.table import loading
+from analysis.predict.reports import Reports
+from analysis.study import Study
 from analysis.user_table import headers
 from analysis.user_table import table as user_table
 
@@ -84,9 +85,10 @@ def run(options: argparse.Namespace) -> int:
         raise TableError("--exchange: of what runs? allowed: together with --file; of others it is known")
     if options.price and not options.images:
         raise TableError("--price: of what job? allowed: together with --images (and --epochs)")
-    curves, costs = _asked(options)
+    study = Study(options.results)
+    curves, costs = _asked(options, study)
     curves = _of_models(curves, options.models)
-    of_reports = reports.published()  # takes a second: after all that may be wrong in what was asked
+    of_reports = reports.learned(study.published)  # takes a second: after all that may be wrong in what was asked
     if options.global_batch:
         curves = joined(curves)
     job = Job(options.images * options.epochs, options.price or math.nan) if options.images else None
@@ -99,13 +101,13 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps(answers.as_json(found), indent=1, allow_nan=False))
     else:
         print(words.report(found, accuracy.words(accuracy.of(of_reports.checks))))
-        _say_next(options, found)
+        _say_next(options, found, of_reports)
     if options.draw:
-        _draw(options, found)
+        _draw(options, found, of_reports)
     return 0 if any(target.supported for one in found for target in one.targets) else 1
 
 
-def _asked(options: argparse.Namespace) -> tuple[list[Curve], fixed.Costs]:
+def _asked(options: argparse.Namespace, study: Study) -> tuple[list[Curve], fixed.Costs]:
     """The curves to predict, and what a job of each pays once where a job is asked for."""
     if options.file:
         read = user_table.read(options.file, options.columns)
@@ -113,15 +115,14 @@ def _asked(options: argparse.Namespace) -> tuple[list[Curve], fixed.Costs]:
             print(line, file=sys.stderr if options.format == "json" else sys.stdout)
         return reading.file(read, options.exchange), fixed.of_user(read) if options.images else {}
     if not options.experiment:
-        costs = fixed.of_table(loading.published(), "the reports") if options.images else {}
-        return reports.published().curves, costs
-    local = loading.local(options.results)
-    for notice in local.left_out:
+        costs = fixed.of_table(study.published, "the reports") if options.images else {}
+        return reports.learned(study.published).curves, costs
+    for notice in study.left_out:
         print(f"left out: {notice}", file=sys.stderr)
-    rows = local.table[local.table["experiment"].eq(options.experiment.replace("-", "_"))]
+    rows = study.local[study.local["experiment"].eq(options.experiment.replace("-", "_"))]
     curves = reading.local(rows) if len(rows) else []
     if not curves:
-        there = ", ".join(sorted(set(local.table["experiment"]))) or "none"
+        there = ", ".join(sorted(set(study.local["experiment"]))) or "none"
         said = f"no record of experiment '{options.experiment}'" if rows.empty else "no series over several ranks"
         raise TableError(f"{options.results}: {said} (experiments with records: {there})")
     measured = rows[rows["kind"].eq("measured")]
@@ -137,21 +138,21 @@ def _of_models(curves: list[Curve], models: str | None) -> list[Curve]:
     return [curve for curve in curves if not wanted or curve.model in wanted]
 
 
-def _say_next(options: argparse.Namespace, found: list[Answer]) -> None:
+def _say_next(options: argparse.Namespace, found: list[Answer], of_reports: Reports) -> None:
     """Print what to measure next for each curve of one's own; of the published ones nobody has the machine."""
     if not options.file and not options.experiment:
         return
     for one in found:
         at = answers.sizes(one.curve, options.to, one.global_batch)
         once = max(one.fixed_s.value, 0.0) if one.fixed_s else 0.0
-        if points := further.points(one.curve, at, reports.published().in_general, once):
+        if points := further.points(one.curve, at, of_reports.in_general, once):
             weak_or_strong = "weak_scaling" if one.global_batch is None else "strong_scaling"
             experiment = options.experiment or weak_or_strong
             command = further.command(one.curve.model, points, experiment, one.curve.ranks_per_node)
             print("", words.further(one.curve, points, command), sep="\n")
 
 
-def _draw(options: argparse.Namespace, found: list[Answer]) -> None:
+def _draw(options: argparse.Namespace, found: list[Answer], of_reports: Reports) -> None:
     """Draw the figure, and say where it is."""
     from analysis.figure_files import drawing
     from analysis.figures import Entry, Points
@@ -160,7 +161,7 @@ def _draw(options: argparse.Namespace, found: list[Answer]) -> None:
     if not any(target.supported for one in found for target in one.targets):
         return
     options.out.mkdir(parents=True, exist_ok=True)
-    entry = Entry("predicted", "what more ranks would give", lambda _: figure.draw(found, reports.published().learned))
+    entry = Entry("predicted", "what more ranks would give", lambda _: figure.draw(found, of_reports.learned))
     drawing.save(entry, Points(pd.DataFrame(), pd.DataFrame()), options.out)
     where = sys.stdout if options.format == "text" else sys.stderr
     print("", f"figure: {options.out / entry.id}.{{pdf,png,svg}}", sep="\n", file=where)

@@ -9,34 +9,34 @@ from analysis import registry
 from analysis.figure_files import drawing, figure_data
 from analysis.page import scope
 from analysis.page.page import about, analyse, page
-from analysis.table import loading, schema
+from analysis.page.scope import Scope
+from analysis.study import Study
+from analysis.table import schema
 from analysis.table.runs import Notice
 
 
-def make(results: Path, out: Path, folder: Path | None = None, report: str | None = None) -> list[Notice]:
+def make(study: Study, out: Path, folder: Path | None = None, only: Scope | None = None) -> list[Notice]:
     """Write the page to `out`, and the figures with captions and data into `folder`; returns what was left out.
 
-    Without a folder the figures are drawn as the page needs them, and not kept. `report`: of this one alone, with what
+    Without a folder the figures are drawn as the page needs them, and not kept. `only`: of this report alone, with what
     its reproduction came to.
     """
-    local, published = loading.local(results), loading.published()
-    only = scope.of(report, published, results) if report else None
-    local = only.local(local) if only else local
-    figures = registry.figures(local.table)
+    study = only.narrowed(study) if only else study
+    figures = registry.figures(study.local)
     figures = only.figures(figures) if only else figures
     entries = list(figures.values())
     with tempfile.TemporaryDirectory() as temporary:
         drawn = folder or Path(temporary)
         formats = drawing.FORMATS if folder else ("svg",)
-        with drawing.in_background(entries, published, local.table, drawn, formats):
-            analysed = analyse(published, local)
+        with drawing.in_background(entries, study, drawn, formats):
+            analysed = analyse(study)
             analysed = about(analysed, only.report) if only else analysed
         if folder:
-            drawing.write_captions(figures, published, local.table, folder)
-            figure_data.write(entries, published, local.table, folder)
+            drawing.write_captions(figures, study, folder)
+            figure_data.write(entries, study, folder)
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(page(analysed, entries, drawn, only), encoding="utf-8")
-    return local.notices
+    return study.notices
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -51,7 +51,9 @@ def run(options: argparse.Namespace) -> int:
     """Write the page and say where it is; the exit status."""
     if not options.results.exists():
         print(f"{options.results}: no such folder: the page has the reports alone", file=sys.stderr)
-    for notice in make(options.results, options.out, options.figures, options.report):
+    study = Study(options.results)
+    only = scope.of(options.report, study.published, options.results) if options.report else None
+    for notice in make(study, options.out, options.figures, only):
         print(f"{'failed' if notice.failed else 'left out'}: {notice}", file=sys.stderr)
     print(f"{options.out}: {options.out.stat().st_size / 1e6:.1f} MB, opens without a network")
     return 0

@@ -11,7 +11,8 @@ from tabulate import tabulate
 from analysis import plots, registry
 from analysis.experiments import allreduce, equivalence, summary
 from analysis.figure_files import drawing
-from analysis.table import controls, loading
+from analysis.study import Study
+from analysis.table import controls
 from train.record import intervals
 
 
@@ -28,13 +29,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the table, draw on request, and say where the figures are; 1 where there is no complete run."""
-    local = loading.local(options.results)
-    for notice in local.left_out:
+    study = Study(options.results)
+    for notice in study.left_out:
         print(f"left out: {notice}", file=sys.stderr)
-    for notice in local.failed:
+    for notice in study.failed:
         if Path(notice.path).is_relative_to(options.results / options.experiment):
             print(f"failed: {notice}", file=sys.stderr)
-    shown = local.table[local.table["experiment"] == options.experiment]
+    shown = study.local[study.local["experiment"] == options.experiment]
     if shown.empty:
         print(f"no complete run of {options.experiment} in {options.results}", file=sys.stderr)
         return 1
@@ -43,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         print("\n".join(_sections(options.experiment, shown)))
     if options.draw:
-        _draw(options, shown, local.table)
+        _draw(options, shown, study)
     return 0
 
 
@@ -78,13 +79,12 @@ def _intervals(shown: pd.DataFrame) -> list[str]:
     return lines
 
 
-def _draw(options: argparse.Namespace, shown: pd.DataFrame, local: pd.DataFrame) -> None:
+def _draw(options: argparse.Namespace, shown: pd.DataFrame, study: Study) -> None:
     """Draw the figures that show these rows, and say where they are."""
-    published = loading.published()
-    figures = registry.figures(local)
-    showing = [entry for entry in figures.values() if not entry.points(published, shown).local.empty]
-    drawn = drawing.draw(showing, published, local, options.out)
-    drawing.write_captions(figures, published, local, options.out)
+    figures, these = registry.figures(study.local), study.narrowed(shown)
+    showing = [entry for entry in figures.values() if not entry.points(these).local.empty]
+    drawn = drawing.draw(showing, study, options.out)
+    drawing.write_captions(figures, study, options.out)
     if drawn:
         where = sys.stdout if options.format == "text" else sys.stderr
         print("\nfigures:", *(f"  {options.out / id}.{{pdf,png,svg}}" for id in drawn), sep="\n", file=where)

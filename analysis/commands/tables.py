@@ -7,7 +7,7 @@ import pandas as pd
 from tabulate import tabulate
 
 from analysis.reports import derived
-from analysis.table import loading
+from analysis.study import Study
 
 _FOLLOWS = {True: "yes", False: "no"}
 
@@ -19,7 +19,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write one CSV and one Markdown table a report, and print what does not follow; the exit status."""
-    found = derived.recompute(loading.published())
+    found = derived.recompute(Study().published)
     options.out.mkdir(parents=True, exist_ok=True)
     for report, rows in found.groupby("report"):
         rows.to_csv(options.out / f"{report}.csv", index=False, float_format="%.6g")

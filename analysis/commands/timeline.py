@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from analysis import TableError
+from analysis.study import Study
 from analysis.timeline import document, joined, split, trace, words
 from analysis.timeline.joined import Joined
 
@@ -20,12 +21,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the table of each launch with a timeline, and write its trace. Raises TableError where there is none."""
-    paths = joined.find(options.results, options.models.split(",") if options.models else None)
+    records = Study(options.results).records
+    paths = joined.find(records, options.models.split(",") if options.models else None)
     if not paths:
         of = f" of {options.models}" if options.models else ""
         raise TableError(f"{options.results}: no complete launch{of} with a timeline; make timeline makes one")
     found = []
-    for launch in map(joined.load, paths):
+    for path in paths:
+        launch = joined.load(path, records[str(path)])
         steps, out = split.timed(launch), write(launch, options.out)
         if options.format == "json":
             found.append(document.as_json(launch, steps) | {"trace": str(out)})

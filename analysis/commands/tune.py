@@ -9,7 +9,7 @@ from pathlib import Path
 from analysis import TableError
 from analysis.experiments import ranking
 from analysis.experiments.ranking import Contest
-from analysis.table import loading
+from analysis.study import Study
 from train.record.record import write_atomically
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
@@ -35,13 +35,13 @@ def run(options: argparse.Namespace) -> int:
     path = _path(options.conf / "system", options.write) if options.write else None
     if options.dry_run:
         return 0
-    local = loading.local(options.results)
-    for notice in local.left_out:
+    study = Study(options.results)
+    for notice in study.left_out:
         print(f"left out: {notice}", file=sys.stderr)
-    rows = local.table[local.table["experiment"].eq(options.experiment)]
+    rows = study.local[study.local["experiment"].eq(options.experiment)]
     if options.models:
         rows = rows[rows["model"].isin(options.models.split(","))]
-    found = ranking.contests(rows)
+    found = ranking.contests(rows, study.records)
     if not found:
         print(f"{options.results}: no complete run of {ranking.BASE} and another arm of it", file=sys.stderr)
         return 1

@@ -14,9 +14,9 @@ import pandas as pd
 
 from analysis import TableError, json_values, metrics, speedups, verdicts
 from analysis.metrics import Estimate
-from analysis.table import controls, loading
+from analysis.study import Study, record_files
+from analysis.table import controls
 from analysis.verdicts import ALPHA, Limits, Uncertain, of_estimate, of_launches
-from train.record import record
 from train.record.record import RunRecord
 
 Said = Literal["B faster", "B slower", "no difference shown", "no interval", "not judged"]
@@ -147,23 +147,23 @@ def making(run: RunRecord) -> dict[str, str]:
 
 
 def _runs(place: Path) -> tuple[list[_Run], list[str]]:
-    local = loading.local(*([place] if place.is_file() else sorted(place.rglob(record.RECORD_NAME))))
-    arms = _arms(local.table)
+    study = Study(*record_files(place))
+    arms = _arms(study.local)
     runs = []
-    for path in local.table["record"].unique():
-        run = record.load(Path(path))
+    for path in study.local["record"].unique():
+        run = study.records[path]
         made = making(run)
         for name, arm in arms[path].items():
             point = f"{run.point}, {name}" if name else run.point
             runs.append(_Run(run.experiment, point, run.config_hash, arm, made))
     if not runs:
         reason = (
-            f"no complete run ({len(local.left_out)} left out, {len(local.failed)} failed)"
+            f"no complete run ({len(study.left_out)} left out, {len(study.failed)} failed)"
             if place.exists()
             else "does not exist"
         )
         raise TableError(f"{place}: {reason}; give a folder of records, as A=results")
-    return runs, [str(notice) for notice in (*local.left_out, *local.failed)]
+    return runs, [str(notice) for notice in (*study.left_out, *study.failed)]
 
 
 _ARM = ["nodes", "batch_per_rank", "arm"]

@@ -41,7 +41,7 @@ def diagnosis(points: Points) -> Figure:
     number of nodes and a bar each; right: by how much a step, and each of its parts, is longer than with the first arm
     in the same repeat. docs/diagnose.md says how each is measured.
     """
-    found = [(curve, of) for curve in curves(points.local) if (of := splits(curve))]
+    found = [(curve, of) for curve in curves(points.local, points.records) if (of := splits(curve))]
     compared = comparisons(found)
     known = {id(arm) for one in compared for arm, _ in one.arms}
     alone = [(curve, of) for curve, of in found if id(curve) not in known]

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from analysis import plots, speedups
-from train.record import backends, record
+from train.record import backends
 from train.record.record import Rank, RunRecord, Window
 
 Times = NDArray[np.float64]
@@ -114,8 +113,8 @@ class Curve:
         return sorted((arm for arm in arms if arm.reads == reading), key=lambda arm: (arm.nodes, arm.batch_per_rank))
 
 
-def curves(local: pd.DataFrame) -> list[Curve]:
-    """The curves over nodes in the rows of one experiment, by model and series.
+def curves(local: pd.DataFrame, records: Mapping[str, RunRecord]) -> list[Curve]:
+    """The curves over nodes in the rows of one experiment, by model and series; records: by path.
 
     An arm that is on several nodes only begins with the arm that is on fewer (`speedups.base_of`), which is then none
     by itself.
@@ -131,7 +130,8 @@ def curves(local: pd.DataFrame) -> list[Curve]:
             continue
         beside = rows[rows["kind"].eq("control") & rows["arms"].isin(points["arms"])]
         paths = [*_with_controls(points, beside), *(bases[series]["record"].unique() if series in bases else ())]
-        found.append(_curve(points, ", ".join(plots.told_apart(points, measured)), paths))
+        runs = {path: records[path] for path in paths}
+        found.append(_curve(points, ", ".join(plots.told_apart(points, measured)), runs))
     return found
 
 
@@ -150,14 +150,13 @@ def _with_controls(points: pd.DataFrame, controls: pd.DataFrame) -> list[str]:
     return list(dict.fromkeys([*points["record"], *controls["record"]]))
 
 
-def _curve(points: pd.DataFrame, words: str, paths: Sequence[str]) -> Curve:
-    first = points.iloc[0]
-    runs = [record.load(Path(path)) for path in paths]
+def _curve(points: pd.DataFrame, words: str, by_path: Mapping[str, RunRecord]) -> Curve:
+    first, runs = points.iloc[0], [*by_path.values()]
     in_rounds = bool(runs[0].config.get("rounds"))
     launches = [of_rounds(run) for run in runs] if in_rounds else [of_repeats(runs)]
     made = Curve(
         str(first["model"]), words, str(first["machine"]), str(first["device"]), str(first["dataset"]), in_rounds,
-        launches, paths, flat=first["gradients"] in ("", "flat"),
+        launches, [*by_path], flat=first["gradients"] in ("", "flat"),
     )  # fmt: skip
     if in_rounds or not first["arm"]:
         return made

@@ -32,6 +32,7 @@ class Kind:
     shows: str
     draw: Draw
     where: Where = field(default_factory=dict)
+    reads_records: bool = False  # it draws what is in the records and not in the table
 
 
 _EPOCHS: Where = {"quantity": training.OF_EPOCHS}
@@ -47,8 +48,8 @@ _WITH_CONTROL: Where = {"kind": ("measured", "control")}
 _EFFICIENCY = Kind(
     "efficiency", "efficiency by throughput and, if known, by wall time", scaling.efficiency, _WITH_CONTROL
 )
-_STEPS = Kind("steps", "distribution of the step times", steps.figure, _WITH_CONTROL)
-DIAGNOSIS = Kind("diagnosis", "where the time of a step goes", diagnosis.diagnosis, _WITH_CONTROL)
+_STEPS = Kind("steps", "distribution of the step times", steps.figure, _WITH_CONTROL, reads_records=True)
+DIAGNOSIS = Kind("diagnosis", "where the time of a step goes", diagnosis.diagnosis, _WITH_CONTROL, reads_records=True)
 _PHASES = Kind("phases", "where the time of the job went", scaling.phases)
 _BATCH = Kind("", "throughput over batch size on one node", settings.batch)
 _LINK = Kind("", "throughput and exposed communication over the rate of the links", network.figure, _WITH_CONTROL)
@@ -81,7 +82,7 @@ def _of_experiment(experiment: str, rows: pd.DataFrame) -> Iterator[Entry]:
         for kind in fitting(of_axis, axis):
             yield Entry(
                 "-".join(part for part in (id, kind.name, over) if part), f"{experiment}: {kind.shows}", kind.draw,
-                local={"experiment": experiment, "axis": axis} | kind.where,
+                local={"experiment": experiment, "axis": axis} | kind.where, reads_records=kind.reads_records,
             )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from tabulate import tabulate
 
 from analysis import plots, speedups
 from analysis.metrics import Statistic
-from train.record import intervals, record
+from train.record import intervals
 from train.record.intervals import Interval
 from train.record.record import RunRecord
 
@@ -59,31 +59,33 @@ class Contest:
         return next((arm for arm in self.arms if arm.verdict == "faster"), None)
 
 
-def contests(local: pd.DataFrame) -> list[Contest]:
-    """The contests in the local rows of one experiment: those that have the base and another arm."""
+def contests(local: pd.DataFrame, records: Mapping[str, RunRecord]) -> list[Contest]:
+    """The contests in the local rows of one experiment: those that have the base and another arm; records: by path."""
     runs = speedups.rates(local[local["kind"].eq("measured")])
     found = []
     for (model, machine, _), rows in runs.groupby(["model", "machine", "ranks"], sort=False):
         of_arms = {str(name): of for name, of in rows.groupby("arm", sort=False)}
         if BASE in of_arms and len(of_arms) > 1:
-            found.append(_contest(str(model), str(machine), of_arms))
+            found.append(_contest(str(model), str(machine), of_arms, records))
     return found
 
 
-def _contest(model: str, machine: str, of_arms: Mapping[str, pd.DataFrame]) -> Contest:
+def _contest(
+    model: str, machine: str, of_arms: Mapping[str, pd.DataFrame], records: Mapping[str, RunRecord]
+) -> Contest:
     base = of_arms[BASE]
-    records = {name: record.load(Path(of["record"].iloc[0])) for name, of in of_arms.items()}
+    runs = {name: records[of["record"].iloc[0]] for name, of in of_arms.items()}
     level = 1 - (1 - intervals.LEVEL) / (len(of_arms) - 1)
     leading = max(of_arms.values(), key=lambda of: _typical(_ratios(of, base)))
     arms = []
     for name, of in of_arms.items():
-        run, ratios = records[name], _ratios(of, base)
+        run, ratios = runs[name], _ratios(of, base)
         known = intervals.of_median(ratios, level)
         verdict: Verdict = "base" if name == BASE else _verdict(known) or _unfinished(of, leading)
-        settings = differing(run, records[BASE])
+        settings = differing(run, runs[BASE])
         arms.append(Arm(name, settings, _exchange(run), speedups.rate_of(of), _statistic(ratios, known), verdict))
     ranked = sorted(arms, key=lambda arm: -arm.ratio.value)
-    return Contest(model, machine, int(base["ranks"].iloc[0]), level, ranked, records[BASE].config["system"])
+    return Contest(model, machine, int(base["ranks"].iloc[0]), level, ranked, runs[BASE].config["system"])
 
 
 def differing(run: RunRecord, base: RunRecord) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections import defaultdict
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from analysis import plots, speedups
 from analysis.figures import Points
 from analysis.plots import Look
-from train.record import batch, record
+from train.record import batch
 from train.record.record import RunRecord
 
 Times = NDArray[np.float64]
@@ -49,11 +49,15 @@ def times(run: RunRecord, point: pd.Series) -> list[float]:
     return [time_s for of_ranks in windows.values() for time_s in _slowest(of_ranks)]
 
 
-def distributions(local: pd.DataFrame) -> pd.DataFrame:
-    """One row a launch and point whose throughput counts: its identity, and `times` [s], its timed steps."""
+def distributions(local: pd.DataFrame, records: Mapping[str, RunRecord]) -> pd.DataFrame:
+    """One row a launch and point whose throughput counts: its identity, and `times` [s], its timed steps.
+
+    records: by path.
+    """
     at = speedups.rates(local).drop_duplicates(["record", "series", "axis_value", "batch_per_rank"])
-    runs = {path: record.load(Path(path)) for path in at["record"].unique()}
-    found = at.assign(times=pd.Series({i: times(runs[row["record"]], row) for i, row in at.iterrows()}, dtype=object))
+    found = at.assign(
+        times=pd.Series({i: times(records[row["record"]], row) for i, row in at.iterrows()}, dtype=object)
+    )
     return found[found["times"].str.len() > 0]
 
 
@@ -63,7 +67,7 @@ def figure(points: Points) -> Figure:
     Every timed step of every launch, on its slowest rank; each line goes from the shortest to the longest step, over a
     logarithmic axis. Marked are the 5th, 50th, 95th and 99th percentile. Dashed: the same ranks without allreduce.
     """
-    found = distributions(points.local)
+    found = distributions(points.local, points.records)
     over = str(points.local["axis"].iloc[0])
     sizes = sorted(found[over].unique())
     measured = found[found["kind"].eq("measured")]

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import matplotlib as mpl
-import pandas as pd
 
 from analysis import plots
 from analysis.figure_files import fonts
 from analysis.figures import Entry, Points
+from analysis.study import Study
 
 # What would otherwise name the day and the version of Matplotlib in each file.
 _METADATA = {
@@ -49,15 +49,11 @@ def save(entry: Entry, points: Points, folder: Path, formats: Sequence[str] = FO
 
 @contextmanager
 def in_background(
-    entries: Sequence[Entry],
-    published: pd.DataFrame,
-    local: pd.DataFrame,
-    folder: Path,
-    formats: Sequence[str] = FORMATS,
+    entries: Sequence[Entry], study: Study, folder: Path, formats: Sequence[str] = FORMATS
 ) -> Iterator[None]:
     """Draw the figures into `folder`, in parallel, while the block runs; all are there when the block is left."""
     folder.mkdir(parents=True, exist_ok=True)
-    todo = [(entry, entry.points(published, local)) for entry in entries]
+    todo = [(entry, entry.points(study)) for entry in entries]
     for entry, points in todo[:1]:  # here, so that the processes that are forked have fonts and libraries loaded
         save(entry, points, folder, formats)
     with ProcessPoolExecutor(initializer=gc.disable) as pool:  # figures are full of circles, and the processes short
@@ -67,14 +63,14 @@ def in_background(
             done.result()
 
 
-def draw(entries: Sequence[Entry], published: pd.DataFrame, local: pd.DataFrame, folder: Path) -> list[str]:
+def draw(entries: Sequence[Entry], study: Study, folder: Path) -> list[str]:
     """Draw the figures into `folder`, in parallel; returns their ids."""
-    with in_background(entries, published, local, folder):
+    with in_background(entries, study, folder):
         pass
     return [entry.id for entry in entries]
 
 
-def write_captions(figures: Mapping[str, Entry], published: pd.DataFrame, local: pd.DataFrame, folder: Path) -> None:
+def write_captions(figures: Mapping[str, Entry], study: Study, folder: Path) -> None:
     """Write the captions of all figures that can be drawn to captions.md."""
-    captions: Iterable[str] = (caption(entry, entry.points(published, local)) for entry in figures.values())
+    captions: Iterable[str] = (caption(entry, entry.points(study)) for entry in figures.values())
     (folder / "captions.md").write_text("\n".join(["# Captions\n", *captions]))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.figures import Entry, Points
+from analysis.study import Study
 
 
 def text(points: Points) -> str:
@@ -29,8 +30,8 @@ def link(points: Points) -> str:
     return f"data:text/csv;base64,{base64.b64encode(content.encode()).decode()}" if content else ""
 
 
-def write(entries: Iterable[Entry], published: pd.DataFrame, local: pd.DataFrame, folder: Path) -> None:
+def write(entries: Iterable[Entry], study: Study, folder: Path) -> None:
     """Write the data of each figure that has any beside it, as ID.csv."""
     for entry in entries:
-        if content := text(entry.points(published, local)):
+        if content := text(entry.points(study)):
             (folder / f"{entry.id}.csv").write_text(content)

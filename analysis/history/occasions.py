@@ -7,15 +7,13 @@ launches changed: commit, driver, image or versions.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import pandas as pd
 
 from analysis.compare import sets
 from analysis.table import controls
-from train.record import record
 from train.record.record import RunRecord
 
 
@@ -76,12 +74,12 @@ def making(run: RunRecord) -> Making:
     return Making(commit, ", ".join(drivers), ", ".join(kernels), image, tuple(sorted(env.versions.items())))
 
 
-def launches(table: pd.DataFrame) -> list[Launch]:
-    """The launches that a local table has rows of, ascending by time."""
+def launches(table: pd.DataFrame, records: Mapping[str, RunRecord]) -> list[Launch]:
+    """The launches that a local table has rows of, ascending by time; records: by path."""
     machine = table.drop_duplicates("record").set_index("record")["machine"]
     found = []
     for path, of in machine.items():
-        run = record.load(Path(str(path)))
+        run = records[str(path)]
         key = (run.point, run.config_hash, run.repeat)
         found.append(Launch(str(path), run.sha256, run.started_at, key, str(of), making(run), sets.making(run)))
     return sorted(found, key=lambda one: (one.started_at, one.path))
@@ -100,10 +98,13 @@ def _split(ordered: Iterable[Launch]) -> list[list[Launch]]:
     return found
 
 
-def occasions(table: pd.DataFrame) -> dict[str, list[Occasion]]:
-    """The occasions on which an experiment was measured, by machine, ascending by time; `table`: its local rows."""
+def occasions(table: pd.DataFrame, records: Mapping[str, RunRecord]) -> dict[str, list[Occasion]]:
+    """The occasions on which an experiment was measured, by machine, ascending by time.
+
+    table: its local rows. records: by path.
+    """
     by_machine: dict[str, list[Launch]] = defaultdict(list)
-    for one in launches(table):
+    for one in launches(table, records):
         by_machine[one.machine].append(one)
     return {
         machine: [

@@ -15,6 +15,7 @@ from typing import Any
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from analysis import PUBLISHED
 from analysis.audit import findings as audit
 from analysis.audit.finding import SEVERITIES, Finding
 from analysis.audit.words import called
@@ -28,9 +29,8 @@ from analysis.figure_files import drawing, figure_data
 from analysis.figures import Entry
 from analysis.page.scope import Scope
 from analysis.reports import TITLES, derived
-from analysis.table import loading, schema
-from analysis.table.loading import Local
-from train.record import record
+from analysis.study import Study
+from analysis.table import schema
 
 TEMPLATE = Path(__file__).with_name("page.html.j2")
 MAX_RUNS = 200  # of one experiment that the page lists one by one
@@ -67,8 +67,7 @@ class Drawn:
 class Analysed:
     """What a page says beside its figures."""
 
-    published: pd.DataFrame
-    local: Local
+    study: Study
     judged: Sequence[Judged]
     findings: Sequence[Finding]  # in the reports
     local_findings: Sequence[Finding]
@@ -76,41 +75,40 @@ class Analysed:
     comparisons: Compared  # of local numbers with those of the reports
 
 
-def analyse(published: pd.DataFrame, local: Local) -> Analysed:
+def analyse(study: Study) -> Analysed:
     """Judge, audit, recompute and compare: all that a page says beside its figures."""
     return Analysed(
-        published,
-        local,
-        claims.judge(claims.read(), published, local.table),
-        audit.of_table(published),
-        audit.of_records(local),
-        derived.recompute(published),
-        beside.compare(published, local.table, tolerances.read()),
+        study,
+        claims.judge(claims.read(), study),
+        audit.of_table(study.published),
+        audit.of_records(study),
+        derived.recompute(study.published),
+        beside.compare(study.published, study.local, tolerances.read()),
     )
 
 
 def about(analysed: Analysed, report: str) -> Analysed:
     """The same for a page about one report."""
-    published = analysed.published
+    published = analysed.study.published
     own = published[published["report"].eq(report)]
     return replace(
         analysed,
         judged=[one for one in analysed.judged if one.claim.report == report],
         findings=[one for one in analysed.findings if one.report == report],
         recomputed=analysed.recomputed[analysed.recomputed["report"].eq(report)],
-        comparisons=beside.compare(own, analysed.local.table, tolerances.read()),
+        comparisons=beside.compare(own, analysed.study.local, tolerances.read()),
     )
 
 
 def _drawn(entry: Entry, analysed: Analysed, folder: Path) -> Drawn:
     svg = base64.b64encode((folder / f"{entry.id}.svg").read_bytes()).decode()
-    points = entry.points(analysed.published, analysed.local.table)
+    points = entry.points(analysed.study)
     paragraphs = drawing.caption(entry, points).split("\n\n")[1:]
     text = [text.replace("**", "").replace("`", "") for text in paragraphs]
     return Drawn(entry, f"data:image/svg+xml;base64,{svg}", text, figure_data.link(points))
 
 
-def sources(folder: Path = loading.PUBLISHED) -> dict[str, str]:
+def sources(folder: Path = PUBLISHED) -> dict[str, str]:
     """The citation of each report in SOURCES.md, by its number."""
     found: dict[str, str] = {}
     for line in (folder / "SOURCES.md").read_text().splitlines():
@@ -185,17 +183,17 @@ def _making(runs: Sequence[dict[str, str]], names: Sequence[str]) -> list[Row]:
     return [{"what": name, "value": sets.values(runs, name)} for name in names]
 
 
-def _experiments(local: pd.DataFrame, drawn: Sequence[Drawn]) -> tuple[list[dict[str, Any]], list[Row]]:
+def _experiments(study: Study, drawn: Sequence[Drawn]) -> tuple[list[dict[str, Any]], list[Row]]:
     """What the page says about each local experiment, and what all runs have in common."""
     runs: dict[str, list[dict[str, str]]] = defaultdict(list)
-    for path in local["record"].unique():
-        run = record.load(Path(path))
+    for path in study.local["record"].unique():
+        run = study.records[path]
         runs[run.experiment].append(sets.making(run))
     everything = [run for same in runs.values() for run in same]
     names = list(dict.fromkeys(name for run in everything for name in run))
     alike = [name for name in names if len({run.get(name) for run in everything}) == 1]
     varied = [name for name in names if name not in alike]
-    found = [_experiment(str(name), rows, drawn) for name, rows in local.groupby("experiment")]
+    found = [_experiment(str(name), rows, drawn) for name, rows in study.local.groupby("experiment")]
     for experiment in found:
         its = runs[experiment["name"]]
         there = {key for run in its for key in run}
@@ -263,11 +261,11 @@ def _reports(analysed: Analysed, drawn: Sequence[Drawn], reports: Sequence[str])
 
 def page(analysed: Analysed, figures: Sequence[Entry], folder: Path, only: Scope | None = None) -> str:
     """Returns the page as HTML, with the figures that are SVG files in `folder`; `only`: about one report."""
-    local = analysed.local
+    study = analysed.study
     drawn = [_drawn(entry, analysed, folder) for entry in figures]
-    experiments, shared = _experiments(local.table, [one for one in drawn if one.entry.published is None])
+    experiments, shared = _experiments(study, [one for one in drawn if one.entry.published is None])
     sections, notes = words.beside_published(analysed.comparisons)
-    published = analysed.published
+    published = study.published
     environment = Environment(
         loader=FileSystemLoader(TEMPLATE.parent), autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True
     )
@@ -275,7 +273,7 @@ def page(analysed: Analysed, figures: Sequence[Entry], folder: Path, only: Scope
         numbers=len(published if only is None else published[published["report"].eq(only.report)]),
         only=only.report if only else None,
         reproduced=only.rows() if only else [],
-        runs=local.table["record"].nunique(),
+        runs=study.local["record"].nunique(),
         claims=analysed.judged,
         verdicts=_counts([j.verdict for j in analysed.judged], VERDICTS),
         reports=_reports(analysed, drawn, [only.report] if only else schema.REPORTS),

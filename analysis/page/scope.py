@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from analysis.figures import Entry
-from analysis.table.loading import Local
+from analysis.study import Study
 from train.record import reproduction
 from train.record.progress import duration
 from train.record.reproduction import Outcome, Reproduction
@@ -25,10 +25,10 @@ class Scope:
     experiments: frozenset[str]
     reproduced: Reproduction | None
 
-    def local(self, local: Local) -> Local:
-        """The local records of its experiments."""
-        table = local.table[local.table["experiment"].isin(self.experiments)].reset_index(drop=True)
-        return Local(table, [one for one in local.notices if set(Path(one.path).parts) & self.experiments])
+    def narrowed(self, study: Study) -> Study:
+        """The study with the local records of its experiments alone."""
+        local = study.local[study.local["experiment"].isin(self.experiments)].reset_index(drop=True)
+        return study.narrowed(local, [one for one in study.notices if set(Path(one.path).parts) & self.experiments])
 
     def figures(self, figures: Mapping[str, Entry]) -> dict[str, Entry]:
         """Its figures, and those of its local records."""

@@ -1,15 +1,17 @@
-"""The published curves of the kit, and what they teach: worked out once a process."""
+"""The published curves of the kit, and what they teach: worked out once for a table."""
 
 from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
 
+import pandas as pd
+
+from analysis import once
 from analysis.predict import calibration, reading
 from analysis.predict.average import Learned
 from analysis.predict.calibration import Check
 from analysis.predict.points import Curve
-from analysis.table import loading
 
 
 @dataclass(frozen=True)
@@ -30,9 +32,9 @@ class Reports:
         return calibration.checks(self.curves, self.by_source)
 
 
-@functools.cache
-def published() -> Reports:
-    """The published curves, and what they teach."""
-    curves = reading.published(loading.published())
+@once.a_table
+def learned(published: pd.DataFrame) -> Reports:
+    """Return the published curves, and what they teach."""
+    curves = reading.published(published)
     in_general = calibration.learn(curves)
     return Reports(curves, in_general, calibration.by_source(curves, in_general))

@@ -5,29 +5,32 @@ from __future__ import annotations
 import gc
 import itertools
 import os
-from collections.abc import Iterator, Sequence
+import types
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from analysis import TableError
+from analysis import PUBLISHED, TableError
 from analysis.table import controls, schema
 from analysis.table.checks import copies
 from analysis.table.identity import identify
-from analysis.table.runs import Measured, Notice, Run, contradicted, read
+from analysis.table.runs import Measured, Notice, Run, contradicted, tabulate
 from train.record import record
-
-PUBLISHED = Path(__file__).parents[1] / "published"
+from train.record.record import RecordError, RunRecord
 
 # Records of so many bytes in all are read faster by one process than several are started.
 _FEW_BYTES = 5e6
 _CHUNKS = 8  # that each of several processes reads: one that has done with its own does not wait long for the others
 _LARGEST_CHUNK = 64  # records: what was read of them comes back at once
+# Of all records: what is kept decoded takes four times the memory of its text.
+_DECODED_BYTES = 50e6
+_TEXT_BYTES = 500e6
 
 
 def published(folder: Path = PUBLISHED) -> pd.DataFrame:
@@ -41,22 +44,61 @@ def published(folder: Path = PUBLISHED) -> pd.DataFrame:
     return schema.check(pd.concat(parts, ignore_index=True), str(folder))
 
 
+class Read(NamedTuple):
+    """One file: what the table keeps of it, its text, and the record in it; neither where it is none."""
+
+    kept: Run | Notice
+    text: bytes = b""
+    run: RunRecord | None = None
+
+
+class Records(Mapping[str, RunRecord]):
+    """All records that can be read, by path, also those that are not in the table.
+
+    Each file is read once: the text is kept, and decoded where a record is asked for. Of more than 500 MB of records
+    the rest is read again.
+    """
+
+    def __init__(self, files: Mapping[str, Read] = types.MappingProxyType({})) -> None:
+        """Take over what was read, by path."""
+        texts = {path: file.text for path, file in files.items() if file.text}
+        sizes = itertools.accumulate(map(len, texts.values()))
+        self._texts = {path: texts[path] if size <= _TEXT_BYTES else b"" for path, size in zip(texts, sizes)}  # noqa: B905
+        self._decoded: dict[str, RunRecord] = {}
+        self._decoded_bytes = 0
+        for path, file in files.items():
+            if file.run:
+                self._keep(path, file.run)
+
+    def _keep(self, path: str, run: RunRecord) -> RunRecord:
+        """Return the record, and keep it decoded unless too much is."""
+        self._decoded_bytes += len(self._texts[path])
+        if self._texts[path] and self._decoded_bytes <= _DECODED_BYTES:
+            self._decoded[path] = run
+        return run
+
+    def __getitem__(self, path: str) -> RunRecord:
+        """Return the record at `path`. Raises KeyError where none was read there."""
+        if path in self._decoded:
+            return self._decoded[path]
+        return self._keep(path, record.loads(self._texts[path] or record.read(path), path))
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the paths in order."""
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        """Return the number of records."""
+        return len(self._texts)
+
+
 @dataclass(frozen=True)
 class Local:
-    """Local records: the tidy table of what they measured, and the records that are not in it, or not in full."""
+    """Local records: the tidy table of what they measured, what is not in it or not in full, and the records."""
 
     table: pd.DataFrame
     notices: list[Notice] = field(default_factory=list)
-
-    @property
-    def left_out(self) -> list[Notice]:
-        """Files that are no trustworthy record."""
-        return [notice for notice in self.notices if not notice.failed]
-
-    @property
-    def failed(self) -> list[Notice]:
-        """Runs that failed."""
-        return [notice for notice in self.notices if notice.failed]
+    records: Records = field(default_factory=Records)
 
 
 @contextmanager
@@ -84,11 +126,12 @@ def local(*places: Path, every_generation: bool = False) -> Local:
     """
     found = {path for place in places for path in ([place] if place.is_file() else record.find(place))}
     paths = sorted(found, key=lambda path: path.parts)  # as paths are compared, but by less work each
-    read_all = _without_copies(_read_all([str(path) for path in paths]))
+    files = dict(zip(map(str, paths), _read_all([str(path) for path in paths]), strict=True))
+    read_all = _without_copies([file.kept for file in files.values()])
     runs = [one for one in read_all if isinstance(one, Run)]
     notices = [one if isinstance(one, Notice) else one.notice for one in read_all]
     points = [point for run in (runs if every_generation else _newest(runs)) for point in run.points]
-    return Local(controls.attach(_tidy(points)), [notice for notice in notices if notice])
+    return Local(controls.attach(_tidy(points)), [notice for notice in notices if notice], Records(files))
 
 
 def _newest(runs: list[Run]) -> list[Run]:
@@ -111,13 +154,27 @@ def _without_copies(read_all: list[Run | Notice]) -> list[Run | Notice]:
     ]
 
 
-def _read_all(paths: list[str]) -> list[Run | Notice]:
+def _read(path: str) -> Read:
+    try:
+        text = record.read(path)
+        run = record.loads(text, path)
+    except RecordError as error:
+        return Read(Notice(False, path, str(error).removeprefix(f"{path}: ")))
+    return Read(tabulate(run, path), text, run)
+
+
+def _read_elsewhere(path: str) -> Read:
+    """As `_read`, in another process: a text passes between processes in less time than it takes to decode it."""
+    return _read(path)._replace(run=None)
+
+
+def _read_all(paths: list[str]) -> list[Read]:
     workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if workers == 1 or not any(size > _FEW_BYTES for size in itertools.accumulate(map(_size_bytes, paths))):
-        return [read(path) for path in paths]
+        return [_read(path) for path in paths]
     with ProcessPoolExecutor(workers, initializer=gc.disable) as pool:  # a record has no circles
         chunk = max(1, min(len(paths) // (workers * _CHUNKS), _LARGEST_CHUNK))
-        return list(pool.map(read, paths, chunksize=chunk))
+        return list(pool.map(_read_elsewhere, paths, chunksize=chunk))
 
 
 def _size_bytes(path: str) -> int:

@@ -8,7 +8,6 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
@@ -77,13 +76,8 @@ class Notice:
         return f"{self.path}: {self.reason}{kept}"
 
 
-def read(place: Path | str) -> Run | Notice:
-    """What the table keeps of the record in the file `place`, or why it keeps nothing."""
-    path = str(place)
-    try:
-        run = records.load(path)
-    except records.RecordError as error:
-        return Notice(False, path, str(error).removeprefix(f"{path}: "))
+def tabulate(run: RunRecord, path: str) -> Run | Notice:
+    """Return what the table keeps of the record from the file `path`, or why it keeps nothing."""
     failed = run.status == "failed"
     notice = Notice(True, path, _failed(run.failure)) if failed else None
     if notice and not run.config.get("rounds"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -55,27 +55,23 @@ class Joined:
     told: horovod.Told
 
 
-def find(results: Path, models: list[str] | None = None) -> list[Path]:
-    """The complete records with a timeline below `results`, of each run the newest, in the order of their paths.
+def find(records: Mapping[str, RunRecord], models: list[str] | None = None) -> list[Path]:
+    """The complete records with a timeline, of each run the newest, in the order of their paths.
 
-    models: only of these.
+    records: by path. models: only of these.
     """
     newest: dict[tuple[str, str, str, int], tuple[int, Path]] = {}
-    for path in record.find(results):
-        try:
-            run = record.load(path)
-        except record.RecordError:  # every other command names it
-            continue
+    for path, run in records.items():
         wanted = run.status == "complete" and has_timeline(run) and run.config["distribution"]["allreduce"]
         if wanted and (models is None or run.config["model"]["name"] in models):
             key = (run.experiment, run.point, run.config_hash, run.repeat)
-            newest[key] = max(newest.get(key, (0, path)), (run.generation, path))
+            newest[key] = max(newest.get(key, (0, Path(path))), (run.generation, Path(path)))
     return sorted(path for _, path in newest.values())
 
 
-def load(path: Path) -> Joined:
-    """The launch whose record is at `path`. Raises TableError where a file beside it is missing, or another one."""
-    run, folder = record.load(path), path.parent
+def load(path: Path, run: RunRecord) -> Joined:
+    """The launch whose record `run` is at `path`. Raises TableError where a file beside it is missing, or changed."""
+    folder = path.parent
     needed = [protocol.operations_path(folder, rank.rank) for rank in run.ranks]
     for file in [protocol.horovod_timeline_path(folder), *needed]:
         _check(file, run.attachments.get(file.name))

@@ -1,6 +1,7 @@
 import pytest
 
 from analysis.figures import Entry, Figures, select
+from tests.helpers.drawn_figures import study_of
 from tests.helpers.tidy_rows import row, table
 
 TABLE = table(row("images_per_s", 100, 1), row("images_per_s", 50, 1, model="vgg16"), row("wall_s", 9, 1))
@@ -17,10 +18,12 @@ def test_local_rows_are_the_measured_ones_unless_controls_are_asked_for(results)
         results.add(**run, **{"distribution.allreduce": allreduce})
     local = results.table()
     where = {"experiment": "weak_scaling"}
-    measured = Entry("x", "x", lambda points: None, None, where).points(TABLE, local)
+    measured = Entry("x", "x", lambda points: None, None, where).points(study_of(local, TABLE))
     assert set(measured.local["kind"]) == {"measured"}
     assert measured.published.empty
-    both = Entry("x", "x", lambda points: None, None, where | {"kind": ("measured", "control")}).points(TABLE, local)
+    both = Entry("x", "x", lambda points: None, None, where | {"kind": ("measured", "control")}).points(
+        study_of(local, TABLE)
+    )
     assert set(both.local["kind"]) == {"measured", "control"}
 
 

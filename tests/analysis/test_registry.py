@@ -4,7 +4,7 @@ import pytest
 from analysis import plots, registry
 from analysis.figures import Entry
 from analysis.table import loading
-from tests.helpers.drawn_figures import drawn, lines
+from tests.helpers.drawn_figures import drawn, lines, study_of
 from tests.helpers.own_records import Results, fill
 
 # Every figure that the records of conf/experiment have.
@@ -52,7 +52,7 @@ def test_two_figures_of_one_id_are_an_error(monkeypatch, tmp_path):
 def test_every_figure_is_one_column_wide_and_holds_all_it_draws(id, local, figures):
     entry = figures[id]
     with mpl.rc_context(fname=plots.STYLE):
-        figure = entry.draw(entry.points(loading.published(), local))
+        figure = entry.draw(entry.points(study_of(local)))
         width, height = figure.get_size_inches()
         assert width * 25.4 == pytest.approx(85)
         figure.draw_without_rendering()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from analysis.study import Study
 from analysis.timeline import joined, split
 from tests.helpers.chrome_trace import check
 from tests.helpers.kit import records, run
@@ -35,8 +36,8 @@ def test_the_steps_of_all_ranks_and_the_exchange_are_on_one_clock(tmp_path: Path
     }  # fmt: skip
     assert {event["pid"] for event in events if "MatMul" in event["name"] or "Conv" in event["name"]} == {0, 1}
 
-    [path] = joined.find(tmp_path / "results")
-    launch = joined.load(path)
+    [path] = joined.find(Study(tmp_path / "results").records)
+    launch = joined.load(path, record.load(path))
     for of in launch.ranks:
         assert [step.phase for step in of.steps].count("timed") == STEPS
         timed = next(phase for phase in of.phases if phase.name == "timed")

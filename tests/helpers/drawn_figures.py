@@ -1,10 +1,12 @@
 """Figures drawn for a test, and the lines in them."""
 
+from pathlib import Path
+
 import matplotlib as mpl
 import numpy as np
 
 from analysis import plots, registry
-from analysis.table import loading
+from analysis.study import Study
 
 
 def lines(figure):
@@ -16,8 +18,16 @@ def lines(figure):
     ]
 
 
+def study_of(local, published=None):
+    """A study with this local table and the records that it names; published: None for the true numbers."""
+    study = Study(*map(Path, local["record"].unique() if "record" in local else ())).narrowed(local)
+    if published is not None:
+        study.published = published
+    return study
+
+
 def drawn(id, local, published=None):
     """The figure `id`, drawn from a local table and the published numbers."""
     entry = registry.figures(local)[id]
     with mpl.rc_context(fname=plots.STYLE):
-        return entry.draw(entry.points(loading.published() if published is None else published, local))
+        return entry.draw(entry.points(study_of(local, published)))

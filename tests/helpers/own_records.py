@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.table import loading
+from analysis.study import Study
+from analysis.table.runs import Notice, Run, tabulate
 from train.record import backends, config_hash, record, summary
 from train.record import rounds as in_rounds
 from train.record.record import SCHEMA_VERSION, Environment, Epoch, Host, Rank, RunRecord, Usage
@@ -273,6 +274,11 @@ def save_as_it_is(run: RunRecord, results: Path) -> Path:
     return path
 
 
+def tabulated(path: Path) -> Run | Notice:
+    """What the table keeps of the record at `path`, by itself."""
+    return tabulate(record.load(path), str(path))
+
+
 def place_of(run: RunRecord) -> Path:
     """Where a record is in the folder of results."""
     name = f"r{run.repeat}" + (f"g{run.generation}" if run.generation else "")
@@ -291,9 +297,13 @@ class Results:
         self.paths.append(save(make_record(**run), self.folder))  # type: ignore[arg-type]
         return self.paths[-1]
 
+    def study(self) -> Study:
+        """The study of what is in the folder."""
+        return Study(self.folder)
+
     def table(self) -> pd.DataFrame:
         """The local table of what is in the folder."""
-        return loading.local(self.folder).table
+        return self.study().local
 
 
 STEP_S = {"vgg16": 1.6, "resnet50": 0.5, "inceptionv3": 0.7, "vgg19": 1.9, "resnet101v2": 0.9, "inceptionv4": 1.1}

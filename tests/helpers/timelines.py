@@ -6,8 +6,10 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+from analysis.timeline import joined
+from analysis.timeline.joined import Joined
 from tests.helpers.own_records import make_record, save
-from train.record import protocol
+from train.record import protocol, record
 from train.record.record import RankTimeline, StepAt
 
 BEGAN_S = 1000.0  # the process of each rank, by rank 0's clock; the job was launched half a second before
@@ -44,6 +46,11 @@ def horovod_events(steps: int = STEPS + 3) -> list[dict]:
                            for rank, at in enumerate((0.51, 0.6))]  # fmt: skip
             events.append({"ph": "E", "ts": us(step, end), "pid": 1})
     return events
+
+
+def load(path: Path) -> Joined:
+    """The launch whose record is at `path`."""
+    return joined.load(path, record.load(path))
 
 
 def launch_with_timeline(results: Path, model: str = "resnet50", apart: bool = True, **more) -> Path:

@@ -437,13 +437,18 @@ def loads(text: bytes, where: str) -> RunRecord:
     return record
 
 
-def load(path: Path | str) -> RunRecord:
-    """The record in the file `path`. Raises RecordError where it cannot be read or trusted."""
+def read(path: Path | str) -> bytes:
+    """Return the text of the record file `path`. Raises RecordError where it cannot be read."""
     try:
         with open(path, "rb", buffering=0) as file:
-            return loads(file.read(), str(path))
+            return file.read()
     except OSError as error:
         raise RecordError(f"{path}: {error.strerror}") from error
+
+
+def load(path: Path | str) -> RunRecord:
+    """The record in the file `path`. Raises RecordError where it cannot be read or trusted."""
+    return loads(read(path), str(path))
 
 
 def write_atomically(path: Path, text: bytes) -> None:

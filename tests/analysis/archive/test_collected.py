@@ -6,9 +6,10 @@ import pytest
 
 from analysis import TableError
 from analysis.archive import collected
+from analysis.study import Study
 from analysis.timeline import joined
 from tests.helpers.own_records import make_record, save
-from tests.helpers.timelines import launch_with_timeline
+from tests.helpers.timelines import launch_with_timeline, load
 from train.record import record
 
 FILES = ["horovod-timeline.json", "operations-0.json.gz", "operations-1.json.gz"]
@@ -72,8 +73,8 @@ def test_the_records_that_are_scrubbed_still_have_the_digests_of_their_files(tmp
     found = collected.collect(tmp_path / "from", scrubbed=True)
     for place, content in (found.records | found.attachments).items():
         record.write_atomically(tmp_path / "to" / place, content)
-    [path] = joined.find(tmp_path / "to")
-    assert len(joined.load(path).ranks) == 2
+    [path] = joined.find(Study(tmp_path / "to").records)
+    assert len(load(path).ranks) == 2
 
 
 def test_without_a_record_there_is_nothing_to_pack(tmp_path):

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from analysis.audit.findings import of_launches
-from analysis.table import loading
+from analysis.study import Study
 from tests.helpers import record_attacks
 from tests.helpers.record_attacks import ATTACKS
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow  # each writes and reads a folder of records
 def audited(runs, folder):
     """What the rules over records say of a folder of them."""
     record_attacks.write(runs, folder)
-    return of_launches(loading.local(folder))
+    return of_launches(Study(folder))
 
 
 @pytest.mark.parametrize("name", [name for name, attack in ATTACKS.items() if attack.rules])

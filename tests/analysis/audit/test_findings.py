@@ -2,17 +2,17 @@ from pathlib import Path
 
 import pytest
 
-from analysis.audit.findings import of_records, record_files
-from analysis.table import loading
+from analysis.audit.findings import of_records
+from analysis.study import Study
 from tests.helpers.own_records import curve_in_rounds, make_record, make_rounds, save, save_as_it_is, settle
-from train.record.record import RECORD_NAME, Failure
+from train.record.record import Failure
 
 
 @pytest.mark.slow
 def test_local_records_go_through_the_rules_for_tables_too(results):
     for nodes, step_s in ((1, 0.5), (2, 0.4)):  # 2.5x on 2 nodes
         results.add(nodes=nodes, step_s=step_s)
-    findings = of_records(loading.local(*results.paths))
+    findings = of_records(Study(*results.paths))
     assert {finding.report for finding in findings} == {"local"}
     (finding,) = [finding for finding in findings if finding.rule == "beyond_ideal"]
     assert finding.off == pytest.approx(0.25)
@@ -21,7 +21,7 @@ def test_local_records_go_through_the_rules_for_tables_too(results):
 def test_an_unreadable_record_is_named_and_left_out(results):
     good, bad = results.add(), results.add(nodes=2)
     bad.write_bytes(bad.read_bytes()[:-100])
-    (finding,) = [finding for finding in of_records(loading.local(good, bad)) if finding.rule == "unreadable_record"]
+    (finding,) = [finding for finding in of_records(Study(good, bad)) if finding.rule == "unreadable_record"]
     assert finding.place == str(bad)
     assert finding.severity == "serious"
 
@@ -31,21 +31,13 @@ def test_each_contradiction_of_a_record_is_a_finding_with_both_numbers(results):
     run.config["global_batch"], run.config_hash = 32, "0" * 64
     path = save_as_it_is(run, results.folder)
     results.add(nodes=4)
-    own = loading.local(results.folder)
-    assert str(path) not in set(own.table["record"])
+    own = Study(results.folder)
+    assert str(path) not in set(own.local["record"])
     found = {f.rule: f for f in of_records(own) if f.place == str(path)}
     assert set(found) == {"batch_and_ranks", "config_hash", "summary"}
     one = found["batch_and_ranks"]
     assert (one.stated, one.follows, one.off) == ("global batch 32", "8 a rank x 2 ranks = 16", 1.0)
     assert (one.severity, one.meaning) == ("serious", "It is left out of everything.")
-
-
-def test_records_below_any_folder_and_none_elsewhere(results, tmp_path):
-    path = results.add()
-    assert record_files([results.folder / "weak_scaling"]) == [path]
-    assert record_files([path]) == [path]
-    with pytest.raises(Exception, match=f"does not exist; give a results folder, .* or {RECORD_NAME} files"):
-        record_files([tmp_path / "missing"])
 
 
 @pytest.mark.slow
@@ -54,7 +46,7 @@ def test_the_newest_generation_counts(results):
     old.environment.git_dirty = True
     save(old, results.folder)
     results.add(generation=1)
-    assert "dirty_tree" not in {finding.rule for finding in of_records(loading.local(*record_files([results.folder])))}
+    assert "dirty_tree" not in {finding.rule for finding in of_records(Study(results.folder))}
 
 
 @pytest.mark.slow
@@ -67,7 +59,7 @@ def test_a_failed_run_with_part_of_its_ranks_is_named_with_where_it_failed(resul
     nothing = make_record(nodes=8, failure=Failure("no rank started"))
     nothing.ranks, nothing.environment = [], None
     save(nothing, results.folder)
-    found = [f for f in of_records(loading.local(results.folder)) if f.rule == "failed_run"]
+    found = [f for f in of_records(Study(results.folder)) if f.rule == "failed_run"]
     assert [Path(f.place).parts[-3] for f in found if f.place == str(path)] == [run.config_hash[:8]]
     assert sorted(f.stated for f in found) == [
         "killed by signal 9 (rank 3, host host1, phase timed, step 7)", "no rank started",
@@ -78,7 +70,7 @@ def test_a_failed_run_with_part_of_its_ranks_is_named_with_where_it_failed(resul
 def test_a_clean_study_in_rounds_has_nothing_alleged_of_it(results):
     for model in ("resnet50", "inceptionv3"):
         curve_in_rounds(results.folder, model)
-    assert of_records(loading.local(results.folder)) == []
+    assert of_records(Study(results.folder)) == []
 
 
 @pytest.mark.slow
@@ -92,7 +84,7 @@ def test_what_is_beyond_ideal_or_no_faster_in_rounds_is_so_with_its_whole_interv
     study("as_slow", [0.98, 1.01, 0.97, 1.02, 0.96, 1.0])
     study("slower", [0.8, 0.9, 0.81, 0.91, 0.82, 0.92])
     study("too_few", [0.8] * 5)
-    found = of_records(loading.local(results.folder))
+    found = of_records(Study(results.folder))
     rules = {finding.rule: finding for finding in found}
     assert len(found) == len(rules) == 3
     assert "/too_few/" in rules["few_rounds"].place
@@ -104,5 +96,5 @@ def test_what_is_beyond_ideal_or_no_faster_in_rounds_is_so_with_its_whole_interv
 @pytest.mark.slow
 def test_a_launch_that_failed_after_whole_rounds_is_named_and_its_rounds_count(results):
     save(make_rounds([(0.5, 0.8, 0.55)] * 6, failure=Failure("rank 1 was killed", rank=1)), results.folder)
-    (finding,) = of_records(loading.local(results.folder))
+    (finding,) = of_records(Study(results.folder))
     assert (finding.rule, finding.meaning) == ("failed_run", "Its 6 whole rounds count.")

@@ -4,6 +4,7 @@ from analysis import TableError
 from analysis.claims import claims
 from analysis.claims.claims import Claim
 from analysis.table import loading
+from tests.helpers.drawn_figures import study_of
 from tests.helpers.judged import judged as judged_claims
 from tests.helpers.tidy_rows import curve, table
 
@@ -95,7 +96,7 @@ def changed(published, name, value, **where):
 )  # fmt: skip
 def test_other_numbers_lead_to_another_verdict(name, quantity, value, where, expected):
     (claim,) = (claim for claim in claims.read() if claim.id == name)
-    ((found),) = claims.judge([claim], changed(loading.published(), quantity, value, **where), NOTHING)
+    ((found),) = claims.judge([claim], study_of(NOTHING, changed(loading.published(), quantity, value, **where)))
     assert found.verdict == expected
 
 
@@ -105,9 +106,9 @@ def test_a_copied_number_that_was_measured_in_another_way_contradicts_the_head_o
     published = loading.published()
     of_page = published["run"].eq("primary source") & published["model"].eq("resnet50") & published["ranks"].eq(8)
     moved = published.assign(note=published["note"].mask(of_page, "variable update: replicated(nccl)"))
-    assert claims.judge([claim], moved, NOTHING)[0].verdict == "contradicted"
+    assert claims.judge([claim], study_of(NOTHING, moved))[0].verdict == "contradicted"
     gone = published[~of_page]
-    assert claims.judge([claim], gone, NOTHING)[0].verdict == "not decidable"
+    assert claims.judge([claim], study_of(NOTHING, gone))[0].verdict == "not decidable"
 
 
 def test_no_verdict_is_typed_in():
@@ -139,4 +140,4 @@ def test_a_list_that_cannot_be_used(tmp_path, text, says):
 def test_wrong_arguments_name_the_claim():
     wrong = Claim("a", "001", "p", "t", "every", {"of": {"quantiy": "images_per_s"}}, "h")
     with pytest.raises(TableError, match=r"claim a: every: .*no column quantiy"):
-        claims.judge([wrong], table(*curve("images_per_s", {1: 100, 2: 190})), NOTHING)
+        claims.judge([wrong], study_of(NOTHING, table(*curve("images_per_s", {1: 100, 2: 190}))))

@@ -14,6 +14,7 @@ from analysis.curves import SETTING, SIZE, lookup, rate_curves
 from analysis.explain import fit, tidy, words
 from analysis.noise import noises
 from analysis.reports import derived
+from analysis.study import Study
 from analysis.table import loading
 from tests.helpers.judged import judged, lines
 from tests.helpers.own_records import Arm, make_rounds, save
@@ -66,7 +67,7 @@ def test_a_ratio_is_what_it_is_in_tables_and_in_the_claims():
     numbers = loading.published()
     for report in ("000", "001", "003"):
         rows = numbers[numbers["report"].eq(report)]
-        data = Data(Report(rows))
+        data = Data(Report(rows, numbers))
         made = computed(rows)
         key = ["quantity", "model", "dataset", "gpu", "device", "ranks", "batch_per_rank"]
         by = {tuple(row[name] for name in key): data.number(row).value for row in made.to_dict("records")}
@@ -80,7 +81,10 @@ def test_a_point_has_one_interval_in_the_audit_and_in_the_claims():
     numbers, compared, known_ones = loading.published(), 0, 0
     for report in ("000", "001", "003"):
         rows = numbers[numbers["report"].eq(report)]
-        data, noisy = Data(Report(pd.concat([rows, computed(rows)], ignore_index=True)), "any run"), noises(rows)
+        data, noisy = (
+            Data(Report(pd.concat([rows, computed(rows)], ignore_index=True), numbers), "any run"),
+            noises(rows),
+        )
         efficiency = lookup(data.table[data.table["quantity"].eq("efficiency_throughput")], [*SETTING, *SIZE, "kind"])
         for curve in rate_curves(rows):
             base, *points = curve.to_dict("records")
@@ -130,8 +134,8 @@ def test_compare_judges_the_points_that_the_audit_trusts(results, off, shared):
     run = make_rounds(rounds, arms, system=system, launcher=launcher)
     run.cores_shared = shared
     save(run, results.folder)
-    own = loading.local(results.folder)
-    compared = compare.compare(loading.published(), own.table, tolerances.read())
+    own = Study(results.folder)
+    compared = compare.compare(loading.published(), own.local, tolerances.read())
     rules = {finding.rule for finding in audit.of_records(own)}
     distrusted = bool(rules & {"emulated_nodes_disturbed", "cores_shared"})
     judged = [row for row in compared.rows if row.at == 8 and row.judged]

@@ -11,7 +11,7 @@ from analysis import registry
 from analysis.__main__ import main
 from analysis.archive import collected
 from analysis.commands import bundle
-from analysis.table import loading
+from analysis.study import Study
 from tests.helpers.own_records import named_run, save
 from tests.helpers.timelines import launch_with_timeline
 from train.record.record import Failure
@@ -106,8 +106,8 @@ def test_the_whole_archive(few_figures, results, tmp_path, capsys):
     packed = {name.rpartition("/")[2] for name in names if name.startswith("results/timeline/")}
     assert packed == {"record.json", "horovod-timeline.json", "operations-0.json.gz", "operations-1.json.gz"}
     assert subprocess.run(["sha256sum", "--check", "--quiet", "MANIFEST"], cwd=there).returncode == 0
-    own = loading.local(there / "results")
-    assert (own.table["record"].nunique(), len(own.failed), own.left_out) == (1, 1, [])
+    own = Study(there / "results")
+    assert (own.local["record"].nunique(), len(own.failed), own.left_out) == (1, 1, [])
     for path in there.rglob("*"):
         if path.suffix in (".html", ".md", ".json", ".svg"):
             text = path.read_text()

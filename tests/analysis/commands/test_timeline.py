@@ -4,7 +4,7 @@ import pytest
 
 from analysis.__main__ import main
 from analysis.audit import findings
-from analysis.table import loading
+from analysis.study import Study
 from tests.helpers.chrome_trace import check
 from tests.helpers.own_records import make_record, save
 from tests.helpers.timelines import launch_with_timeline
@@ -47,7 +47,7 @@ def test_without_a_launch_it_says_how_to_make_one(timeline, tmp_path):
 def test_such_a_launch_is_a_point_of_nothing_and_nothing_is_alleged_of_it(tmp_path):
     save(make_record(nodes=2), tmp_path)
     path = launch_with_timeline(tmp_path)
-    local = loading.local(tmp_path)
-    assert str(path) not in set(local.table["record"])
+    local = Study(tmp_path)
+    assert str(path) not in set(local.local["record"])
     assert local.notices == []
     assert [finding for finding in findings.of_records(local) if finding.place == str(path)] == []

@@ -3,7 +3,7 @@ import pytest
 
 from analysis.diagnose.split import splits
 from analysis.diagnose.turns import Arm, curves, exchange_s
-from analysis.table import loading
+from analysis.study import Study
 from tests.helpers.own_records import curve_in_rounds, make_record, make_rounds, save
 from tests.helpers.strategy_records import strategies
 from train.record.record import CoreUse, Failure, Window
@@ -16,7 +16,8 @@ ALONE = {"backend": "none", "allreduce": False, "controller": "gloo"}
 
 def read(folder):
     """The curves over nodes in a folder of records."""
-    return curves(loading.local(folder).table)
+    study = Study(folder)
+    return curves(study.local, study.records)
 
 
 def test_the_rounds_of_each_launch_are_turns(tmp_path):

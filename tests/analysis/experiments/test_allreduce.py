@@ -2,7 +2,8 @@ import pytest
 
 from analysis import metrics
 from analysis.experiments import allreduce, summary
-from analysis.table import loading
+from analysis.study import Study
+from tests.helpers.drawn_figures import study_of
 from tests.helpers.own_records import Results, as_sweep, make_record, save
 
 MIB = 1 << 20
@@ -19,9 +20,9 @@ def add(results: Results, times, ranks=2, controller="gloo", cycle_ms=20.0, tran
 
 
 def own(results: Results):
-    found = loading.local(results.folder)
+    found = Study(results.folder)
     assert found.left_out == []
-    return found.table
+    return found.local
 
 
 def test_a_size_takes_the_median_of_its_allreduces_each_until_the_slowest_rank_had_it(results):
@@ -106,7 +107,7 @@ def test_the_figures_show_times_bandwidths_and_limits(results):
     table = own(results)
     with mpl.rc_context(fname=plots.STYLE):
         entry = registry.figures(table)["own-allreduce-bench-bandwidth"]
-        drawn = entry.draw(entry.points(loading.published(), table))
+        drawn = entry.draw(entry.points(study_of(table)))
     two, four = drawn.axes
     assert [axes.get_title("left") for axes in (two, four)] == ["2 ranks", "4 ranks"]
     flat = [line for line in four.get_lines() if list(line.get_ydata()) == [1.0, 1.0]]

@@ -3,6 +3,7 @@ import pytest
 from analysis.claims import claims
 from analysis.experiments import equivalence
 from analysis.table import loading
+from tests.helpers.drawn_figures import study_of
 
 CURVE = [2.0, 1.0, 0.5]
 SAME = {"arm": "same-steps", "derived": ["batch_per_rank"]}
@@ -75,7 +76,7 @@ def test_the_figure_has_a_line_for_each_rank_in_each_panel(own):
 
     table = own(CURVE, [2.0, 1.5, 1.0])
     entry = registry.figures(table)["own-equivalence"]
-    same, kept, as_report, off = entry.draw(entry.points(loading.published(), table)).axes
+    same, kept, as_report, off = entry.draw(entry.points(study_of(table))).axes
     assert [line.get_label() for line in same.lines] == ["1 rank", "2 ranks"]
     assert kept.lines[1].get_xdata().tolist() == pytest.approx([0.256, 0.384, 0.512])  # steps 2, 3, 4 of 128 images
     assert len(as_report.lines) == 0
@@ -84,7 +85,7 @@ def test_the_figure_has_a_line_for_each_rank_in_each_panel(own):
 
 def judged(own):
     (claim,) = [claim for claim in claims.read() if claim.id == "004-averaging-loses-precision"]
-    return claims.judge([claim], loading.published(), own)[0]
+    return claims.judge([claim], study_of(own))[0]
 
 
 @pytest.mark.slow

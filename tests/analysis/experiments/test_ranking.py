@@ -10,7 +10,7 @@ FLAT = {"distribution.gradients": "flat", "distribution.cycle_time_ms": 20.0}
 
 
 @pytest.fixture
-def local(results):
+def study(results):
     """Ten launches of the base, of an arm 1.25 times as fast, one alike, one slower; three of one that was given up."""
 
     def add(arm, times, **config):
@@ -29,11 +29,11 @@ def local(results):
     )
     add("separate", [1.3 * s for s in drift], **{"distribution.gradients": "separate"})
     add("one-core-free", [3 * s for s in drift[:3]], threads_per_rank=1)
-    return results.table()
+    return results.study()
 
 
-def test_arms_are_ranked_by_ratios_to_the_base_in_the_same_repeat(local):
-    [contest] = ranking.contests(local)
+def test_arms_are_ranked_by_ratios_to_the_base_in_the_same_repeat(study):
+    [contest] = ranking.contests(study.local, study.records)
     assert [arm.name for arm in contest.arms] == ["cycle-5ms", "as-configured", "grouped", "separate", "one-core-free"]
     assert {arm.name: arm.verdict for arm in contest.arms} == {
         "cycle-5ms": "faster",
@@ -48,8 +48,8 @@ def test_arms_are_ranked_by_ratios_to_the_base_in_the_same_repeat(local):
     assert contest.level == pytest.approx(1 - 0.05 / 4)  # four arms are compared with the base
 
 
-def test_the_report_says_what_follows(local):
-    [contest] = ranking.contests(local)
+def test_the_report_says_what_follows(study):
+    [contest] = ranking.contests(study.local, study.records)
     said = ranking.report(contest)
     assert "cycle-5ms (distribution.cycle_time_ms=5.0) is 1.25 times as fast as as-configured, 1.25 to 1.25" in said
     assert "intervals at 98.8 % each, 95 % for all of them together; of fewer than 8 launches none" in said
@@ -59,22 +59,22 @@ def test_the_report_says_what_follows(local):
     assert document["arms"][-1]["ratio"]["low"] is None
 
 
-def test_without_a_faster_arm_the_base_stays(local):
-    [contest] = ranking.contests(local[~local["arm"].eq("cycle-5ms")])
+def test_without_a_faster_arm_the_base_stays(study):
+    [contest] = ranking.contests(study.local[~study.local["arm"].eq("cycle-5ms")], study.records)
     assert contest.winner is None
     assert "No arm is faster than as-configured: keep it" in ranking.report(contest)
-    few = local[local["repeat"].lt(5)]
-    [contest] = ranking.contests(few)
+    few = study.local[study.local["repeat"].lt(5)]
+    [contest] = ranking.contests(few, study.records)
     assert "too few launches of cycle-5ms, grouped, separate" in " ".join(ranking.report(contest).split())
 
 
-def test_without_the_base_or_another_arm_there_is_no_contest(local):
-    assert ranking.contests(local[local["arm"].eq("as-configured")]) == []
-    assert ranking.contests(local[~local["arm"].eq("as-configured")]) == []
+def test_without_the_base_or_another_arm_there_is_no_contest(study):
+    assert ranking.contests(study.local[study.local["arm"].eq("as-configured")], study.records) == []
+    assert ranking.contests(study.local[~study.local["arm"].eq("as-configured")], study.records) == []
 
 
-def test_the_winner_s_settings_are_a_file_over_that_of_the_system(local, tmp_path):
-    [contest] = ranking.contests(local)
+def test_the_winner_s_settings_are_a_file_over_that_of_the_system(study, tmp_path):
+    [contest] = ranking.contests(study.local, study.records)
     (tmp_path / "laptop.yaml").write_text("name: laptop\n")
     said = ranking.system_file(contest, "mine", tmp_path)
     assert "  - laptop@system\n" in said

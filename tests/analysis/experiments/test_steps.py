@@ -5,8 +5,13 @@ from tests.helpers.drawn_figures import drawn
 from tests.helpers.own_records import curve_in_rounds, make_record, make_rounds, save
 
 
-def times_of(table):
-    found = steps.distributions(table)
+def distributions(results):
+    study = results.study()
+    return steps.distributions(study.local, study.records)
+
+
+def times_of(results):
+    found = distributions(results)
     return {(row["nodes"], row["kind"]): row["times"] for _, row in found.iterrows()}
 
 
@@ -14,7 +19,7 @@ def test_each_step_of_an_arm_is_that_of_its_slowest_rank(results):
     run = make_rounds([(0.5, 0.8, 0.55), (0.4, 0.7, 0.45)])
     run.ranks[1].windows[0].step_times_s = [0.75, 0.85]  # two nodes in round 0, beside 0.8 and 0.8
     save(run, results.folder)
-    assert times_of(results.table()) == {
+    assert times_of(results) == {
         (1, "measured"): [0.5, 0.5, 0.4, 0.4],
         (2, "measured"): [0.8, 0.85, 0.7, 0.7],
         (2, "control"): [0.55, 0.55, 0.45, 0.45],
@@ -25,12 +30,12 @@ def test_launches_of_single_points_have_their_steps(results):
     run = make_record(nodes=2, steps=2)
     run.ranks[1].step_times_s = [0.4, 0.6]
     save(run, results.folder)
-    assert times_of(results.table()) == {(2, "measured"): [0.5, 0.6]}
+    assert times_of(results) == {(2, "measured"): [0.5, 0.6]}
 
 
 def test_of_a_curve_in_rounds_the_steps_are_those_of_the_rounds(results):
     curve_in_rounds(results.folder)
-    found = steps.distributions(results.table())
+    found = distributions(results)
     assert found["round"].notna().all()
 
 

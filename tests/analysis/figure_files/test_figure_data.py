@@ -4,6 +4,7 @@ import io
 
 from analysis.figure_files import figure_data
 from analysis.figures import Entry, Points
+from tests.helpers.drawn_figures import study_of
 from tests.helpers.tidy_rows import row, table
 
 
@@ -30,5 +31,5 @@ def test_without_a_row_there_is_no_file(tmp_path):
     nothing = Points(points().local, points().local)
     assert (figure_data.text(nothing), figure_data.link(nothing)) == ("", "")
     entries = [Entry("one", "one", lambda _: None, published={}), Entry("none", "none", lambda _: None)]
-    figure_data.write(entries, points().published, points().local, tmp_path)
+    figure_data.write(entries, study_of(points().local, points().published), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["one.csv"]

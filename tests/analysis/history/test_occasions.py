@@ -1,14 +1,13 @@
 from analysis.history import occasions
-from analysis.table import loading
+from analysis.study import Study, record_files
 from tests.helpers.months import month
 from tests.helpers.own_records import make_record, save
-from train.record import record
 from train.record.record import HostState
 
 
 def found(folder):
-    table = loading.local(*folder.rglob(record.RECORD_NAME), every_generation=True).table
-    (of_machine,) = occasions.occasions(table).values()
+    study = Study(*record_files(folder), every_generation=True)
+    (of_machine,) = occasions.occasions(study.local, study.records).values()
     return of_machine
 
 
@@ -72,8 +71,8 @@ def test_machines_have_their_own_occasions(tmp_path):
     run = make_record()
     run.environment.hosts[0].cpu_model = "another"
     save(run, tmp_path / "other")
-    table = loading.local(*tmp_path.rglob(record.RECORD_NAME), every_generation=True).table
-    assert [len(of) for of in occasions.occasions(table).values()] == [1, 1]
+    study = Study(*record_files(tmp_path), every_generation=True)
+    assert [len(of) for of in occasions.occasions(study.local, study.records).values()] == [1, 1]
 
 
 def test_older_occasions_can_be_left_out(tmp_path):

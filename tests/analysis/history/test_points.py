@@ -1,16 +1,15 @@
 import pytest
 
 from analysis.history import judged, occasions, points
-from analysis.table import loading
+from analysis.study import Study, record_files
 from tests.helpers.months import month, month_in_rounds, month_of_allreduce
 from tests.helpers.own_records import EPOCHS, make_record, save
-from train.record import record
 from train.record.record import Resize
 
 
 def read(folder):
-    table = loading.local(*folder.rglob(record.RECORD_NAME), every_generation=True).table
-    (of_machine,) = occasions.occasions(table).values()
+    study = Study(*record_files(folder), every_generation=True)
+    (of_machine,) = occasions.occasions(study.local, study.records).values()
     return of_machine, points.histories(of_machine)
 
 
@@ -55,7 +54,7 @@ def test_elastic_training_has_no_time_to_compare(tmp_path):
     run = make_record("accuracy_digits", nodes=1, epochs=EPOCHS, **{"distribution.elastic": True})
     run.resizes = [Resize(9.0, 1, 20, 2, 1, "lost n2")]
     save(run, tmp_path)
-    assert points.histories([occasions.Occasion(1, (), loading.local(tmp_path).table)]) == {}
+    assert points.histories([occasions.Occasion(1, (), Study(tmp_path).local)]) == {}
 
 
 def test_of_allreduce_the_time_of_the_smallest_message_and_the_bandwidth_of_the_largest(tmp_path):
@@ -106,8 +105,8 @@ def test_a_point_that_was_not_measured_again_is_not_judged(tmp_path):
 def test_ranks_that_shared_cores_are_not_judged(tmp_path, monkeypatch):
     month(tmp_path, 0)
     month(tmp_path, 1, slower=2)
-    table = loading.local(tmp_path, every_generation=True).table.assign(cores_shared=True)
-    (found,) = occasions.occasions(table).values()
+    study = Study(tmp_path, every_generation=True)
+    (found,) = occasions.occasions(study.local.assign(cores_shared=True), study.records).values()
     rows = judged.rows(judged.newest(points.histories(found), found), 0.05)
     assert {(row.verdict, row.note) for row in rows} == {("not decidable", "ranks shared cores")}
 

@@ -6,7 +6,7 @@ import pytest
 from analysis import registry
 from analysis.figure_files import drawing
 from analysis.page.page import analyse, page, sources
-from analysis.table import loading
+from analysis.study import Study
 from tests.helpers.own_records import make_record, save
 from train.record.record import Failure
 
@@ -16,11 +16,11 @@ SHOWN = ("002-throughput", "own-overhead-throughput")
 
 def write(results, folder):
     """The page of the records in `results`, with two of its figures."""
-    local, published = loading.local(results), loading.published()
-    figures = registry.figures(local.table)
+    study = Study(results)
+    figures = registry.figures(study.local)
     shown = [figures[id] for id in SHOWN if id in figures]
-    with drawing.in_background(shown, published, local.table, folder, ("svg",)):
-        analysed = analyse(published, local)
+    with drawing.in_background(shown, study, folder, ("svg",)):
+        analysed = analyse(study)
     return page(analysed, shown, folder)
 
 

@@ -9,7 +9,7 @@ from analysis.figure_files import drawing
 from analysis.page.page import about, analyse
 from analysis.page.page import page as written
 from analysis.page.scope import Scope
-from analysis.table import loading
+from analysis.study import Study
 from tests.helpers.browser import Browser
 from tests.helpers.own_records import Results, curve_in_rounds
 from train.record.record import Failure
@@ -40,11 +40,11 @@ def page(tmp_path_factory):
             results.add(nodes=nodes, step_s=step, repeat=repeat)
     curve_in_rounds(results.folder, "vgg16")
     results.add(nodes=4, failure=Failure("a reason of one " + "very" * 60 + " long word"))
-    local, published = loading.local(results.folder), loading.published()
-    known = registry.figures(local.table)
+    study = Study(results.folder)
+    known = registry.figures(study.local)
     shown = [known[id] for id in _FIGURES]
-    with drawing.in_background(shown, published, local.table, tmp_path, ("svg",)):
-        analysed = analyse(published, local)
+    with drawing.in_background(shown, study, tmp_path, ("svg",)):
+        analysed = analyse(study)
     path = tmp_path / "report.html"
     path.write_text(written(analysed, shown, tmp_path))
     return path
@@ -62,7 +62,7 @@ def reproduced(tmp_path_factory):
                 "quick: 64 images, 2 epochs", "not run", refused),
     ]  # fmt: skip
     only = Scope("001", frozenset({"strong_scaling", "imdb_wiki"}), Reproduction("001", outcomes))
-    analysed = about(analyse(loading.published(), loading.local(tmp_path / "results")), "001")
+    analysed = about(analyse(Study(tmp_path / "results")), "001")
     path = tmp_path / "report.html"
     path.write_text(written(analysed, [], tmp_path, only))
     return path

@@ -1,12 +1,13 @@
 import pytest
 
 from analysis.predict import accuracy, reports
+from analysis.study import Study
 from tests.helpers import ROOT
 
 
 @pytest.fixture
 def published():
-    return reports.published().curves, reports.published().checks
+    return reports.learned(Study().published).curves, reports.learned(Study().published).checks
 
 
 def test_the_bars_are_met_on_the_published_curves(published):

@@ -6,6 +6,7 @@ import pytest
 from analysis.predict import calibration, reports
 from analysis.predict.average import predict
 from analysis.predict.points import Doubt
+from analysis.study import Study
 from tests.helpers.scaling_curves import curve
 
 
@@ -20,7 +21,7 @@ def machine(name, jump=1.0, curves=1):
 
 @pytest.fixture
 def published():
-    return reports.published().curves
+    return reports.learned(Study().published).curves
 
 
 def test_a_curve_is_cut_after_its_third_point_and_each_one_after():
@@ -77,7 +78,7 @@ def test_a_machine_is_predicted_with_what_the_others_taught():
 
 def test_what_the_published_curves_teach(published):
     """The error grows by a tenth with each doubling, and only to the slower side; points are within 1.6 %."""
-    taught = reports.published().in_general
+    taught = reports.learned(Study().published).in_general
     assert taught == calibration.learn(published)
     assert taught.slower == pytest.approx(0.099, abs=0.002)
     assert taught.faster == 0
@@ -92,7 +93,7 @@ def test_what_the_published_curves_teach(published):
 
 def test_with_it_the_intervals_hold_nine_of_ten_as_they_are_counted(published):
     """Again from the definition: each machine, of it each curve, of it each prediction counts the same."""
-    taught = reports.published().in_general
+    taught = reports.learned(Study().published).in_general
     by_curve, source = {}, {}
     for cut in calibration.cuts(published, taught.noise):
         found = predict(cut.known, cut.beyond, taught)
@@ -114,5 +115,9 @@ def test_a_prediction_never_sees_its_own_machine(published):
         for of in published
     ]  # fmt: skip
     without = [[of for of in curves if of.source != "ec2"] for curves in (published, slower)]
-    assert calibration.learn(without[0]) == calibration.learn(without[1]) == reports.published().by_source["ec2"]
-    assert calibration.learn(slower) != reports.published().in_general
+    assert (
+        calibration.learn(without[0])
+        == calibration.learn(without[1])
+        == reports.learned(Study().published).by_source["ec2"]
+    )
+    assert calibration.learn(slower) != reports.learned(Study().published).in_general

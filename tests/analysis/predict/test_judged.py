@@ -4,6 +4,7 @@ import pytest
 
 from analysis.predict import reading, reports
 from analysis.predict.judged import Claim, judge
+from analysis.study import Study
 from analysis.table import loading
 from tests.helpers.scaling_curves import LEARNED, curve
 
@@ -43,7 +44,7 @@ def test_the_reason_has_the_numbers():
 def test_what_the_reports_predict_is_not_decidable_and_why():
     """Report 004: 22 s an epoch on 16 V100, of which 4 and 8 were measured. Report 002: almost linear to 256."""
     table = loading.published()
-    taught = reports.published().in_general
+    taught = reports.learned(Study().published).in_general
     v100 = table[table["report"].eq("004") & table["gpu"].eq("V100") & table["kind"].eq("measured")]
     epochs = reading.timed(v100[v100["quantity"].eq("epoch_s")])
     assert epochs.ranks.tolist() == [4, 8]

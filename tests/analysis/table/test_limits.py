@@ -3,9 +3,8 @@ from dataclasses import replace
 import pytest
 
 from analysis.table import limits
-from analysis.table.runs import read
 from tests.helpers.limited_records import limited
-from tests.helpers.own_records import make_record, make_rounds, save
+from tests.helpers.own_records import make_record, make_rounds, save, tabulated
 
 
 def test_the_limits_worked_by_hand():
@@ -61,5 +60,5 @@ def test_arms_of_as_many_ranks_share_their_limits(results):
 
 
 def test_a_launch_of_one_point_has_its_limits_in_the_table(results):
-    [point] = read(save(limited(make_record(nodes=2)), results.folder)).points
+    [point] = tabulated(save(limited(make_record(nodes=2)), results.folder)).points
     assert {*point.values["quantity"]} >= {limits.COMPUTE, limits.LINK}

@@ -93,8 +93,8 @@ def test_what_cannot_be_trusted_is_named_and_the_rest_is_read(results):
     other.write_bytes(other.read_bytes().replace(b'"schema_version":3', b'"schema_version":9'))
     timeless = save_as_it_is(make_record(nodes=16, step_s=0.0), results.folder)
     results.add(nodes=32, failure=Failure("rank 3 was killed", rank=3))
-    own = loading.local(results.folder)
-    assert own.table["record"].unique().tolist() == [str(good)]
+    own = results.study()
+    assert own.local["record"].unique().tolist() == [str(good)]
     reasons = dict(
         zip([cut, edited, other, timeless], ["not a whole", "edited", "version 9", "time goes forward"], strict=True)
     )

@@ -1,8 +1,9 @@
 import pytest
 
-from analysis.table import loading, schema
-from analysis.table.runs import Notice, read
-from tests.helpers.own_records import Arm, curve_in_rounds, make_record, make_rounds, save
+from analysis.study import Study
+from analysis.table import schema
+from analysis.table.runs import Notice
+from tests.helpers.own_records import Arm, curve_in_rounds, make_record, make_rounds, save, tabulated
 from train.record.record import Epoch, Failure
 
 
@@ -14,26 +15,26 @@ def test_a_record_keeps_the_learning_rate_that_was_in_force(results):
     run = make_record(nodes=2)
     run.config["optimizer"] |= {"learning_rate": 0.0615, "learning_rate_scaling": "linear"}
     run.learning_rate = 0.123
-    made = read(save(run, results.folder))
+    made = tabulated(save(run, results.folder))
     assert cells(made.points[0])["learning_rate"] == 0.123
 
 
 def test_a_failed_run_says_where_it_failed_as_far_as_it_is_known(results):
     path = results.add(failure=Failure("out of memory", rank=1, phase="build"))
-    assert read(path) == Notice(True, str(path), "out of memory (rank 1, phase build)")
+    assert tabulated(path) == Notice(True, str(path), "out of memory (rank 1, phase build)")
 
 
 def test_an_impossible_number_is_no_measurement(results):
     run = make_record(epochs=[Epoch(1, 10, 2.0, 1.2, train_accuracy=1.2)])
     path = save(run, results.folder)
-    assert read(path) == Notice(False, str(path), "impossible: train_accuracy = 1.2")
-    assert str(read(path)) == f"{path}: impossible: train_accuracy = 1.2"
+    assert tabulated(path) == Notice(False, str(path), "impossible: train_accuracy = 1.2")
+    assert str(tabulated(path)) == f"{path}: impossible: train_accuracy = 1.2"
 
 
 def test_a_complete_run_without_ranks_is_left_out(results):
     run = make_record()
     run.ranks = []
-    notice = read(save(run, results.folder))
+    notice = tabulated(save(run, results.folder))
     assert isinstance(notice, Notice)
     assert not notice.failed
 
@@ -41,7 +42,7 @@ def test_a_complete_run_without_ranks_is_left_out(results):
 def test_the_batch_of_a_rank_is_what_it_takes_in_a_step(results):
     passes = {"distribution.backward_passes_per_step": 2}
     run = make_record(nodes=2, batch_per_rank=8, global_batch=32, step_s=0.5, **passes)
-    [point] = read(save(run, results.folder)).points
+    [point] = tabulated(save(run, results.folder)).points
     assert (cells(point)["batch_per_rank"], cells(point)["global_batch"]) == (16, 32)
     assert dict(zip(point.values["quantity"], point.values["value"], strict=True))["images_per_s"] == 64
 
@@ -100,8 +101,8 @@ def test_the_whole_rounds_of_a_failed_launch_count_beside_the_launch_after_it(re
     failed.ranks[1].windows.pop()  # it died in the last window of the third round
     path = save(failed, results.folder)
     save(make_rounds([(0.4, 0.64, 0.44)] * 2, generation=1), results.folder)
-    own = loading.local(results.folder)
-    assert rates(own.table, nodes=1) == pytest.approx([16, 16, 20, 20])
+    own = Study(results.folder)
+    assert rates(own.local, nodes=1) == pytest.approx([16, 16, 20, 20])
     (notice,) = own.failed
     assert str(notice) == f"{path}: rank 1 was killed (rank 1); it counts with its 2 whole rounds"
 
@@ -110,9 +111,9 @@ def test_a_launch_without_a_whole_round_has_no_rows(results):
     run = make_rounds([(0.5, 0.8, 0.55)], failure=Failure("out of memory"))
     run.ranks[1].windows.clear()
     failed = save(run, results.folder)
-    assert read(failed) == Notice(True, str(failed), "out of memory")
+    assert tabulated(failed) == Notice(True, str(failed), "out of memory")
     run = make_rounds([], repeat=1)
-    assert "no whole round" in read(save(run, results.folder)).reason
+    assert "no whole round" in tabulated(save(run, results.folder)).reason
 
 
 def test_of_complete_launches_in_rounds_the_newest_generation_counts(results):

@@ -1,12 +1,12 @@
 import pytest
 
-from analysis.timeline import document, joined, split
-from tests.helpers.timelines import STEPS, launch_with_timeline
+from analysis.timeline import document, split
+from tests.helpers.timelines import STEPS, launch_with_timeline, load
 
 
 @pytest.fixture
 def launch(tmp_path):
-    return joined.load(launch_with_timeline(tmp_path))
+    return load(launch_with_timeline(tmp_path))
 
 
 def said(launch):

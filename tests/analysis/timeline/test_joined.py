@@ -1,13 +1,14 @@
 import pytest
 
 from analysis import TableError
+from analysis.study import Study
 from analysis.timeline import joined
 from tests.helpers.own_records import make_record, save
-from tests.helpers.timelines import BEGAN_S, begin_s, launch_with_timeline
+from tests.helpers.timelines import BEGAN_S, begin_s, launch_with_timeline, load
 
 
 def test_all_ranks_are_on_the_clock_of_rank_0(tmp_path):
-    launch = joined.load(launch_with_timeline(tmp_path))
+    launch = load(launch_with_timeline(tmp_path))
     for of in launch.ranks:
         assert of.phases[0] == ("start", BEGAN_S - 0.5, BEGAN_S)
         assert of.phases[1].begin_s == BEGAN_S
@@ -21,8 +22,8 @@ def test_the_newest_of_each_run_and_only_launches_with_a_timeline(tmp_path):
     launch_with_timeline(tmp_path, "vgg16")
     launch_with_timeline(tmp_path)
     newest = launch_with_timeline(tmp_path, generation=2)
-    assert joined.find(tmp_path, ["resnet50"]) == [newest]
-    assert len(joined.find(tmp_path)) == 2
+    assert joined.find(Study(tmp_path).records, ["resnet50"]) == [newest]
+    assert len(joined.find(Study(tmp_path).records)) == 2
 
 
 def test_a_file_that_was_changed_or_is_missing_is_named(tmp_path):
@@ -30,8 +31,8 @@ def test_a_file_that_was_changed_or_is_missing_is_named(tmp_path):
     written = path.with_name("horovod-timeline.json")
     written.write_text(written.read_text() + " ")
     with pytest.raises(TableError, match=r"horovod-timeline.json: not the file of the record beside it"):
-        joined.load(path)
+        load(path)
     path.with_name("operations-1.json.gz").unlink()
     written.write_text(written.read_text()[:-1])
     with pytest.raises(TableError, match=r"operations-1.json.gz: No such file"):
-        joined.load(path)
+        load(path)

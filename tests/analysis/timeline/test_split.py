@@ -1,9 +1,9 @@
 import pytest
 
-from analysis.timeline import joined, split
+from analysis.timeline import split
 from analysis.timeline.horovod import Span
 from analysis.timeline.split import of_step, union, within, without
-from tests.helpers.timelines import STEPS, launch_with_timeline
+from tests.helpers.timelines import STEPS, launch_with_timeline, load
 from train.record.record import StepAt
 
 STEP = StepAt("timed", 100.0, 100.5, 101.0)
@@ -75,7 +75,7 @@ def test_intervals_on_the_clock():
 
 
 def test_only_timed_steps_count_each_on_the_clock_of_rank_0(tmp_path):
-    found = split.timed(joined.load(launch_with_timeline(tmp_path)))
+    found = split.timed(load(launch_with_timeline(tmp_path)))
     assert len(found) == STEPS
     for step in found:
         assert step["late"].time_s == pytest.approx(0.09, abs=1e-5)  # rank 1's clock is 5 s behind
@@ -84,7 +84,7 @@ def test_only_timed_steps_count_each_on_the_clock_of_rank_0(tmp_path):
 
 
 def test_where_a_gpu_computes_nobody_knows_when_gradients_are_ready(tmp_path):
-    launch = joined.load(launch_with_timeline(tmp_path))
+    launch = load(launch_with_timeline(tmp_path))
     for step in launch.ranks[1].steps:
         step.computed_at = None
     assert split.timed(launch) == []

@@ -2,14 +2,14 @@ import json
 
 import pytest
 
-from analysis.timeline import joined, trace
+from analysis.timeline import trace
 from tests.helpers.chrome_trace import check
-from tests.helpers.timelines import begin_s, launch_with_timeline
+from tests.helpers.timelines import begin_s, launch_with_timeline, load
 
 
 @pytest.fixture
 def events(tmp_path):
-    document = trace.document(joined.load(launch_with_timeline(tmp_path)))
+    document = trace.document(load(launch_with_timeline(tmp_path)))
     return check(json.loads(json.dumps(document)))
 
 

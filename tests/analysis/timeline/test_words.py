@@ -1,7 +1,7 @@
 from dataclasses import replace
 
-from analysis.timeline import joined, split, words
-from tests.helpers.timelines import launch_with_timeline
+from analysis.timeline import split, words
+from tests.helpers.timelines import launch_with_timeline, load
 
 
 def said(launch) -> str:
@@ -15,7 +15,7 @@ def cells(text: str, first: str) -> list[str]:
 
 
 def test_the_parts_have_intervals_and_say_where_there_is_none(tmp_path):
-    text = said(joined.load(launch_with_timeline(tmp_path)))
+    text = said(load(launch_with_timeline(tmp_path)))
     assert text.startswith("== ResNet50, 2 ranks on 2 hosts, batch 8, flat gradients, gloo, cycle 20 ms: 8 timed steps")
     assert "230 (230 to 230)" in cells(text, "wire ")
     assert "none here" in "".join(cells(text, "queue"))
@@ -26,22 +26,22 @@ def test_the_parts_have_intervals_and_say_where_there_is_none(tmp_path):
 
 
 def test_ranks_are_beside_each_other_and_the_clocks_are_said(tmp_path):
-    text = said(joined.load(launch_with_timeline(tmp_path)))
+    text = said(load(launch_with_timeline(tmp_path)))
     assert "600 (600 to 600)" in cells(text, "1 on host1")
     assert "100 (100 to 100)" in cells(text, "1 on host1")
     assert "The clocks of the hosts are known to ± 0.2 ms" in text
-    one_host = said(joined.load(launch_with_timeline(tmp_path / "one", apart=False)))
+    one_host = said(load(launch_with_timeline(tmp_path / "one", apart=False)))
     assert "All ranks are on one host, and have one clock." in one_host
 
 
 def test_a_clock_that_is_not_known_is_said(tmp_path):
-    launch = joined.load(launch_with_timeline(tmp_path))
+    launch = load(launch_with_timeline(tmp_path))
     launch = replace(launch, ranks=[launch.ranks[0], replace(launch.ranks[1], error_s=None)])
     assert "How far the clocks of ranks 1 are from rank 0's could not be measured" in " ".join(said(launch).split())
 
 
 def test_with_other_gradients_nothing_is_said_of_a_flat_tensor(tmp_path):
-    launch = joined.load(launch_with_timeline(tmp_path))
+    launch = load(launch_with_timeline(tmp_path))
     launch.run.config["distribution"] |= {"gradients": "separate", "controller": "mpi"}
     text = said(launch)
     assert "flat tensor" not in text

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from analysis.table import loading
+from analysis.study import Study
 from analysis.table.checks import copies
 from analysis.table.checks.copies import Trace
 from tests.helpers import noisy_records
@@ -20,8 +20,8 @@ def test_a_repeat_that_has_the_times_of_another_is_left_out_and_the_first_one_co
     one = save(first, results.folder)
     two, three = (save(replace(first, repeat=repeat, started_at=LATER), results.folder) for repeat in (1, 2))
     other = save(noisy(seed=1, repeat=3), results.folder)
-    own = loading.local(results.folder)
-    assert set(own.table["record"]) == {str(one), str(other)}
+    own = Study(results.folder)
+    assert set(own.local["record"]) == {str(one), str(other)}
     assert [notice.path for notice in own.left_out] == [str(two), str(three)]
     (found,) = own.left_out[0].contradictions
     assert found.rule == "copied_run"
@@ -34,14 +34,14 @@ def test_a_copy_with_another_time_of_its_job_is_still_one(results):
     changed = replace(first, repeat=1, started_at=LATER)
     changed.ranks[0].phases_s["build"] += 0.123456789
     save(changed, results.folder)
-    assert len(loading.local(results.folder).left_out) == 1
+    assert len(Study(results.folder).left_out) == 1
 
 
 def test_one_record_given_twice_is_no_copy(results, tmp_path):
     run = noisy()
-    own = loading.local(save(run, results.folder), save(run, tmp_path / "backup"))
+    own = Study(save(run, results.folder), save(run, tmp_path / "backup"))
     assert own.left_out == []
-    assert own.table["record"].nunique() == 1
+    assert own.local["record"].nunique() == 1
 
 
 def test_times_that_someone_typed_in_say_nothing():

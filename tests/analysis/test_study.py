@@ -1,0 +1,108 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from analysis.study import Study, record_files
+from analysis.table import loading
+from tests.helpers.own_records import curve_in_rounds, make_record, save
+from tests.helpers.timelines import launch_with_timeline
+from train.record.record import Failure
+
+# Python tells each opening of a file to such a hook, also in processes that are forked from this one.
+_COUNTING = """
+import sys
+from analysis.__main__ import main
+opened = open(sys.argv[1], "ab", buffering=0)
+def hook(event, arguments):
+    if event == "open" and str(arguments[0]).endswith("record.json"):
+        opened.write(str(arguments[0]).encode() + b"\\n")
+sys.addaudithook(hook)
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+def opened(tmp_path: Path, *command: str) -> tuple[int, list[str]]:
+    """The status of a command, and the record that each opening of one was of."""
+    log = tmp_path / "opened"
+    log.write_bytes(b"")
+    done = subprocess.run([sys.executable, "-c", _COUNTING, log, *command], capture_output=True, text=True)
+    assert done.stderr == "", done.stderr
+    return done.returncode, sorted(log.read_text().splitlines())
+
+
+@pytest.fixture
+def places(tmp_path):
+    """The records of a curve in rounds, of the points of another, and of a timeline."""
+    results = tmp_path / "results"
+    curve_in_rounds(results)
+    for repeat in range(3):
+        for nodes in (1, 2):
+            save(make_record(model="vgg16", nodes=nodes, repeat=repeat), results)
+    launch_with_timeline(results)
+    return sorted(map(str, record_files(results)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("report", "--out", "{tmp}/report.html", "--results"),
+        ("audit",),
+        ("diagnose", "weak_scaling", "--draw", "--out", "{tmp}", "--results"),
+        ("history", "weak_scaling", "--results"),
+        ("timeline", "--out", "{tmp}", "--results"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_command_opens_each_record_once(command, places, tmp_path):
+    status, found = opened(tmp_path, *(word.format(tmp=tmp_path) for word in command), str(tmp_path / "results"))
+    assert (status, found) == (0, places)
+
+
+def test_nothing_is_loaded_before_it_is_asked_for(results, monkeypatch):
+    results.add()
+    study = Study(results.folder)
+    monkeypatch.setattr(loading, "published", lambda: pytest.fail("nobody asked for the published numbers"))
+    assert study.local["record"].nunique() == 1
+    assert study.local is study.local
+
+
+def test_records_are_there_by_path_also_those_that_are_not_in_the_table(results):
+    old, new = results.add(generation=0), results.add(generation=1)
+    failed = results.add(nodes=2, failure=Failure("out of memory"))
+    cut = results.add(nodes=4)
+    cut.write_bytes(cut.read_bytes()[:-20])
+    study = Study(results.folder)
+    assert set(study.local["record"]) == {str(new)}
+    assert [*study.records] == [*map(str, (old, new, failed))]
+    assert study.records[str(old)].generation == 0
+    assert study.records[str(new)] is study.records[str(new)]
+    assert ([one.path for one in study.left_out], [one.path for one in study.failed]) == ([str(cut)], [str(failed)])
+    assert Study(results.folder, every_generation=True).local["record"].nunique() == 2
+
+
+@pytest.mark.parametrize("limit", ["_TEXT_BYTES", "_DECODED_BYTES"])
+def test_records_of_more_than_is_kept_are_the_same(results, monkeypatch, limit):
+    for nodes in (1, 2, 4):
+        results.add(nodes=nodes)
+    kept = dict(Study(results.folder).records)
+    monkeypatch.setattr(loading, limit, 10_000)
+    assert dict(Study(results.folder).records) == kept
+
+
+def test_a_part_of_a_study_has_its_rows_and_all_records(results):
+    results.add(nodes=1)
+    results.add(nodes=2)
+    whole = Study(results.folder)
+    part = whole.narrowed(whole.local[whole.local["nodes"].eq(1)])
+    assert part.local["nodes"].unique().tolist() == [1]
+    assert part.records is whole.records
+    assert len(whole.local) == 2 * len(part.local)
+
+
+def test_records_are_found_at_any_depth(results, tmp_path):
+    path = results.add()
+    assert record_files(tmp_path) == record_files(results.folder / "weak_scaling") == record_files(path) == [path]
+    assert record_files(tmp_path / "missing") == []
