@@ -18,12 +18,13 @@ from train.record.record import Rank, RunRecord
 
 
 def ratios(run: RunRecord) -> dict[str, list[float]]:
-    """Of a launch in rounds, for each arm but the first its rates over those of the first, round by round."""
+    """Of a launch in rounds, for each arm but the base its rates over those of the base, round by round."""
     arms = run.config.get("rounds") or []
     if not arms:
         return {}
     measured = of_rounds.rates(of_rounds.arms(run.config), (rank.windows for rank in run.ranks))
-    found = {arm["name"]: of_rounds.ratios(measured, place) for place, arm in enumerate(arms) if place}
+    base = of_rounds.base_of(of_rounds.arms(run.config))
+    found = {arm["name"]: of_rounds.ratios(measured, place, base) for place, arm in enumerate(arms) if place != base}
     return {name: values for name, values in found.items() if name not in run.arms_left_out}
 
 
@@ -125,7 +126,7 @@ def _larger_p(some: list[float], others: list[float]) -> float:
 
 @rule(RECORD_RULES)
 def arm_drift(run: RunRecord, path: str) -> Iterator[Finding]:
-    """An arm whose ratio to the first arm changed during the launch: the machine's drift did not cancel.
+    """An arm whose ratio to the base changed during the launch: the machine's drift did not cancel.
 
     The 95 % interval of the median ratio in the first half of the rounds against that in the second half: they do not
     overlap. Then the interval of the whole launch, which takes rounds for repeats, is too narrow.

@@ -43,7 +43,10 @@ def run(options: argparse.Namespace) -> int:
         rows = rows[rows["model"].isin(options.models.split(","))]
     found = ranking.contests(rows, study.records)
     if not found:
-        print(f"{options.results}: no complete run of {ranking.BASE} and another arm of it", file=sys.stderr)
+        print(
+            f"{options.results}: no complete runs of the base and of another arm of {options.experiment}",
+            file=sys.stderr,
+        )
         return 1
     if options.format == "json":
         json.dump({"contests": [ranking.as_json(contest) for contest in found]}, sys.stdout, indent=1, allow_nan=False)
@@ -70,11 +73,11 @@ def _path(folder: Path, name: str) -> Path:
 def _write(found: list[Contest], path: Path) -> None:
     """Write the winner's settings. Raises TableError."""
     name = path.stem
-    winners = {contest.winner.name if contest.winner else ranking.BASE for contest in found}
+    winners = {contest.winner.name if contest.winner else None for contest in found}
     if len(winners) > 1:
         raise TableError(f"--write {name}: the models have different winners; choose one with --models (MODELS=)")
-    if winners == {ranking.BASE}:
-        raise TableError(f"--write {name}: no arm is faster than {ranking.BASE}, so there is nothing to write")
+    if winners == {None}:
+        raise TableError(f"--write {name}: no arm is faster than {found[0].base}, so there is nothing to write")
     try:
         write_atomically(path, ranking.system_file(found[0], name, path.parent).encode())
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Arms of an experiment on as many nodes: by which parts of a step one of them takes longer than the first.
+"""Arms of an experiment on as many nodes: by which parts of a step one of them takes longer than their base.
 
 Launches of one repeat belong together: a difference is taken within a repeat, so that the machine's drift cancels.
 """
@@ -22,7 +22,7 @@ Arm = tuple[Curve, Split]
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """One arm: its steps, and by how many seconds each is longer than that of the first arm in the same repeat."""
+    """One arm: its steps, and by how many seconds each is longer than that of the base in the same repeat."""
 
     curve: Curve
     split: Split
@@ -32,13 +32,13 @@ class Compared:
 
     @property
     def differs(self) -> bool:
-        """Whether its steps are surely longer, or shorter, than those of the first."""
+        """Whether its steps are surely longer, or shorter, than those of the base."""
         return self.longer.low > 0 or self.longer.high < 0
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """The arms of one model on so many nodes, in the order of their names: each of the others beside the first."""
+    """The arms of one model on so many nodes: the base, and beside it the others, in the order of their names."""
 
     nodes: int
     curve: Curve
@@ -47,7 +47,7 @@ class Comparison:
 
     @property
     def arms(self) -> list[Arm]:
-        """The first and the others."""
+        """The base and the others."""
         return [(self.curve, self.split), *((other.curve, other.split) for other in self.others)]
 
 
@@ -59,12 +59,13 @@ def comparisons(found: Sequence[tuple[Curve, Sequence[Split]]]) -> list[Comparis
         for split in of if curve.arm else ():
             if split.point.nodes > fewest:
                 at.setdefault((curve.model, curve.arms, split.point.nodes), []).append((curve, split))
-    made = [_comparison(nodes, sorted(arms, key=lambda arm: arm[0].arm)) for (_, _, nodes), arms in at.items()]
+    in_order = {key: sorted(arms, key=lambda arm: (not arm[0].is_base, arm[0].arm)) for key, arms in at.items()}
+    made = [_comparison(nodes, arms) for (_, _, nodes), arms in in_order.items() if arms[0][0].is_base]
     return [comparison for comparison in made if comparison.others]
 
 
 def _comparison(nodes: int, arms: Sequence[Arm]) -> Comparison:
-    """The arms beside the first of them; without a repeat in common an arm is left out."""
+    """The arms beside the base, the first of them; without a repeat in common an arm is left out."""
     (curve, first), *others = arms
     pairs = [(arm, list(_pairs(first, arm[1]))) for arm in others]
     return Comparison(nodes, curve, first, [_longer(arm, of_both) for arm, of_both in pairs if of_both])
@@ -78,7 +79,7 @@ def _pairs(first: Split, other: Split) -> Iterator[tuple[Step, Step]]:
 
 
 def _longer(arm: Arm, pairs: Sequence[tuple[Step, Step]]) -> Compared:
-    """One arm with its differences, and the parts that they come from. pairs: steps of the first arm and of this."""
+    """One arm with its differences, and the parts that they come from. pairs: steps of the base and of this."""
 
     def difference(of_step: Callable[[Step], float]) -> Statistic:
         return metrics.mean_cost([[of_step(step) - of_step(first) for first, step in pairs]])

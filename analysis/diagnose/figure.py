@@ -38,8 +38,8 @@ def diagnosis(points: Points) -> Figure:
     A panel a model, a bar a number of nodes; the parts are means over the ranks and the rounds, and add up to the
     measured step. Grey is what one node needs alone. Right: black, the efficiency by throughput; each mark is the
     bound that is left if that part alone were gone, with its 95 % interval. Arms on as many nodes have a panel for each
-    number of nodes and a bar each; right: by how much a step, and each of its parts, is longer than with the first arm
-    in the same repeat. docs/diagnose.md says how each is measured.
+    number of nodes and a bar each; right: by how much a step, and each of its parts, is longer than with the base in
+    the same repeat. docs/diagnose.md says how each is measured.
     """
     found = [(curve, of) for curve in curves(points.local, points.records) if (of := splits(curve))]
     compared = comparisons(found)
@@ -138,7 +138,7 @@ def _bounds(axes: Axes, of: list[Split]) -> None:
 
 
 def _longer(axes: Axes, compared: Comparison) -> None:
-    """By how many ms a step of each arm is longer than one of the first, in all and part by part."""
+    """By how many ms a step of each arm is longer than one of the base, in all and part by part."""
     _marks(axes, [{part: number.over(1e-3) for part, number in other.parts.items()} for other in compared.others])
     for x, other in enumerate(compared.others):
         axes.plot([x - 0.42, x + 0.42], [other.longer.value * 1e3] * 2, color=plots.BLACK, linewidth=1.2)

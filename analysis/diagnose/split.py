@@ -165,7 +165,7 @@ def _of_launch(launch: Launch, point: Arm, first: Arm) -> list[Step]:
 
 def in_memory(point: Arm, turns: Sequence[Turn]) -> Arm:
     """The arm that differs from a point only in that its batch is in memory; the point itself without one."""
-    other = Arm(point.nodes, point.batch_per_rank)
+    other = replace(point, role="in-memory")
     return other if turns and all(other in turn.arms for turn in turns) else point
 
 
@@ -183,7 +183,7 @@ def _step(turn: Turn, point: Arm, first: Arm, slowest: int) -> Step:
     scale = point.batch_per_rank / first.batch_per_rank
     parts: dict[Part, float] = {"alone": float(np.mean(alone.steps_s)) * scale}
     if point != first:
-        control = turn.arms.get(replace(kept, allreduce=False))
+        control = turn.arms.get(replace(point, role="control"))
         parts |= _beside_others(held, control, slowest, _Alone.of(alone, scale))
     if held is not read:
         parts["input"] = float(np.mean(read.steps_s) - np.mean(held.steps_s))

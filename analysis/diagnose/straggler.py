@@ -69,7 +69,7 @@ def _taken(curve: Curve, point: Arm, rank: int) -> tuple[float | None, float | N
     found: list[Measured] = []
     for launch in curve.launches:
         turns = [turn for turn in launch.turns if point in turn.arms]
-        arm = replace(in_memory(point, turns), allreduce=False)
+        arm = replace(point, role="control")
         found += [turn.arms[arm] for turn in turns if arm in turn.arms]
     shares = [
         np.array([one.others_s[rank], one.stolen_s[rank]]) / one.steps_s[rank].mean()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from analysis import plots, speedups
 from train.record import backends
-from train.record.record import Rank, RunRecord, Window
+from train.record.record import Rank, Role, RunRecord, Window
 
 Times = NDArray[np.float64]
 
@@ -23,8 +23,7 @@ class Arm:
 
     nodes: int
     batch_per_rank: int
-    allreduce: bool = True
-    reads: bool = False  # its images come from files
+    role: Role = "point"  # the base of a curve is one of its points
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +90,7 @@ class Curve:
     records: Sequence[str]  # paths
     target: str = "diagnose"  # of make, which measures it
     arm: str = ""  # its name among the arms of its experiment
+    is_base: bool = False  # the other arms of its experiment are compared with it
     arms: str = ""  # shared by all arms that it can be compared with; empty in rounds, and without arms
     flat: bool = True  # gradients are exchanged as one tensor, once all of them are ready
     servers: str = ""  # "+2 cores for servers", where parameter servers had cores beside those of the ranks
@@ -108,9 +108,8 @@ class Curve:
     @property
     def points(self) -> list[Arm]:
         """The arms that are points of the curve, from the fewest nodes on."""
-        arms = {arm for launch in self.launches for turn in launch.turns for arm in turn.arms if arm.allreduce}
-        reading = any(arm.reads for arm in arms)
-        return sorted((arm for arm in arms if arm.reads == reading), key=lambda arm: (arm.nodes, arm.batch_per_rank))
+        arms = {arm for launch in self.launches for turn in launch.turns for arm in turn.arms if arm.role == "point"}
+        return sorted(arms, key=lambda arm: (arm.nodes, arm.batch_per_rank))
 
 
 def curves(local: pd.DataFrame, records: Mapping[str, RunRecord]) -> list[Curve]:
@@ -162,12 +161,19 @@ def _curve(points: pd.DataFrame, words: str, by_path: Mapping[str, RunRecord]) -
         return made
     target = str(first["experiment"]).replace("_", "-")
     servers = ", ".join(plots.servers(points))
-    return replace(made, target=target, arm=str(first["arm"]), arms=str(first["arms"]), servers=servers)
+    is_base = bool(points["role"].eq("base").any())
+    return replace(
+        made, target=target, arm=str(first["arm"]), is_base=is_base, arms=str(first["arms"]), servers=servers
+    )
+
+
+def _arm(nodes: int, batch_per_rank: int, role: Role | None) -> Arm:
+    return Arm(nodes, batch_per_rank, role if role in ("control", "in-memory") else "point")
 
 
 def of_rounds(run: RunRecord) -> Launch:
     """The turns of a launch in rounds: those that have all arms."""
-    arms = [Arm(arm["nodes"], arm["batch_per_rank"], arm["allreduce"], arm["reads"]) for arm in run.config["rounds"]]
+    arms = [_arm(arm["nodes"], arm["batch_per_rank"], arm["role"]) for arm in run.config["rounds"]]
     windows = _by_turn(rank.windows for rank in run.ranks)
     exchanges = _by_turn(rank.exchanges for rank in run.ranks)
     turns = []
@@ -199,19 +205,12 @@ def exchange_s(windows: Sequence[Window]) -> float:
 
 
 def of_repeats(runs: Sequence[RunRecord]) -> Launch:
-    """The turns of launches of single points: runs of one repeat and seed belong together.
-
-    One rank alone, without a backend, has nothing to exchange: it is a point, and no control.
-    """
+    """The turns of launches of single points: runs of one repeat and seed belong together."""
     turns: dict[tuple[int, int], dict[Arm, Measured]] = defaultdict(dict)
     largest = max(runs, key=lambda run: run.workers)
     for run in runs:
         steps = min(len(rank.step_times_s) for rank in run.ranks)
-        exchange = run.config["distribution"]
-        arm = Arm(
-            run.config["nodes"], run.config["batch_per_rank"], exchange["allreduce"] or exchange["backend"] == "none",
-            run.config["dataset"]["name"] != "synthetic",
-        )  # fmt: skip
+        arm = _arm(run.config["nodes"], run.config["batch_per_rank"], run.role)
         if steps:
             turns[run.config["seed"], run.repeat][arm] = _of_ranks(run, steps)
     in_order = [Turn(turns[key], repeat=key) for key in sorted(turns)]

@@ -27,12 +27,13 @@ class Ratio:
 
 
 def ratios(local: pd.DataFrame) -> Iterator[Ratio]:
-    """Of the arms on one number of ranks, each over the one that does least: without Horovod, without allreduce."""
+    """Of the arms on one number of ranks, each over their base."""
     runs = speedups.rates(local)
     for (model, _), rows in runs.groupby(["model", "arms"], sort=False):
         for ranks, at in rows.groupby("ranks"):
-            under, *more = sorted((series for _, series in at.groupby("series")), key=_does)
-            for over in more:
+            arms = sorted((series for _, series in at.groupby("series")), key=_work)
+            bases = [arm for arm in arms if arm["role"].eq("base").any()]
+            for under, over in ((under, over) for under in bases for over in arms if over is not under):
                 if launches := speedups.paired_ratios(over, under):
                     compared = _compared(over.iloc[0], under.iloc[0])
                     words = f"{plots.name(model)}, {ranks} rank{'s' * (int(str(ranks)) > 1)}: {compared}"
@@ -49,8 +50,8 @@ def compared(local: pd.DataFrame) -> bool:
     return bool(on_ranks and measured.groupby(["arms", "ranks"])["series"].nunique().max() > 1)
 
 
-def _does(series: pd.DataFrame) -> tuple[bool, bool, str]:
-    """Orders arms from the one that does least."""
+def _work(series: pd.DataFrame) -> tuple[bool, bool, str]:
+    """Orders arms from the one that does least: without Horovod, without allreduce."""
     first = series.iloc[0]
     return first["backend"] != "none", bool(first["allreduce"]), str(first["arm"])
 

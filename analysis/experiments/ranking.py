@@ -1,4 +1,4 @@
-"""Arms that compete, ranked: images/s of each over those of the first, launch by launch, with an interval of each.
+"""Arms that compete, ranked: images/s of each over those of the base, launch by launch, with an interval of each.
 
 The intervals are of one level such that all together hold at 95 % (Bonferroni): of ten equal arms none is called faster
 or slower in 95 of 100 contests.
@@ -26,7 +26,6 @@ from train.record.intervals import Interval
 from train.record.record import RunRecord
 
 WIDTH = 110
-BASE = "as-configured"  # the arm that the others are compared with, in conf/experiment/tune.yaml
 Verdict = Literal["base", "faster", "slower", "no difference", "given up: behind", "too few launches"]
 
 
@@ -49,6 +48,7 @@ class Contest:
     model: str
     machine: str
     ranks: int
+    base: str  # the arm that the others are compared with
     level: float  # of each interval
     arms: list[Arm]
     system: Mapping[str, Any]  # as configured
@@ -65,27 +65,30 @@ def contests(local: pd.DataFrame, records: Mapping[str, RunRecord]) -> list[Cont
     found = []
     for (model, machine, _), rows in runs.groupby(["model", "machine", "ranks"], sort=False):
         of_arms = {str(name): of for name, of in rows.groupby("arm", sort=False)}
-        if BASE in of_arms and len(of_arms) > 1:
-            found.append(_contest(str(model), str(machine), of_arms, records))
+        bases = rows.loc[rows["role"].eq("base"), "arm"].unique()
+        if len(bases) == 1 and len(of_arms) > 1:
+            of_records = {name: records[of["record"].iloc[0]] for name, of in of_arms.items()}
+            found.append(_contest(str(model), str(machine), str(bases[0]), of_arms, of_records))
     return found
 
 
 def _contest(
-    model: str, machine: str, of_arms: Mapping[str, pd.DataFrame], records: Mapping[str, RunRecord]
+    model: str, machine: str, base_name: str, of_arms: Mapping[str, pd.DataFrame], runs: Mapping[str, RunRecord]
 ) -> Contest:
-    base = of_arms[BASE]
-    runs = {name: records[of["record"].iloc[0]] for name, of in of_arms.items()}
+    """of_arms, runs: the rows of each arm, and one of its records, by its name."""
+    base = of_arms[base_name]
     level = 1 - (1 - intervals.LEVEL) / (len(of_arms) - 1)
     leading = max(of_arms.values(), key=lambda of: _typical(_ratios(of, base)))
     arms = []
     for name, of in of_arms.items():
         run, ratios = runs[name], _ratios(of, base)
         known = intervals.of_median(ratios, level)
-        verdict: Verdict = "base" if name == BASE else _verdict(known) or _unfinished(of, leading)
-        settings = differing(run, runs[BASE])
+        verdict: Verdict = "base" if name == base_name else _verdict(known) or _unfinished(of, leading)
+        settings = differing(run, runs[base_name])
         arms.append(Arm(name, settings, _exchange(run), speedups.rate_of(of), _statistic(ratios, known), verdict))
     ranked = sorted(arms, key=lambda arm: -arm.ratio.value)
-    return Contest(model, machine, int(base["ranks"].iloc[0]), level, ranked, runs[BASE].config["system"])
+    system = runs[base_name].config["system"]
+    return Contest(model, machine, int(base["ranks"].iloc[0]), base_name, level, ranked, system)
 
 
 def differing(run: RunRecord, base: RunRecord) -> dict[str, Any]:
@@ -159,7 +162,7 @@ def as_json(contest: Contest) -> dict[str, Any]:
 def report(contest: Contest) -> str:
     """The ranking of a contest as a table, and what follows from it, in words."""
     title = f"{plots.name(contest.model)}, {contest.ranks} ranks, on {contest.machine}"
-    table = tabulate([_row(arm) for arm in contest.arms], headers="keys", disable_numparse=True)
+    table = tabulate([_row(arm, contest.base) for arm in contest.arms], headers="keys", disable_numparse=True)
     note = (
         f"in brackets: intervals at {100 * contest.level:.3g} % each, 95 % for all of them together; "
         f"of fewer than {_fewest(contest.level)} launches none"
@@ -167,7 +170,7 @@ def report(contest: Contest) -> str:
     return "\n".join([title, "", table, "", *textwrap.wrap(_conclusion(contest), WIDTH), note])
 
 
-def _row(arm: Arm) -> dict[str, str]:
+def _row(arm: Arm, base: str) -> dict[str, str]:
     ratio = "" if math.isnan(arm.ratio.value) else f"{arm.ratio.value:.3f}"
     if not math.isnan(arm.ratio.low):
         ratio += f" ({arm.ratio.low:.3f} to {arm.ratio.high:.3f})"
@@ -175,7 +178,7 @@ def _row(arm: Arm) -> dict[str, str]:
         "arm": arm.name,
         "launches": str(arm.images_per_s.n),
         "images/s": f"{arm.images_per_s.value:.4g}",
-        f"over {BASE}": "1" if arm.verdict == "base" else ratio,
+        f"over {base}": "1" if arm.verdict == "base" else ratio,
         "": "" if arm.verdict == "base" else arm.verdict,
     }
 
@@ -186,13 +189,16 @@ def _conclusion(contest: Contest) -> str:
     if best is None:
         unsure = [arm.name for arm in contest.arms if arm.verdict == "too few launches"]
         if unsure:
-            return f"No arm is known to be faster than {BASE}; too few launches of {', '.join(unsure)}: REPEATS=."
-        return f"No arm is faster than {BASE}: keep it. Where it says no difference, there is none that shows here."
+            return (
+                f"No arm is known to be faster than {contest.base}; too few launches of {', '.join(unsure)}: REPEATS=."
+            )
+        best_known = f"No arm is faster than {contest.base}: keep it."
+        return f"{best_known} Where it says no difference, there is none that shows here."
     said = ", ".join(f"{key}={value}" for key, value in best.settings.items())
     alike = [arm.name for arm in contest.arms if arm.verdict == "faster" and arm is not best]
     others = f" Faster too, and perhaps as fast: {', '.join(alike)}." if alike else ""
     return (
-        f"{best.name} ({said}) is {best.ratio.value:.3g} times as fast as {BASE}, "
+        f"{best.name} ({said}) is {best.ratio.value:.3g} times as fast as {contest.base}, "
         f"{best.ratio.low:.3g} to {best.ratio.high:.3g}.{others} WRITE=name writes it into conf/system/name.yaml."
     )
 
@@ -210,7 +216,7 @@ def system_file(contest: Contest, name: str, folder: Path) -> str:
     best = contest.winner
     assert best is not None
     exchange = {key.partition(".")[2]: value for key, value in best.exchange.items()}
-    than_base = f"{best.ratio.value:.3g} times as fast as {BASE}, {best.ratio.low:.3g} to {best.ratio.high:.3g}"
+    than_base = f"{best.ratio.value:.3g} times as fast as {contest.base}, {best.ratio.low:.3g} to {best.ratio.high:.3g}"
     lines = [
         "# @package _global_",
         f"# {contest.machine}: the fastest settings for {contest.model} on {contest.ranks} ranks, as make tune found",

@@ -40,11 +40,11 @@ def times(run: RunRecord, point: pd.Series) -> list[float]:
     arms: list[dict[str, Any]] = run.config.get("rounds", [])
     if not arms:
         return _slowest([rank.step_times_s for rank in run.ranks])
-    wanted = [point["nodes"], point["batch_per_rank"], point["allreduce"]]
+    wanted = [point["nodes"], point["batch_per_rank"], point["allreduce"], point["role"]]
     windows = defaultdict(list)
     for window in (window for rank in run.ranks for window in rank.windows):
         arm = arms[window.arm]
-        if [arm["nodes"], batch.of_arm(arm), arm["allreduce"]] == wanted:
+        if [arm["nodes"], batch.of_arm(arm), arm["allreduce"], arm["role"]] == wanted:
             windows[window.round].append(window.step_times_s)
     return [time_s for of_ranks in windows.values() for time_s in _slowest(of_ranks)]
 

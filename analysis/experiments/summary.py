@@ -130,7 +130,7 @@ def as_json(local: pd.DataFrame) -> list[dict[str, Any]]:
     limits are known `compute_limit_images_per_s`, `link_limit_images_per_s`, and the share of each that was reached,
     `compute_limit_fraction`, `link_limit_fraction`; where energy could be read `joules_per_image` (of the processors of
     all hosts), `gpu_joules_per_image`; where arms are compared `ratio_to_first_arm`, of images/s to those
-    of the arm that does least on as many ranks; after training over epochs `validation_accuracy`,
+    of the base on as many ranks; after training over epochs `validation_accuracy`,
     `validation_mean_absolute_error`. The ends and the level of an interval that is not known (fewer than 6 values) are
     null, as is each value that is not known; n counts rounds or launches. A number that a point does not have is
     absent. A sweep over allreduces has the points of `allreduce.as_json`.

@@ -20,9 +20,7 @@ from analysis.table.checks.copies import Trace
 from analysis.table.identity import Facts, flat
 from train.record import backends, batch, rounds, usage
 from train.record import record as records
-from train.record.record import Failure, Rank, RunRecord
-
-CONTROL = "without-allreduce"  # the arm of a launch in rounds that its points are compared with
+from train.record.record import WITHOUT_ALLREDUCE, Failure, Rank, RunRecord
 
 _OF_EPOCH = (
     *("train_accuracy", "validation_accuracy", "train_loss", "validation_loss"),
@@ -137,7 +135,7 @@ def _measured(run: RunRecord, machine: str, columns: Mapping[str, Any], values: 
 def _arms(run: RunRecord, path: str) -> Iterator[Measured]:
     """The arms of a launch in rounds, with their throughputs in each whole round. Raises ValueError without any.
 
-    An arm without allreduce is a control. So is, where nodes are emulated, an arm of one rank: it exchanges nothing.
+    Where nodes are emulated, a point of one rank is a control too: it exchanges nothing.
     Where images are read, arms with a batch in memory are left out: they only tell the parts of a step apart.
     Phases and job time are those of all arms together, and not of a point.
     """
@@ -160,17 +158,11 @@ def _arms(run: RunRecord, path: str) -> Iterator[Measured]:
             values += [Value(name, value, round=number) for name, value in joules.get((number, place), {}).items()]
         values += [Value(name, value) for name, value in limits.of(run, place).items()]
         point = _alone(run, place)
-        yield _arm(point, path, machine, values)
+        yield _measured(point, machine, _columns(point, path, machine), values)
         if emulated and arm.ranks == 1 and point.config["distribution"]["allreduce"]:
-            control = point.config | {"distribution": point.config["distribution"] | {"allreduce": False}}
-            yield _arm(replace(point, config=control, arm=CONTROL), path, machine, values)
-
-
-def _arm(point: RunRecord, path: str, machine: str, values: list[Value]) -> Measured:
-    """One arm of a launch in rounds; `point` is as `_alone` makes it."""
-    columns = _columns(point, path, machine)
-    columns |= {"kind": "control" if point.arm == CONTROL else columns["kind"]}
-    return _measured(point, machine, columns, values)
+            config = point.config | {"distribution": point.config["distribution"] | {"allreduce": False}}
+            control = replace(point, config=config, arm=WITHOUT_ALLREDUCE, role="control")
+            yield _measured(control, machine, _columns(control, path, machine), values)
 
 
 def _alone(run: RunRecord, place: int) -> RunRecord:
@@ -181,6 +173,7 @@ def _alone(run: RunRecord, place: int) -> RunRecord:
         config=rounds.config_of(run.config, place),
         swept=run.swept | arm["swept"],
         arm=arm["arm"],
+        role=arm["role"],
         ranks=[run.ranks[rank] for rank in ranks],
     )
 
@@ -228,13 +221,6 @@ def _gpu(run: RunRecord) -> str:
     return next((host.gpus[0] for host in hosts if host.gpus), "")
 
 
-def _kind(config: dict[str, Any]) -> str:
-    """Ranks without allreduce on emulated nodes are the control of those with it: nothing else differs."""
-    distribution = config["distribution"]
-    emulated = config["system"].get("cpus_per_node") is not None
-    return "control" if emulated and distribution["backend"] != "none" and not distribution["allreduce"] else ""
-
-
 def _columns(run: RunRecord, path: str, machine: str) -> dict[str, Any]:
     config = run.config
     cpus = config["system"].get("cpus_per_node")
@@ -253,7 +239,8 @@ def _columns(run: RunRecord, path: str, machine: str) -> dict[str, Any]:
         "threads_per_rank": config["threads_per_rank"] or min(len(rank.cores) for rank in run.ranks) or None,
         "ranks": run.workers,
         "repeat": run.repeat,
-        "kind": _kind(config) or "measured",
+        "kind": "control" if run.role == "control" else "measured",
+        "role": run.role,
         "note": "; ".join(run.notes),
         "record": path,
         "seed": config["seed"],

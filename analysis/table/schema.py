@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import TableError
+from train.record.record import ROLES
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ LOCAL_COLUMNS = (
     Column("series", "text", blank=False),
     Column("arms", "text", blank=False),
     Column("arm", "text"),
+    Column("role", "text", allowed=ROLES),  # of the arm
     Column("axis", "text"),  # the dotted key that varies along the curve; blank: none
     Column("axis_value", "number"),  # blank: null in the configuration, as for "no limit"
     Column("swept", "text"),  # the values of the other swept keys, in words; not the model

@@ -14,8 +14,8 @@ def test_rows_have_the_value_or_one_of_the_values():
 
 def test_local_rows_are_the_measured_ones_unless_controls_are_asked_for(results):
     run = {"system.cpus_per_node": 0.2, "launcher": {"name": "emulated", "flat_within_fraction": 0.1}}
-    for allreduce in (True, False):
-        results.add(**run, **{"distribution.allreduce": allreduce})
+    for role in ("point", "control"):
+        results.add(role=role, **run, **{"distribution.allreduce": role == "point"})
     local = results.table()
     where = {"experiment": "weak_scaling"}
     measured = Entry("x", "x", lambda points: None, None, where).points(study_of(local, TABLE))

@@ -46,7 +46,7 @@ def points(kit: Path, *overrides: str) -> dict[str, list[int]]:
 
 def test_the_page_has_two_files_and_the_arms_to_add():
     assert [yaml.safe_load(text)["experiment"] for text in FILES] == ["ranks_on_a_node", "momentum"]
-    assert list(yaml.safe_load(ARMS)) == ["arms"]
+    assert list(yaml.safe_load(ARMS)) == ["arms", "roles"]
 
 
 def test_a_sweep_over_ranks_per_node(kit):

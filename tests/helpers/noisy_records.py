@@ -80,7 +80,7 @@ def _assembled(rng: Rng, made: RunRecord, parts: list[Part], by_hand: bool = Fal
     identity = Identity(
         experiment=made.experiment, point=made.point, repeat=made.repeat, generation=made.generation,
         config=made.config, config_hash=made.config_hash, source_digest=made.source_digest, command=made.command,
-        learning_rate=made.learning_rate, swept=made.swept, arm=made.arm, arm_keys=made.arm_keys,
+        learning_rate=made.learning_rate, swept=made.swept, arm=made.arm, role=made.role, arm_keys=made.arm_keys,
     )  # fmt: skip
     busy_s = max(sum(part.phases_s.values()) for part in parts)
     job_s = sum(parts[0].phases_s.values()) if by_hand else busy_s + _scattered(rng, 0.4)

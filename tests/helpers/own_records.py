@@ -11,7 +11,17 @@ from analysis.study import Study
 from analysis.table.runs import Notice, Run, tabulate
 from train.record import backends, config_hash, record, summary
 from train.record import rounds as in_rounds
-from train.record.record import SCHEMA_VERSION, Environment, Epoch, Host, Rank, RunRecord, Usage
+from train.record.record import (
+    SCHEMA_VERSION,
+    WITHOUT_ALLREDUCE,
+    Environment,
+    Epoch,
+    Host,
+    Rank,
+    Role,
+    RunRecord,
+    Usage,
+)
 
 # Seconds; 'timed' and 'warm_up' follow from the step times.
 PHASES_S = {
@@ -46,6 +56,7 @@ def make_record(
     of_model: dict[str, object] | None = None,
     swept: dict[str, object] | None = None,
     arm: str | None = None,
+    role: Role = "point",
     arm_keys: Sequence[str] = (),
     derived: Sequence[str] = ("global_batch", "threads_per_rank"),
     **config: object,
@@ -119,6 +130,7 @@ def make_record(
         source_digest="1" * 64,
         swept={"model": model, "nodes": nodes} if swept is None else swept,
         arm=arm,
+        role=role,
         arm_keys=list(arm_keys),
         learning_rate=rate * (ranks if values["optimizer"]["learning_rate_scaling"] == "linear" else 1),
         ranks=made,
@@ -138,6 +150,7 @@ class Arm:
     nodes: int
     allreduce: bool = True
     batch_per_rank: int = 8
+    role: str = ""  # "": a control without allreduce, else a point
 
 
 WEAK = (Arm(1), Arm(2), Arm(2, allreduce=False))
@@ -156,9 +169,12 @@ def make_rounds(
     """
     model, largest = str(run.get("model", "resnet50")), arms[-1]
     batch = {"batch_per_rank": largest.batch_per_rank, "nodes": largest.nodes}
-    rounds_of = {"rounds": [_listed(arm, model) for arm in arms], "worlds": [], "worlds_at_once": False}
+    listed = [_listed(arm, model) for arm in arms]
+    if not any(arm["role"] == "base" for arm in listed):
+        next(arm for arm in listed if arm["role"] == "point")["role"] = "base"
+    rounds_of = {"rounds": listed, "worlds": [], "worlds_at_once": False}
     made = make_record(**{"swept": {"model": model}, **rounds_of, **batch, **run})  # type: ignore[arg-type]
-    made.point = f"{model}-rounds"
+    made.point, made.role = f"{model}-rounds", None
     for rank in made.ranks:
         rank.step_times_s, rank.warm_up_step_times_s = [], []
         rank.phases_s["timed"] = sum(step_s * steps for times in rounds for step_s in times)
@@ -174,8 +190,15 @@ def make_rounds(
 
 def _listed(arm: Arm, model: str) -> dict[str, object]:
     """The arm as the configuration in a record lists it."""
-    control = None if arm.allreduce else "without-allreduce"
-    of_point = {"ranks": arm.nodes, "arm": control, "swept": {"model": model, "nodes": arm.nodes}, "world": 0}
+    control = None if arm.allreduce else WITHOUT_ALLREDUCE
+    role = arm.role or ("control" if control else "point")
+    of_point = {
+        "ranks": arm.nodes,
+        "arm": control,
+        "role": role,
+        "swept": {"model": model, "nodes": arm.nodes},
+        "world": 0,
+    }
     of_point |= {"link_mbit_per_s": None, "reads": False}
     return {"name": f"nodes{arm.nodes}-{control or ''}", **asdict(arm), **of_point}
 
@@ -358,6 +381,7 @@ def _arms(results: Results, repeat: int) -> None:
         results.add(
             experiment="overhead", nodes=nodes, step_s=0.5 * (1 + 0.01 * repeat), repeat=repeat,
             distribution=distribution, swept={"model": "resnet50"}, arm=f"{nodes}-{backend}-{allreduce}", arm_keys=ARMS,
+            role="point" if allreduce else "base",
         )  # fmt: skip
     for arm, batches, derived in (
         ("same-steps", {1: 64, 2: 32}, "batch_per_rank"),
@@ -368,6 +392,7 @@ def _arms(results: Results, repeat: int) -> None:
                 experiment="equivalence", model="digits_plain", nodes=nodes, batch_per_rank=batch,
                 dataset={"name": "digits"}, losses=[2.0, 1.0 + 0.1 * (arm != "same-steps"), 0.5], warm_up_steps=0,
                 repeat=repeat, swept={"nodes": nodes}, arm=arm, derived=[derived],
+                role="base" if arm == "same-steps" else "point",
                 arm_keys=["global_batch", "batch_per_rank"],
             )  # fmt: skip
     system, launcher = {"name": "laptop", "cpus_per_node": 0.4}, {"name": "emulated", "flat_within_fraction": 0.1}
@@ -376,6 +401,7 @@ def _arms(results: Results, repeat: int) -> None:
             experiment="network_sweep", model="alexnet", nodes=4, step_s=step_s, repeat=repeat, launcher=launcher,
             of_model={"name": "alexnet", "image_size": 67, "parameters": 1_000_000},
             system=system | {"link_mbit_per_s": link}, arm=f"allreduce-{allreduce}", arm_keys=[*ARMS, LINK],
+            role="point" if allreduce else "control",
             swept={"model": "alexnet", LINK: link}, **{"distribution.allreduce": allreduce},
         )  # fmt: skip
 

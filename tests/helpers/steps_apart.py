@@ -9,7 +9,7 @@ from analysis.diagnose.split import Split, splits
 from analysis.diagnose.turns import Arm, Curve, Launch, Measured, Turn
 
 ONE, TWO = Arm(1, 4), Arm(2, 4)
-CONTROL = Arm(2, 4, allreduce=False)
+CONTROL = Arm(2, 4, "control")
 PLACES = [("host0", [0]), ("host0", [1])]
 
 
@@ -52,13 +52,13 @@ def curve(turns: Sequence[Turn], launches: int = 1) -> Curve:
     return Curve("resnet50", "", "AMD EPYC, 2 cores", "cpu", "synthetic", True, made, ["r0"] * launches)
 
 
-def arm(name: str, turns: Sequence[Turn]) -> tuple[Curve, list[Split]]:
+def arm(name: str, turns: Sequence[Turn], is_base: bool = False) -> tuple[Curve, list[Split]]:
     """An arm of launches, without a control: the nth turn is the nth repeat."""
     kept = [
         replace(turn, arms={point: of for point, of in turn.arms.items() if point != CONTROL}, repeat=(0, n))
         for n, turn in enumerate(turns)
     ]
-    made = replace(curve(kept), in_rounds=False, arm=name, arms="one comparison")
+    made = replace(curve(kept), in_rounds=False, arm=name, is_base=is_base, arms="one comparison")
     return made, splits(made)
 
 

@@ -29,6 +29,7 @@ def strategies(results: Path, servers: int = 0) -> None:
             distribution |= {"servers": servers, "servers_on": "nodes"} if arm == "ps" else {}
             made = make_record(
                 "strategies", nodes=len(ready_s), step_s=step_s * drift, repeat=repeat, arm=arm,
+                role="base" if arm == "horovod" else "point",
                 distribution=distribution, arm_keys=["distribution", "nodes"],
             )  # fmt: skip
             made.point = f"resnet50-nodes{len(ready_s)}-{arm}"

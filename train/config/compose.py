@@ -23,8 +23,6 @@ from train.config.schema import Config
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
 
-_OF_THE_FILE = ("sweep", "arms", "when_emulated")  # only an experiment's file sets these
-
 ConfigStore.instance().store(name="schema", node=Config)
 
 
@@ -107,7 +105,7 @@ def _not_allowed(item: Override) -> str | None:
     key = item.key_or_group
     if item.is_delete():
         return "nothing can be deleted from the configuration; give another value: key=value"
-    if key.split(".")[0] in _OF_THE_FILE:
+    if key.split(".")[0] in schema.OF_THE_EXPERIMENT:
         return "an experiment's file sets this; to sweep a key, give key=1,2"
     if key == "derived":
         return "the kit fills this in; give the values themselves"

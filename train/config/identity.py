@@ -5,7 +5,7 @@ from dataclasses import asdict, is_dataclass
 from typing import Any
 
 from train.config.checks import check
-from train.config.schema import Config
+from train.config.schema import OF_THE_EXPERIMENT, Config
 from train.record import config_hash as record_hash
 from train.record.learning_rate import scaled
 
@@ -17,7 +17,7 @@ def resolved(config: Config) -> dict[str, Any]:
     tunes itself they are its own.
     """
     values = asdict(config)
-    for key in ("sweep", "arms", "when_emulated"):
+    for key in OF_THE_EXPERIMENT:
         del values[key]
     if not config.dataset.files:
         for key in ("data_dir", "on_damaged", "augmentation"):

@@ -14,6 +14,9 @@ from train.record.backends import ASYNCHRONOUS, STRATEGIES, TOWERS
 
 NOT_MEASURED = {"measured": False}  # names, paths, estimates, repeats: changing them does not change what is measured
 TRAINING_ONLY = {"training_only": True}  # not used by a run that only sweeps allreduces
+STATED_ROLES = ("base", "control", "point")  # that the file of an experiment can give an arm
+# Keys that span an experiment: only its file sets them, and the record of a run has none of them.
+OF_THE_EXPERIMENT = ("sweep", "arms", "roles", "when_emulated")
 
 # Models whose ImageNet weights tf_keras.applications has: its module, and the name there.
 PRETRAINED = {
@@ -244,6 +247,7 @@ class RoundArm:
     batch_per_rank: int
     allreduce: bool
     arm: str | None = None  # its name among the arms of the experiment, or that of a control
+    role: str = field(default="point", metadata=NOT_MEASURED)  # as Role of train/record/record.py
     swept: dict[str, Any] = field(default_factory=dict)  # key that the experiment sweeps -> this point's value
     world: int = 0  # whose ranks measure it
     link_mbit_per_s: float | None = None  # as system.link_mbit_per_s
@@ -447,6 +451,8 @@ class Config:
     sweep: dict[str, str] = field(default_factory=dict, metadata=NOT_MEASURED)
     # Name of an arm -> its overrides.
     arms: dict[str, list[str]] = field(default_factory=dict, metadata=NOT_MEASURED)
+    # Name of an arm -> base (the others are compared with it) or control (without allreduce); of other arms: point.
+    roles: dict[str, str] = field(default_factory=dict, metadata=NOT_MEASURED)
 
     @property
     def ranks(self) -> int:
@@ -491,6 +497,7 @@ class Config:
         self._check_weights()
         self._check_synthetic()
         self._check_assumed()
+        self._check_roles()
         self._derive_batch()
         self._derive_timed_steps()
         if self.container.name != "none" and self.container.image is None:
@@ -626,6 +633,11 @@ class Config:
             for name in key.split("."):
                 check(value is None or hasattr(value, name), "assumed", key, "no such key of the configuration")
                 value = getattr(value, name, None)
+
+    def _check_roles(self) -> None:
+        for arm, role in self.roles.items():
+            check(arm in self.arms, f"roles.{arm}", role, f"no such arm; the arms are {', '.join(self.arms) or 'none'}")
+            check(role in STATED_ROLES, f"roles.{arm}", role, f"allowed are {', '.join(STATED_ROLES)}")
 
     def _derive_batch(self) -> None:
         passes = self.distribution.backward_passes_per_step

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 
 from train.config.checks import check
 from train.config.schema import Config
@@ -160,7 +160,7 @@ def _turn_s(config: Config, step_s: float) -> float:
 def _measure(context: Context, bench: Bench, steps: Mapping[Turn, Length]) -> None:
     """Measure and record rounds until it is enough. steps: of each turn. Raises NotFinite."""
     config, taken = context.config, list(steps)
-    arms = [rounds.Arm(arm.ranks, arm.batch_per_rank * arm.backward_passes_per_step) for arm in config.rounds]
+    arms = rounds.arms(asdict(config))
     of_ranks: list[list[Window]] = [[] for _ in range(context.everyone.size)]
     for number, order in enumerate(rounds.orders(config.seed, context.repeat, len(taken))):
         made = [bench.take(taken[n], number, steps[taken[n]]) for n in order]
@@ -173,11 +173,13 @@ def _measure(context: Context, bench: Bench, steps: Mapping[Turn, Length]) -> No
         for windows, one in zip(of_ranks, told, strict=True):
             windows += one.windows
         # All ranks decide alike: they know the same, and time is what rank 0 says.
-        if told[0].elapsed_s >= config.measure.budget_s or _precise(rounds.rates(arms, of_ranks), config):
+        if told[0].elapsed_s >= config.measure.budget_s or _precise(rounds.rates(arms, of_ranks), arms, config):
             return
 
 
-def _precise(measured: rounds.Rates, config: Config) -> bool:
-    """Whether the speedup of every measured arm over the first one is precise enough."""
-    others = sorted({arm for rates in measured for arm in rates} - {0})
-    return all(intervals.precise(rounds.ratios(measured, arm), config.measure.precision_fraction) for arm in others)
+def _precise(measured: rounds.Rates, arms: Sequence[rounds.Arm], config: Config) -> bool:
+    """Whether the speedup of every measured arm over the base is precise enough."""
+    base = rounds.base_of(arms)
+    others = sorted({arm for rates in measured for arm in rates} - {base})
+    ratios = (rounds.ratios(measured, arm, base) for arm in others)
+    return all(intervals.precise(of_arm, config.measure.precision_fraction) for of_arm in ratios)

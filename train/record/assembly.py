@@ -9,7 +9,7 @@ from typing import Any
 
 from train.record import summary, usage
 from train.record.parts import Part, first_failure
-from train.record.record import SCHEMA_VERSION, Failure, NodeQuota, Order, Rank, RunRecord, Server, Usage
+from train.record.record import SCHEMA_VERSION, Failure, NodeQuota, Order, Rank, Role, RunRecord, Server, Usage
 
 # What rank 0's part says of the whole job.
 _OF_THE_JOB = (
@@ -32,6 +32,7 @@ class Identity:
     learning_rate: float | None
     swept: dict[str, Any]
     arm: str | None = None
+    role: Role | None = "point"
     arm_keys: Sequence[str] = ()
     order: Order | None = None
 

@@ -52,6 +52,7 @@ NOT_MEASURED = frozenset(
         "system.longest_s",
         "system.remark",
         "distribution.port",
+        "rounds.role",
     }
 )
 # Keys that a run does not use that only sweeps allreduces.
@@ -86,10 +87,11 @@ def of(values: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(_without(values, unused), sort_keys=True).encode()).hexdigest()
 
 
-def _without(values: Mapping[str, Any], unused: frozenset[str], prefix: str = "") -> dict[str, Any]:
-    """The values whose dotted key is not among `unused`."""
-    left = {name: value for name, value in values.items() if f"{prefix}{name}" not in unused}
-    return {
-        name: _without(value, unused, f"{prefix}{name}.") if isinstance(value, dict) else value
-        for name, value in left.items()
-    }
+def _without(value: Any, unused: frozenset[str], prefix: str = "") -> Any:
+    """The value without the keys below it whose dotted name is among `unused`; the items of a list share its name."""
+    if isinstance(value, list):
+        return [_without(item, unused, prefix) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    left = {name: inner for name, inner in value.items() if f"{prefix}{name}" not in unused}
+    return {name: _without(inner, unused, f"{prefix}{name}.") for name, inner in left.items()}

@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from train.record import batch, intervals, protocol, rounds
+from train.record import intervals, protocol, rounds
 from train.record.parts import Part, PartReader
 from train.record.summary import throughput
 
@@ -150,12 +150,12 @@ def of_rounds(part: Part, firsts: Sequence[Part], config: Config) -> Seen:
     part: of rank 0; firsts: of the first rank of each world.
     """
     # With one rank of each arm seen, an arm counts as one rank with the batch of all.
-    arms = [rounds.Arm(1, arm["ranks"] * batch.of_arm(arm)) for arm in config["rounds"]]
+    arms = [rounds.Arm(1, arm.ranks * arm.step_batch, arm.role) for arm in rounds.arms(config)]
     measured = rounds.rates(arms, [one.windows for one in firsts])
     largest = max(range(len(arms)), key=lambda place: (arms[place].step_batch, config["rounds"][place]["allreduce"]))
     rates = [rate[largest] for rate in measured if largest in rate]
-    others = [place for place, arm in enumerate(config["rounds"]) if place and arm["allreduce"]]
-    said = ", ".join(_speedup(measured, place, config["rounds"][place]["name"]) for place in others)
+    base, points = rounds.base_of(arms), [place for place, arm in enumerate(arms) if arm.role == "point"]
+    said = ", ".join(_speedup(measured, place, base, config["rounds"][place]["name"]) for place in points)
     return Seen(
         part.phase,
         _since(part),
@@ -167,8 +167,8 @@ def of_rounds(part: Part, firsts: Sequence[Part], config: Config) -> Seen:
     )
 
 
-def _speedup(measured: rounds.Rates, place: int, name: str) -> str:
-    ratios = rounds.ratios(measured, place)
+def _speedup(measured: rounds.Rates, place: int, base: int, name: str) -> str:
+    ratios = rounds.ratios(measured, place, base)
     if found := intervals.of_median(ratios):
         return f"{name} {found.value:.3g}x ({found.low:.3g} to {found.high:.3g})"
     return f"{name} {median(ratios):.3g}x so far" if ratios else name

@@ -12,13 +12,13 @@ import os
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import msgspec
 
 from train.record import ticks
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 RECORD_NAME = "record.json"
 
 # In the order in which a job goes through them. They are contiguous: their sum is the wall time of the job.
@@ -41,6 +41,13 @@ PHASES = (
 WALL_PHASES = ("broadcast", "first_step", "warm_up", "timed")
 
 _NO_CHECKSUM = "0" * 64
+
+# What an arm is measured for. A point: for itself. The base: others are compared with it. A control: to tell whether
+# the nodes of the points disturb each other, and how long they compute; it exchanges nothing. In memory: to tell how
+# long a point reads its images; the batch is in memory.
+Role = Literal["point", "base", "control", "in-memory"]
+ROLES: tuple[Role, ...] = get_args(Role)
+WITHOUT_ALLREDUCE = "without-allreduce"  # the name of the controls that the kit adds; nothing follows from it
 
 
 class RecordError(Exception):
@@ -342,6 +349,7 @@ class RunRecord:
     source_digest: str = ""  # of the content of train/ and conf/ that ran (train/record/source.py)
     swept: dict[str, Any] = field(default_factory=dict)  # each key that the experiment sweeps -> its value in this run
     arm: str | None = None  # of an experiment that compares arms
+    role: Role | None = "point"  # of its arm; None: in rounds each arm has a role of its own, in the configuration
     arm_keys: list[str] = field(default_factory=list)  # the keys in which the arms differ
     learning_rate: float | None = None  # in force, scaled with the ranks; None where nothing is trained
     order: Order | None = None  # None: started by hand

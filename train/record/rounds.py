@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from train.record import batch
-from train.record.record import Window
+from train.record.record import Role, Window
 from train.record.summary import throughput
 
 
@@ -20,6 +20,7 @@ class Arm:
 
     ranks: int
     step_batch: int  # images that a rank takes in a step
+    role: Role = "point"
 
 
 Rates = list[dict[int, float]]  # of each round: arm -> images/s
@@ -27,7 +28,7 @@ Rates = list[dict[int, float]]  # of each round: arm -> images/s
 
 def arms(config: Mapping[str, Any]) -> list[Arm]:
     """The arms of a launch, from the configuration in its record."""
-    return [Arm(arm["ranks"], batch.of_arm(arm)) for arm in config["rounds"]]
+    return [Arm(arm["ranks"], batch.of_arm(arm), arm["role"]) for arm in config["rounds"]]
 
 
 def ranks_of(config: Mapping[str, Any], place: int) -> range:
@@ -91,6 +92,15 @@ def whole(of_rounds: Rates, measured: int) -> dict[int, dict[int, float]]:
     return {number: found for number, found in enumerate(of_rounds) if len(found) == measured}
 
 
-def ratios(of_rounds: Rates, arm: int, base: int = 0) -> list[float]:
+def base_of(arms: Sequence[Arm]) -> int:
+    """The place of the arm that the speedups of a launch are over: its base, else the control of its points.
+
+    Raises ValueError without either.
+    """
+    roles = [arm.role for arm in arms]
+    return roles.index("base" if "base" in roles else "control")
+
+
+def ratios(of_rounds: Rates, arm: int, base: int) -> list[float]:
     """The rate of an arm over that of the base, in each round that has both, in the order of rounds."""
     return [rate[arm] / rate[base] for rate in of_rounds if arm in rate and base in rate]

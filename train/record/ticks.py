@@ -1,7 +1,7 @@
 """Lists of times as a record's file has them: whole ticks of the clock that they were read from.
 
 Nine tenths of the record of a thousand ranks are the times of their steps. In seconds, with all digits of the clock,
-each takes 13 bytes; in ticks 6 to 10, with the same digits. Records from before have lists of seconds: both are read.
+each takes 13 bytes; in ticks 6 to 10, with the same digits. The parts that ranks leave have seconds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Ticks:
 if TYPE_CHECKING:
     Times = list[float]  # s: so a record has them that was loaded
 else:
-    Times = Ticks | list[float]  # as its file may have them
+    Times = Ticks | list[float]  # as the file of a record, or of a part, has them
 
 
 def pack(fields: dict[str, Any]) -> None:

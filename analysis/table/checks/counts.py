@@ -101,6 +101,22 @@ def batch_and_ranks(run: RunRecord) -> Iterator[Contradiction]:
 
 
 @check
+def roles(run: RunRecord) -> Iterator[Contradiction]:
+    """In rounds one arm is the base, or some are controls. Controls exchange nothing; arms in memory read nothing."""
+    arms = run.config.get("rounds") or []
+    stated = [arm["role"] for arm in arms]
+    bases = stated.count("base")
+    if arms and (bases > 1 or not {"base", "control"}.intersection(stated)):
+        yield Contradiction("roles", f"{bases} arms are the base", "one is, or else one is a control")
+    alone = {"name": "the run", "role": run.role, "allreduce": run.config["distribution"]["allreduce"]}
+    for arm in arms or [alone]:
+        if arm["role"] == "control" and arm["allreduce"]:
+            yield Contradiction("roles", f"{arm['name']} is a control", "it exchanges gradients")
+        if arm["role"] == "in-memory" and arm.get("reads"):
+            yield Contradiction("roles", f"{arm['name']} has its batch in memory", "it reads images")
+
+
+@check
 def step_counts(run: RunRecord) -> Iterator[Contradiction]:
     """All ranks make the same steps, as many as were asked for, and each step has one of everything."""
     if resized(run) or not run.ranks:

@@ -3,7 +3,7 @@ from analysis.table import loading
 
 QUOTA = {"system": {"name": "laptop", "cores_per_node": 1, "cpus_per_node": 0.2, "link_mbit_per_s": None}}
 QUOTA |= {"launcher": {"name": "emulated", "flat_within_fraction": 0.1}}
-NO_ALLREDUCE = {"distribution": {"backend": "horovod", "allreduce": False, "controller": "gloo"}}
+NO_ALLREDUCE = {"distribution": {"backend": "horovod", "allreduce": False, "controller": "gloo"}, "role": "control"}
 
 
 def findings(results) -> list:

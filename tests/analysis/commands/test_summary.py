@@ -24,7 +24,12 @@ def test_what_is_assumed_is_said_below_table_and_figures(results, capsys):
 @pytest.mark.slow
 def test_the_command_prints_the_table_and_draws_only_its_figures(results, capsys):
     for allreduce in (True, False):
-        results.add(experiment="overhead", nodes=2, **{"distribution.allreduce": allreduce, **ARMS})
+        results.add(
+            experiment="overhead",
+            nodes=2,
+            role="point" if allreduce else "base",
+            **{"distribution.allreduce": allreduce, **ARMS},
+        )
     results.add(experiment="weak_scaling", nodes=1)
     results.add(experiment="overhead", nodes=1, failure=Failure("rank 0 was killed"))
     out = results.folder.parent / "figures"

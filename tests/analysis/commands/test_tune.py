@@ -14,7 +14,8 @@ def tuned(results, tmp_path):
         for repeat, step_s in enumerate(drift):
             run = make_record(
                 experiment="tune", nodes=2, step_s=factor * step_s, repeat=repeat, arm=arm, swept={},
-                arm_keys=["distribution.cycle_time_ms"], **{"distribution.cycle_time_ms": cycle},
+                role="base" if factor == 1 else "point", arm_keys=["distribution.cycle_time_ms"],
+                **{"distribution.cycle_time_ms": cycle},
             )  # fmt: skip
             save(run, results.folder)
 
@@ -59,4 +60,4 @@ def test_a_program_reads_the_ranking(tuned, capsys):
 
 def test_without_a_contest_it_says_so(tuned, capsys):
     assert tuned("--models", "vgg16") == 1
-    assert "no complete run of as-configured and another arm" in capsys.readouterr().err
+    assert "no complete runs of the base and of another arm of tune" in capsys.readouterr().err

@@ -13,7 +13,7 @@ SAME = [turn(alone=1.0 + 0.1 * k) for k in range(6)]  # the machine drifts, with
 
 def compared(first, *others):
     """The only comparison of arms "a", "b", ... with these turns."""
-    named = [arm(name, turns) for name, turns in zip("abc", (first, *others), strict=False)]
+    named = [arm(name, turns, name == "a") for name, turns in zip("abc", (first, *others), strict=False)]
     [found] = comparisons(named)
     return found
 
@@ -47,7 +47,7 @@ def test_a_repeat_that_one_arm_lacks_is_left_out():
     long = [turn(alone=1.0 + 0.1 * k, exchange=0.3) for k in range(7)]
     curve, [base, split] = arm("b", long)
     split = replace(split, launches=[split.launches[0][1:]])  # repeats 1 to 6 of it, 0 to 5 of the first
-    [found] = comparisons([arm("a", SAME), (curve, [base, split])])
+    [found] = comparisons([arm("a", SAME, is_base=True), (curve, [base, split])])
     [other] = found.others
     assert (other.longer.value, other.longer.n) == (pytest.approx(0.3), 5)
 
@@ -74,13 +74,15 @@ def test_where_one_arm_cannot_tell_the_parts_apart_they_are_one():
 def test_curves_without_arms_and_single_arms_are_not_compared():
     one, of = arm("a", SAME)
     assert comparisons([(one, of)]) == []
+    assert comparisons([(one, of), arm("b", SAME)]) == []  # without a base
+    one = replace(one, is_base=True)
     assert comparisons([(one, of), (replace(one, arm="", arms=""), of)]) == []
     assert comparisons([(one, of), (replace(one, arms="another comparison"), of)]) == []
 
 
 def test_arms_are_compared_on_as_many_nodes_only():
-    [found] = comparisons([arm("b", SAME), arm("a", SAME)])
-    assert (found.nodes, [curve.arm for curve, _ in found.arms]) == (TWO.nodes, ["a", "b"])
+    [found] = comparisons([arm("b", SAME, is_base=True), arm("a", SAME)])
+    assert (found.nodes, [curve.arm for curve, _ in found.arms]) == (TWO.nodes, ["b", "a"])  # the base first
     assert all(split.point != ONE for _, split in found.arms)
 
 

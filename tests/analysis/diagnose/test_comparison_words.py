@@ -11,7 +11,7 @@ ALIKE = [turn()] * 6
 def said(first, other, **of_curve):
     """The report on arm "mwms" beside "horovod", on one line."""
     curve, splits = arm("mwms", other)
-    [found] = comparisons([arm("horovod", first), (replace(curve, **of_curve), splits)])
+    [found] = comparisons([arm("horovod", first, is_base=True), (replace(curve, **of_curve), splits)])
     return comparison_words.report(found), " ".join(comparison_words.report(found).split())
 
 

@@ -42,11 +42,11 @@ def test_a_rank_that_updates_late_is_waited_for_in_the_exchange():
 
 
 def test_input_is_the_step_that_reads_less_the_same_in_memory():
-    reading = [Arm(arm.nodes, arm.batch_per_rank, reads=True) for arm in (ONE, TWO)]
-    made = turn(exchange=0.1)
-    arms = made.arms | {reading[0]: measured([1.4]), reading[1]: measured([1.6, 1.6])}
+    held = turn(exchange=0.1).arms
+    arms = {ONE: measured([1.4]), TWO: measured([1.6, 1.6]), CONTROL: held[CONTROL]}
+    arms |= {replace(point, role="in-memory"): held[point] for point in (ONE, TWO)}
     one, two = splits(curve([Turn(arms)]))
-    assert one.point == reading[0]
+    assert one.point == ONE
     assert {part: one.part(part).value for part in one.parts} == pytest.approx({"alone": 1.0, "input": 0.4, "rest": 0})
     assert two.part("input").value == pytest.approx(0.5)
     assert two.part("exchange").value == pytest.approx(0.1)

@@ -9,7 +9,7 @@ from tests.helpers.strategy_records import strategies
 from train.record.record import CoreUse, Failure, Window
 
 ONE, TWO = Arm(1, 8), Arm(2, 8)
-CONTROL = Arm(2, 8, allreduce=False)
+CONTROL = Arm(2, 8, "control")
 KEYS = ["distribution", "nodes"]
 ALONE = {"backend": "none", "allreduce": False, "controller": "gloo"}
 

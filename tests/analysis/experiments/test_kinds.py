@@ -59,5 +59,5 @@ def test_runs_of_one_experiment_that_swept_other_keys_have_figures_of_their_own(
 
 def test_controls_alone_have_no_figure(results):
     run = {"system.cpus_per_node": 0.2, "launcher": {"name": "emulated", "flat_within_fraction": 0.1}}
-    results.add(experiment="mine", **run, **{"distribution.allreduce": False})
+    results.add(experiment="mine", role="control", **run, **{"distribution.allreduce": False})
     assert ids(results) == []

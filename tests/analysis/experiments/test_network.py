@@ -9,7 +9,7 @@ from analysis.experiments import network
 from analysis.table import loading
 from tests.helpers.own_records import Arm, make_rounds, save
 
-NO_ALLREDUCE = {"distribution": {"backend": "horovod", "allreduce": False, "controller": "gloo"}}
+NO_ALLREDUCE = {"distribution": {"backend": "horovod", "allreduce": False, "controller": "gloo"}, "role": "control"}
 
 
 def emulated(link: float | None) -> dict:

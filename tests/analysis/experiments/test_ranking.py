@@ -17,6 +17,7 @@ def study(results):
         for repeat, step_s in enumerate(times):
             made = make_record(
                 experiment="tune", nodes=2, step_s=step_s, repeat=repeat, arm=arm, arm_keys=KEYS, swept={},
+                role="base" if arm == "as-configured" else "point",
                 **(FLAT | config),
             )  # fmt: skip
             save(made, results.folder)

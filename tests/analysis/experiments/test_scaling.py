@@ -37,7 +37,8 @@ def test_phases_add_up_to_the_job(results):
 def test_the_efficiency_of_emulated_nodes_has_their_control_below(results):
     run = {"system.cpus_per_node": 0.2, "launcher": {"name": "emulated", "flat_within_fraction": 0.1}}
     for nodes, allreduce in ((1, True), (2, True), (1, False), (2, False)):
-        results.add(nodes=nodes, **run, **{"distribution.allreduce": allreduce})
+        role = "point" if allreduce else "control"
+        results.add(nodes=nodes, role=role, **run, **{"distribution.allreduce": allreduce})
     figure = drawn("own-weak-scaling-efficiency", results.table())
     assert [axes.get_ylabel() for axes in figure.axes] == [
         "efficiency by throughput", "efficiency by wall time\n(n=1)", "control / one node",

@@ -3,7 +3,7 @@ import pytest
 from analysis.table import controls, loading
 from tests.helpers.own_records import QUOTA, Arm, make_rounds, save
 
-NO_ALLREDUCE = {"distribution": {"backend": "horovod", "allreduce": False, "controller": "gloo"}}
+NO_ALLREDUCE = {"distribution": {"backend": "horovod", "allreduce": False, "controller": "gloo"}, "role": "control"}
 
 
 def own(results):
@@ -69,7 +69,7 @@ def test_what_has_no_control_says_so(results):
 
 def test_nodes_of_whole_cores_need_no_control(results):
     results.add(nodes=2)
-    results.add(nodes=2, repeat=1, **NO_ALLREDUCE)
+    results.add(nodes=2, repeat=1, **NO_ALLREDUCE | {"role": "point"})
     table = own(results)
     assert set(table["kind"]) == {"measured"}
     assert controls.words(table, str.upper) == ""

@@ -3,7 +3,7 @@ import pytest
 from analysis.study import Study
 from analysis.table import schema
 from analysis.table.runs import Notice
-from tests.helpers.own_records import Arm, curve_in_rounds, make_record, make_rounds, save, tabulated
+from tests.helpers.own_records import QUOTA, Arm, curve_in_rounds, make_record, make_rounds, save, tabulated
 from train.record.record import Epoch, Failure
 
 
@@ -69,6 +69,14 @@ def test_a_launch_in_rounds_has_the_throughputs_of_each_arm_round_by_round(resul
         (2, 16, 0),
         (2, 16, 1),
     }
+
+
+def test_an_arm_of_a_user_is_what_its_role_says_whatever_its_name(results):
+    made = make_rounds([(0.5, 0.8, 0.55)], [Arm(1), Arm(2), Arm(2, allreduce=False, role="point")])
+    assert made.config["rounds"][2]["arm"] == "without-allreduce"
+    save(made, results.folder)
+    results.add(experiment="mine", arm="without-allreduce", **QUOTA, **{"distribution.allreduce": False})
+    assert set(results.table()["kind"]) == {"measured"}
 
 
 def test_the_slowest_rank_gates_the_rate_of_a_round(results):

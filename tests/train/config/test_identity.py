@@ -1,12 +1,14 @@
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
+from typing import get_args
 
 import pytest
 
 from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.identity import config_hash, learning_rate, point_name, resolved
-from train.config.schema import Config
+from train.config.schema import OF_THE_EXPERIMENT, Config, RoundArm
 from train.record import config_hash as hashed
+from train.record.record import ROLES
 
 SWEEP = ["experiment=allreduce_bench", "nodes=2"]
 
@@ -105,6 +107,15 @@ def test_a_record_keeps_only_what_the_run_uses():
     assert not {"cycle_time_ms", "fusion_threshold_bytes"} & elastic.keys()
 
 
+def test_the_roles_of_arms_do_not_change_what_is_measured():
+    config = load([])
+    config.rounds = [RoundArm("a", nodes=1, ranks=1, batch_per_rank=1, allreduce=True, role=role) for role in ROLES]
+    same = [replace(arm, role="point") for arm in config.rounds]
+    assert config_hash(config) == config_hash(replace(config, rounds=same, derived=[]))
+    other = [replace(arm, reads=True) for arm in config.rounds]
+    assert config_hash(config) != config_hash(replace(config, rounds=other, derived=[]))
+
+
 def marked(section, mark, prefix=""):
     """The dotted keys that the metadata of the schema marks so, but for those that no record has."""
     found = set()
@@ -112,9 +123,10 @@ def marked(section, mark, prefix=""):
         key = f"{prefix}{field.name}"
         if mark(field.metadata):
             found.add(key)
-        elif is_dataclass(field.type):
-            found |= marked(field.type, mark, f"{key}.")
-    return found - {"sweep", "arms", "when_emulated"}
+            continue
+        for kind in filter(is_dataclass, (field.type, *get_args(field.type))):
+            found |= marked(kind, mark, f"{key}.")
+    return found - set(OF_THE_EXPERIMENT)
 
 
 def test_the_keys_that_are_not_hashed_are_those_that_the_schema_marks():

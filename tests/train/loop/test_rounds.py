@@ -11,7 +11,7 @@ from train.record import intervals
 
 pytestmark = pytest.mark.slow
 
-ONE = RoundArm("one", nodes=1, ranks=1, batch_per_rank=2, allreduce=True)
+ONE = RoundArm("one", nodes=1, ranks=1, batch_per_rank=2, allreduce=True, role="base")
 TWO = RoundArm("two", nodes=2, ranks=2, batch_per_rank=2, allreduce=True)
 
 

@@ -13,9 +13,9 @@ from train.record.progress import Follower, Seen, look, words
 from train.record.record import AllreduceTimes, Epoch, Window
 
 ARMS = [
-    RoundArm("nodes1", nodes=1, ranks=1, batch_per_rank=4, allreduce=True),
+    RoundArm("nodes1", nodes=1, ranks=1, batch_per_rank=4, allreduce=True, role="base"),
     RoundArm("nodes2", nodes=2, ranks=2, batch_per_rank=4, allreduce=True),
-    RoundArm("nodes2-without-allreduce", nodes=2, ranks=2, batch_per_rank=4, allreduce=False),
+    RoundArm("nodes2-without-allreduce", nodes=2, ranks=2, batch_per_rank=4, allreduce=False, role="control"),
 ]
 
 
@@ -113,7 +113,7 @@ def test_the_budget_ends_the_rounds_and_says_nothing_of_the_other_phases(tmp_pat
 
 def test_of_worlds_the_first_rank_of_each_is_read(tmp_path):
     one = {"nodes": 1, "ranks": 1, "batch_per_rank": 4, "allreduce": True}
-    arms = [RoundArm("without", **one), RoundArm("with", **one, world=1)]
+    arms = [RoundArm("without", **one, role="base"), RoundArm("with", **one, world=1)]
     worlds = [World({"distribution.backend": "none"}, 0, 1), World({}, 1, 1)]
     for rank, window_s in ((0, 2.0), (1, 2.5)):
         part = writer(tmp_path, rank)

@@ -1,3 +1,5 @@
+import pytest
+
 from train.record import rounds
 from train.record.record import Window
 from train.record.rounds import Arm
@@ -23,7 +25,15 @@ def test_a_window_that_a_rank_did_not_finish_does_not_count():
 
 
 def test_a_speedup_is_a_ratio_within_a_round():
-    assert rounds.ratios([{0: 4.0, 1: 6.0}, {0: 8.0}, {0: 2.0, 1: 3.6}], arm=1) == [1.5, 1.8]
+    assert rounds.ratios([{0: 4.0, 1: 6.0}, {0: 8.0}, {0: 2.0, 1: 3.6}], arm=1, base=0) == [1.5, 1.8]
+
+
+def test_speedups_are_over_the_base_or_else_over_the_control():
+    point, base, control = (Arm(1, 4, role) for role in ("point", "base", "control"))
+    assert rounds.base_of([control, point, base]) == 2
+    assert rounds.base_of([point, control, control]) == 1
+    with pytest.raises(ValueError, match="control"):
+        rounds.base_of([point])
 
 
 CONFIG = {
@@ -40,6 +50,7 @@ CONFIG = {
             "ranks": 1,
             "batch_per_rank": 8,
             "allreduce": True,
+            "role": "base",
             "world": 0,
             "link_mbit_per_s": None,
         },
@@ -49,6 +60,7 @@ CONFIG = {
             "ranks": 2,
             "batch_per_rank": 4,
             "allreduce": False,
+            "role": "control",
             "world": 1,
             "link_mbit_per_s": 5.0,
         },
@@ -61,7 +73,7 @@ CONFIG = {
 
 
 def test_an_arm_of_a_world_has_its_settings_and_its_ranks():
-    assert rounds.arms(CONFIG) == [Arm(1, 8), Arm(2, 4)]
+    assert rounds.arms(CONFIG) == [Arm(1, 8, "base"), Arm(2, 4, "control")]
     assert [list(rounds.ranks_of(CONFIG, place)) for place in (0, 1)] == [[0], [1, 2]]
     assert rounds.config_of(CONFIG, 1) == {
         "nodes": 1,
@@ -80,7 +92,7 @@ def test_an_arm_of_several_passes_counts_the_images_of_each():
     passes = CONFIG["rounds"][1] | {"backward_passes_per_step": 3}
     worlds = [CONFIG["worlds"][0], {**CONFIG["worlds"][1], "settings": {"distribution.backward_passes_per_step": 3}}]
     config = CONFIG | {"rounds": [CONFIG["rounds"][0], passes], "worlds": worlds}
-    assert rounds.arms(config) == [Arm(1, 8), Arm(2, 12)]
+    assert rounds.arms(config) == [Arm(1, 8, "base"), Arm(2, 12, "control")]
     alone = rounds.config_of(config, 1)
     assert (alone["global_batch"], alone["distribution"]["backward_passes_per_step"]) == (24, 3)
 

@@ -66,11 +66,11 @@ def given_up(run: Run, planned: Sequence[Run]) -> float | None:
     """By what fraction the arm of a run is surely behind the leading one of its contest; None where it is not.
 
     planned: all runs of the experiment. The arms of a contest are its points that share all swept values. An arm that
-    is given up stays so: those that are still in are then compared with each other alone. The first arm never is: the
-    ranking compares the others with it.
+    is given up stays so: those that are still in are then compared with each other alone. The base never is, which
+    the others are ranked by.
     """
     config = run.point.config
-    if not config.measure.compete or run.point.arm == next(iter(config.arms), None):
+    if not config.measure.compete or run.point.role == "base":
         return None
     rivals = {other.point.name: other for other in planned if other.point.swept == run.point.swept}
     rates = {name: of for name, other in rivals.items() if (of := _rates(other))}  # one that only fails is none

@@ -19,12 +19,11 @@ from train.config import worlds
 from train.config.backends import FUSION_THRESHOLD_BYTES
 from train.config.identity import config_hash, point_name
 from train.config.schema import Config, Distribution, RoundArm, World
-from train.launch.plan.point import Point
+from train.launch.plan.point import LINK, Point, compared, work
+from train.record.record import WITHOUT_ALLREDUCE
 
-CONTROL = "without-allreduce"
-IN_MEMORY = "batch-in-memory"
+_BESIDE = {"control": WITHOUT_ALLREDUCE, "in-memory": "batch-in-memory"}  # names of the arms beside points
 _NODES = "nodes"
-_LINK = "system.link_mbit_per_s"  # changes between rounds, so it keeps no points apart
 _AXES = (_NODES, "ranks_per_node", "batch_per_rank", "global_batch")  # the first that is swept varies along a curve
 
 
@@ -79,9 +78,9 @@ def _axis(point: Point) -> str:
 def _key(point: Point) -> tuple[str, ...]:
     """The same for all points of one curve."""
     axis, config = _axis(point), point.config
-    others = [f"{key}={value}" for key, value in point.swept.items() if key not in (axis, _LINK)]
-    if point.arm_keys:  # arms are compared on one number of ranks; nodes with links also with one of them alone
-        return ("" if config.launcher.separate_networks else str(config.ranks), *others)
+    if point.arm_keys:
+        return compared(point)
+    others = [f"{key}={value}" for key, value in point.swept.items() if key not in (axis, LINK)]
     same = copy.deepcopy(config)
     if axis == "ranks_per_node":
         same.ranks_per_node, same.threads_per_rank = 0, None
@@ -144,7 +143,7 @@ def _not_in_turn(settings: Distribution) -> str:
 def _curve(group: Sequence[Point], cores: int) -> Point:
     """The launch that measures all points of a group: the configuration of the largest, with arms and worlds."""
     axis = _axis(group[0])
-    ordered = _from_least(group) if group[0].arm_keys else list(group)
+    ordered = _base_first(group) if group[0].arm_keys else list(group)
     setups = list(dict.fromkeys(_process(point.config) for point in ordered))
     members = [[point for point in ordered if _process(point.config) == setup] for setup in setups]
     largest = [_largest(of_world) for of_world in members]
@@ -156,10 +155,12 @@ def _curve(group: Sequence[Point], cores: int) -> Point:
     config.join_in_turn = config.system.cpus_per_node is not None and config.ranks > 1
     arms = [_arm(p, world) for world, of_world in enumerate(members) for p in of_world]
     config.rounds = _over_nodes(group, arms) if axis == _NODES else arms
+    if not group[0].arm_keys:
+        config.rounds[0] = replace(config.rounds[0], role="base")
     config.measure.repeats = config.measure.launches
-    swept = {key: value for key, value in first.swept.items() if key not in (axis, _LINK)}
+    swept = {key: value for key, value in first.swept.items() if key not in (axis, LINK)}
     name = point_name(config, _arms_name(first) if first.arm_keys else "rounds", list(swept))
-    return replace(first, name=name, config=config, swept=swept, arm=None)
+    return replace(first, name=name, config=config, swept=swept, arm=None, role=None)
 
 
 def _arms_name(point: Point) -> str:
@@ -171,14 +172,9 @@ def _largest(points: Sequence[Point]) -> Point:
     return max(points, key=lambda p: (p.config.distribution.allreduce, p.config.nodes))
 
 
-def _from_least(arms: Sequence[Point]) -> list[Point]:
-    """Arms from the one that does least, the base of the ratios: without Horovod, without allreduce; on all nodes."""
-
-    def does(point: Point) -> tuple[bool, bool, int]:
-        config = point.config
-        return config.distribution.backend != "none", config.distribution.allreduce, -config.nodes
-
-    return sorted(arms, key=does)
+def _base_first(arms: Sequence[Point]) -> list[Point]:
+    """Arms from the base of the ratios on, then from the one that does least."""
+    return sorted(arms, key=lambda arm: (arm.role != "base", *work(arm)))
 
 
 def _worlds(launch: Config, configs: Sequence[Config]) -> list[World]:
@@ -193,23 +189,21 @@ def _fit_at_once(configs: Sequence[Config], cores: int) -> bool:
 
 
 def _over_nodes(group: Sequence[Point], arms: list[RoundArm]) -> list[RoundArm]:
-    """The arms of a curve over nodes, the smallest point first: it is the base of all speedups.
+    """The arms of a curve over nodes, the smallest point first, as the base of all speedups.
 
     Beside the points it has those without allreduce that measure.control asks for.
     """
-    of_points = [p for p in group if p.config.distribution.allreduce]
+    of_points = [p for p in group if p.role != "control"]
     largest = _largest(group)
     control = largest.config.measure.control
     wanted = [] if control == "none" else of_points if control == "all" else [largest]
     arms = arms + [
-        replace(_arm(point, 0), name=f"{_name(point.config)}-{CONTROL}", allreduce=False, arm=CONTROL, reads=False)
+        replace(_arm(replace(point, role="control"), 0), allreduce=False, reads=False)
         for point in wanted
         if point.config.nodes > 1
     ]
     arms += [
-        replace(_arm(point, 0), name=f"{_name(point.config)}-{IN_MEMORY}", reads=False, arm=IN_MEMORY)
-        for point in of_points
-        if _reads(point.config)
+        replace(_arm(replace(point, role="in-memory"), 0), reads=False) for point in of_points if _reads(point.config)
     ]
     alone = largest.config.ranks_per_node == 1  # a node of one rank has nothing to exchange
     unique = {
@@ -217,7 +211,7 @@ def _over_nodes(group: Sequence[Point], arms: list[RoundArm]) -> list[RoundArm]:
         for arm in reversed(arms)
     }
     return sorted(
-        unique.values(), key=lambda arm: (arm.nodes, arm.arm is not None, not arm.allreduce, -arm.batch_per_rank)
+        unique.values(), key=lambda arm: (arm.nodes, arm.role != "point", not arm.allreduce, -arm.batch_per_rank)
     )
 
 
@@ -229,14 +223,16 @@ def _reads(config: Config) -> bool:
 def _arm(point: Point, world: int) -> RoundArm:
     config = point.config
     assert config.batch_per_rank is not None
-    exchanges = config.distribution.allreduce
+    assert point.role is not None
+    exchanges, beside = config.distribution.allreduce, _BESIDE.get(point.role)
     return RoundArm(
-        name=point.name if _axis(point) != _NODES else _name(config) + ("" if exchanges else f"-{CONTROL}"),
+        name=point.name if _axis(point) != _NODES else "-".join(filter(None, (_name(config), beside))),
         nodes=config.nodes,
         ranks=config.ranks,
         batch_per_rank=config.batch_per_rank,
         allreduce=exchanges,
-        arm=point.arm if point.arm_keys else None if exchanges else CONTROL,
+        arm=point.arm if point.arm_keys else beside,
+        role=point.role,
         swept=point.swept,
         world=world,
         link_mbit_per_s=config.system.link_mbit_per_s,

@@ -11,15 +11,24 @@ from train.config.compose import load
 from train.config.identity import config_hash, point_name, swept_values
 from train.config.schema import Config
 from train.launch.plan import experiment as experiments
-from train.launch.plan.curves import CONTROL
 from train.launch.plan.experiment import Experiment, nodes_in
 from train.launch.plan.launcher import Launcher, named
 from train.launch.plan.machine import Machine
-from train.launch.plan.point import Point, differing_keys
+from train.launch.plan.point import Point, differing_keys, with_bases
 from train.rank import placement
+from train.record.record import WITHOUT_ALLREDUCE, Role
 
-# What every experiment on emulated nodes measures beside its points: whether nodes disturb each other.
-_WITHOUT_ALLREDUCE = "distribution.allreduce=false"
+_NO_EXCHANGE = "distribution.allreduce=false"
+
+
+@dataclass(frozen=True)
+class Arm:
+    """An arm of an experiment, or beside the points of one on emulated nodes a control."""
+
+    name: str | None
+    overrides: list[str]
+    role: Role = "point"
+    beside_nodes: int = 0  # the nodes of the points whose control it is, of one that the kit adds
 
 
 @dataclass(frozen=True)
@@ -46,29 +55,29 @@ def expand(overrides: Sequence[str], machine: Machine, launchers: Mapping[str, L
     experiment, launcher = _with_its_launcher(experiments.read(overrides), machine, launchers)
     experiment = experiments.read([*experiment.overrides, *_node_overrides(experiment, launcher, machine)])
     fixed = [line for line in experiment.plain if line.partition("=")[0] not in experiment.swept]
-    points: dict[tuple[str, str], Point] = {}  # a list with a duplicate value is not measured twice
+    points: dict[tuple[str, str], tuple[Point, Arm]] = {}  # a list with a duplicate value is not measured twice
     left_out: dict[str, None] = {}
     same: dict[str, str | None] = {}  # arms that compete: the first of each configuration
     for combination in itertools.product(*(experiment.choices(key) for key in experiment.swept)):
-        for arm, extra in _arms(experiment, launcher, combination).items():
+        for arm in _arms(experiment, launcher, combination):
             try:
-                point = _point(experiment, launcher, arm, [*fixed, *combination, *extra])
+                point = _point(experiment, launcher, arm, [*fixed, *combination, *arm.overrides])
             except LeftOut as error:
                 left_out[str(error)] = None
-                if arm is None:
+                if arm.name is None:
                     break  # its controls are of no use without it
                 continue
             key = (point.name, config_hash(point.config))
-            if point.config.measure.compete and (first := same.setdefault(key[1], arm)) != arm:
-                left_out[f"{arm}: the same as {first} here"] = None
+            if point.config.measure.compete and (first := same.setdefault(key[1], arm.name)) != arm.name:
+                left_out[f"{arm.name}: the same as {first} here"] = None
             else:
-                points.setdefault(key, point)
+                points.setdefault(key, (point, arm))
     if not points:
         raise ConfigError(next(iter(left_out)))
-    found = list(points.values())
+    found = [point for point, _ in points.values()]
     if not experiment.arms:
-        found = _with_controls(found, experiment.composed.measure.control)
-    return Expansion(launcher, tuple(found), tuple(left_out))
+        found = _with_controls(list(points.values()), experiment.composed.measure.control)
+    return Expansion(launcher, tuple(with_bases(found) if experiment.arms else found), tuple(left_out))
 
 
 def _with_its_launcher(
@@ -94,7 +103,7 @@ def _node_overrides(experiment: Experiment, launcher: Launcher, machine: Machine
     return found
 
 
-def _arms(experiment: Experiment, launcher: Launcher, combination: Sequence[str]) -> dict[str | None, list[str]]:
+def _arms(experiment: Experiment, launcher: Launcher, combination: Sequence[str]) -> list[Arm]:
     """The arms of a combination of swept values: the experiment's own, else, on emulated nodes, the controls.
 
     In strong scaling the batch of a rank shrinks with the nodes, so each number of nodes needs a separate
@@ -102,34 +111,27 @@ def _arms(experiment: Experiment, launcher: Launcher, combination: Sequence[str]
     """
     composed = experiment.composed
     if experiment.arms:
-        return {name: extra for name, extra in experiment.arms.items()}
+        arms = [Arm(name, extra, composed.roles.get(name, "point")) for name, extra in experiment.arms.items()]
+        # Of competing arms that are the same the first is measured: the base, if it is one of them.
+        return sorted(arms, key=lambda arm: composed.measure.compete and arm.role != "base")
     if not launcher.quotas or not composed.distribution.allreduce or composed.distribution.timeline:
-        return {None: []}
-    arms: dict[str | None, list[str]] = {None: [], CONTROL: [_WITHOUT_ALLREDUCE]}
+        return [Arm(None, [])]
     nodes = next(iter(nodes_in(combination)), composed.nodes)
+    arms = [Arm(None, []), Arm(WITHOUT_ALLREDUCE, [_NO_EXCHANGE], "control", nodes)]
     if composed.batch_per_rank is None and nodes > 1 and composed.global_batch % nodes == 0:
-        share = composed.global_batch // nodes
-        arms[_alone(nodes)] = [_WITHOUT_ALLREDUCE, "nodes=1", f"global_batch={share}"]
+        alone = [_NO_EXCHANGE, "nodes=1", f"global_batch={composed.global_batch // nodes}"]
+        arms.append(Arm(f"alone-as-1-of-{nodes}", alone, "control", nodes))
     return arms
 
 
-def _alone(nodes: int) -> str:
-    """The name of a node alone that has the batch of one of so many."""
-    return f"alone-as-1-of-{nodes}"
-
-
-def _with_controls(points: Sequence[Point], asked_for: str) -> list[Point]:
+def _with_controls(points: Sequence[tuple[Point, Arm]], asked_for: str) -> list[Point]:
     """The points, and those of their controls that measure.control asks for, with the nodes alone that these need."""
-    largest = max(point.config.nodes for point in points)
-
-    def is_wanted(point: Point) -> bool:
-        at_largest = point.arm == _alone(largest) or (point.arm == CONTROL and point.config.nodes in (1, largest))
-        return point.arm is None or asked_for == "all" or (asked_for == "largest" and at_largest)
-
-    return [point for point in points if is_wanted(point)]
+    largest = max(point.config.nodes for point, _ in points)
+    beside = {"none": (0,), "largest": (0, 1, largest)}.get(asked_for)
+    return [point for point, arm in points if beside is None or arm.beside_nodes in beside]
 
 
-def _point(experiment: Experiment, launcher: Launcher, arm: str | None, overrides: list[str]) -> Point:
+def _point(experiment: Experiment, launcher: Launcher, arm: Arm, overrides: list[str]) -> Point:
     """The point that these overrides compose. Raises ConfigError, LeftOut where others may be possible."""
     config = load(overrides)
     why = f"all points of an experiment run under one launcher, here {launcher.name}"
@@ -137,13 +139,23 @@ def _point(experiment: Experiment, launcher: Launcher, arm: str | None, override
     launcher.check(config)
     overrides = [*overrides, *_complete_threads(config)]
     return Point(
-        name=point_name(config, arm, experiment.swept),
+        name=point_name(config, arm.name, experiment.swept),
         overrides=tuple(overrides),
         config=config,
         swept=swept_values(config, experiment.swept, overrides),
-        arm=arm,
+        arm=arm.name,
+        role=_role(config, arm, launcher),
         arm_keys=differing_keys(experiment.arms),
     )
+
+
+def _role(config: Config, arm: Arm, launcher: Launcher) -> Role:
+    """The role of an arm; ranks without allreduce on emulated nodes are the control of those with it."""
+    exchange = config.distribution
+    why = "a control needs distribution.allreduce=false"
+    check(arm.role != "control" or not exchange.allreduce, f"roles.{arm.name}", arm.role, why)
+    beside = launcher.quotas and exchange.backend != "none" and not exchange.allreduce
+    return "control" if arm.name is None and beside else arm.role
 
 
 def _complete_threads(config: Config) -> list[str]:

@@ -20,7 +20,7 @@ def launches(home: Path) -> list[RunRecord]:
 
 
 def speedups(made: list[RunRecord]) -> dict[str, Interval | None]:
-    """The speedup of each arm of a curve over its first one, by the arm's name; None where no interval is known.
+    """The speedup of each arm of a curve over its base, by the arm's name; None where no interval is known.
 
     Arms that the last launch left out have none.
     """
@@ -28,11 +28,12 @@ def speedups(made: list[RunRecord]) -> dict[str, Interval | None]:
         return {}
     config = made[0].config
     arms = rounds.arms(config)
+    base = rounds.base_of(arms)
     rates = [rounds.rates(arms, (rank.windows for rank in record.ranks)) for record in made]
     return {
-        name: intervals.over_launches([rounds.ratios(of, place) for of in rates])
-        for place in range(1, len(arms))
-        if (name := config["rounds"][place]["name"]) not in made[-1].arms_left_out
+        name: intervals.over_launches([rounds.ratios(of, place, base) for of in rates])
+        for place in range(len(arms))
+        if place != base and (name := config["rounds"][place]["name"]) not in made[-1].arms_left_out
     }
 
 

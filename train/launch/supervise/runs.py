@@ -69,6 +69,7 @@ def identity(run: Run, generation: int) -> Identity:
         learning_rate=learning_rate(config),
         swept=point.swept,
         arm=point.arm,
+        role=point.role,
         arm_keys=point.arm_keys,
         order=run.order,
     )

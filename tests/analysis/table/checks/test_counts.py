@@ -53,6 +53,22 @@ def test_the_global_batch_is_that_of_all_ranks():
     assert said(counts.batch_and_ranks, run) == [("global batch 64", "8 a rank x 4 ranks = 32", 1.0)]
 
 
+def test_roles_fit_what_the_arms_do():
+    run = make_rounds([(0.5, 0.8, 0.55)])
+    assert not said(counts.roles, run)
+    one, two, control = run.config["rounds"]
+    control["role"], two["role"] = "in-memory", "control"
+    control["reads"] = True
+    assert [of[0] for of in said(counts.roles, run)] == [
+        "nodes2- is a control", "nodes2-without-allreduce has its batch in memory",
+    ]  # fmt: skip
+    one["role"] = two["role"] = "point"
+    assert said(counts.roles, run)[0][:2] == ("0 arms are the base", "one is, or else one is a control")
+    one["role"] = two["role"] = "base"
+    assert said(counts.roles, run)[0][0] == "2 arms are the base"
+    assert said(counts.roles, make_record(role="control"))[0][:2] == ("the run is a control", "it exchanges gradients")
+
+
 def test_every_backward_pass_counts_in_the_global_batch():
     run = make_record(nodes=4, batch_per_rank=8)
     run.config["distribution"]["backward_passes_per_step"] = 2

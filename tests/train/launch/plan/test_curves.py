@@ -41,12 +41,12 @@ def test_where_the_global_batch_is_kept_each_arm_has_its_share():
 def test_real_images_share_a_launch_where_the_step_is_split():
     given = ("experiment=diagnose", "model=digits_cnn", "dataset=digits", "nodes=2", "batch_per_rank=4")
     [curve] = planned(*given).curves
-    assert [(arm.nodes, arm.arm, arm.allreduce, arm.reads) for arm in curve.config.rounds] == [
-        (1, None, True, True),
-        (1, "batch-in-memory", True, False),
-        (2, None, True, True),
-        (2, "batch-in-memory", True, False),
-        (2, "without-allreduce", False, False),
+    assert [(arm.nodes, arm.role, arm.arm, arm.allreduce, arm.reads) for arm in curve.config.rounds] == [
+        (1, "base", None, True, True),
+        (1, "in-memory", "batch-in-memory", True, False),
+        (2, "point", None, True, True),
+        (2, "in-memory", "batch-in-memory", True, False),
+        (2, "control", "without-allreduce", False, False),
     ]
     assert planned(*given, "measure.split=false").curves == ()
 
@@ -147,6 +147,7 @@ def test_a_sweep_over_batches_on_one_node_is_a_curve_without_launches_of_single_
     assert plan.points == ()
     [curve] = plan.curves
     assert arms(curve) == [(1, 1, True), (1, 2, True), (1, 8, True)]
+    assert [arm.role for arm in curve.config.rounds] == ["base", "point", "point"]
     assert [arm.swept for arm in curve.config.rounds][-1] == {"model": "tiny", "batch_per_rank": 8}
     assert curve.config.worlds == []
 
@@ -169,6 +170,7 @@ def test_threads_are_fixed_when_a_process_starts_so_each_division_has_a_world_of
 def test_of_arms_those_with_and_without_horovod_measure_at_once_and_others_share_a_process():
     with_and_without, allreduce = planned("experiment=overhead", "model=tiny", cores=2).curves
     assert [arm.arm for arm in with_and_without.config.rounds] == ["one-rank-without-horovod", "one-rank-with-horovod"]
+    assert [arm.role for arm in with_and_without.config.rounds] == ["base", "point"]
     assert [world.ranks for world in with_and_without.config.worlds] == [1, 1]
     assert with_and_without.config.worlds_at_once
     assert [world.settings.get("distribution.backend") for world in with_and_without.config.worlds] == [None, "horovod"]
@@ -193,11 +195,11 @@ def test_worlds_need_one_machine_and_its_memory(hosts_apart, fits, reason):
 def test_a_sweep_over_link_rates_shares_a_launch_with_its_controls():
     points = points_of("experiment=network_sweep", "model=tiny", "system.link_mbit_per_s=100,null", no_quotas=None)
     [curve] = curves.plan(points, cores=2).curves
-    assert [(arm.arm, arm.nodes, arm.allreduce, arm.link_mbit_per_s) for arm in curve.config.rounds] == [
-        ("without-allreduce", 4, False, None),
-        ("one-node", 1, False, None),
-        ("with-allreduce", 4, True, 100.0),
-        ("with-allreduce", 4, True, None),
+    assert [(arm.arm, arm.role, arm.nodes, arm.allreduce, arm.link_mbit_per_s) for arm in curve.config.rounds] == [
+        ("without-allreduce", "control", 4, False, None),
+        ("one-node", "control", 1, False, None),
+        ("with-allreduce", "point", 4, True, 100.0),
+        ("with-allreduce", "point", 4, True, None),
     ]
     assert curve.config.nodes == 4
     assert curve.config.worlds == []

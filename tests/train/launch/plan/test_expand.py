@@ -1,6 +1,10 @@
+import shutil
+
 import pytest
+import yaml
 
 from tests.helpers.launches import planned, points_of
+from train.config import compose
 from train.config.checks import ConfigError
 from train.config.compose import choices
 
@@ -232,6 +236,55 @@ def test_of_arms_that_compete_those_that_are_the_same_here_are_left_out():
     free = {p.arm: p.config for p in points_of("experiment=tune", "model=tiny", "nodes=2", cores=8)}["one-core-free"]
     assert (free.system.cores_per_node, free.threads_per_rank) == (4, 3)
     assert arms["horovods-autotuner"].distribution.autotune
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """Expands an experiment whose file has these arms and roles, on emulated nodes."""
+    shutil.copytree(compose.CONF, tmp_path / "conf")
+    monkeypatch.setattr(compose, "CONF", tmp_path / "conf")
+
+    def expand(arms: dict[str, list[str]], roles: dict[str, str], *overrides: str):
+        name = f"own{len(list(tmp_path.glob('conf/experiment/own*')))}"  # what is composed of a file is kept
+        values = {"experiment": name, "nodes": 2, "arms": arms, "roles": roles, "sweep": {"model": "tiny"}}
+        text = f"# @package _global_\n{yaml.safe_dump(values, sort_keys=False)}"
+        (tmp_path / f"conf/experiment/{name}.yaml").write_text(text)
+        return planned(f"experiment={name}", "launcher=emulated", *overrides, no_quotas=None)
+
+    return expand
+
+
+def test_an_arm_is_a_control_only_where_its_file_says_so(own):
+    arms = {"with": [], "without-allreduce": ["distribution.allreduce=false"]}
+    assert [point.role for point in own(arms, {}).points] == ["point", "base"]
+    stated = own(arms, {"without-allreduce": "control"}, "nodes=3").points
+    assert [point.role for point in stated] == ["point", "control"]
+
+
+def test_the_base_is_as_stated_else_the_arm_that_does_least(own):
+    arms = {"with": [], "without": ["distribution.allreduce=false"], "alone": ["nodes=1", "distribution=none"]}
+    assert [point.role for point in own(arms, {}).points] == ["point", "base", "point"]
+    assert [point.role for point in own(arms, {"with": "base"}, "nodes=3").points] == ["base", "point", "point"]
+
+
+def test_of_competing_arms_that_are_the_same_the_base_is_measured(own):
+    found = own({"same": [], "mine": []}, {"mine": "base"}, "measure.compete=true")
+    assert [(point.arm, point.role) for point in found.points] == [("mine", "base")]
+    assert found.left_out == ("same: the same as mine here",)
+
+
+@pytest.mark.parametrize(
+    ("roles", "message"),
+    [
+        ({"a": "control"}, "roles.a=control: a control needs distribution.allreduce=false"),
+        ({"a": "base", "b": "base"}, "roles=a, b: one base"),
+        ({"c": "base"}, "roles.c=base: no such arm; the arms are a, b"),
+        ({"a": "in-memory"}, "roles.a=in-memory: allowed are base, control, point"),
+    ],
+)
+def test_roles_that_cannot_be_are_refused(own, roles, message):
+    with pytest.raises(ConfigError, match=message):
+        own({"a": [], "b": ["seed=1"]}, roles)
 
 
 def test_a_timeline_is_one_launch_also_on_emulated_nodes():
