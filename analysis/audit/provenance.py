@@ -19,7 +19,7 @@ from train.record.record import RECORD_NAME, RunRecord
 
 _RESOLUTION_S = 1.0  # of started_at
 _LOST = "It was removed, or its launcher was killed. Of the runs that remain nobody knows how they were chosen."
-_RUN = re.compile(r"r(\d+)(?:\D(\d+))?")  # the folder of a run: repeat, generation
+_RUN = re.compile(r"r(\d{1,6})(?:\D(\d{1,6}))?")  # the folder of a run: repeat, generation
 
 
 @rule(RECORD_RULES)

@@ -83,7 +83,7 @@ def tabulate(run: RunRecord, path: str) -> Run | Notice:
     try:
         found = every.contradictions(run)
         points = [] if found or has_timeline(run) else list(_points(run, path))
-    except (LookupError, TypeError, ValueError, ZeroDivisionError) as error:
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         needed = f"a complete run must have it: {type(error).__name__} {error}"
         return notice or Notice(False, path, needed)
     if found:

@@ -9,6 +9,7 @@ import errno
 import hashlib
 import json
 import os
+import stat
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +17,8 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from train.record import ticks
+from train.record import config_types, ticks
+from train.record.config_types import Count, Swept
 
 SCHEMA_VERSION = 4
 RECORD_NAME = "record.json"
@@ -41,6 +43,7 @@ PHASES = (
 WALL_PHASES = ("broadcast", "first_step", "warm_up", "timed")
 
 _NO_CHECKSUM = "0" * 64
+_MOST_GIGABYTES = 2  # of a record; one of a thousand ranks with a thousand steps has 10 MB
 
 # What an arm is measured for. A point: for itself. The base: others are compared with it. A control: to tell whether
 # the nodes of the points disturb each other, and how long they compute; it exchanges nothing. In memory: to tell how
@@ -333,8 +336,8 @@ class RunRecord:
 
     experiment: str
     point: str
-    repeat: int
-    generation: int
+    repeat: Count
+    generation: Count
     config_hash: str
     config: dict[str, Any]
     status: Literal["complete", "failed"]
@@ -347,7 +350,7 @@ class RunRecord:
     environment: Environment | None
     schema_version: int  # without a default: a file must have it
     source_digest: str = ""  # of the content of train/ and conf/ that ran (train/record/source.py)
-    swept: dict[str, Any] = field(default_factory=dict)  # each key that the experiment sweeps -> its value in this run
+    swept: Swept = field(default_factory=dict)  # each key that the experiment sweeps -> its value in this run
     arm: str | None = None  # of an experiment that compares arms
     role: Role | None = "point"  # of its arm; None: in rounds each arm has a role of its own, in the configuration
     arm_keys: list[str] = field(default_factory=list)  # the keys in which the arms differ
@@ -432,7 +435,8 @@ def loads(text: bytes, where: str) -> RunRecord:
     """The record in `text`. Raises RecordError naming `where` and what is wrong: version, key, truncation or edit."""
     try:
         record = _decoded(text, where)
-    except msgspec.DecodeError as error:  # ValidationError, its subclass, names the key
+        config_types.check(record.config)
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:  # ValidationError names the key
         raise RecordError(f"{where}: not a whole run record: {error}") from error
     if _digest(text, record.sha256) != record.sha256:
         raise RecordError(f"{where}: its content does not match its sha256: edited after it was written")
@@ -446,9 +450,17 @@ def loads(text: bytes, where: str) -> RunRecord:
 
 
 def read(path: Path | str) -> bytes:
-    """Return the text of the record file `path`. Raises RecordError where it cannot be read."""
+    """Return the text of the record file `path`. Raises RecordError where it cannot be read.
+
+    Only a regular file is read: to open another kind could wait for ever.
+    """
     try:
-        with open(path, "rb", buffering=0) as file:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb", buffering=0) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise RecordError(f"{path}: not a regular file")
+            if (gigabytes := status.st_size / 1e9) > _MOST_GIGABYTES:
+                raise RecordError(f"{path}: {gigabytes:.1f} GB given, must be at most {_MOST_GIGABYTES} GB")
             return file.read()
     except OSError as error:
         raise RecordError(f"{path}: {error.strerror}") from error
