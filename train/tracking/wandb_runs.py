@@ -157,7 +157,10 @@ def module(folder: Path) -> Iterator[Any]:
         "WANDB_CACHE_DIR": str(folder / "cache"),
         "WANDB_DATA_DIR": str(folder / "cache"),
     }
-    before = {key: os.environ.get(key) for key in ours}
+    # A sweep's agent gives a run an ID of its own: each mirroring of a record would be another run.
+    before = {key: os.environ.get(key) for key in (*ours, "WANDB_SWEEP_ID", "WANDB_SWEEP_PARAM_PATH")}
+    for key in before.keys() - ours.keys():
+        os.environ.pop(key, None)
     os.environ.update(ours)
     try:
         import wandb  # takes half a second, and only this tracker needs it
@@ -169,6 +172,6 @@ def module(folder: Path) -> Iterator[Any]:
     finally:
         for key, value in before.items():
             if value is None:
-                os.environ.pop(key)
+                os.environ.pop(key, None)
             else:
                 os.environ[key] = value

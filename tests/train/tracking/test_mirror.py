@@ -219,6 +219,16 @@ def test_mirror_connects_nowhere_whatever_the_environment_says(tmp_path: Path, m
     assert only(wandb_log.read(run_files(tmp_path)[0]), "run").run_id == folders.run_id(load(path), path.parent)
 
 
+def test_a_sweep_in_the_environment_makes_no_other_run_of_a_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = put(tmp_path, run_record())
+    monkeypatch.setenv("WANDB_SWEEP_ID", "a1b2c3d4")
+    assert mirror([path], WANDB) == []
+    assert only(wandb_log.read(run_files(tmp_path)[0]), "run").run_id == folders.run_id(load(path), path.parent)
+    assert os.environ["WANDB_SWEEP_ID"] == "a1b2c3d4"
+
+
 def test_long_runs_span_blocks_of_the_file(tmp_path: Path) -> None:
     times_s = [step / 1000 for step in range(300)]  # as a clock that counts nanoseconds gives them
     path = put(tmp_path, run_record(ranks=[rank(0, times_s, 1.0)], losses=[], epochs=[]))
