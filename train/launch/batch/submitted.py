@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+import msgspec
+
+from train.record import files
 
 RUNNING = "RUNNING"  # the state of a job that runs, under every batch system
 
@@ -27,12 +32,18 @@ def jobs_folder(home: Path, launcher: str) -> Path:
 
 def keep(folder: Path, job: Submitted) -> None:
     """Write the job into the folder. Raises OSError."""
-    (folder / f"{job.job_id}.json").write_text(json.dumps(asdict(job)))
+    files.write_whole(folder / f"{job.job_id}.json", json.dumps(asdict(job)).encode())
 
 
 def read(results: Path, launcher: str) -> list[Submitted]:
-    """Every job that a launcher submitted for records below `results`."""
-    return [Submitted(**json.loads(path.read_text())) for path in sorted(results.glob(f"*/{launcher}/*.json"))]
+    """Every job that a launcher submitted for records below `results`. Names a file that is none on stderr."""
+    jobs = []
+    for path in sorted(results.glob(f"*/{launcher}/*.json")):
+        try:
+            jobs.append(msgspec.json.decode(path.read_bytes(), type=Submitted))
+        except (OSError, msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            print(f"warning: {path}: no job of a launch: {error}; it is left out", file=sys.stderr)
+    return jobs
 
 
 def states_of_points(jobs: Sequence[Submitted], queue: Mapping[str, str]) -> dict[Path, str]:
