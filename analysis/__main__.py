@@ -3,8 +3,10 @@
 import argparse
 import importlib
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 
 from analysis import TableError
+from analysis.outside_text import Printable
 
 # A module is imported when its command is called: a command starts in well under a second.
 COMMANDS = {
@@ -42,7 +44,15 @@ COMMANDS = {
 
 
 def main(argv: list[str]) -> int:
-    """Run the command that `argv` names; returns the exit status. Exits with status 2 where there is none such."""
+    """Run the command that `argv` names; returns the exit status. Exits with status 2 where there is none such.
+
+    What it prints holds text of records and tables: no control character of it reaches the terminal.
+    """
+    with redirect_stdout(Printable(sys.stdout)), redirect_stderr(Printable(sys.stderr)):  # type: ignore[type-var]
+        return _run(argv)
+
+
+def _run(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m analysis", description="What the measurements showed.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
     chosen = next((word for word in argv if not word.startswith("-")), None)

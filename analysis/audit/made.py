@@ -108,8 +108,8 @@ def _cores_per_rank(run: RunRecord) -> tuple[int, ...]:
 
 
 def _images_per_s(run: RunRecord) -> float:
-    """The throughput of a launch of one point; 0 for one in rounds, which has no such number."""
-    if run.config.get("rounds"):
+    """The throughput of a launch of one point; 0 for one in rounds or without a batch, which has no such number."""
+    if run.config.get("rounds") or not run.config.get("global_batch"):
         return 0.0
     timed_s = max(rank.phases_s["timed"] for rank in run.ranks)
     return metrics.throughput(run.config["global_batch"], len(run.ranks[0].step_times_s), timed_s)

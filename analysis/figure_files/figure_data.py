@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from analysis import outside_text
 from analysis.figures import Entry, Points
 from analysis.study import Study
 
@@ -21,7 +22,7 @@ def text(points: Points) -> str:
     if rows.empty:
         return ""
     empty = [name for name in rows.columns if (rows[name].isna() | rows[name].astype(str).eq("")).all()]
-    return rows.drop(columns=empty).to_csv(index=False, lineterminator="\n")
+    return outside_text.csv(rows.drop(columns=empty))
 
 
 def link(points: Points) -> str:
