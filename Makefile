@@ -26,7 +26,8 @@ about.WRITE         := NAME        of tune: write the fastest settings into conf
 about.REPORT        := 001         of reproduce: 000 to 004
 about.URL           := URL         of data-fetch: fetch this instead of the known URL
 about.CHECKSUM      := SUM         of data-fetch: md5:..., sha1:... or sha256:... of the file at URL=
-about.FILE          := FILE        of audit, explain, predict: a table; of bundle-check: an archive
+about.FILE          := FILE        of table, audit, explain, predict: a table; of bundle-check: an archive
+about.COLUMNS       := "HEADER=NAME,..." of table, audit, explain, predict: what headers of FILE mean (docs/tables.md)
 about.EXPERIMENT    := NAME        of diagnose, explain, predict, history, reference: the records of this experiment
 about.STRICT        := 1           of audit, history: a finding, or a slower point, is an error
 about.TO            := N,N         of predict: numbers of ranks (default: 16,64,256)
@@ -90,7 +91,7 @@ EXPERIMENTS := $(filter-out diagnose tune timeline,$(subst _,-,$(notdir $(EXPERI
 
 # What these run, with which variables, is in train/make.py. `diagnose EXPERIMENT=NAME` reads records, and measures nothing.
 MEASURING := $(EXPERIMENTS) tune timeline reproduce doctor status wandb-sync data-fetch data-check input-bench
-ANALYSING := figures tables audit claims explain predict compare history reference check-reference report bundle bundle-check
+ANALYSING := figures tables table audit claims explain predict compare history reference check-reference report bundle bundle-check
 $(MEASURING): setup
 $(ANALYSING): setup-analysis
 diagnose: $(if $(EXPERIMENT),setup-analysis,setup)
@@ -139,6 +140,7 @@ setup-analysis:
 figures: ## draw every figure: the published points, with your records on top
 tables: ## recompute every derived number of the reports; show stated and computed side by side
 audit: ## find inconsistencies in the reports and in your records, or in FILE=study.csv; judge the reports' claims (STRICT=1: a finding is an error)
+table: ## show how FILE=, any table or log, is read, and write it as one row a point (COLUMNS= says what headers mean)
 claims: ## judge the claims of the reports: hypothesis, data, rule and verdict of each (docs/claims.md)
 explain: ## explain why speedup by throughput and by wall time disagree: FILE=table.csv (default: report 000) or EXPERIMENT=fixed_work
 predict: ## what would more ranks give? from FILE=curve.csv, EXPERIMENT=weak_scaling, or the published curves (TO=16,64,256)

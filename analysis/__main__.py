@@ -39,6 +39,7 @@ COMMANDS = {
         "analysis.commands.timeline",
         "what happened within a step, on all ranks: a table, a file for Perfetto",
     ),
+    "table": ("analysis.commands.table", "a table of yours as audit, explain and predict read it; written as CSV"),
     "predict": ("analysis.commands.predict", "what more ranks would give, with an interval"),
 }
 

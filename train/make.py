@@ -116,7 +116,7 @@ def overrides(given: Variables) -> list[str]:
 
 def _audit(given: Variables) -> list[str]:
     records = [] if given.text("FILE") else [given.path("RESULTS")]
-    return ["analysis", "audit", *given.options("FILE", "STRICT"), *filter(None, records)]
+    return ["analysis", "audit", *given.options("FILE", "COLUMNS", "STRICT"), *filter(None, records)]
 
 
 def _compare(given: Variables) -> list[str]:
@@ -137,7 +137,7 @@ def _data_fetch(given: Variables) -> list[str]:
 
 def _explain(given: Variables) -> list[str]:
     table = [] if given.text("EXPERIMENT") else [given.path("FILE", "analysis/published/000_hacksa.csv")]
-    return ["analysis", "explain", *given.options("EXPERIMENT", "RESULTS"), *table]
+    return ["analysis", "explain", *given.options("EXPERIMENT", "COLUMNS", "RESULTS"), *table]
 
 
 def _input_bench(given: Variables) -> list[str]:
@@ -157,14 +157,15 @@ _SIMPLE = {
     "predict": (
         "analysis predict --draw",
         (
-            "EXPERIMENT", "FILE", "EXCHANGE", "MODELS", "TO", "UP_TO", "GLOBAL_BATCH", "IMAGES", "EPOCHS", "PRICE",
-            "RESULTS",
+            "EXPERIMENT", "FILE", "COLUMNS", "EXCHANGE", "MODELS", "TO", "UP_TO", "GLOBAL_BATCH", "IMAGES", "EPOCHS",
+            "PRICE", "RESULTS",
         ),
         (),
     ),
     "reference": ("analysis reference", ("EXPERIMENT", "SINCE", "WITHIN", "FORCE", "RESULTS"), ("NAME",)),
     "report": ("analysis report", ("RESULTS",), ()),
     "status": ("train.launch.status", (), ("RESULTS", "results")),
+    "table": ("analysis table", ("COLUMNS",), ("FILE",)),
     "tables": ("analysis tables", (), ()),
     "wandb-sync": ("train.tracking sync", (), ("RESULTS", "results")),
 }  # fmt: skip

@@ -115,44 +115,56 @@ def _with_sizes(columns: Sequence[Column]) -> tuple[list[Column], list[Quantity]
     kept, more = [], []
     named = {column.header.name for column in columns}
     for column in columns:
-        in_words = column.header.name in ("ranks", "nodes", "", *headers.TEXT) and "ranks" not in named - {
-            column.header.name
-        }
-        plain = all(numbers.is_number(cell) and re.fullmatch(r"[\d.,'\s]*|", cell) for cell in column.cells)
-        read = [sizes.read(cell) for cell in column.cells]
-        sized = sum(one is not None for one in read)
-        explicit = column.header.name in ("ranks", "nodes") or (
-            "nodes" not in named
-            and all(
-                one and re.search(r"\d\s*[x×]|\d\s*-?[a-z]", cell, re.I)
-                for one, cell in zip(read, column.cells, strict=True)
-            )
-        )
-        if (
-            not in_words
-            or plain
-            or not sized
-            or not explicit
-            or (column.header.name == "nodes" and not any(one and one.ranks for one in read))
-        ):
+        read = _sizes_in(column, named)
+        if read is None:
             kept.append(column)
             continue
-        header = replace(column.header, name="ranks")
-        cells = tuple(
-            str(one.ranks or one.nodes) if one else cell for one, cell in zip(read, column.cells, strict=True)
-        )
-        kept.append(Column(header, cells, column.at))
-        for name in ("nodes", "ranks_per_node"):
-            if name not in named and any(one and getattr(one, name) for one in read):
-                values = tuple(
-                    Number(getattr(one, name)) if one and getattr(one, name) else Missing("", False) for one in read
-                )
-                more.append(Quantity(name, Header(column.header.text, name), values, column.cells, column.at))
+        found = zip(read, column.cells, strict=True)
+        cells = tuple(str(one.ranks or one.nodes) if one else cell for one, cell in found)
+        kept.append(Column(replace(column.header, name="ranks"), cells, column.at))
+        for name in {"nodes", "ranks_per_node"} - named:
+            values = [getattr(one, name) if one else 0 for one in read]
+            if any(values):
+                numbers_of = tuple(Number(value) if value else Missing("", False) for value in values)
+                more.append(Quantity(name, Header(column.header.text, name), numbers_of, column.cells, column.at))
         gpus = {one.gpu for one in read if one and one.gpu}
         if len(gpus) == 1 and "gpu" not in named:
-            text = gpus.pop()
-            more.append(Quantity("gpu", Header(column.header.text, "gpu"), (), tuple(text for _ in cells), column.at))
+            text = (gpus.pop(),) * len(cells)
+            more.append(Quantity("gpu", Header(column.header.text, "gpu"), (), text, column.at))
+    if not {column.header.name for column in kept} & {"ranks", "nodes"}:
+        kept = _numbered(kept)
     return kept, more
+
+
+def _sizes_in(column: Column, named: set[str]) -> list[sizes.Sizes | None] | None:
+    """The sizes in the cells of a column that has them in words; None for another column."""
+    name = column.header.name
+    if name not in ("ranks", "nodes", "", *headers.TEXT) or "ranks" in named - {name} or _plain(column):
+        return None
+    read = [sizes.read(cell) for cell in column.cells]
+    if name in ("ranks", "nodes"):
+        known = any(one and (one.ranks or name == "ranks") for one in read)
+        return read if known else None
+    in_words = [
+        one and re.search(r"\d\s*[x×]|\d\s*-?[a-z]", cell, re.I) for one, cell in zip(read, column.cells, strict=True)
+    ]
+    return read if all(in_words) and "nodes" not in named else None
+
+
+def _numbered(columns: Sequence[Column]) -> list[Column]:
+    """The columns of a table without numbers of ranks; those in a column of words, as "Parallel 4", are taken."""
+    for place, column in enumerate(columns):
+        found = [re.findall(r"(?<![\w.])\d+(?![\w.%])", cell) for cell in column.cells]
+        in_words = column.header.name in ("", *headers.TEXT) and not _plain(column)
+        if in_words and all(len(one) == 1 for one in found) and len({one[0] for one in found}) == len(found) > 1:
+            ranks = Column(replace(column.header, name="ranks"), tuple(one[0] for one in found), column.at)
+            return [*columns[:place], ranks, *columns[place + 1 :]]
+    return list(columns)
+
+
+def _plain(column: Column) -> bool:
+    """Whether the cells of a column are numbers alone."""
+    return all(re.fullmatch(r"[\d.,'\s]*", cell) for cell in column.cells)
 
 
 def _marks(columns: Sequence[Column], table: Long, told: Mapping[str, str]) -> tuple[dict[int, str], dict[int, str]]:
@@ -279,6 +291,10 @@ def _in_units(column: Column, cells: Sequence[Cell], guess: str) -> Quantity:
         guess = "; ".join(filter(None, (guess, "no unit is given: taken as seconds")))
     if name in ("images_per_s", "rate") and any(isinstance(cell, Number) and cell.unit.of == "rank" for cell in found):
         name = "images_per_s_per_rank"
+    if name == "batch" and any(isinstance(cell, Number) and cell.unit.of == "rank" for cell in found):
+        name = "batch_per_rank"
+    if name == "rate" and plain == [] and any(isinstance(cell, Number) and cell.unit.work == "steps" for cell in found):
+        name = "steps_per_s"
     if name == "scaling":
         name, guess = _scaling(found)
     return Quantity(name, column.header, tuple(found), column.cells, column.at, guess)
@@ -287,7 +303,7 @@ def _in_units(column: Column, cells: Sequence[Cell], guess: str) -> Quantity:
 def _scaling(cells: Sequence[Cell]) -> tuple[str, str]:
     """Whether a column called scaling has speedups, or efficiencies."""
     values = [cell for cell in cells if isinstance(cell, Number)]
-    share = any(cell.unit.kind == "share" for cell in values) or max((cell.value for cell in values), default=0) <= 1.25
+    share = max((cell.value for cell in values), default=0) <= 1.25
     return ("efficiency", "its values are shares") if share else ("speedup", "its values are above 1")
 
 

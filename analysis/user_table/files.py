@@ -200,7 +200,8 @@ def _markdown(file: Text) -> list[Grid]:
     found: list[Grid] = []
     rows: list[tuple[str, ...]] = []
     lines: list[int] = []
-    title, fenced = "", False
+    title = ""
+    headings: dict[int, str] = {}
 
     def close() -> None:
         dashes = [at for at, row in enumerate(rows) if all(re.fullmatch(r":?-+:?", cell) for cell in row)]
@@ -211,8 +212,7 @@ def _markdown(file: Text) -> list[Grid]:
         lines.clear()
 
     for number, line in enumerate(file.lines, 1):
-        fenced ^= line.lstrip().startswith("```")
-        if line.count("|") - line.count("\\|") >= 1 and not fenced:
+        if line.count("|") - line.count("\\|") >= 1:
             cells = re.split(r"(?<!\\)\|", line.strip())
             cells = cells[1:] if line.strip().startswith("|") else cells
             cells = cells[:-1] if re.search(r"(?<!\\)\|$", line.strip()) else cells
@@ -220,8 +220,12 @@ def _markdown(file: Text) -> list[Grid]:
             lines.append(number)
             continue
         close()
-        if heading := re.match(r"\s*(?:#+\s+(.*?)\s*#*|\*\*(.*?)\*\*:?)\s*$", line):
-            title = markup(heading[1] or heading[2])
+        if heading := re.match(r"\s*(?:(#+)\s+(.*?)\s*#*|\*\*(.*?)\*\*:?)\s*$", line):
+            level = len(heading[1]) if heading[1] else 7
+            headings = {above: text for above, text in headings.items() if above < level}
+            headings[level] = markup(heading[2] or heading[3])
+            over = [text for above, text in headings.items() if 2 < above < level][-1:]
+            title = ", ".join([*over, headings[level]])
     close()
     return found
 

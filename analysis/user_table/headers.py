@@ -65,7 +65,9 @@ def overrides(text: str) -> dict[str, str]:
 
     Raises TableError for a name that is none of NAMES, "unused" or "decimal".
     """
-    found = {}
+    found: dict[str, str] = {}
+    if text.strip().isdigit():  # a terminal's width, which some shells export under this name
+        return found
     for part in re.split(r"[,;](?=[^=]*=)", text) if text else ():
         header, separator, name = (word.strip() for word in part.rpartition("="))
         name, _, unit = name.partition(" ")
@@ -108,11 +110,13 @@ _NOT_USED = {
     ),
     "a part of the time": any_of(
         "comm\\w* sync\\w* all-?reduce forward backward fwd bwd i/?o overhead loading data-?load\\w* preprocess\\w*"
-        " eval\\w* validation val inference test latency broadcast compute computation optimizer checkpoint\\w*",
+        " eval\\w* validation val inference test latency p\\d\\d"
+        " broadcast compute computation optimizer checkpoint\\w*",
         "all reduce", "data load\\w*",
     ),
+    "scatter": any_of("std stdev stddev sd stderr sem variance cv", "standard deviation"),
     "no quantity": any_of(
-        "lr momentum seed date commit version driver notes? comments? links? url logs? id index status",
+        "lr momentum seed date commit version driver notes? comments? links? url logs? id index status place",
         "learning rate",
         "host ?names?",
     ),
@@ -206,18 +210,20 @@ def _is(kind: str, unit: Unit | None) -> bool:
 
 
 def _ranks_of_node(words: str, unit: Unit | None) -> Named | None:
-    of_node = rf"{RANK} ?(?:per|/) ?{NODE}|{RANK}(?: a| in each| each) {NODE}|\bppn\b|per node {RANK}|local size"
-    return ("ranks_per_node", "") if _has(of_node, words) else None
+    count = r"(?: num(?:ber)?| count)?"
+    of_node = rf"{RANK}{count} ?(?:per|/) ?{NODE}|{RANK}(?: a| in each| each) {NODE}|per node {RANK}"
+    return ("ranks_per_node", "") if _has(rf"{of_node}|\bppn\b|local size", words) else None
 
 
 def _ratio(words: str, unit: Unit | None) -> Named | None:
     """Speedups, efficiencies, and what may be either."""
     if _has(rf"speed ?-?ups?\b|\b{any_of('acceleration', 'scaling factor')}\b", words):
-        settings = _has(r"\b(?:to|vs\.?|versus|against|compared|over)\b", words) and not _has(
-            r"\b(?:1|one|single)\b", words
-        )
+        versus = _has(r"\b(?:to|vs\.?|versus|against|compared|over)\b|\([^()]+ (?:-|–|->|→|/) [^()]+\)", words)
+        settings = versus and not _has(r"\b(?:1|one|single)\b", words)
         if settings or _has(rf"\b{_NOT_USED['not measured']}\b", words):
             return "", "a ratio of two settings" if settings else "not measured"
+        return "speedup", ""
+    if _has(r"\b(?:versus|vs\.?|relative to|compared (?:to|with)) (?:1|one|a single|single)\b", words):
         return "speedup", ""
     share = r"\beff(?:iciency)?\b|(?:%|percent(?:age)?|fraction) ?(?:of )?(?:linear|ideal|perfect|max)"
     if _has(share, words) and not _has(r"energy|power|memory", words):
@@ -230,7 +236,8 @@ def _ratio(words: str, unit: Unit | None) -> Named | None:
 def _not_used(words: str, unit: Unit | None) -> Named | None:
     if _has(r"batch|\bbs\b|\btrain|world size", words):
         return None
-    why = next((why for why, pattern in _NOT_USED.items() if _has(rf"\b{pattern}(?!\w)", words)), "")
+    reasons = [why for why, pattern in _NOT_USED.items() if _has(rf"\b{pattern}(?!\w)", words)]
+    why = next((why for why in reasons if why != "scatter" or not _has(r"mean|avg|average|±|\+", words)), "")
     of_training = _is("rate", unit) and why != "not measured" and not _has(r"inference|eval|memory|test\b", words)
     return ("", why) if why and not of_training else None
 
@@ -247,7 +254,7 @@ def _rate(words: str, unit: Unit | None) -> Named | None:
 
 def _batch(words: str, unit: Unit | None) -> Named | None:
     batch = any_of("batch batches batch-?sizes? minibatch(?:es)? bs bsz gbs mbs", r"batch ?sizes?")
-    if not _has(rf"\b{batch}\b", words) or _has(rf"{_TIME_WORDS}|batches", words) or _is("time", unit):
+    if not _has(rf"\b{batch}\b(?! ?= ?\d)", words) or _has(rf"{_TIME_WORDS}|batches", words) or _is("time", unit):
         return None
     if _has(rf"{_OF_RANK}|\bmbs\b|\b{RANK}$", words):
         return "batch_per_rank", ""
@@ -262,7 +269,7 @@ def _time(words: str, unit: Unit | None) -> Named | None:
         return "init_s", ""
     if work == "epochs" or (_has(r"\bepochs?\b", words) and not _has(r"\d+ epochs", words)):
         return "epoch_s", ""
-    if work == "steps" or _has(rf"\b{_STEP}\b", words):
+    if work == "steps" or _has(rf"\b{_STEP}\b", re.sub(rf"[\d.,]+ ?k? ?{_STEP}\b", "", words)):
         return "step_s", ""
     if _has(r"\b(?:accuracy|converge\w*|to reach|target|solution|quality)\b", words):
         return "", "the time to an accuracy"
@@ -283,7 +290,8 @@ def _counted(words: str, unit: Unit | None) -> Named | None:
     if re.fullmatch(rf"(?:(?:compute|worker|gpu|physical) )?{NODE}(?: num(?:ber)?| count)?", bare):
         return "nodes", ""
     ranks = rf"(?:[a-z0-9-]+ )?{RANK}(?: num(?:ber)?| count)?|{_RANKS_ALONE}"
-    return ("ranks", "") if re.fullmatch(ranks, bare) or words in ("n", "# n") else None
+    product = rf"\(?{NODE} ?[x×*/] ?{RANK}.*"
+    return ("ranks", "") if re.fullmatch(rf"{ranks}|{product}", bare) or words in ("n", "# n") else None
 
 
 _RULES: tuple[Callable[[str, Unit | None], Named | None], ...] = (

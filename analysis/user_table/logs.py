@@ -1,10 +1,160 @@
-"""The logs of training runs as tables: one row a run."""
+"""The logs of training runs as tables: one row a run.
+
+Horovod's synthetic benchmarks (TensorFlow, Keras, PyTorch), tf_cnn_benchmarks, progress lines of Keras, and MLPerf's
+`:::MLLOG` lines are known.
+"""
 
 from __future__ import annotations
 
+import json
+import re
+import statistics
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
 from analysis.user_table.files import Grid, Text
+
+_NUMBER = r"([\d.]+(?:[eE][-+]?\d+)?)"
+_HOROVOD = re.compile(rf"Total img/sec on (\d+) (\w+)\(s\): {_NUMBER} \+-{_NUMBER}")
+_CNN = re.compile(rf"total images/sec: {_NUMBER}")
+_KERAS = re.compile(r"(\d+)/(\d+) \[=+\]\s*-\s*([\d.]+m?s)(?:\s+([\d.]+)(us|ms|s)/(step|epoch|sample))?")
+_EPOCH = re.compile(r"^Epoch (\d+)/(\d+)", re.M)
+_MLLOG = re.compile(r":::MLLOG\s+(\{.*\})")
+_RANKS_IN_NAME = re.compile(
+    r"(?:^|[^a-z0-9])(?:np|n|ranks?|gpus?|workers?|procs?)[-_=]?(\d+)(?![0-9])|(\d+)[-_]?(?:gpus?|ranks?)", re.I
+)
+_RANKS_STATED = (
+    r"(?i)(?:world size|number of (?:gpu|cpu|device|replica|worker)s?(?: in sync)?|hvd\.size)\s*[:=]\s*(\d+)"
+)
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x08")
+Row = dict[str, Any]
 
 
 def grids(file: Text) -> list[Grid]:
-    """The runs in a log that is known; none of another text."""
+    """The runs in a log that is known, as a table with the names of the kit; none of another text."""
+    text = _ANSI.sub("", file.text)
+    for name, read in (
+        ("a log of Horovod's synthetic benchmark", _horovod),
+        ("a log of tf_cnn_benchmarks", _tf_cnn_benchmarks),
+        ("an MLPerf log", _mlperf),
+        ("a log of Keras", _keras),
+    ):
+        rows = list(read(text, file))
+        if rows:
+            names = [*dict.fromkeys(name for row in rows for name in row if name != "line")]
+            cells = [tuple(names), *(tuple(str(row.get(name, "")) for name in names) for row in rows)]
+            return [Grid(file.where, name, tuple(cells), (0, *(row["line"] for row in rows)), decimal=".")]
     return []
+
+
+def _line(text: str, at: int) -> int:
+    return len(re.findall(r"\r\n|\r|\n", text[:at])) + 1
+
+
+def _stated(text: str, pattern: str) -> str:
+    """The last thing that a text states in this pattern; "" for nothing."""
+    found = re.findall(pattern, text, re.M)
+    return str(found[-1]).strip() if found else ""
+
+
+def _horovod(text: str, file: Text) -> Iterator[Row]:
+    """One row for each total, with its 95 % interval (1.96 standard deviations over its iterations)."""
+    before = 0
+    for found in _HOROVOD.finditer(text):
+        part, before = text[before : found.end()], found.end()
+        value, spread = float(found[3]), float(found[4])
+        yield {
+            "model": _stated(part, r"^(?:.*?\s)?Model:\s*(\S+)"),
+            "ranks": found[1],
+            "batch_per_rank": _stated(part, r"Batch size:\s*(\d+)"),
+            "images_per_s": f"{found[3]} ± {found[4]}" if 0 < spread < value else found[3],
+            "line": _line(text, found.start(1)),
+        }
+
+
+def _tf_cnn_benchmarks(text: str, file: Text) -> Iterator[Row]:
+    """One row for each total; ranks are its devices, times the workers of Horovod or of a cluster."""
+    before = 0
+    for found in _CNN.finditer(text):
+        part, before = text[before : found.end()], found.end()
+        devices = re.findall(r"'[^']*'", _stated(part, r"Devices:\s*\[(.*)\]"))
+        workers = _stated(part, r"(?:horovod\.size|num_workers|Number of workers|-np)[ :=]+(\d+)")
+        ranks = len(devices) * int(workers) if devices and workers else len(devices) or _ranks_in_name(file)
+        of_job, of_device = _stated(part, r"Batch size:\s*(\d+) global"), _stated(part, r"(\d+(?:\.\d+)?) per device")
+        yield {
+            "model": _stated(part, r"Model:\s*(\S+)"),
+            "dataset": _stated(part, r"Dataset:\s*(\S+)"),
+            "ranks": ranks or "",
+            "global_batch": of_job,
+            "batch_per_rank": of_device.removesuffix(".0"),
+            "images_per_s": found[1],
+            "line": _line(text, found.start()),
+        }
+
+
+def _ranks_in_name(file: Text) -> int:
+    """The number of ranks that the name of a file or its folder says; 0 where neither does."""
+    for name in (Path(file.where).stem, Path(file.where).parent.name):
+        if found := _RANKS_IN_NAME.search(name):
+            return int(found[1] or found[2])
+    return 0
+
+
+def _keras(text: str, file: Text) -> Iterator[Row]:
+    """One row: the median over the epochs but the first of the time of a step, or of an epoch."""
+    ends = [found for found in _KERAS.finditer(text) if found[1] == found[2]]
+    if not ends or not (_EPOCH.search(text) or len(ends) > 1):
+        return
+    of_step = [float(found[4]) * {"us": 1e-6, "ms": 1e-3, "s": 1.0}[found[5]] for found in ends if found[6] == "step"]
+    seconds = [float(re.sub(r"[ms]", "", found[3])) * (1e-3 if found[3].endswith("ms") else 1.0) for found in ends]
+    counted = slice(1, None) if len(ends) > 1 else slice(None)  # the first epoch traces and compiles
+    row: Row = {
+        "ranks": _stated(text, _RANKS_STATED) or _ranks_in_name(file) or "",
+        "batch_per_rank": _stated(
+            text, r"(?i)(?:batch size per (?:rank|gpu|worker|replica)|local batch)\s*[:=]\s*(\d+)"
+        ),
+        "global_batch": _stated(text, r"(?i)global batch(?: size)?\s*[:=]\s*(\d+)"),
+    }
+    row |= {"epoch_s": f"{statistics.median(seconds[counted]):g}"}
+    if of_step and len(of_step) == len(ends):
+        row["step_s"] = f"{statistics.median(of_step[counted]):g}"
+    yield row | {"n": len(ends[counted]), "line": _line(text, ends[-1].start())}
+
+
+def _mlperf(text: str, file: Text) -> Iterator[Row]:
+    """One row a run: from run_start to run_stop; and the throughput where it is logged."""
+    events: list[tuple[int, dict[str, Any]]] = []
+    for found in _MLLOG.finditer(text):
+        try:
+            events.append((_line(text, found.start()), json.loads(found[1])))
+        except (json.JSONDecodeError, RecursionError):
+            continue
+    values = {str(event.get("key")): event.get("value") for _, event in events if event.get("value") is not None}
+    times: dict[str, list[tuple[int, float]]] = defaultdict(list)
+    for line, event in events:
+        if isinstance(event.get("time_ms"), int | float):
+            times[str(event.get("key"))].append((line, float(event["time_ms"])))
+    if not events or not (times["run_start"] and times["run_stop"]):
+        return
+    line, stop = times["run_stop"][-1]
+    pairs = zip(times["epoch_start"], times["epoch_stop"], strict=False)
+    epochs = [end - start for (_, start), (_, end) in pairs if end > start]
+    logged = [event["value"].get("throughput") for _, event in events if isinstance(event.get("value"), dict)]
+    speeds = [float(one) for one in logged if isinstance(one, int | float)]
+    each = re.match(r"(\d+)x", str(values.get("submission_platform") or ""))
+    named = next((values[name] for name in ("number_of_ranks", "num_gpus", "world_size") if name in values), "")
+    row: Row = {
+        "model": values.get("submission_benchmark", ""),
+        "machine": values.get("submission_platform", ""),
+        "ranks": named or _ranks_in_name(file) or (each[1] if each else ""),
+        "global_batch": values.get("global_batch_size", ""),
+        "wall_s": f"{(stop - times['run_start'][0][1]) / 1000:.3f}",
+        "line": line,
+    }
+    if epochs:
+        row["epoch_s"] = f"{statistics.median(epochs) / 1000:.3f}"
+    if speeds:
+        row["images_per_s"] = f"{statistics.median(speeds):g}"
+    yield row

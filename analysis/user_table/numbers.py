@@ -21,6 +21,8 @@ _MISSING = {
     "-",
     "--",
     "---",
+    "–",
+    "—",
     "n/a",
     "n.a.",
     "na",
@@ -144,7 +146,9 @@ def _value(cell: Cell) -> float | None:
 def _parse(text: str, mark: str) -> Cell:
     """One cell. An other number in brackets behind the first is left out."""
     if text.lower() in _MISSING:
-        return Missing(f"'{text}': no number" if text else "empty", bool(text) and text not in ("-", "--", "---"))
+        return Missing(
+            f"'{text}': no number" if text else "empty", bool(text) and text not in ("-", "--", "---", "–", "—")
+        )
     if _FAILED.fullmatch(text):
         return Missing(f"'{text}': not measured")
     if found := _CLOCK.fullmatch(text):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pandas as pd
 
@@ -83,5 +85,12 @@ def _power(runs: pd.DataFrame, key: list[str]) -> float:
     return float(np.median(powers)) if powers else np.nan
 
 
-def _curves(runs: pd.DataFrame, key: list[str]) -> list[pd.DataFrame]:
-    return [curve for _, curve in runs.groupby(key, dropna=False, sort=False)] if key else [runs]
+def _curves(runs: pd.DataFrame, key: list[str]) -> Iterator[pd.DataFrame]:
+    """The rows of each curve: alike in the key and, unless they share one global batch, in the batch."""
+    batches = [name for name in ("batch_per_rank", "batch") if name in runs]
+    for _, rows in runs.groupby(key, dropna=False, sort=False) if key else [((), runs)]:
+        strong = len(batches) == 1 and (rows[batches[0]] * rows["ranks"]).nunique() == 1
+        if strong or not batches:
+            yield rows
+        else:
+            yield from (curve for _, curve in rows.groupby(batches, dropna=False, sort=False))

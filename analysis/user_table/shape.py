@@ -13,6 +13,7 @@ from analysis.user_table.files import Grid
 from analysis.user_table.headers import Header
 
 _KEYS = {*headers.TEXT, *headers.SIZES, "batch", *headers.COUNTS}  # what tells points apart; the rest is measured
+_MEASURED = {*headers.MEASURED, "rate", "scaling", "steps_per_s", "epochs_per_s"}
 _TOTAL = re.compile(r"(?:grand )?total|sum|average|avg\.?|mean|median|geo ?mean|std\.?(?: ?dev\.?)?|min|max", re.I)
 _REMARK = re.compile(r"\s*(?:[*†‡]|note\b|source\b|\(?\d\)|\[\d\])", re.I)
 _RUN = re.compile(r"(?:run|trial|rep(?:eat|etition)?|launch|#)?\s*#?(\d{1,2})", re.I)
@@ -54,7 +55,13 @@ class Block:
 
 def tables(grid: Grid, told: Mapping[str, str]) -> list[Long]:
     """The tables of a grid, one row a point each. `told`: what the user says of headers."""
-    return [_long(block, told) for block in _blocks(grid, told) if block.rows]
+    blocks = _blocks(grid, told)
+    if not blocks and any(name.isdigit() for name in told):  # no headers: the user says what each column is
+        width = max(map(len, grid.rows))
+        blocks = [Block(grid, grid.title, [str(number) for number in range(1, width + 1)])]
+        for row, line in zip(grid.rows, grid.lines, strict=True):
+            _add(blocks[0], row, line, "")
+    return [_long(block, told) for block in blocks if block.rows]
 
 
 def first_row(grid: Grid) -> str:
@@ -192,14 +199,36 @@ def _wide(text: str) -> tuple[int, str, str] | None:
 def _long(block: Block, told: Mapping[str, str]) -> Long:
     """A table with one row a point."""
     columns = [
-        Column(headers.read(text, told), cells, (text,) * len(cells))
+        Column(_read(text, cells, told), cells, (text,) * len(cells))
         for text, cells in zip(block.headers, zip(*block.rows, strict=True), strict=True)
     ]
     if any(block.sections):
         columns.append(_column("section", "setting", block.sections))
     table = Long(block.grid, block.title, tuple(block.lines), tuple(columns), tuple(block.notes))
-    table = _down(_across(table, block.headers, told))
-    return _by_label(table)
+    table = _by_column(_down(_across(table, block.headers, told)), told)
+    return _with_batch(_by_label(table))
+
+
+_BATCH = re.compile(r"\b(?:batch[ _-]?size|bsz|bs|batch)(?: per (?:gpu|device))?\s*[=:]?\s*(\d+)\b", re.I)
+
+
+def _with_batch(table: Long) -> Long:
+    """A table without a column of batches with those that the names of its settings, or its title, state."""
+    if any("batch" in column.header.name for column in table.columns):
+        return table
+    settings = [column.cells for column in table.columns if column.header.text in ("the columns", "section")]
+    texts = [[*words, table.title] for words in zip(*settings, strict=True)] or [[table.title]] * len(table.lines)
+    found = [next((match[1] for text in row if (match := _BATCH.search(text))), "") for row in texts]
+    if not all(found):
+        return table
+    return replace(table, columns=(*table.columns, _column("batch size in titles", "batch", found)))
+
+
+def _read(text: str, cells: Sequence[str], told: Mapping[str, str]) -> Header:
+    """What a header means above these cells: "n" is a number of repeats, or of thousands the size of a problem."""
+    header = headers.read(text, told)
+    large = header.name == "n" and any(re.fullmatch(r"\d{4,}", cell) for cell in cells)
+    return replace(header, name="", why="not known") if large and not header.told else header
 
 
 def _column(text: str, name: str, cells: Sequence[str], at: Sequence[str] = ()) -> Column:
@@ -244,7 +273,7 @@ def _across(table: Long, texts: Sequence[str], told: Mapping[str, str]) -> Long:
         header = headers.read(rest, told) if rest else Header("the cells", told.get("cells", ""))
         columns.append(Column(header, tuple(cells), tuple(_text_at(texts, where, n, [rest]) for _, n in rows)))
     long = replace(table, lines=tuple(table.lines[row] for row, _ in rows), columns=tuple(columns))
-    return _named(_by_quantity(long, in_corner, told), texts, told)
+    return _named(_by_quantity(long, in_corner, told), told)
 
 
 def plainly(text: str, told: Mapping[str, str]) -> bool:
@@ -282,39 +311,38 @@ def _by_quantity(table: Long, in_corner: bool, told: Mapping[str, str]) -> Long:
     return table
 
 
-def _named(table: Long, texts: Sequence[str], told: Mapping[str, str]) -> Long:
-    """What the cells of a table across are: what its title or a corner says, else by how they change."""
+def _named(table: Long, told: Mapping[str, str]) -> Long:
+    """A table across whose corner tells settings apart, and whose cells are what `_cells_are` says."""
     last = table.columns[-1]
     if last.header.text != "the cells":
         return table
+    corner = {"", "ranks", "nodes"}
     lead = [
         replace(one, header=replace(one.header, name="setting"))
-        if not one.header.name or (one.header.name in ("ranks", "nodes") and one.header.text != "the numbers across")
+        if one.header.name in corner and one.header.text != "the numbers across"
         else one
         for one in table.columns[:-1]
     ]
-    if last.header.name:
-        return replace(table, columns=(*lead, last))
-    for text in (table.title, *texts):
-        name = headers.read(text, told).name
-        found = (
-            headers.read(text, told) if name in (*headers.MEASURED, *headers.SCOPED, "scaling", "steps_per_s") else None
-        )
-        quantity = found or _quantity_in(text)
+    texts = [table.title, *(one.header.text for one in table.columns[:-2])]
+    header, guess = _cells_are(texts, table.columns[-2].cells, last, told)
+    return replace(table, columns=(*lead, replace(last, header=header)), guesses=(*table.guesses, *guess))
+
+
+def _cells_are(
+    texts: Sequence[str], sizes: Sequence[str], cells: Column, told: Mapping[str, str]
+) -> tuple[Header, tuple[str, ...]]:
+    """What cells without a header are of, and what was guessed: by these texts, else by how they change with sizes."""
+    if cells.header.name:
+        return cells.header, ()
+    for text in texts:
+        header = headers.read(text, told)
+        quantity = header if header.name in _MEASURED else _quantity_in(text)
         if quantity:
-            guess = f"the cells are {quantity.name}, by '{text}'"
-            return replace(
-                table,
-                columns=(*lead, replace(last, header=replace(quantity, label=""))),
-                guesses=(*table.guesses, guess),
-            )
-    grow = _grows(table)
-    name = "rate" if grow else "wall_s"
+            return replace(quantity, label=""), (f"the cells are {quantity.name}, by '{text}'",)
+    grow = _grows(sizes, cells.cells)
     kind = "rates, for they grow" if grow else "times, for they fall"
     guess = f'the cells are {kind} with the ranks; if not, COLUMNS="cells=NAME"'
-    return replace(
-        table, columns=(*lead, replace(last, header=Header("the cells", name))), guesses=(*table.guesses, guess)
-    )
+    return Header("the cells", "rate" if grow else "wall_s"), (guess,)
 
 
 def _quantity_in(text: str) -> Header | None:
@@ -325,13 +353,14 @@ def _quantity_in(text: str) -> Header | None:
     return next((header for word in words if (header := headers.read(word)).name), None)
 
 
-def _grows(table: Long) -> bool:
-    """Whether most of the cells grow with the number across."""
-    sizes, values = table.columns[-2].cells, numbers.column(table.columns[-1].cells, ".")
+def _grows(sizes: Sequence[str], cells: Sequence[str]) -> bool:
+    """Whether most of the cells grow with the sizes beside them, of rows that follow each other."""
+    values = numbers.column(cells, ".")
     steps = [
-        values[row + 1].value > values[row].value  # type: ignore[union-attr]
-        for row in range(len(sizes) - 1)
-        if int(sizes[row + 1]) > int(sizes[row]) and all(isinstance(values[r], numbers.Number) for r in (row, row + 1))
+        after.value > before.value
+        for before, after, small, large in zip(values, values[1:], sizes, sizes[1:], strict=False)
+        if isinstance(before, numbers.Number) and isinstance(after, numbers.Number)
+        if small.isdigit() and large.isdigit() and int(large) > int(small)
     ]
     return sum(steps) * 2 >= len(steps)
 
@@ -356,11 +385,47 @@ def _down(table: Long) -> Long:
     return replace(table, columns=tuple(columns), guesses=(*table.guesses, *guesses))
 
 
+def _by_column(table: Long, told: Mapping[str, str]) -> Long:
+    """A table whose measured columns are named after settings alone, as of frameworks, with a row for each of them."""
+    names = {column.header.name for column in table.columns}
+    unknown = [column for column in table.columns if not column.header.name and column.header.why == "not known"]
+    numeric = [column for column in unknown if _mostly_numbers(column.cells)]
+    said = "cells" in told or headers.read(table.title, told).name in _MEASURED or _quantity_in(table.title)
+    if not names & {"ranks", "nodes"} or names & _MEASURED or not numeric or not said:
+        return table
+    common = [column for column in table.columns if not any(column is one for one in numeric)]
+    rows = [(row, one) for one in numeric for row in range(len(table.lines))]
+    columns = [
+        replace(one, cells=tuple(one.cells[row] for row, _ in rows), at=tuple(one.at[row] for row, _ in rows))
+        for one in common
+    ]
+    columns.append(_column("the columns", "setting", [one.header.text for _, one in rows]))
+    sizes = next(one for one in columns if one.header.name in ("ranks", "nodes"))
+    cells = Column(
+        Header("the cells", told.get("cells", "")),
+        tuple(one.cells[row] for row, one in rows),
+        tuple(one.header.text for _, one in rows),
+    )
+    header, guess = _cells_are([table.title], sizes.cells, cells, told)
+    curves = f"a curve for each of: {', '.join(one.header.text for one in numeric)}"
+    return replace(
+        table,
+        lines=tuple(table.lines[row] for row, _ in rows),
+        columns=(*columns, replace(cells, header=header)),
+        guesses=(*table.guesses, curves, *guess),
+    )
+
+
+def _mostly_numbers(cells: Sequence[str]) -> bool:
+    filled = [cell for cell in cells if cell]
+    return bool(filled) and sum(map(numbers.is_number, filled)) == len(filled) and any(map(numbers.has_value, filled))
+
+
 def _by_label(table: Long) -> Long:
     """A table with several columns of one quantity, as of two precisions, with a row for each of these labels."""
     of_name: dict[str, list[Column]] = defaultdict(list)
     for column in table.columns:
-        if column.header.name and column.header.name not in (*headers.TEXT, "ranks", "nodes", "ranks_per_node"):
+        if column.header.name in _MEASURED or "batch" in column.header.name or column.header.name == "steps_per_rank":
             of_name[column.header.name].append(column)
     several = {
         name: of for name, of in of_name.items() if len(of) > 1 and len({one.header.label for one in of}) == len(of)

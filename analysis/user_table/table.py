@@ -5,14 +5,14 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pandas as pd
 
 from analysis import TableError, metrics
 from analysis.table import schema
-from analysis.user_table import columns, files, headers, logs, scopes, shape
+from analysis.user_table import columns, files, headers, logs, numbers, scopes, shape
 from analysis.user_table.columns import Quantity
 from analysis.user_table.files import Grid
 from analysis.user_table.headers import NAMES, TEXT
@@ -63,6 +63,7 @@ class UserTable:
     guesses: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     published: pd.DataFrame | None = None
+    title: str = ""
 
     @property
     def interpretation(self) -> list[str]:
@@ -86,28 +87,59 @@ def read(path: Path, told: str = "") -> UserTable:
     says = headers.overrides(told)
     parts: list[UserTable] = []
     problems: list[str] = []
-    notes: list[str] = []
     for text in files.texts(path):
         try:
-            grids = logs.grids(text) or files.grids(text)
+            found, unused = _of_file(text, says)
         except TableError as error:
             problems.append(str(error))
             continue
-        for grid in grids:
-            if published := _published(grid):
-                parts.append(published)
-                continue
-            found = shape.tables(grid, says)
-            if not found:
-                problems.append(_no_headers(grid))
-            for table in found:
-                try:
-                    parts.append(_assembled(table, says))
-                except TableError as error:
-                    problems.append(str(error))
+        parts += found
+        problems += unused if not found else []
+        if found and unused:
+            problems.append(f"{text.where}: {len(unused)} other tables have no numbers of ranks, or nothing measured")
     if not parts:
-        raise TableError("\n".join(problems) or f"{path}: no table")
-    return _together(str(path), parts, [*notes, *problems])
+        raise TableError("\n".join(problems[:_SHOWN]) or f"{path}: no table")
+    return _together(str(path), parts, problems)
+
+
+_SHOWN = 5  # problems of one file
+
+
+def _of_file(text: files.Text, told: Mapping[str, str]) -> tuple[list[UserTable], list[str]]:
+    """The tables in the text of a file that can be used, and why others cannot."""
+    parts: list[UserTable] = []
+    problems: list[str] = []
+    for grid in logs.grids(text) or files.grids(text):
+        if published := _published(grid):
+            parts.append(published)
+            continue
+        found = shape.tables(grid, told)
+        if not found:
+            problems.append(_no_headers(grid))
+        for table in found:
+            try:
+                parts.append(_assembled(table, told))
+            except TableError as error:
+                problems.append(str(error))
+    return _labelled(parts), sorted(problems, key=lambda problem: "no column of" not in problem)
+
+
+def _labelled(parts: Sequence[UserTable]) -> list[UserTable]:
+    """Several tables of one file, told apart by their titles, or where they begin."""
+    if len(parts) < 2 or any(part.published is not None for part in parts):
+        return list(parts)
+    labels = [part.title or f"line {part.runs['line'].iloc[0]}" for part in parts]
+    labels = [
+        label if labels.count(label) == 1 else f"{label}, line {part.runs['line'].iloc[0]}"
+        for label, part in zip(labels, parts, strict=True)
+    ]
+    found = []
+    for label, part in zip(labels, parts, strict=True):
+        setting = part.runs["setting"] if "setting" in part.runs else pd.Series("", part.runs.index)
+        runs = part.runs.assign(setting=(label + " " + setting.astype(str)).str.strip())
+        guesses = ("several tables: a curve for each of their titles", *part.guesses)
+        found.append(replace(part, runs=runs, guesses=guesses))
+    return found
 
 
 def _no_headers(grid: Grid) -> str:
@@ -118,7 +150,8 @@ def _no_headers(grid: Grid) -> str:
     )
     return (
         f"{grid.where}: no headers that are known, or no row below them; read as {grid.format}, its first row is "
-        f'{shape.first_row(grid)}; headers are known as {known}; for others say COLUMNS="HEADER=NAME,..."'
+        f"{shape.first_row(grid)}; headers are known as {known}; for others say "
+        'COLUMNS="HEADER=NAME,...", without headers COLUMNS="1=ranks,2=wall_s,..."'
     )
 
 
@@ -152,7 +185,9 @@ def _together(path: str, parts: Sequence[UserTable], notes: Sequence[str]) -> Us
         path,
         runs,
         rounding,
-        tuple(dict.fromkeys(reading for part in parts for reading in part.readings)),
+        tuple({(one.header, one.name): one for part in reversed(parts) for one in reversed(part.readings)}.values())[
+            ::-1
+        ],
         tuple(dict.fromkeys(guess for part in parts for guess in part.guesses)),
         (*(note for part in parts for note in part.notes), *notes),
     )
@@ -173,7 +208,7 @@ class _Assembly:
     @property
     def key(self) -> list[str]:
         """The columns that tell curves apart."""
-        return [name for name in (*TEXT, "batch_per_rank", "batch") if name in self.values and name != "global_batch"]
+        return [name for name in TEXT if name in self.values]
 
     def rename(self, old: str, new: str, guess: str) -> None:
         """Give a column its name, with why it is taken so."""
@@ -207,14 +242,15 @@ def _assembled(table: Long, told: Mapping[str, str]) -> UserTable:
     runs = made.values.reset_index(drop=True)
     runs["work"] = made.work
     order = ["file", "line", "place", *(name for name in NAMES if name in runs), "work"]
-    readings = [made.readings[name] for name in NAMES if name in made.readings]
+    readings = [made.readings[name] for name in (*NAMES, "steps_per_s") if name in made.readings]
     return UserTable(
         table.grid.where,
         runs[order],
         made.rounding.reset_index(drop=True),
-        tuple(readings),
+        tuple(reading for reading in readings if reading.header not in ("the columns", "section")),
         tuple(made.guesses),
         tuple(made.notes),
+        title=table.title,
     )
 
 
@@ -266,16 +302,16 @@ def _bad_cells(quantities: Sequence[Quantity], table: Long) -> Iterator[str]:
     columns_of = {one.name: one for one in quantities if one.cells}
     measured = [columns_of[name] for name in (*_MEASURED, "rate", "steps_per_s") if name in columns_of]
     has_any = [any(isinstance(one.cells[row], Number) for one in measured) for row in range(len(table.lines))]
+    said = set()
     for name, one in columns_of.items():
         for row, (cell, line, at) in enumerate(zip(one.cells, table.lines, one.at, strict=True)):
             lost = name == "ranks" or (one in measured and not has_any[row])
-            if (
-                isinstance(cell, Missing)
-                and cell.reason
-                and (cell.said or lost or name in ("wall_s", "steps_per_rank"))
-            ):
+            if not isinstance(cell, Missing) or not cell.reason or (lost and row in said):
+                continue
+            if cell.said or lost or name in ("wall_s", "steps_per_rank"):
                 left = "the row is left out" if lost else "the row is used without it"
                 yield f"{table.grid.where}, line {line}, column '{at}': {cell.reason}; {left}"
+                said |= {row} if lost else set()
 
 
 def _settings(made: _Assembly, quantities: Sequence[Quantity]) -> None:
@@ -290,7 +326,7 @@ def _settings(made: _Assembly, quantities: Sequence[Quantity]) -> None:
             cells = (texts[one.name] + " " + cells).str.strip()
         texts[one.name] = cells
     for column in table.columns:
-        if column.header.name or column.header.why != "not known" or not _tells_apart(column, made.values):
+        if column.header.name or column.header.why != "not known" or not _tells_apart(column, made):
             continue
         short = all(len(cell) < 6 for cell in column.cells)
         cells = pd.Series(
@@ -323,18 +359,14 @@ def _settings(made: _Assembly, quantities: Sequence[Quantity]) -> None:
         made.values[name] = cells.to_numpy(object)
 
 
-def _tells_apart(column: shape.Column, values: pd.DataFrame) -> bool:
-    """Whether a column of words has few values, each at several numbers of ranks."""
-    ranks = values.get("ranks", values.get("nodes"))
-    words = [
-        cell
-        for cell in column.cells
-        if not any(isinstance(number, Number) for number in columns.numbers.column([cell], "."))
-    ]
-    if ranks is None or len(words) < len(column.cells) or len(set(words)) < 2 or "" in words:
+def _tells_apart(column: shape.Column, made: _Assembly) -> bool:
+    """Whether each value of a column stands at several numbers of ranks; of numbers, where rows are alike without."""
+    ranks, cells = made.values["ranks"], pd.Series(column.cells, made.values.index)
+    if cells.nunique() < 2 or cells.eq("").any():
         return False
-    counts = ranks.groupby(pd.Series(words, ranks.index)).nunique()
-    return bool((counts > 1).all())
+    numeric = cells.map(numbers.has_value).any()
+    alike = made.values[[name for name in ("ranks", "batch", "batch_per_rank") if name in made.values]].duplicated()
+    return bool((ranks.groupby(cells).nunique() > 1).all() and (alike.any() or not numeric))
 
 
 def _sizes(made: _Assembly) -> None:
@@ -390,7 +422,7 @@ def _scopes(made: _Assembly) -> None:
 
 
 def _scope_of_batch(made: _Assembly) -> None:
-    name, why, certain = scopes.of_batch(made.values, [name for name in made.key if name != "batch"])
+    name, why, certain = scopes.of_batch(made.values, made.key)
     made.rename("batch", name, "" if certain else why)
 
 
@@ -399,7 +431,7 @@ def _derived(made: _Assembly) -> None:
     runs, ranks = made.values, made.values["ranks"]
     if "batch_per_rank" in runs:
         made.put("global_batch", runs["batch_per_rank"] * ranks)
-    elif "global_batch" in runs:
+    if "global_batch" in runs:
         made.put("batch_per_rank", runs["global_batch"] / ranks)
     rated = {"images_per_s", "images_per_s_per_rank"} & {*runs}
     if "steps_per_s" in runs and not rated:

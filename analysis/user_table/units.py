@@ -79,8 +79,13 @@ def read(text: str) -> Unit | None:
         scale = _SCALES.get(found["scale"] or "", 1.0)
         scope = "rank" if re.fullmatch(RANK, of) else "node" if of else ""
         return Unit("rate", scale / TIMES[found["time"]], _work(found["work"]), scope, text)
-    if re.fullmatch(rf"{RANK}|{NODE}|{WORK}|cores?|threads?", low):
-        return Unit("count", text=text)
+    if re.fullmatch(rf"(?:(?:per|/) ?)?(?:{RANK}|{NODE}|{WORK}|cores?|threads?)", low):
+        of = "rank" if re.fullmatch(rf"(?:per|/) ?{RANK}", low) else ""
+        return Unit("count", of=of, text=text)
+    if found := re.fullmatch(r"([kmgt]?)i?b(?:ytes)?/s(?:ec)?", low):
+        return Unit("rate", {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}[found[1]], "bytes", text=text)
+    if found := re.fullmatch(r"([a-z]{2,12})/s(?:ec)?", low):
+        return Unit("rate", work=found[1], text=text)
     return None
 
 

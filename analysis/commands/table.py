@@ -1,0 +1,37 @@
+"""`table`: a user's table as it was read, printed and written as CSV, to check, correct and keep."""
+
+import argparse
+from pathlib import Path
+
+import pandas as pd
+from tabulate import tabulate
+
+from analysis import outside_text
+from analysis.user_table import table as user_table
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the options."""
+    parser.add_argument("file", type=Path, metavar="FILE", help="any table, a folder of them, or - for standard input")
+    parser.add_argument(
+        "--columns", default="", metavar="HEADER=NAME,...", help="what headers of FILE mean (docs/tables.md)"
+    )
+    parser.add_argument("--out", type=Path, default=Path("figures/tables/read.csv"), help="default: %(default)s")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print how the columns were read, what was left out, and the rows; write them as CSV."""
+    read = user_table.read(options.file, options.columns)
+    rows = read.runs if read.published is None else read.published
+    print(*read.interpretation, *(f"note: {note}" for note in read.notes), sep="\n", end="\n\n")
+    kept = rows.drop(columns=[name for name in ("file", "line", "work") if name in rows])
+    print(tabulate(_short(kept), headers="keys", tablefmt="simple", showindex=False, disable_numparse=True))
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(outside_text.csv(kept, float_format="%.12g"))
+    print(f"\nwritten: {options.out}")
+    return 0
+
+
+def _short(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows as text: numbers in six digits, blank where they are not known."""
+    return rows.map(lambda cell: "" if pd.isna(cell) else f"{cell:.6g}" if isinstance(cell, float) else str(cell))

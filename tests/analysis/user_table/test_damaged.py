@@ -1,0 +1,145 @@
+"""One table written and damaged in many ways: the same rows, or an error or a note that names the cell."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from analysis.user_table import table
+
+HEADERS = ["GPUs", "Batch per GPU", "Images/s", "Speedup", "Time (s)"]
+ROWS = [
+    ["1", "64", "1234.5", "1.00", "2058.2"],
+    ["2", "64", "2345.6", "1.90", "1083.2"],
+    ["4", "64", "4444.2", "3.60", "571.7"],
+]
+EXPECTED = {
+    "ranks": [1, 2, 4],
+    "batch_per_rank": [64] * 3,
+    "images_per_s": [1234.5, 2345.6, 4444.2],
+    "speedup": [1, 1.9, 3.6],
+    "wall_s": [2058.2, 1083.2, 571.7],
+}
+
+
+def lines(separator, headers=HEADERS, rows=ROWS, end="\n"):
+    return end.join(separator.join(row) for row in [headers, *rows]) + end
+
+
+def german(group="."):
+    def number(cell):
+        whole, _, decimals = cell.partition(".")
+        return f"{int(whole):,}".replace(",", group) + (f",{decimals}" if decimals else "")
+
+    return [[number(cell) for cell in row] for row in ROWS]
+
+
+def with_units():
+    units = ["", "", " img/s", "×", " s"]
+    return [[cell + unit for cell, unit in zip(row, units, strict=True)] for row in ROWS]
+
+
+def markdown(rows=ROWS, headers=HEADERS):
+    return "\n".join(f"| {' | '.join(row)} |" for row in [headers, ["---"] * 5, *rows])
+
+
+def html(rows=ROWS):
+    cells = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in [HEADERS, *rows])
+    return f"<html><body><p>1 2 3</p><table>{cells}</table></body></html>"
+
+
+def aligned():
+    return "\n".join("".join(f"{cell:>16}" for cell in row) for row in [HEADERS, *ROWS])
+
+
+def objects():
+    return json.dumps([dict(zip(HEADERS, map(float, row), strict=True)) for row in ROWS])
+
+
+DAMAGED = {
+    "comma": lines(","),
+    "semicolon": lines(";"),
+    "tab": lines("\t"),
+    "bar": lines("|"),
+    "sep= in the first line": "sep=;\n" + lines(";"),
+    "old Mac line ends": lines(",", end="\r"),
+    "Windows line ends": lines(",", end="\r\n"),
+    "trailing separators": lines(",", [*HEADERS, ""], [[*row, ""] for row in ROWS]),
+    "trailing separators in the rows alone": lines(",", HEADERS, [[*row, ""] for row in ROWS]),
+    "blank lines and rows": lines(",").replace("\n2,", "\n\n,,,,\n2,"),
+    "quotes": lines(",", [f'"{cell}"' for cell in HEADERS], [[f'"{cell}"' for cell in row] for row in ROWS]),
+    "decimal commas between semicolons": lines(";", rows=german("")),
+    "dots between thousands": lines(";", rows=german(".")),
+    "spaces between thousands": lines(";", rows=german(" ")),
+    "narrow spaces between thousands": lines(";", rows=german("\u202f")),
+    "apostrophes between thousands": lines(";", rows=german("'")),
+    "commas between thousands": lines("\t", rows=[[f"{float(c):,}" if len(c) > 5 else c for c in row] for row in ROWS]),
+    "units in the cells": lines(",", rows=with_units()),
+    "units in a row of their own": lines(",", rows=[["", "", "[img/s]", "[x]", "[s]"], *ROWS]),
+    "a title row": "Table 3: scaling of ResNet50,,,,\n" + lines(","),
+    "a total row": lines(",", rows=[*ROWS, ["Total", "", "8024.3", "", "3713.1"]]),
+    "a repeated header": lines(",", rows=[*ROWS[:1], HEADERS, *ROWS[1:]]),
+    "footnote marks": lines(",", rows=[[row[0], row[1], row[2] + "*", row[3], row[4] + " [1]"] for row in ROWS]),
+    "bold": markdown([[f"**{cell}**" for cell in row] for row in ROWS]),
+    "Markdown": markdown(),
+    "Markdown without bars at the ends": "\n".join(line.strip("| ") for line in markdown().splitlines()),
+    "Markdown in prose": f"# Results\n\nSee | below.\n\n{markdown()}\n\nAs expected, 4 GPUs gain 3.6.\n",
+    "HTML": html(),
+    "JSON": objects(),
+    "aligned text": aligned(),
+    "columns the other way round": lines(",", HEADERS[::-1], [row[::-1] for row in ROWS]),
+    "rows the other way round": lines(",", rows=ROWS[::-1]),
+    "merged batches": lines(",", rows=[ROWS[0], *([row[0], "", *row[2:]] for row in ROWS[1:])]),
+    "times in minutes": lines(
+        ",", [*HEADERS[:4], "Time (min)"], [[*row[:4], repr(float(row[4]) / 60)] for row in ROWS]
+    ),
+    "rates of one rank": lines(
+        ",", ["GPUs", "Batch per GPU", "img/s/GPU", "Speedup", "Time (s)"],
+        [[row[0], row[1], repr(float(row[2]) / int(row[0])), *row[3:]] for row in ROWS],
+    ),
+    "turned": "\n".join(",".join(column) for column in zip(HEADERS, *ROWS, strict=True)),
+    "an unknown column": lines(",", [*HEADERS, "colour"], [[*row, "red"] for row in ROWS]),
+}  # fmt: skip
+
+
+def check(path):
+    runs = table.read(path).runs.sort_values("ranks")
+    found = pd.DataFrame({name: runs[name].to_list() for name in EXPECTED})
+    pd.testing.assert_frame_equal(found, pd.DataFrame(EXPECTED), check_dtype=False, rtol=1e-9)
+
+
+@pytest.mark.parametrize("damage", DAMAGED)
+def test_the_same_table_in_another_form_is_the_same(tmp_path, damage):
+    path = tmp_path / "t.txt"
+    path.write_bytes(DAMAGED[damage].encode())
+    check(path)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252", "latin-1"])
+def test_in_another_encoding_it_is_the_same(tmp_path, encoding):
+    path = tmp_path / "t.csv"
+    path.write_bytes(
+        lines(";", ["GPUs", "Batch per GPU", "Images/s", "Speedup", "Time (s)"], german()).encode(encoding)
+    )
+    check(path)
+
+
+@pytest.mark.parametrize(
+    ("cell", "says"),
+    [
+        ("fast", "'fast' is no number"),
+        ("-5", "-5 given, must be more than 0"),
+        ("OOM", "'OOM': not measured"),
+        ("1e20", "1e20 given, must be between"),
+        ("12 W", "'12 W' is no rate"),
+        ("1,2,3", "'1,2,3' is no number"),
+    ],
+)
+def test_a_bad_cell_is_named_and_costs_itself_alone(tmp_path, cell, says):
+    path = tmp_path / "t.csv"
+    path.write_text(lines(";", rows=[ROWS[0], [*ROWS[1][:2], cell, *ROWS[1][3:]], ROWS[2]]))
+    found = table.read(path)
+    (note,) = found.notes
+    assert note.startswith(f"{path}, line 3, column 'Images/s': {says}")
+    assert found.runs["wall_s"].tolist() == EXPECTED["wall_s"]
+    assert found.runs["images_per_s"].isna().tolist() == [False, True, False]

@@ -1,0 +1,80 @@
+import json
+
+import pytest
+
+from analysis.user_table import logs, table
+from analysis.user_table.files import Text
+
+HOROVOD = """Model: {model}
+Batch size: {batch}
+Number of GPUs: {ranks}
+Running warmup...
+Iter #0: 1785.8 img/sec per GPU
+Img/sec per GPU: {one} +-3.1
+Total img/sec on {ranks} GPU(s): {all} +-25.0
+"""
+
+
+def test_horovods_synthetic_benchmarks_one_file_a_run(tmp_path):
+    for ranks, one, total in ((1, 1800.0, 1800.0), (8, 1785.2, 14281.2)):
+        text = HOROVOD.format(model="resnet50", batch=96, ranks=ranks, one=one, all=total)
+        (tmp_path / f"run-{ranks}.txt").write_text(f"NCCL version 2.20.5\n{text}")
+    runs = table.read(tmp_path).runs
+    assert runs["ranks"].tolist() == [1, 8]
+    assert runs["images_per_s"].tolist() == [1800.0, 14281.2]
+    assert runs["low"].tolist() == pytest.approx([1775, 14256.2])
+    assert runs["batch_per_rank"].tolist() == [96, 96]
+    assert set(runs["model"]) == {"resnet50"}
+    assert runs["place"][1] == "run-8.txt, line 8"
+
+
+def test_tf_cnn_benchmarks_several_runs_in_one_file(tmp_path):
+    path = tmp_path / "log.txt"
+    path.write_text(
+        "".join(
+            f"Model:       inception3\nBatch size:  {32 * n} global\n             32 per device\n"
+            f"Devices:     [{', '.join(repr(f'/gpu:{i}') for i in range(n))}]\n"
+            f"10\timages/sec: 48.9 +/- 0.6 (jitter = 1.7)\t6.454\ntotal images/sec: {rate}\n"
+            for n, rate in ((1, 47.49), (2, 94.72))
+        )
+    )
+    runs = table.read(path).runs
+    assert runs["ranks"].tolist() == [1, 2]
+    assert runs["images_per_s"].tolist() == [47.49, 94.72]
+    assert runs["batch_per_rank"].tolist() == [32, 32]
+    assert runs["line"].tolist() == [6, 12]
+
+
+def test_progress_lines_of_keras_without_their_first_epoch(tmp_path):
+    path = tmp_path / "np4.log"
+    epochs = [(12, 96), (6, 48), (8, 64)]
+    path.write_text(
+        "".join(
+            f"Epoch {number}/3\n 60/125 [====>....] - ETA: 3s\r"
+            f"125/125 [==============================] - {s}s {ms}ms/step\n"
+            for number, (s, ms) in enumerate(epochs, 1)
+        )
+    )
+    (run,) = table.read(path).runs.to_dict("records")
+    assert (run["ranks"], run["epoch_s"], run["step_s"], run["n"]) == (4, 7, pytest.approx(0.056), 2)
+
+
+def test_mlperf_logs(tmp_path):
+    path = tmp_path / "result_0.txt"
+    events = [
+        {"key": "submission_benchmark", "value": "resnet", "time_ms": 1000},
+        {"key": "submission_platform", "value": "2xDGX", "time_ms": 1000},
+        {"key": "global_batch_size", "value": 3264, "time_ms": 1000},
+        {"key": "run_start", "value": None, "time_ms": 2000},
+        {"key": "epoch_start", "value": None, "time_ms": 2000},
+        {"key": "epoch_stop", "value": None, "time_ms": 42000},
+        {"key": "run_stop", "value": None, "time_ms": 82500},
+    ]
+    path.write_text("".join(f"0: :::MLLOG {json.dumps(event)}\n" for event in events))
+    (run,) = table.read(path).runs.to_dict("records")
+    assert (run["model"], run["ranks"], run["wall_s"], run["epoch_s"]) == ("resnet", 2, 80.5, 40)
+
+
+@pytest.mark.parametrize("text", ["GPUs,images/s\n1,2\n", "just words\n", ""])
+def test_another_text_is_no_log(text):
+    assert logs.grids(Text("t", text)) == []
