@@ -70,10 +70,23 @@ def beyond_ideal(table: pd.DataFrame) -> Iterator[Finding]:
     counted = {at(row) for curve in curves(table, *RATES) for row in row_dicts(curve)}
     stated = table[table["kind"].eq("stated") & table["quantity"].str.startswith("speedup_") & table["ranks"].notna()]
     for row in row_dicts(stated):
-        ideal = row["nodes"] if not pd.isna(row["nodes"]) and row["nodes"] > 1 else row["ranks"]
+        ideal = _ideal(row, stated)
         of = share(of_other_runs(number(row), [(noisy.of(row), 1.0), (noisy.of_base(row), -1.0)]), ideal)
         if not any(at(found) in counted for found in rates(row)) and outside([of], _NO_MORE)[0]:
             yield _beyond(of, row, ideal)
+
+
+def _ideal(row: Row, stated: pd.DataFrame) -> float:
+    """The speedup at which a point would lose nothing: its nodes or ranks.
+
+    In a user's table, whose base may be another program or setting, over what the smallest point of its setting states.
+    """
+    ranks = float(row["nodes"] if not pd.isna(row["nodes"]) and row["nodes"] > 1 else row["ranks"])
+    if row["report"]:
+        return ranks
+    same = stated[stated["quantity"].eq(row["quantity"])]
+    smallest = min(lookup(same, SETTING)(row), key=lambda one: one["ranks"])
+    return float(smallest["value"]) * row["ranks"] / smallest["ranks"]
 
 
 _NO_MORE, _NO_LESS = Limits(high=1.0), Limits(low=1.0)

@@ -1,11 +1,36 @@
-"""A scaling study in a user's table, as a tidy table that the rules read."""
+"""A scaling study in a user's table, as a tidy table that the rules read; and what the whole table tells beside."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
 import pandas as pd
 
+from analysis.audit.finding import Finding
+from analysis.curves import ranks_in_words
 from analysis.thresholds import limit
+from analysis.user_table.headers import TEXT
 from analysis.user_table.table import UserTable
+
+_RATE = r"images_per_s.*"
+# What rules over a study need, as patterns of quantities, each of which must be there; and in words.
+_NEEDS = {
+    "beyond_ideal": ((rf"{_RATE}|speedup_.*",), "rates or speedups"),
+    "more_ranks_no_faster": (("images_per_s|epoch_s|wall_s|job_s",), "rates or times"),
+    "stated_speedup": (("speedup_throughput", "images_per_s"), "speedups beside rates"),
+    "stated_efficiency": (("efficiency_throughput", "images_per_s"), "efficiencies beside rates"),
+    "copied_values": ((rf"{_RATE}|wall_s|job_s",), "rates or times"),
+    "coarse_clock": (("wall_s|epoch_s|init_s",), "times"),
+    "parts_and_total": (("init_s", "wall_s", "job_s"), "times of the start, the training and the job"),
+    "unequal_work": (("steps_per_rank.*",), "steps"),
+    "wall_time_misfit": (("wall_s", "steps_per_rank.*"), "wall times with steps and batches"),
+    "too_short": (("wall_s", "steps_per_rank.*", _RATE), "wall times with steps, batches and rates"),
+}  # fmt: skip
+
+
+_IN_WORDS = {"batch_per_rank": "the batch of a rank", "global_batch": "the global batch"}
 
 
 def read(table: UserTable) -> tuple[pd.DataFrame, list[str]]:
@@ -15,4 +40,58 @@ def read(table: UserTable) -> tuple[pd.DataFrame, list[str]]:
     if table.published is None and tidy["repeat"].isna().all():
         margin = limit("single_runs")
         notes.append(f"each point was measured once: without repeats, differences of up to {margin:.0%} may be noise")
-    return tidy, notes
+    return tidy, [*notes, *_rules(tidy)]
+
+
+def _rules(tidy: pd.DataFrame) -> Iterator[str]:
+    """Which rules over a study could run, and which could not, for want of what."""
+    there = set(tidy["quantity"])
+    able = {
+        name: all(any(re.fullmatch(pattern, quantity) for quantity in there) for pattern in patterns)
+        for name, (patterns, _) in _NEEDS.items()
+    }
+    if missing := [f"{name} (no {_NEEDS[name][1]})" for name, can in able.items() if not can]:
+        yield f"rules that could not run: {', '.join(missing)}"
+        yield f"rules that ran: {', '.join(name for name, can in able.items() if can) or 'none'}"
+
+
+def weak_or_strong(table: UserTable) -> Iterator[Finding]:
+    """Scaling that the headers of a table call strong while it keeps the batch of a rank, or weak while it does not.
+
+    Strong scaling keeps the global batch, weak scaling that of a rank. Only where the table says whose its batches are.
+    """
+    runs = table.runs
+    guessed = any(one.guess for one in table.readings if one.name in ("batch_per_rank", "global_batch"))
+    if guessed or not {"batch_per_rank", "global_batch"} <= {*runs}:
+        return
+    for reading in table.readings:
+        called = re.search(r"\b(strong|weak)[ -]scaling\b", reading.header, re.I)
+        if called and reading.name in ("speedup", "efficiency"):
+            yield from _contradicted(table, called[1].lower(), reading.header, runs[runs[reading.name].notna()])
+
+
+def _contradicted(table: UserTable, called: str, header: str, runs: pd.DataFrame) -> Iterator[Finding]:
+    """One finding where every curve keeps the batch that scaling so called does not keep."""
+    key = [name for name in TEXT if name in runs]
+    curves = [curve for _, curve in runs.groupby(key, dropna=False)] if key else [runs]
+    curves = [curve for curve in curves if curve["ranks"].nunique() > 1]
+    batches = ("batch_per_rank", "global_batch")
+    other, (kept, varied) = ("weak", batches) if called == "strong" else ("strong", batches[::-1])
+    if curves and all(_keeps(curve, kept) and not _keeps(curve, varied) for curve in curves):
+        first = curves[0].iloc[0]
+        yield Finding(
+            Path(table.path).name,
+            f"{first['place']}: '{header}'",
+            "weak_or_strong",
+            "warning",
+            f"{called} scaling",
+            f"{other} scaling: {_IN_WORDS[kept]} is {first[kept]:g} at every number of ranks",
+            None,
+            f"{called.capitalize()} scaling would keep {_IN_WORDS[varied]}: "
+            f"a reader would expect another curve beyond {ranks_in_words(float(runs['ranks'].max()))}.",
+        )
+
+
+def _keeps(curve: pd.DataFrame, name: str) -> bool:
+    """Whether a curve has one batch at all numbers of ranks, for each batch that it was measured with."""
+    return len({tuple(sorted(set(batches.dropna()))) for _, batches in curve.groupby("ranks")[name]}) == 1

@@ -38,7 +38,7 @@ def of_user(table: UserTable) -> tuple[list[Finding], list[str]]:
     rows, notes = files.read(table)
     name = Path(table.path).name
     named = [replace(f, report=name) if f.report in ("", "local") else f for f in of_table(rows)]
-    return ordered(named), notes
+    return ordered([*named, *files.weak_or_strong(table)]), notes
 
 
 def ordered(findings: Iterable[Finding]) -> list[Finding]:

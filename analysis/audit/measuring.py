@@ -80,6 +80,7 @@ def copied_curves(table: pd.DataFrame) -> Iterator[Finding]:
     rows = rows.assign(setting=settings, row=rows.index)
     same = rows.merge(rows, on=["report", "quantity", "ranks", "value"], suffixes=("", "_first"))
     same = same[same["setting_first"] < same["setting"]]
+    same = same[same["repeat"].isna().eq(same["repeat_first"].isna())]  # medians of the repeats beside them are no copy
     for _, pairs in same.groupby(["setting_first", "setting", "quantity"], sort=False):
         if pairs["ranks"].nunique() > 1:
             one, two = (rows.loc[pairs[name].iloc[0]].to_dict() for name in ("row_first", "row"))

@@ -43,6 +43,13 @@ def of_batch(runs: pd.DataFrame, key: list[str]) -> tuple[str, str, bool]:
         total = (runs["images_per_s"] * runs["step_s"] / runs["batch"]).median()
         if abs(np.log(total)) < 0.1:
             return "global_batch", "it is rate x step time", True
+    steps = _of_steps(runs)
+    if steps is not None and _power(runs.assign(rate=steps), key) > _NEAR:
+        return (
+            "global_batch",
+            "steps take less time on more ranks: of one rank, they would do more than their share",
+            False,
+        )
     kept_per_rank, kept = [], []
     for _, curve in runs.groupby(key, dropna=False) if key else [((), runs)]:
         known = curve[curve["batch"].notna() & curve["ranks"].notna()]
@@ -54,6 +61,13 @@ def of_batch(runs: pd.DataFrame, key: list[str]) -> tuple[str, str, bool]:
     if kept and all(kept):
         return "batch_per_rank", "it shrinks as the ranks grow", False
     return "batch_per_rank", "nothing in the table tells", False
+
+
+def _of_steps(runs: pd.DataFrame) -> pd.Series | None:
+    """Steps per second, where the table has them or their time."""
+    if "steps_per_s" in runs:
+        return runs["steps_per_s"]
+    return 1 / runs["step_s"] if "step_s" in runs else None
 
 
 def _by_stated(runs: pd.DataFrame, key: list[str], stated: str) -> str:

@@ -484,7 +484,7 @@ def _tidy(table: UserTable) -> pd.DataFrame:
     number = same.cumcount().where(same.transform("size") > 1)
     rows = []
     for (index, run), repeat, setting in zip(runs.iterrows(), number, settings(runs), strict=True):
-        base = _base(run, repeat) | {"experiment": setting}
+        base = _base(run, repeat, setting)
         for name in _TIDY:
             if name in runs and not pd.isna(run[name]):
                 rows.append(base | _number(table, index, name, name, run[name]))
@@ -505,17 +505,18 @@ def settings(runs: pd.DataFrame) -> pd.Series:
     return pd.Series(joined, runs.index, dtype=object)
 
 
-def _base(run: pd.Series, repeat: float) -> dict[str, object]:
-    """The columns of a tidy row that tell what it is of."""
+def _base(run: pd.Series, repeat: float, setting: str) -> dict[str, object]:
+    """The columns of a tidy row that tell what it is of; what tells curves apart beside the model is part of it."""
 
     def whole(name: str) -> int | None:
         value = run.get(name, math.nan)
         return int(value) if not pd.isna(value) and float(value).is_integer() else None
 
-    names = ("model", "dataset", "gpu", "machine")
+    names = ("dataset", "gpu", "machine")
     return dict.fromkeys((column.name for column in schema.COLUMNS), "") | {
         "source": "published", "place": run["place"],
         **{name: str(run.get(name, "") or "") for name in names},
+        "model": " ".join(filter(None, (str(run.get("model", "") or ""), setting))),
         "nodes": whole("nodes"), "ranks_per_node": whole("ranks_per_node"), "threads_per_rank": None,
         "ranks": whole("ranks"), "batch_per_rank": whole("batch_per_rank"), "global_batch": whole("global_batch"),
         "repeat": None if pd.isna(repeat) else int(repeat), "kind": "measured",
