@@ -148,7 +148,8 @@ def _say_next(options: argparse.Namespace, found: list[Answer], of_reports: Repo
         if points := further.points(one.curve, at, of_reports.in_general, once):
             weak_or_strong = "weak_scaling" if one.global_batch is None else "strong_scaling"
             experiment = options.experiment or weak_or_strong
-            command = further.command(one.curve.model, points, experiment, one.curve.ranks_per_node)
+            measurable = not options.file or one.curve.model in {"", *(curve.model for curve in of_reports.curves)}
+            command = further.command(one.curve, points, experiment) if measurable else ""  # the kit has these models
             print("", words.further(one.curve, points, command), sep="\n")
 
 

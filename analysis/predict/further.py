@@ -144,10 +144,13 @@ def _further(curve: Curve, ranks: float, cost: float, before: _State, after: _St
     return Further(int(ranks), nodes, cost, reach[0] if all_before else math.nan, reach[1])
 
 
-def command(model: str, further: Sequence[Further], experiment: str, ranks_per_node: float) -> str:
+def command(curve: Curve, further: Sequence[Further], experiment: str) -> str:
     """The command that measures these points, for the largest of them; points that are there are not measured again."""
     largest = max(further, key=lambda point: point.ranks)
-    per_node = 1 if math.isnan(ranks_per_node) else min(int(ranks_per_node), largest.ranks)
+    per_node = 1 if math.isnan(curve.ranks_per_node) else min(int(curve.ranks_per_node), largest.ranks)
+    batch = float(curve.batch[curve.base])
+    keys = [f"ranks_per_node={per_node}"] if per_node > 1 else []
+    keys += [f"batch_per_rank={batch:g}"] if batch > 1 and not (curve.strong or experiment == "strong_scaling") else []
     words = [f"make {experiment.replace('_', '-')}", f"NODES={largest.nodes}"]
-    words += [f"MODELS={model}"] if model else []
-    return " ".join([*words, *([f'ARGS="ranks_per_node={per_node}"'] if per_node > 1 else []), "MEASURE=report"])
+    words += [f"MODELS={curve.model}"] if curve.model else []
+    return " ".join([*words, *([f'ARGS="{" ".join(keys)}"'] if keys else []), "MEASURE=report"])

@@ -131,7 +131,8 @@ def _once(answers: Sequence[Answer]) -> Iterator[str]:
 def further(curve: Curve, points: Sequence[Further], command: str) -> str:
     """What to measure next for one curve."""
     said = [_point(point) for point in points]
-    return textwrap.fill(f"To measure next, {_called(curve)}: {'; then '.join(said)}.", WIDTH) + f"\n    {command}"
+    next_points = textwrap.fill(f"To measure next, {_called(curve)}: {'; then '.join(said)}.", WIDTH)
+    return f"{next_points}\n    {command}" if command else next_points
 
 
 def _point(point: Further) -> str:

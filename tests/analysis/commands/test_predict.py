@@ -118,3 +118,23 @@ def test_nothing_predicted_is_not_a_success(tmp_path, capsys):
 def test_the_figure_is_drawn_on_request(csv, tmp_path, capsys):
     assert main(["predict", "--file", csv, "--to", "64", "--draw", "--out", str(tmp_path / "figures")]) == 0
     assert {path.name for path in (tmp_path / "figures").iterdir()} == {f"predicted.{s}" for s in ("pdf", "png", "svg")}
+
+
+def test_no_command_is_shown_for_a_model_that_the_kit_does_not_have(tmp_path, capsys):
+    path = tmp_path / "curve.csv"
+    path.write_text("model,ranks,images_per_s\n" + "".join(f"puhti fp32,{n},{95 * n}\n" for n in (1, 2, 4, 8)))
+    assert main(["predict", "--file", str(path), "--to", "64", "--exchange", "allreduce"]) == 0
+    shown = capsys.readouterr().out
+    assert "To measure next, puhti fp32" in shown
+    assert "make " not in shown.partition("To measure next")[2]
+
+
+def test_curves_of_several_batches_have_a_command_each(tmp_path, capsys):
+    path = tmp_path / "curve.csv"
+    path.write_text(
+        "ranks,images_per_s,batch_per_rank\n"
+        + "".join(f"{n},{rate * n * 0.97**n},{batch}\n" for batch, rate in ((32, 90), (64, 99)) for n in (1, 2, 4))
+    )
+    main(["predict", "--file", str(path), "--to", "16", "--exchange", "allreduce"])
+    commands = [line for line in capsys.readouterr().out.splitlines() if line.startswith("    make ")]
+    assert len(commands) == len(set(commands)) == 2

@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -53,8 +54,10 @@ def test_nothing_is_proposed_where_points_do_not_help():
 
 def test_the_command_measures_the_largest_point():
     points = [Further(16, 4, 1.0, 2.0, 1.5), Further(32, 8, 2.0, 1.5, 1.2)]
+    weak = replace(curve(logarithmic), model="resnet50", ranks_per_node=4.0)
     assert (
-        further.command("resnet50", points, "weak_scaling", 4.0)
-        == 'make weak-scaling NODES=8 MODELS=resnet50 ARGS="ranks_per_node=4" MEASURE=report'
+        further.command(replace(weak, batch=np.full(len(weak.ranks), 32.0)), points, "weak_scaling")
+        == 'make weak-scaling NODES=8 MODELS=resnet50 ARGS="ranks_per_node=4 batch_per_rank=32" MEASURE=report'
     )
-    assert further.command("", points[:1], "strong_scaling", math.nan) == "make strong-scaling NODES=4 MEASURE=report"
+    alone = replace(weak, model="", ranks_per_node=math.nan)
+    assert further.command(alone, points[:1], "strong_scaling") == "make strong-scaling NODES=4 MEASURE=report"
