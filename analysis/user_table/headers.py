@@ -93,7 +93,9 @@ _COUNT = (
 )
 _STEP = any_of("step steps iter iters iteration iterations it its batch minibatch mini-batch batches")
 _TIME_WORDS = (
-    rf"\b{any_of('time times duration elapsed runtime walltime took makespan wall', 'run time', 'wall-?clock')}\b"
+    r"\b"
+    + any_of("time duration elapsed runtime walltime took makespan wall", r"times(?! \w)", "run time", "wall-?clock")
+    + r"\b"
 )
 _PACE = rf"\b{any_of('throughput speed perf performance rate through-put')}\b"
 _RATE_IN_WORDS = (
@@ -171,7 +173,7 @@ def _words(text: str) -> str:
     """A header in plain words: "num_gpus", "BatchSize", "#GPUs" as "num gpus", "batch size", "# gpus"."""
     text = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", " ", text.strip())
     text = re.sub(r"\bns?(?=gpus?\b)|\bn(?=proc)", "num ", text.replace("_", " "), flags=re.I)
-    text = re.sub(r"#\s*", "# ", text)
+    text = re.sub(r"#\s*", "# ", re.sub(r"(?<=[A-Za-z])-(?=[A-Za-z])", " ", text))
     return re.sub(r"\s+", " ", text).strip(" :.,").lower()
 
 

@@ -224,6 +224,15 @@ def _with_batch(table: Long) -> Long:
     return replace(table, columns=(*table.columns, _column("batch size in titles", "batch", found)))
 
 
+def _alike(columns: Sequence[Column]) -> list[Column]:
+    """The columns with labels that differ in case alone written as the first of them."""
+    first: dict[str, str] = {}
+    return [
+        replace(one, header=replace(one.header, label=first.setdefault(one.header.label.lower(), one.header.label)))
+        for one in columns
+    ]
+
+
 def _read(text: str, cells: Sequence[str], told: Mapping[str, str]) -> Header:
     """What a header means above these cells: "n" is a number of repeats, or of thousands the size of a problem."""
     header = headers.read(text, told)
@@ -424,6 +433,7 @@ def _mostly_numbers(cells: Sequence[str]) -> bool:
 def _by_label(table: Long) -> Long:
     """A table with several columns of one quantity, as of two precisions, with a row for each of these labels."""
     of_name: dict[str, list[Column]] = defaultdict(list)
+    table = replace(table, columns=tuple(_alike(table.columns)))
     for column in table.columns:
         if column.header.name in _MEASURED or "batch" in column.header.name or column.header.name == "steps_per_rank":
             of_name[column.header.name].append(column)

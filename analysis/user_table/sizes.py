@@ -9,9 +9,11 @@ from analysis.user_table.units import NODE, RANK
 
 _NODES = re.compile(rf"(\d+)\s*-?(?:{NODE}|n(?![a-z]))", re.I)
 _RANKS = re.compile(
-    rf"(\d+)\s*[x×]?\s*-?(?:nvidia |tesla )?(?:{RANK}|g(?![a-z])|(?P<gpu>[a-z]+\d+[a-z]*(?:-\w+)*)(?: gpus?)?)", re.I
+    rf"(\d+)\s*[x×]?\s*-?(?:nvidia |tesla )?(?:{RANK}|g(?![a-z])|(?P<gpu>(?!x\d)[a-z]+\d+[a-z]*(?:-\w+)*)(?: gpus?)?)",
+    re.I,
 )
 _PRODUCT = re.compile(rf"(\d+)\s*-?(?:{NODE}|n)?\s*[x×*]\s*(\d+)\s*(?:{RANK}|g)?(?![\w.])", re.I)
+_SHORT = re.compile(r"(\d+)n[-_ ]?x?(\d+)(?:g|d|gpus?)(?![a-z0-9])", re.I)  # "2n8g"
 _IDS = re.compile(r"\d+(?:\s*[,;+ ]\s*\d+)*")
 _WORDS = {"single": 1, "one": 1, "two": 2, "dual": 2, "four": 4, "quad": 4, "eight": 8, "sixteen": 16}
 
@@ -30,7 +32,11 @@ def read(text: str) -> Sizes | None:
     """The numbers of ranks and nodes in a cell of words; None where it has none."""
     low = re.sub(rf"\b({'|'.join(_WORDS)})\b", lambda word: str(_WORDS[word[0].lower()]), text.strip(), flags=re.I)
     plain = re.match(r"(\d+)\b(?!\s*[x×*]\s*\d+\b)", low)
-    if found := _PRODUCT.search(low):
+    if found := _SHORT.match(low):
+        return Sizes(int(found[1]) * int(found[2]), int(found[1]), int(found[2]))
+    if len(re.findall(r"\d+", low)) > 4:  # the code of a configuration
+        return None
+    if (found := _PRODUCT.search(low)) and len(re.findall(r"\d+", low)) <= 3:
         nodes, of_node = int(found[1]), int(found[2])
         total = re.match(r"\s*(\d+)\s*(?:\w+\s*)?\(", low)
         if nodes and of_node and (not total or int(total[1]) == nodes * of_node):

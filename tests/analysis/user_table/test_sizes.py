@@ -17,6 +17,8 @@ from analysis.user_table.sizes import Sizes
         ("8x V100", Sizes(8, gpu="V100")),
         ("Single GPU", Sizes(1)),
         ("3 nodes", Sizes(nodes=3)),
+        ("2n8g_dp4_mp4_pp1_1536x16", Sizes(16, 2, 8)),
+        ("dp4_mp4_pp1_1536x16", None),
         ("4", Sizes(4)),
         ("1 (baseline)", Sizes(1)),
         ("resnet", None),

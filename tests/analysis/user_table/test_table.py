@@ -146,6 +146,13 @@ def test_two_columns_of_one_quantity_are_two_curves(tmp_path):
     assert runs["images_per_s"].tolist() == [100, 190, 200, 380]
 
 
+def test_labels_that_differ_in_case_alone_are_one(tmp_path):
+    text = "GPUs,Throughput - mixed precision,Throughput - FP32,Speedup (Mixed Precision)\n1,200,100,1\n2,380,190,1.9\n"
+    runs = read(tmp_path, text).runs
+    assert runs["speedup"].tolist()[:2] == [1, 1.9]
+    assert runs["setting"].nunique() == 2
+
+
 def test_columns_of_runs_are_repeats(tmp_path):
     runs = read(tmp_path, "GPUs,Run 1 (img/s),Run 2 (img/s)\n1,100,101\n2,190,191\n").runs
     assert runs["repeat"].tolist() == [1, 1, 2, 2]
