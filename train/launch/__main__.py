@@ -30,7 +30,7 @@ from train.launch.plan.runs import Run, remaining, runs_of
 from train.launch.start import images
 from train.launch.supervise.runs import records_of, run_all, time_left
 from train.launch.supervise.signals import Interrupted, interrupts_raised
-from train.rank import environment, placement
+from train.rank import placement, variables
 from train.tracking.live import Watchers
 from train.tracking.mirror import mirror
 from train.tracking.sync import SyncError, sync
@@ -125,7 +125,7 @@ def show(plan: Expansion, machine: Machine, console: Console) -> None:
     show_points(plan.points, console)
     crowded = preflight.crowded(plan.points, machine) if not launcher.hosts_apart else []
     emulated = preflight.emulated_precision(plan.points, launcher.cpu_flags(config))
-    tuned = preflight.tuned(environment.variables())
+    tuned = preflight.tuned(variables.recorded())
     show_lines(WARNING, [*crowded, *emulated, *tuned, *launcher.warnings(config)], console)
     show_lines(LEFT_OUT, plan.left_out, console)
     show_lines("", [f"points are measured in launches of their own: {why}" for why in plan.without_rounds], console)

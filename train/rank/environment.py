@@ -17,11 +17,10 @@ from pathlib import Path
 from train.config.checks import ConfigError
 from train.rank import gpus as nvidia
 from train.rank import host as machine
+from train.rank import variables
 from train.record import protocol
 from train.record.record import Environment, Host
 
-_PREFIXES = ("HOROVOD_", "TF_", "OMP_", "OMPI_", "MV2_", "NCCL_", "SLURM_", "CUDA_", "KMP_", "MALLOC_")
-_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
 _PACKAGES = ("tensorflow", "tensorflow-cpu", "tf_keras", "horovod", "numpy", "hydra-core", "wandb", "nvidia-nccl-cu12")
 
 _ANSWER_WITHIN_S = 60.0  # git looks at every file, on a shared file system slowly
@@ -139,15 +138,6 @@ def git_state() -> tuple[str | None, bool | None]:
     return commit, None if changes is None else changes != ""
 
 
-def variables() -> dict[str, str]:
-    """The environment variables that can change a measurement, without those whose names look like secrets."""
-    return {
-        name: value
-        for name, value in sorted(os.environ.items())
-        if name.startswith(_PREFIXES) and not _SECRET.search(name)
-    }
-
-
 def collect(hosts: list[Host]) -> Environment:
     """The environment of the job on these hosts, as the record holds it."""
     commit, dirty = git_state()
@@ -164,5 +154,5 @@ def collect(hosts: list[Host]) -> Environment:
         image_digest=os.environ.get(protocol.IMAGE_DIGEST) or None,
         git_commit=commit,
         git_dirty=dirty,
-        variables=variables(),
+        variables=variables.recorded(),
     )

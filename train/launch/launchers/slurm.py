@@ -19,6 +19,7 @@ class Slurm(BatchLauncher):
 
     name = "slurm"
     job_variable = "SLURM_JOB_ID"
+    secrets = ("SLURM_JWT",)  # by which srun may have to show who it is
     warns_before_s = 60
 
     def directives(self, job: BatchJob) -> list[str]:

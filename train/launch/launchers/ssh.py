@@ -31,6 +31,7 @@ class Ssh(Launcher):
     hosts_apart = True
     takes_hosts = True
     elastic = True
+    secrets = ("SSH_AUTH_SOCK", "SSH_ASKPASS")
 
     def cores_per_node(self, experiment: DictConfig, machine: Machine, max_nodes: int) -> int:
         """The cores of the host that has fewest. Raises ConfigError where a host cannot run the job."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from train.config import worlds
 from train.config.schema import Config, Container, Distribution
 from train.launch.plan.point import Point
-from train.rank import environment, placement
+from train.rank import environment, placement, variables
 from train.record import protocol
 from train.record.record import NodeQuota
 from train.record.source import ROOT
@@ -141,7 +141,7 @@ def make_job(point: Point, folder: Path, setting: Setting) -> Job:
         exchange=_exchange(config, setting),
         env=env,
         container=config.container,
-        shared=_shared(config, folder, (*environment.variables(), *env), on_this_machine=not hosts),
+        shared=_shared(config, folder, (*variables.recorded(), *env), on_this_machine=not hosts),
         limits=NodeLimits(
             config.system.cpus_per_node, config.launcher.separate_networks, config.system.link_mbit_per_s
         ),

@@ -57,6 +57,8 @@ class Launcher(ABC):
     takes_hosts: ClassVar[bool] = False  # launcher.hosts names the nodes
     quotas: ClassVar[bool] = False  # nodes are limited to CPU quotas while they measure
     elastic: ClassVar[bool] = False  # training can continue when a host is lost, and with hosts that come back
+    # Variables that its command needs although their names are those of secrets; all others are kept from the ranks.
+    secrets: ClassVar[tuple[str, ...]] = ()
     random_order: ClassVar[bool] = True  # runs are made in a random order; else by number of nodes
 
     # ---- plan: what a configuration may ask for, and what its nodes are ----

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import logging
-import os
 import socket
 import subprocess
 from collections.abc import Mapping
@@ -21,7 +20,7 @@ from horovod.runner.http.http_server import RendezvousHandler
 from horovod.runner.util import network, remote
 
 from train.launch.plan.ssh import ssh_prefix
-from train.rank import placement, rendezvous_server
+from train.rank import placement, rendezvous_server, variables
 from train.record import protocol
 
 _START_TIMEOUT_S = 300
@@ -123,7 +122,7 @@ def main() -> None:
         key=secret.make_secret_key(),
         start_timeout=timeout.Timeout(_START_TIMEOUT_S, message="Timed out waiting for {activity}."),
     )
-    gloo_run.gloo_run_elastic(settings, os.environ, arguments.command, None)
+    gloo_run.gloo_run_elastic(settings, variables.for_other_hosts(), arguments.command, None)
 
 
 if __name__ == "__main__":

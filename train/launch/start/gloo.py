@@ -8,14 +8,13 @@ interfaces leads to the others. All else is Horovod's launcher: rendezvous, ssh,
 from __future__ import annotations
 
 import argparse
-import os
 
 from horovod.runner.common.util import hosts, secret, settings, timeout
 from horovod.runner.gloo_run import gloo_run
 from horovod.runner.util import network, remote
 
 from train.launch.plan.ssh import ssh_prefix
-from train.rank import placement, rendezvous_server
+from train.rank import placement, rendezvous_server, variables
 
 _START_TIMEOUT_S = 300  # Horovod's default is 30
 
@@ -41,7 +40,7 @@ def main() -> None:
     # Ranks in separate networks are called localhost too, but reach the launcher only over the interface.
     address = network.get_driver_ip([interface]) if arguments.interface else placement.address_towards(names)
     rendezvous_server.allow_for(arguments.ranks, address)
-    gloo_run(chosen, [interface], os.environ, address, arguments.command)
+    gloo_run(chosen, [interface], variables.for_other_hosts(), address, arguments.command)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import signal
 import subprocess
 import time
@@ -16,7 +15,7 @@ from train.launch.plan.job import Job, Outcome
 from train.launch.plan.launcher import Launcher, Watcher
 from train.launch.supervise import orphans
 from train.launch.supervise.signals import Interrupted, interrupts_deferred
-from train.rank import host_names
+from train.rank import host_names, variables
 from train.record import protocol
 
 _POLL_S = 0.2
@@ -77,7 +76,7 @@ class JobRun:
         of_job = {protocol.JOB_ID: self._id, protocol.JOB_STARTED_AT: repr(self._started_at)}
         self._child = subprocess.Popen(
             self._launcher.command(self._job),
-            env={**os.environ, **self._job.env, **of_job},
+            env={**variables.for_ranks(self._launcher.secrets), **self._job.env, **of_job},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
