@@ -10,15 +10,29 @@ The exit status is 0 if the data is there, 2 if it is not.
 from __future__ import annotations
 
 import argparse
+import gzip
+import lzma
+import os
+import shutil
+import stat
 import sys
 import tarfile
 import urllib.parse
 import zipfile
+import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from train.config.checks import ConfigError
 from train.tools.download import digest, download, parse_checksum
+
+_CHUNK_BYTES = 1 << 20
+# What tarfile and zipfile raise: RuntimeError where a password is needed, NotImplementedError for an unknown method.
+_DAMAGED = (
+    tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError, RuntimeError,
+    NotImplementedError,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -55,26 +69,43 @@ SOURCES = {
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """Unpack a tar or zip archive into a folder. Raises ConfigError, also for members outside the folder."""
+    """Unpack a tar or zip archive into a folder.
+
+    Raises ConfigError, also for members outside the folder, and where there is no room for them.
+    """
     try:
         if tarfile.is_tarfile(archive):
             _unpack_tar(archive, folder)
         elif zipfile.is_zipfile(archive):
             with zipfile.ZipFile(archive) as packed:
-                packed.extractall(folder)
+                _check_room(folder, (member.file_size for member in packed.infolist()))
+                packed.extractall(folder)  # which sets neither owners nor modes, and compares each CRC
         else:
             raise ConfigError(f"{archive}: neither a tar nor a zip archive")
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError) as error:
-        raise ConfigError(f"{archive}: cannot be unpacked: {error}") from error
+    except _DAMAGED as error:
+        raise ConfigError(f"{archive}: cannot be unpacked: {error}. Remove it, and fetch it again") from error
 
 
 def _unpack_tar(archive: Path, folder: Path) -> None:
+    """Unpack as tarfile's filter "data" does, which came with Python 3.11.4: Debian 12 has 3.11.2."""
     with tarfile.open(archive) as tar:
         for member in tar.getmembers():
             inside = (folder / member.name).resolve().is_relative_to(folder.resolve())
             if not (inside and (member.isfile() or member.isdir())):
                 raise tarfile.TarError(f"{member.name} is not a regular file or is outside the folder")
-        tar.extractall(folder)  # filter="data" came with Python 3.11.4: Debian 12 has 3.11.2
+            member.mode = 0o755 if member.isdir() or member.mode & stat.S_IXUSR else 0o644
+            member.uid, member.gid, member.uname, member.gname = os.geteuid(), os.getegid(), "", ""
+        while tar.fileobj and tar.fileobj.read(_CHUNK_BYTES):  # up to the checksum of a compressed archive
+            pass
+        _check_room(folder, (member.size for member in tar.getmembers()))
+        tar.extractall(folder)
+
+
+def _check_room(folder: Path, sizes: Iterable[int]) -> None:
+    """Raise ConfigError where files of these sizes do not fit on the disk of a folder."""
+    needed, free = sum(sizes), shutil.disk_usage(folder).free
+    if needed > free:
+        raise ConfigError(f"{folder}: {needed / 1e9:.1f} GB to unpack, {free / 1e9:.1f} GB free")
 
 
 def fetch(dataset: str, folder: Path, url: str | None, checksum: str | None) -> None:

@@ -12,7 +12,7 @@ import urllib.parse
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from train.config.checks import ConfigError
 
@@ -94,6 +94,20 @@ def _transfer_all(url: str, part: Path, pause_s: float) -> None:
             time.sleep(pause_s * 2**failures)
 
 
+class _SameKind(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect from HTTPS to HTTP, which anyone on the way could have written, nor to anything else."""
+
+    def redirect_request(self, request: urllib.request.Request, *answer: Any) -> urllib.request.Request | None:
+        """Return the request for the new address. Raises ConfigError where it must not be made."""
+        found, url = super().redirect_request(request, *answer), answer[-1]
+        if urllib.parse.urlsplit(url).scheme not in ("https", request.type):
+            raise ConfigError(f"{request.full_url}: redirected to {url}; allowed are https and the same scheme")
+        return found
+
+
+_open = urllib.request.build_opener(_SameKind).open
+
+
 def _transfer(url: str, part: Path) -> None:
     """Make one request for what is missing of `part`. Raises ConfigError, or OSError if it can be retried."""
     response = _request(url, part)
@@ -102,7 +116,14 @@ def _transfer(url: str, part: Path) -> None:
     with response:
         resumed = response.status == http.HTTPStatus.PARTIAL_CONTENT  # else the server sends the whole file
         begin = _size(part) if resumed else 0
+        if resumed and not (response.headers.get("Content-Range") or "").startswith(f"bytes {begin}-"):
+            part.unlink()  # what is missing cannot be had alone
+            raise OSError(
+                f"asked for bytes from {begin:,} on, the server sends {response.headers.get('Content-Range')}"
+            )
         length = response.headers.get("Content-Length")
+        if length and not (length.isascii() and length.isdigit()):
+            raise ConfigError(f"{url}: the server says Content-Length: {length}")
         total = begin + int(length) if length else None
         free = shutil.disk_usage(part.parent).free
         if total is not None and total - begin > free:
@@ -118,7 +139,7 @@ def _request(url: str, part: Path) -> http.client.HTTPResponse | None:
     begin = _size(part)
     request = urllib.request.Request(url, headers={"Range": f"bytes={begin}-"} if begin else {})
     try:
-        response: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=_TIMEOUT_S)
+        response: http.client.HTTPResponse = _open(request, timeout=_TIMEOUT_S)
         return response
     except urllib.error.HTTPError as error:
         if error.code == http.HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE:

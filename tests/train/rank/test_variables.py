@@ -36,5 +36,6 @@ def test_other_hosts_get_what_starts_a_rank_and_what_is_recorded(monkeypatch):
 
 
 def test_ranks_get_all_but_secrets_and_a_launcher_what_it_names():
+    os.environ.pop("PYTEST_CURRENT_TEST", None)
     assert variables.for_ranks() == {"PATH": "/bin", **TUNE, **OTHERS}
     assert variables.for_ranks(["SLURM_JWT"]) == {"PATH": "/bin", **TUNE, **OTHERS, "SLURM_JWT": "hidden"}

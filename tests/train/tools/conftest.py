@@ -15,10 +15,17 @@ class Server:
         self.requests: list[tuple[int, int]] = []
         self.break_after: list[int] = []  # bytes, of the next answers
         self.resumes = True
+        self.headers: dict[str, str] = {}  # in place of its own, of all answers
+        self.redirect: str | None = None
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
+                if outer.redirect:
+                    self.send_response(302)
+                    self.send_header("Location", outer.redirect)
+                    self.end_headers()
+                    return
                 asked = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
                 begin = int(asked[1]) if asked and outer.resumes else 0
                 if begin and begin >= len(outer.content):
@@ -31,7 +38,11 @@ class Server:
                 outer.requests.append((begin, status))
                 body = outer.content[begin:]
                 self.send_response(status)
-                self.send_header("Content-Length", str(len(body)))
+                headers = {"Content-Length": str(len(body))}
+                if begin:
+                    headers["Content-Range"] = f"bytes {begin}-{len(outer.content) - 1}/{len(outer.content)}"
+                for name, value in (headers | outer.headers).items():
+                    self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(body[: outer.break_after.pop(0)] if outer.break_after else body)
 

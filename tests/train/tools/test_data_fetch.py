@@ -1,6 +1,9 @@
 import hashlib
 import io
+import os
+import stat
 import tarfile
+import zipfile
 
 import pytest
 
@@ -68,3 +71,70 @@ def test_an_archive_that_is_there_is_verified(server, tmp_path):
     data_fetch.fetch("fruit", tmp_path, server.url, md5((tmp_path / "data.tar.gz").read_bytes()))
     assert (tmp_path / "one.txt").read_bytes() == b"one"
     assert server.requests == []
+
+
+def zipped(content: bytes, method: int = zipfile.ZIP_STORED) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as archive:
+        archive.writestr("one.txt", content)
+    return buffer.getvalue()
+
+
+def with_wrong_crc() -> dict[str, bytes]:
+    tar = packed({"one.txt": b"one"})
+    return {
+        "gzip": tar[:-8] + bytes(4) + tar[-4:],  # RFC 1952: CRC32, then the length
+        "gzip cut off": tar[:-9],
+        "zip": zipped(b"content").replace(b"content", b"changed", 1),
+    }
+
+
+@pytest.mark.parametrize("kind", with_wrong_crc())
+def test_an_archive_with_a_wrong_checksum_is_not_done(server, tmp_path, kind):
+    server.content = with_wrong_crc()[kind]
+    with pytest.raises(ConfigError, match=r"cannot be unpacked: .*Remove it, and fetch it again"):
+        data_fetch.fetch("fruit", tmp_path, server.url, None)
+    assert not list(tmp_path.glob(".fetched-*"))
+    assert kind == "zip" or not (tmp_path / "one.txt").exists()
+
+
+def test_a_zip_with_a_password_is_said(server, tmp_path):
+    content = bytearray(zipped(b"content"))
+    for signature, flags in ((b"PK\3\4", 6), (b"PK\1\2", 8)):  # the flag of encryption, in both headers
+        content[content.index(signature) + flags] |= 1
+    server.content = bytes(content)
+    with pytest.raises(ConfigError, match=r"cannot be unpacked: .*password"):
+        data_fetch.fetch("fruit", tmp_path, server.url, None)
+
+
+@pytest.mark.parametrize("mode", [0o4755, 0o2755, 0o6777, 0o644, 0o000])
+def test_files_belong_to_the_user_and_have_no_special_rights(tmp_path, mode):
+    with tarfile.open(tmp_path / "data.tar", "w") as tar:
+        member = tarfile.TarInfo("program")
+        member.mode, member.uid, member.gid, member.uname = mode, 1234, 1234, "daemon"
+        tar.addfile(member)
+    data_fetch.unpack(tmp_path / "data.tar", tmp_path)
+    made = (tmp_path / "program").stat()
+    assert (made.st_uid, made.st_gid) == (os.geteuid(), os.getegid())
+    assert stat.S_IMODE(made.st_mode) == (0o755 if mode & 0o100 else 0o644)
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE, tarfile.CHRTYPE])
+def test_links_and_devices_are_refused(tmp_path, kind):
+    with tarfile.open(tmp_path / "data.tar", "w") as tar:
+        member = tarfile.TarInfo("program")
+        member.type, member.linkname = kind, "/etc/passwd"
+        tar.addfile(member)
+    with pytest.raises(ConfigError, match="program is not a regular file"):
+        data_fetch.unpack(tmp_path / "data.tar", tmp_path)
+    assert not (tmp_path / "program").exists()
+
+
+def test_an_archive_larger_than_the_disk_is_not_unpacked(tmp_path, monkeypatch):
+    usage = data_fetch.shutil.disk_usage(tmp_path)._replace(free=2)
+    monkeypatch.setattr(data_fetch.shutil, "disk_usage", lambda path: usage)
+    for name, content in (("data.tar", packed({"one.txt": b"one"})), ("data.zip", zipped(b"one"))):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ConfigError, match="GB to unpack"):
+            data_fetch.unpack(tmp_path / name, tmp_path)
+    assert not (tmp_path / "one.txt").exists()

@@ -1,4 +1,5 @@
 import hashlib
+import urllib.request
 
 import pytest
 
@@ -89,3 +90,37 @@ def test_progress_by_hand():
     assert download.progress(50_000_000, 100_000_000, 20_000_000, 4.0) == (
         "50.0 MB of 100.0 MB, 50 %, 5.0 MB/s, 10 s left"
     )
+
+
+@pytest.mark.parametrize("sent", ["bytes 0-9/10", "bytes 5-9/10", "items 4-9/10", ""])
+def test_another_range_than_was_asked_for_is_not_appended(server, tmp_path, sent):
+    server.content = b"0123456789"
+    server.headers = {"Content-Range": sent}
+    (tmp_path / "data.part").write_bytes(b"0123")
+    download.download(server.url, tmp_path / "data", md5(server.content), pause_s=0)
+    assert (tmp_path / "data").read_bytes() == server.content
+    assert server.requests == [(4, 206), (0, 200)]
+
+
+@pytest.mark.parametrize("scheme", ["ftp", "file"])
+def test_a_redirect_to_another_scheme_is_not_followed(server, tmp_path, scheme):
+    server.redirect = f"{scheme}://127.0.0.1/etc/hostname"
+    with pytest.raises(ConfigError, match=f"{scheme}://127"):
+        download.download(server.url, tmp_path / "data", None, pause_s=0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_redirect_from_https_to_http_is_not_followed():
+    asked = urllib.request.Request("https://example.org/data")
+    follow = download._SameKind().redirect_request
+    answer = (None, 302, "Found", {})
+    with pytest.raises(ConfigError, match=r"redirected to http://example\.org/data"):
+        follow(asked, *answer, "http://example.org/data")
+    assert follow(asked, *answer, "https://other.example.org/data").full_url == "https://other.example.org/data"
+
+
+@pytest.mark.parametrize("length", ["ten", "-1", "1e3", "²"])
+def test_a_length_that_is_no_number_is_said(server, tmp_path, length):
+    server.content, server.headers = b"0123456789", {"Content-Length": length}
+    with pytest.raises(ConfigError, match="the server says Content-Length: "):
+        download.download(server.url, tmp_path / "data", None, pause_s=0)
