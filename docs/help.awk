@@ -1,8 +1,11 @@
 # Prints the targets of a Makefile (`##@ section`, `target: ## text`) and its variables (`about.NAME := VALUE text`). The
-# experiments (`## text` in their YAML files) are listed in the section Run.
+# experiments (`description: text` in their YAML files) are listed in the section Run.
 function entry(name, text) { printf "  \033[36m%-18s\033[0m %s\n", name, text }
 FNR == 1 && FILENAME ~ /conf\/experiment\// { name = FILENAME; sub(/.*\//, "", name); sub(/\.yaml$/, "", name); gsub(/_/, "-", name) }
-FILENAME ~ /conf\/experiment\// && /^## / { experiments[++count] = name "\t" substr($0, 4); next }
+FILENAME ~ /conf\/experiment\// && /^description: / {
+  text = substr($0, 14); gsub(/^"|"$/, "", text)
+  experiments[++count] = name "\t" text; next
+}
 /^about\./ { text = $0; sub(/^[^=]*= *[^ ]+ */, "", text); variables = variables sprintf("  %-22s %s\n", substr($1, 7) "=" $3, text); next }
 /^##@/ { section = substr($0, 5); sections[++many] = section; next }
 /^[a-z-]+:.*## / { target = $0; sub(/:.*/, "", target); text = $0; sub(/.*## /, "", text); lines[many] = lines[many] target "\t" text "\n" }

@@ -11,13 +11,13 @@ from tests.helpers.kit import make_command, needs_setup, records, run
 pytestmark = [pytest.mark.end_to_end, needs_setup]
 
 RANKS = """# @package _global_
-## How many ranks a node should have
+description: How many ranks a node should have
 experiment: my_ranks
 sweep:
   ranks_per_node: 1,2
 """
 MOMENTUM = """# @package _global_
-## What the momentum does to the accuracy
+description: What the momentum does to the accuracy
 defaults:
   - override /model: digits_plain
   - override /dataset: digits

@@ -16,7 +16,7 @@ NOT_MEASURED = {"measured": False}  # names, paths, estimates, repeats: changing
 TRAINING_ONLY = {"training_only": True}  # not used by a run that only sweeps allreduces
 STATED_ROLES = ("base", "control", "point")  # that the file of an experiment can give an arm
 # Keys that span an experiment: only its file sets them, and the record of a run has none of them.
-OF_THE_EXPERIMENT = ("sweep", "arms", "roles", "when_emulated")
+OF_THE_EXPERIMENT = ("description", "reproduces", "sweep", "arms", "roles", "when_emulated")
 
 # Models whose ImageNet weights tf_keras.applications has: its module, and the name there.
 PRETRAINED = {
@@ -407,6 +407,15 @@ class System:
 
 
 @dataclass
+class Reproduced:
+    """What an experiment reproduces of a report: the figures or the models by their numbers there; neither: a text."""
+
+    report: str  # 000 to 004
+    figures: list[int] = field(default_factory=list)
+    models: list[int] = field(default_factory=list)
+
+
+@dataclass
 class Config:
     """One run of one point of an experiment; with `sweep` and `arms`, the experiment and all its points."""
 
@@ -445,6 +454,8 @@ class Config:
     worlds_at_once: bool = field(default=False, metadata=TRAINING_ONLY)
     # Horovod joins the ranks of one arm at a time: in its cycles those that wait would take from their nodes' quotas.
     join_in_turn: bool = field(default=False, metadata=TRAINING_ONLY)
+    description: str = field(default="", metadata=NOT_MEASURED)  # of the experiment, on one line: make help prints it
+    reproduces: list[Reproduced] = field(default_factory=list, metadata=NOT_MEASURED)
     # Overrides that the experiment applies when nodes are emulated.
     when_emulated: list[str] = field(default_factory=list, metadata=NOT_MEASURED)
     # Key -> Hydra's comma-separated choices, or a ${rule}.

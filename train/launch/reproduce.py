@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import re
 import signal
 import subprocess
 import sys
@@ -16,12 +15,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+from omegaconf import OmegaConf
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from train.config.checks import ConfigError
 from train.config.compose import CONF, load
+from train.config.schema import Reproduced
 from train.launch.__main__ import in_rounds, this_machine
 from train.launch.batch.launcher import BatchLauncher
 from train.launch.launchers import LAUNCHERS
@@ -34,15 +36,14 @@ from train.record import reproduction
 from train.record.progress import duration
 from train.record.reproduction import Outcome, Reproduction, Status
 
-_FIRST_FIGURE = re.compile(r"figures? (\d+)")
-
 
 @dataclass(frozen=True)
 class Part:
-    """One experiment of a report, as the first comment of its file says."""
+    """One experiment of a report, as its file says."""
 
     experiment: str
-    shows: str
+    shows: str  # its description
+    reproduced: Reproduced
     on_nodes: bool = True  # it asks for nodes: others have one, whatever NODES= says of the rest
 
     def asked(self, overrides: Sequence[str]) -> list[str]:
@@ -52,9 +53,17 @@ class Part:
 
     @property
     def figures(self) -> str:
-        """What of the report it makes: "figures 5 and 6"; "" where the file does not say."""
-        found = re.search(r"\(report \d{3}, ([^)]*)\)", self.shows)
-        return found[1] if found else ""
+        """What of the report it makes: "figures 5 and 6", "models 3 to 6"; "" where the file does not say."""
+        named = (("figure", self.reproduced.figures), ("model", self.reproduced.models))
+        return ", ".join(f"{what}{'s' * (len(numbers) > 1)} {_listed(numbers)}" for what, numbers in named if numbers)
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    """Numbers in words: "2", "5 and 6", "3 to 6"."""
+    first, *_, last = [*numbers, numbers[-1]]
+    if len(numbers) > 2 and list(numbers) == list(range(first, last + 1)):
+        return f"{first} to {last}"
+    return " and ".join(filter(None, (", ".join(map(str, numbers[:-1])), str(last))))
 
 
 @dataclass(frozen=True)
@@ -91,14 +100,18 @@ class Planned:
 
 
 def parts(folder: Path = CONF / "experiment") -> dict[str, list[Part]]:
-    """The experiments of each report, by its number, in the order of the report's figures."""
+    """The experiments of each report, by its number, in the order of the report's figures. Raises ConfigError."""
     found: dict[str, list[Part]] = {}
     for path in sorted(folder.glob("*.yaml")):
-        text = path.read_text()
-        shows = next((line[3:].strip() for line in text.splitlines() if line.startswith("## ")), "")
-        part = Part(path.stem, shows, bool(re.search(r"^\s*nodes:", text, re.M)))
-        for report in sorted(set(re.findall(r"report (\d{3})", shows))):
-            found.setdefault(report, []).append(part)
+        values = OmegaConf.to_container(OmegaConf.load(path))
+        assert isinstance(values, dict)
+        on_nodes = "nodes" in values or "nodes" in values.get("sweep", {})
+        try:
+            reproduced = msgspec.convert(values.get("reproduces", []), list[Reproduced])
+        except msgspec.ValidationError as error:
+            raise ConfigError(f"{path}: reproduces: {error}") from error
+        for one in reproduced:
+            found.setdefault(one.report, []).append(Part(path.stem, values.get("description", ""), one, on_nodes))
     return {report: sorted(of, key=_place) for report, of in sorted(found.items())}
 
 
@@ -121,8 +134,7 @@ def mistake(planned: Sequence[Planned], overrides: Sequence[str]) -> str:
 
 
 def _place(part: Part) -> tuple[int, str]:
-    figure = _FIRST_FIGURE.search(part.shows)
-    return int(figure[1]) if figure else sys.maxsize, part.experiment
+    return min(part.reproduced.figures, default=sys.maxsize), part.experiment
 
 
 def plan(part: Part, overrides: Sequence[str], machine: Machine, force: bool) -> Planned:
@@ -244,7 +256,11 @@ def _results(planned: Sequence[Planned], overrides: Sequence[str]) -> Path:
 def main() -> int:
     """Show the plan, and unless it is a dry run measure it; the exit status."""
     parser = argparse.ArgumentParser(prog="python -m train.launch.reproduce", description=__doc__.splitlines()[0])
-    reports = parts()
+    try:
+        reports = parts()
+    except ConfigError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     parser.add_argument("report", help=f"one of {', '.join(reports)}")
     parser.add_argument("--dry-run", action="store_true", help="show what would be measured, how long, and what not")
     parser.add_argument("--force", action="store_true", help="measure again what is measured: adds, replaces nothing")

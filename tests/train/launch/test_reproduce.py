@@ -5,13 +5,14 @@ from rich.console import Console
 
 from tests.helpers.own_records import make_record
 from train.config.checks import ConfigError
+from train.config.schema import Reproduced
 from train.launch import reproduce
 from train.launch.plan.machine import Machine
 from train.launch.reproduce import Estimate, Part, Planned
 from train.record import record, reproduction
 
 MACHINE = Machine(2, "no control groups")
-WEAK = Part("weak_scaling", "Weak scaling (report 001, figures 5 and 6)")
+WEAK = Part("weak_scaling", "Weak scaling", Reproduced("001", [5, 6]))
 
 
 def asked(tmp_path, *more):
@@ -31,6 +32,14 @@ def test_nodes_are_asked_for_where_an_experiment_has_them():
     assert sweep.asked(["nodes=8", "model=tiny"]) == ["experiment=batch_sweep", "model=tiny"]
     assert weak.asked(["nodes=8"]) == ["experiment=weak_scaling", "nodes=8"]
     assert (sweep.figures, weak.figures) == ("figures 3 and 4", "figures 5 and 6")
+
+
+def test_what_of_a_report_is_reproduced_is_said_as_its_description_says_it():
+    for report, parts in reproduce.parts().items():
+        for part in parts:
+            assert ", ".join(filter(None, (f"report {report}", part.figures))) in part.shows
+    assert Part("a", "", Reproduced("001", [2, 4, 5])).figures == "figures 2, 4 and 5"
+    assert Part("a", "", Reproduced("001", [2], [1, 2, 3])).figures == "figure 2, models 1 to 3"
 
 
 def test_a_plan_says_how_long_and_what_of_that_is_assumed(tmp_path):
@@ -68,7 +77,7 @@ def test_what_cannot_run_here_has_its_reason(tmp_path, monkeypatch):
 def test_the_list_names_both(tmp_path, capsys):
     planned = [
         reproduce.plan(WEAK, asked(tmp_path), MACHINE, force=False),
-        Planned(Part("imdb_wiki", "Age"), "no data [here]"),
+        Planned(Part("imdb_wiki", "Age", Reproduced("001")), "no data [here]"),
     ]
     reproduce.show(planned, Console(soft_wrap=True, width=140))
     shown = capsys.readouterr().out
@@ -102,7 +111,7 @@ def called(monkeypatch):
 
 def plans(tmp_path):
     planned = reproduce.plan(WEAK, asked(tmp_path), MACHINE, force=False)
-    return [planned, Planned(Part("imdb_wiki", "Age"), "no data"), planned]
+    return [planned, Planned(Part("imdb_wiki", "Age", Reproduced("001")), "no data"), planned]
 
 
 def test_each_is_run_by_the_launchers_own_command_and_what_came_of_it_is_kept(tmp_path, called):
