@@ -66,13 +66,19 @@ needs_setup = pytest.mark.skipif(not Path(sys.prefix, ".installed-cpu").exists()
 
 
 def make_command(folder: Path, *words: str) -> list[str]:
-    """`make` of a kit in `folder` that shares all but results and figures with this one: a user's stay as they are."""
+    """`make` of a kit in `folder` that shares all but results and figures with this one: a user's stay as they are.
+
+    Its set-up does nothing: it would change the environment that runs the tests.
+    """
     folder.mkdir(exist_ok=True)
     for part in ("Makefile", "analysis", "conf", "docs", "requirements", "train"):
         if not (folder / part).exists():
             (folder / part).symlink_to(ROOT / part)
-    if not (folder / ".venv").exists():
-        (folder / ".venv").symlink_to(sys.prefix)
+    python = folder / ".venv/bin/python"
+    if not python.exists():
+        python.parent.mkdir(parents=True)
+        python.write_text(f'#!/bin/sh\ncase "$1" in requirements/*) exit 0 ;; esac\nexec "{sys.executable}" "$@"\n')
+        python.chmod(0o755)
     return ["make", "-C", str(folder), *words]
 
 
