@@ -9,7 +9,7 @@ import pandas as pd
 
 from analysis import metrics
 from analysis.curves import PER_RANK, Row, curves, lookup, measured, row_dicts
-from analysis.printed import half_unit
+from analysis.table.stated import half_unit
 
 
 def computed(table: pd.DataFrame) -> pd.DataFrame:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
-from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterator, Sequence
 from typing import Any
 
 import pandas as pd
 
 from analysis import metrics, once, speedups
+from analysis.stats.number import Number, unknown
+from analysis.stats.repeats import around
 from analysis.table.identity import SCALING
-from analysis.verdicts import Uncertain, of_launches, unknown
+from analysis.table.stated import Row as Row
 
 # `run` of the rows that a report copied from; they are compared with, not audited themselves.
 SOURCE_RUN = "primary source"
@@ -19,7 +21,6 @@ SOURCE_RUN = "primary source"
 # What all points of a scaling curve share, and what may differ along it. Local points also share `series`.
 SETTING = ["source", "report", "model", "dataset", "device", "gpu", "machine", "threads_per_rank"]
 SIZE = ["nodes", "ranks_per_node", "ranks", "batch_per_rank", "global_batch"]
-Row = Mapping[Hashable, Any]
 
 # Work done per second is 1 / value for a time (of equal work), value itself for a rate.
 RATES = ("images_per_s",)
@@ -63,13 +64,13 @@ def in_rounds(row: Row) -> bool:
     return not pd.isna(row.get("round"))
 
 
-def over_smallest(points: pd.DataFrame, table: pd.DataFrame) -> dict[float, dict[str, Uncertain]]:
+def over_smallest(points: pd.DataFrame, table: pd.DataFrame) -> dict[float, dict[str, Number]]:
     """`uncertain` over the ranks of these points of one curve that was measured in rounds, which `table` has."""
     runs = speedups.rates(table[table["series"].eq(points["series"].iloc[0]) & table["kind"].eq("measured")])
     return uncertain(runs[runs["ranks"].isin(points["ranks"])], "ranks")
 
 
-def uncertain(runs: pd.DataFrame, over: str) -> dict[float, dict[str, Uncertain]]:
+def uncertain(runs: pd.DataFrame, over: str) -> dict[float, dict[str, Number]]:
     """Rate, speedup and efficiency at each size of a curve, each with the interval of its rounds or repeats.
 
     Arguments: `speedups.paired`. Without a pair of both sizes a number has no interval.
@@ -80,7 +81,7 @@ def uncertain(runs: pd.DataFrame, over: str) -> dict[float, dict[str, Uncertain]
         numbers = {}
         for name in ("rate", "speedup", "efficiency"):
             launches = speedups.by_launch(of_size, name)
-            numbers[name] = of_launches(float(row[name]), launches) if launches else unknown(float(row[name]))
+            numbers[name] = around(float(row[name]), launches) if launches else unknown(float(row[name]))
         found[float(row["size"])] = numbers
     return found
 

@@ -1,136 +1,48 @@
-"""Every formula, from measured numbers to rates, ratios and their intervals. Pure: numbers in and out."""
+"""Every formula of the domain: rates, speedups, bandwidths, limits, epochs. Pure: numbers in and out."""
 
 from __future__ import annotations
 
 import math
-import statistics
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 import numpy as np
 import pandas as pd
 
-from train.record import intervals
+from analysis.stats.number import Number, unknown
+from analysis.stats.student import student
 from train.record.summary import throughput as throughput  # the only definition
 
-LEVEL = 0.95
-
-Number = TypeVar("Number", float, pd.Series, np.ndarray)
+Value = TypeVar("Value", float, pd.Series, np.ndarray)
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """A mean of `n` independent repeats, with its error as far as it is known.
-
-    `standard_error` is in the unit of `value`, NaN where it is not known (one repeat, a printed number);
-    `degrees` are those of Student's t.
-    """
-
-    value: float
-    standard_error: float = math.nan
-    degrees: float = math.nan
-    n: int = 1
-
-    @property
-    def half_width(self) -> float:
-        """Half of the 95 % interval, in the unit of `value`; NaN where the error is not known."""
-        if math.isnan(self.standard_error):
-            return math.nan
-        if self.standard_error == 0:
-            return 0.0
-        from scipy.special import stdtrit  # quicker than scipy.stats, in import and in use
-
-        return float(stdtrit(self.degrees, 0.5 + LEVEL / 2)) * self.standard_error
-
-    @property
-    def low(self) -> float:
-        """Lower end of the 95 % interval; NaN where the error is not known."""
-        return self.value - self.half_width
-
-    @property
-    def high(self) -> float:
-        """Upper end of the 95 % interval; NaN where the error is not known."""
-        return self.value + self.half_width
-
-
-def estimate(values: Sequence[float]) -> Estimate:
-    """The mean of repeats with Student's t interval (n - 1 degrees); one value has no interval.
-
-    Raises ValueError where there is no value, or one is not finite.
-    """
-    x = np.asarray(values, dtype=float)
-    if x.size == 0 or not np.isfinite(x).all():
-        raise ValueError(f"an estimate needs finite values; given: {list(values)}")
-    if x.size == 1:
-        return Estimate(float(x[0]))
-    return Estimate(float(x.mean()), float(x.std(ddof=1) / math.sqrt(x.size)), float(x.size - 1), int(x.size))
-
-
-def ratio(a: Estimate, b: Estimate) -> Estimate:
-    """a / b of independent estimates.
-
-    Relative standard errors add in quadrature (first-order propagation, JCGM 100:2008, 5.1.6). Raises ValueError where
-    a or b is not positive.
-    """
-    if not (a.value > 0 and b.value > 0):
-        raise ValueError(f"a ratio needs positive values; given: {a.value:g} / {b.value:g}")
-    value = a.value / b.value
-    error, degrees = _in_quadrature((a.standard_error / a.value, a.degrees), (b.standard_error / b.value, b.degrees))
-    return Estimate(value, value * error, degrees, min(a.n, b.n))
-
-
-def difference(a: Estimate, b: Estimate) -> Estimate:
-    """a - b of independent estimates: standard errors add in quadrature."""
-    error, degrees = _in_quadrature((a.standard_error, a.degrees), (b.standard_error, b.degrees))
-    return Estimate(a.value - b.value, error, degrees, min(a.n, b.n))
-
-
-def _in_quadrature(*errors: tuple[float, float]) -> tuple[float, float]:
-    """The sum in quadrature of independent standard errors, each with its degrees of freedom, and those of the sum.
-
-    By Welch and Satterthwaite (JCGM 100:2008, G.4.1); NaN where one is not known.
-    """
-    variance = sum(error**2 for error, _ in errors)
-    if math.isnan(variance):
-        return math.nan, math.nan
-    if variance == 0:
-        return 0.0, math.inf
-    return math.sqrt(variance), variance**2 / sum(error**4 / degrees for error, degrees in errors if error > 0)
-
-
-def scaled(a: Estimate, factor: float) -> Estimate:
-    """a x factor, the factor being exact."""
-    return Estimate(a.value * factor, a.standard_error * abs(factor), a.degrees, a.n)
-
-
-def speedup(rate: Number, base_rate: Number) -> Number:
+def speedup(rate: Value, base_rate: Value) -> Value:
     """How many times as fast: rate / base_rate, both in the same unit of work per second."""
     return rate / base_rate
 
 
-def efficiency(speedup: Number, ranks: Number, base_ranks: Number | float = 1) -> Number:
+def efficiency(speedup: Value, ranks: Value, base_ranks: Value | float = 1) -> Value:
     """The share of the ideal, a fraction: speedup / (ranks / base_ranks)."""
     return speedup / (ranks / base_ranks)
 
 
-def per_rank(images_per_s: Number, ranks: Number | int) -> Number:
+def per_rank(images_per_s: Value, ranks: Value | int) -> Value:
     """Images/s of one rank, of a whole job's."""
     return images_per_s / ranks
 
 
-def whole_job(images_per_s_per_rank: Number, ranks: Number | int) -> Number:
+def whole_job(images_per_s_per_rank: Value, ranks: Value | int) -> Value:
     """Images/s of a whole job, of what each of its ranks processes."""
     return images_per_s_per_rank * ranks
 
 
-def rate(work: Number | float, time_s: Number) -> Number:
+def rate(work: Value | float, time_s: Value) -> Value:
     """Work per second, in the unit of `work`: the throughput of wall times, and of times of equal work (work = 1)."""
     return work / time_s
 
 
-def step_s(batch: Number | float, images_per_s: Number) -> Number:
+def step_s(batch: Value | float, images_per_s: Value) -> Value:
     """Seconds of one step: a batch over the throughput; of the whole job, or of one rank."""
     return batch / images_per_s
 
@@ -143,7 +55,7 @@ def bandwidth(transferred_bytes: float, time_s: float) -> float:
     return transferred_bytes / time_s
 
 
-def hops(members: Number) -> Number:
+def hops(members: Value) -> Value:
     """2 (m - 1) / m: how often each of m members sends its data in a ring allreduce (Patarasuk and Yuan 2009)."""
     return 2 * (members - 1) / members
 
@@ -195,7 +107,7 @@ def operations_per_s(rows: int, product_s: float) -> float:
     return 2 * rows**3 / product_s
 
 
-def change_fraction(old: Number, new: Number) -> Number:
+def change_fraction(old: Value, new: Value) -> Value:
     """(new - old) / old: the relative change, on the base of the old value; negative for a decrease."""
     return (new - old) / old
 
@@ -214,81 +126,7 @@ def kept(ranks: Sequence[float], global_batch: Sequence[float]) -> Kept:
     return "global_batch" if strong else "batch_per_rank"
 
 
-@dataclass(frozen=True)
-class Statistic:
-    """A statistic of `n` values with the ends of its 95 % interval; NaN where none is known, as of fewer than 6 values.
-
-    The intervals are those of medians, by order statistics: they assume no distribution (`train.record.intervals`).
-    """
-
-    value: float
-    low: float = math.nan
-    high: float = math.nan
-    n: int = 1
-
-    def as_json(self) -> dict[str, float | None]:
-        """Value, ends, level and n; null where not known."""
-        known = [None if math.isnan(x) else x for x in (self.value, self.low, self.high)]
-        level = None if math.isnan(self.low) else LEVEL
-        return dict(zip(("value", "low", "high", "level", "n"), (*known, level, self.n), strict=True))
-
-    def over(self, factor: float) -> Statistic:
-        """The statistic divided by a factor, which is exact."""
-        return Statistic(self.value / factor, self.low / factor, self.high / factor, self.n)
-
-
-Launches = Sequence[Sequence[float]]  # the values of each launch, in the order of measurement
-
-
-def median(launches: Launches) -> Statistic:
-    """The median over all values, of paired ratios for one: of the medians of the launches from six launches on."""
-    known, values = intervals.over_launches(launches), [value for of in launches for value in of]
-    if known is None:
-        return Statistic(statistics.median(values), n=len(values))
-    return Statistic(known.value, known.low, known.high, len(values))
-
-
-def harmonic_mean(launches: Launches) -> Statistic:
-    """The harmonic mean of rates at which equal work was done; its interval is that of the median and the mean."""
-    return _around(statistics.harmonic_mean([value for of in launches for value in of]), median(launches))
-
-
-def arithmetic_mean(values: Sequence[float]) -> Statistic:
-    """The mean of the values of independent runs, for what is no rate; its interval is that of the median and the mean.
-
-    Raises ValueError where there is no value, or one is not finite.
-    """
-    if not len(values) or not np.isfinite(values).all():
-        raise ValueError(f"a mean needs finite values; given: {list(values)}")
-    return mean_cost([list(values)])
-
-
-def mean_cost(launches: Launches) -> Statistic:
-    """The mean of costs over all values of some launches; the means of parts add up to that of the whole.
-
-    Its interval is that of the median and the mean.
-    """
-    return _around(statistics.fmean([value for of in launches for value in of]), median(launches))
-
-
-def _around(value: float, middle: Statistic) -> Statistic:
-    """A value with the interval of the median, widened to hold it."""
-    if math.isnan(middle.low):
-        return Statistic(value, n=middle.n)
-    return Statistic(value, min(middle.low, value), max(middle.high, value), middle.n)
-
-
-def binomial(held: int, of: int, level: float = LEVEL) -> tuple[float, float]:
-    """The interval of a share that was held so many times (Clopper and Pearson 1934); the whole range for none."""
-    from scipy.special import betaincinv  # it takes longer to import than most commands to run
-
-    tail = (1 - level) / 2
-    low = float(betaincinv(held, of - held + 1, tail)) if held else 0.0
-    high = float(betaincinv(held + 1, of - held, 1 - tail)) if held < of else 1.0
-    return low, high
-
-
-def per_doubling(sizes: Sequence[float], rates: Sequence[float]) -> Estimate:
+def per_doubling(sizes: Sequence[float], rates: Sequence[float]) -> Number:
     """The share of its efficiency that a curve keeps each time its size doubles: 1 is ideal scaling.
 
     From the least-squares line of ln(rate) over log2(size) through all runs: exp(slope) / 2. The standard error is that
@@ -299,10 +137,10 @@ def per_doubling(sizes: Sequence[float], rates: Sequence[float]) -> Estimate:
         raise ValueError(f"a slope needs two sizes; given: {list(sizes)}")
     x, y, n = np.log2(np.asarray(sizes, float)), np.log(np.asarray(rates, float)), _fewest(sizes)
     if len(sizes) == 2:
-        return Estimate(math.exp(np.polyfit(x, y, 1)[0]) / 2, n=n)
+        return unknown(math.exp(np.polyfit(x, y, 1)[0]) / 2, n)
     (slope, _), covariances = np.polyfit(x, y, 1, cov=True)
     value = math.exp(slope) / 2
-    return Estimate(value, value * math.sqrt(covariances[0, 0]), len(sizes) - 2, n)
+    return student(value, value * math.sqrt(covariances[0, 0]), len(sizes) - 2, n, "fit")
 
 
 def _fewest(sizes: Sequence[float]) -> int:
@@ -326,6 +164,6 @@ def epochs_to_stable(epochs: Sequence[int], accuracies: Sequence[float], toleran
     return int(epochs[min(first, len(epochs) - 1)])
 
 
-def time_to_stable_s(job_s: Number, epochs: Number, planned_epochs: Number | float) -> Number:
+def time_to_stable_s(job_s: Value, epochs: Value, planned_epochs: Value | float) -> Value:
     """Seconds until the accuracy is stable, as report 004 computes it: epochs until then / all epochs x job time."""
     return epochs / planned_epochs * job_s

@@ -14,7 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, FuncFormatter, LogLocator, NullLocator
 from matplotlib.transforms import offset_copy
 
-from analysis import metrics, speedups
+from analysis import speedups
+from analysis.stats.repeats import arithmetic_mean
 from analysis.table import controls
 from analysis.table.identity import PHRASES
 from train.record import backends, intervals
@@ -396,7 +397,7 @@ def means(runs: pd.DataFrame, value: str, over: str, look: Look, scaling: bool =
 
     scaling: what is drawn is distorted where ranks share cores; such points are hollow.
     """
-    at = {float(str(x)): metrics.arithmetic_mean(rows[value].tolist()) for x, rows in runs.groupby(over)}
+    at = {float(str(x)): arithmetic_mean([rows[value].tolist()]) for x, rows in runs.groupby(over)}
     shared = controls.lost(runs).groupby(runs[over]).any().tolist() if scaling else ()
     values, low, high = ([getattr(e, end) for e in at.values()] for end in ("value", "low", "high"))
     words = f"{look.label}, {repeats(e.n for e in at.values())}"

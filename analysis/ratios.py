@@ -4,7 +4,7 @@ import pandas as pd
 
 from analysis import metrics
 from analysis.curves import SETTING, SIZE, measured
-from analysis.printed import half_unit
+from analysis.table.stated import half_unit
 
 # What the two sides of a printed ratio differ in: column, upper side, lower side.
 RATIOS = {

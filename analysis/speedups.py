@@ -11,7 +11,9 @@ from collections.abc import Callable, Sequence
 import pandas as pd
 
 from analysis import metrics
-from analysis.metrics import Launches, Statistic
+from analysis.stats import repeats
+from analysis.stats.number import Number, unknown
+from analysis.stats.repeats import Launches, singles
 
 _TIME = {"wall time": "wall_s", "job time": "job_s"}
 BY = ("throughput", *_TIME)
@@ -108,10 +110,11 @@ def _by_pair(runs: pd.DataFrame, over: str) -> pd.DataFrame:
 def curve(runs: pd.DataFrame, over: str, base: pd.DataFrame | None = None) -> pd.DataFrame:
     """A scaling curve, one row a size: rate, speedup and efficiency, against the smallest size. Arguments: `paired`.
 
-    Columns: size, n (rounds, or repeats), launches, and rate, speedup, efficiency with the ends of their 95 % intervals
-    (`_low`, `_high`, NaN with fewer than 6 values). A rate is the harmonic mean, a speedup the median of the ratios
-    within the pairs; without any pair it is the ratio of the rates, and has no interval. Speedup and efficiency of the
-    smallest size are 1 by definition; its scatter is in those of the others.
+    Columns: size, n (rounds, or repeats), launches, covers (what the interval of the speedup covers), and rate,
+    speedup, efficiency with the ends of their 95 % intervals (`_low`, `_high`, NaN with fewer than 6 values). A rate is
+    the harmonic mean, a speedup the median of the ratios within the pairs; without any pair it is the ratio of the
+    rates, and has no interval. Speedup and efficiency of the smallest size are 1 by definition; its scatter is in those
+    of the others.
     """
     values = paired(runs, over, base)
     if values.empty:
@@ -119,20 +122,20 @@ def curve(runs: pd.DataFrame, over: str, base: pd.DataFrame | None = None) -> pd
     launches = runs.groupby(runs[over].astype(float))["record"].nunique()
     of_base = values if base is None else paired(base, over)
     first = of_base["size"].min()
-    base_rate = metrics.harmonic_mean(by_launch(of_base[of_base["size"] == first], "rate"))
+    base_rate = repeats.harmonic_mean(by_launch(of_base[of_base["size"] == first], "rate"))
     rows = []
     for size, of_size in values.groupby("size"):
-        rate = metrics.harmonic_mean(by_launch(of_size, "rate"))
+        rate = repeats.harmonic_mean(by_launch(of_size, "rate"))
         faster = _speedup(of_size, rate, base_rate, size == first and base is None)
-        share = faster.over(float(str(size)) / first) if first > 0 else Statistic(math.nan)
+        share = faster.over(float(str(size)) / first) if first > 0 else unknown()
         ends = [x for found in (rate, faster, share) for x in (found.value, found.low, found.high)]
-        rows.append([size, rate.n, launches[size], *ends])
+        rows.append([size, rate.n, launches[size], faster.covers, *ends])
     return pd.DataFrame(rows, columns=_CURVE)
 
 
-def rate_of(runs: pd.DataFrame) -> Statistic:
+def rate_of(runs: pd.DataFrame) -> Number:
     """The rate of the runs or rounds of one point, as `rates` gives them."""
-    return metrics.harmonic_mean(by_launch(runs.sort_values(_PAIR), "rate"))
+    return repeats.harmonic_mean(by_launch(runs.sort_values(_PAIR), "rate"))
 
 
 def paired_ratios(over: pd.DataFrame, under: pd.DataFrame) -> list[list[float]]:
@@ -157,25 +160,26 @@ def _of_pairs(
 
 
 def by_launch(values: pd.DataFrame, column: str) -> list[list[float]]:
-    """The values of a column that are known, launch by launch."""
-    found: dict[str, list[float]] = {}
+    """The values of a column that are not NaN, launch by launch; those of launches of a single point one by one."""
+    launches: dict[str, list[float]] = {}
     for launch, value in zip(values["launch"], values[column].tolist(), strict=True):
         if not math.isnan(value):
-            found.setdefault(launch, []).append(value)
-    return list(found.values())
+            launches.setdefault(launch, []).append(value)
+    single = singles(launches.pop("", []))
+    return [*single, *launches.values()]
 
 
-def _speedup(of_size: pd.DataFrame, rate: Statistic, base_rate: Statistic, is_base: bool) -> Statistic:
+def _speedup(of_size: pd.DataFrame, rate: Number, base_rate: Number, is_base: bool) -> Number:
     """The speedup of one size."""
     if is_base:
-        return Statistic(1.0, n=rate.n)
+        return unknown(1.0, rate.n)
     ratios = by_launch(of_size, "speedup")
     if ratios:
-        return metrics.median(ratios)
-    return Statistic(metrics.speedup(rate.value, base_rate.value), n=min(rate.n, base_rate.n))
+        return repeats.median(ratios)
+    return unknown(metrics.speedup(rate.value, base_rate.value), min(rate.n, base_rate.n))
 
 
-_CURVE = ["size", "n", "launches"]
+_CURVE = ["size", "n", "launches", "covers"]
 _CURVE += [name + end for name in ("rate", "speedup", "efficiency") for end in ("", "_low", "_high")]
 
 

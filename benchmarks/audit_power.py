@@ -19,9 +19,9 @@ import numpy as np
 import pandas as pd
 from tabulate import tabulate
 
-from analysis import metrics
 from analysis.audit import files, findings, series
 from analysis.audit.finding import TABLE_RULES, Finding
+from analysis.stats.repeats import proportion
 from analysis.study import Study
 from analysis.table.checks.contradiction import CHECKS
 from analysis.table.checks.every import contradictions
@@ -36,7 +36,7 @@ SEED = 14
 
 def share(found: int, of: int) -> str:
     """A share with the 95 % interval of what was counted."""
-    low, high = metrics.binomial(found, of)
+    low, high = proportion(found, of).interval
     return f"{found / of:.3f} ({low:.3f} to {high:.3f})"
 
 

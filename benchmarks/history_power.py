@@ -45,7 +45,7 @@ class Truth:
         return [loses, self.launches, self.before, self.older, *scatter]
 
 
-def study(rng: np.random.Generator, truth: Truth) -> list[change.Judged]:
+def study(rng: np.random.Generator, truth: Truth) -> list[change.Word]:
     """The verdicts on the values of one made-up study."""
     number, values = truth.older + truth.before + 1, POINTS + TIMES
     days = np.exp(rng.normal(0, truth.drift, number)) if truth.drift else np.ones(number)
@@ -58,8 +58,8 @@ def study(rng: np.random.Generator, truth: Truth) -> list[change.Judged]:
         for at in range(values)
     }
     decided = [at for at, one in ratios.items() if not np.isnan(one.low)]
-    costs = {place for place, at in enumerate(decided) if at >= POINTS}
-    return change.judge([ratios[at] for at in decided], change.within(), costs)
+    judged = change.judge([ratios[at] for at in decided], change.within())
+    return [change.word(verdict, at >= POINTS) for at, verdict in zip(decided, judged, strict=True)]
 
 
 def line(truth: Truth, studies: int) -> list[object]:
@@ -68,7 +68,7 @@ def line(truth: Truth, studies: int) -> list[object]:
     slower = faster = 0
     verdicts = {name: 0 for name in change.VERDICTS}
     for _ in range(studies):
-        found = [one.verdict for one in study(rng, truth)]
+        found = study(rng, truth)
         slower += "slower" in found
         faster += "faster" in found
         for verdict in found:

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from analysis.metrics import estimate
+from analysis.stats.student import mean
 from train.config.compose import load
 from train.rank import placement
 from train.rank.sampler import Sampler
@@ -96,7 +96,7 @@ def main() -> None:
         ("clock", [on.wall_s / off.wall_s for off, on in pairs]),
         ("CPU time", [on.cpu_s / off.cpu_s for off, on in pairs]),
     ):
-        e = estimate(ratios)
+        e = mean(ratios)
         median = f"median {statistics.median(ratios):.4f}, n={e.n}"
         print(f"{words}: step time with / without: mean {e.value:.4f}, 95 % {e.low:.4f} to {e.high:.4f}, {median}")
     taken = sum(on.samples for _, on in pairs)

@@ -7,7 +7,7 @@ import pandas as pd
 
 from analysis import metrics, once
 from analysis.audit.finding import TABLE_RULES, Finding, graded, rule
-from analysis.audit.judging import because, faster, known, outside, severity, share, with_noise
+from analysis.audit.judging import because, faster, faster_with_noise, outside, severity, share
 from analysis.audit.words import at
 from analysis.curves import (
     RATES,
@@ -27,10 +27,12 @@ from analysis.curves import (
     report_of,
     row_dicts,
 )  # fmt: skip
-from analysis.noise import Noise, Noises, noises, of_other_runs, of_others
-from analysis.printed import combined, number
+from analysis.point_noise import Noises, noises, other_points_noise
+from analysis.stats.noise import Noise, with_noise
+from analysis.stats.number import Number, combined
+from analysis.stats.verdict import Bounds
+from analysis.table.stated import number
 from analysis.thresholds import limit
-from analysis.verdicts import Limits, Uncertain
 
 _STEPS = ("steps_per_rank_planned", "steps_per_rank")
 
@@ -71,7 +73,7 @@ def beyond_ideal(table: pd.DataFrame) -> Iterator[Finding]:
     stated = table[table["kind"].eq("stated") & table["quantity"].str.startswith("speedup_") & table["ranks"].notna()]
     for row in row_dicts(stated):
         ideal = _ideal(row, stated)
-        of = share(of_other_runs(number(row), [(noisy.of(row), 1.0), (noisy.of_base(row), -1.0)]), ideal)
+        of = share(with_noise(number(row), [(noisy.of(row), 1.0), (noisy.of_base(row), -1.0)]), ideal)
         if not any(at(found) in counted for found in rates(row)) and outside([of], _NO_MORE)[0]:
             yield _beyond(of, row, ideal)
 
@@ -89,39 +91,39 @@ def _ideal(row: Row, stated: pd.DataFrame) -> float:
     return float(smallest["value"]) * row["ranks"] / smallest["ranks"]
 
 
-_NO_MORE, _NO_LESS = Limits(high=1.0), Limits(low=1.0)
+_NO_MORE, _NO_LESS = Bounds(high=1.0), Bounds(low=1.0)
 
 
-def _differ(of: Uncertain) -> str:
+def _differ(of: Number) -> str:
     return f"their ratio is {of}, whose 95 % interval leaves out 1"
 
 
-def _alleged(numbers: list[Uncertain], row: Row, limits: Limits) -> list[bool]:
-    """Whether each number of a curve is outside of the limits; of too few rounds for that `few_rounds` says so."""
-    found = outside(numbers, limits)
-    return [is_so and (known(of) or not in_rounds(row)) for of, is_so in zip(numbers, found, strict=True)]
+def _alleged(numbers: list[Number], row: Row, bounds: Bounds) -> list[bool]:
+    """Whether each number of a curve is outside of the bounds; of too few rounds for that `few_rounds` says so."""
+    found = outside(numbers, bounds)
+    return [is_so and (of.has_interval or not in_rounds(row)) for of, is_so in zip(numbers, found, strict=True)]
 
 
-def _told_by_others(shares: list[Uncertain], curve: pd.DataFrame) -> list[Uncertain]:
+def _told_by_others(shares: list[Number], curve: pd.DataFrame) -> list[Number]:
     """The efficiencies of a curve, those without an interval with one where the scatter of its other points suffices.
 
     Of each point that of all others but the first, over which it is. It suffices where the interval lies above 1.
     """
     base, *points = row_dicts(curve)
-    if in_rounds(base) or all(known(of) for of in shares):
+    if in_rounds(base) or all(of.has_interval for of in shares):
         return shares
     told = []
     for row in points:
-        noise = of_others(curve, row["ranks"], base["ranks"])
-        told.append(share(with_noise(row, base, noise, noise), row["ranks"] / base["ranks"]))
+        noise = other_points_noise(curve, row["ranks"], base["ranks"])
+        told.append(share(faster_with_noise(row, base, noise, noise), row["ranks"] / base["ranks"]))
     above = outside(told, _NO_MORE)
     return [
-        by_others if not known(of) and known(by_others) and is_above else of
+        by_others if not of.has_interval and by_others.has_interval and is_above else of
         for of, by_others, is_above in zip(shares, told, above, strict=True)
     ]
 
 
-def _speedups(curve: pd.DataFrame, table: pd.DataFrame, noisy: Noises) -> list[Uncertain]:
+def _speedups(curve: pd.DataFrame, table: pd.DataFrame, noisy: Noises) -> list[Number]:
     """The speedup of each point of a curve but the first, over that one, with its interval."""
     base, *points = row_dicts(curve)
     if in_rounds(base):
@@ -130,7 +132,7 @@ def _speedups(curve: pd.DataFrame, table: pd.DataFrame, noisy: Noises) -> list[U
     return [faster(row, base, noisy) for row in points]
 
 
-def _beyond(of: Uncertain, row: Row, ideal: float) -> Finding:
+def _beyond(of: Number, row: Row, ideal: float) -> Finding:
     excess = of.value - 1
     explains = because(of, excess, "its 95 % interval lies above 1")
     return Finding(
@@ -219,7 +221,7 @@ def more_ranks_no_faster(table: pd.DataFrame) -> Iterator[Finding]:
                 )
 
 
-def _ratio(curve: pd.DataFrame, before: Row, after: Row, table: pd.DataFrame, noisy: Noises) -> Uncertain:
+def _ratio(curve: pd.DataFrame, before: Row, after: Row, table: pd.DataFrame, noisy: Noises) -> Number:
     """How many times the work per second of the point before one of a curve does, with its interval."""
     both = curve[curve["ranks"].isin([before["ranks"], after["ranks"]])]
     return _speedups(both, table, noisy)[0]
@@ -269,11 +271,11 @@ def strong_beats_weak(table: pd.DataFrame) -> Iterator[Finding]:
                 )
 
 
-def _over(one: Row, other: Row, noisy: Noises) -> Uncertain:
+def _over(one: Row, other: Row, noisy: Noises) -> Number:
     """One stated speedup over another, in any runs: each is made from two throughputs."""
     found = combined(lambda one, other: metrics.speedup(one, other), {"one": number(one), "other": number(other)})
     made_of = [(noise, power) for row, power in ((one, 1.0), (other, -1.0)) for noise in _noise_of_both(row, noisy)]
-    return of_other_runs(found, made_of)
+    return with_noise(found, made_of)
 
 
 def _noise_of_both(stated: Row, noisy: Noises) -> tuple[Noise | None, Noise | None]:

@@ -1,44 +1,40 @@
-"""Whether numbers are outside of what they can be, by `analysis.verdicts`; what is said where no interval is known."""
+"""Whether numbers are outside of what they can be, and what is said where they have no interval."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
-from analysis import metrics, verdicts
+from analysis import metrics
 from analysis.audit.finding import Severity, graded
 from analysis.curves import Row, times_as_fast
-from analysis.noise import Noise, Noises, of_other_runs
-from analysis.printed import combined, number
+from analysis.point_noise import Noises
+from analysis.stats.noise import Noise, with_noise
+from analysis.stats.number import Number, combined
+from analysis.stats.verdict import Bounds, judge_all
+from analysis.table.stated import number
 from analysis.thresholds import limit
-from analysis.verdicts import Limits, Uncertain
 
 # What is said of a number without an interval, by whether noise alone may be so large.
 _UNKNOWN = "no repeat on this device at this scale tells how large the noise is"
 _MAY_BE_NOISE = f"this cannot be judged: each was measured once, and {_UNKNOWN}"
 
 
-def known(of: Uncertain) -> bool:
-    """Whether a number has an interval."""
-    return not math.isnan(of.low)
-
-
-def outside(numbers: Sequence[Uncertain], limits: Limits) -> list[bool]:
-    """Whether each of the numbers of one curve is outside of the limits; one without an interval by its value alone."""
-    judged = verdicts.judge_all(numbers, limits)
+def outside(numbers: Sequence[Number], bounds: Bounds) -> list[bool]:
+    """Whether each of the numbers of one curve is outside of the bounds; one without an interval by its value alone."""
+    judged = judge_all(numbers, bounds)
     return [
-        verdict == "contradicted" if known(of) else not limits.hold(of.value)
-        for of, verdict in zip(numbers, judged, strict=True)
+        verdict.outcome == "outside" if one.has_interval else not bounds.allow(one.value)
+        for one, verdict in zip(numbers, judged, strict=True)
     ]
 
 
-def severity(of: Uncertain, off: float, worst: Severity = "serious") -> Severity:
+def severity(of: Number, off: float, worst: Severity = "serious") -> Severity:
     """How bad a relative difference is, at most `worst`.
 
     Where its interval is known, by its size. Else nothing is alleged that noise alone may be: it is a note up to the
     margin of single runs, a warning beyond, serious where they would be no measurements of the same thing.
     """
-    if known(of):
+    if of.has_interval:
         found = graded(off)
     elif beyond_noise(off):
         found = "serious" if abs(off) > limit("apart_serious") else "warning"
@@ -52,9 +48,9 @@ def beyond_noise(off: float) -> bool:
     return abs(off) > limit("single_runs")
 
 
-def because(of: Uncertain, off: float, interval: str) -> str:
+def because(of: Number, off: float, interval: str) -> str:
     """Why a difference is alleged, or is not: by its interval, described in `interval`, or without one."""
-    if known(of):
+    if of.has_interval:
         return interval
     if beyond_noise(off):
         noise, margin = limit("single_noise"), limit("single_runs")
@@ -62,26 +58,21 @@ def because(of: Uncertain, off: float, interval: str) -> str:
     return _MAY_BE_NOISE
 
 
-def faster(row: Row, base: Row, noisy: Noises) -> Uncertain:
+def faster(row: Row, base: Row, noisy: Noises) -> Number:
     """How many times as much work per second one point of a curve does than another, in any runs of them.
 
     Within what was rounded to the printed numbers, widened by the noise of both.
     """
-    return with_noise(row, base, noisy.of(row), noisy.of(base))
+    return faster_with_noise(row, base, noisy.of(row), noisy.of(base))
 
 
-def with_noise(row: Row, base: Row, here: Noise | None, there: Noise | None) -> Uncertain:
+def faster_with_noise(row: Row, base: Row, here: Noise | None, there: Noise | None) -> Number:
     """As `faster`, with the noise of both points given."""
-    both: Mapping[str, Uncertain] = {"here": number(row), "there": number(base)}
+    both: Mapping[str, Number] = {"here": number(row), "there": number(base)}
     found = combined(lambda here, there: times_as_fast(row, base, here, there), both)
-    return of_other_runs(found, [(here, 1.0), (there, -1.0)])
+    return with_noise(found, [(here, 1.0), (there, -1.0)])
 
 
-def share(speedup: Uncertain, ranks: float) -> Uncertain:
+def share(speedup: Number, ranks: float) -> Number:
     """The efficiency of a speedup over so many times the ranks."""
-
-    def ends(level: float) -> tuple[float, float]:
-        low, high = speedup.ends(level)
-        return metrics.efficiency(low, ranks), metrics.efficiency(high, ranks)
-
-    return Uncertain(metrics.efficiency(speedup.value, ranks), ends, speedup.n)
+    return speedup.through(lambda value: metrics.efficiency(value, ranks))

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from analysis import metrics
 from analysis.audit.records import ratios
+from analysis.stats import repeats
+from analysis.stats.number import Number
 from analysis.table.checks.copies import of_a_clock
-from train.record import intervals
-from train.record.intervals import Interval
 from train.record.record import Order, RunRecord
 
 Scatter = NDArray[np.float32]
@@ -38,7 +38,7 @@ class Made:
     images_per_s: float
     measure: str
     repeat: int
-    speedups: tuple[tuple[str, Interval], ...]  # of each arm in rounds, in this launch
+    speedups: tuple[tuple[str, Number], ...]  # of each arm in rounds, in this launch
     cores: frozenset[tuple[str, int]]  # that its ranks were bound to, with their hosts
     order: Order | None  # its place in the plan of the launcher, which makes one run after the other
     planned: int  # launches of its point; 0: not known
@@ -81,7 +81,7 @@ def made(run: RunRecord, path: str) -> Made:
         _images_per_s(run),
         run.config["measure"]["name"],
         run.repeat,
-        tuple((name, known) for name, values in ratios(run).items() if (known := intervals.of_median(values))),
+        _speedups(run),
         frozenset((rank.host, core) for rank in run.ranks for core in rank.cores),
         run.order,
         run.config["measure"].get("repeats", 0),
@@ -90,6 +90,12 @@ def made(run: RunRecord, path: str) -> Made:
         run.job_s,
         _scatter(run),
     )
+
+
+def _speedups(run: RunRecord) -> tuple[tuple[str, Number], ...]:
+    """The median speedup of each arm in rounds, where it has an interval."""
+    medians = ((name, repeats.median([values])) for name, values in ratios(run).items())
+    return tuple((name, median) for name, median in medians if median.has_interval)
 
 
 def _began_at(run: RunRecord) -> float | None:

@@ -11,8 +11,10 @@ from itertools import chain
 
 from analysis import metrics
 from analysis.audit.finding import RECORD_RULES, Finding, graded, rule
+from analysis.stats import repeats
+from analysis.stats.repeats import MIN_VALUES
+from analysis.stats.verdict import apart
 from analysis.thresholds import limit
-from train.record import intervals
 from train.record import rounds as of_rounds
 from train.record.record import Rank, RunRecord
 
@@ -133,8 +135,8 @@ def arm_drift(run: RunRecord, path: str) -> Iterator[Finding]:
     """
     for name, values in ratios(run).items():
         halves = values[: len(values) // 2], values[len(values) // 2 :]
-        early, late = (intervals.of_median(half) for half in halves)
-        if early and late and (early.high < late.low or late.high < early.low):
+        early, late = (repeats.median([half]) for half in halves)
+        if apart(early, late):
             off = metrics.change_fraction(early.value, late.value)
             yield Finding(
                 "local", path, "arm_drift", graded(off), f"{name}: ratio {early.value:.3g} in the first rounds",
@@ -147,10 +149,10 @@ def arm_drift(run: RunRecord, path: str) -> Iterator[Finding]:
 def few_rounds(run: RunRecord, path: str) -> Iterator[Finding]:
     """A launch with so few rounds that no interval can be given."""
     counts = [len(values) for values in ratios(run).values()]
-    if counts and min(counts) < intervals.MIN_VALUES:
+    if counts and min(counts) < MIN_VALUES:
         yield Finding(
             "local", path, "few_rounds", "warning" if run.config["measure"]["name"] == "report" else "note",
-            f"{min(counts)} rounds", f"{intervals.MIN_VALUES} or more", None,
+            f"{min(counts)} rounds", f"{MIN_VALUES} or more", None,
             "No interval can be given, and no difference be called one: give the curve a larger measure.budget_s.",
         )  # fmt: skip
 

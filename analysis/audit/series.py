@@ -10,8 +10,9 @@ from typing import Any
 from analysis import metrics
 from analysis.audit.finding import EXPERIMENT_RULES, RECORD_RULES, SEVERITIES, Finding, Severity, graded, rule
 from analysis.audit.made import Made, made
+from analysis.stats.repeats import MIN_VALUES
+from analysis.stats.verdict import apart
 from analysis.thresholds import limit
-from train.record import intervals
 from train.record.record import RunRecord
 
 
@@ -67,12 +68,12 @@ def launches_apart(runs: list[Made]) -> Iterator[Finding]:
         for name in dict.fromkeys(name for run in same for name, _ in run.speedups):
             known = [(dict(run.speedups)[name], run) for run in same if name in dict(run.speedups)]
             (low, slow), (high, _) = min(known, key=lambda k: k[0].high), max(known, key=lambda k: k[0].low)
-            if low.high < high.low and len(known) < intervals.MIN_VALUES:
+            if apart(low, high) and len(known) < MIN_VALUES:
                 off = metrics.change_fraction(low.value, high.value)
                 yield Finding(
                     "local", slow.path, "launches_apart", graded(off, serious=limit("apart_serious")),
                     f"{name}: {low.value:.3g}x in one launch", f"{high.value:.3g}x in another", off,
-                    f"{len(known)} launches cannot tell what the next one gives: measure {intervals.MIN_VALUES} "
+                    f"{len(known)} launches cannot tell what the next one gives: measure {MIN_VALUES} "
                     "(measure.launches).",
                 )  # fmt: skip
 

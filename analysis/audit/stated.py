@@ -6,13 +6,15 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from analysis import metrics, printed
+from analysis import metrics
 from analysis.audit.finding import TABLE_RULES, Finding, graded, rule
 from analysis.audit.words import at, called
 from analysis.curves import SETTING, SIZE, SOURCE_RUN, Row, bases, lookup, measured, ranks_in_words, report_of
 from analysis.ratios import RATIOS, pairs
 from analysis.reports import derived
-from analysis.verdicts import Uncertain, Verdict, between
+from analysis.stats.number import Number, combined, rounded
+from analysis.stats.verdict import Verdict
+from analysis.table import stated
 
 
 @rule(TABLE_RULES)
@@ -24,12 +26,12 @@ def stated_speedup(table: pd.DataFrame) -> Iterator[Finding]:
     """
     for found in derived.speedups(table):
         row, base = found.row, found.base
-        if row["quantity"] != "speedup_throughput" or found.verdict == "supported" or base is None:
+        if row["quantity"] != "speedup_throughput" or found.verdict.outcome == "inside" or base is None:
             continue
         off = metrics.change_fraction(found.computed.value, row["value"])
         rate = found.computed.value * base["value"]
         implied = f"It implies a base of {rate / row['value']:.4g} images/s; {base['place']} states {base['value']:g}"
-        open_ = found.verdict == "not decidable"
+        open_ = found.verdict.outcome == "undecided"
         yield Finding(
             report_of(row),
             at(row),
@@ -48,7 +50,7 @@ def stated_efficiency(table: pd.DataFrame) -> Iterator[Finding]:
     """A stated efficiency that is not the share of the ideal throughput, within the digits that are printed."""
     for found in derived.speedups(table):
         row = found.row
-        if row["quantity"] == "efficiency_throughput" and found.verdict == "contradicted":
+        if row["quantity"] == "efficiency_throughput" and found.verdict.outcome == "outside":
             off = metrics.change_fraction(found.computed.value, row["value"])
             yield Finding(
                 report_of(row),
@@ -102,13 +104,12 @@ def _agreement(said: pd.DataFrame, computed: pd.DataFrame) -> pd.DataFrame:
     """Printed cells beside what follows; `fits` where rounding can explain the difference."""
     key = [*SETTING, *SIZE]
     both = said.merge(computed[[*key, "upper", "lower", "follows", "off"]], on=key)
-    fits = [printed.follows(row, _ratio(row)) != "contradicted" for row in both.to_dict("records")]
+    fits = [stated.follows(row, _ratio(row)).outcome != "outside" for row in both.to_dict("records")]
     return both.assign(fits=pd.Series(fits, both.index, dtype=bool))
 
 
-def _ratio(cell: Row) -> Uncertain:
-    value, off = cell["follows"], cell["follows"] * cell["off"]
-    return between(value, value - off, value + off)
+def _ratio(cell: Row) -> Number:
+    return rounded(cell["follows"], cell["follows"] * cell["off"])
 
 
 @rule(TABLE_RULES)
@@ -159,10 +160,10 @@ def percentage_base(table: pd.DataFrame) -> Iterator[Finding]:
     """
     for found in derived.changes(table):
         row = found.row
-        if found.verdict == "supported":
+        if found.verdict.outcome == "inside":
             continue
         readings = list(_readings(table, row))
-        said = [(text, value, named) for text, value, named, verdict in readings if verdict == "supported"]
+        said = [(text, value, named) for text, value, named, verdict in readings if verdict.outcome == "inside"]
         if any(named for *_, named in said):
             continue
         follows, faster = readings[0][1].value, readings[1][1].value
@@ -170,7 +171,7 @@ def percentage_base(table: pd.DataFrame) -> Iterator[Finding]:
             report_of(row),
             at(row),
             "percentage_base",
-            "serious" if found.verdict == "contradicted" else "note",
+            "serious" if found.verdict.outcome == "outside" else "note",
             f"{row['quantity']} {row['value']:.0%}",
             f"{follows:.1%} less time, {faster:.1%} more speed",
             metrics.change_fraction(follows, row["value"]),
@@ -180,21 +181,21 @@ def percentage_base(table: pd.DataFrame) -> Iterator[Finding]:
         )
 
 
-def _readings(table: pd.DataFrame, row: Row) -> Iterator[tuple[str, Uncertain, bool, Verdict]]:
+def _readings(table: pd.DataFrame, row: Row) -> Iterator[tuple[str, Number, bool, Verdict]]:
     """Each way to read a stated change: in words, its value, whether over the point that is named, its verdict."""
     times = measured(table, derived.CHANGES[row["quantity"]])
     new = lookup(times)(row)[0]
     before = [point for point in lookup(times, [*SETTING, "experiment"])(row) if point["ranks"] < row["ranks"]]
     before.sort(key=lambda point: -point["ranks"])
     for old in before:
-        both = {"old": printed.number(old), "new": printed.number(new)}
+        both = {"old": stated.number(old), "new": stated.number(new)}
         ends = f"{old['value']:g} to {new['value']:g} {old['unit']}, over {ranks_in_words(old['ranks'])}"
         for words, formula in (
             ("the time falls from", lambda old, new: -metrics.change_fraction(old, new)),
             ("the speed rises, with times from", lambda old, new: metrics.faster_fraction(old, new)),
         ):
-            value = printed.combined(formula, both)
-            yield f"{words} {ends}", value, old is before[0], printed.follows(row, value)
+            value = combined(formula, both)
+            yield f"{words} {ends}", value, old is before[0], stated.follows(row, value)
 
 
 @rule(TABLE_RULES)
@@ -242,7 +243,7 @@ def primary_source(table: pd.DataFrame) -> Iterator[Finding]:
     both = copied.merge(source[[*key, "value", "place"]], on=key, suffixes=("", "_source"))
     both = both[both["value"].ne(both["value_source"])]
     base = bases(table)
-    halves = [printed.half_unit(row) + 1e-9 for row in both.to_dict("records")]
+    halves = [stated.half_unit(row) + 1e-9 for row in both.to_dict("records")]
     rounded = both[(both["value"] - both["value_source"]).abs() <= halves]
     for row in both.drop(rounded.index).to_dict("records"):
         off = metrics.change_fraction(row["value_source"], row["value"])
@@ -283,9 +284,9 @@ def size_in_bytes(table: pd.DataFrame) -> Iterator[Finding]:
     """A model size that its parameters do not have, at 4 bytes each: a unit of 2^20 bytes printed as 10^6."""
     for found in derived.sizes(table):
         row, follows = found.row, found.computed.value
-        if row["quantity"] != "model_bytes" or found.verdict != "contradicted" or found.base is None:
+        if row["quantity"] != "model_bytes" or found.verdict.outcome != "outside" or found.base is None:
             continue
-        binary = printed.follows({**row, "note": ""}, printed.combined(lambda b: b / 1.048576, {"b": found.computed}))
+        binary = stated.follows({**row, "note": ""}, combined(lambda b: b / 1.048576, {"b": found.computed}))
         yield Finding(
             report_of(row),
             at(row),
@@ -295,6 +296,6 @@ def size_in_bytes(table: pd.DataFrame) -> Iterator[Finding]:
             f"{follows / 1e6:.0f} MB = 4 x {found.base['value']:.0f}",
             metrics.change_fraction(follows, row["value"]),
             "The number is right in MiB (2^20 bytes), not in MB."
-            if binary == "supported"
+            if binary.outcome == "inside"
             else "Size and parameters do not agree.",
         )

@@ -9,13 +9,17 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from analysis import metrics, printed, trends, verdicts
-from analysis.claims.limits import Claimed, arithmetic
+from analysis.claims.limits import Claimed, arithmetic, counts
 from analysis.claims.numbers import Data, Selection, Unknown, groups, one
-from analysis.printed import half_unit
 from analysis.ratios import RATIOS, pairs
-from analysis.trends import Trend
-from analysis.verdicts import MARGIN, Limits, Uncertain, Verdict, of_estimate
+from analysis.stats import student
+from analysis.stats import trend as trends
+from analysis.stats.number import Number, combined
+from analysis.stats.student import exponential, widened
+from analysis.stats.trend import Trend
+from analysis.stats.verdict import Bounds, Verdict, judge, judge_all, opposite, together
+from analysis.table import stated
+from analysis.table.stated import MARGIN, half_unit
 
 Found = tuple[Verdict, str]
 # What all points of one curve share.
@@ -40,8 +44,8 @@ def mean_ratio(data: Data, formula: str, of: Mapping[str, Selection], each: Sequ
     found = []
     for key in common:
         rows = {name: one(selected[name][key], f"{name}, {key}") for name in of}
-        numbers = {name: printed.number(row) for name, row in rows.items()}
-        number = printed.combined(lambda **values: arithmetic(formula, values), numbers)
+        numbers = {name: stated.number(row) for name, row in rows.items()}
+        number = combined(lambda **values: arithmetic(formula, values), numbers)
         found.append((key, (math.log(number.value), math.log(number.high / number.low) / 2)))
     return _of_units(found, Claimed(**claimed))
 
@@ -57,12 +61,11 @@ def _log_mean(rows: pd.DataFrame) -> tuple[float, float]:
 
 def _of_units(found: Sequence[tuple[str, tuple[float, float]]], wanted: Claimed) -> Found:
     """The verdict on the geometric mean over units, from the logarithm of each and its rounding."""
-    number = of_estimate(
-        metrics.estimate([log for _, (log, _) in found]), True, float(np.mean([half for _, (_, half) in found]))
-    )
+    rounding = float(np.mean([half for _, (_, half) in found]))
+    number = exponential(widened(student.mean([log for _, (log, _) in found]), rounding))
     told = ", ".join(f"{name} {math.exp(log):.4g}" for name, (log, _) in found)
     return (
-        verdicts.judge(number, wanted.limits, wanted.same),
+        judge(number, wanted.bounds, wanted.same),
         f"claimed: {wanted}. Geometric mean over {len(found)}: {number}; {told}",
     )
 
@@ -72,19 +75,19 @@ def trend(data: Data, of: Selection, direction: Literal["rising", "falling", "no
 
     From the slope of ln(value) over log2(size) that all curves have in common, each quantity by itself: all must agree.
     """
-    limits = {
-        "falling": Limits(high=1.0, strict=True),
-        "rising": Limits(low=1.0, strict=True),
-        "none": Limits(1 - margin, 1 + margin),
+    bounds = {
+        "falling": Bounds(high=1.0, strict=True),
+        "rising": Bounds(low=1.0, strict=True),
+        "none": Bounds(1 - margin, 1 + margin),
     }[direction]
     found, told = [], []
     for name, rows in groups(data.select(of), ["quantity"]):
         curves = _curves(rows)
         number, _ = _slope(curves)
-        found.append(verdicts.judge(number, limits))
+        found.append(judge(number, bounds))
         told.append(f"{name}: x {number} at each doubling, from {number.n} points of {len(curves)} curves")
     claimed = f"within {100 * margin:.3g} % of 1" if direction == "none" else direction
-    return verdicts.together(found), f"claimed: {claimed}. {'; '.join(told)}"
+    return together(found), f"claimed: {claimed}. {'; '.join(told)}"
 
 
 def same_trend(data: Data, of: Selection, among: str, one: str) -> Found:
@@ -97,10 +100,10 @@ def same_trend(data: Data, of: Selection, among: str, one: str) -> Found:
         mine = rows[rows[among].eq(one)]
         others = rows[rows[among].ne(one) & rows["ranks"].isin(mine["ranks"])]
         (a, of_mine), (b, of_others) = (_slope(_curves(part)) for part in (mine, others))
-        number = of_estimate(metrics.difference(of_mine.slope, of_others.slope), log=True)
-        found.append(verdicts.judge(number, Limits(1 - MARGIN, 1 + MARGIN)))
+        number = exponential(student.difference(of_mine.slope, of_others.slope))
+        found.append(judge(number, Bounds(1 - MARGIN, 1 + MARGIN)))
         told.append(f"{name}: x {a} at each doubling, the others x {b}: the ratio is {number}")
-    return verdicts.together(found), f"claimed: the ratio is within {100 * MARGIN:.3g} % of 1. {'; '.join(told)}"
+    return together(found), f"claimed: the ratio is within {100 * MARGIN:.3g} % of 1. {'; '.join(told)}"
 
 
 def _curves(rows: pd.DataFrame) -> list[list[dict]]:
@@ -113,11 +116,11 @@ def _curves(rows: pd.DataFrame) -> list[list[dict]]:
     return [[{**row, "x": math.log2(row["ranks"])} for row in of] for of in curves]
 
 
-def _slope(curves: Sequence[Sequence[dict]]) -> tuple[Uncertain, Trend]:
+def _slope(curves: Sequence[Sequence[dict]]) -> tuple[Number, Trend]:
     """The factor by which a quantity changes at each doubling, with its interval; and the line of its logarithm."""
     fitted = trends.fit([[(row["x"], math.log(row["value"])) for row in of] for of in curves])
     rounding = fitted.rounding([[(row["x"], half_unit(row) / row["value"]) for row in of] for of in curves])
-    return of_estimate(fitted.slope, log=True, rounding=rounding), fitted
+    return exponential(widened(fitted.slope, rounding)), fitted
 
 
 def same(data: Data, ratio: str, by: Sequence[str]) -> Found:
@@ -132,12 +135,11 @@ def same(data: Data, ratio: str, by: Sequence[str]) -> Found:
         raise Unknown(f"no pair of cells for {ratio}")
     numbers, told = [], []
     for name, group in groups(cells, by):
-        number = of_estimate(metrics.estimate(np.log(group["follows"])), True, float(group["off"].mean()))
+        number = exponential(widened(student.mean(np.log(group["follows"])), float(group["off"].mean())))
         numbers.append(number)
         told.append(f"{name}: {number}, {len(group)} cells")
-    found = verdicts.judge_all(numbers, Limits(1 - MARGIN, 1 + MARGIN))
-    counts = ", ".join(f"{found.count(name)} {name}" for name in verdicts.VERDICTS if found.count(name))
-    return verdicts.together(found), f"claimed: within {100 * MARGIN:.3g} % of 1. {'; '.join(told)}; {counts}"
+    found = judge_all(numbers, Bounds(1 - MARGIN, 1 + MARGIN))
+    return together(found), f"claimed: within {100 * MARGIN:.3g} % of 1. {'; '.join(told)}; {counts(found)}"
 
 
 def irreconcilable(data: Data, of: Selection) -> Found:
@@ -151,12 +153,10 @@ def irreconcilable(data: Data, of: Selection) -> Found:
     curves = [_times(data, rows) for _, rows in groups(data.select(of), ["model"])]
     for said, first in (("all points", 0), ("without the smallest of each curve", 1)):
         kept = [of[first:] for of in curves if len(of) > first]
-        number = of_estimate(trends.fit(kept).slope)
-        found.append(verdicts.judge(number, Limits(1 - MARGIN, 1 + MARGIN)))
+        number = trends.fit(kept).slope
+        found.append(judge(number, Bounds(1 - MARGIN, 1 + MARGIN)))
         told.append(f"{said}, {number.n} of {len(kept)} curves: {number} s of wall time for a second of computing")
-    reconciled = verdicts.together(found)
-    opposite: dict[Verdict, Verdict] = {"supported": "contradicted", "contradicted": "supported"}
-    verdict = opposite.get(reconciled, reconciled) if len(set(found)) == 1 else "not decidable"
+    verdict = opposite(together(found)) if len({one.outcome for one in found}) == 1 else Verdict("undecided")
     return verdict, f"reconciled: 1 within {100 * MARGIN:.3g} %. {'; '.join(told)}"
 
 

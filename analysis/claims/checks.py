@@ -1,7 +1,7 @@
 """The checks that decide claims: each sees the numbers of a report and returns a verdict, with what decided it.
 
-A verdict comes from `analysis.verdicts`: from where a number can be, and where it must be. Checks that average many
-numbers are in `analysis.claims.averages`.
+A verdict is that of `analysis.stats.verdict`: on where a number can be, and where it must be. Checks that average
+many numbers are in `analysis.claims.averages`.
 """
 
 from __future__ import annotations
@@ -9,17 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import pandas as pd
-
-from analysis import verdicts
 from analysis.claims import averages
-from analysis.claims.limits import Claimed, Extreme, Plateau, arithmetic
+from analysis.claims.limits import WORDS, Claimed, Extreme, Plateau, arithmetic, counts
 from analysis.claims.numbers import Data, Selection, Unknown, groups, one, point, shown, words
 from analysis.claims.predicted import predicted
 from analysis.curves import SOURCE_RUN, Row
 from analysis.experiments import equivalence
 from analysis.reports import derived
-from analysis.verdicts import Limits, Uncertain, Verdict
+from analysis.stats.number import Number
+from analysis.stats.verdict import Bounds, Verdict, judge, judge_all, together
 
 Found = tuple[Verdict, str]
 
@@ -72,14 +70,14 @@ def _each(data: Data, of: Mapping[str, Selection], each: Sequence[str]) -> list[
     return [(key, {name: one(dict(selected[name])[key], f"{name}, {key}") for name in of}) for key in common]
 
 
-def _several(numbers: Sequence[Uncertain], told: Sequence[str], wanted: Claimed) -> Found:
+def _several(numbers: Sequence[Number], told: Sequence[str], wanted: Claimed) -> Found:
     """The verdict on several numbers; in words those that are not within the limits first."""
-    found = verdicts.judge_all(numbers, wanted.limits, wanted.same)
-    first = sorted(range(len(found)), key=lambda nth: verdicts.VERDICTS.index(found[nth]))
-    counts = ", ".join(f"{found.count(name)} {name}" for name in verdicts.VERDICTS if found.count(name))
-    counted = f"; {len(found)} numbers: {counts}" if len(found) > 1 else ""
+    found = judge_all(numbers, wanted.bounds, wanted.same)
+    order = [*WORDS]
+    first = sorted(range(len(found)), key=lambda nth: order.index(found[nth].outcome))
+    counted = f"; {len(found)} numbers: {counts(found)}" if len(found) > 1 else ""
     return (
-        verdicts.together(found),
+        together(found),
         f"claimed: {wanted}. {_few([told[nth] for nth in first])}{_unknown(numbers)}{counted}",
     )
 
@@ -88,9 +86,9 @@ def _few(told: Sequence[str], most: int = 8) -> str:
     return "; ".join(told[:most]) + (f"; and {len(told) - most} more" if len(told) > most else "")
 
 
-def _unknown(numbers: Sequence[Uncertain]) -> str:
+def _unknown(numbers: Sequence[Number]) -> str:
     """A remark where a number has no interval."""
-    without = sum(number.low != number.low for number in numbers)
+    without = any(not number.has_interval for number in numbers)
     return "; no repeat on this device at this scale tells how far runs differ" if without else ""
 
 
@@ -108,7 +106,7 @@ def spread(data: Data, of: Selection, **claimed: float) -> Found:
     wanted = Claimed(**claimed)
     rows = data.select(of).sort_values("value").to_dict("records")
     number = data.formula(lambda largest, smallest: largest - smallest, {"largest": rows[-1], "smallest": rows[0]})
-    return verdicts.judge(number, wanted.limits), f"claimed: {wanted}. They differ by {number}: {shown(rows)}"
+    return judge(number, wanted.bounds), f"claimed: {wanted}. They differ by {number}: {shown(rows)}"
 
 
 def order(data: Data, of: Selection, at: Sequence[str], need: int | None = None, **extreme: Any) -> Found:
@@ -134,9 +132,11 @@ def order(data: Data, of: Selection, at: Sequence[str], need: int | None = None,
     if not numbers:
         where = f"at the same {', '.join(at)}, one of them {wanted.name}, for {words(of)}"
         raise Unknown(f"no two of {wanted.among} are known {where}")
-    found = pd.Series(verdicts.judge_all(numbers, wanted.limits)).groupby(places, sort=False)
-    at_each = [verdicts.together([*of]) for _, of in found]
-    return verdicts.together(at_each, need), f"{_few(told)}{_unknown(numbers)}"
+    by_place: dict[str, list[Verdict]] = {}
+    for place, verdict in zip(places, judge_all(numbers, wanted.bounds), strict=True):
+        by_place.setdefault(place, []).append(verdict)
+    at_each = [together(verdicts) for verdicts in by_place.values()]
+    return together(at_each, need), f"{_few(told)}{_unknown(numbers)}"
 
 
 def flat_from(data: Data, of: Selection, each: Sequence[str], **plateau: Any) -> Found:
@@ -153,10 +153,10 @@ def flat_from(data: Data, of: Selection, each: Sequence[str], **plateau: Any) ->
         level += [data.formula(lambda a, b: b / a, {"a": by[at], "b": by[key]}) for key in after]
         told.append(f"{name}: " + ", ".join(f"{key:g}: {by[key]['value']:.4g}" for key in sorted(by)))
     found = [
-        *verdicts.judge_all(rise, Limits(low=1 + wanted.margin)),
-        *verdicts.judge_all(level, Limits(1 - wanted.margin, 1 + wanted.margin)),
+        *judge_all(rise, Bounds(low=1 + wanted.margin)),
+        *judge_all(level, Bounds(1 - wanted.margin, 1 + wanted.margin)),
     ]
-    return verdicts.together(found), f"{_few(told)}{_unknown([*rise, *level])}"
+    return together(found), f"{_few(told)}{_unknown([*rise, *level])}"
 
 
 # What a number of a report has in common with the one of the page that it was copied from.
@@ -173,15 +173,15 @@ def noted(data: Data, of: Selection, says: str) -> Found:
         found.append(_as_noted(there, says))
         said = ", ".join(sorted(there)) or "not there"
         told.append(f"{point(row)}, {row['dataset']}, batch {row['batch_per_rank']}: {said}")
-    others = [words for verdict, words in zip(found, told, strict=True) if verdict != "supported"]
-    counted = f"{found.count('supported')} of {len(found)} numbers: {says}"
-    return verdicts.together(found), "; ".join([counted, *([_few(others)] if others else [])])
+    others = [words for verdict, words in zip(found, told, strict=True) if verdict.outcome != "inside"]
+    counted = f"{len(found) - len(others)} of {len(found)} numbers: {says}"
+    return together(found), "; ".join([counted, *([_few(others)] if others else [])])
 
 
 def _as_noted(there: set[str], says: str) -> Verdict:
     if there == {says}:
-        return "supported"
-    return "not decidable" if not there or says in there else "contradicted"
+        return Verdict("inside")
+    return Verdict("undecided" if not there or says in there else "outside")
 
 
 def averaging_loses(data: Data) -> Found:
@@ -189,7 +189,7 @@ def averaging_loses(data: Data) -> Found:
     loses, told = equivalence.verdict(equivalence.pairs(data.table))
     if loses is None:
         raise Unknown(told)
-    return ("supported" if loses else "contradicted"), told
+    return Verdict("inside" if loses else "outside"), told
 
 
 CHECKS: dict[str, Callable[..., Found]] = {

@@ -16,12 +16,12 @@ import pandas as pd
 
 from analysis import PUBLISHED, TableError
 from analysis.claims.checks import CHECKS
-from analysis.claims.limits import Claimed
+from analysis.claims.limits import VERDICTS as VERDICTS
+from analysis.claims.limits import WORDS, Claimed, Word
 from analysis.claims.numbers import SCOPES, Data, Report, Scope, Unknown, words
 from analysis.computed import computed
+from analysis.stats.verdict import Verdict
 from analysis.study import Study
-from analysis.verdicts import VERDICTS as VERDICTS
-from analysis.verdicts import Verdict
 
 CLAIMS = PUBLISHED / "claims.toml"
 _NEEDED = ("id", "report", "place", "text", "hypothesis", "check")
@@ -78,7 +78,7 @@ class Judged:
     """A claim with its verdict and the numbers that decide it, in words."""
 
     claim: Claim
-    verdict: Verdict
+    verdict: Word
     evidence: str
 
     def as_json(self) -> dict[str, str]:
@@ -137,8 +137,8 @@ def judge_numbers(
         try:
             verdict, evidence = CHECKS[claim.check](Data(of, claim.scope), **claim.arguments)
         except Unknown as missing:
-            verdict, evidence = "not decidable", str(missing)
+            verdict, evidence = Verdict("undecided"), str(missing)
         except (TypeError, KeyError, ValueError) as error:
             raise TableError(f"claim {claim.id}: {claim.check}: {error}") from error
-        judged.append(Judged(claim, verdict, evidence))
+        judged.append(Judged(claim, WORDS[verdict.outcome], evidence))
     return judged

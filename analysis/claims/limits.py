@@ -5,11 +5,16 @@ from __future__ import annotations
 import ast
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from analysis.verdicts import MARGIN, Limits
+from analysis.stats.verdict import Bounds, Outcome, Verdict
+from analysis.table.stated import MARGIN
+
+Word = Literal["contradicted", "not decidable", "supported"]
+WORDS: dict[Outcome, Word] = {"outside": "contradicted", "undecided": "not decidable", "inside": "supported"}
+VERDICTS: tuple[Word, ...] = tuple(WORDS.values())
 
 _OPERATORS: dict[type, Callable[[float, float], float]] = {
     ast.Add: operator.add,
@@ -55,19 +60,19 @@ class Claimed:
     margin: float = 0.0
 
     @property
-    def limits(self) -> Limits:
+    def bounds(self) -> Bounds:
         """What is allowed."""
         low = max((x for x in (self.at_least, self.more_than) if x is not None), default=-math.inf)
         high = min((x for x in (self.at_most, self.less_than) if x is not None), default=math.inf)
         if self.about is not None:
             low, high = max(low, self.about * (1 - self.within)), min(high, self.about * (1 + self.within))
         strict = self.more_than is not None or self.less_than is not None
-        return Limits(low, high, strict).wider(self.roughly)
+        return Bounds(low, high, strict).wider(self.roughly)
 
     @property
-    def same(self) -> Limits | None:
+    def same(self) -> Bounds | None:
         """What counts as allowed where it cannot be told from it, by the margin."""
-        return self.limits.wider(self.margin) if self.margin else None
+        return self.bounds.wider(self.margin) if self.margin else None
 
     def __str__(self) -> str:
         """The limits in words."""
@@ -96,9 +101,9 @@ class Extreme:
         return self.highest if self.lowest is None else self.lowest
 
     @property
-    def limits(self) -> Limits:
+    def bounds(self) -> Bounds:
         """What its ratio to each of the others must be."""
-        return Limits(low=1.0, strict=True) if self.lowest is None else Limits(high=1.0, strict=True)
+        return Bounds(low=1.0, strict=True) if self.lowest is None else Bounds(high=1.0, strict=True)
 
 
 @dataclass(frozen=True)
@@ -108,3 +113,9 @@ class Plateau:
     along: str
     at: float
     margin: float
+
+
+def counts(verdicts: Sequence[Verdict]) -> str:
+    """How many verdicts there are of each kind, in words."""
+    words = [WORDS[verdict.outcome] for verdict in verdicts]
+    return ", ".join(f"{words.count(word)} {word}" for word in VERDICTS if word in words)

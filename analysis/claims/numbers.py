@@ -10,12 +10,13 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from analysis import printed
 from analysis.curves import SOURCE_RUN, Row, row_dicts
-from analysis.noise import Noise, Noises, noises, of_other_runs
+from analysis.point_noise import Noises, noises
 from analysis.reports import derived
 from analysis.reports.line import Derived
-from analysis.verdicts import Uncertain
+from analysis.stats.noise import Noise, with_noise
+from analysis.stats.number import Number, combined
+from analysis.table import stated
 
 # What a claim is about: what was measured in these runs, or what would be measured in any.
 Scope = Literal["these runs", "any run"]
@@ -77,18 +78,18 @@ class Data:
         """The one row of a selection. Raises ValueError where there are several: they must not be mixed."""
         return one(self.select(of), words(of))
 
-    def number(self, row: Row) -> Uncertain:
+    def number(self, row: Row) -> Number:
         """The number of a row: with its rounding, and where the claim is about any run with its noise too."""
         return self.formula(lambda x: x, {"x": row})
 
-    def formula(self, formula: Callable[..., float], rows: Mapping[str, Row]) -> Uncertain:
+    def formula(self, formula: Callable[..., float], rows: Mapping[str, Row]) -> Number:
         """What a formula makes of the numbers of some rows, with their rounding, and their noise as in `number`."""
-        numbers = {name: printed.number(row) for name, row in rows.items()}
-        found = printed.combined(formula, numbers)
+        numbers = {name: stated.number(row) for name, row in rows.items()}
+        found = combined(formula, numbers)
         if self.scope == "these runs":
             return found
         powers = _powers(formula, {name: number.value for name, number in numbers.items()}, found.value)
-        return of_other_runs(found, [one for name, row in rows.items() for one in self._runs(row, powers[name])])
+        return with_noise(found, [one for name, row in rows.items() for one in self._runs(row, powers[name])])
 
     def _runs(self, row: Row, power: float) -> list[tuple[Noise | None, float]]:
         """The measurements that a row stands for, with the power of each: a speedup is made from two."""

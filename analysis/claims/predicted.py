@@ -4,37 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from analysis import metrics, verdicts
+from analysis import metrics
 from analysis.claims.limits import Claimed
 from analysis.claims.numbers import Data, Selection, Unknown
 from analysis.curves import TIMES
 from analysis.predict import judged, reading, reports
-from analysis.predict.judged import Claim
 from analysis.predict.points import Curve
-from analysis.verdicts import Limits, Verdict
+from analysis.stats.verdict import Bounds, Verdict, together
 
 
 def predicted(data: Data, of: Selection, at: int, share: bool = False, **claimed: float) -> tuple[Verdict, str]:
     """What the measured points carry for more ranks is within the limits, with the 90 % interval of `make predict`.
 
-    `share`: the limits are of the efficiency over the smallest point, else of the quantity itself. A prediction that is
-    consistent with the claim shows it only where its whole interval is within the limits.
+    `share`: the bounds are of the efficiency over the smallest point, else of the quantity itself. A prediction that is
+    consistent with the claim shows it only where its whole interval is within the bounds.
     """
     wanted = Claimed(**claimed)
     found, told, taught = [], [], reports.learned(data.report.published)
     for curve, in_time in _curves(data, of):
-        limits = _of_rate(curve, wanted.limits, at, share, in_time)
-        one = judged.judge(curve, Claim(at, limits.low, limits.high), taught.learned(curve))
-        found.append(_VERDICTS[one.verdict] if one.verdict != "consistent" or one.shown else "not decidable")
-        told.append(f"{curve.model + ': ' if curve.model else ''}{one.verdict}: {one.why}")
-    return verdicts.together(found), f"claimed: {wanted}. {'; '.join(told)}"
-
-
-_VERDICTS: dict[judged.Verdict, Verdict] = {
-    "consistent": "supported",
-    "not consistent": "contradicted",
-    "not decidable": "not decidable",
-}
+        claimed_rate = _of_rate(curve, wanted.bounds, at, share, in_time)
+        verdict, reason = judged.judge(curve, at, claimed_rate, taught.learned(curve))
+        found.append(verdict)
+        told.append(f"{curve.model + ': ' if curve.model else ''}{judged.word(verdict)}: {reason}")
+    return together(found), f"claimed: {wanted}. {'; '.join(told)}"
 
 
 def _curves(data: Data, of: Selection) -> Iterator[tuple[Curve, bool]]:
@@ -49,14 +41,14 @@ def _curves(data: Data, of: Selection) -> Iterator[tuple[Curve, bool]]:
     yield from ((curve, False) for curve in reading.tidy(rates))
 
 
-def _of_rate(curve: Curve, limits: Limits, at: int, share: bool, in_time: bool) -> Limits:
-    """The limits of a time, or of an efficiency, as those of the rate of a curve at so many ranks."""
-    low, high = max(limits.low, 0.0), limits.high
+def _of_rate(curve: Curve, bounds: Bounds, at: int, share: bool, in_time: bool) -> Bounds:
+    """The bounds of a time, or of an efficiency, as those of the rate of a curve at so many ranks."""
+    low, high = max(bounds.low, 0.0), bounds.high
     if share:
         if not len(curve.ranks):
-            return Limits()
+            return Bounds()
         ideal = metrics.whole_job(float(curve.images_per_s[curve.base] / curve.ranks[curve.base]), at)
-        return Limits(low * ideal, high * ideal)
+        return Bounds(low * ideal, high * ideal)
     if in_time:
-        return Limits(metrics.rate(1.0, high), metrics.rate(1.0, low) if low else float("inf"))
-    return Limits(low, high)
+        return Bounds(metrics.rate(1.0, high), metrics.rate(1.0, low) if low else float("inf"))
+    return Bounds(low, high)

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from analysis import json_values
 from analysis.compare import tolerances
 from analysis.compare.curves import Curve
-from analysis.compare.tolerances import Tolerance, Verdict
-from analysis.verdicts import ALPHA, Uncertain
+from analysis.compare.tolerances import WORDS, Tolerance, Word
+from analysis.stats.number import Number
+from analysis.stats.verdict import Bounds, Verdict
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A local number beside the published one, in `unit`; NaN where not known.
+    """A local number beside the published one, in `unit`.
 
-    `at` is the size of the point on `axis`, None for what is of a whole curve. `published_low` and `published_high` are
-    the ends of what rounds to the published number, `low` and `high` those of the 95 % interval of the local one;
-    `allowed_low` and `allowed_high` those of what the tolerance allows. `p_value`: how often the verdict would come
-    from chance; in what `compare` returns by Holm, over all comparisons that are judged.
+    `at` is the size of the point on `axis`, None for what is of a whole curve. `allowed`: by the tolerance; None: for
+    information. `judged` is None for information, and where the local number is not valid; in what `compare` returns
+    its p is Holm's, over all comparisons that are judged.
     """
 
     report: str
@@ -33,36 +32,27 @@ class Comparison:
     unit: str
     axis: str
     at: float | None
-    published: float
-    published_low: float
-    published_high: float
-    local: float
-    low: float
-    high: float
-    n: int
-    allowed_low: float
-    allowed_high: float
-    p_value: float
-    verdict: Verdict
+    published: Number
+    local: Number
+    allowed: Bounds | None
+    judged: Verdict | None
     note: str
 
     @property
-    def judged(self) -> bool:
-        """Whether it is one of those that share the chance of an error."""
-        return self.verdict not in ("for information", "not judged")
+    def verdict(self) -> Word:
+        """The verdict in words."""
+        if self.judged:
+            return WORDS[self.judged.outcome]
+        return "not judged" if self.allowed else "for information"
 
     def as_json(self) -> dict[str, Any]:
         """The comparison for programs; docs/json.md has the schema."""
-        cells = asdict(self)
         names = ("report", "experiment", "model", "published_on", "local_on", "quantity", "unit", "axis", "at")
-        level = None if math.isnan(self.low) else 1 - ALPHA
-        theirs = {"value": self.published, "low": self.published_low, "high": self.published_high, "level": 1.0, "n": 1}
-        mine = {"value": self.local, "low": self.low, "high": self.high, "level": level, "n": self.n}
+        allowed = {end: getattr(self.allowed, end, None) for end in ("low", "high")}
         return json_values.plain(
-            {name: cells[name] for name in names}
-            | {"published": theirs, "local": mine}
-            | {"allowed": {"low": self.allowed_low, "high": self.allowed_high}}
-            | {"p_value": self.p_value, "verdict": self.verdict, "note": self.note}
+            {name: getattr(self, name) for name in names}
+            | {"published": self.published.as_json(), "local": self.local.as_json(), "allowed": allowed}
+            | {"p_value": self.judged.p if self.judged else None, "verdict": self.verdict, "note": self.note}
         )
 
 
@@ -113,21 +103,16 @@ class Subject:
         return self.local.why_lost(*(size for size in (self.over, self.at) if size is not None))
 
 
-def compared(what: Subject, value: Uncertain, seen: Uncertain, limit: Tolerance | None, note: str = "") -> Comparison:
+def compared(what: Subject, value: Number, seen: Number, limit: Tolerance | None, note: str = "") -> Comparison:
     """What is seen beside a published value, with the verdict by a tolerance (None: for information)."""
-    bounds = limit.bounds(value.value) if limit else (math.nan, math.nan)
-    verdict, p = tolerances.p_value(seen, value, limit) if limit else ("for information", math.nan)
-    remarks = [note] if note else []
-    if lost := what.why_lost():
-        verdict, p = ("not judged" if limit else verdict), math.nan
-        remarks.append(lost)
-    elif limit and math.isnan(seen.low):
-        remarks.append("no interval")
+    allowed = limit.bounds(value.value) if limit else None
+    lost = what.why_lost()
+    judged = limit.judge(seen, value) if limit and not lost else None
+    remarks = [note, lost, judged.why if judged and judged.why == "no interval" else ""]
     unit = tolerances.unit(what.quantity)
     assert unit is not None
     theirs, mine = what.published, what.local
     return Comparison(
         theirs.report, mine.experiment, mine.model, theirs.on, mine.on, what.quantity, unit, mine.axis, what.at,
-        value.value, value.low, value.high, seen.value, seen.low, seen.high, seen.n, *bounds, p, verdict,
-        "; ".join(remarks),
+        value, seen, allowed, judged, "; ".join(filter(None, remarks)),
     )  # fmt: skip

@@ -8,13 +8,13 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import metrics, speedups, verdicts
+from analysis import metrics, speedups
 from analysis.computed import computed
 from analysis.curves import PER_RANK, RATES, bases, keeps_global_batch, measured, row_dicts
-from analysis.printed import half_unit
+from analysis.stats.number import Number, rounded
 from analysis.table import controls
 from analysis.table.identity import BATCHES
-from analysis.verdicts import Uncertain
+from analysis.table.stated import half_unit
 
 # Sizes of a machine: over these, ratios of rates are speedups.
 SIZES = ("nodes", "ranks")
@@ -70,11 +70,11 @@ class Curve:
         said = [f"{size:g} {self.axis}: {why}" for size, why in self.lost if size in sizes or not sizes]
         return "; ".join(said)
 
-    def printed(self, size: float) -> Uncertain:
+    def printed(self, size: float) -> Number:
         """A published rate with its rounding."""
         nth = self.sizes.index(size)
         half = self.half_units[nth] if self.half_units else 0.0
-        return verdicts.between(self.rates[nth], self.rates[nth] - half, self.rates[nth] + half)
+        return rounded(self.rates[nth], half)
 
     def by_launch(self) -> Curve:
         """Returns the same curve with one rate a launch: of rounds their harmonic mean."""

@@ -11,8 +11,11 @@ from analysis import metrics
 from analysis.compare.comparison import Comparison, Subject, compared
 from analysis.compare.curves import Curve
 from analysis.compare.tolerances import Tolerance
-from analysis.metrics import Estimate
-from analysis.verdicts import Uncertain, between, of_estimate
+from analysis.stats import student
+from analysis.stats.number import Number, between, common_covers, exact
+from analysis.stats.verdict import Bounds, apart
+
+_SAME = Bounds(1.0, 1.0)  # the ratio of what does not differ
 
 
 def compare_order(
@@ -29,7 +32,7 @@ def compare_order(
     if len(mine) < 2:
         return
     theirs = {local.model: _stated_standing(published, quantity) for published, local in pairs}
-    ratios = {(a, b): of_estimate(metrics.ratio(mine[a], mine[b])) for a, b in combinations(mine, 2)}
+    ratios = {(a, b): student.ratio(mine[a], mine[b]) for a, b in combinations(mine, 2)}
 
     def ends(level: float) -> tuple[float, float]:
         low = high = 0
@@ -38,31 +41,30 @@ def compare_order(
             local = ratio.ends(1 - (1 - level) / len(ratios))
             if math.isnan(local[0]):
                 return math.nan, math.nan
-            apart = local[0] > 1 or local[1] < 1
-            apart &= theirs[a].low > theirs[b].high or theirs[b].low > theirs[a].high
+            differ = _SAME.exclude(local) and apart(theirs[a], theirs[b])
             alike = (local[0] > 1) == (theirs[a].value > theirs[b].value)
-            low, high = low + (alike and apart), high + (alike or not apart)
+            low, high = low + (alike and differ), high + (alike or not differ)
         return low / len(ratios), high / len(ratios)
 
     kept = sum((mine[a].value > mine[b].value) == (theirs[a].value > theirs[b].value) for a, b in ratios)
-    seen = Uncertain(kept / len(ratios), ends, min(e.n for e in mine.values()))
+    seen = Number(kept / len(ratios), ends, min(e.n for e in mine.values()), common_covers([*ratios.values()]))
     note = "; ".join(
         f"{who}: {' > '.join(sorted(side, key=lambda model: -side[model].value))}"
         for who, side in (("report", theirs), ("local", mine))
     )
     published, local = pairs[0]
     what = Subject(published, replace(local, model=""), quantity)
-    yield compared(what, between(1.0, 1.0, 1.0), seen, what.limit(limits), note)
+    yield compared(what, exact(1.0), seen, what.limit(limits), note)
 
 
-def _standing(curve: Curve, quantity: str) -> Estimate:
+def _standing(curve: Curve, quantity: str) -> Number:
     curve = curve.by_launch()
     if quantity == "order_by_efficiency":
         return metrics.per_doubling(curve.sizes, curve.rates)
-    return metrics.estimate(curve.only([min(curve.sizes)]).rates)
+    return student.mean(curve.only([min(curve.sizes)]).rates)
 
 
-def _stated_standing(curve: Curve, quantity: str) -> Uncertain:
+def _stated_standing(curve: Curve, quantity: str) -> Number:
     """What a published curve is ordered by, with its rounding at the two ends of the curve."""
     first, last = min(curve.sizes), max(curve.sizes)
     if quantity != "order_by_efficiency":

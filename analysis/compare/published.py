@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import epochs, metrics, printed, speedups, verdicts
+from analysis import epochs, metrics, speedups
 from analysis.compare import tolerances
 from analysis.compare.comparison import Compared as Compared
 from analysis.compare.comparison import Comparison as Comparison
@@ -17,9 +17,12 @@ from analysis.compare.comparison import Subject, compared
 from analysis.compare.curves import SIZES, Curve, axes, column, local_curve, published_curves, words
 from analysis.compare.order import compare_order
 from analysis.compare.scaling import compare_curves, points
-from analysis.compare.tolerances import Tolerance, Verdict
+from analysis.compare.tolerances import Tolerance
+from analysis.stats import student
+from analysis.stats.number import Number, exact, unknown
+from analysis.stats.verdict import holm
+from analysis.table.stated import number
 from analysis.thresholds import limit
-from analysis.verdicts import ALPHA, Uncertain, between, of_estimate, unknown
 
 FLAT = limit("flat")
 _FINAL = ("validation_accuracy", "train_accuracy")
@@ -45,10 +48,10 @@ def _single_numbers(published: pd.DataFrame, local: pd.DataFrame, limits: Sequen
             theirs = replace(mine, report=row["report"], on=on)
             at = None if pd.isna(row["ranks"]) else int(row["ranks"])
             what = Subject(theirs, mine, row["quantity"], at)
-            yield compared(what, printed.number({**row, "note": ""}), seen, what.around(limits))
+            yield compared(what, number({**row, "note": ""}), seen, what.around(limits))
 
 
-def _single(series: pd.DataFrame, quantity: str) -> Uncertain | None:
+def _single(series: pd.DataFrame, quantity: str) -> Number | None:
     """A number of a whole run, over repeats, or of a whole curve; None where the records do not have it."""
     if quantity == "flat_from_global_batch":
         mean = speedups.curve(speedups.rates(series), "global_batch").set_index("size")["rate"]
@@ -56,7 +59,7 @@ def _single(series: pd.DataFrame, quantity: str) -> Uncertain | None:
         flat = metrics.epochs_to_stable(mean.index.tolist(), metrics.speedup(mean, mean.max()).tolist(), FLAT)
         return unknown(flat) if len(mean) > 1 else None
     found = epochs.final(series, quantity) if quantity in _FINAL else epochs.training(series)["epochs_to_stable"]
-    return of_estimate(metrics.estimate(found.dropna().tolist())) if found.notna().any() else None
+    return student.mean(found.dropna().tolist()) if found.notna().any() else None
 
 
 def stated_values(local: pd.DataFrame, limits: Sequence[Tolerance]) -> Iterator[Comparison]:
@@ -87,7 +90,7 @@ def _stated_of(curve: Curve, limits: Sequence[Tolerance]) -> Iterator[Comparison
                 stated.append((what, limit, limit.value, size, name))
     seen = points(curve) if stated else {}  # most curves have nothing to reach
     for what, limit, value, size, name in stated:
-        yield compared(what, between(value, value, value), seen[size][name], limit)
+        yield compared(what, exact(value), seen[size][name], limit)
 
 
 def compare(published: pd.DataFrame, local: pd.DataFrame, limits: Sequence[Tolerance]) -> Compared:
@@ -127,12 +130,8 @@ def compare(published: pd.DataFrame, local: pd.DataFrame, limits: Sequence[Toler
 
 def _together(rows: Sequence[Comparison]) -> list[Comparison]:
     """The comparisons with the verdicts that stay when so many are made at once (Holm)."""
-    judged = [nth for nth, row in enumerate(rows) if row.judged]
-    found = [*rows]
-    for nth, p in zip(judged, verdicts.adjust([rows[nth].p_value for nth in judged]), strict=True):
-        verdict: Verdict = rows[nth].verdict if p <= ALPHA else "not decidable"
-        found[nth] = replace(rows[nth], p_value=p, verdict=verdict)
-    return found
+    verdicts = iter(holm([row.judged for row in rows if row.judged]))
+    return [replace(row, judged=next(verdicts)) if row.judged else row for row in rows]
 
 
 def _published_alone(table: pd.DataFrame, curves: Sequence[Curve], rows: Sequence[Comparison]) -> list[str]:

@@ -10,8 +10,8 @@ from analysis.compare.comparison import Comparison, Subject, compared
 from analysis.compare.curves import SIZES, Curve
 from analysis.compare.tolerances import Tolerance
 from analysis.curves import uncertain
-from analysis.printed import combined
-from analysis.verdicts import Uncertain, between, of_estimate, of_launches, unknown
+from analysis.stats.number import Number, combined, unknown
+from analysis.stats.repeats import median
 
 
 def compare_curves(published: Curve, local: Curve, limits: Sequence[Tolerance]) -> Iterator[Comparison]:
@@ -30,7 +30,7 @@ def compare_curves(published: Curve, local: Curve, limits: Sequence[Tolerance]) 
     for size in both[1:]:
         rates = {"rate": published.printed(size), "base": published.printed(both[0])}
         stated = combined(lambda rate, base: metrics.speedup(rate, base), rates)
-        scaled = {"speedup": stated, "efficiency": _over(stated, size / both[0])} if local.axis in SIZES else {}
+        scaled = {"speedup": stated, "efficiency": stated.over(size / both[0])} if local.axis in SIZES else {}
         for name, value in (scaled or {"speedup": stated}).items():
             what = Subject(published, local, f"{name}_{by}" if scaled else "relative_throughput", size, both[0])
             limit, note = what.around(limits), f"over {both[0]:g}"
@@ -38,10 +38,6 @@ def compare_curves(published: Curve, local: Curve, limits: Sequence[Tolerance]) 
                 note += "; judged as the speedup"
             yield compared(what, value, mine[size][name], limit, note)
     yield from _shapes(published, local, limits)
-
-
-def _over(number: Uncertain, factor: float) -> Uncertain:
-    return between(number.value / factor, number.low / factor, number.high / factor, number.n)
 
 
 def _shapes(published: Curve, local: Curve, limits: Sequence[Tolerance]) -> Iterator[Comparison]:
@@ -69,13 +65,12 @@ def _shapes(published: Curve, local: Curve, limits: Sequence[Tolerance]) -> Iter
     yield compared(what, stated, _per_doubling(kept), limit, note + ("; judged as the speedup" if same else ""))
 
 
-def _per_doubling(local: Curve) -> Uncertain:
+def _per_doubling(local: Curve) -> Number:
     if local.in_rounds:
-        launches = speedups.shares_per_doubling(local.points(), "size")
-        return of_launches(metrics.median(launches).value, launches)
-    return of_estimate(metrics.per_doubling(local.sizes, local.rates))
+        return median(speedups.shares_per_doubling(local.points(), "size"))
+    return metrics.per_doubling(local.sizes, local.rates)
 
 
-def points(curve: Curve) -> dict[float, dict[str, Uncertain]]:
+def points(curve: Curve) -> dict[float, dict[str, Number]]:
     """Rate, speedup and efficiency at each size of a local curve, each with the interval of its rounds or repeats."""
     return uncertain(curve.points(), "size")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,14 +11,16 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from analysis import TableError, json_values, metrics, speedups, verdicts
-from analysis.metrics import Estimate
+from analysis import TableError, json_values, speedups
+from analysis.stats import repeats
+from analysis.stats.number import Number, unknown
+from analysis.stats.student import ratio_of_means
+from analysis.stats.verdict import Bounds, Verdict, holm, leaning
 from analysis.study import Study, record_files
 from analysis.table import controls
-from analysis.verdicts import ALPHA, Limits, Uncertain, of_estimate, of_launches
 from train.record.record import RunRecord
 
-Said = Literal["B faster", "B slower", "no difference shown", "no interval", "not judged"]
+Word = Literal["B faster", "B slower", "no difference shown", "no interval", "not judged"]
 
 # What no measurement depends on; each launch has an address of its own where its ranks meet.
 _NOT_COMPARED = ("configuration.results", "configuration.tracking.", "configuration.launcher.timeout_s",
@@ -32,38 +33,35 @@ class Ratio:
     """One point in both sets: its rate in images/s or its speedup, n, and the ratio B / A with its 95 % interval.
 
     `by` says by which rate: throughput of the timed steps, wall time (from the broadcast on), job time. A rate is a
-    mean over launches. A speedup is the median of the ratios within rounds, where the records have rounds. `p_value`:
-    how often such a difference would come from chance, by Holm over all ratios that are judged. NaN where not known.
+    mean over launches. A speedup is the median of the ratios within rounds, where the records have rounds. `judged`:
+    None where a point is not valid (`note`) or there is no interval; its p is Holm's, over all ratios that are judged.
     """
 
     experiment: str
     point: str
     quantity: Literal["images_per_s", "speedup"]
     by: str
-    a: float
-    n_a: int
-    b: float
-    n_b: int
-    ratio: float
-    low: float
-    high: float
-    p_value: float
-    said: Said
+    a: Number
+    b: Number
+    ratio: Number
+    judged: Verdict | None
     note: str
+
+    @property
+    def verdict(self) -> Word:
+        """The verdict in words."""
+        if not self.judged:
+            return "not judged" if self.note else "no interval"
+        if self.judged.outcome != "outside":
+            return "no difference shown"
+        return "B faster" if self.judged.above else "B slower"
 
     def as_json(self) -> dict[str, Any]:
         """The ratio for programs; docs/json.md has the schema."""
-        level = None if math.isnan(self.low) else 1 - ALPHA
-        n = min(self.n_a, self.n_b)
-        sides = {
-            side: {"value": value, "low": None, "high": None, "level": None, "n": count}
-            for side, value, count in (("a", self.a, self.n_a), ("b", self.b, self.n_b))
-        }
         return json_values.plain(
             {"experiment": self.experiment, "point": self.point, "quantity": self.quantity, "by": self.by}
-            | sides
-            | {"ratio": {"value": self.ratio, "low": self.low, "high": self.high, "level": level, "n": n}}
-            | {"p_value": self.p_value, "verdict": self.said, "note": self.note}
+            | {"a": self.a.as_json(), "b": self.b.as_json(), "ratio": self.ratio.as_json()}
+            | {"p_value": self.judged.p if self.judged else None, "verdict": self.verdict, "note": self.note}
         )
 
 
@@ -228,81 +226,34 @@ def _pairs(a: Sequence[_Run], b: Sequence[_Run]) -> tuple[list[tuple[list[_Run],
     return pairs, alone
 
 
-def ratio(a: Sequence[float], b: Sequence[float]) -> tuple[Estimate, float, float]:
-    """mean(b) / mean(a) of two sets of rates, and the ends of Welch's 95 % interval (NaN: a side has one rate).
-
-    Unpaired: repeat 3 of A has nothing in common with repeat 3 of B, they are independent launches. Welch, not
-    Student's pooled error: two machines or settings need not have the same variance. Student's t, with the degrees of
-    freedom of Welch and Satterthwaite (`metrics.ratio`), is taken on the logarithm of the ratio: otherwise few repeats
-    with a large variance give a ratio below 0.
-    """
-    e = metrics.ratio(metrics.estimate(b), metrics.estimate(a))
-    apart = math.exp(e.half_width / e.value) if math.isfinite(e.half_width) else math.nan
-    return e, e.value / apart, e.value * apart
-
-
-def of_rates(a: Sequence[float], b: Sequence[float]) -> Uncertain:
-    """mean(b) / mean(a) with Welch's interval, as `ratio` has it."""
-    e, *_ = ratio(a, b)
-    spread = e.standard_error / e.value
-    return of_estimate(Estimate(math.log(e.value), spread, e.degrees, e.n), log=True)
-
-
-def ratio_of_medians(a: metrics.Launches, b: metrics.Launches) -> Uncertain:
-    """median(b) / median(a) of two sets of launches, with an interval that assumes no distribution.
-
-    From the low end of B over the high end of A to the opposite: each side's interval has half of the chance of an
-    error, so that the ratio's holds the truth at least as often as it claims. NaN where one side has none at that
-    level.
-    """
-    sides = [of_launches(metrics.median(of).value, of) for of in (a, b)]
-    value = sides[1].value / sides[0].value
-
-    def ends(level: float) -> tuple[float, float]:
-        (a_low, a_high), (b_low, b_high) = (side.ends(1 - (1 - level) / 2) for side in sides)
-        return b_low / a_high, b_high / a_low
-
-    return Uncertain(value, ends, min(side.n for side in sides))
-
-
 def _ratios(a: list[_Run], b: list[_Run]) -> Iterator[Ratio]:
     lost = [f"{name}: {run.arm.lost}" for name, runs in (("A", a), ("B", b)) for run in runs if run.arm.lost]
     note = "; ".join(dict.fromkeys(lost))
     for by in (by for by in speedups.BY if all(by in run.rates for run in (*a, *b))):
         rates = [[run.rates[by] for run in runs] for runs in (a, b)]
-        yield _unless(note, _ratio(a[0], "images_per_s", by, rates, of_rates(*rates)))
+        means = [unknown(statistics.fmean(values), len(values)) for values in rates]
+        yield _ratio(a[0], "images_per_s", by, means, ratio_of_means(*rates), note)
     if all(run.arm.speedups for run in (*a, *b)):
         launches = [[run.arm.speedups for run in runs] for runs in (a, b)]
-        medians = [[metrics.median(of).value] * sum(map(len, of)) for of in launches]
-        yield _unless(note, _ratio(a[0], "speedup", "throughput", medians, ratio_of_medians(*launches)))
-
-
-def _unless(note: str, one: Ratio) -> Ratio:
-    """A ratio as it is, or with the note of why it is not judged."""
-    return replace(one, p_value=math.nan, said="not judged", note=note) if note else one
+        medians = [unknown(median.value, median.n) for median in map(repeats.median, launches)]
+        yield _ratio(a[0], "speedup", "throughput", medians, repeats.ratio_of_medians(*launches), note)
 
 
 def _ratio(
-    of: _Run, quantity: Literal["images_per_s", "speedup"], by: str, sides: Sequence[Sequence[float]], found: Uncertain
+    run: _Run, quantity: Literal["images_per_s", "speedup"], by: str, sides: Sequence[Number], ratio: Number, note: str
 ) -> Ratio:
     """One ratio, before the correction for the others; `sides`: the values of A and of B."""
-    (a, b), (n_a, n_b) = (statistics.fmean(values) for values in sides), (len(values) for values in sides)
-    verdict, p = verdicts.p_value(found, Limits(1.0, 1.0))
-    p = p if verdict == "contradicted" else 1.0
-    said: Said = "no difference shown"
-    if math.isnan(found.low):
-        p, said = math.nan, "no interval"
-    return Ratio(of.experiment, of.point, quantity, by, a, n_a, b, n_b, found.value, found.low, found.high, p, said, "")
+    judged = leaning(ratio, Bounds(1.0, 1.0)) if ratio.has_interval and not note else None
+    if judged and judged.outcome != "outside":  # an equality is not shown
+        judged = Verdict("undecided", "across a bound", p=1.0)
+    a, b = sides
+    return Ratio(run.experiment, run.point, quantity, by, a, b, ratio, judged, note)
 
 
 def _together(ratios: Sequence[Ratio]) -> list[Ratio]:
     """The ratios with the verdicts that stay when so many are made at once (Holm)."""
-    judged = [nth for nth, one in enumerate(ratios) if not math.isnan(one.p_value)]
-    found = [*ratios]
-    for nth, p in zip(judged, verdicts.adjust([ratios[nth].p_value for nth in judged]), strict=True):
-        faster: Said = "B faster" if ratios[nth].ratio > 1 else "B slower"
-        found[nth] = replace(ratios[nth], p_value=p, said=faster if p <= ALPHA else "no difference shown")
-    return found
+    verdicts = iter(holm([one.judged for one in ratios if one.judged]))
+    return [replace(one, judged=next(verdicts)) if one.judged else one for one in ratios]
 
 
 def values(runs: Iterable[Mapping[str, str]], name: str) -> str:

@@ -9,14 +9,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from analysis import TableError, verdicts
+from analysis import TableError
+from analysis.stats.number import Number
+from analysis.stats.verdict import Bounds, Outcome, Verdict, leaning
 from analysis.table import schema
-from analysis.verdicts import Limits, Uncertain
 
 TOLERANCES = Path(__file__).with_name("tolerances.toml")
 
-Verdict = Literal["within", "outside", "not decidable", "not judged", "for information"]
-VERDICTS: tuple[Verdict, ...] = ("outside", "not decidable", "within", "not judged", "for information")
+Word = Literal["within", "outside", "not decidable", "not judged", "for information"]
+VERDICTS: tuple[Word, ...] = ("outside", "not decidable", "within", "not judged", "for information")
+WORDS: dict[Outcome, Word] = {"inside": "within", "outside": "outside", "undecided": "not decidable"}
 
 # What a comparison adds to the quantities of the tidy table, with its unit.
 COMPARED = {
@@ -47,34 +49,20 @@ class Tolerance:
     upper: float | None
     where: dict[str, Any] = field(default_factory=dict)
 
-    def bounds(self, published: float) -> tuple[float, float]:
-        """The ends of what is allowed, in the unit of the quantity; infinite where there is no limit."""
+    def bounds(self, published: float) -> Bounds:
+        """What is allowed, in the unit of the quantity."""
         value = published if self.value is None else self.value
         low = -math.inf if self.lower is None else value * (1 + self.lower)
         high = math.inf if self.upper is None else value * (1 + self.upper)
-        return low, high
+        return Bounds(low, high)
 
-    def limits(self, published: Uncertain) -> tuple[Limits, Limits]:
-        """What is allowed around some value that rounds to the published one, and around every such value."""
+    def judge(self, local: Number, published: Number) -> Verdict:
+        """Whether a local number is inside the tolerance or outside, whichever is likelier, and how often by chance.
+
+        Inside: around every value that the published number may be rounded from. Outside: around none of them.
+        """
         low, high = self.bounds(published.low), self.bounds(published.high)
-        return Limits(low[0], high[1]), Limits(high[0], low[1])
-
-
-def p_value(seen: Uncertain, published: Uncertain, limit: Tolerance) -> tuple[Verdict, float]:
-    """Whether a local number is within a tolerance or outside, whichever is likelier, and how often by chance.
-
-    Within: around every value that the published number may be rounded from. Outside: around none of them.
-    """
-    some, every = limit.limits(published)
-    verdict, p = verdicts.p_value(seen, some, every)
-    return _NAMES[verdict], p
-
-
-_NAMES: dict[verdicts.Verdict, Verdict] = {
-    "supported": "within",
-    "contradicted": "outside",
-    "not decidable": "not decidable",
-}
+        return leaning(local, Bounds(low.low, high.high), Bounds(high.low, low.high))
 
 
 def _tolerance(given: dict[str, Any], where: str) -> Tolerance:

@@ -14,6 +14,8 @@ from analysis.compare import published
 from analysis.compare.curves import SIZES
 from analysis.compare.published import Compared, Comparison
 from analysis.compare.sets import Sets
+from analysis.stats.number import Number
+from analysis.stats.verdict import Bounds, Verdict
 
 Section = tuple[str, list[dict[str, str]]]
 Notes = dict[str, list[str]]
@@ -23,21 +25,20 @@ def _number(value: float) -> str:
     return "" if math.isnan(value) else f"{value:.4g}"
 
 
-def _interval(value: float, low: float, high: float) -> str:
-    return _number(value) + ("" if math.isnan(low) else f" ({_number(low)} to {_number(high)})")
+def _published(number: Number) -> str:
+    """A published number with what rounds to it, where that is not one number to the digits shown."""
+    return number.text() if len({_number(end) for end in number.interval}) > 1 else _number(number.value)
 
 
-def _rounding(row: Comparison) -> tuple[float, float]:
-    """The ends of what rounds to a published number; NaN where that is one number to the digits shown."""
-    ends = row.published_low, row.published_high
-    return (math.nan, math.nan) if len({_number(end) for end in ends}) == 1 else ends
-
-
-def _allowed(low: float, high: float) -> str:
-    if math.isnan(low) and math.isnan(high):
+def _allowed(allowed: Bounds | None) -> str:
+    if allowed is None:
         return ""
-    ends = [words for end, words in ((low, f"from {low:.4g}"), (high, f"to {high:.4g}")) if math.isfinite(end)]
-    return " ".join(ends)
+    ends = ((allowed.low, f"from {allowed.low:.4g}"), (allowed.high, f"to {allowed.high:.4g}"))
+    return " ".join(words for end, words in ends if math.isfinite(end))
+
+
+def _p(judged: Verdict | None) -> str:
+    return _number(judged.p) if judged else ""
 
 
 def _at(row: Comparison) -> str:
@@ -50,11 +51,11 @@ def _shown(row: Comparison) -> dict[str, str]:
         "model": row.model or "all",
         "quantity": f"{row.quantity} [{row.unit}]",
         "at": _at(row),
-        "published (rounding)": _interval(row.published, *_rounding(row)),
-        "local (95 % interval)": _interval(row.local, row.low, row.high),
-        "n": str(row.n),
-        "allowed": _allowed(row.allowed_low, row.allowed_high),
-        "p": _number(row.p_value),
+        "published (rounding)": _published(row.published),
+        "local (95 % interval)": row.local.text(),
+        "n": str(row.local.n),
+        "allowed": _allowed(row.allowed),
+        "p": _p(row.judged),
         "verdict": row.verdict,
         "note": row.note,
     }
@@ -95,13 +96,13 @@ def beside_each_other(found: Sets, a: Path, b: Path) -> tuple[list[Section], Not
             "experiment": row.experiment,
             "point": row.point,
             "quantity": f"{row.quantity.replace('_per_', '/')} by {row.by}",
-            "of A": _number(row.a),
-            "n": str(row.n_a),
-            "of B": _number(row.b),
-            "n of B": str(row.n_b),
-            "B / A (95 % interval)": _interval(row.ratio, row.low, row.high),
-            "p": _number(row.p_value),
-            "verdict": row.said,
+            "of A": _number(row.a.value),
+            "n": str(row.a.n),
+            "of B": _number(row.b.value),
+            "n of B": str(row.b.n),
+            "B / A (95 % interval)": row.ratio.text(),
+            "p": _p(row.judged),
+            "verdict": row.verdict,
             "note": row.note,
         }
         for row in found.ratios

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from analysis import metrics
 from analysis.diagnose.split import PARTS, Part, Split, Step
 from analysis.diagnose.turns import Curve
-from analysis.metrics import Statistic
+from analysis.stats import repeats
+from analysis.stats.number import Number
+from analysis.stats.verdict import is_above
 
 # What is one part where one of two arms does not tell them apart.
 _TOGETHER: tuple[Part, ...] = ("slower", "shared", "waiting", "exchange", "slower_or_exchange")
@@ -26,14 +27,14 @@ class Compared:
 
     curve: Curve
     split: Split
-    longer: Statistic
-    parts: Mapping[Part, Statistic]  # of the difference; together they are all of it
+    longer: Number
+    parts: Mapping[Part, Number]  # of the difference; together they are all of it
     reasons: Sequence[Part] = ()  # of a sure difference: parts that surely differ so, not surely less than another
 
     @property
     def differs(self) -> bool:
         """Whether its steps are surely longer, or shorter, than those of the base."""
-        return self.longer.low > 0 or self.longer.high < 0
+        return is_above(self.longer) or is_above(self.longer.scaled(-1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,23 +82,22 @@ def _pairs(first: Split, other: Split) -> Iterator[tuple[Step, Step]]:
 def _longer(arm: Arm, pairs: Sequence[tuple[Step, Step]]) -> Compared:
     """One arm with its differences, and the parts that they come from. pairs: steps of the base and of this."""
 
-    def difference(of_step: Callable[[Step], float]) -> Statistic:
-        return metrics.mean_cost([[of_step(step) - of_step(first) for first, step in pairs]])
+    def difference(of_step: Callable[[Step], float]) -> Number:
+        return repeats.arithmetic_mean([[of_step(step) - of_step(first) for first, step in pairs]])
 
     numbers = _numbers(pairs)
     whole = difference(lambda step: step.measured_s)
     parts = {part: difference(number) for part, number in numbers.items()}
-    if not (whole.low > 0 or whole.high < 0):
+    if not (is_above(whole) or is_above(whole.scaled(-1))):
         return Compared(*arm, whole, parts)
-    sign = 1 if whole.low > 0 else -1
+    sign = 1 if is_above(whole) else -1
     largest, *others = sorted(parts, key=lambda part: -sign * parts[part].value)
 
     def less(part: Part) -> bool:
-        more = difference(lambda step: sign * (numbers[largest](step) - numbers[part](step)))
-        return more.low > 0
+        return is_above(difference(lambda step: sign * (numbers[largest](step) - numbers[part](step))))
 
     rivals = [largest, *(part for part in others if not less(part))]
-    sure = [part for part in rivals if (parts[part].low if sign > 0 else -parts[part].high) > 0]
+    sure = [part for part in rivals if is_above(parts[part].scaled(sign))]
     return Compared(*arm, whole, parts, sure)
 
 

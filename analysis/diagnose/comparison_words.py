@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Iterator
 
@@ -12,9 +11,9 @@ from analysis import plots
 from analysis.diagnose.comparison import Compared, Comparison
 from analysis.diagnose.split import Part, Split
 from analysis.diagnose.turns import Curve
-from analysis.diagnose.words import NAMES, WIDTH, milliseconds, number
-from analysis.metrics import Statistic
-from train.record import intervals
+from analysis.diagnose.words import NAMES, WIDTH, milliseconds
+from analysis.stats.number import Number
+from analysis.stats.repeats import MIN_VALUES
 
 _CELL = 14  # characters of a header
 
@@ -46,7 +45,7 @@ def _cells(curve: Curve, split: Split, parts: list[Part]) -> Iterator[str]:
         absent = "none" if part == "waiting" and not curve.waits else "not known"
         yield _below(milliseconds(split.part(part))) if part in split.parts else absent
     yield _below(milliseconds(split.measured))
-    yield _below(number(split.efficiency, ".2f"))
+    yield _below(split.efficiency.text(".2f"))
 
 
 def _below(said: str) -> str:
@@ -62,10 +61,10 @@ def sentences(comparison: Comparison) -> Iterator[str]:
 
 
 def _difference(arm: Compared, first: str) -> str:
-    if math.isnan(arm.longer.low):
+    if not arm.longer.has_interval:
         return (
             f"{arm.curve.arm}: a step takes {_longer(arm.longer)} than with {first}, on average over {arm.longer.n} "
-            f"repeats. Fewer than {intervals.MIN_VALUES} repeats give no interval, and so no verdict."
+            f"repeats. Fewer than {MIN_VALUES} repeats give no interval, and so no verdict."
         )
     if not arm.differs:
         return (
@@ -81,12 +80,11 @@ def _difference(arm: Compared, first: str) -> str:
     return f"{said}. Most of it: {', or '.join(parts)}: these repeats do not tell which."
 
 
-def _longer(difference: Statistic) -> str:
+def _longer(difference: Number) -> str:
     """A difference of times in words, with its interval."""
     if difference.value >= 0:
         return f"{milliseconds(difference)} ms longer"
-    shorter = Statistic(-difference.value, -difference.high, -difference.low, difference.n)
-    return f"{milliseconds(shorter)} ms shorter"
+    return f"{milliseconds(difference.scaled(-1))} ms shorter"
 
 
 def _not_told(comparison: Comparison) -> Iterator[str]:

@@ -13,7 +13,7 @@ from analysis.diagnose.straggler import Straggler
 from analysis.diagnose.turns import Curve
 from analysis.diagnose.verdict import Verdict
 from analysis.diagnose.words import sentences
-from analysis.metrics import Statistic
+from analysis.stats.number import Number
 
 
 def as_json(curve: Curve, found: Sequence[Split], verdict: Verdict, late: Straggler | None) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def _point(split: Split) -> dict[str, Any]:
     }
 
 
-def _optional(number: Statistic | None) -> dict[str, float | None] | None:
+def _optional(number: Number | None) -> dict[str, Any] | None:
     return None if number is None else number.as_json()
 
 

@@ -16,7 +16,7 @@ from analysis.diagnose.split import LOSSES, Part, Split, splits
 from analysis.diagnose.turns import Curve, curves
 from analysis.diagnose.words import NAMES
 from analysis.figures import Points
-from analysis.metrics import Statistic
+from analysis.stats.number import Number
 
 _SHADES: dict[Part, str] = {
     "alone": "0.82",
@@ -147,7 +147,7 @@ def _longer(axes: Axes, compared: Comparison) -> None:
     axes.set_ylabel(f"longer than\n{compared.curve.arm} [ms]")
 
 
-def _marks(axes: Axes, of: Sequence[Mapping[Part, Statistic]]) -> None:
+def _marks(axes: Axes, of: Sequence[Mapping[Part, Number]]) -> None:
     """The losses of each place on the x axis side by side, with their intervals."""
     shown = [part for part in LOSSES if any(part in numbers for numbers in of)]
     for nth, part in enumerate(shown, 1):

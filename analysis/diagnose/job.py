@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from analysis import metrics, plots
-from analysis.metrics import Statistic
+from analysis import plots
+from analysis.stats import repeats
+from analysis.stats.number import Number
+from analysis.stats.repeats import singles
 
 GROUPS = {
     "launch": ("start", "import", "init", "data", "build", "broadcast", "first_step"),
@@ -27,8 +29,8 @@ class Job:
     series: str  # what tells it from the other series of the model, in words
     nodes: int
     batch_per_rank: int
-    parts: Mapping[str, Statistic]  # by the names of GROUPS
-    whole: Statistic
+    parts: Mapping[str, Number]  # by the names of GROUPS
+    whole: Number
 
 
 def jobs(local: pd.DataFrame) -> list[Job]:
@@ -39,11 +41,15 @@ def jobs(local: pd.DataFrame) -> list[Job]:
     for (model, _, nodes, batch), at in rows.groupby(["model", "series", "nodes", "batch_per_rank"], sort=False):
         of_runs = at.pivot_table(index="record", columns="quantity", values="value")
         parts = {name: _sum(of_runs, phases) for name, phases in GROUPS.items()}
-        known = {name: metrics.arithmetic_mean(values.tolist()) for name, values in parts.items() if values.any()}
-        whole = metrics.arithmetic_mean(of_runs["job_s"].tolist())
+        known = {name: _mean(values) for name, values in parts.items() if values.any()}
+        whole = _mean(of_runs["job_s"])
         words = ", ".join(plots.told_apart(at, rows, "batch_per_rank"))
         found.append(Job(str(model), words, int(str(nodes)), int(str(batch)), known, whole))
     return found
+
+
+def _mean(values: pd.Series) -> Number:
+    return repeats.arithmetic_mean(singles(values.tolist()))
 
 
 def _sum(of_runs: pd.DataFrame, phases: tuple[str, ...]) -> pd.Series:

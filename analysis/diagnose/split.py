@@ -34,9 +34,9 @@ from typing import Literal
 
 import numpy as np
 
-from analysis import metrics
 from analysis.diagnose.turns import Arm, Curve, Launch, Measured, Turn
-from analysis.metrics import Statistic
+from analysis.stats import repeats
+from analysis.stats.number import Number
 
 Part = Literal["alone", "slower", "shared", "waiting", "exchange", "slower_or_exchange", "input", "rest"]
 PARTS: tuple[Part, ...] = (
@@ -83,29 +83,29 @@ class Split:
         """A number of each step, launch by launch."""
         return [[of_step(step) for step in steps] for steps in self.launches]
 
-    def part(self, part: Part) -> Statistic:
+    def part(self, part: Part) -> Number:
         """Seconds of a part: the mean over turns."""
-        return metrics.mean_cost(self.values(lambda step: step.parts_s[part]))
+        return repeats.arithmetic_mean(self.values(lambda step: step.parts_s[part]))
 
-    def share(self, part: Part) -> Statistic:
+    def share(self, part: Part) -> Number:
         """A part as a fraction of the measured step."""
-        return metrics.mean_cost(self.values(lambda step: step.parts_s[part] / step.measured_s))
+        return repeats.arithmetic_mean(self.values(lambda step: step.parts_s[part] / step.measured_s))
 
-    def more(self, part: Part, other: Part) -> Statistic:
+    def more(self, part: Part, other: Part) -> Number:
         """By how many seconds one part is longer than another in the same turn."""
-        return metrics.mean_cost(self.values(lambda step: step.parts_s[part] - step.parts_s[other]))
+        return repeats.arithmetic_mean(self.values(lambda step: step.parts_s[part] - step.parts_s[other]))
 
     @property
-    def measured(self) -> Statistic:
+    def measured(self) -> Number:
         """Seconds a step as measured."""
-        return metrics.mean_cost(self.values(lambda step: step.measured_s))
+        return repeats.arithmetic_mean(self.values(lambda step: step.measured_s))
 
     @property
-    def efficiency(self) -> Statistic:
+    def efficiency(self) -> Number:
         """By throughput, over the fewest nodes: the median over turns."""
-        return metrics.median(self.values(lambda step: step.base_s / step.measured_s))
+        return repeats.median(self.values(lambda step: step.base_s / step.measured_s))
 
-    def without(self, part: Part) -> Statistic:
+    def without(self, part: Part) -> Number:
         """The efficiency if this part took no time, at most: other parts may take its place.
 
         Without input the fewest nodes have none either.
@@ -115,30 +115,30 @@ class Split:
             base_s = step.base_s - (step.base_input_s if part == "input" else 0.0)
             return base_s / (step.measured_s - step.parts_s[part])
 
-        return metrics.median(self.values(of))
+        return repeats.median(self.values(of))
 
-    def left(self, part: Part) -> Statistic:
+    def left(self, part: Part) -> Number:
         """Seconds a step if this part took no time, at least."""
-        return metrics.mean_cost(self.values(lambda step: step.measured_s - step.parts_s[part]))
+        return repeats.arithmetic_mean(self.values(lambda step: step.measured_s - step.parts_s[part]))
 
     @property
-    def exchange_alone(self) -> Statistic | None:
+    def exchange_alone(self) -> Number | None:
         """Seconds of the exchange of the gradients by itself; None where it was not measured."""
         return self._if_exchanged(lambda step, alone_s: alone_s)
 
     @property
-    def hidden(self) -> Statistic | None:
+    def hidden(self) -> Number | None:
         """The seconds of that exchange that no step waits for; negative where more is exposed than it takes alone."""
         if "exchange" not in self.parts:
             return None
         return self._if_exchanged(lambda step, alone_s: alone_s - step.parts_s["exchange"])
 
-    def _if_exchanged(self, number: Callable[[Step, float], float]) -> Statistic | None:
+    def _if_exchanged(self, number: Callable[[Step, float], float]) -> Number | None:
         values = [
             [number(step, step.exchange_alone_s) for step in steps if step.exchange_alone_s is not None]
             for steps in self.launches
         ]
-        return metrics.mean_cost(values) if all(values) and values else None
+        return repeats.arithmetic_mean(values) if all(values) and values else None
 
 
 def splits(curve: Curve) -> list[Split]:

@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from analysis import metrics
 from analysis.diagnose.split import in_memory
 from analysis.diagnose.turns import Arm, Curve, Launch, Measured
-from analysis.metrics import Statistic
-from train.record import intervals
+from analysis.stats import repeats
+from analysis.stats.number import LEVEL, Number
 
 
 @dataclass(frozen=True)
@@ -22,7 +21,7 @@ class Straggler:
     host: str
     rank: int
     cores: Sequence[int]
-    behind: Statistic  # seconds a step after the mean of the other ranks
+    behind: Number  # seconds a step after the mean of the other ranks
     certain: bool  # that it is behind at all, though it was chosen among all ranks
     others_fraction: float | None  # of its cores' time, without allreduce, that other processes took; None: not known
     stolen_fraction: float | None  # the same of the hypervisor
@@ -42,9 +41,10 @@ def find(curve: Curve, point: Arm) -> Straggler | None:
     place = max(behind, key=lambda one: np.mean([value for values in behind[one] for value in values]))
     host, rank, cores = place
     # As sure of each of the ranks as that all are right 95 times in 100 (Bonferroni).
-    surely = intervals.over_launches(behind[place], 1 - (1 - intervals.LEVEL) / len(behind))
+    late = repeats.arithmetic_mean(behind[place])
+    certain = repeats.median(behind[place]).ends(1 - (1 - LEVEL) / len(behind))[0] > 0
     taken = _taken(curve, point, rank)
-    return Straggler(host, rank, cores, metrics.mean_cost(behind[place]), surely is not None and surely.low > 0, *taken)
+    return Straggler(host, rank, cores, late, certain, *taken)
 
 
 def _behind(launch: Launch, point: Arm) -> dict[Place, list[float]]:

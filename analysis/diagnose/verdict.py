@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from analysis.diagnose.split import LOSSES, Part, Split
+from analysis.stats.verdict import is_above
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,8 @@ def judge(split: Split) -> Verdict:
     if not losses:
         return Verdict(())
     largest = losses[0]
-    if split.part(largest).low != split.part(largest).low:  # NaN: too few turns
+    if not split.part(largest).has_interval:
         return Verdict(losses, enough=False)
-    rivals = [part for part in losses[1:] if not split.more(largest, part).low > 0]
-    found = [part for part in (largest, *rivals) if split.part(part).low > 0]
+    rivals = [part for part in losses[1:] if not is_above(split.more(largest, part))]
+    found = [part for part in (largest, *rivals) if is_above(split.part(part))]
     return Verdict(found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -16,10 +15,11 @@ from analysis.diagnose.split import LOSSES, Part, Split
 from analysis.diagnose.straggler import Straggler
 from analysis.diagnose.turns import Curve
 from analysis.diagnose.verdict import Verdict
-from analysis.metrics import Statistic
-from train.record import intervals
+from analysis.stats.number import Number
+from analysis.stats.repeats import MIN_VALUES
 
 WIDTH = 110
+_FORM = ".3g"
 
 NAMES: dict[Part, str] = {
     "alone": "computing, as one node alone does",
@@ -43,16 +43,9 @@ WITHOUT: dict[Part, str] = {
 }
 
 
-def number(value: Statistic, form: str = ".3g") -> str:
-    """A number with its interval where it is known: "1.54 (1.49 to 1.58)"."""
-    if math.isnan(value.low):
-        return f"{value.value:{form}}"
-    return f"{value.value:{form}} ({value.low:{form}} to {value.high:{form}})"
-
-
-def milliseconds(value: Statistic) -> str:
+def milliseconds(value: Number) -> str:
     """A time in ms with its interval."""
-    return number(value.over(1e-3), ".0f" if abs(value.value) >= 0.1 else ".3g")
+    return value.over(1e-3).text(".0f" if abs(value.value) >= 0.1 else ".3g")
 
 
 def report(curve: Curve, found: Sequence[Split], verdict: Verdict, late: Straggler | None) -> str:
@@ -77,9 +70,9 @@ def table(found: Sequence[Split]) -> str:
     for part in parts:
         rows.append([NAMES[part], *(_part(split, part) for split in found)])
     rows.append(["measured step", *(milliseconds(split.measured) for split in found)])
-    rows.append(["efficiency by throughput", *(number(split.efficiency) for split in found)])
+    rows.append(["efficiency by throughput", *(split.efficiency.text(_FORM) for split in found)])
     for part in (part for part in parts if part in LOSSES):
-        cells = [number(split.without(part)) if part in split.parts else "" for split in found]
+        cells = [split.without(part).text(_FORM) if part in split.parts else "" for split in found]
         rows.append([f"efficiency, {WITHOUT[part]}", *cells])
     if any(split.exchange_alone for split in found):
         rows.append(["exchange by itself", *(_optional(split.exchange_alone) for split in found)])
@@ -97,7 +90,7 @@ def _part(split: Split, part: Part) -> str:
     return f"{milliseconds(split.part(part))}, {100 * split.share(part).value:.0f} %"
 
 
-def _optional(value: Statistic | None) -> str:
+def _optional(value: Number | None) -> str:
     return "" if value is None else milliseconds(value)
 
 
@@ -107,7 +100,7 @@ def sentences(curve: Curve, split: Split, verdict: Verdict, late: Straggler | No
     if not verdict.enough:
         names = ", ".join(NAMES[part] for part in verdict.parts)
         yield (
-            f"On {nodes}: fewer than {intervals.MIN_VALUES} rounds or repeats, so nothing is concluded. In the order "
+            f"On {nodes}: fewer than {MIN_VALUES} rounds or repeats, so nothing is concluded. In the order "
             f"of their means: {names}. More rounds: the same command with ARGS=measure.budget_s=1200."
         )
     elif not verdict.parts:
@@ -132,7 +125,7 @@ def _advice(what: Advice, split: Split, part: Part) -> Iterator[str]:
     yield f"Try first: {what.do}" + (f" `{shlex.join(what.command)}`" if what.command else "")
     yield (
         f"What it could gain at most ({WITHOUT[part]}): a step of {milliseconds(split.left(part))} ms instead of "
-        f"{milliseconds(split.measured)}, efficiency {number(gain)} instead of {number(split.efficiency)}."
+        f"{milliseconds(split.measured)}, efficiency {gain.text(_FORM)} instead of {split.efficiency.text(_FORM)}."
     )
 
 
@@ -155,7 +148,7 @@ def job_table(found: Sequence[Job]) -> str:
     """Seconds of the parts of each job, and their share."""
     names = list(dict.fromkeys(name for job in found for name in job.parts))
     rows = [
-        [plots.name(job.model), job.series, str(job.nodes), str(job.batch_per_rank), number(job.whole)]
+        [plots.name(job.model), job.series, str(job.nodes), str(job.batch_per_rank), job.whole.text(_FORM)]
         + [_of_job(job, name) for name in names]
         for job in found
     ]
@@ -168,4 +161,4 @@ def job_table(found: Sequence[Job]) -> str:
 def _of_job(job: Job, name: str) -> str:
     if name not in job.parts:
         return ""
-    return f"{number(job.parts[name])}, {100 * job.parts[name].value / job.whole.value:.0f} %"
+    return f"{job.parts[name].text(_FORM)}, {100 * job.parts[name].value / job.whole.value:.0f} %"

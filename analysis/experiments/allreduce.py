@@ -14,8 +14,10 @@ from tabulate import tabulate
 
 from analysis import metrics, plots
 from analysis.figures import Points
-from analysis.metrics import Statistic
 from analysis.plots import Line
+from analysis.stats import repeats
+from analysis.stats.number import Number
+from analysis.stats.repeats import singles
 
 _POINT = ["operations", "cycle_time_ms", "ranks", "series"]
 LIMITS = {"tcp_ring_bytes_per_s": "TCP ring", "tcp_stream_bytes_per_s": "TCP stream", "memory_copy_bytes_per_s": "copy"}
@@ -43,13 +45,13 @@ def points_of(local: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(time_s=rows["value"], rate=rate)
 
 
-def limits(local: pd.DataFrame) -> dict[str, Statistic]:
+def limits(local: pd.DataFrame) -> dict[str, Number]:
     """The rates of link and memory, in bytes/s, mean over runs, by quantity; what was not measured is left out.
 
     `tcp_ring_bytes_per_s` is what the slowest rank received while all ranks sent to their next one.
     """
     values = local[local["quantity"].isin(LIMITS)].groupby("quantity")["value"]
-    found = {str(quantity): metrics.arithmetic_mean(group.tolist()) for quantity, group in values}
+    found = {str(quantity): repeats.arithmetic_mean(singles(group.tolist())) for quantity, group in values}
     return {quantity: found[quantity] for quantity in LIMITS if quantity in found}
 
 
@@ -65,8 +67,8 @@ def as_json(local: pd.DataFrame) -> list[dict[str, Any]]:
         point = {"operations": first["operations"], "cycle_time_ms": float(first["cycle_time_ms"])}
         point |= {name: int(first[name]) for name in ("ranks", "message_bytes")}
         point |= {"launches": at["record"].nunique()}
-        point |= {"allreduce_s": metrics.arithmetic_mean(at["time_s"].tolist()).as_json()}
-        found.append(point | {"bus_bandwidth_bytes_per_s": metrics.harmonic_mean([at["rate"].tolist()]).as_json()})
+        point |= {"allreduce_s": repeats.arithmetic_mean([at["time_s"].tolist()]).as_json()}
+        found.append(point | {"bus_bandwidth_bytes_per_s": repeats.harmonic_mean([at["rate"].tolist()]).as_json()})
     return found
 
 
@@ -76,7 +78,7 @@ def _digits(value: float) -> str:
 
 
 def _words(values: pd.Series, unit: float) -> str:
-    e = metrics.arithmetic_mean(values.tolist()).over(unit)
+    e = repeats.arithmetic_mean([values.tolist()]).over(unit)
     return _digits(e.value) + ("" if math.isnan(e.low) else f" ({_digits(e.low)} to {_digits(e.high)})")
 
 

@@ -8,8 +8,10 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis import metrics, plots, speedups
+from analysis import plots, speedups
 from analysis.figures import Points
+from analysis.stats import repeats
+from analysis.stats.repeats import Launches
 from analysis.table.identity import SCALING
 from train.record import backends
 
@@ -22,7 +24,7 @@ class Ratio:
     series: str  # of the arm that is over the other
     ranks: int
     words: list[str]
-    launches: metrics.Launches
+    launches: Launches
     what: str  # is counted: a round, or a repeat
 
 
@@ -85,7 +87,7 @@ def overhead(points: Points) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=34 + 10 * len(found))
     labels: list[str] = []
     for y, ratio in enumerate(found):
-        e = metrics.median(ratio.launches)
+        e = repeats.median(ratio.launches)
         dots = [value for of in ratio.launches for value in of]
         axes.plot(dots, [y - 0.22] * len(dots), ".", color=plots.GREY, markersize=3)
         axes.plot([e.low, e.high], [y, y], color=plots.colour(ratio.model))

@@ -8,11 +8,13 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis import metrics, plots, speedups
+from analysis import plots, speedups
 from analysis.experiments.settings import along_axis
 from analysis.figures import Points
-from analysis.metrics import Launches, Statistic
 from analysis.plots import Line
+from analysis.stats import repeats
+from analysis.stats.number import Number
+from analysis.stats.repeats import Launches
 from analysis.table import controls
 from analysis.table.energy import GPUS, PROCESSORS
 
@@ -20,13 +22,13 @@ _LABELS = {PROCESSORS: "processors [J/image]", GPUS: "GPUs [J/image]"}
 KNOWN = frozenset(_LABELS)  # the quantities of energy
 
 
-def of_point(local: pd.DataFrame, at: pd.DataFrame) -> dict[str, Statistic]:
+def of_point(local: pd.DataFrame, at: pd.DataFrame) -> dict[str, Number]:
     """The joules of an image of one point, by quantity: medians over rounds or launches, where they are known.
 
     at: the runs of the point, as `speedups.rates` gives them.
     """
     found = {quantity: _values(local, at, quantity) for quantity in _LABELS}
-    return {quantity: metrics.median(values) for quantity, values in found.items() if values}
+    return {quantity: repeats.median(values) for quantity, values in found.items() if values}
 
 
 def _values(local: pd.DataFrame, at: pd.DataFrame, quantity: str) -> Launches:
@@ -68,7 +70,7 @@ def _lines(local: pd.DataFrame, runs: pd.DataFrame, quantity: str) -> list[Line]
         known = {x: values for x, values in at_x.items() if values}
         if not known:
             continue
-        found = [metrics.median(values) for values in known.values()]
+        found = [repeats.median(values) for values in known.values()]
         raw = [(x, value) for x, values in known.items() for of in values for value in of]
         said = [f"{plots.name(model)}, local", plots.repeats(e.n for e in found), *plots.told_apart(of_series, runs)]
         nth = series_of[str(model)].index(series)
@@ -109,7 +111,7 @@ def _row(axes: Axes, values: Launches, y: int, model: str) -> None:
     """One point along the x axis; nothing where its energy is not known."""
     if not values:
         return
-    dots, middle = [value for of in values for value in of], metrics.median(values)
+    dots, middle = [value for of in values for value in of], repeats.median(values)
     axes.plot(dots, [y - 0.22] * len(dots), ".", color=plots.GREY, markersize=3)
     if not math.isnan(middle.low):
         axes.plot([middle.low, middle.high], [y, y], color=plots.colour(model))

@@ -9,8 +9,9 @@ from matplotlib.figure import Figure
 
 from analysis import metrics, plots, speedups
 from analysis.figures import Points
-from analysis.metrics import Statistic
 from analysis.plots import Line
+from analysis.stats import repeats
+from analysis.stats.number import Number
 from analysis.table import controls
 
 _COLUMNS = ["model", "series", "nodes", "parameters", "link", "place", "n", "step_s", "control_s", "min_s", "lost"]
@@ -45,9 +46,9 @@ def sweep(local: pd.DataFrame) -> pd.DataFrame:
 def _point(at: pd.DataFrame, control: pd.DataFrame, link: float) -> dict[str, Any]:
     """The rounds, or repeats, of one model at one link rate against their control in the same round or repeat."""
     nodes, parameters = int(at["nodes"].iloc[0]), int(at["parameters"].iloc[0])
-    step, control_step = (metrics.arithmetic_mean(of["step_s"].tolist()) for of in (at, control))
-    share = metrics.median(speedups.paired_ratios(at, control))
-    exposed = metrics.median(speedups.paired_differences(at, control, "step_s"))
+    step, control_step = (repeats.arithmetic_mean([of["step_s"].tolist()]) for of in (at, control))
+    share = repeats.median(speedups.paired_ratios(at, control))
+    exposed = repeats.median(speedups.paired_differences(at, control, "step_s"))
     return {
         "model": at["model"].iloc[0],
         "series": at["series"].iloc[0],
@@ -64,7 +65,7 @@ def _point(at: pd.DataFrame, control: pd.DataFrame, link: float) -> dict[str, An
     }
 
 
-def _interval(name: str, e: Statistic) -> dict[str, float]:
+def _interval(name: str, e: Number) -> dict[str, float]:
     return {name: e.value, f"{name}_low": e.low, f"{name}_high": e.high}
 
 

@@ -20,13 +20,14 @@ import pandas as pd
 from tabulate import tabulate
 
 from analysis import plots, speedups
-from analysis.metrics import Statistic
-from train.record import intervals
-from train.record.intervals import Interval
+from analysis.stats import repeats
+from analysis.stats.number import LEVEL, Number
+from analysis.stats.repeats import MIN_VALUES
+from analysis.stats.verdict import Bounds, Verdict, judge_at
 from train.record.record import RunRecord
 
 WIDTH = 110
-Verdict = Literal["base", "faster", "slower", "no difference", "given up: behind", "too few launches"]
+Word = Literal["base", "faster", "slower", "no difference", "given up: behind", "too few launches"]
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,9 @@ class Arm:
     name: str
     settings: Mapping[str, Any]  # dotted key -> value, where it differs from the base
     exchange: Mapping[str, Any]  # the same of all keys of `distribution` in which arms of the contest differ
-    images_per_s: Statistic
-    ratio: Statistic  # its images/s over those of the base in the same repeat: the median, with the contest's interval
-    verdict: Verdict
+    images_per_s: Number
+    ratio: Number  # its images/s over those of the base in the same repeat: the median, with the contest's interval
+    verdict: Word
 
 
 @dataclass(frozen=True)
@@ -77,15 +78,15 @@ def _contest(
 ) -> Contest:
     """of_arms, runs: the rows of each arm, and one of its records, by its name."""
     base = of_arms[base_name]
-    level = 1 - (1 - intervals.LEVEL) / (len(of_arms) - 1)
+    level = 1 - (1 - LEVEL) / (len(of_arms) - 1)
     leading = max(of_arms.values(), key=lambda of: _typical(_ratios(of, base)))
     arms = []
     for name, of in of_arms.items():
-        run, ratios = runs[name], _ratios(of, base)
-        known = intervals.of_median(ratios, level)
-        verdict: Verdict = "base" if name == base_name else _verdict(known) or _unfinished(of, leading)
+        run, ratio = runs[name], _ratio(of, base, level)
+        beside_base = _word(judge_at(ratio, Bounds(1.0, 1.0)))
+        word: Word = "base" if name == base_name else beside_base or _unfinished(of, leading)
         settings = differing(run, runs[base_name])
-        arms.append(Arm(name, settings, _exchange(run), speedups.rate_of(of), _statistic(ratios, known), verdict))
+        arms.append(Arm(name, settings, _exchange(run), speedups.rate_of(of), ratio, word))
     ranked = sorted(arms, key=lambda arm: -arm.ratio.value)
     system = runs[base_name].config["system"]
     return Contest(model, machine, int(base["ranks"].iloc[0]), base_name, level, ranked, system)
@@ -119,20 +120,19 @@ def _typical(ratios: list[float]) -> float:
     return statistics.median(ratios) if ratios else -math.inf
 
 
-def _statistic(ratios: list[float], known: Interval | None) -> Statistic:
-    if known:
-        return Statistic(known.value, known.low, known.high, len(ratios))
-    return Statistic(statistics.median(ratios) if ratios else math.nan, n=len(ratios))
+def _ratio(runs: pd.DataFrame, base: pd.DataFrame, level: float) -> Number:
+    """The median of the images/s of an arm over those of the base in the same repeat, with its interval at a level."""
+    return repeats.median(repeats.singles(_ratios(runs, base)), level)
 
 
-def _verdict(known: Interval | None) -> Verdict | None:
-    """What an arm is beside the base; None where no interval is known."""
-    if known is None:
-        return None
-    return "faster" if known.low > 1 else "slower" if known.high < 1 else "no difference"
+def _word(verdict: Verdict) -> Word | None:
+    """What an arm is beside the base; None where the ratio has no interval."""
+    if verdict.outcome == "outside":
+        return "faster" if verdict.above else "slower"
+    return None if verdict.why == "no interval" else "no difference"
 
 
-def _unfinished(runs: pd.DataFrame, leading: pd.DataFrame) -> Verdict:
+def _unfinished(runs: pd.DataFrame, leading: pd.DataFrame) -> Word:
     """Why an arm has too few launches: the launcher gives up those that are behind the leading arm."""
     ratios = _ratios(runs, leading)
     fewer = runs["record"].nunique() < leading["record"].nunique()
@@ -150,7 +150,7 @@ def as_json(contest: Contest) -> dict[str, Any]:
                 "arm": arm.name,
                 "settings": dict(arm.settings),
                 "images_per_s": arm.images_per_s.as_json(),
-                "ratio": arm.ratio.as_json() | {"level": None if math.isnan(arm.ratio.low) else contest.level},
+                "ratio": arm.ratio.as_json(),
                 "verdict": arm.verdict,
             }
             for arm in contest.arms
@@ -171,9 +171,7 @@ def report(contest: Contest) -> str:
 
 
 def _row(arm: Arm, base: str) -> dict[str, str]:
-    ratio = "" if math.isnan(arm.ratio.value) else f"{arm.ratio.value:.3f}"
-    if not math.isnan(arm.ratio.low):
-        ratio += f" ({arm.ratio.low:.3f} to {arm.ratio.high:.3f})"
+    ratio = "" if math.isnan(arm.ratio.value) else arm.ratio.text(".3f")
     return {
         "arm": arm.name,
         "launches": str(arm.images_per_s.n),
@@ -205,7 +203,7 @@ def _conclusion(contest: Contest) -> str:
 
 def _fewest(level: float) -> int:
     """The fewest values whose median has an interval at this level: 2 / 2^n of all are beyond the outermost ones."""
-    return max(intervals.MIN_VALUES, math.ceil(1 + math.log2(1 / (1 - level))))
+    return max(MIN_VALUES, math.ceil(1 + math.log2(1 / (1 - level))))
 
 
 def system_file(contest: Contest, name: str, folder: Path) -> str:

@@ -6,8 +6,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from analysis import limits, metrics, plots, speedups
+from analysis import limits, plots, speedups
 from analysis.figures import Points
+from analysis.stats import repeats
 from analysis.table.identity import SCALING
 
 
@@ -81,7 +82,7 @@ def side_by_side(points: Points) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=34 + 9 * len(series))
     labels = []
     for y, ((model, _), rows) in enumerate(series):
-        mean = metrics.harmonic_mean([rows["rate"].tolist()])
+        mean = repeats.harmonic_mean([rows["rate"].tolist()])
         axes.plot(rows["rate"], [y - 0.22] * len(rows), ".", color=plots.GREY, markersize=3)
         axes.plot([mean.low, mean.high], [y, y], color=plots.colour(model))
         face = "white" if rows["cores_shared"].any() else plots.colour(model)

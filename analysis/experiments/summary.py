@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-from analysis import epochs, json_values, limits, metrics, plots, speedups
+from analysis import epochs, json_values, limits, plots, speedups
 from analysis.experiments import allreduce, arms, energy
-from analysis.metrics import Statistic
+from analysis.stats import repeats
+from analysis.stats.number import Number, from_ends, unknown
+from analysis.stats.repeats import singles
 from analysis.table.energy import GPUS, PROCESSORS
 from analysis.table.identity import LINK, SCALING
 from train.record import backends
@@ -42,7 +43,7 @@ class Point:
 
     runs: pd.DataFrame
     series: str  # what tells it from the other series of its model, in words
-    numbers: dict[str, Statistic]
+    numbers: dict[str, Number]
 
     @property
     def rounds(self) -> int:
@@ -60,7 +61,7 @@ def points(local: pd.DataFrame) -> list[Point]:
     rates = {by: speedups.rates(local, by) for by in speedups.BY}
     among, found = _once(rates["throughput"]), []
     ratios = arms.ratios(local) if arms.compared(local) else ()
-    over_first = {(of.series, of.ranks): metrics.median(of.launches) for of in ratios}
+    over_first = {(of.series, of.ranks): repeats.median(of.launches) for of in ratios}
     for (_, name), of_series in among.groupby(["model", "series"], sort=False):
         curves = _curves({by: runs[runs["series"] == name] for by, runs in rates.items()}, among)
         for _, at in of_series.groupby([*_POINT, "axis_value"], dropna=False):
@@ -93,29 +94,30 @@ def _curves(of_series: dict[str, pd.DataFrame], among: pd.DataFrame) -> dict[str
     return {by: speedups.curve(of, "ranks", base).set_index("size") for by, of in of_series.items()}
 
 
-def _speedups(at: pd.DataFrame, curves: dict[str, pd.DataFrame]) -> Iterator[tuple[str, Statistic]]:
+def _speedups(at: pd.DataFrame, curves: dict[str, pd.DataFrame]) -> Iterator[tuple[str, Number]]:
     """Speedup and efficiency of a point, by each rate of which it has them."""
     size = float(at["ranks"].iloc[0])
     for by, curve in curves.items():
         for point in curve[curve.index == size].to_dict("records"):
             for name in ("speedup", "efficiency"):
                 value, low, high = (float(point[f"{name}{end}"]) for end in ("", "_low", "_high"))
-                yield f"{name}_{by.replace(' ', '_')}", Statistic(value, low, high, int(point["n"]))
+                number = from_ends(value, low, high, point["covers"], int(point["n"]))
+                yield f"{name}_{by.replace(' ', '_')}", number
 
 
-def _limits(at: pd.DataFrame, local: pd.DataFrame, rate: Statistic) -> Iterator[tuple[str, Statistic]]:
+def _limits(at: pd.DataFrame, local: pd.DataFrame, rate: Number) -> Iterator[tuple[str, Number]]:
     """The limits of a point, and the share of each that its throughput reaches; a limit counts as exact."""
     for quantity, limit in limits.of_point(local, at).items():
-        yield quantity, Statistic(limit, n=int(at["record"].nunique()))
+        yield quantity, unknown(limit, int(at["record"].nunique()))
         yield quantity.replace("_images_per_s", "_fraction"), rate.over(limit)
 
 
-def _at_the_end(at: pd.DataFrame, local: pd.DataFrame) -> Iterator[tuple[str, Statistic]]:
+def _at_the_end(at: pd.DataFrame, local: pd.DataFrame) -> Iterator[tuple[str, Number]]:
     """The quantities after the last epoch, for a point that was trained over epochs."""
     for quantity in _AT_THE_END:
         final = at["record"].map(epochs.final(local, quantity)).dropna()
         if len(final):
-            yield quantity, metrics.arithmetic_mean(final.tolist())
+            yield quantity, repeats.arithmetic_mean(singles(final.tolist()))
 
 
 def as_json(local: pd.DataFrame) -> list[dict[str, Any]]:
@@ -146,17 +148,10 @@ def as_json(local: pd.DataFrame) -> list[dict[str, Any]]:
     ]
 
 
-def words(number: Statistic, form: str = ".4g") -> str:
-    """A number with its interval where it is known: "1.54 (1.49 to 1.58)"."""
-    if math.isnan(number.low):
-        return f"{number.value:{form}}"
-    return f"{number.value:{form}} ({number.low:{form}} to {number.high:{form}})"
-
-
-def _ratio(number: Statistic | None) -> str:
+def _ratio(number: Number | None) -> str:
     if number is None:
         return ""
-    return words(number, ".3f" if number.high - number.low < 0.02 else ".2f")
+    return number.text(".3f" if number.high - number.low < 0.02 else ".2f")
 
 
 def _number(value: float, unknown: str) -> str:
@@ -200,17 +195,17 @@ def _row(point: Point, among: pd.DataFrame) -> dict[str, object]:
         if axis and axis not in _SHOWN:
             row[axis.replace(".", ".\n")] = _number(first["axis_value"], "none") if first["axis"] == axis else ""
     row |= {"rounds": point.rounds or "", "launches": point.launches}
-    row["images/s"] = words(point.numbers["images_per_s"])
+    row["images/s"] = point.numbers["images_per_s"].text()
     for name in ("compute", "link"):
         row[f"of the\n{name} limit"] = _ratio(point.numbers.get(f"{name}_limit_fraction"))
     for quantity, header in _ENERGY.items():
-        row[header] = words(point.numbers[quantity]) if quantity in point.numbers else ""
+        row[header] = point.numbers[quantity].text() if quantity in point.numbers else ""
     for name in ("speedup", "efficiency"):
         row[f"{name}\nby throughput"] = _ratio(point.numbers.get(f"{name}_throughput"))
     for by in ("wall time", "job time"):
         both = [_ratio(point.numbers.get(f"{name}_{by.replace(' ', '_')}")) for name in ("speedup", "efficiency")]
         row[f"speedup, efficiency\nby {by}"] = ", ".join(filter(None, both))
-    row["over the\nfirst arm"] = words(point.numbers[_OVER_FIRST], ".3f") if _OVER_FIRST in point.numbers else ""
+    row["over the\nfirst arm"] = point.numbers[_OVER_FIRST].text(".3f") if _OVER_FIRST in point.numbers else ""
     for quantity, header in _AT_THE_END.items():
-        row[header] = words(point.numbers[quantity]) if quantity in point.numbers else ""
+        row[header] = point.numbers[quantity].text() if quantity in point.numbers else ""
     return row | {"note": _remarks(point.runs)}

@@ -11,7 +11,7 @@ from analysis import json_values
 from analysis.explain.fit import REFUTED, Explanation
 from analysis.explain.fitted import Fit
 from analysis.explain.words import beyond_ideal, sentences, verdict
-from analysis.metrics import Statistic
+from analysis.stats.number import Number, from_ends
 
 _POINT = (
     "ranks", "steps_per_rank", "batch_per_rank", "images_per_rank", "runs", "wall_s", "images_per_s_per_rank",
@@ -78,7 +78,7 @@ def _point(explained: Explanation, index: int) -> dict[str, Any]:
     at = explained.points.loc[[index]]
     point = at.to_dict("records")[0]
     low, high = point["speedup_without_fixed_low"], point["speedup_without_fixed_high"]
-    without = Statistic(point["speedup_without_fixed"], low, high, explained.fit.runs)
+    without = from_ends(point["speedup_without_fixed"], low, high, "fit", explained.fit.runs)
     columns = ("speedup_throughput", "speedup_without_fixed")
     beyond = [column for column in columns if beyond_ideal(at, column).item()]
     return (
@@ -88,6 +88,6 @@ def _point(explained: Explanation, index: int) -> dict[str, Any]:
     )
 
 
-def _number(number: Statistic) -> dict[str, Any] | None:
+def _number(number: Number) -> dict[str, Any] | None:
     """A number with its interval; None where it is not known."""
     return None if math.isnan(number.value) else number.as_json()

@@ -28,9 +28,10 @@ from analysis.explain import fitted, inputs, misfits, models, split
 from analysis.explain.fitted import Fit
 from analysis.explain.inputs import Finding
 from analysis.explain.linear import Linear
-from analysis.explain.marginal import Marginal
 from analysis.explain.models import Model
-from analysis.metrics import Statistic
+from analysis.stats.mixture import Mixture
+from analysis.stats.number import Number
+from analysis.stats.verdict import is_above
 from analysis.thresholds import limit
 
 REFUTED = limit("growth_level")
@@ -47,7 +48,7 @@ class Explanation:
     points: pd.DataFrame
     fits: dict[str, Fit]  # by what they were made from; the first is `fit`
     findings: tuple[Finding, ...]
-    fixed_without_one: tuple[Marginal, ...]  # the fixed cost [s] with each point left out in turn
+    fixed_without_one: tuple[Mixture, ...]  # the fixed cost [s] with each point left out in turn
     growth_p: float  # how likely the time per image would seem to change so much, were it the same; NaN: not tested
 
     @property
@@ -56,9 +57,9 @@ class Explanation:
         return next(iter(self.fits.values()))
 
     @cached_property
-    def fixed_without_one_s(self) -> tuple[Statistic, ...]:
+    def fixed_without_one_s(self) -> tuple[Number, ...]:
         """The fixed cost with each point left out in turn."""
-        return tuple(cost.statistic for cost in self.fixed_without_one)
+        return tuple(cost.number() for cost in self.fixed_without_one)
 
     @cached_property
     def paid(self) -> bool | None:
@@ -70,8 +71,8 @@ class Explanation:
             return None
         costs = [self.fit.fixed_s, *self.fixed_without_one_s]
         costs += [fit.fixed_s for name, fit in self.fits.items() if self.reasonable(name)]
-        told = {cost.low > 0 for cost in costs if not math.isnan(cost.low)}
-        return told.pop() if len(told) == 1 else None
+        above = {is_above(cost) for cost in costs if cost.has_interval}
+        return above.pop() if len(above) == 1 else None
 
     def reasonable(self, name: str) -> bool:
         """Whether the fit of this name could as well be concluded from: nothing known contradicts what it assumes.
@@ -179,10 +180,10 @@ def choose(runs: pd.DataFrame) -> Model:
 
 def _differs_from_one(factor: Linear) -> bool:
     """Whether the wall times contradict the level of the measured speeds."""
-    return factor.degrees >= DECIDING_DEGREES and factor.coefficient(1).p(of=1.0) < SPEEDS_REFUTED
+    return factor.degrees >= DECIDING_DEGREES and factor.coefficient(1).p(1.0) < SPEEDS_REFUTED
 
 
-def _without_one(model: Model, runs: pd.DataFrame) -> Iterator[Marginal]:
+def _without_one(model: Model, runs: pd.DataFrame) -> Iterator[Mixture]:
     """The fixed cost with each point left out in turn, where enough are left to decide."""
     usable = model.usable(runs)
     system, of = model.system(usable), usable["point"].to_numpy()

@@ -12,9 +12,9 @@ import pandas as pd
 
 from analysis.explain import models
 from analysis.explain.linear import Fitted, Linear, relative_s2
-from analysis.explain.marginal import Array, Marginal
 from analysis.explain.models import Model
-from analysis.metrics import Statistic
+from analysis.stats.mixture import Array, Mixture
+from analysis.stats.number import Number, from_ends, unknown
 
 _MOST_IMAGES_PER_S = 1e9  # of one rank: what is faster does not read its images
 _SMALLEST = 1e-18
@@ -25,20 +25,20 @@ class Implied:
     """The speed of one rank that wall times imply [images/s]: a numerator over a fitted cost."""
 
     numerator: float
-    cost: Marginal | None  # None: it cannot be fitted
+    cost: Mixture | None  # None: it cannot be fitted
 
-    def speed(self, runs: int) -> Statistic:
+    def speed(self, runs: int) -> Number:
         """The speed; NaN for an end that it does not have.
 
         Wall times that do not grow with the work give a cost of 0, but for rounding: no speed.
         """
         if self.cost is None:
-            return Statistic(math.nan, n=runs)
-        cost, numerator = self.cost.statistic, self.numerator
+            return unknown(n=runs)
+        cost, numerator = self.cost.number(), self.numerator
         high, value, low = (
             numerator / x if x > numerator / _MOST_IMAGES_PER_S else math.nan for x in (cost.low, cost.value, cost.high)
         )
-        return Statistic(value, low, high, cost.n)
+        return from_ends(value, low, high, "fit", cost.n)
 
 
 @dataclass(frozen=True)
@@ -61,17 +61,17 @@ class Fit:
         return len(self.points)
 
     @cached_property
-    def fixed_s(self) -> Statistic:
+    def fixed_s(self) -> Number:
         """The fixed cost."""
-        return spanned(self.linear.coefficient(0).statistic, (fit.fixed_s for fit in self.without_one))
+        return spanned(self.linear.coefficient(0).number(), (fit.fixed_s for fit in self.without_one))
 
     @cached_property
-    def images_per_s_per_rank(self) -> Statistic:
+    def images_per_s_per_rank(self) -> Number:
         """The speed of one rank that the wall times imply; NaN: nothing implies one."""
         speeds = (fit.images_per_s_per_rank for fit in self.without_one)
         return spanned(self.implied.speed(self.runs), speeds)
 
-    def left_ratio(self, points: pd.DataFrame) -> Marginal | None:
+    def left_ratio(self, points: pd.DataFrame) -> Mixture | None:
         """The logarithm of what the fixed cost leaves of the wall time of the first of two points over the second.
 
         None where nothing may be left. Relative errors are propagated to first order (JCGM 100:2008, 5.2.2). The two
@@ -119,10 +119,10 @@ class Fit:
         return predicted_s.where(points["ranks"].isin(self.ranks) | (not self.model.by_ranks))
 
 
-def spanned(of: Statistic, others: Iterable[Statistic]) -> Statistic:
+def spanned(number: Number, others: Iterable[Number]) -> Number:
     """A number with an interval that holds those of the others too; an end is NaN where one of them has none."""
-    low, high = np.transpose([(one.low, one.high) for one in (of, *others)])
-    return Statistic(of.value, float(low.min()), float(high.max()), of.n)
+    low, high = np.transpose([(one.low, one.high) for one in (number, *others)])
+    return from_ends(number.value, float(low.min()), float(high.max()), "fit", number.n)
 
 
 def _log_ratio(of_two: Array) -> Array:

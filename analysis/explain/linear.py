@@ -20,7 +20,7 @@ from functools import cached_property
 import numpy as np
 
 from analysis.explain import calibration
-from analysis.explain.marginal import Array, Marginal, below
+from analysis.stats.mixture import Array, Mixture, below
 
 MIXES = (1e-4, 1.0, 1e4)
 _LEVEL = 0.05  # the p value of the ends of a 95 % interval, if the mixture is taken at its word
@@ -99,7 +99,7 @@ class Linear:
         """How many times it was made from."""
         return len(self.fitted.explained_s)
 
-    def number(self, of: Array) -> Marginal:
+    def number(self, of: Array) -> Mixture:
         """What is known of a combination of the coefficients: `of` (shapes, p) has their factors."""
         each = np.repeat(of, len(self.coefficients) // len(of), axis=0)
         unit_s2 = np.einsum("kp,kpq,kq->k", each, self.basis.covariances, each)
@@ -108,11 +108,11 @@ class Linear:
             lambda fitted: ((each * fitted.coefficients).sum(axis=-1), np.sqrt(unit_s2 * fitted.scales_s2)), truths
         )
 
-    def coefficient(self, position: int) -> Marginal:
+    def coefficient(self, position: int) -> Mixture:
         """What is known of one coefficient."""
         return self.number(np.eye(self.coefficients.shape[1])[[position]])
 
-    def marginal(self, number: Number, truths: Array | None) -> Marginal:
+    def marginal(self, number: Number, truths: Array | None) -> Mixture:
         """What is known of a number. truths: what it would be if a mix were right, (mixes,).
 
         None: the draws do not tell how often an interval of it holds the truth, for it has noise of its own. Neither do
@@ -121,8 +121,8 @@ class Linear:
         centres, errors = number(self.fitted)
         weights = self._weights(self.fitted, errors)
         if truths is None or self.degrees < _CALIBRATED_DEGREES:
-            return Marginal(centres, errors, weights, self.degrees, self.n, lambda: _LEVEL)
-        return Marginal(centres, errors, weights, self.degrees, self.n, lambda: self._level(number, truths, weights))
+            return Mixture(centres, errors, weights, self.degrees, self.n, lambda: _LEVEL)
+        return Mixture(centres, errors, weights, self.degrees, self.n, lambda: self._level(number, truths, weights))
 
     def _weights(self, fitted: Fitted, errors: Array) -> Array:
         if self.degrees < 1:

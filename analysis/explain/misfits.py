@@ -44,7 +44,7 @@ def _whichever_is_left_out(system: System, of: Array, point: int) -> tuple[float
     left_out = [np.zeros(len(of), bool), *(of == other for other in points if other != point)]
     solved = [system.apart(of == point).without(rows).solve() for rows in left_out]
     last, within_s = system.costs, limit("misfit_negligible") * float(system.times_s[of == point].mean())
-    ps = [math.nan if one is None else len(points) * one.coefficient(last).p(within_s) for one in solved]
+    ps = [math.nan if one is None else len(points) * one.coefficient(last).p(within=within_s) for one in solved]
     known = [min(1.0, p) for p in ps if not math.isnan(p)]
     largest = max(known) if len(known) == len(ps) else math.nan
     return largest, min(known, default=math.nan)

@@ -10,7 +10,7 @@ from analysis import metrics
 from analysis.explain import models
 from analysis.explain.fitted import Fit, spanned
 from analysis.explain.inputs import POINT
-from analysis.metrics import Statistic
+from analysis.stats.number import unknown
 
 
 def of_runs(runs: pd.DataFrame) -> pd.DataFrame:
@@ -65,6 +65,6 @@ def _without_fixed(found: pd.DataFrame, fit: Fit, base: int, images: pd.Series) 
 def _ends(found: pd.DataFrame, fit: Fit, base: int, point: int) -> tuple[float, float]:
     """The 95 % interval of the ratio of what the fixed cost leaves of the base and of a point; NaN: not known."""
     known = [one.left_ratio(found.loc[[base, point]]) for one in (fit, *fit.without_one)]
-    first, *others = [Statistic(math.nan) if one is None else one.statistic for one in known]
+    first, *others = [unknown() if one is None else one.number() for one in known]
     logarithm = spanned(first, others)
     return math.exp(logarithm.low), math.exp(logarithm.high)

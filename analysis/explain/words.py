@@ -15,16 +15,8 @@ from analysis.curves import ranks_in_words
 from analysis.explain import models
 from analysis.explain.fit import DECIDING_DEGREES, REFUTED, Explanation
 from analysis.explain.fitted import Fit
-from analysis.metrics import Statistic
 
 WIDTH = 100
-
-
-def _words(number: Statistic, unit: str = "") -> str:
-    interval = "" if math.isnan(number.low) else f" ({number.low:.3g} to {number.high:.3g})"
-    if math.isnan(number.high) and not math.isnan(number.low):
-        interval = f" ({number.low:.3g} or more)"
-    return f"{number.value:.3g}{' ' * bool(unit)}{unit}{interval}"
 
 
 def _list(parts: list[str]) -> str:
@@ -42,26 +34,26 @@ def _why(explained: Explanation) -> Iterator[str]:
     first, last = fitting.iloc[0], fitting.iloc[-1]
     if explained.paid is None:
         yield (
-            f"Whether a fixed cost is paid is not decidable: {_words(cost, 's')}, but the answer depends on which "
+            f"Whether a fixed cost is paid is not decidable: {cost.text('.3g', 's')}, but the answer depends on which "
             "points are left out, or on what is assumed of the time per image."
         )
     elif not explained.paid:
         few = explained.fit.linear.degrees < DECIDING_DEGREES
         yield (
-            f"No fixed cost can be told from zero: {_words(cost, 's')}. "
+            f"No fixed cost can be told from zero: {cost.text('.3g', 's')}. "
             + ("There are too few runs to tell." if few else "It explains nothing here.")
         )
     elif last["images_per_rank"] < first["images_per_rank"] and last["ranks"] > first["ranks"]:
         work = "steps" if last["steps_per_rank"] < first["steps_per_rank"] else "images"
         yield (
-            f"They differ because each run pays {_words(cost, 's')} once, and the {work} per rank shrink with the "
+            f"They differ because each run pays {cost.text('.3g', 's')} once, and the {work} per rank shrink with the "
             f"ranks, from {first[f'{work}_per_rank']:g} on {first['ranks']:g} to {last[f'{work}_per_rank']:g} on "
             f"{last['ranks']:g}: the fixed cost is {first['fixed_fraction']:.0%} of the wall time on "
             f"{first['ranks']:g} and {last['fixed_fraction']:.0%} on {last['ranks']:g}. "
             "The speed counts the steps alone and does not see it."
         )
     else:
-        yield f"Each run pays {_words(cost, 's')} once; the work per rank does not shrink with the ranks."
+        yield f"Each run pays {cost.text('.3g', 's')} once; the work per rank does not shrink with the ranks."
 
 
 def _known_by(explained: Explanation) -> Iterator[str]:
@@ -147,12 +139,12 @@ def _speed(explained: Explanation) -> Iterator[str]:
         return
     used = explained.points.loc[explained.points["used"], "images_per_s_per_rank"]
     off = metrics.change_fraction(implied.value, measured)
-    agrees = "they agree" if implied.low <= measured <= implied.high else "they contradict each other"
-    agrees = "too few points to tell whether they agree" if math.isnan(implied.low) else agrees
+    agrees = "they agree" if implied.contains(measured) else "they contradict each other"
+    agrees = "too few points to tell whether they agree" if not implied.has_interval else agrees
     yield (
-        f"Without the level of the measured speeds the wall times imply {_words(implied, 'images/s a rank')}; measured "
-        f"were {used.min():.3g} to {used.max():.3g}, the median, {measured:.4g}, {abs(off):.1%} "
-        f"{'more' if off > 0 else 'less'}: {agrees}."
+        "Without the level of the measured speeds the wall times imply "
+        f"{implied.text('.3g', 'images/s a rank')}; measured were {used.min():.3g} to {used.max():.3g}, the median, "
+        f"{measured:.4g}, {abs(off):.1%} {'more' if off > 0 else 'less'}: {agrees}."
     )
 
 
@@ -197,14 +189,14 @@ def _unknown_speeds(explained: Explanation) -> Iterator[str]:
 
 def _made_from(explained: Explanation) -> str:
     rows = [
-        [name, fit.runs, _words(fit.fixed_s), _implied(fit), _note(explained, name)]
+        [name, fit.runs, fit.fixed_s.text(".3g"), _implied(fit), _note(explained, name)]
         for name, fit in explained.fits.items()
     ]
     return tabulate(rows, ["made from", "runs", "fixed cost [s]", "so images/s a rank", ""], disable_numparse=True)
 
 
 def _implied(fit: Fit) -> str:
-    return "-" if math.isnan(fit.images_per_s_per_rank.value) else _words(fit.images_per_s_per_rank)
+    return "-" if math.isnan(fit.images_per_s_per_rank.value) else fit.images_per_s_per_rank.text(".3g")
 
 
 def _note(explained: Explanation, name: str) -> str:
@@ -291,9 +283,9 @@ def _by_phase(split: pd.DataFrame, explained: Explanation) -> str:
     if not alone:
         return said
     known, found = float(split["fixed_s"].median()), alone[0].fixed_s
-    inside = "inside" if found.low <= known <= found.high else "outside"
+    inside = "inside" if found.contains(known) else "outside"
     return f"{said}\n\n" + textwrap.fill(
         f"By the phases: {known:.3g} s (median). The wall times alone, which know no phase and no speed, say "
-        f"{_words(found, 's')}: the phases' is {inside} that interval.",
+        f"{found.text('.3g', 's')}: the phases' is {inside} that interval.",
         WIDTH,
     )

@@ -5,19 +5,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Literal
 
-from analysis import metrics, verdicts
-from analysis.compare import sets
-from analysis.metrics import Estimate
+from analysis.stats import student, verdict
+from analysis.stats.number import Number
+from analysis.stats.verdict import Bounds, Verdict
 from analysis.thresholds import limit
-from analysis.verdicts import Limits, Uncertain
 
-Verdict = Literal["as before", "slower", "faster", "not decidable"]
-VERDICTS: tuple[Verdict, ...] = ("slower", "not decidable", "as before", "faster")
+Word = Literal["as before", "slower", "faster", "not decidable"]
+VERDICTS: tuple[Word, ...] = ("slower", "not decidable", "as before", "faster")
 
 
 def within() -> float:
@@ -25,61 +22,33 @@ def within() -> float:
     return limit("as_before")
 
 
-def level(values: Sequence[float]) -> Uncertain:
+def level(values: Sequence[float]) -> Number:
     """The mean of a point over its launches, with Student's interval on the logarithm; one launch has none."""
-    mean = metrics.estimate(values)
-    relative = mean.standard_error / mean.value
-    return verdicts.of_estimate(Estimate(math.log(mean.value), relative, mean.degrees, mean.n), log=True)
+    return student.on_logarithm(student.mean(values))
 
 
-def ratio(before: Sequence[float], now: Sequence[float], older: Sequence[Sequence[float]] = ()) -> Uncertain:
+def ratio(before: Sequence[float], now: Sequence[float], older: Sequence[Sequence[float]] = ()) -> Number:
     """mean(now) / mean(before) of the values of single launches, with its interval.
 
     Where nothing older is known, and both sides have two launches or more, it is the ratio that `compare` shows for two
-    sets, with Welch's interval. Else launches are taken to scatter alike, on a logarithmic scale, about the mean of
-    each group: before, now, and each of `older` (Student's t with the degrees of freedom of all groups). With one
-    launch in each there is no interval.
+    sets, with Welch's interval. Else launches are taken to scatter alike about the mean of each group: before, now, and
+    each of `older`. With one launch in each there is no interval.
     """
-    groups = [of for of in (before, now, *older) if len(of) > 1]
-    if not any(len(of) > 1 for of in older) and min(len(before), len(now)) > 1:
-        return sets.of_rates(before, now)
-    value = metrics.speedup(math.fsum(now) / len(now), math.fsum(before) / len(before))
-    n, degrees = min(len(before), len(now)), sum(len(of) - 1 for of in groups)
-    if not groups:
-        return verdicts.unknown(value, n)
-    error = _scatter(groups, degrees) * math.sqrt(1 / len(before) + 1 / len(now))
-    return verdicts.of_estimate(Estimate(math.log(value), error, degrees, n), log=True)
+    if not any(len(values) > 1 for values in older) and min(len(before), len(now)) > 1:
+        return student.ratio_of_means(before, now)
+    return student.pooled_ratio_of_means(before, now, older)
 
 
-def _scatter(groups: Sequence[Sequence[float]], degrees: int) -> float:
-    """The pooled standard deviation of the logarithms within some groups."""
-    logs = [[math.log(value) for value in of] for of in groups]
-    return math.sqrt(math.fsum((x - math.fsum(of) / len(of)) ** 2 for of in logs for x in of) / degrees)
-
-
-@dataclass(frozen=True)
-class Judged:
-    """The verdict on one ratio, and how often it would come from chance, by Holm over all that are judged together."""
-
-    verdict: Verdict
-    p_value: float
-
-
-def judge(ratios: Sequence[Uncertain], fraction: float, costs: Collection[int] = ()) -> list[Judged]:
+def judge(ratios: Sequence[Number], fraction: float) -> list[Verdict]:
     """The verdict on each ratio, all of which together are wrong at most 5 times in 100.
 
-    `as before`: its 90 % interval is within `fraction` of 1; `slower`, `faster`: its whole 95 % interval is beyond.
-    `costs`: the places of those that are ratios of times, which are larger where something is slower.
+    Inside: its 90 % interval is within `fraction` of 1; outside: its whole 95 % interval is beyond.
     """
-    found = [verdicts.p_value(one, Limits(1 - fraction, 1 + fraction)) for one in ratios]
-    adjusted = verdicts.adjust([p for _, p in found])
-    return [
-        Judged(_named(verdict, (ratios[nth].value < 1) != (nth in costs)), p)
-        for nth, (verdict, p) in enumerate(zip(verdicts.holm(found), adjusted, strict=True))
-    ]
+    return verdict.judge_all(ratios, Bounds(1 - fraction, 1 + fraction))
 
 
-def _named(verdict: verdicts.Verdict, slower: bool) -> Verdict:
-    if verdict == "not decidable":
+def word(one: Verdict, is_cost: bool) -> Word:
+    """A verdict in words. `is_cost`: it is on a ratio of times, which is larger where something is slower."""
+    if one.outcome == "undecided":
         return "not decidable"
-    return "as before" if verdict == "supported" else "slower" if slower else "faster"
+    return "as before" if one.outcome == "inside" else "slower" if one.above == is_cost else "faster"

@@ -16,7 +16,6 @@ from analysis.history import change, occasions, words
 from analysis.history.judged import Row
 from analysis.history.occasions import Occasion
 from analysis.history.points import Key, Quantity, Values
-from analysis.verdicts import ALPHA
 
 _APART = 0.12  # between the marks of two points of one occasion
 _VERDICTS = {"slower": plots.RED, "faster": plots.BLUE, "as before": plots.GREEN, "not decidable": plots.GREY}
@@ -91,7 +90,7 @@ def _course(axes: Axes, course: Course, place: dict[int, int], aside: float, mar
     x = np.array([place[number] for number in of]) + aside
     levels = [change.level(values) for values in of.values()]
     middle = np.array([level.value for level in levels]) / first
-    ends = np.nan_to_num([[level.value - end for end in level.ends(1 - ALPHA)] for level in levels]) / first
+    ends = np.nan_to_num([[level.value - end for end in level.interval] for level in levels]) / first
     for at, values in zip(x, of.values(), strict=True):
         axes.plot([at] * len(values), np.array(values) / first, ".", color=plots.BLACK, alpha=0.35, markersize=3, mew=0)
     axes.errorbar(x, middle, np.abs(ends).T, fmt="none", ecolor=plots.GREY, elinewidth=0.8)

@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from analysis import json_values, verdicts
+from analysis import json_values
 from analysis.history import change
-from analysis.history.change import Judged, Verdict
+from analysis.history.change import Word
 from analysis.history.occasions import Occasion
 from analysis.history.points import COSTS, UNITS, Key, Values
-from analysis.verdicts import Uncertain
+from analysis.stats.number import Number, unknown
+from analysis.stats.verdict import Verdict
 
 
 @dataclass(frozen=True)
@@ -32,13 +33,13 @@ class Row:
     """One point with its verdict. `ratio`: now over before; None where it is not known."""
 
     beside: Beside
-    ratio: Uncertain | None
-    judged: Judged | None
+    ratio: Number | None
+    judged: Verdict | None
 
     @property
-    def verdict(self) -> Verdict:
-        """The verdict; not decidable where it was not judged."""
-        return self.judged.verdict if self.judged else "not decidable"
+    def verdict(self) -> Word:
+        """The verdict in words; not decidable where it was not judged."""
+        return change.word(self.judged, self.beside.key.quantity in COSTS) if self.judged else "not decidable"
 
     @property
     def note(self) -> str:
@@ -49,8 +50,8 @@ class Row:
 
     def as_json(self) -> dict[str, Any]:
         """The row for programs; docs/json.md has the schema."""
-        key, p = self.beside.key, self.judged.p_value if self.judged else math.nan
-        ratio = self.ratio or verdicts.unknown()
+        key, p = self.beside.key, self.judged.p if self.judged else math.nan
+        ratio = self.ratio or unknown()
         return json_values.plain(
             {"experiment": key.experiment, "model": key.model, "ranks": key.ranks, "point": key.point}
             | {"machine": key.machine, "quantity": key.quantity, "unit": UNITS[key.quantity]}
@@ -64,9 +65,8 @@ def rows(besides: Sequence[Beside], within: float) -> list[Row]:
     ratios = {
         nth: change.ratio(one.before, one.now, one.older) for nth, one in enumerate(besides) if one.before and one.now
     }
-    decided = [nth for nth, of in ratios.items() if not besides[nth].why_not and not math.isnan(of.low)]
-    costs = {place for place, nth in enumerate(decided) if besides[nth].key.quantity in COSTS}
-    judged = dict(zip(decided, change.judge([ratios[nth] for nth in decided], within, costs), strict=True))
+    decided = [nth for nth, of in ratios.items() if not besides[nth].why_not and of.has_interval]
+    judged = dict(zip(decided, change.judge([ratios[nth] for nth in decided], within), strict=True))
     return [Row(one, ratios.get(nth), judged.get(nth)) for nth, one in enumerate(besides)]
 
 

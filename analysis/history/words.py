@@ -71,7 +71,7 @@ def table(rows: Sequence[Row], before: str, now: str) -> str:
             f"{before} (launches)": _mean(row.beside.before, row.beside.key.quantity),
             f"{now} (launches)": _mean(row.beside.now, row.beside.key.quantity),
             "ratio (95 % interval)": str(row.ratio) if row.ratio else "",
-            "p": f"{row.judged.p_value:.2g}" if row.judged else "",
+            "p": f"{row.judged.p:.2g}" if row.judged else "",
             "verdict": row.verdict,
             "note": row.note,
         }

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis import metrics
 from analysis.predict.average import LEVEL
 from analysis.predict.calibration import Check
 from analysis.predict.points import Curve
 from analysis.predict.support import MIN_POINTS
+from analysis.stats.repeats import proportion
 
 # Predictions of so few ranks are not counted: what is asked for lies beyond one machine.
 ABOVE = 8
@@ -42,7 +42,7 @@ def of(checks: Sequence[Check]) -> Accuracy:
     nearest = [abs(float(check.error[i])) for check, i in found if _all_below(check)]
     held = sum(bool(check.held[i]) for check, i in found)
     of_curves = {id(check.cut.curve): check.cut.curve.source for check, _ in found}
-    low, high = metrics.binomial(held, len(found))
+    low, high = proportion(held, len(found)).interval
     machines = len(set(of_curves.values()))
     return Accuracy(len(of_curves), machines, float(np.median(nearest)), held, len(found), low, high)
 

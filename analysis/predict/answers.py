@@ -10,30 +10,10 @@ from typing import Any
 import numpy as np
 
 from analysis import metrics
-from analysis.metrics import Statistic
 from analysis.predict.average import LEVEL, Learned, Prediction, predict
 from analysis.predict.points import Curve, Sizes, strong, weak
 from analysis.predict.support import why_not
-
-
-@dataclass(frozen=True)
-class Range:
-    """A value with the ends of its interval."""
-
-    value: float
-    low: float
-    high: float
-
-    def times(self, factor: float) -> Range:
-        """The range in another unit."""
-        return Range(self.value * factor, self.low * factor, self.high * factor)
-
-    def as_json(self) -> dict[str, float]:
-        """Value, ends and level."""
-        return {"value": self.value, "low": self.low, "high": self.high, "level": LEVEL}
-
-
-_UNKNOWN = {"value": None, "low": None, "high": None, "level": None}
+from analysis.stats.number import Number, from_ends, unknown
 
 
 @dataclass(frozen=True)
@@ -52,7 +32,7 @@ class Target:
     batch: float
     nodes: float  # NaN: not known
     why: str
-    numbers: dict[str, Range]  # images_per_s, speedup, efficiency; wall_s and cost of a job; none where not predicted
+    numbers: dict[str, Number]  # images_per_s, speedup, efficiency; wall_s and cost of a job; none where not predicted
     of_forms: dict[str, float]  # images/s that each form alone predicts
     measured: float = math.nan  # images/s, at a point that was left out
 
@@ -69,7 +49,7 @@ class Answer:
     curve: Curve
     targets: list[Target]
     global_batch: float | None  # that is kept; None: the batch of a rank is
-    fixed_s: Statistic | None  # of one job, where a job was asked for and it is known
+    fixed_s: Number | None  # of one job, where a job was asked for and it is known
 
 
 @dataclass(frozen=True)
@@ -88,7 +68,7 @@ def sizes(curve: Curve, ranks: Sequence[float] | np.ndarray, global_batch: float
     return weak(curve, wanted) if global_batch is None else strong(wanted, global_batch)
 
 
-def answer(curve: Curve, asked: Question, learned: Learned, fixed_s: Statistic | None = None) -> Answer:
+def answer(curve: Curve, asked: Question, learned: Learned, fixed_s: Number | None = None) -> Answer:
     """What the curve says of each number of ranks; of the job where one is asked for, with what each job pays once.
 
     A curve that keeps its global batch is asked for that, unless another is given.
@@ -123,32 +103,39 @@ def _nodes(curve: Curve, ranks: float) -> float:
     return float(curve.nodes(np.array([ranks]))[0]) if math.isfinite(curve.ranks_per_node) else math.nan
 
 
-def _numbers(curve: Curve, found: Prediction, i: int, job: Job | None, fixed_s: Statistic | None) -> dict[str, Range]:
+def predicted(value: float, low: float, high: float, points: int) -> Number:
+    """A number that was predicted from so many points, with the interval of one measurement."""
+    return from_ends(value, low, high, "machines", points, LEVEL)
+
+
+def _numbers(curve: Curve, found: Prediction, i: int, job: Job | None, fixed_s: Number | None) -> dict[str, Number]:
     """What is predicted at one size."""
-    rate = Range(float(found.images_per_s[i]), float(found.low[i]), float(found.high[i]))
+    value, low, high = (float(of_all[i]) for of_all in (found.images_per_s, found.low, found.high))
+    rate = predicted(value, low, high, len(curve.ranks))
     base, ranks = curve.base, float(found.at.ranks[i])
-    speedup = rate.times(metrics.rate(1, float(curve.images_per_s[base])))
+    speedup = rate.scaled(metrics.rate(1, float(curve.images_per_s[base])))
     numbers = {
         "images_per_s": rate,
         "speedup": speedup,
-        "efficiency": speedup.times(metrics.efficiency(1.0, ranks, float(curve.ranks[base]))),
+        "efficiency": speedup.scaled(metrics.efficiency(1.0, ranks, float(curve.ranks[base]))),
     }
     if job:
         numbers["wall_s"] = _wall_s(job.images, rate, fixed_s)
         an_hour = job.price * _nodes(curve, ranks)
         if math.isfinite(an_hour):
-            numbers["cost"] = numbers["wall_s"].times(an_hour / 3600)
+            numbers["cost"] = numbers["wall_s"].scaled(an_hour / 3600)
     return numbers
 
 
-def _wall_s(images: float, rate: Range, fixed_s: Statistic | None) -> Range:
+def _wall_s(images: float, rate: Number, fixed_s: Number | None) -> Number:
     """The wall time of a job: what it pays once, and its images at that rate; the ends are those of both together."""
     training = (metrics.step_s(images, end) for end in (rate.value, rate.high, rate.low))
     once = (0.0, 0.0, 0.0)
     if fixed_s:
-        ends = (fixed_s.low, fixed_s.high) if math.isfinite(fixed_s.low) else (fixed_s.value, fixed_s.value)
+        ends = fixed_s.interval if math.isfinite(fixed_s.low) else (fixed_s.value, fixed_s.value)
         once = (max(fixed_s.value, 0.0), max(ends[0], 0.0), ends[1])
-    return Range(*(paid + time for paid, time in zip(once, training, strict=True)))
+    value, low, high = (paid + time for paid, time in zip(once, training, strict=True))
+    return predicted(value, low, high, rate.n)
 
 
 def as_json(answers: Sequence[Answer]) -> list[dict[str, Any]]:
@@ -161,7 +148,7 @@ def _in_json(found: Answer, target: Target) -> dict[str, Any]:
     return {
         "model": found.curve.model,
         "ranks": target.ranks,
-        "images_per_s": numbers.pop("images_per_s", _UNKNOWN),
+        "images_per_s": numbers.pop("images_per_s", unknown(n=len(found.curve.ranks)).as_json()),
         "supported": target.supported,
         "why": target.why,
         "curve": found.curve.name,

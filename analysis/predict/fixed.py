@@ -7,13 +7,15 @@ import math
 
 import pandas as pd
 
-from analysis import TableError, metrics
+from analysis import TableError
 from analysis.explain import fit, tidy
 from analysis.explain.phases import phases
-from analysis.metrics import Statistic
+from analysis.stats import repeats
+from analysis.stats.number import Number
+from analysis.stats.repeats import singles
 from analysis.user_table.table import UserTable
 
-Costs = dict[tuple[str, str], Statistic]  # by model, and series of local records ("" of others)
+Costs = dict[tuple[str, str], Number]  # by model, and series of local records ("" of others)
 
 
 def of_table(table: pd.DataFrame, where: str) -> Costs:
@@ -44,11 +46,11 @@ def _of_points(points: pd.DataFrame) -> Costs:
     return found
 
 
-def _fixed_s(rows: pd.DataFrame) -> Statistic | None:
+def _fixed_s(rows: pd.DataFrame) -> Number | None:
     """The fixed cost of one curve: as its phases show it, else from the regression over its wall times."""
     measured = phases(rows)
     if not measured.empty:
-        return metrics.arithmetic_mean(measured["fixed_s"].tolist())
+        return repeats.arithmetic_mean(singles(measured["fixed_s"].tolist()))
     try:
         cost = fit.explain(rows).fit.fixed_s
     except TableError:

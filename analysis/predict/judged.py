@@ -3,61 +3,41 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Literal
-
-import numpy as np
 
 from analysis.predict import answers
 from analysis.predict.answers import Question
 from analysis.predict.average import LEVEL, Learned
 from analysis.predict.points import Curve
-
-Verdict = Literal["consistent", "not consistent", "not decidable"]
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A rate, in the unit of the curve, that is claimed for so many ranks: between two ends, either of them open."""
-
-    ranks: int
-    low: float = 0.0
-    high: float = math.inf
+from analysis.stats.verdict import Bounds, Verdict, judge_at
 
 
-@dataclass(frozen=True)
-class Judged:
-    """The verdict on a claim, its reason in words, and whether all that is predicted is as claimed."""
+def judge(curve: Curve, ranks: int, claimed: Bounds, learned: Learned) -> tuple[Verdict, str]:
+    """The verdict on a rate that is claimed for so many ranks, in the unit of the curve, and its reason in words.
 
-    verdict: Verdict
-    why: str
-    shown: bool = False
-
-
-def judge(curve: Curve, claim: Claim, learned: Learned) -> Judged:
-    """The verdict on a claim.
-
-    Consistent where the 90 % interval of the prediction has a part within the claim, not consistent where it has none,
-    not decidable where the points carry no prediction. That a claim is consistent does not show it; it is shown where
-    the whole interval is within the claim. `learned`: from the curves of other machines.
+    It is that of the 90 % interval of the prediction; undecided too where the points carry none. `learned`: from the
+    curves of other machines.
     """
-    (target,) = answers.answer(curve, Question((claim.ranks,)), learned).targets
+    (target,) = answers.answer(curve, Question((ranks,)), learned).targets
     if not target.supported:
-        return Judged("not decidable", f"no prediction for {claim.ranks} ranks: {target.why}")
-    found = target.numbers["images_per_s"]
-    told = f"for {claim.ranks} ranks {found.value:.4g} ({found.low:.4g} to {found.high:.4g}, {100 * LEVEL:.0f} %)"
-    told = f"{told} is predicted from {_points(curve)}; claimed: {_ends(claim)}"
-    if claim.low > found.high or claim.high < found.low:
-        return Judged("not consistent", told)
-    return Judged("consistent", told, claim.low <= found.low and found.high <= claim.high)
+        return Verdict("undecided", "no interval"), f"no prediction for {ranks} ranks: {target.why}"
+    rate = target.numbers["images_per_s"]
+    reason = f"for {ranks} ranks {rate.value:.4g} ({rate.low:.4g} to {rate.high:.4g}, {100 * LEVEL:.0f} %)"
+    return judge_at(rate, claimed), f"{reason} is predicted from {_points(curve)}; claimed: {_ends(claimed)}"
+
+
+def word(verdict: Verdict) -> str:
+    """The verdict as a claim has it: consistent with the prediction where the interval has a part within the claim."""
+    if verdict.outcome == "outside":
+        return "not consistent"
+    return "not decidable" if verdict.why == "no interval" else "consistent"
 
 
 def _points(curve: Curve) -> str:
     return f"{len(curve.ranks)} points up to {curve.largest:g} ranks"
 
 
-def _ends(claim: Claim) -> str:
-    ends = [f"at least {claim.low:.4g}"] * (claim.low > 0) + [f"at most {claim.high:.4g}"] * bool(
-        np.isfinite(claim.high)
+def _ends(claimed: Bounds) -> str:
+    ends = [f"at least {claimed.low:.4g}"] * (claimed.low > 0) + [f"at most {claimed.high:.4g}"] * math.isfinite(
+        claimed.high
     )
     return ", ".join(ends) or "any rate"

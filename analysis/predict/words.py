@@ -9,10 +9,11 @@ from collections.abc import Iterator, Sequence
 
 from tabulate import tabulate
 
-from analysis.predict.answers import Answer, Range, Target
+from analysis.predict.answers import Answer, Target
 from analysis.predict.average import LEVEL
 from analysis.predict.further import Further
 from analysis.predict.points import Curve
+from analysis.stats.number import Number
 
 WIDTH = 100
 # Forms that are further apart disagree: then what each of them says is shown.
@@ -53,11 +54,11 @@ def _row(curve: Curve, target: Target) -> dict[str, str]:
         "efficiency": _ends(numbers["efficiency"], ".2f"),
     }
     if not math.isnan(target.measured):
-        inside = numbers["images_per_s"].low <= target.measured <= numbers["images_per_s"].high
+        inside = numbers["images_per_s"].contains(target.measured)
         row["measured"] = f"{_plain(target.measured, '.4g')}\n({'inside' if inside else 'outside'})"
     if "wall_s" in numbers:
         factor, unit = (1 / 3600, " h") if numbers["wall_s"].value >= 7200 else (1.0, " s")
-        row["wall time"] = _ends(numbers["wall_s"].times(factor), ".3g", unit)
+        row["wall time"] = _ends(numbers["wall_s"].scaled(factor), ".3g", unit)
     if "cost" in numbers:
         row["cost"] = _ends(numbers["cost"], ".3g")
     alone = sorted(target.of_forms.values())
@@ -66,7 +67,7 @@ def _row(curve: Curve, target: Target) -> dict[str, str]:
     return row
 
 
-def _ends(number: Range, form: str, unit: str = "") -> str:
+def _ends(number: Number, form: str, unit: str = "") -> str:
     value, low, high = (_plain(x, form) for x in (number.value, number.low, number.high))
     return f"{value}{unit}\n({low} to {high})"
 

@@ -12,17 +12,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from analysis import metrics, printed, verdicts
+from analysis import metrics
 from analysis.curves import SETTING, Row, bases, lookup, measured, times_as_fast
-from analysis.noise import noises, of_other_runs
-from analysis.printed import combined, number
+from analysis.point_noise import noises
 from analysis.ratios import RATIOS, pairs
 from analysis.reports import trained
 from analysis.reports.line import Derived, stated
-from analysis.verdicts import Uncertain, Verdict, between
+from analysis.stats.noise import with_noise
+from analysis.stats.number import Number, between, combined, exact, unknown
+from analysis.stats.verdict import Outcome, Verdict, together
+from analysis.table.stated import number, reading
 
 Derivation = Callable[[pd.DataFrame], Iterator[Derived]]
-_AGREES = {"supported": True, "contradicted": False, "not decidable": None}
+_AGREES: dict[Outcome, bool | None] = {"inside": True, "outside": False, "undecided": None}
 
 
 def speedups(table: pd.DataFrame) -> Iterator[Derived]:
@@ -40,13 +42,13 @@ def speedups(table: pd.DataFrame) -> Iterator[Derived]:
             continue
         over = base(row) or (rates(row)[:1] if row["ranks"] == 1 else [])
         if not rates(row) or not over:
-            yield Derived(row, verdicts.unknown(), "its throughputs are not printed")
+            yield Derived(row, unknown(), "its throughputs are not printed")
             continue
         share, rate = row["quantity"] == "efficiency_throughput", rates(row)[0]
         found = [_speedup(row, rate, first, share) for first in over]
         nearest = min(found, key=lambda one: abs(one.computed.value - row["value"]))
         if nearest.base and nearest.base["experiment"] != row["experiment"]:
-            other = of_other_runs(nearest.computed, [(noisy().of(rate), 1.0), (noisy().of(nearest.base), -1.0)])
+            other = with_noise(nearest.computed, [(noisy().of(rate), 1.0), (noisy().of(nearest.base), -1.0)])
             said = f"{nearest.formula}, the base from {nearest.base['place']}: that of its curve is not printed"
             nearest = Derived(row, other, said, nearest.base)
         yield nearest
@@ -60,7 +62,7 @@ def _speedup(row: Row, rate: Row, first: Row, share: bool) -> Derived:
         {"rate": number(rate), "one": number(first)},
     )
     if rate is first:
-        made = between(made.value, made.value, made.value)
+        made = exact(made.value)
     formula = f"{rate['value']:g} / {first['value']:g} images/s" + (f" / {times:g}" if share else "")
     return Derived(row, made, formula, first)
 
@@ -90,7 +92,7 @@ def medians(table: pd.DataFrame, cells: Sequence[Derived]) -> Iterator[Derived]:
             yield Derived(row, _median([d.computed for d in block]), f"median of {len(block)}")
 
 
-def _median(numbers: Sequence[Uncertain]) -> Uncertain:
+def _median(numbers: Sequence[Number]) -> Number:
     value, low, high = np.median([(n.value, n.low, n.high) for n in numbers], axis=0).tolist()
     return between(value, low, high, len(numbers))
 
@@ -112,7 +114,7 @@ def _plotted(row: Row, first: Row, by: str) -> Iterator[Derived]:
         both = {"here": number(row), "there": number(first)}
         made = combined(lambda here, there, over=over: times_as_fast(row, first, here, there) / over, both)
         if row is first:
-            made = between(made.value, made.value, made.value)
+            made = exact(made.value)
         shown: Row = {"quantity": f"{name}_{by}", "value": np.nan, "unit": unit, "place": "plots", "note": ""}
         yield Derived({**row, **shown}, made, f"from {row['quantity']}: {first['value']:g}, {row['value']:g}", first)
 
@@ -175,7 +177,7 @@ def sizes(table: pd.DataFrame) -> Iterator[Derived]:
             yield Derived(row, combined(lambda images, classes: images / classes, numbers), formula)
     for said in stated(table, "effective_batch"):
         batch = float(said["batch_per_rank"] * said["ranks"])
-        yield Derived(said, between(batch, batch, batch), f"{said['ranks']} x {said['batch_per_rank']}")
+        yield Derived(said, exact(batch), f"{said['ranks']} x {said['batch_per_rank']}")
 
 
 DERIVATIONS: tuple[Derivation, ...] = (
@@ -196,7 +198,7 @@ def lines(table: pd.DataFrame) -> Iterator[Derived]:
 
 def verdict(found: Iterable[Derived]) -> Verdict:
     """The verdict on a sentence that states several derived numbers: all of them must follow."""
-    return verdicts.together([one.verdict for one in found])
+    return together([one.verdict for one in found])
 
 
 def recompute(published: pd.DataFrame) -> pd.DataFrame:
@@ -211,12 +213,11 @@ def recompute(published: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for _, table in published.groupby("report"):
         for d in lines(table):
-            known = not math.isnan(d.row["value"])
+            agrees = None if math.isnan(d.row["value"]) else _AGREES[d.verdict.outcome]
             rows.append(
                 {name: d.row[name] for name in kept}
-                | {"stated": d.row["value"], "read_as": printed.reading(d.row["note"]), "computed": d.computed.value}
+                | {"stated": d.row["value"], "read_as": reading(d.row["note"]), "computed": d.computed.value}
                 | {"computed_low": d.computed.low, "computed_high": d.computed.high}
-                | {"difference": d.computed.value - d.row["value"], "agrees": _AGREES[d.verdict] if known else None}
-                | {"formula": d.formula}
+                | {"difference": d.computed.value - d.row["value"], "agrees": agrees, "formula": d.formula}
             )
     return pd.DataFrame(rows).astype({"agrees": "boolean", "ranks": "Int64", "batch_per_rank": "Int64"})

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from analysis import printed
 from analysis.curves import Row, row_dicts
-from analysis.verdicts import Uncertain, Verdict
+from analysis.stats.number import Number
+from analysis.stats.verdict import Verdict
+from analysis.table.stated import follows
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,14 +18,14 @@ class Derived:
     """A number computed from the primary numbers of a report; `row`: as the report states it, NaN if only plotted."""
 
     row: Row
-    computed: Uncertain
+    computed: Number
     formula: str
     base: Row | None = None  # what a ratio is over
 
     @property
     def verdict(self) -> Verdict:
         """Whether what is stated follows."""
-        return printed.follows(self.row, self.computed)
+        return follows(self.row, self.computed)
 
 
 def stated(table: pd.DataFrame, *quantities: str) -> Sequence[Row]:

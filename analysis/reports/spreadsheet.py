@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis import limits, metrics, plots, speedups
+from analysis import limits, plots, speedups
 from analysis.curves import measured
 from analysis.figures import Figures, Points
-from analysis.metrics import Estimate
 from analysis.plots import Line
 from analysis.reports import strategies
+from analysis.stats import student
+from analysis.stats.number import unknown
 
 FIGURES = Figures()
 figure = FIGURES.add
@@ -115,11 +116,11 @@ class _Setting:
 
 def _ratios(rows: pd.DataFrame, setting: _Setting, speedups: bool) -> pd.DataFrame:
     """Throughput, or speedup, over that of the other setting; columns: the others of _KEY, ratio, low, high, n."""
-    cells = {key: metrics.estimate(group.tolist()) for key, group in rows.groupby(_KEY)["value"]}
+    cells = {key: student.mean(group.tolist()) for key, group in rows.groupby(_KEY)["value"]}
     if speedups:
         one = {key[:-1]: cell for key, cell in cells.items() if key[-1] == 1}
         cells = {
-            key: Estimate(1.0, n=cell.n) if key[-1] == 1 else metrics.ratio(cell, one[key[:-1]])
+            key: unknown(1.0, cell.n) if key[-1] == 1 else student.ratio(cell, one[key[:-1]])
             for key, cell in cells.items()
             if key[:-1] in one
         }
@@ -127,7 +128,7 @@ def _ratios(rows: pd.DataFrame, setting: _Setting, speedups: bool) -> pd.DataFra
     for key, cell in cells.items():
         other = cells.get((*key[:at], setting.under, *key[at + 1 :]))
         if key[at] == setting.over and other:
-            r = metrics.ratio(cell, other)
+            r = student.ratio(cell, other)
             found.append((*key, r.value, r.low, r.high, r.n))
     return pd.DataFrame(found, columns=[*_KEY, "ratio", "low", "high", "n"]).drop(columns=setting.column)
 

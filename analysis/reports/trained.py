@@ -8,12 +8,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from analysis import trends, verdicts
 from analysis.computed import computed
 from analysis.curves import SETTING, Row, lookup, measured
-from analysis.printed import combined, number
 from analysis.reports.line import Derived, stated
-from analysis.verdicts import Uncertain, between, of_estimate
+from analysis.stats import trend as trends
+from analysis.stats.number import Number, between, combined, unknown
+from analysis.stats.student import exponential
+from analysis.table.stated import number
 
 _FINAL = ("train_accuracy", "validation_accuracy")
 
@@ -34,7 +35,7 @@ def epochs(table: pd.DataFrame) -> Iterator[Derived]:
         if any(len(of) > 1 for of in curves):
             slope = trends.fit([_points(of) for of in curves]).slope
             formula = f"slope over log2 of the ranks, from {slope.n} points of {len(curves)} curves"
-            yield Derived(row, of_estimate(slope), formula)
+            yield Derived(row, slope, formula)
 
 
 def times(table: pd.DataFrame) -> Iterator[Derived]:
@@ -52,14 +53,14 @@ def times(table: pd.DataFrame) -> Iterator[Derived]:
             yield Derived(row, *_training_s(table, row))
 
 
-def _training_s(table: pd.DataFrame, row: Row) -> tuple[Uncertain, str]:
+def _training_s(table: pd.DataFrame, row: Row) -> tuple[Number, str]:
     """The time of a training: epochs x images / images/s; unknown where one of them is not printed."""
     planned = lookup(table[table["quantity"].eq("epochs_planned")], [*SETTING])
     images = lookup(table[table["quantity"].eq("dataset_images")], ["report", "dataset"])
     speed = lookup(measured(table, "images_per_s"), [*SETTING, "ranks"])
     found = {"epochs": planned(row), "images": images(row), "images_per_s": speed(row)}
     if absent := [name for name, rows in found.items() if not rows]:
-        return verdicts.unknown(), f"{', '.join(absent)} of this training are not printed"
+        return unknown(), f"{', '.join(absent)} of this training are not printed"
     numbers = {name: number(rows[0]) for name, rows in found.items()}
     return combined(
         lambda epochs, images, images_per_s: epochs * images / images_per_s, numbers
@@ -78,13 +79,13 @@ def predictions(table: pd.DataFrame) -> Iterator[Derived]:
         curves = _curves(_of(table, row), row["quantity"])
         mine = [nth for nth, of in enumerate(curves) if of[0]["gpu"] == row["gpu"] and len(of) > 1]
         if not mine:
-            yield Derived(row, verdicts.unknown(), "no curve of two points on this device is printed")
+            yield Derived(row, unknown(), "no curve of two points on this device is printed")
             continue
         log = row["unit"] == "s"
         trend = trends.fit([_points(of, log) for of in curves])
         expected = trend.at(mine[0], math.log2(row["ranks"]), len(curves[mine[0]]))
         formula = f"the trend of {trend.slope.n} points of {len(curves)} curves, on {row['ranks']} ranks"
-        yield Derived(row, of_estimate(expected, log), formula)
+        yield Derived(row, exponential(expected) if log else expected, formula)
 
 
 def spread(table: pd.DataFrame) -> Iterator[Derived]:
@@ -101,16 +102,16 @@ def spread(table: pd.DataFrame) -> Iterator[Derived]:
                 yield Derived(row, made, f"the largest less the smallest of {len(same)}")
 
 
-def _ends(numbers: Sequence[Uncertain]) -> tuple[list[float], list[float]]:
+def _ends(numbers: Sequence[Number]) -> tuple[list[float], list[float]]:
     return [n.low for n in numbers], [n.high for n in numbers]
 
 
-def _loss(table: pd.DataFrame, row: Row) -> tuple[Uncertain, str]:
+def _loss(table: pd.DataFrame, row: Row) -> tuple[Number, str]:
     """How much less accurate a run is than that on the fewest ranks."""
     known = measured(_of(table, row), "validation_accuracy")
     mine, one = (known[known["ranks"].eq(ranks)].to_dict("records") for ranks in (row["ranks"], 1))
     if not mine or not one:
-        return verdicts.unknown(), "the accuracy on one GPU is not printed"
+        return unknown(), "the accuracy on one GPU is not printed"
     both = {"one": number(one[0]), "here": number(mine[0])}
     return combined(lambda one, here: one - here, both), f"{one[0]['value']:g} - {mine[0]['value']:g}"
 
@@ -119,7 +120,7 @@ def _of(table: pd.DataFrame, row: Row) -> pd.DataFrame:
     return table[table["experiment"].eq(row["experiment"])]
 
 
-def _mean(numbers: Sequence[Uncertain]) -> Uncertain:
+def _mean(numbers: Sequence[Number]) -> Number:
     value, low, high = np.mean([(n.value, n.low, n.high) for n in numbers], axis=0).tolist()
     return between(value, low, high, len(numbers))
 

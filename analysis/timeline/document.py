@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from analysis import metrics
+from analysis.stats import repeats
 from analysis.timeline import split, words
 from analysis.timeline.joined import Joined
 from analysis.timeline.split import PARTS, RankSteps, Steps
@@ -49,4 +50,4 @@ def _rank(found: RankSteps) -> dict[str, Any]:
 
 
 def _number(values: list[float]) -> dict[str, Any]:
-    return metrics.median([values]).as_json()
+    return replace(repeats.median([values]), covers="steps").as_json()

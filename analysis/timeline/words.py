@@ -9,9 +9,10 @@ from collections.abc import Iterator, Sequence
 from tabulate import tabulate
 
 from analysis import plots
+from analysis.stats.repeats import median
 from analysis.timeline.joined import Joined, OfRank
 from analysis.timeline.split import EXCHANGE, PARTS, Steps, of_ranks, seen, timed_steps
-from train.record import batch, intervals
+from train.record import batch
 
 WIDTH = 110
 
@@ -43,10 +44,10 @@ def _title(joined: Joined) -> str:
 
 def _ms(values: Sequence[float]) -> str:
     """The median in ms, with its interval where there are enough values for one."""
-    found = intervals.of_median(values)
-    if found is None:
-        return _plain(statistics.median(values))
-    return f"{_plain(found.value)} ({_plain(found.low)} to {_plain(found.high)})"
+    number = median([values])
+    if not number.has_interval:
+        return _plain(number.value)
+    return f"{_plain(number.value)} ({_plain(number.low)} to {_plain(number.high)})"
 
 
 def _plain(time_s: float) -> str:

@@ -4,15 +4,16 @@ import pytest
 from scipy.special import ndtri
 
 from analysis.audit.judging import because, faster, outside, severity, share
-from analysis.noise import noises
+from analysis.point_noise import noises
+from analysis.stats.number import between, unknown
+from analysis.stats.verdict import Bounds
 from analysis.thresholds import limit
-from analysis.verdicts import Limits, between, unknown
 from tests.helpers.tidy_rows import curve, row, table
 
 
 def test_where_an_interval_is_known_it_decides_and_else_the_value():
     numbers = [between(1.1, 1.05, 1.15), between(1.1, 0.99, 1.2), unknown(1.1), unknown(0.9)]
-    assert outside(numbers, Limits(high=1.0)) == [True, False, True, False]
+    assert outside(numbers, Bounds(high=1.0)) == [True, False, True, False]
 
 
 @pytest.mark.parametrize(

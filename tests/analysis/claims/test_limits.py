@@ -33,11 +33,11 @@ def test_anything_else_is_no_formula(bad):
     ],
 )
 def test_limits_on_three(given_limits, holds):
-    assert limits.Claimed(**given_limits).limits.hold(3.0) is holds
+    assert limits.Claimed(**given_limits).bounds.allow(3.0) is holds
 
 
 def test_a_margin_is_apart_from_the_limits():
-    assert limits.Claimed(at_most=1, margin=0.05).same.hold(1.04)
+    assert limits.Claimed(at_most=1, margin=0.05).same.allow(1.04)
     assert limits.Claimed(at_most=1).same is None
 
 

@@ -6,13 +6,14 @@ import pytest
 from analysis.audit import findings as audit
 from analysis.audit import judging
 from analysis.audit.words import at
+from analysis.claims.limits import WORDS
 from analysis.claims.numbers import Data, Report
 from analysis.compare import published as compare
 from analysis.compare import tolerances
 from analysis.computed import computed
 from analysis.curves import SETTING, SIZE, lookup, rate_curves
 from analysis.explain import fit, tidy, words
-from analysis.noise import noises
+from analysis.point_noise import noises
 from analysis.reports import derived
 from analysis.study import Study
 from analysis.table import loading
@@ -33,10 +34,10 @@ SAME_NUMBER = {
 def test_tables_has_the_verdict_of_every_line():
     table = derived.recompute(loading.published())
     said = table[table["stated"].notna()]
-    answers = {"supported": True, "contradicted": False, "not decidable": None}
+    answers = {"inside": True, "outside": False, "undecided": None}
     shown = [None if pd.isna(answer) else bool(answer) for answer in said["agrees"]]
     assert len(shown) == len(lines()) > 300
-    assert shown == [answers[line.verdict] for _, line in lines()]
+    assert shown == [answers[line.verdict.outcome] for _, line in lines()]
 
 
 def test_the_audit_alleges_what_tables_contradict_and_nothing_else():
@@ -44,8 +45,8 @@ def test_the_audit_alleges_what_tables_contradict_and_nothing_else():
     for rule, quantities in SAME_NUMBER.items():
         found = {finding.place: finding for finding in findings if finding.rule == rule}
         of = [line for _, line in lines() if line.row["quantity"] in quantities]
-        wrong = {at(line.row) for line in of if line.verdict == "contradicted"}
-        unclear = {at(line.row) for line in of if line.verdict == "not decidable"}
+        wrong = {at(line.row) for line in of if line.verdict.outcome == "outside"}
+        unclear = {at(line.row) for line in of if line.verdict.outcome == "undecided"}
         assert wrong <= set(found) <= wrong | unclear, rule
         assert all(found[place].severity == "note" for place in set(found) - wrong), rule
 
@@ -60,7 +61,7 @@ def test_a_claim_about_a_stated_number_has_the_verdict_of_its_line():
             for report, line in lines()
             if report == item.claim.report and all(line.row[name] in values for name, values in of.items())
         ]
-        assert item.verdict == derived.verdict(mine), item.claim.id
+        assert item.verdict == WORDS[derived.verdict(mine).outcome], item.claim.id
 
 
 def test_a_ratio_is_what_it_is_in_tables_and_in_the_claims():
@@ -121,7 +122,7 @@ def test_a_claim_about_a_prediction_has_the_verdict_of_its_line():
         (line,) = [
             d for r, d in lines() if r == "004" and d.row["kind"] == "predicted" and d.row["quantity"] == quantity
         ]
-        assert about[name].verdict == line.verdict == "not decidable"
+        assert about[name].verdict == WORDS[line.verdict.outcome] == "not decidable"
         assert "2 numbers of ranks measured, at least 3 are needed" in about[name].evidence
     assert "no numbers of ranks measured" in about["002-almost-linear-to-256"].evidence
 

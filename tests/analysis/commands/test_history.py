@@ -90,7 +90,7 @@ def test_two_occasions_have_the_ratio_that_compare_has(tmp_path, capsys):
     month(tmp_path / "a", 0)
     month(tmp_path / "b", 1, slower=1.1)
     both = sets.compare(tmp_path / "a", tmp_path / "b")
-    by_compare = [(one.ratio, one.low, one.high) for one in both.ratios if one.by == "throughput"]
+    by_compare = [(one.ratio.value, *one.ratio.interval) for one in both.ratios if one.by == "throughput"]
     found = printed(capsys, "history", "weak_scaling", "--results", str(tmp_path))["machines"][0]["points"]
     by_history = [tuple(point["ratio"][end] for end in ("value", "low", "high"))
                   for point in found if point["quantity"] == "images_per_s"]  # fmt: skip

@@ -28,24 +28,24 @@ def test_speedup_efficiency_and_shape_worked_by_hand(results):
     (speedup,) = rows(found, quantity="speedup_throughput")
     # the report: 156.33 / 22.84 images/s
     assert (speedup.report, speedup.at, speedup.axis) == ("001", 8, "nodes")
-    assert speedup.published == pytest.approx(6.8446, abs=1e-4)
-    assert speedup.local == pytest.approx(6.8)
-    assert (speedup.allowed_low, speedup.allowed_high) == pytest.approx((6.1602, 7.5290), abs=1e-4)
+    assert speedup.published.value == pytest.approx(6.8446, abs=1e-4)
+    assert speedup.local.value == pytest.approx(6.8)
+    assert (speedup.allowed.low, speedup.allowed.high) == pytest.approx((6.1602, 7.5290), abs=1e-4)
     assert (speedup.verdict, speedup.note) == ("not decidable", "over 1; no interval")
     # 156.325 / 22.845 to 156.335 / 22.835
-    assert (speedup.published_low, speedup.published_high) == pytest.approx((6.84285, 6.84629), abs=1e-5)
+    assert speedup.published.interval == pytest.approx((6.84285, 6.84629), abs=1e-5)
     (share,) = rows(found, quantity="efficiency_throughput")
-    assert (share.published, share.local) == pytest.approx((0.85557, 0.85), abs=1e-5)
+    assert (share.published.value, share.local.value) == pytest.approx((0.85557, 0.85), abs=1e-5)
     assert (share.verdict, share.note) == ("for information", "over 1; judged as the speedup")
     (shape,) = rows(found, quantity="efficiency_throughput_per_doubling")
-    assert (shape.published, shape.local) == pytest.approx((0.85557 ** (1 / 3), 0.85 ** (1 / 3)), abs=1e-5)
+    assert (shape.published.value, shape.local.value) == pytest.approx((0.85557 ** (1 / 3), 0.85 ** (1 / 3)), abs=1e-5)
     assert shape.verdict == "for information"  # of two points it is the speedup
     raw = rows(found, quantity="images_per_s")
-    assert [(row.at, row.published, row.verdict) for row in raw] == [
+    assert [(row.at, row.published.value, row.verdict) for row in raw] == [
         (1, 22.84, "for information"),
         (8, 156.33, "for information"),
     ]
-    assert [row.local for row in raw] == pytest.approx([16, 108.8])
+    assert [row.local.value for row in raw] == pytest.approx([16, 108.8])
 
 
 def test_other_sizes_still_have_a_shape(results):
@@ -54,7 +54,7 @@ def test_other_sizes_still_have_a_shape(results):
     found = compare(results.folder)
     assert not rows(found, quantity="speedup_throughput")
     (shape,) = rows(found, quantity="efficiency_throughput_per_doubling")
-    assert (shape.local, shape.verdict) == (pytest.approx(0.95), "not decidable")  # two runs have no interval
+    assert (shape.local.value, shape.verdict) == (pytest.approx(0.95), "not decidable")  # two runs have no interval
     assert "weak_scaling, resnet50: local at 1, 2 nodes, report 001 at 1, 8" in found.local_alone
 
 
@@ -65,8 +65,8 @@ def test_repeats_give_the_interval_that_decides(results):
         results.add(nodes=1, step_s=0.4, repeat=repeat)
         results.add(nodes=8, step_s=0.4 / share, repeat=repeat)
     (speedup,) = rows(compare(results.folder), quantity="speedup_throughput")
-    assert (speedup.local, speedup.n, speedup.verdict) == (pytest.approx(8 * 0.875), 6, "not decidable")
-    assert (speedup.low, speedup.high) == pytest.approx((5.6, 8))
+    assert (speedup.local.value, speedup.local.n, speedup.verdict) == (pytest.approx(8 * 0.875), 6, "not decidable")
+    assert speedup.local.interval == pytest.approx((5.6, 8))
 
 
 @pytest.mark.slow
@@ -80,8 +80,8 @@ def test_a_stated_speedup_stands_for_lost_throughputs(results):
             derived=["batch_per_rank"],
         )
     (speedup,) = rows(compare(results.folder), quantity="speedup_throughput")
-    assert (speedup.published, speedup.local) == (7.2, pytest.approx(6.4))
-    assert (speedup.published_low, speedup.published_high) == pytest.approx((7.15, 7.25))
+    assert (speedup.published.value, speedup.local.value) == (7.2, pytest.approx(6.4))
+    assert speedup.published.interval == pytest.approx((7.15, 7.25))
 
 
 @pytest.mark.slow
@@ -92,9 +92,9 @@ def test_wall_times_are_compared_as_rates_of_work(results):
         results.add(**run, steps=8 // nodes, warm_up_steps=0)
     found = compare(results.folder)
     (speedup,) = rows(found, quantity="speedup_wall_time", at=2)
-    assert speedup.published == pytest.approx(193.45 / 101.92)
+    assert speedup.published.value == pytest.approx(193.45 / 101.92)
     # own: 9 steps of 8 images in 0.4 + 6 + 4 s; 5 steps of 16 in 0.4 + 6 + 2 s
-    assert speedup.local == pytest.approx((80 / 8.4) / (72 / 10.4))
+    assert speedup.local.value == pytest.approx((80 / 8.4) / (72 / 10.4))
     assert speedup.verdict == "not decidable"
     assert rows(found, quantity="speedup_job_time")[0].verdict == "for information"
 
@@ -107,7 +107,7 @@ def test_ranks_and_threads_relative_to_the_smallest_both_have(results):
         results.add(experiment="ranks_threads", step_s=step, **run)
     (relative,) = rows(compare(results.folder), quantity="relative_throughput")
     assert (relative.at, relative.axis, relative.note) == (4, "ranks_per_node", "over 2; no interval")
-    assert (relative.published, relative.local) == pytest.approx((22.97 / 23.34, 1.0))
+    assert (relative.published.value, relative.local.value) == pytest.approx((22.97 / 23.34, 1.0))
 
 
 @pytest.mark.slow
@@ -116,7 +116,7 @@ def test_from_which_batch_on_throughput_is_flat(results):
         swept = {"model": "resnet50", "batch_per_rank": batch}
         results.add(experiment="batch_sweep", batch_per_rank=batch, step_s=step, swept=swept)
     (flat,) = rows(compare(results.folder), quantity="flat_from_global_batch")
-    assert (flat.published, flat.local, flat.verdict) == (8, 4, "not decidable")
+    assert (flat.published.value, flat.local.value, flat.verdict) == (8, 4, "not decidable")
 
 
 @pytest.mark.slow
@@ -126,8 +126,8 @@ def test_the_order_of_the_models_is_a_share_of_their_pairs(results):
         for model, step in (("resnet50", 0.5), ("inceptionv3", 0.4), ("vgg16", 0.8)):
             results.add(model=model, step_s=step * noise, repeat=repeat)
     (order,) = rows(compare(results.folder), quantity="order_by_throughput")
-    assert (order.published, order.local, order.verdict) == (1, pytest.approx(2 / 3), "outside")
-    assert (order.low, order.high) == pytest.approx((2 / 3, 2 / 3))
+    assert (order.published.value, order.local.value, order.verdict) == (1, pytest.approx(2 / 3), "outside")
+    assert order.local.interval == pytest.approx((2 / 3, 2 / 3))
     assert order.note == ("report: resnet50 > inceptionv3 > vgg16; local: inceptionv3 > resnet50 > vgg16")
 
 
@@ -136,7 +136,7 @@ def test_one_run_of_each_model_has_no_order(results):
     for model, step in (("resnet50", 0.5), ("inceptionv3", 0.4)):
         weak(results, model=model, step_s=step)
     (order,) = rows(compare(results.folder), quantity="order_by_throughput")
-    assert (order.local, order.verdict) == (0, "not decidable")
+    assert (order.local.value, order.verdict) == (0, "not decidable")
     assert order.note.endswith("no interval")
 
 
@@ -146,7 +146,7 @@ def test_models_that_the_repeats_do_not_tell_apart_are_in_either_order(results):
         for repeat, step in enumerate(steps):
             weak(results, model=model, step_s=step, repeat=repeat)
     (order,) = rows(compare(results.folder), quantity="order_by_throughput")
-    assert (order.low, order.high, order.verdict) == (0, 1, "not decidable")
+    assert (*order.local.interval, order.verdict) == (0, 1, "not decidable")
 
 
 def test_shared_cores_decide_nothing(results):
@@ -196,19 +196,19 @@ def test_many_comparisons_at_once_are_corrected(results):
             )
     speedups = rows(compare(results.folder), quantity="speedup_throughput")
     assert {row.verdict for row in speedups} == {"not decidable"}  # 0.031 x 4
-    assert {row.p_value > 0.05 for row in speedups} == {True}
+    assert {row.judged.p > 0.05 for row in speedups} == {True}
     alone = published.compare(
         loading.published(), loading.local(results.folder).table.query("model == 'vgg16'"), tolerances.read()
     )
     (one,) = rows(alone, quantity="speedup_throughput")
-    assert (one.verdict, one.p_value) == ("outside", pytest.approx(2 / 64))
+    assert (one.verdict, one.judged.p) == ("outside", pytest.approx(2 / 64))
 
 
 def test_as_json_has_intervals_as_objects(results):
     weak(results)
     found = compare(results.folder).as_json()
     (row,) = [row for row in found["comparisons"] if row["quantity"] == "speedup_throughput"]
-    assert row["local"] == {"value": pytest.approx(6.8), "low": None, "high": None, "level": None, "n": 1}
+    assert row["local"] == {"value": pytest.approx(6.8), "low": None, "high": None, "level": None, "n": 1, "covers": ""}
     assert row["published"]["level"] == 1.0
     assert row["published"]["low"] < row["published"]["value"] < row["published"]["high"]
     assert set(row) == {
@@ -234,10 +234,10 @@ def test_accuracies_and_epochs_at_the_same_number_of_ranks(results):
     results.add(experiment="caltech256", nodes=2, epochs=epochs)
     found = compare(results.folder)
     (final,) = rows(found, quantity="validation_accuracy")
-    assert (final.report, final.at, final.published, final.local) == ("004", 2, 0.6888, 0.685)
+    assert (final.report, final.at, final.published.value, final.local.value) == ("004", 2, 0.6888, 0.685)
     assert final.verdict == "not decidable"  # one run
     (stable,) = rows(found, quantity="epochs_to_stable")
-    assert (stable.published, stable.local, stable.verdict) == (15, 3, "not decidable")
+    assert (stable.published.value, stable.local.value, stable.verdict) == (15, 3, "not decidable")
 
 
 @pytest.mark.slow
@@ -265,8 +265,8 @@ def test_a_value_that_the_tolerances_state_needs_no_report(results):
         tolerances.Tolerance("efficiency_throughput", "fraction", 0.85, -0.1, None, {"at": 2}),
     ]
     share, rate = compare(results.folder, limits).rows
-    assert (rate.at, rate.local, rate.allowed_low, rate.verdict) == (1, 16, 18, "not decidable")
-    assert (share.at, share.local, share.verdict) == (2, pytest.approx(0.8), "not decidable")
+    assert (rate.at, rate.local.value, rate.allowed.low, rate.verdict) == (1, 16, 18, "not decidable")
+    assert (share.at, share.local.value, share.verdict) == (2, pytest.approx(0.8), "not decidable")
     for repeat in range(1, 8):
         results.add(experiment="overhead", nodes=1, repeat=repeat)
         results.add(experiment="overhead", nodes=2, step_s=0.625, repeat=repeat)
@@ -282,8 +282,8 @@ def test_a_curve_in_rounds_is_compared_with_the_interval_of_its_rounds(results):
     save(make_rounds(rounds, [Arm(1), Arm(8)]), results.folder)
     found = compare(results.folder)
     (speedup,) = rows(found, quantity="speedup_throughput")
-    assert (speedup.local, speedup.low, speedup.high) == pytest.approx((6.8, 6.6453, 6.9547), abs=1e-4)
-    assert (speedup.n, speedup.verdict) == (12, "within")
+    assert (speedup.local.value, *speedup.local.interval) == pytest.approx((6.8, 6.6453, 6.9547), abs=1e-4)
+    assert (speedup.local.n, speedup.verdict) == (12, "within")
     (shape,) = rows(found, quantity="efficiency_throughput_per_doubling")
     ends = [(ratio / 8) ** (1 / 3) for ratio in (6.6453, 6.9547)]
-    assert (shape.low, shape.high) == pytest.approx(ends, abs=1e-4)
+    assert shape.local.interval == pytest.approx(ends, abs=1e-4)

@@ -4,7 +4,8 @@ import pytest
 
 from analysis import TableError
 from analysis.compare import tolerances
-from analysis.verdicts import between
+from analysis.stats.number import between, exact
+from analysis.stats.verdict import Bounds
 
 
 def write(path, text):
@@ -17,9 +18,9 @@ ENTRY = '[[tolerance]]\nquantity = "efficiency_throughput"\nunit = "fraction"\n'
 
 def test_the_bounds_are_fractions_of_the_reference():
     given = tolerances.Tolerance("speedup_throughput", "x", None, -0.1, 0.25)
-    assert given.bounds(8.0) == pytest.approx((7.2, 10.0))
+    assert given.bounds(8.0) == Bounds(pytest.approx(7.2), pytest.approx(10.0))
     own = tolerances.Tolerance("speedup_throughput", "x", 4.0, -0.1, None)
-    assert own.bounds(8.0) == (pytest.approx(3.6), math.inf)
+    assert own.bounds(8.0) == Bounds(pytest.approx(3.6), math.inf)
 
 
 ALLOWED = tolerances.Tolerance("speedup_throughput", "x", None, -0.1, 0.1)
@@ -37,8 +38,8 @@ ALLOWED = tolerances.Tolerance("speedup_throughput", "x", None, -0.1, 0.1)
     ],
 )
 def test_the_whole_interval_decides(low, high, verdict):
-    eight = between(8.0, 8.0, 8.0)
-    assert tolerances.p_value(between(8.0, low, high), eight, ALLOWED)[0] == verdict
+    judged = ALLOWED.judge(between(8.0, low, high), exact(8.0))
+    assert tolerances.WORDS[judged.outcome] == verdict
 
 
 def test_a_published_number_carries_its_rounding():
@@ -46,7 +47,7 @@ def test_a_published_number_carries_its_rounding():
     seven = between(7.0, 6.5, 7.5)
 
     def verdict(low, high):
-        return tolerances.p_value(between(7.0, low, high), seven, ALLOWED)[0]
+        return tolerances.WORDS[ALLOWED.judge(between(7.0, low, high), seven).outcome]
 
     assert verdict(6.8, 7.1) == "within"
     assert verdict(6.5, 6.7) == "not decidable"  # around 6.5 it would be, around 7.5 not

@@ -100,11 +100,11 @@ def test_the_points_as_json(results):
         "model": "resnet50", "series": "", "nodes": 2, "ranks": 2, "batch_per_rank": 8, "arm": "",
     }  # fmt: skip
     assert (two["design"], two["rounds"], two["launches"]) == ("rounds", 12, 2)
-    known = {"value": 1.58, "low": 1.5226, "high": 1.6274, "level": 0.95, "n": 12}
+    known = {"value": 1.58, "low": 1.5226, "high": 1.6274, "level": 0.95, "n": 12, "covers": "rounds"}
     assert two["speedup_throughput"] == pytest.approx(known, abs=1e-4)
     halves = {**known, "value": 0.79, "low": 0.7613, "high": 0.8137}
     assert two["efficiency_throughput"] == pytest.approx(halves, abs=1e-4)
-    unknown = {"low": None, "high": None, "level": None}
+    unknown = {"low": None, "high": None, "level": None, "covers": ""}
     assert one["speedup_throughput"] == {"value": 1.0, **unknown, "n": 12}
     assert two["speedup_wall_time"] == {"value": pytest.approx((112 / 10.15) / (56 / 9.4)), **unknown, "n": 1}
     assert {name for name in two if name.endswith("_time")} == {
@@ -136,7 +136,7 @@ def test_points_of_single_launches_and_of_allreduces_as_json(results):
     results.add(nodes=1, step_s=0.5)
     (point,) = summary.as_json(results.table())
     assert (point["design"], point["rounds"], point["launches"]) == ("launches", 0, 1)
-    assert point["images_per_s"] == {"value": 16, "low": None, "high": None, "level": None, "n": 1}
+    assert point["images_per_s"] == {"value": 16, "low": None, "high": None, "level": None, "n": 1, "covers": ""}
     run = make_record("allreduce_bench", nodes=2, **{"distribution.cycle_time_ms": 20})
     save(as_sweep(run, {1024: [[0.02], [0.02]]}), results.folder)
     (point,) = summary.as_json(results.table().query("experiment == 'allreduce_bench'"))

@@ -29,10 +29,10 @@ def test_the_names_of_the_schema():
 def test_a_number_with_an_interval_says_its_level_and_n():
     found = as_json(POINTS)
     assert found["fixed_cost_paid"] == "yes"
-    assert list(found["fixed_s"]) == ["value", "low", "high", "level", "n"]
+    assert list(found["fixed_s"]) == ["value", "low", "high", "level", "n", "covers"]
     assert found["fixed_s"]["value"] == pytest.approx(4)
     assert (found["fixed_s"]["level"], found["fixed_s"]["n"]) == (0.95, 5)
-    assert list(found["points"][-1]["speedup_without_fixed"]) == ["value", "low", "high", "level", "n"]
+    assert list(found["points"][-1]["speedup_without_fixed"]) == ["value", "low", "high", "level", "n", "covers"]
 
 
 def test_what_is_not_known_is_null():

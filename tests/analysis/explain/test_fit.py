@@ -232,7 +232,7 @@ def test_where_a_point_is_undecided_the_intervals_hold_with_and_without_it():
     # The wrong point alone takes the speed too far, and the fixed cost not.
     assert found.fit.implied.speed(6).low > 170 > without.images_per_s_per_rank.low
     assert found.fit.images_per_s_per_rank.low == without.images_per_s_per_rank.low
-    assert found.fit.fixed_s == found.fit.linear.coefficient(0).statistic
+    assert found.fit.fixed_s.interval == found.fit.linear.coefficient(0).number().interval
     said = " ".join(words.sentences(found))
     assert "depends on which are left out; the intervals span the fits with and without it." in said
 

@@ -3,9 +3,9 @@ import math
 
 import pytest
 
-from analysis.metrics import Estimate
 from analysis.predict import answers
-from analysis.predict.answers import Job, Question, Range
+from analysis.predict.answers import Job, Question
+from analysis.stats.student import student
 from tests.helpers.scaling_curves import LEARNED, curve
 
 
@@ -27,7 +27,7 @@ def test_speedup_and_efficiency_are_over_the_fewest_ranks():
 def test_wall_time_and_cost_of_a_job_worked_by_hand():
     """360,000 images at 3200 images/s: 112.5 s, and 10 s (8 to 12) once; 8 nodes at 4 an hour: 122.5 x 32 / 3600."""
     of = curve(ideal, (2, 4, 8), ranks_per_node=4.0)
-    once = Estimate(10, 2 / 4.303, 2, 4)  # Student's t with 2 degrees: 4.303
+    once = student(10, 2 / 4.303, 2, 4)  # Student's t with 2 degrees: 4.303
     (target,) = answers.answer(of, Question((32,), job=Job(360_000, 4)), LEARNED, once).targets
     rate, wall = target.numbers["images_per_s"], target.numbers["wall_s"]
     assert wall.value == pytest.approx(122.5)
@@ -56,18 +56,14 @@ def test_json_has_the_documented_form_and_no_number_that_is_not_known():
     found = answers.answer(curve(ideal, (1, 2, 4), ranks_per_node=2.0), Question((16, 256)), LEARNED)
     known, unknown = json.loads(json.dumps(answers.as_json([found]), allow_nan=False))
     assert {"model", "ranks", "images_per_s", "supported", "why"} <= set(known)
-    assert set(known["images_per_s"]) == {"value", "low", "high", "level"}
+    assert set(known["images_per_s"]) == {"value", "low", "high", "level", "n", "covers"}
     assert (known["model"], known["ranks"], known["nodes"], known["why"]) == ("resnet50", 16, 8, "")
     assert known["supported"] is True
     assert known["images_per_s"]["level"] == known["speedup"]["level"] == 0.9
-    assert unknown["images_per_s"] == {"value": None, "low": None, "high": None, "level": None}
+    assert unknown["images_per_s"] == {"value": None, "low": None, "high": None, "level": None, "n": 3, "covers": ""}
     assert unknown["supported"] is False
     assert unknown["why"].startswith("6 doublings beyond 4 ranks")
     assert "speedup" not in unknown
-
-
-def test_a_range_in_another_unit():
-    assert Range(2.0, 1.0, 4.0).times(0.5) == Range(1.0, 0.5, 2.0)
 
 
 def test_points_that_are_left_out_check_the_prediction():

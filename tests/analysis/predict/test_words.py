@@ -1,10 +1,10 @@
 import math
 
-from analysis.metrics import Estimate
 from analysis.predict import answers, words
 from analysis.predict.answers import Job, Question
 from analysis.predict.further import Further
 from analysis.predict.points import Doubt
+from analysis.stats.student import student
 from tests.helpers.scaling_curves import LEARNED, curve
 
 
@@ -33,7 +33,7 @@ def test_forms_that_disagree_are_shown():
 
 
 def test_wall_times_say_what_they_include_and_why_a_cost_is_missing():
-    once = Estimate(10.0, 0.5, 3, 5)
+    once = student(10.0, 0.5, 3, 5)
     said = words.report([found(job=Job(1e6, 3), fixed_s=once)], "")
     assert "with 10 s that a job pays once (make explain); no cost: ranks_per_node is not known" in " ".join(
         said.split()

@@ -1,4 +1,4 @@
-"""What is known of one number where several kinds of noise are possible: a mixture of what each kind says of it."""
+"""A number of which several models say something, each with Student's t: a mixture of what they say."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from analysis.metrics import Statistic
+from analysis.stats.number import Number, from_ends, unknown
+from analysis.stats.student import t_quantile
 
 Array = np.ndarray
-# The p value of the ends of an interval of one kind beyond which the interval of the mixture never reaches.
+# The p value of the ends of an interval of one component beyond which the interval of the mixture never reaches.
 _FARTHEST = 0.02
-_PRECISION = 1e-9  # of an end of an interval, over the distance between the ends of the kinds
+_PRECISION = 1e-9  # of an end of an interval, over the distance between the ends of the components
 
 
 @dataclass(frozen=True)
-class Marginal:
-    """What is known of one number: for each kind of noise its centre, standard error and weight; `n` times."""
+class Mixture:
+    """The distribution of one number: the centre, standard error and weight of each component; from `n` values."""
 
     centres: Array
     errors: Array
@@ -35,48 +36,40 @@ class Marginal:
         """The value that the number is below with this probability."""
         from scipy.optimize import brentq  # it takes longer to import than most commands to run
 
-        ends = self.centres + self.errors * _student(self.degrees, probability)
+        ends = self.centres + self.errors * t_quantile(self.degrees, probability)
         low, high = float(ends.min()), float(ends.max())
         if self.below(low) >= probability or self.below(high) <= probability:  # all of them alike
             return (low + high) / 2
         return float(brentq(lambda value: self.below(value) - probability, low, high, xtol=_PRECISION * (high - low)))
 
-    def p(self, within: float = 0.0, of: float = 0.0) -> float:
-        """How likely the number would be found so far from `of`, on either side, if it were `within` of it.
+    def p(self, truth: float = 0.0, within: float = 0.0) -> float:
+        """How likely the number would be so far from `truth`, on either side, if it were `within` of it.
 
         NaN without a degree of freedom.
         """
         if self.degrees < 1:
             return math.nan
-        return min(1.0, 2 * min(self.below(of + within), 1 - self.below(of - within)))
+        return min(1.0, 2 * min(self.below(truth + within), 1 - self.below(truth - within)))
 
     @property
     def value(self) -> float:
-        """The median; without a degree of freedom the mean of the kinds."""
+        """The median; without a degree of freedom the mean of the components."""
         return float(self.centres @ self.weights) if self.degrees < 1 else self.quantile(0.5)
 
-    @property
-    def statistic(self) -> Statistic:
-        """The number with its 95 % interval, which is not known without a degree of freedom."""
+    def number(self) -> Number:
+        """The number with its 95 % interval, which it does not have without a degree of freedom."""
         if self.degrees < 1:
-            return Statistic(self.value, n=self.n)
+            return unknown(self.value, self.n)
         tail = self.level() / 2
-        farthest = self.errors * _student(self.degrees, 1 - _FARTHEST / 2)
+        farthest = self.errors * t_quantile(self.degrees, 1 - _FARTHEST / 2)
         low = max(self.quantile(tail), float((self.centres - farthest).min()))
         high = min(self.quantile(1 - tail), float((self.centres + farthest).max()))
-        return Statistic(self.value, low, high, self.n)
-
-
-def _student(degrees: int, probability: float) -> float:
-    """The quantile of Student's t."""
-    from scipy.special import stdtrit  # it takes longer to import than most commands to run
-
-    return float(stdtrit(degrees, probability))
+        return from_ends(self.value, low, high, "fit", self.n)
 
 
 def below(value: Array | float, centres: Array, errors: Array, weights: Array, degrees: int) -> Array:
-    """The probability that a number is below `value` (...), of a mixture of Student's t: the others (..., kinds)."""
+    """The probability that a number is below `value` (...); the others (..., components) are those of a mixture."""
     from scipy.special import stdtr  # it takes longer to import than most commands to run
 
-    of_each = stdtr(degrees, (np.asarray(value)[..., None] - centres) / errors)
-    return np.einsum("...k,...k->...", weights, of_each)
+    each = stdtr(degrees, (np.asarray(value)[..., None] - centres) / errors)
+    return np.einsum("...k,...k->...", weights, each)

@@ -2,8 +2,7 @@ import math
 
 import pytest
 
-from analysis.noise import Noise, noises, of_other_runs, of_others
-from analysis.verdicts import between
+from analysis.point_noise import noises, other_points_noise
 from tests.helpers.tidy_rows import curve, row, table
 
 
@@ -48,24 +47,9 @@ def test_a_speedup_is_over_the_smallest_point_of_its_curve():
     assert noisy.of_base(speedup).degrees == 1
 
 
-def test_the_noise_of_both_runs_widens_a_quotient():
-    # Two scales, 0.01 each: degrees (1 + 1)^2 / (1/3 + 1/5) = 7.5; t(0.975, 7.5) = 2.333
-    runs = [(Noise(0.01, 3, ("4",)), 1.0), (Noise(0.01, 5, ("1",)), -1.0)]
-    wide = of_other_runs(between(2.0, 1.99, 2.01), runs)
-    factor = math.exp(2.3334 * 0.01 * 2**0.5)
-    assert (wide.low, wide.high) == pytest.approx((1.99 / factor, 2.01 * factor), rel=1e-5)
-    assert math.isnan(of_other_runs(between(2.0, 1.99, 2.01), [(Noise(0.01, 3), 1.0), (None, -1.0)]).low)
-
-
-def test_two_measurements_at_one_scale_have_one_estimate_of_their_noise():
-    # t(0.975, 3) = 3.182
-    wide = of_other_runs(between(2.0, 2.0, 2.0), [(Noise(0.01, 3), 1.0), (Noise(0.01, 3), -1.0)])
-    assert wide.high == pytest.approx(2 * math.exp(3.1824 * 0.01 * 2**0.5), rel=1e-5)
-
-
 def test_the_other_points_of_a_curve_tell_the_noise_of_one():
     # ln of 4, 8, 16, 32 ranks: 0, 1 + 0.1, 2, 3 over steps of 1: about 0.98 x + 0.055 the squares add up to 0.007
     rates = {1: 1e3, 2: 1e-3} | {4: 1.0, 8: math.exp(1.1), 16: math.exp(2.0), 32: math.exp(3.0)}
-    found = of_others(table(*curve("images_per_s", rates)), 1, 2)
+    found = other_points_noise(table(*curve("images_per_s", rates)), 1, 2)
     assert (found.deviation, found.degrees) == (pytest.approx((0.007 / 2) ** 0.5), 2)
-    assert of_others(table(*curve("images_per_s", rates)), 1, 2, 4) is None
+    assert other_points_noise(table(*curve("images_per_s", rates)), 1, 2, 4) is None

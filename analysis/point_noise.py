@@ -1,32 +1,23 @@
-"""How far apart two measurements of the same thing are: the noise of a study, on one device and at one scale."""
+"""How far apart two measurements of the same point are: the noise of a study, on one device and at one scale."""
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from analysis import once, verdicts
+from analysis import once
 from analysis.curves import PER_RANK, RATES, TIMES, Row, bases, configuration, measured, rate_curves, rates, row_dicts
-from analysis.verdicts import Uncertain
+from analysis.stats.noise import Noise, pooled
+from analysis.stats.trend import square_about_line
 
 _Scale = tuple[str, ...]  # source, report, device, GPU, what is measured, ranks
 _Point = tuple[str, ...]
 MIN_POINTS = 3  # a straight line leaves something over
 _RATE = "rate"
-
-
-@dataclass(frozen=True)
-class Noise:
-    """The standard deviation of the logarithm of one measurement, from so many degrees of freedom, at its scale."""
-
-    deviation: float
-    degrees: int
-    scale: _Scale = ()
 
 
 @dataclass(frozen=True)
@@ -42,9 +33,9 @@ class _Part:
 class Noises:
     """The noise of the measurements of a table, pooled at each scale, and how often each point was measured.
 
-    Pooled from what tells it there: points that were measured more than once; and for rates the scatter of the points
-    of each curve of three points or more about a straight line of ln(rate) over log2(ranks). No curve is straight, so
-    the latter is rather too large. A curve tells nothing of its own points: one that is wrong would hide itself.
+    It is pooled from points that were measured more than once; and for rates from the scatter of the points of each
+    curve of three points or more about a straight line of ln(rate) over log2(ranks). No curve is straight, so the
+    latter is rather too large. A curve says nothing of its own points: one that is wrong would hide itself.
     """
 
     parts: dict[_Scale, list[_Part]]
@@ -57,12 +48,8 @@ class Noises:
         None where nothing at its scale tells it.
         """
         scale, point = _scale(row), _point(row)
-        parts = [part for part in self.parts.get(scale, ()) if point not in part.curve]
-        degrees = sum(part.degrees for part in parts)
-        if not degrees:
-            return None
-        variance = sum(part.square for part in parts) / degrees
-        return Noise(math.sqrt(variance / self.counts.get(point, 1)), degrees, scale)
+        squares = [(part.square, part.degrees) for part in self.parts.get(scale, ()) if point not in part.curve]
+        return pooled(squares, self.counts.get(point, 1), scale)
 
     def of_base(self, row: Row) -> Noise | None:
         """The noise of the smallest point of the curve that a speedup is over; None where it is not known."""
@@ -83,9 +70,9 @@ def noises(table: pd.DataFrame) -> Noises:
         keys = [_point(row) for row in points]
         first |= dict.fromkeys(keys, points[0])
         if len(points) >= MIN_POINTS:
-            found = _about_a_line(curve)
+            part = _Part(*_about_line(curve), frozenset(keys))
             for row in points:
-                parts[_scale(row)].append(_Part(*found, frozenset(keys)))
+                parts[_scale(row)].append(part)
     based = bases(table)
     return Noises(
         dict(parts),
@@ -94,7 +81,7 @@ def noises(table: pd.DataFrame) -> Noises:
     )
 
 
-def of_others(curve: pd.DataFrame, *ranks: float) -> Noise | None:
+def other_points_noise(curve: pd.DataFrame, *ranks: float) -> Noise | None:
     """The noise that the points of a curve on other numbers of ranks tell by themselves; None of too few.
 
     Whatever is wrong on these `ranks` does not enter it.
@@ -102,14 +89,12 @@ def of_others(curve: pd.DataFrame, *ranks: float) -> Noise | None:
     others = curve[~curve["ranks"].isin(ranks)]
     if len(others) < MIN_POINTS + 1:  # one degree of freedom tells next to nothing
         return None
-    square, degrees = _about_a_line(others)
-    return Noise(math.sqrt(square / degrees), degrees)
+    return pooled([_about_line(others)])
 
 
-def _about_a_line(curve: pd.DataFrame) -> tuple[float, int]:
+def _about_line(curve: pd.DataFrame) -> tuple[float, int]:
     """The sum of squares of the points of a curve about a straight line of ln(rate) over log2(ranks); its degrees."""
-    x, y = np.log2(curve["ranks"].to_numpy(float)), np.log(rates(curve).to_numpy(float))
-    return float(((y - np.polyval(np.polyfit(x, y, 1), x)) ** 2).sum()), len(curve) - 2
+    return square_about_line(np.log2(curve["ranks"].to_numpy(float)), np.log(rates(curve).to_numpy(float)))
 
 
 def _repeated(table: pd.DataFrame) -> pd.DataFrame:
@@ -131,33 +116,6 @@ def _repeated(table: pd.DataFrame) -> pd.DataFrame:
     keys = [(_scale(row), _point(row)) for row in rows.to_dict("records")]
     scale, at = (pd.Series([key[which] for key in keys], rows.index, dtype=object) for which in (0, 1))
     return rows.assign(scale=scale, at=at)
-
-
-def of_other_runs(number: Uncertain, runs: Sequence[tuple[Noise | None, float]]) -> Uncertain:
-    """What a number made from measurements can be in other runs: its interval, widened by their noise.
-
-    `runs` has the noise of each measurement and the power with which it enters the number: 1 and -1 for a quotient. The
-    variances of the logarithms add; Student's t, with the degrees of Welch and Satterthwaite (JCGM 100:2008, G.4.1)
-    over the scales, at each of which the noise is one estimate. Unknown where the noise of one is.
-    """
-    from scipy.special import stdtrit  # quicker than scipy.stats, in import and in use
-
-    at_scale: dict[_Scale, list[tuple[float, int]]] = defaultdict(list)
-    for found, power in runs:
-        if found is None:
-            return verdicts.unknown(number.value, number.n)
-        at_scale[found.scale].append(((power * found.deviation) ** 2, found.degrees))
-    scales = [(sum(v for v, _ in of), min(degrees for _, degrees in of)) for of in at_scale.values()]
-    variance = sum(v for v, _ in scales)
-    degrees = variance**2 / sum(v**2 / of for v, of in scales) if variance else math.inf
-
-    def ends(level: float) -> tuple[float, float]:
-        low, high = number.ends(level)
-        half = float(stdtrit(degrees, 0.5 + level / 2)) * math.sqrt(variance) if variance else 0.0
-        factor = math.exp(min(half, 700.0))
-        return low / factor, high * factor
-
-    return verdicts.Uncertain(number.value, ends, number.n)
 
 
 def _what(quantity: str) -> str:

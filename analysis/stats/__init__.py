@@ -1,0 +1,1 @@
+"""Statistics without words of the domain: numbers with their intervals, and verdicts on them."""

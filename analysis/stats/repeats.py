@@ -1,0 +1,96 @@
+"""Numbers from values that were measured repeatedly; their intervals assume no distribution.
+
+The intervals are those of medians, by order statistics (`train.record.intervals`). They cover other launches from
+MIN_VALUES launches on, else other rounds of the same launches. Fewer than MIN_VALUES values have none.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import replace
+
+from analysis.stats.number import LEVEL, NO_ENDS, Ends, Number, common_covers, unknown
+from train.record import intervals
+
+MIN_VALUES = intervals.MIN_VALUES
+Launches = Sequence[Sequence[float]]  # the values of each launch, in the order of measurement
+
+
+def singles(values: Sequence[float]) -> list[list[float]]:
+    """Launches of one value each."""
+    return [[value] for value in values]
+
+
+def median(launches: Launches, level: float = LEVEL) -> Number:
+    """The median over all values, of paired ratios for one: of the medians of the launches from six launches on.
+
+    NaN of no value.
+    """
+    if not any(launches):
+        return unknown(n=0)
+    interval = intervals.over_launches(launches)
+    value = interval.value if interval else statistics.median(_values(launches))
+    return replace(around(value, launches), level=level)
+
+
+def around(value: float, launches: Launches) -> Number:
+    """A value with the interval of the median over some launches, widened to hold it."""
+
+    def ends(level: float) -> Ends:
+        interval = intervals.over_launches(launches, level)
+        return (min(interval.low, value), max(interval.high, value)) if interval else NO_ENDS
+
+    many = sum(map(bool, launches)) >= MIN_VALUES
+    return Number(value, ends, len(_values(launches)), "launches" if many else "rounds")
+
+
+def harmonic_mean(launches: Launches) -> Number:
+    """The harmonic mean of rates at which equal work was done; its interval is that of the median and the mean."""
+    return around(statistics.harmonic_mean(_values(launches)), launches)
+
+
+def arithmetic_mean(launches: Launches) -> Number:
+    """The mean of costs; the means of parts add up to that of the whole.
+
+    Its interval is that of the median and the mean. Raises ValueError where there is no value, or one is not finite.
+    """
+    values = _values(launches)
+    if not values or not all(map(math.isfinite, values)):
+        raise ValueError(f"a mean needs finite values; given: {values}")
+    return around(statistics.fmean(values), launches)
+
+
+def ratio_of_medians(a: Launches, b: Launches) -> Number:
+    """median(b) / median(a) of two sets of launches.
+
+    The interval reaches from the low end of b over the high end of a to the opposite: each side has half of the chance
+    of an error, so that the ratio's interval holds the truth at least as often as it claims. None where one side has
+    none at that level.
+    """
+    under, over = median(a), median(b)
+
+    def ends(level: float) -> Ends:
+        (under_low, under_high), (over_low, over_high) = (side.ends(1 - (1 - level) / 2) for side in (under, over))
+        return over_low / under_high, over_high / under_low
+
+    return Number(over.value / under.value, ends, min(under.n, over.n), common_covers([under, over]))
+
+
+def proportion(held: int, cases: int) -> Number:
+    """The share of cases in which something held, with the interval of Clopper and Pearson (1934)."""
+
+    def ends(level: float) -> Ends:
+        from scipy.special import betaincinv  # it takes longer to import than most commands to run
+
+        tail = (1 - level) / 2
+        low = float(betaincinv(held, cases - held + 1, tail)) if held else 0.0
+        high = float(betaincinv(held + 1, cases - held, 1 - tail)) if held < cases else 1.0
+        return low, high
+
+    return Number(held / cases if cases else math.nan, ends, cases, "cases")
+
+
+def _values(launches: Launches) -> list[float]:
+    return [value for values in launches for value in values]

@@ -1,0 +1,133 @@
+"""Means with Student's t interval, and what follows from them: ratios, differences, exponentials.
+
+Errors are propagated to first order (JCGM 100:2008, 5.1.2), degrees of freedom by Welch and Satterthwaite (the same,
+G.4.1).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from analysis.stats.number import NO_ENDS, Covers, Ends, Number, common_covers, unknown
+
+_LARGEST_EXPONENT = 700.0  # of a double; beyond it an end is as good as infinite
+
+
+def student(value: float, standard_error: float, degrees: float, n: int, covers: Covers = "launches") -> Number:
+    """A number with Student's t interval; none where its standard error is NaN."""
+
+    def ends(level: float) -> Ends:
+        half = t_quantile(degrees, 0.5 + level / 2) * standard_error if standard_error else 0.0
+        return value - half, value + half
+
+    if math.isnan(standard_error):
+        return Number(value, lambda _: NO_ENDS, n)
+    return Number(value, ends, n, covers, standard_error=standard_error, degrees=degrees)
+
+
+def t_quantile(degrees: float, probability: float) -> float:
+    """The quantile of Student's t."""
+    from scipy.special import stdtrit  # quicker than scipy.stats, in import and in use
+
+    return float(stdtrit(degrees, probability)) if probability < 1 else math.inf
+
+
+def mean(values: Sequence[float]) -> Number:
+    """The mean of independent values, with n - 1 degrees of freedom; one value has no interval.
+
+    Raises ValueError where there is no value, or one is not finite.
+    """
+    x = np.asarray(values, dtype=float)
+    if x.size == 0 or not np.isfinite(x).all():
+        raise ValueError(f"a mean needs finite values; given: {list(values)}")
+    error = float(x.std(ddof=1) / math.sqrt(x.size)) if x.size > 1 else math.nan
+    return student(float(x.mean()), error, float(x.size - 1), int(x.size))
+
+
+def ratio(a: Number, b: Number) -> Number:
+    """a / b of independent numbers with standard errors: relative errors add in quadrature.
+
+    Raises ValueError where a or b is not positive.
+    """
+    if not (a.value > 0 and b.value > 0):
+        raise ValueError(f"a ratio needs positive values; given: {a.value:g} / {b.value:g}")
+    value = a.value / b.value
+    error, degrees = _in_quadrature((a.standard_error / a.value, a.degrees), (b.standard_error / b.value, b.degrees))
+    return student(value, value * error, degrees, min(a.n, b.n), common_covers([a, b]))
+
+
+def difference(a: Number, b: Number) -> Number:
+    """a - b of independent numbers with standard errors: these add in quadrature."""
+    error, degrees = _in_quadrature((a.standard_error, a.degrees), (b.standard_error, b.degrees))
+    return student(a.value - b.value, error, degrees, min(a.n, b.n), common_covers([a, b]))
+
+
+def _in_quadrature(*errors: tuple[float, float]) -> tuple[float, float]:
+    """The sum in quadrature of independent standard errors, each with its degrees of freedom, and the sum's degrees.
+
+    NaN where one is not known.
+    """
+    variance = sum(error**2 for error, _ in errors)
+    if math.isnan(variance):
+        return math.nan, math.nan
+    if variance == 0:
+        return 0.0, math.inf
+    return math.sqrt(variance), variance**2 / sum(error**4 / degrees for error, degrees in errors if error > 0)
+
+
+def widened(number: Number, half: float) -> Number:
+    """A number both ends of whose interval are moved apart by `half`, as by rounding."""
+
+    def ends(level: float) -> Ends:
+        low, high = number.ends(level)
+        return low - half, high + half
+
+    return replace(number, ends=ends)
+
+
+def exponential(logarithm: Number) -> Number:
+    """The number of which the logarithm is given."""
+    return logarithm.through(lambda x: math.exp(min(x, _LARGEST_EXPONENT)))
+
+
+def on_logarithm(number: Number) -> Number:
+    """A positive number with Student's t interval taken on its logarithm: its ends are above 0."""
+    error = number.standard_error / number.value
+    return exponential(student(math.log(number.value), error, number.degrees, number.n, number.covers))
+
+
+def ratio_of_means(a: Sequence[float], b: Sequence[float]) -> Number:
+    """mean(b) / mean(a) of two sets of positive values, with Welch's interval on the logarithm.
+
+    Unpaired: the third value of a has nothing in common with the third of b. Welch, not Student's pooled error: the two
+    sets need not have the same variance. On the logarithm, since otherwise few values with a large variance give a
+    ratio below 0.
+    """
+    return on_logarithm(ratio(mean(b), mean(a)))
+
+
+def pooled_ratio_of_means(a: Sequence[float], b: Sequence[float], others: Sequence[Sequence[float]] = ()) -> Number:
+    """mean(b) / mean(a), where values scatter alike on a logarithmic scale about the mean of each set.
+
+    `others`: further sets that only tell this scatter. Student's t with the degrees of freedom of all sets; without an
+    interval where no set has two values.
+    """
+    value, n = (math.fsum(b) / len(b)) / (math.fsum(a) / len(a)), min(len(a), len(b))
+    groups = [group for group in (a, b, *others) if len(group) > 1]
+    if not groups:
+        return unknown(value, n)
+    degrees = sum(len(group) - 1 for group in groups)
+    error = _scatter(groups, degrees) * math.sqrt(1 / len(a) + 1 / len(b))
+    return exponential(student(math.log(value), error, degrees, n))
+
+
+def _scatter(groups: Sequence[Sequence[float]], degrees: int) -> float:
+    """The pooled standard deviation of the logarithms within some groups."""
+    logarithms = [[math.log(value) for value in group] for group in groups]
+    return math.sqrt(
+        math.fsum((x - math.fsum(group) / len(group)) ** 2 for group in logarithms for x in group) / degrees
+    )

@@ -1,0 +1,124 @@
+import math
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.stats.number import COVERS, Covers, between, combined, common_covers, exact, from_ends, rounded, unknown
+from analysis.stats.repeats import around, proportion
+from analysis.stats.student import exponential, student
+
+finite = st.floats(-1e6, 1e6)
+means = st.builds(student, finite, st.floats(1e-3, 1e3), st.integers(1, 50), st.just(5))
+medians = st.lists(finite, min_size=6, max_size=30).map(lambda values: around(sum(values) / len(values), [values]))
+shares = st.integers(0, 40).flatmap(lambda n: st.builds(proportion, st.integers(0, n), st.just(n)))
+roundings = st.builds(lambda value, half: between(value, value - half, value + half), finite, st.floats(0, 10))
+numbers = st.one_of(means, medians, roundings)
+
+
+@given(st.one_of(numbers, shares))
+def test_the_value_is_between_the_ends(number):
+    assert math.isnan(number.value) or number.low <= number.value <= number.high
+
+
+@given(st.one_of(numbers, shares), st.floats(0.5, 0.999), st.floats(0.5, 0.999))
+def test_a_higher_level_has_a_wider_interval(number, one, other):
+    (low, high), (lower, higher) = number.ends(min(one, other)), number.ends(max(one, other))
+    if not math.isnan(lower):  # so few values may have none at the higher level
+        assert lower <= low
+        assert high <= higher
+
+
+@given(numbers, st.floats(-1e3, 1e3).filter(lambda factor: abs(factor) > 1e-3))
+def test_scaling_scales_both_ends_and_is_undone(number, factor):
+    scaled = number.scaled(factor)
+    assert sorted((number.low * factor, number.high * factor)) == [scaled.low, scaled.high]
+    back = scaled.scaled(1 / factor)
+    assert (back.value, back.low, back.high) == pytest.approx((number.value, number.low, number.high), abs=1e-3)
+    assert (back.n, back.covers, back.level) == (number.n, number.covers, number.level)
+
+
+@given(numbers, st.floats(1e-3, 1e3))
+def test_division_is_scaling_by_the_inverse(number, divisor):
+    over, times = number.over(divisor), number.scaled(1 / divisor)
+    assert (over.value, over.low, over.high) == pytest.approx((times.value, times.low, times.high))
+    assert over.standard_error == pytest.approx(times.standard_error, nan_ok=True)
+
+
+def test_an_exponential_is_taken_end_by_end():
+    number = between(0.0, -1.0, 1.0).through(math.exp)
+    assert (number.low, number.value, number.high) == pytest.approx((1 / math.e, 1, math.e))
+
+
+def test_json_has_null_for_what_is_not_known_and_says_what_the_interval_covers():
+    nothing = {"low": None, "high": None, "level": None, "covers": ""}
+    assert unknown(2.0).as_json() == {"value": 2.0, "n": 1} | nothing
+    assert unknown(n=3).as_json() == {"value": None, "n": 3} | nothing
+    one_side = {"value": 2.0, "low": 2.0, "high": None, "level": 1.0, "n": 1, "covers": "rounding"}
+    assert between(2.0, 2.0, math.inf).as_json() == one_side
+    predicted = {"value": 2.0, "low": 1.5, "high": 2.5, "level": 0.9, "n": 3, "covers": "machines"}
+    assert from_ends(2.0, 1.5, 2.5, "machines", 3, 0.9).as_json() == predicted
+    assert around(2.0, [[1.0, 2.0, 3.0]]).as_json() == {"value": 2.0, "n": 3} | nothing  # too few values
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (between(1.5389, 1.49, 1.5812), "1.539 (1.49 to 1.581)"),
+        (unknown(1.5389), "1.539"),
+        (exact(1.5389), "1.539"),
+        (between(2.0, 2.0, math.inf), "2 or more"),
+        (between(2.0, -math.inf, 2.0), "2 or less"),
+        (around(0.25, [[0.25] * 6]), "0.25 (0.25 to 0.25)"),  # measured: that they agree is a result
+    ],
+)
+def test_the_text_of_a_number(number, text):
+    assert str(number) == text
+
+
+def test_the_text_has_the_digits_and_the_unit_that_are_asked_for():
+    assert between(6.58, 5.0, 7.25).text(".2g", "s") == "6.6 s (5 to 7.2)"
+    assert from_ends(6.0, 5.0, math.nan, "fit").text() == "6 (5 or more)"
+
+
+def test_an_interval_of_one_level_has_no_ends_at_a_higher_one():
+    number = from_ends(2.0, 1.5, 2.5, "fit")
+    assert number.ends(0.9) == number.ends(0.95) == (1.5, 2.5)
+    assert all(map(math.isnan, number.ends(0.99)))
+
+
+def test_what_follows_from_several_numbers_covers_the_least_of_them():
+    launches, fit = student(1.0, 0.1, 3, 4), student(1.0, 0.1, 3, 4, "fit")
+    assert common_covers([launches, fit]) == "fit"
+    assert common_covers([launches, exact(2.0)]) == "launches"
+    assert common_covers([launches, unknown(2.0)]) == ""
+    assert common_covers([]) == ""
+
+
+def test_a_value_is_within_an_interval_or_not():
+    assert between(2.0, 1.0, 3.0).contains(3.0)
+    assert not between(2.0, 1.0, 3.0).contains(3.1)
+    assert not unknown(2.0).contains(2.0)
+
+
+def test_the_exponential_of_a_mean_is_positive_at_every_level():
+    number = exponential(student(0.0, 1.0, 1, 2))
+    assert 0 < number.ends(0.999)[0] < number.low < 1 < number.high < number.ends(0.999)[1] < math.inf
+
+
+def test_everything_that_an_interval_can_cover_is_explained():
+    assert tuple(COVERS) == get_args(Covers)
+
+
+def test_a_formula_of_rounded_numbers_is_between_the_ends():
+    # 11 +- 0.5 and 5 +- 0.5: 1 - 5.5 / 10.5 to 1 - 4.5 / 11.5
+    found = combined(lambda old, new: (old - new) / old, {"old": rounded(11, 0.5), "new": rounded(5, 0.5)})
+    assert (found.low, found.value, found.high) == pytest.approx((5 / 10.5, 6 / 11, 7 / 11.5))
+    assert (found.covers, found.level, found.n) == ("rounding", 1.0, 1)
+
+
+def test_a_formula_of_a_number_without_an_interval_has_none():
+    found = combined(lambda a, b: a + b, {"a": rounded(1, 0.5), "b": unknown(2)})
+    assert found.value == 3
+    assert math.isnan(found.low)

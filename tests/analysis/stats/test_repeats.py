@@ -1,0 +1,71 @@
+import math
+
+import pytest
+
+from analysis.stats import repeats
+from analysis.stats.repeats import singles
+
+SIX = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+
+
+def test_an_interval_covers_rounds_of_few_launches_and_launches_of_six():
+    # the smallest and the largest of six values enclose the median with 1 - 2 / 64
+    found = repeats.median([SIX])
+    assert (found.value, found.low, found.high, found.n, found.covers) == (3.5, 1, 6, 6, "rounds")
+    assert all(math.isnan(end) for end in found.ends(0.97))
+    assert repeats.median(singles(SIX)).covers == "launches"
+    assert repeats.median(singles(SIX)).interval == found.interval
+    five = repeats.median(singles(SIX[:5]))
+    assert (five.value, five.n, five.has_interval) == (3, 5, False)
+
+
+def test_six_launches_have_the_median_of_their_medians():
+    found = repeats.median([[value, value, 100.0] for value in SIX])
+    assert (found.value, found.low, found.high, found.n) == (3.5, 1, 6, 18)
+
+
+def test_a_level_of_its_own_is_the_one_that_is_shown():
+    found = repeats.median(singles([1.0] * 4 + [2.0] * 5), 0.99)
+    assert found.level == 0.99
+    assert found.interval == found.ends(0.99)
+
+
+def test_the_mean_of_rates_of_equal_work_is_harmonic_and_within_its_interval():
+    # 10 images at 10 and 10 at 40 images/s take 1.25 s: 16 images/s
+    assert repeats.harmonic_mean([[10, 40]]).value == pytest.approx(16)
+    # five of six are 40: the median's interval has both ends, and the mean is in it
+    found = repeats.harmonic_mean([[40, 40, 40, 40, 40, 10]])
+    assert (found.low, found.high) == (10, 40)
+    assert found.value == pytest.approx(6 / (5 / 40 + 1 / 10))
+
+
+def test_a_mean_far_from_the_median_widens_its_interval():
+    found = repeats.arithmetic_mean([[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 100]])
+    assert (found.value, found.low, found.high) == (9.25, 1, 9.25)
+
+
+@pytest.mark.parametrize("values", [[], [1.0, math.nan], [math.inf]])
+def test_a_mean_of_no_or_impossible_values_is_refused(values):
+    with pytest.raises(ValueError, match="finite"):
+        repeats.arithmetic_mean([values])
+
+
+def test_the_interval_of_a_ratio_of_medians_worked_by_hand():
+    # each side at 97.5 %: of 12 values the 3rd smallest and largest miss 158 times in 4096, the 2nd 26 times
+    share = (0.025 - 26 / 4096) / ((158 - 26) / 4096)
+    place = 2 + 10 * share / (2 + 8 * share)
+    mixed = [1, 12, 2, 11, 3, 10, 4, 9, 5, 8, 6, 7]  # neighbours are not alike
+    a, b = [[float(i) for i in mixed]], [[100.0 + i for i in mixed]]
+    found = repeats.ratio_of_medians(a, b)
+    assert (found.value, found.low, found.high) == pytest.approx(
+        (106.5 / 6.5, (100 + place) / (13 - place), (113 - place) / place)
+    )
+    assert not repeats.ratio_of_medians([[1.0] * 6], b).has_interval  # six values: 3.1 % at least
+
+
+def test_the_interval_of_a_share_is_that_of_clopper_and_pearson():
+    """All of n: the lower end is 0.025^(1/n). 7 of 10: (0.348, 0.933), as in tables."""
+    assert repeats.proportion(25, 25).interval == pytest.approx((0.025 ** (1 / 25), 1))
+    assert repeats.proportion(0, 10).interval == pytest.approx((0, 1 - 0.025 ** (1 / 10)))
+    assert repeats.proportion(7, 10).interval == pytest.approx((0.3475, 0.9333), abs=1e-4)
+    assert repeats.proportion(0, 0).interval == (0, 1)

@@ -1,0 +1,149 @@
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.stats import verdict
+from analysis.stats.number import between, exact, from_ends, unknown
+from analysis.stats.repeats import around
+from analysis.stats.student import student
+from analysis.stats.verdict import Bounds, Verdict, judge
+
+finite = st.floats(-1e6, 1e6)
+numbers = st.builds(student, finite, st.floats(1e-3, 1e3), st.integers(1, 50), st.just(5))
+bounds = st.builds(lambda low, width: Bounds(low, low + width), finite, st.floats(0, 1e4))
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "outcome", "why"),
+    [
+        (0.95, 0.97, "inside", ""),
+        (0.93, 0.97, "undecided", "across a bound"),
+        (0.90, 0.93, "outside", ""),
+        (0.90, 0.94, "undecided", "across a bound"),  # the bound itself is allowed
+        (-math.inf, math.inf, "undecided", "across a bound"),
+        (math.nan, math.nan, "undecided", "no interval"),
+    ],
+)
+def test_where_a_rounded_number_can_be_decides(low, high, outcome, why):
+    found = judge(between(0.94, low, high), Bounds(low=0.94))
+    assert (found.outcome, found.why, found.above) == (outcome, why, False)
+
+
+def test_a_strict_bound_is_not_allowed_itself():
+    assert judge(exact(1), Bounds(low=1)).outcome == "inside"
+    assert judge(exact(1), Bounds(low=1, strict=True)) == Verdict("outside", above=False)
+    assert judge(exact(1), Bounds(high=1, strict=True)) == Verdict("outside", above=True)
+
+
+def test_a_failure_to_reject_supports_nothing():
+    # Student's t with 4 degrees: 2.776 at 95 %, 2.132 at 90 %
+    near_one = Bounds(0.95, 1.05)
+    assert judge(student(1.0, 0.04, 4, 5), near_one).outcome == "undecided"  # 0.915 to 1.085: 8 % off is possible
+    assert judge(student(1.0, 0.02, 4, 5), near_one).outcome == "inside"  # 0.957 to 1.043
+    assert judge(student(1.1, 0.02, 4, 5), near_one).outcome == "undecided"  # from 1.044 at 95 %
+    assert judge(student(1.1, 0.015, 4, 5), near_one) == Verdict("outside", above=True)  # from 1.058
+    assert judge(student(0.9, 0.015, 4, 5), near_one) == Verdict("outside", above=False)
+
+
+def test_a_margin_supports_but_does_not_excuse():
+    allowed, same = Bounds(high=1.0), Bounds(high=1.05)
+    assert judge(between(1.01, 0.99, 1.03), allowed, same).outcome == "inside"
+    assert judge(between(1.01, 0.97, 1.06), allowed, same).outcome == "undecided"
+    assert judge(between(1.02, 1.01, 1.03), allowed, same).outcome == "outside"
+
+
+def test_an_interval_of_one_level_is_judged_at_that_level():
+    number = from_ends(1.2, 1.1, 1.3, "machines", level=0.9)
+    assert judge(number, Bounds(high=1.0)).outcome == "undecided"  # at 95 % it has no interval
+    assert verdict.judge_at(number, Bounds(high=1.0)).outcome == "outside"
+    assert verdict.judge_at(number, Bounds(low=1.0)).outcome == "inside"
+    assert verdict.judge_at(number, Bounds(low=1.2)).outcome == "undecided"
+
+
+def test_p_values_are_those_of_students_t():
+    # 0.1 / 0.05 = 2: one side of t with 10 degrees beyond 2 is 0.0367, two sides 0.0734
+    found = verdict.leaning(student(0.1, 0.05, 10, 11), Bounds(low=0.0))
+    assert (found.outcome, found.p) == ("inside", pytest.approx(0.0367, abs=1e-4))
+    found = verdict.leaning(student(0.1, 0.05, 10, 11), Bounds(high=0.0))
+    assert (found.outcome, found.p) == ("outside", pytest.approx(0.0734, abs=1e-4))
+    assert verdict.leaning(unknown(1.0), Bounds(high=0.0)) == Verdict("undecided", "no interval", p=1.0)
+
+
+def test_six_values_decide_at_their_own_level():
+    six = around(1.05, [[1.02, 1.03, 1.04, 1.06, 1.07, 1.08]])
+    found = verdict.leaning(six, Bounds(high=1.0))
+    assert (found.outcome, found.p) == ("outside", pytest.approx(2 / 64))
+
+
+def test_holm_worked_by_hand():
+    # 0.01 x 4, 0.02 x 3, 0.03 x 2 = 0.06, and 0.04, which is not below the one before
+    assert verdict.adjust([0.04, 0.01, 0.03, 0.02]) == pytest.approx([0.06, 0.04, 0.06, 0.06])
+    found = verdict.holm([Verdict("outside", p=0.04), Verdict("inside", p=0.01), Verdict("outside", p=0.9)])
+    assert [(one.outcome, one.why, one.p) for one in found] == [
+        ("undecided", "too many numbers", pytest.approx(0.08)),
+        ("inside", "", pytest.approx(0.03)),
+        ("undecided", "across a bound", pytest.approx(0.9)),
+    ]
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
+def test_adjusted_p_values_are_never_smaller(p_values):
+    adjusted = verdict.adjust(p_values)
+    assert all(p <= q <= 1 for p, q in zip(p_values, adjusted, strict=True))
+    assert max(adjusted) <= min(1, len(p_values) * max(p_values))
+
+
+@given(st.lists(numbers, min_size=1, max_size=6), bounds)
+def test_many_numbers_together_decide_no_more_than_each_alone(many, allowed):
+    for number, found in zip(many, verdict.judge_all(many, allowed), strict=True):
+        if found.outcome != "undecided":
+            assert judge(number, allowed).outcome == found.outcome
+
+
+@given(numbers, bounds)
+def test_one_number_alone_is_judged_alike_with_and_without_correction(number, allowed):
+    (found,) = verdict.judge_all([number], allowed)
+    assert abs(found.p - verdict.ALPHA) < 1e-6 or replace(found, p=math.nan).outcome == judge(number, allowed).outcome
+
+
+@given(numbers, bounds)
+def test_a_verdict_is_the_same_in_the_mirror(number, allowed):
+    there = judge(number, allowed)
+    back = judge(number.scaled(-1), Bounds(-allowed.high, -allowed.low))
+    assert there.outcome == back.outcome
+    assert there.outcome != "outside" or there.above != back.above
+
+
+@given(numbers, bounds)
+def test_a_number_is_above_where_it_is_outside_of_all_that_is_below(number, allowed):
+    found = judge(number, Bounds(high=allowed.high))
+    assert verdict.is_above(number, allowed.high) == (found.outcome == "outside")
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "need", "outcome"),
+    [
+        (["inside", "inside"], None, "inside"),
+        (["inside", "undecided"], None, "undecided"),
+        (["outside", "undecided"], None, "outside"),
+        (["outside", "inside"], 1, "inside"),
+        (["outside", "outside"], 1, "outside"),
+        (["inside", "inside", "outside"], 2, "inside"),
+        (["outside", "undecided", "outside"], 2, "outside"),
+    ],
+)
+def test_a_sentence_about_several_numbers(outcomes, need, outcome):
+    assert verdict.together([Verdict(one) for one in outcomes], need).outcome == outcome
+
+
+def test_the_opposite_of_a_sentence():
+    found = [verdict.opposite(Verdict(one)).outcome for one in ("inside", "outside", "undecided")]
+    assert found == ["outside", "inside", "undecided"]
+
+
+def test_bounds_move_apart_by_a_share_of_each():
+    assert Bounds(-1.0, 2.0).wider(0.1) == Bounds(-1.1, 2.2)
+    assert Bounds(1.0).wider(0.5) == Bounds(0.5)

@@ -1,0 +1,66 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.stats.number import between
+from analysis.stats.student import student
+from analysis.table import schema, stated
+from tests.helpers.tidy_rows import row
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "half"),
+    [
+        ("7", "x", 0.5),
+        ("7.0", "x", 0.05),
+        ("0.6760", "fraction", 0.00005),
+        ("2.59e9", "bytes", 5e6),
+        ("460e3", "count", 500),
+        ("30607", "count", 0),  # counted
+    ],
+)
+def test_half_a_unit_of_the_last_printed_digit(text, unit, half):
+    assert schema.half_unit(text, unit) == pytest.approx(half)
+
+
+def test_what_is_no_number_is_not_rounded():
+    assert math.isnan(schema.half_unit("many", "x"))
+
+
+@given(st.decimals("0.001", "1000", places=3))
+def test_the_text_of_a_number_is_within_its_rounding(number):
+    half = schema.half_unit(str(number), "x")
+    assert half == pytest.approx(0.0005)
+
+
+def number(value, half, note=""):
+    return row("speedup_throughput", value, 8, note=note) | {"half_unit": half}
+
+
+@pytest.mark.parametrize(
+    ("value", "half", "note", "low", "high", "verdict"),
+    [
+        (7, 0.5, "", 7.49, 7.49, "inside"),
+        (7, 0.5, "", 7.51, 7.51, "outside"),
+        (6.84, 0.005, "", 6.8429, 6.8463, "inside"),  # some of it rounds to 6.84, all is within 5 %
+        (6.84, 0.005, "", 6.0, 8.0, "undecided"),  # a wrong number would follow as well
+        (0.94, 0.005, "at least: x", 0.9358, 0.9454, "undecided"),
+        (0.94, 0.005, "at least: x", 0.941, 0.95, "inside"),
+        (0.4, 0.05, "at most: x", 0.41, 0.42, "outside"),
+        (100, 0.5, "about: x", 104, 104, "inside"),
+        (100, 0.5, "about: x", 106, 106, "outside"),
+    ],
+)
+def test_whether_a_printed_number_follows(value, half, note, low, high, verdict):
+    assert stated.follows(number(value, half, note), between((low + high) / 2, low, high)).outcome == verdict
+
+
+def test_scatter_leaves_a_printed_number_open():
+    assert stated.follows(number(5, 0.0), student(4.5, 0.5, 1, 4)).outcome == "undecided"
+
+
+def test_a_bound_is_open_to_one_side():
+    found = stated.number(number(0, 0.5, "at least: two lines"))
+    assert (found.low, found.high) == (0, math.inf)
