@@ -176,6 +176,43 @@ joined.leave()
 """
 
 
+SHARED = """
+import os
+from pathlib import Path
+os.environ["TF_USE_LEGACY_KERAS"] = "1"
+import numpy as np
+import tensorflow as tf
+from tests.train.loop.test_step import linear_model
+from train import distribution
+from train.config.compose import load
+from train.config.schema import RoundArm
+from train.distribution.single import Single
+from train.loop import step
+
+config = load(["nodes=3", "optimizer.learning_rate=0.1", "optimizer.momentum=0"])
+config.rounds = [RoundArm("two", nodes=2, ranks=2, batch_per_rank=1, allreduce=True)]
+distribution.prepare(config, Path("."), None)
+joined = distribution.join(config, Path("."))
+rank = joined.rank
+model = linear_model()
+optimizer = step.make_optimizer(config.optimizer, 1, "fp32", model, None)
+# Each rank has other exchanges, and so another graph, in which the same tensor is in another scope.
+sizes = [(1, 2, 3), (3, 2, 1), (1, 3)][rank]
+steps = step.make_train_steps(model, optimizer, [joined.group(size, True) if size > 1 else Single() for size in sizes])
+# One image of class 0 with the input 1 + rank: the gradient is (1 + rank) (-1/2, 1/2), its mean over 2 ranks that of an
+# input of 1.5, over 3 ranks of 2.
+images, labels = tf.constant([[[[1.0 + rank, 0.0]]]]), tf.constant([0])
+for size, by in [(3, 2.0), (2, 1.5), (1, 1.0 + rank), (3, 2.0), (2, 1.5)]:
+    if size in sizes:
+        model.set_weights([np.zeros((2, 2), np.float32)])
+        steps[sizes.index(size)](images, labels)
+        expected = [[0.05 * by, -0.05 * by], [0.0, 0.0]]
+        np.testing.assert_allclose(model.get_weights()[0], expected, rtol=1e-6, err_msg=str(size))
+joined.barrier()
+joined.leave()
+"""
+
+
 def on_ranks(script: Path, text: str, *launcher: str) -> None:
     """Run this program on the ranks of a launcher; it fails where one of them does."""
     script.write_text(text)
@@ -191,6 +228,11 @@ def test_two_ranks_agree_on_what_they_exchange(tmp_path: Path):
 def test_groups_that_are_joined_in_turn_exchange_among_themselves_and_the_others_are_in_no_cycle(tmp_path: Path):
     launcher = ("-m", "train.launch.start.gloo", "--ranks", "3", "--hosts", "localhost:3", "--")
     on_ranks(tmp_path / "rank.py", IN_TURN, sys.executable, *launcher)
+
+
+def test_steps_of_one_compiled_function_exchange_each_among_their_own_ranks(tmp_path: Path):
+    launcher = ("-m", "train.launch.start.gloo", "--ranks", "3", "--hosts", "localhost:3", "--")
+    on_ranks(tmp_path / "rank.py", SHARED, sys.executable, *launcher)
 
 
 def test_adasum_is_what_its_paper_says(tmp_path: Path):

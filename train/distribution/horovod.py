@@ -88,8 +88,9 @@ class Horovod(Plain):
             return tape
         compression = _COMPRESSIONS[self._settings.compression]
         if self._settings.gradients == "flat":
-            # `exchanges` recognises a failed exchange by this name.
-            how = {"op": hvd.Average, "compression": compression, "process_set": self._among}
+            # `exchanges` recognises a failed exchange by this name, and the ranks the tensor: without its scope, which
+            # is another one in the graphs of other ranks.
+            how = {"op": hvd.Average, "compression": compression, "process_set": self._among, "ignore_name_scope": True}
             return ExchangingTape(tape, as_one(partial(hvd.allreduce, name="HorovodAllreduce_gradients", **how)))
         groups = 1 if self._settings.gradients == "grouped" else None
         op = _OPERATIONS[self._settings.op]

@@ -12,12 +12,16 @@ from train.config.schema import Config, RoundArm
 from train.context import Context
 from train.datasets import DATASETS, Data
 from train.distribution.protocol import Distribution
+from train.distribution.single import Single
 from train.loop.learner import Learner
-from train.loop.step import ExchangeStep, TrainStep, make_exchange_step, make_train_step
+from train.loop.step import ExchangeStep, TrainStep, make_exchange_step, make_train_steps
 from train.loop.timed_steps import Batches, endless
 from train.rank import placement
 
 _SETTLE_STEPS = 3  # untimed, until reading ahead is as far ahead as it stays
+_NONE = 1  # rank exchanges nothing
+
+_Shape = tuple[int, int]  # batch of a pass, passes
 
 
 @dataclass(frozen=True)
@@ -28,35 +32,65 @@ class Arm:
     step: TrainStep
     batches: Callable[[], AbstractContextManager[Batches]]  # those of one window: nothing is read before or after
     settle_steps: int  # untimed, that it needs before a window
+    local_step: TrainStep | None  # of the same compiled function, without exchange; None where it has none
 
 
 def arms_of(context: Context, learner: Learner) -> list[Arm | None]:
-    """The arms on this rank. Arms whose steps are the same share one, which is traced once: `_same_steps`."""
+    """Return the arms on this rank; None for those that it takes no part in."""
     config, ranks = context.config, context.distribution
-    steps: dict[tuple[int, int], TrainStep] = {}
+    groups = [
+        ranks.group(arm.ranks, arm.allreduce) if arm.world == placement.world() and ranks.rank < arm.ranks else None
+        for arm in config.rounds
+    ]
+    steps = _steps(config, learner, groups)
     found: list[Arm | None] = []
-    for arm in config.rounds:
-        if arm.world != placement.world() or ranks.rank >= arm.ranks:
+    for arm, group in zip(config.rounds, groups, strict=True):
+        if group is None:
             found.append(None)
             continue
-        group = ranks.group(arm.ranks, arm.allreduce)
-        key = (_same_steps(config, arm), arm.batch_per_rank)
-        if key not in steps:
-            passes, smoothing = arm.backward_passes_per_step, config.optimizer.label_smoothing
-            steps[key] = make_train_step(learner.model, learner.optimizer, group, smoothing, passes)
+        step, local_step = steps[_shape(arm), _exchange(config, arm)], steps.get((_shape(arm), _NONE))
         batches = _batches(arm, _data(context, learner, arm))
-        found.append(Arm(group, steps[key], batches, _SETTLE_STEPS if arm.reads else 0))
+        found.append(Arm(group, step, batches, _SETTLE_STEPS if arm.reads else 0, local_step))
     return found
 
 
-def _same_steps(config: Config, arm: RoundArm) -> int:
-    """The same for arms of one batch whose compiled steps are the same.
+def _steps(
+    config: Config, learner: Learner, groups: Sequence[Distribution | None]
+) -> dict[tuple[_Shape, int], TrainStep]:
+    """Return the steps of the arms on this rank, by what a step computes and what it exchanges.
 
-    They are where nothing is exchanged. Where Horovod joins ranks in turn, an exchange is among those that it has
-    joined, however many they are: Horovod itself divides by their number when it makes a mean.
+    All steps that compute the same are one compiled function, where each exchanges its gradients as one tensor. Such an
+    exchange begins when all gradients are there: which one it is changes nothing before it. Gradients that are
+    exchanged one by one, or in groups, are sent while others are computed: those steps are functions of their own.
+    """
+    exchanges: dict[_Shape, dict[int, Distribution]] = {}
+    for arm, group in zip(config.rounds, groups, strict=True):
+        if group:
+            exchanges.setdefault(_shape(arm), {}).setdefault(_exchange(config, arm), group)
+    found: dict[tuple[_Shape, int], TrainStep] = {}
+    for shape, by_exchange in exchanges.items():
+        if shared := config.distribution.gradients == "flat":
+            by_exchange.setdefault(_NONE, Single())
+        for together in [by_exchange] if shared else [{key: group} for key, group in by_exchange.items()]:
+            smoothing, passes = config.optimizer.label_smoothing, shape[1]
+            made = make_train_steps(learner.model, learner.optimizer, list(together.values()), smoothing, passes)
+            found |= {(shape, key): step for key, step in zip(together, made, strict=True)}
+    return found
+
+
+def _shape(arm: RoundArm) -> _Shape:
+    """Return what decides which gradients an arm computes: the batch of a pass, and the passes of a step."""
+    return arm.batch_per_rank, arm.backward_passes_per_step
+
+
+def _exchange(config: Config, arm: RoundArm) -> int:
+    """Return a number that is the same for arms whose compiled exchanges are the same.
+
+    Where Horovod joins ranks in turn, an exchange is among those that it has joined, however many they are: Horovod
+    itself divides by their number when it makes a mean.
     """
     if not is_exchanged(arm):
-        return 1
+        return _NONE
     return config.ranks if config.join_in_turn else arm.ranks
 
 

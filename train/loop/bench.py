@@ -18,7 +18,7 @@ import tensorflow as tf
 from train.config.schema import Config
 from train.context import Context
 from train.loop import devices, limits
-from train.loop.arms import Arm, arms_of, exchanges_of, is_exchanged
+from train.loop.arms import Arm, arms_of, exchanges_of
 from train.loop.learner import Learner
 from train.loop.timed_steps import Batches, Steps, run_steps
 from train.rank import core_use, placement
@@ -61,13 +61,13 @@ class Bench:
         self._meter = context.meter
         self.exchanges = exchanges_of(context, learner, self.arms)
 
-    def trace_alone(self, config: Config) -> None:
-        """Trace the step without exchange of the first arm's batch on all ranks at once; in turns each would wait."""
+    def trace(self, config: Config) -> None:
+        """Trace the step of the first arm's batch on all ranks at once, without exchange; in turns each would wait."""
         first = config.rounds[0].batch_per_rank
         for arm, listed in zip(self.arms, config.rounds, strict=True):
-            if arm and not is_exchanged(listed) and listed.batch_per_rank == first:
+            if arm and arm.local_step and listed.batch_per_rank == first:
                 with arm.batches() as batches:
-                    run_steps(arm.step, batches, 1)
+                    run_steps(arm.local_step, batches, 1)
                 break
 
     def restore(self) -> None:
@@ -75,18 +75,13 @@ class Bench:
         self._restore()
         devices.synchronize()
 
-    def warm_up(self, turn: Turn, steps: int = 1) -> float:
-        """Make steps of the arms of a turn. Returns the shortest of their times on the slowest rank, in s.
-
-        The first of several steps does not count: it may trace, and the first after a restore is slow. The shortest of
-        the others, because a window whose length is chosen from a disturbed step would be too short.
-        """
+    def last_step_s(self, turn: Turn, steps: int) -> float:
+        """Make steps of the arms of a turn. Returns the time of the last one on the slowest rank, in s."""
         arm, time_s = self._own(turn), 0.0
         self._prepare(turn)
         if arm:
             with arm.group.joined(), arm.batches() as batches:
-                times = run_steps(arm.step, batches, steps).times_s
-            time_s = min(times[1:] or times)
+                time_s = run_steps(arm.step, batches, steps).times_s[-1]
         return max(self.everyone.gather(time_s, float))
 
     def take(self, turn: Turn, number: int, steps: Length) -> tuple[Window | None, bool]:
@@ -186,15 +181,16 @@ class Bench:
 
 
 def _restoring(variables: Sequence[tf.Variable]) -> Callable[[], None]:
-    """A compiled function that sets the variables to the values that they have now.
+    """A function that sets the variables to the values that they have now.
 
-    In memory of their own: what shares memory with the copy would be copied by the first step that changes it.
+    In memory of their own: what shares memory with the copy would be copied by the first step that changes it. Raw
+    operations, of which a thousand take 0.05 s of CPU time: as methods of the variables they take ten times as long,
+    and a function compiled of them takes a second to compile.
     """
-    initial = [tf.identity(variable) for variable in variables]
+    pairs = [(variable.handle, tf.identity(variable)) for variable in variables]
 
-    @tf.function
     def restore() -> None:
-        for variable, value in zip(variables, initial, strict=True):
-            variable.assign(tf.raw_ops.DeepCopy(x=value))
+        for handle, value in pairs:
+            tf.raw_ops.AssignVariableOp(resource=handle, value=tf.raw_ops.DeepCopy(x=value))
 
     return restore

@@ -24,11 +24,11 @@ from train.loop.timed_steps import NotFinite
 from train.record import intervals, rounds
 from train.record.record import Window
 
-_MIN_STEPS = 2  # of a window
+_MIN_STEPS = 2  # of a window, unless steps are long
+_LONG_S = 1.0  # of a step: a window of one is enough
 _STALL_SHUTDOWN = "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS"
 _PATIENCE = 10  # a disturbed window takes several times as long as expected
 _MIN_ARMS = 2  # these are measured whatever the budget is: with fewer there is no ratio
-_WARM_UP_STEPS = 3  # from which the length of a window is chosen
 _TIMES = 4  # a time is long beside a short one where it is at least so many times as long, over the precision
 _BARRIER_S = 0.005  # over TCP, of hundreds of ranks
 _BARRIER_OF_QUOTA_S = 0.02  # a node that has used up its quota goes on in its next period
@@ -59,17 +59,18 @@ def measure_rounds(context: Context, learner: Learner) -> None:
     clock, config = context.clock, context.config
     clock.enter("first_step")
     bench = Bench(context, learner)
+    bench.trace(config)
+    clock.enter("warm_up")
     with context.distribution.apart():
-        bench.trace_alone(config)
-        kept = _affordable(context, bench)
+        times_s = _affordable(context, bench)
         for place in bench.exchanges:
             bench.exchange(place, 0)  # traced, not measured
         context.gate.wait_for_quota()
         bench.limited = True
-        clock.enter("warm_up")
-        times_s = [bench.warm_up(turn, _WARM_UP_STEPS) for turn in kept]
-        steps = {turn: _steps(config, step_s) for turn, step_s in zip(kept, times_s, strict=True)}
-        _check_patience(max(step_s * of.timed for step_s, of in zip(times_s, steps.values(), strict=True)))
+        if config.system.cpus_per_node is not None:
+            times_s = {turn: _step_s(bench, turn) for turn in times_s}
+        steps = {turn: _steps(config, step_s) for turn, step_s in times_s.items()}
+        _check_patience(max(step_s * steps[turn].timed for turn, step_s in times_s.items()))
         _measure_limits(context, bench)
         clock.announce("timed")
         context.everyone.barrier()
@@ -80,7 +81,7 @@ def measure_rounds(context: Context, learner: Learner) -> None:
         bench.limited = False
         context.gate.release()
         for world in range(max(1, len(config.worlds))):
-            bench.warm_up((_largest(config, world),))
+            bench.last_step_s((_largest(config, world),), 1)
 
 
 def _measure_limits(context: Context, bench: Bench) -> None:
@@ -108,28 +109,37 @@ def _check_patience(longest_s: float) -> None:
     )
 
 
-def _affordable(context: Context, bench: Bench) -> list[Turn]:
-    """The turns of a round, each traced, but for arms of batches with which the budget would end after few rounds.
+def _step_s(bench: Bench, turn: Turn) -> float:
+    """The time of a step of a turn, in s.
+
+    The first step does not count: it may trace, and take memory. The shorter of two others, because a window whose
+    length is chosen from a disturbed step would be too short; steps of _LONG_S or more are not made again.
+    """
+    step_s = bench.last_step_s(turn, 2)
+    return step_s if step_s >= _LONG_S else min(step_s, bench.last_step_s(turn, 1))
+
+
+def _affordable(context: Context, bench: Bench) -> dict[Turn, float]:
+    """The time of a step in each turn of a round, but for arms of batches of which the budget allows few rounds.
 
     Such an arm is not run at all: its time is estimated from that of the batch before it. Records why it is left out.
     """
     config = context.config
-    kept: list[Turn] = []
-    round_s = step_s = 0.0
+    times_s: dict[Turn, float] = {}
+    round_s, step_s, before = 0.0, 0.0, None
     for turn in turns(config):
-        arm, before = config.rounds[turn[0]], config.rounds[kept[-1][0]] if kept else None
+        arm = config.rounds[turn[0]]
         larger = before and arm.ranks == before.ranks and arm.batch_per_rank > before.batch_per_rank
-        if before and larger and len(kept) >= _MIN_ARMS:
+        if before and larger and len(times_s) >= _MIN_ARMS:
             expected_s = step_s * arm.batch_per_rank / before.batch_per_rank
             with_it_s = round_s + _turn_s(config, expected_s)
             if with_it_s * intervals.MIN_VALUES > config.measure.budget_s:
                 budget = f"the budget is {config.measure.budget_s:.0f} s"
                 context.part.add(arms_left_out={arm.name: f"a round with it would take {with_it_s:.0f} s; {budget}"})
                 continue
-        step_s = bench.warm_up(turn, 2)
-        round_s += _turn_s(config, step_s)
-        kept.append(turn)
-    return kept
+        times_s[turn] = step_s = _step_s(bench, turn)
+        round_s, before = round_s + _turn_s(config, step_s), arm
+    return times_s
 
 
 def _largest(config: Config, world: int) -> int:
@@ -148,7 +158,8 @@ def _steps(config: Config, step_s: float) -> Length:
     if config.worlds_at_once:  # by Horovod, which ends it with a cycle
         barrier_s = config.distribution.cycle_time_ms / 1e3
     times = _TIMES / config.measure.precision_fraction
-    return Length(max(_MIN_STEPS, math.ceil(times * barrier_s / step_s)), untimed=int(step_s < times * _FIRST_STEP_S))
+    least = 1 if step_s >= _LONG_S else _MIN_STEPS
+    return Length(max(least, math.ceil(times * barrier_s / step_s)), untimed=int(step_s < times * _FIRST_STEP_S))
 
 
 def _turn_s(config: Config, step_s: float) -> float:

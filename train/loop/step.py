@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import tensorflow as tf
 import tf_keras
@@ -162,27 +163,48 @@ def make_train_step(
     Only the step itself can tell when the local gradients are ready: from outside all ranks are as slow as the slowest.
     On a GPU that is the time of the last kernel's launch, which means nothing.
     """
+    return make_train_steps(model, optimizer, [distribution], label_smoothing, passes)[0]
+
+
+def make_train_steps(
+    model: tf_keras.Model,
+    optimizer: tf_keras.optimizers.Optimizer,
+    distributions: Sequence[Distribution],
+    label_smoothing: float = 0.0,
+    passes: int = 1,
+) -> list[TrainStep]:
+    """Return steps as of `make_train_step`, one for each distribution, which differ in the exchange alone.
+
+    They are one compiled function, traced and optimised once: a number that is given to it chooses the exchange. The
+    distributions are groups of one distribution, whose names for tensors do not depend on where they are in a graph.
+    """
     one = _make_pass(model, optimizer, label_smoothing)
     scaled = isinstance(optimizer, tf_keras.mixed_precision.LossScaleOptimizer)
 
-    def train_step(images: tf.Tensor, labels: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    def train_step(
+        images: tf.Tensor, labels: tf.Tensor, chosen: tf.Tensor | None = None
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         variables = model.trainable_variables
 
         def on_device(images: tf.Tensor, labels: tf.Tensor) -> _Pass:
             return one(images, labels) if passes == 1 else _mean_of_passes(one, passes, images, labels, variables)
 
-        made = distribution.on_devices(on_device, images, labels)
+        made = distributions[0].on_devices(on_device, images, labels)
         with tf.control_dependencies([gradient for of_device in made for gradient in of_device.gradients]):
             computed_at = tf.timestamp()
         local = _mean(made)
-        gradients = _exchange(distribution, local.gradients, variables)
+        exchanges = [partial(_exchange, among, local.gradients, variables) for among in distributions]
+        gradients = exchanges[0]() if chosen is None else tf.switch_case(chosen, exchanges)
         if scaled:
             gradients = optimizer.get_unscaled_gradients(gradients)
         # They are those of the job already: a strategy of TensorFlow would add them up once more.
         optimizer.apply_gradients(zip(gradients, variables, strict=True), skip_gradients_aggregation=True)
         return local.loss, local.correct, computed_at
 
-    return distribution.compiled(train_step)
+    compiled = distributions[0].compiled(train_step)
+    if len(distributions) == 1:
+        return [compiled]
+    return [partial(compiled, chosen=tf.constant(number)) for number in range(len(distributions))]
 
 
 def make_exchange_step(model: tf_keras.Model, distribution: Distribution) -> ExchangeStep:

@@ -152,7 +152,7 @@ def test_every_window_starts_from_the_same_weights(measured, monkeypatch):
 
     monkeypatch.setattr(bench, "_restoring", noting)
     _, before, learner = measured("measure.budget_s=0.001")
-    assert len(begun) == 2 + 2 + 2 + 1  # tracing, warm-up, one round, and the step that all make at the end
+    assert len(begun) == 2 * 2 + 2 + 1  # warm-up, one round, and the step that all make at the end
     for values in begun:
         for value, first in zip(values, before, strict=True):
             np.testing.assert_array_equal(value, first)
@@ -178,12 +178,12 @@ def test_worlds_at_once_share_a_turn_and_measure_once_on_the_cores_of_each(measu
 def test_batches_for_which_the_budget_is_too_short_are_left_out_and_named(measured, monkeypatch):
     from train.loop import bench
 
-    monkeypatch.setattr(bench.Bench, "warm_up", lambda one, turn, steps=1: 1.0)  # of batch 1 and of batch 2 too
+    monkeypatch.setattr(bench.Bench, "last_step_s", lambda one, turn, steps: 0.9)  # of batch 1 and of batch 2 too
     arms = [replace(ONE, name=f"batch{batch}", batch_per_rank=batch) for batch in (1, 2, 4, 64)]
-    # Windows of 2 steps: 2 s + 2 s; batch 4 is expected to take 2 s a step: 8 s a round, 48 s for six.
-    # It takes 1 s. Batch 64 would then take 16 s a step: 32 s more.
+    # Windows of 2 steps: 1.8 s + 1.8 s; batch 4 is expected to take a step of 1.8 s: 5.4 s a round, 32 s for six.
+    # It takes 2 steps of 0.9 s. Batch 64 would then take a step of 14.4 s: 20 s a round, 119 s for six.
     context, _, _ = measured("measure.budget_s=75", arms=arms)
-    assert context.part.part.arms_left_out == {"batch64": "a round with it would take 38 s; the budget is 75 s"}
+    assert context.part.part.arms_left_out == {"batch64": "a round with it would take 20 s; the budget is 75 s"}
     assert {window.arm for window in context.part.part.windows} == {0, 1, 2}
     control = replace(ONE, name="control", allreduce=False)  # of the same batch: always measured
     context, _, _ = measured("measure.budget_s=0.001", arms=[ONE, ONE, control])
@@ -209,6 +209,8 @@ def test_long_steps_need_no_untimed_one_before_them():
 
     config = load(["model=tiny", "measure.precision_fraction=0.05"])
     assert _steps(config, step_s=0.41) == Length(2, untimed=0)  # beside 4 x 5 ms / 0.05 = 0.4 s
+    assert _steps(config, step_s=0.99) == Length(2, untimed=0)
+    assert _steps(config, step_s=1.0) == Length(1, untimed=0)
     config.worlds_at_once, config.distribution.cycle_time_ms = True, 50
     assert _steps(config, step_s=0.5) == Length(8, untimed=0)  # 4 cycles of 50 ms / 0.05 = 4 s
 
@@ -218,7 +220,7 @@ def test_a_disturbed_step_does_not_make_windows_shorter(measured, monkeypatch):
 
     def disturbed(step, batches, count):
         made = run_steps(step, batches, count)
-        return replace(made, times_s=[9.0, 4.0, 0.125]) if count == 3 else made
+        return replace(made, times_s={1: [0.125], 2: [9.0, 0.9]}.get(count, made.times_s))
 
     run_steps = bench.run_steps
     monkeypatch.setattr(bench, "run_steps", disturbed)

@@ -46,6 +46,39 @@ def test_one_step_of_sgd_worked_by_hand(step):
 
 
 @pytest.mark.parametrize("precision", ["fp32", "fp16"])
+def test_steps_that_differ_in_their_exchange_are_traced_once(step, precision):
+    # The step worked by hand above; an exchange that doubles the gradients moves the weights twice as far.
+    import tensorflow as tf
+
+    from train.distribution.single import Single
+    from train.distribution.tapes import ExchangingTape
+
+    computed = []
+
+    class Watched(Single):
+        def on_devices(self, function, *batch):
+            computed.append(batch)
+            return super().on_devices(function, *batch)
+
+    class Doubling(Single):
+        def tape(self, tape):
+            return ExchangingTape(tape, lambda tensors, variables: [2.0 * tensor for tensor in tensors])
+
+    model = linear_model()
+    settings = load(["optimizer.learning_rate=0.1", "optimizer.momentum=0"]).optimizer
+    optimizer = step.make_optimizer(settings, 1, precision, model, None)
+    images, labels = tf.reshape(tf.constant([[1.0, 0.0], [0.0, 2.0]]), (2, 1, 1, 2)), tf.constant([0, 1])
+    local, doubled = step.make_train_steps(model, optimizer, [Watched(), Doubling()])
+    for train_step, factor in ((local, 1.0), (doubled, 2.0), (local, 1.0)):
+        model.set_weights([np.zeros((2, 2), np.float32)])
+        loss, correct, _ = train_step(images, labels)
+        assert (float(loss), float(correct)) == (pytest.approx(math.log(2)), 1)
+        expected = factor * np.array([[0.025, -0.025], [-0.05, 0.05]])
+        np.testing.assert_allclose(model.get_weights()[0], expected, rtol=1e-3)
+    assert len(computed) == 1
+
+
+@pytest.mark.parametrize("precision", ["fp32", "fp16"])
 def test_passes_over_parts_of_a_batch_make_the_step_of_the_whole(step, precision):
     # The step above, an image a pass: the gradients of input 1 (-1/2, 1/2), and of input 2 (1/2, -1/2) x 2; their mean
     # is that of the batch, and it is what is exchanged, once.
