@@ -83,7 +83,7 @@ def _longer(arm: Arm, pairs: Sequence[tuple[Step, Step]]) -> Compared:
     """One arm with its differences, and the parts that they come from. pairs: steps of the base and of this."""
 
     def difference(of_step: Callable[[Step], float]) -> Number:
-        return repeats.arithmetic_mean([[of_step(step) - of_step(first) for first, step in pairs]])
+        return repeats.arithmetic_mean(repeats.singles([of_step(step) - of_step(first) for first, step in pairs]))
 
     numbers = _numbers(pairs)
     whole = difference(lambda step: step.measured_s)

@@ -37,6 +37,7 @@ import numpy as np
 from analysis.diagnose.turns import Arm, Curve, Launch, Measured, Turn
 from analysis.stats import repeats
 from analysis.stats.number import Number
+from analysis.stats.repeats import singles
 
 Part = Literal["alone", "slower", "shared", "waiting", "exchange", "slower_or_exchange", "input", "rest"]
 PARTS: tuple[Part, ...] = (
@@ -80,8 +81,11 @@ class Split:
         return [part for part in PARTS if all(part in step.parts_s for of in self.launches for step in of)]
 
     def values(self, of_step: Callable[[Step], float]) -> Values:
-        """A number of each step, launch by launch."""
-        return [[of_step(step) for step in steps] for steps in self.launches]
+        """A number of each step, launch by launch: of rounds those of a launch, of repeats each by itself."""
+        numbers = [[of_step(step) for step in steps] for steps in self.launches]
+        if any(step.repeat for steps in self.launches for step in steps):
+            return singles([number for of_launch in numbers for number in of_launch])
+        return numbers
 
     def part(self, part: Part) -> Number:
         """Seconds of a part: the mean over turns."""

@@ -35,7 +35,7 @@ def find(curve: Curve, point: Arm) -> Straggler | None:
     behind: dict[Place, list[list[float]]] = defaultdict(list)
     for launch in curve.launches:
         for place, values in _behind(launch, point).items():
-            behind[place].append(values)
+            behind[place] += [values] if curve.in_rounds else repeats.singles(values)
     if not behind:
         return None
     place = max(behind, key=lambda one: np.mean([value for values in behind[one] for value in values]))

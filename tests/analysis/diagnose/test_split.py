@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from analysis.diagnose.split import splits
 from analysis.diagnose.turns import Arm, Measured, Turn
-from tests.helpers.steps_apart import CONTROL, ONE, TWO, curve, measured, turn
+from tests.helpers.steps_apart import CONTROL, ONE, TWO, arm, curve, measured, turn
 
 
 def parts_of(*turns, launches=1):
@@ -146,3 +146,11 @@ def test_the_parts_add_up_to_the_measured_step_whatever_was_measured(rounds):
     for split in splits(curve(turns)):
         assert sum(split.part(part).value for part in split.parts) == pytest.approx(split.measured.value)
         assert split.measured.value == pytest.approx(np.mean([turn.arms[split.point].measured_s for turn in turns]))
+
+
+def test_intervals_of_rounds_cover_rounds_and_those_of_six_repeats_cover_launches():
+    turns = [turn(exchange=0.1 + 0.01 * k) for k in range(6)]
+    rounds, (_, repeats) = splits(curve(turns))[-1], arm("a", turns)
+    assert rounds.measured.covers == "rounds"
+    assert repeats[-1].measured.covers == "launches"
+    assert repeats[-1].measured.interval == rounds.measured.interval
