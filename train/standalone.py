@@ -136,15 +136,16 @@ class Standalone:
 
 
 def when_ended(handle: Callable[[signal.Signals], None]) -> None:
-    """Call `handle`, in a thread, when SIGINT or SIGTERM comes: the main thread may be inside TensorFlow for long.
+    """Call `handle`, in a thread, when a signal to end comes: the main thread may be inside TensorFlow for long.
 
     Python's handlers wait for the main thread; the byte that its C handler writes to the wakeup descriptor does not.
     """
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     signal.set_wakeup_fd(writing)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: None)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup wants it
+            signal.signal(number, lambda *_: None)
 
     def wait() -> None:
         handle(signal.Signals(os.read(reading, 1)[0]))

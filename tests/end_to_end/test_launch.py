@@ -109,7 +109,10 @@ def test_what_was_measured_is_a_history_and_a_reference_for_later(measured: Path
 
 # Ctrl-C, with Gloo: test_epochs.py, test_emulated.py. When a launcher is killed, the kernel sends its child SIGTERM:
 # what mpirun does then is seen where the launcher itself ends by SIGTERM.
-@pytest.mark.parametrize(("number", "controller"), [(signal.SIGTERM, "mpi"), (signal.SIGKILL, "gloo")])
+@pytest.mark.parametrize(
+    ("number", "controller"),
+    [(signal.SIGTERM, "mpi"), (signal.SIGKILL, "gloo"), (signal.SIGHUP, "gloo"), (signal.SIGQUIT, "gloo")],
+)
 def test_however_the_launcher_ends_no_process_stays(tmp_path: Path, number: signal.Signals, controller: str):
     if controller == "mpi" and subprocess.run(["which", "mpirun"], capture_output=True).returncode:
         pytest.skip("no mpirun on this machine")
@@ -124,6 +127,19 @@ def test_however_the_launcher_ends_no_process_stays(tmp_path: Path, number: sign
         assert launcher.returncode == 128 + number
         (record,) = records(tmp_path)
         assert record.failure.reason == f"interrupted by {number.name}"
+
+
+def test_a_second_launch_in_the_same_results_names_the_first_and_measures_nothing(tmp_path: Path):
+    command = launch_command(tmp_path, "nodes=1", "distribution=none", ENDLESS)
+    first = start(*command)
+    wait_for(lambda: in_phase(tmp_path, "timed"))
+    status, output = run(*command)
+    assert (status, len(list(tmp_path.rglob("run.json")))) == (2, 1), output
+    assert f"another launch is in progress there: process {first.pid} on {os.uname().nodename}, since " in output
+    first.kill()
+    first.communicate(timeout=END_S)
+    status, output = run(*command[:-1], "measure.timed_steps=5")
+    assert status == 0, output
 
 
 def test_a_loss_that_is_no_number_stops_the_run_and_the_record_says_where(tmp_path: Path):

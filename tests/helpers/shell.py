@@ -15,6 +15,7 @@ ENVIRONMENT: Mapping[str, str] = MappingProxyType(dict(os.environ))
 def heed_ctrl_c() -> None:
     """In a child before its command starts: heed SIGINT, also where a script runs the tests in the background.
 
-    There SIGINT is ignored from the start, as all children inherit, and a shell cannot trap it.
+    There SIGINT and SIGQUIT are ignored from the start, as all children inherit, and a shell cannot trap them.
     """
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)

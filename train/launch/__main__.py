@@ -10,6 +10,7 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from train.launch.plan.machine import Machine
 from train.launch.plan.options import Options
 from train.launch.plan.runs import Run, remaining, runs_of
 from train.launch.start import images
+from train.launch.supervise.alone import alone
 from train.launch.supervise.runs import records_of, run_all, time_left
 from train.launch.supervise.signals import Interrupted, interrupts_raised
 from train.rank import placement, variables
@@ -82,7 +84,11 @@ def launch(options: Options, console: Console) -> int:
         console.print(time_left(*remaining(runs, options.force)), highlight=False)
         print_commands(plan)
         return 0
-    return measure(runs, plan, options, console) or (0 if fitting is expanded else 1)
+    # Jobs of a batch system share a results folder, each with points of its own.
+    with ExitStack() as folders:
+        for folder in {run.home for run in runs} if batch else {Path(runs[0].point.config.results)}:
+            folders.enter_context(alone(folder))
+        return measure(runs, plan, options, console) or (0 if fitting is expanded else 1)
 
 
 def this_machine() -> Machine:

@@ -24,7 +24,7 @@ from train.launch.plan.runs import Known, Run, expected_s, remaining
 from train.launch.start import images
 from train.launch.supervise import failure, live, running
 from train.launch.supervise.job_run import JobRun
-from train.launch.supervise.signals import Interrupted, interrupts_deferred
+from train.launch.supervise.signals import Interrupted, ends_with_make, interrupts_deferred
 from train.rank import placement
 from train.record import parts, paths, protocol, source
 from train.record.assembly import Ending, Identity, assemble
@@ -114,7 +114,7 @@ def measure(run: Run, launcher: Launcher, hosts: tuple[str, ...] = (), watches: 
     secret.create()
     job = make_job(run.point, folder.resolve(), setting)
     running.begin(folder)
-    looks = (running.beats(folder), *(watch(folder, asked) for watch in watches))
+    looks = (running.beats(folder), ends_with_make(), *(watch(folder, asked) for watch in watches))
 
     def look() -> None:
         for one in looks:

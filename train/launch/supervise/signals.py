@@ -1,12 +1,17 @@
-"""SIGINT and SIGTERM: raised where work may stop, deferred where it must be completed."""
+"""What asks this program to end: raised where work may stop, deferred where it must be completed."""
 
 from __future__ import annotations
 
+import os
 import signal
+import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-_INTERRUPTS = (signal.SIGINT, signal.SIGTERM)
+import psutil
+
+INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_MAY_BE_IGNORED = (signal.SIGHUP, signal.SIGQUIT)  # as nohup and shells in scripts have it: that is what the user wants
 
 
 class Interrupted(BaseException):
@@ -20,7 +25,8 @@ class Interrupted(BaseException):
 
 @contextmanager
 def _handled_by(handler: Callable[[int, object], None]) -> Iterator[None]:
-    before = {number: signal.signal(number, handler) for number in _INTERRUPTS}
+    ignored = [number for number in _MAY_BE_IGNORED if signal.getsignal(number) == signal.SIG_IGN]
+    before = {number: signal.signal(number, handler) for number in INTERRUPTS if number not in ignored}
     try:
         yield
     finally:
@@ -30,9 +36,11 @@ def _handled_by(handler: Callable[[int, object], None]) -> Iterator[None]:
 
 @contextmanager
 def interrupts_raised() -> Iterator[None]:
-    """Within this block SIGINT and SIGTERM raise Interrupted."""
+    """Within this block the signals raise Interrupted."""
 
     def interrupt(number: int, _frame: object) -> None:
+        if number == signal.SIGHUP:
+            _leave_terminal()
         raise Interrupted(number)
 
     with _handled_by(interrupt):
@@ -41,10 +49,47 @@ def interrupts_raised() -> Iterator[None]:
 
 @contextmanager
 def interrupts_deferred() -> Iterator[list[int]]:
-    """Within this block SIGINT and SIGTERM are collected in the list that it yields, and interrupt nothing.
+    """Within this block the signals are collected in the list that it yields, and interrupt nothing.
 
     For code that ends processes or writes records: it must run to its end.
     """
     came: list[int] = []
-    with _handled_by(lambda number, _frame: came.append(number)):
+
+    def note(number: int, _frame: object) -> None:
+        if number == signal.SIGHUP:
+            _leave_terminal()
+        came.append(number)
+
+    with _handled_by(note):
         yield came
+
+
+def _leave_terminal() -> None:
+    """Write nowhere what would go to a terminal: it is gone, and each write would fail."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for output in (1, 2):
+        if stat.S_ISCHR(os.fstat(output).st_mode):
+            os.dup2(nowhere, output)
+    os.close(nowhere)
+
+
+def _lives(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def ends_with_make() -> Callable[[], None]:
+    """Return a function to call often, which raises Interrupted once the make that started this program is gone.
+
+    A make that is killed passes nothing on.
+    """
+    started_by_make = "MAKELEVEL" in os.environ
+    makes = [one for one in psutil.Process().parents() if one.name() in ("make", "gmake")] if started_by_make else []
+
+    def check() -> None:
+        if makes and not _lives(makes[0]):
+            raise Interrupted(signal.SIGHUP)
+
+    return check

@@ -1,8 +1,13 @@
+import os
+import pty
 import signal
+import subprocess
+import sys
 
 import pytest
 
-from train.launch.supervise.signals import Interrupted, interrupts_deferred, interrupts_raised
+from tests.helpers import ROOT
+from train.launch.supervise.signals import Interrupted, ends_with_make, interrupts_deferred, interrupts_raised
 
 
 def test_an_interrupt_raises_where_it_may_and_is_kept_where_work_must_end():
@@ -20,3 +25,78 @@ def test_handlers_are_put_back():
     with interrupts_raised(), interrupts_deferred():
         assert signal.getsignal(signal.SIGINT) is not before
     assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+def test_each_way_to_be_asked_to_end_is_one(number):
+    with interrupts_raised(), pytest.raises(Interrupted, match=number.name):
+        signal.raise_signal(number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGQUIT])
+def test_a_signal_that_is_ignored_from_the_start_stays_ignored(number):
+    before = signal.signal(number, signal.SIG_IGN)  # as nohup does
+    try:
+        with interrupts_raised(), interrupts_deferred() as came:
+            signal.raise_signal(number)
+        assert came == []
+    finally:
+        signal.signal(number, before)
+
+
+# Its terminal is closed: what it prints then must not be an error that hides the interruption.
+IN_A_TERMINAL = """
+import signal, sys
+from pathlib import Path
+from train.launch.supervise.signals import Interrupted, interrupts_raised
+with interrupts_raised():
+    try:
+        print("ready", flush=True)
+        signal.pause()
+    except Interrupted as error:
+        print("all is kept", flush=True)
+        Path(sys.argv[1]).write_text(str(error))
+"""
+
+
+@pytest.mark.slow
+def test_a_terminal_that_is_closed_is_no_error(tmp_path):
+    left = tmp_path / "left"
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(ROOT)
+        os.execv(sys.executable, [sys.executable, "-c", IN_A_TERMINAL, str(left)])
+    assert b"ready" in os.read(terminal, 100)
+    os.close(terminal)
+    _, status = os.waitpid(pid, 0)
+    assert (status, left.read_text()) == (0, "SIGHUP")
+
+
+MADE = """
+import os, signal, sys, time
+from train.launch.supervise.signals import Interrupted, ends_with_make
+check = ends_with_make()
+print(os.getppid(), flush=True)
+try:
+    while True:
+        check()
+        time.sleep(0.02)
+except Interrupted as error:
+    print(error, flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_a_make_that_is_killed_ends_what_it_started(tmp_path):
+    (tmp_path / "Makefile").write_text(f'all:\n\t@PYTHONPATH={ROOT} {sys.executable} -c "$$CODE"; true\n')
+    variables = {**os.environ, "CODE": MADE}
+    with subprocess.Popen(["make", "-C", tmp_path], env=variables, stdout=subprocess.PIPE, text=True) as make:
+        lines = iter(make.stdout.readline, "")
+        next(line for line in lines if line.strip().isdigit())  # the shell of the recipe, which stays
+        make.kill()
+        assert next(lines) == "SIGHUP\n"
+
+
+def test_without_a_make_nothing_is_watched(monkeypatch):
+    monkeypatch.delenv("MAKELEVEL", raising=False)
+    ends_with_make()()

@@ -1,0 +1,111 @@
+"""One launch at a time in a folder: two at once would disturb, and repeat, each other's measurements.
+
+The file system's lock is let go when its holder dies, however it dies. Where a file system keeps none between hosts, or
+none at all, the file says who holds it, and is kept fresh.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+import psutil
+
+from train.config.checks import ConfigError
+
+_NAME = ".launch"
+_BEAT_S = 10.0
+_DEAD_AFTER_S = 60.0  # without a beat, on another host: shared folders are slow
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Which process launches in a folder."""
+
+    host: str
+    pid: int
+    since: float  # seconds since the epoch: when it began
+
+    @classmethod
+    def own(cls) -> Holder:
+        """Return this process."""
+        return cls(socket.gethostname(), os.getpid(), psutil.Process().create_time())
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """A context in which no other launch is in this folder.
+
+    Raises ConfigError, which names the other one, where there is one, and OSError where the folder cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / _NAME).open("a+b") as file:
+        held = _lock(file)
+        file.seek(0)
+        holder = _holder(file.read())
+        if not held or (holder and _lives(holder, file, folder)):
+            raise ConfigError(_refusal(folder, holder))
+        file.truncate(0)
+        file.write(msgspec.json.encode(Holder.own()))
+        file.flush()
+        ended = threading.Event()
+        beats = threading.Thread(target=_beat, args=(file, ended), daemon=True)
+        beats.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            beats.join()
+            file.truncate(0)  # and not removed: another launch may have it open
+
+
+def _lock(file: BinaryIO) -> bool:
+    """Lock the file; return whether it is now, or cannot be, locked by this process."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return True
+    return True
+
+
+def _holder(content: bytes) -> Holder | None:
+    with suppress(msgspec.DecodeError):
+        return msgspec.json.decode(content, type=Holder)
+    return None
+
+
+def _lives(holder: Holder, file: BinaryIO, folder: Path) -> bool:
+    """Return whether a process still launches that has no lock which this host sees."""
+    if holder.host == socket.gethostname():
+        with suppress(psutil.Error):
+            return holder.pid != os.getpid() and psutil.Process(holder.pid).create_time() == holder.since
+        return False
+    with tempfile.TemporaryFile(dir=folder) as now:  # by the clock of the file system: those of hosts differ
+        return os.fstat(now.fileno()).st_mtime - os.fstat(file.fileno()).st_mtime < _DEAD_AFTER_S
+
+
+def _beat(file: BinaryIO, ended: threading.Event) -> None:
+    while not ended.wait(_BEAT_S):
+        with suppress(OSError):  # a shared folder may be away for a while
+            os.utime(file.fileno())
+
+
+def _refusal(folder: Path, holder: Holder | None) -> str:
+    since = datetime.fromtimestamp(holder.since).isoformat(" ", "seconds") if holder else ""
+    who = f"process {holder.pid} on {holder.host}, since {since}" if holder else "a process that has just begun"
+    return (
+        f"results={folder}: another launch is in progress there: {who}. Wait for it, end it, or take another folder: "
+        "RESULTS=folder"
+    )
