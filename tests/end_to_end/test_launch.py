@@ -174,3 +174,26 @@ def test_a_full_disk_is_said_and_leaves_no_record(tmp_path: Path):
         assert list(tmp_path.rglob("record.json")) == []
     finally:
         subprocess.run(["umount", "-l", str(tmp_path)], check=True)
+
+
+def test_a_rank_that_stands_still_is_named_and_not_said_to_lack_memory(tmp_path: Path):
+    command = launch_command(tmp_path, "nodes=2", ENDLESS)
+    launcher = start(*command, "--only=tiny-nodes2", variables={"HOROVOD_GLOO_TIMEOUT_SECONDS": "20"})
+    wait_for(lambda: len(ranks(tmp_path)) == 2 and in_phase(tmp_path, "timed"))
+    ranks(tmp_path)[1].suspend()
+    output, _ = launcher.communicate(timeout=END_S)
+    (record,) = records(tmp_path)
+    assert record.failure.reason.startswith(f"rank 1 ({os.uname().nodename}) stopped answering: "), output
+    assert "memory" not in record.failure.reason
+    assert anything(tmp_path) == []
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root to give a launch a /dev/shm of its own")
+def test_a_full_shared_memory_is_said(tmp_path: Path):
+    full = 'mount -t tmpfs -o size=4k tmpfs /dev/shm; head -c 8k /dev/zero >/dev/shm/full 2>/dev/null; exec "$@"'
+    command = launch_command(tmp_path, "nodes=2", "--only=tiny-nodes2")
+    status, output = run("unshare", "--mount", "sh", "-c", full, "sh", *command)
+    (record,) = records(tmp_path)
+    assert status == 1
+    assert "No space left on device" in record.failure.reason
+    assert Path(record.failure.log).name == "launcher.log", output

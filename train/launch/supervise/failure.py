@@ -10,6 +10,7 @@ import re
 import signal
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from train.launch.plan.job import Exchange, Job, Outcome
 from train.launch.plan.launcher import Launcher
@@ -27,6 +28,14 @@ _MPI_EXIT = re.compile(r"Process name: \[\[\d+,\d+\],(?P<rank>\d+)\]\s*Exit code
 # Horovod's Gloo launcher on each rank that failed; these statuses are those of ranks that it ended itself.
 _GLOO_EACH = re.compile(r"Process (?P<rank>\d+) exit with status code (?P<code>-?\d+)\.")
 _ENDED_BY_GLOO = (-signal.SIGTERM, 128 + signal.SIGTERM)
+_GLOO_ENDS_OTHERS = "Terminating remaining workers"  # by SIGTERM, and where that is not heeded by SIGKILL
+_KILLED = 128 + signal.SIGKILL
+# What a rank printed through Horovod's launcher before it had a log, and what kept the launcher from starting it.
+_GLOO_PRINTED = re.compile(r"^\[(?P<rank>\d+)\]<stderr>:(?P<words>.*\S)", re.MULTILINE)
+_NOT_STARTED = re.compile(r"exception message: (?P<words>.+)")
+_RAISED = re.compile(r"^(?!RuntimeError: Horovod detected)[\w.]*(?:Error|Exception|error)\b.*", re.MULTILINE)
+_WAITED_IN_VAIN = re.compile("Timed out waiting")  # Gloo, for a rank that is there and sends nothing
+_MOST_WORDS = 300  # characters of what a program printed
 
 _HINTS = {
     "SIGKILL": "; the kernel does so when memory runs out: see `dmesg`",
@@ -63,14 +72,18 @@ def find(job: Job, launcher: Launcher, outcome: Outcome, parts: Sequence[Part], 
         return _ended_from_outside(job, outcome, parts, timeout_s)
     first = _first_to_end(job, outcome, parts)
     if first and _followed(first[0], parts):
-        first = _silent(outcome.output, parts) or first
+        first = _silent(job, outcome.output, parts) or first
+        if still := _unresponsive(job, parts):
+            return still
     if reported := _reported(parts, first):
         code = first[1] if first and first[0] == reported.rank else None
         return replace(reported, exit_code=code, log=str(protocol.rank_log(job.folder, reported.rank or 0)))
     if first:
-        return _unreported(job, launcher, parts, first)
+        return _unreported(job, launcher, parts, first, outcome.output)
+    raised = _RAISED.findall(outcome.output)
+    why = f" ({raised[-1][:_MOST_WORDS]})" if raised else ""
     return Failure(
-        reason=f"the launcher ended with exit status {outcome.exit_code}; ranks that did not finish: {unfinished}",
+        reason=f"the launcher ended with exit status {outcome.exit_code}{why}; ranks that did not finish: {unfinished}",
         exit_code=outcome.exit_code,
         log=str(protocol.launcher_log(job.folder)),
     )
@@ -112,17 +125,37 @@ def _followed(rank: int, parts: Sequence[Part]) -> bool:
     return not causes and any(part.failure is not None for part in parts if part.rank == rank)
 
 
-def _silent(output: str, parts: Sequence[Part]) -> tuple[int, int] | None:
+def _silent(job: Job, output: str, parts: Sequence[Part]) -> tuple[int, int] | None:
     """The first rank that ended by itself and reported nothing, and its exit status.
 
     A rank on another host that is killed may be seen to end after those that lost it: its ssh ends last.
     """
     told = {part.rank for part in parts if part.finished or part.failure}
+    here = set(job.nodes.hosts) == {"localhost"}
+    ends_others = output.find(_GLOO_ENDS_OTHERS)
     for found in _GLOO_EACH.finditer(output):
         rank, code = int(found["rank"]), int(found["code"])
-        if rank not in told and code not in _ENDED_BY_GLOO:
+        killed_by_gloo = here and code in (_KILLED, -signal.SIGKILL) and 0 <= ends_others < found.start()
+        if rank not in told and code not in _ENDED_BY_GLOO and not killed_by_gloo:
             return rank, code if code > 0 else 128 - code
     return None
+
+
+def _unresponsive(job: Job, parts: Sequence[Part]) -> Failure | None:
+    """The failure of ranks for which others waited in vain, and which reported nothing; None where none did."""
+    logs = [protocol.rank_log(job.folder, part.rank) for part in parts if part.failure]  # into which Gloo writes
+    waited = any(_WAITED_IN_VAIN.search(log.read_text(errors="replace")) for log in logs if log.exists())
+    silent = [part for part in parts if not (part.failure or part.finished)]
+    if not (waited and silent):
+        return None
+    named = ", ".join(f"rank {part.rank} ({part.host})" for part in silent)
+    return Failure(
+        reason=f"{named} stopped answering: it stood still, or its host or link did. The others waited in vain",
+        rank=silent[0].rank,
+        host=silent[0].host,
+        phase=silent[0].phase,
+        log=str(protocol.rank_log(job.folder, silent[0].rank)),
+    )
 
 
 def _reported(parts: Sequence[Part], first: tuple[int, int] | None) -> Failure | None:
@@ -134,21 +167,38 @@ def _reported(parts: Sequence[Part], first: tuple[int, int] | None) -> Failure |
     return reported if of_first and of_first.consequence else of_first
 
 
-def _unreported(job: Job, launcher: Launcher, parts: Sequence[Part], first: tuple[int, int]) -> Failure:
+def _unreported(job: Job, launcher: Launcher, parts: Sequence[Part], first: tuple[int, int], output: str) -> Failure:
     rank, code = first
+    log = protocol.rank_log(job.folder, rank)
     part = next((part for part in parts if part.rank == rank), None)
     return Failure(
-        reason=launcher.explain_exit(code) or _in_words(code),
+        reason=launcher.explain_exit(code) or _in_words(code, _printed_last(log, rank, output)),
         rank=rank,
         host=part.host if part else job.host_of(rank),
         phase=part.phase if part else None,
         exit_code=code,
-        log=str(protocol.rank_log(job.folder, rank)),
+        log=str(log if log.exists() else protocol.launcher_log(job.folder)),
     )
 
 
-def _in_words(code: int) -> str:
+def _printed_last(log: Path, rank: int, output: str) -> str:
+    """What a rank printed last, or why it was not started; "" where neither is known.
+
+    Args:
+        log: of the rank; it has none where it failed before it could make one.
+        rank: its number.
+        output: of the launcher.
+    """
+    lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+    lines = lines or [found["words"] for found in _GLOO_PRINTED.finditer(output) if int(found["rank"]) == rank]
+    lines = lines or [found["words"] for found in _NOT_STARTED.finditer(output)]
+    return next((line.strip()[:_MOST_WORDS] for line in reversed(lines) if line.strip()), "")
+
+
+def _in_words(code: int, printed: str) -> str:
+    """An exit status in words. printed: what the rank printed last, which tells why where it ended itself."""
+    last = f"; it printed last: {printed}" if printed else ""
     if code > 128 and code - 128 in signal.valid_signals():
         name = signal.Signals(code - 128).name
-        return f"killed by {name}{_HINTS.get(name, '')}"
-    return f"ended with exit status {code} without a message"
+        return f"killed by {name}{_HINTS.get(name, '')}{last if name == 'SIGABRT' else ''}"
+    return f"ended with exit status {code}{last or ' without a message'}"

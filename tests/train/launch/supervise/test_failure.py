@@ -71,6 +71,7 @@ def test_an_interruption_that_came_when_all_ranks_were_done_is_no_failure(tmp_pa
 
 
 def test_a_killed_rank_is_named_with_host_and_phase_although_its_peer_complains(tmp_path):
+    (tmp_path / "rank-1.log").touch()
     parts = [failed(0, "HorovodInternalError: peer closed", consequence=True), running(1, "timed")]
     found = find(job(tmp_path), outcome(output=GLOO), parts)
     assert (found.rank, found.host, found.exit_code, found.phase) == (1, "host-of-1", 137, "timed")
@@ -187,3 +188,63 @@ def test_a_world_that_ended_sooner_but_only_followed_is_not_the_cause(tmp_path):
     output = in_world(0, "", 1) + in_world(1, GLOO, 1)
     found = find(side_by_side(tmp_path), outcome(1, output), parts)
     assert (found.rank, found.exit_code) == (2, 137)
+
+
+def test_a_rank_that_was_never_started_says_what_kept_it_and_names_a_log_that_is_there(tmp_path):
+    full = (  # as with a full /dev/shm
+        "Exception happened during safe_shell_exec, exception message: [Errno 28] No space left on device\n"
+        "Terminating remaining workers after failure of Process 0.\n"
+        "Exception happened during safe_shell_exec, exception message: [Errno 28] No space left on device\n"
+        "RuntimeError: Horovod detected that one or more processes exited with non-zero status, thus causing the job "
+        "to be terminated. The first process to do so was:\nProcess name: 0\nExit code: 1\n"
+    )
+    found = find(job(tmp_path), outcome(output=full), [])
+    assert found.reason == "ended with exit status 1; it printed last: [Errno 28] No space left on device"
+    assert found.log == str(tmp_path / "launcher.log")
+
+
+def test_a_rank_that_fails_before_it_has_a_log_says_what_it_printed(tmp_path):
+    printed = (
+        '[1]<stderr>:  File "/kit/train/__main__.py", line 47, in redirect_output\n[0]<stderr>:other\n'
+        "[1]<stderr>:OSError: [Errno 28] No space left on device: '/r/rank-1.log'\n[1]<stderr>:\n"
+        "Process 1 exit with status code 1.\n" + GLOO.replace("137", "1")
+    )
+    found = find(job(tmp_path), outcome(output=printed), [])
+    assert found.reason.endswith("it printed last: OSError: [Errno 28] No space left on device: '/r/rank-1.log'")
+
+
+def test_a_rank_that_aborts_says_why(tmp_path):
+    (tmp_path / "rank-1.log").write_text("terminate called\n  what():  Unable to find address for: n1.invalid\n\n")
+    found = find(job(tmp_path), outcome(output=GLOO.replace("137", "134")), [running(0), running(1, "init")])
+    assert found.reason == "killed by SIGABRT; it printed last: what():  Unable to find address for: n1.invalid"
+    assert found.log == str(tmp_path / "rank-1.log")
+
+
+def test_a_launcher_that_fails_itself_says_why(tmp_path):
+    raised = "Traceback (most recent call last):\n  File x\nsocket.gaierror: [Errno -2] Name or service not known\n"
+    found = find(job(tmp_path), outcome(output=raised), [])
+    assert "exit status 1 (socket.gaierror: [Errno -2] Name or service not known); ranks that did not" in found.reason
+
+
+# Rank 1 was stopped: Gloo gave it up after five minutes, then Horovod's launcher killed it.
+STOOD_STILL = (
+    "Process 0 exit with status code 1.\nTerminating remaining workers after failure of Process 0.\n"
+    "Process 1 exit with status code 137.\nThe first process to do so was:\nProcess name: 0\nExit code: 1\n"
+)
+WAITED = "[0]: Horovod background loop uncaught exception: [unbound_buffer.cc:81] Timed out waiting 300000ms for recv"
+
+
+def test_a_rank_that_stood_still_is_named_and_not_taken_for_one_that_ran_out_of_memory(tmp_path):
+    here = replace(job(tmp_path), nodes=Nodes(("localhost",) * 2))
+    (tmp_path / "rank-0.log").write_text(WAITED)
+    found = find(here, outcome(output=STOOD_STILL), [failed(0, "an exchange failed", consequence=True), running(1)])
+    assert found.reason.startswith("rank 1 (host-of-1) stopped answering: ")
+    assert (found.rank, found.host, found.phase) == (1, "host-of-1", "timed")
+    assert "memory" not in found.reason
+
+
+def test_a_rank_that_the_launcher_killed_after_another_was_lost_is_no_cause(tmp_path):
+    here = replace(job(tmp_path), nodes=Nodes(("localhost",) * 2))
+    closed = failed(0, "an exchange with the other ranks failed: Connection closed by peer", consequence=True)
+    found = find(here, outcome(output=STOOD_STILL), [closed, running(1)])
+    assert (found.rank, "memory" in found.reason) == (0, False)
