@@ -1,4 +1,4 @@
-"""`python -m analysis COMMAND`: each command is a module with `arguments(parser)` and `run(arguments) -> int`."""
+"""`python -m analysis COMMAND`: each command is a module with `declare(parser)` and `run(arguments) -> int`."""
 
 import argparse
 import importlib
@@ -60,7 +60,7 @@ def _run(argv: list[str]) -> int:
     for name, (module, text) in COMMANDS.items():
         command = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         if name == chosen:
-            importlib.import_module(module).arguments(command)
+            importlib.import_module(module).declare(command)
     arguments = parser.parse_args(argv)
     try:
         return importlib.import_module(COMMANDS[arguments.command][0]).run(arguments)

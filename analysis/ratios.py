@@ -1,9 +1,13 @@
-"""Ratios of throughputs of two settings, cell by cell, as a report prints them in blocks."""
+"""Ratios of throughputs, or speedups, of two settings, all else the same."""
+
+from dataclasses import dataclass
 
 import pandas as pd
 
 from analysis import metrics
 from analysis.curves import SETTING, SIZE, measured
+from analysis.stats import student
+from analysis.stats.number import unknown
 from analysis.table.stated import half_unit
 
 # What the two sides of a printed ratio differ in: column, upper side, lower side.
@@ -38,3 +42,34 @@ def pairs(table: pd.DataFrame, ratio: str, normalised: bool = False) -> pd.DataF
     found["upper"], found["lower"] = found["value"], found["value_lower"]
     found["off"] += found["off_lower"]
     return found.assign(follows=metrics.speedup(found["upper"], found["lower"]))
+
+
+KEY = ["batch_per_rank", "dataset", "model", "gpu", "ranks"]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What differs between the two sides of a ratio, all else the same: the rows where a column is `over` / `under`."""
+
+    column: str
+    over: object
+    under: object
+
+
+def ratios_of_settings(rows: pd.DataFrame, setting: Setting, speedups: bool) -> pd.DataFrame:
+    """Throughput, or speedup, over that of the other setting; columns: the others of KEY, ratio, low, high, n."""
+    cells = {key: student.mean(group.tolist()) for key, group in rows.groupby(KEY)["value"]}
+    if speedups:
+        one = {key[:-1]: cell for key, cell in cells.items() if key[-1] == 1}
+        cells = {
+            key: unknown(1.0, cell.n) if key[-1] == 1 else student.ratio(cell, one[key[:-1]])
+            for key, cell in cells.items()
+            if key[:-1] in one
+        }
+    at, found = KEY.index(setting.column), []
+    for key, cell in cells.items():
+        other = cells.get((*key[:at], setting.under, *key[at + 1 :]))
+        if key[at] == setting.over and other:
+            r = student.ratio(cell, other)
+            found.append((*key, r.value, r.low, r.high, r.n))
+    return pd.DataFrame(found, columns=[*KEY, "ratio", "low", "high", "n"]).drop(columns=setting.column)

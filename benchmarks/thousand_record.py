@@ -21,9 +21,8 @@ from typing import Any, TypeVar
 import numpy as np
 from tabulate import tabulate
 
-from analysis import registry
 from analysis.audit import findings
-from analysis.figure_files import drawing
+from analysis.figures import files, registry
 from analysis.study import Study
 from tests.helpers.own_records import make_record
 from train.launch.supervise import running
@@ -150,7 +149,7 @@ def of_record(stages: Stages, home: Path, ranks: int, steps: int, computes: bool
     drawn = home.parents[2] / "figures"
     stages.time(
         "its figures drawn",
-        lambda: drawing.draw(figures, study, drawn),
+        lambda: files.draw(figures, study, drawn),
         lambda of: ", ".join(of),
     )
 

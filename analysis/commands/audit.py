@@ -14,6 +14,7 @@ from analysis.audit import findings as audit
 from analysis.audit.finding import SEVERITIES, Finding
 from analysis.claims import claims
 from analysis.claims.claims import VERDICTS, Judged
+from analysis.commands import arguments
 from analysis.reports import TITLES
 from analysis.study import Study, record_files
 from analysis.user_table import table as user_table
@@ -88,17 +89,15 @@ def _json(audited: Audited) -> str:
 FORMATS = {"table": _text, "markdown": _markdown, "json": _json}
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the options."""
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
     parser.add_argument(
         "records", nargs="*", type=Path, metavar="RECORDS", help="result folders or record files (default: results)"
     )
     parser.add_argument("--file", type=Path, metavar="FILE", help="a scaling study: any table (docs/tables.md)")
-    parser.add_argument(
-        "--columns", default="", metavar="HEADER=NAME,...", help="what headers of FILE mean (docs/tables.md)"
-    )
-    parser.add_argument("--format", choices=sorted(FORMATS), default="table", help="default: table")
-    parser.add_argument("--strict", action="store_true", help="exit with 1 where a finding is serious")
+    arguments.add_columns(parser)
+    arguments.add_format(parser, "table", "markdown", "json")
+    arguments.add_strict(parser, "a finding is serious")
 
 
 def run(options: argparse.Namespace) -> int:

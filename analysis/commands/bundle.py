@@ -20,7 +20,7 @@ from analysis.archive import collected, manifest
 from analysis.archive.collected import Collected
 from analysis.archive.contents import ROOT
 from analysis.archive.manifest import MANIFEST, OUTSIDE, SIGNATURE
-from analysis.commands import report, timeline
+from analysis.commands import arguments, report, timeline
 from analysis.study import Study
 from analysis.timeline import joined
 from train.record import files, record
@@ -113,12 +113,12 @@ def _describe(folder: Path, found: Collected) -> None:
     (folder / crate.NAME).write_bytes(crate.metadata(there, runs))
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the options."""
-    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of local records")
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    arguments.add_results(parser)
     parser.add_argument("--scrub", action="store_true", help="without names, paths, addresses, free text")
     parser.add_argument("--sign-key", type=Path, metavar="KEY", help="sign the manifest with this SSH key")
-    parser.add_argument("--out", type=Path, default=Path("figures/bundle.tar.gz"), help="default: %(default)s")
+    arguments.add_out(parser, "figures/bundle.tar.gz")
 
 
 def _confirmed(remains: list[str]) -> bool:

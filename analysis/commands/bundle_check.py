@@ -11,8 +11,8 @@ from analysis.archive import contents, manifest
 from analysis.archive.manifest import MANIFEST, SIGNATURE
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the options."""
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
     parser.add_argument("file", type=Path, metavar="FILE", help="an archive that `bundle` made, or its unpacked folder")
     parser.add_argument("--sign-key", type=Path, metavar="PUBLIC_KEY", help="it must be signed with this key")
 

@@ -9,18 +9,20 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.commands.history import Machine, common, measured
+from analysis.commands import arguments
+from analysis.commands.history import Machine, measured
 from analysis.history import judged, points, reference, words
 from analysis.history.occasions import Occasion
 from analysis.history.reference import Reference
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the options."""
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
     parser.add_argument("name", help="of the reference, as owens-2026-11")
-    common(parser)
+    arguments.add_results(parser)
+    arguments.add_period(parser)
     parser.add_argument("--folder", type=Path, default=reference.FOLDER, help="default: %(default)s")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
+    arguments.add_format(parser, "text", "json")
 
 
 def run(options: argparse.Namespace) -> int:

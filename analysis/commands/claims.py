@@ -4,14 +4,13 @@ import argparse
 import json
 import textwrap
 from collections.abc import Sequence
-from pathlib import Path
 
 from tabulate import tabulate
 
 from analysis.claims import claims
 from analysis.claims.claims import VERDICTS, Judged
+from analysis.commands import arguments
 from analysis.reports import TITLES
-from analysis.study import Study
 
 
 def counted(judged: Sequence[Judged]) -> str:
@@ -68,14 +67,14 @@ def as_json(judged: Sequence[Judged]) -> str:
 FORMATS = {"table": text, "markdown": markdown, "json": as_json}
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the options."""
-    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of local records")
-    parser.add_argument("--format", choices=sorted(FORMATS), default="table", help="default: table")
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    arguments.add_results(parser)
+    arguments.add_format(parser, "table", "markdown", "json")
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the claims and their verdicts; the exit status."""
-    judged = claims.judge(claims.read(), Study(options.results))
+    judged = claims.judge(claims.read(), arguments.study(options))
     print(FORMATS[options.format](judged))
     return 0

@@ -9,24 +9,24 @@ from pathlib import Path
 from typing import Any
 
 from analysis import TableError
+from analysis.commands import arguments
 from analysis.compare import published, sets, tolerances, words
-from analysis.study import Study
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the options."""
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
     parser.add_argument(
         "sets",
         nargs="*",
         metavar="A=FOLDER B=FOLDER",
         help="two sets of local records; without them, local and published",
     )
-    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of local records")
+    arguments.add_results(parser)
     parser.add_argument(
         "--tolerances", type=Path, default=tolerances.TOLERANCES, metavar="FILE.toml",
         help="value, lower, upper, unit of each quantity (default: %(default)s)",
     )  # fmt: skip
-    parser.add_argument("--format", choices=("table", "markdown", "json"), default="table", help="default: table")
+    arguments.add_format(parser, "table", "markdown", "json")
 
 
 def two_sets(given: Sequence[str]) -> tuple[Path, Path]:
@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         if not options.results.is_dir():
             raise TableError(f"{options.results}: no such folder; measure first, or give the folder of local records")
-        study = Study(options.results)
+        study = arguments.study(options)
         compared = published.compare(study.published, study.local, tolerances.read(options.tolerances))
         sections, notes = words.beside_published(compared)
         left_out, failed = ([str(notice) for notice in of] for of in (study.left_out, study.failed))

@@ -3,36 +3,31 @@
 import argparse
 import json
 import sys
-from pathlib import Path
 
 import pandas as pd
 
 from analysis import TableError
+from analysis.commands import arguments
 from analysis.diagnose import comparison_words, document, job, straggler, verdict, words
 from analysis.diagnose.comparison import comparisons
 from analysis.diagnose.split import Split, splits
 from analysis.diagnose.turns import Curve, curves
-from analysis.experiments.kinds import DIAGNOSIS
-from analysis.figure_files import drawing
-from analysis.figures import LOCAL, Entry
 from analysis.study import Study
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the options."""
-    parser.add_argument("experiment", help="its name in conf/experiment, as weak_scaling")
-    parser.add_argument("--models", metavar="A,B", help="only these models (default: all)")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
-    parser.add_argument("--draw", action="store_true", help="draw the figure")
-    parser.add_argument("--results", type=Path, default=Path("results"), metavar="DIR", help="default: results")
-    parser.add_argument("--out", type=Path, default=Path("figures"), metavar="DIR", help="folder to draw into")
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    arguments.add_experiment(parser)
+    arguments.add_models(parser)
+    arguments.add_format(parser, "text", "json")
+    arguments.add_draw(parser)
+    arguments.add_results(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the diagnosis of each curve of an experiment; 1 where there is none. Raises TableError without a record."""
-    study = Study(options.results)
-    for notice in study.left_out:
-        print(f"left out: {notice}", file=sys.stderr)
+    study = arguments.study(options)
+    arguments.print_notices(study.left_out)
     shown = _chosen(options, study.local)
     found = [(curve, of) for curve in curves(shown, study.records) if (of := splits(curve))]
     if not found:
@@ -74,7 +69,7 @@ def _chosen(options: argparse.Namespace, local: pd.DataFrame) -> pd.DataFrame:
     if rows.empty:
         there = ", ".join(sorted(set(local["experiment"]))) or "none"
         raise TableError(f"{options.results}: no complete run of experiment '{name}' (there are: {there})")
-    models = options.models.split(",") if options.models else sorted(rows["model"].unique())
+    models = options.models if options.models else sorted(rows["model"].unique())
     if missing := sorted(set(models) - set(rows["model"])):
         there = ", ".join(sorted(rows["model"].unique()))
         raise TableError(f"{options.results}, {name}: no record of model {', '.join(missing)} (there are: {there})")
@@ -91,8 +86,12 @@ def _why_not(shown: pd.DataFrame) -> str:
 
 def _draw(options: argparse.Namespace, study: Study) -> None:
     """Draw the figure of the study's rows, and say where it is."""
+    from analysis.figures import files
+    from analysis.figures.entry import LOCAL, Entry
+    from analysis.figures.registry import DIAGNOSIS
+
     id = f"{LOCAL}-{options.experiment.replace('_', '-')}-{DIAGNOSIS.name}"
     entry = Entry(id, DIAGNOSIS.shows, DIAGNOSIS.draw, local=DIAGNOSIS.where, reads_records=True)
-    drawn = drawing.draw([entry], study, options.out)
-    where = sys.stdout if options.format == "text" else sys.stderr
+    drawn = files.draw([entry], study, options.out)
+    where = arguments.beside(options)
     print("\nfigure:", *(f"  {options.out / name}.{{pdf,png,svg}}" for name in drawn), sep="\n", file=where)

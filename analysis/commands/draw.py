@@ -4,19 +4,18 @@ import argparse
 import difflib
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
-from analysis import TableError, registry
-from analysis.figure_files import drawing
-from analysis.figures import LOCAL, Entry
-from analysis.study import Study
+from analysis import TableError
+from analysis.commands import arguments
+from analysis.figures import files, registry
+from analysis.figures.entry import LOCAL, Entry
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the options."""
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
     parser.add_argument("ids", nargs="*", metavar="ID", help="which figures (see `list`); without any, all")
-    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of local records")
-    parser.add_argument("--out", type=Path, default=Path("figures"), help="folder to draw into")
+    arguments.add_results(parser)
+    arguments.add_out(parser)
 
 
 def chosen(ids: Sequence[str], figures: Mapping[str, Entry]) -> tuple[list[Entry], list[str]]:
@@ -34,17 +33,16 @@ def chosen(ids: Sequence[str], figures: Mapping[str, Entry]) -> tuple[list[Entry
 
 def run(options: argparse.Namespace) -> int:
     """Draw what was asked for, say what was left out; the exit status."""
-    study = Study(options.results)
+    study = arguments.study(options)
     figures = registry.figures(study.local)
     entries, missing = chosen(options.ids, figures)
     if not options.results.exists():
         print(f"{options.results}: no such folder: the published points alone are drawn", file=sys.stderr)
-    for notice in study.left_out:
-        print(f"left out: {notice}", file=sys.stderr)
+    arguments.print_notices(study.left_out)
     if failed := [notice for notice in study.failed if not notice.rounds]:
         print(f"{len(failed)} failed runs are not drawn", file=sys.stderr)
-    drawn = drawing.draw(entries, study, options.out)
-    drawing.write_captions(figures, study, options.out)
+    drawn = files.draw(entries, study, options.out)
+    files.write_captions(figures, study, options.out)
     if missing:
         print(f"not drawn, no records of it in {options.results}: {', '.join(missing)}")
     print(f"{len(drawn)} figures in {options.out}, captions in {options.out / 'captions.md'}")

@@ -9,14 +9,14 @@ from pathlib import Path
 import pandas as pd
 
 from analysis import TableError
+from analysis.commands import arguments
 from analysis.explain import document, fit, phases, tidy, words
-from analysis.study import Study
 from analysis.user_table import headers
 from analysis.user_table import table as user_table
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the options."""
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     columns = [
         f"  {name}{'' if name in tidy.NEEDED else ' (optional)'}: also {', '.join(headers.EXAMPLES[name])}"
@@ -35,11 +35,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("file", nargs="?", type=Path, metavar="FILE", help="a table of runs of one or more curves")
     what.add_argument("--experiment", metavar="NAME", help="local records of this experiment")
-    parser.add_argument(
-        "--columns", default="", metavar="HEADER=NAME,...", help="what headers of FILE mean (docs/tables.md)"
-    )
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
-    parser.add_argument("--results", type=Path, default=Path("results"), metavar="DIR", help="default: results")
+    arguments.add_columns(parser)
+    arguments.add_format(parser, "text", "json")
+    arguments.add_results(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -77,7 +75,7 @@ def _of_file(options: argparse.Namespace) -> tuple[pd.DataFrame, list[str], list
 
 def _of_experiment(options: argparse.Namespace) -> tuple[pd.DataFrame, list[str], list[str]]:
     """The points of the local records of an experiment, and what was left out. Raises TableError without a record."""
-    study = Study(options.results)
+    study = arguments.study(options)
     rows = study.local[study.local["experiment"].eq(options.experiment.replace("-", "_"))]
     rows = rows[rows["kind"].eq("measured")]
     if rows.empty:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,14 +12,13 @@ from typing import Any
 import pandas as pd
 
 from analysis import TableError, json_values
+from analysis.commands import arguments
 from analysis.history import change, judged, occasions, points, words
 from analysis.history.judged import Row
 from analysis.history.occasions import Occasion
 from analysis.history.points import Key, Values
 from analysis.study import Study, record_files
 from train.record.record import RunRecord
-
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
 @dataclass(frozen=True)
@@ -42,9 +39,7 @@ def measured(results: Path, experiment: str | None, since: str | None = None) ->
         raise TableError(f"{results}: no such folder; measure first, or give the folder of local records")
     study = Study(*record_files(results), every_generation=True)
     name = experiment.replace("-", "_") if experiment else None
-    for notice in study.notices:
-        if name is None or name in Path(notice.path).parts:
-            print(f"{'failed' if notice.failed else 'left out'}: {notice}", file=sys.stderr)
+    arguments.print_notices(one for one in study.notices if name is None or name in Path(one.path).parts)
     complete = study.local[~study.local["record"].isin([notice.path for notice in study.failed])]
     shown = complete[complete["experiment"].eq(name)] if name else complete
     found = _machines(shown, study.records, since)
@@ -65,42 +60,14 @@ def _machines(shown: pd.DataFrame, records: Mapping[str, RunRecord], since: str 
     return found
 
 
-def fraction(text: str) -> float:
-    """A tolerance of the command line. Raises ArgumentTypeError for what is no fraction between 0 and 1."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f"{text} given, must be a fraction between 0 and 1, as 0.05")
-    return value
-
-
-def day(text: str) -> str:
-    """A day of the command line. Raises ArgumentTypeError for what is none."""
-    if not _DAY.fullmatch(text):
-        raise argparse.ArgumentTypeError(f"{text} given, must be a day, as 2026-11-01")
-    return text
-
-
-def common(parser: argparse.ArgumentParser) -> None:
-    """Declares the options that the commands over time share."""
-    parser.add_argument("--results", type=Path, default=Path("results"), help="folder with records at any depth")
-    parser.add_argument("--since", type=day, metavar="DAY", help="leave out occasions that began earlier")
-    parser.add_argument(
-        "--within", type=fraction, metavar="FRACTION",
-        help="up to this far off a value counts as the same (default: as_before of analysis/thresholds.toml)",
-    )  # fmt: skip
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the options."""
-    parser.add_argument("experiment", help="its name in conf/experiment, as weak_scaling")
-    common(parser)
-    parser.add_argument("--strict", action="store_true", help="exit status 1 where a point is slower")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
-    parser.add_argument("--draw", action="store_true", help="draw the figure")
-    parser.add_argument("--out", type=Path, default=Path("figures"), metavar="DIR", help="folder to draw into")
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    arguments.add_experiment(parser)
+    arguments.add_results(parser)
+    arguments.add_period(parser)
+    arguments.add_strict(parser, "a point is slower")
+    arguments.add_format(parser, "text", "json")
+    arguments.add_draw(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -166,12 +133,12 @@ def _occasion(found: list[Occasion], nth: int) -> dict[str, Any]:
 
 def _draw(options: argparse.Namespace, machines: list[Machine], rows: list[list[Row]], within: float) -> None:
     """Draw one figure a machine, and say where they are."""
-    from analysis.figure_files import drawing
-    from analysis.figures import Entry, Points
-    from analysis.history import figure
+    from analysis.figures import files
+    from analysis.figures import history as figure
+    from analysis.figures.entry import Entry, Points
 
     options.out.mkdir(parents=True, exist_ok=True)
-    where = sys.stdout if options.format == "text" else sys.stderr
+    where = arguments.beside(options)
     for nth, (machine, of) in enumerate(zip(machines, rows, strict=True), 1):
         courses = [figure.Course(row.beside.key, machine.histories[row.beside.key], row) for row in of]
         id = f"history-{options.experiment.replace('_', '-')}" + (f"-{nth}" if nth > 1 else "")
@@ -179,5 +146,5 @@ def _draw(options: argparse.Namespace, machines: list[Machine], rows: list[list[
         def drawn(_: Points, machine: Machine = machine, courses: list[figure.Course] = courses) -> Any:
             return figure.draw(machine.occasions, courses, within)
 
-        drawing.save(Entry(id, "points over time", drawn), Points(pd.DataFrame(), pd.DataFrame()), options.out)
+        files.save(Entry(id, "points over time", drawn), Points(pd.DataFrame(), pd.DataFrame()), options.out)
         print("", f"figure: {options.out / id}.{{pdf,png,svg}}", sep="\n", file=where)

@@ -1,22 +1,21 @@
 """`list`: every figure, with what it shows and how many points it has."""
 
 import argparse
-from pathlib import Path
 
 from tabulate import tabulate
 
-from analysis import registry
-from analysis.study import Study
+from analysis.commands import arguments
+from analysis.figures import registry
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the options."""
-    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of local records")
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    arguments.add_results(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the figures as a table; the exit status."""
-    study = Study(options.results)
+    study = arguments.study(options)
     rows = []
     for entry in registry.figures(study.local).values():
         points = entry.points(study)

@@ -3,13 +3,13 @@
 import argparse
 import json
 import math
-import sys
 import textwrap
 from pathlib import Path
 
 import pandas as pd
 
 from analysis import TableError
+from analysis.commands import arguments
 from analysis.predict import accuracy, answers, fixed, further, reading, reports, words
 from analysis.predict.answers import Answer, Job, Question
 from analysis.predict.points import Curve, joined
@@ -19,30 +19,8 @@ from analysis.user_table import headers
 from analysis.user_table import table as user_table
 
 
-def _ranks(text: str) -> tuple[int, ...]:
-    """Numbers of ranks from "16,64"."""
-    try:
-        found = tuple(dict.fromkeys(int(word) for word in text.split(",")))
-    except ValueError:
-        found = (0,)
-    if min(found) < 1:
-        raise argparse.ArgumentTypeError(f"'{text}' given; allowed: whole numbers of at least 1, as 16,64,256")
-    return found
-
-
-def _positive(text: str) -> float:
-    """A number above 0."""
-    try:
-        found = float(text)
-    except ValueError:
-        found = 0.0
-    if not 0 < found < math.inf:
-        raise argparse.ArgumentTypeError(f"'{text}' given; allowed: numbers above 0")
-    return found
-
-
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the options."""
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
     rows = (
         "FILE is any table with numbers of ranks and rates, times, speedups or efficiencies; low and high are the ends "
         "of a 95 % interval of the rate. Columns:"
@@ -62,21 +40,28 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--exchange", choices=reading.EXCHANGES,
         help="how the runs of --file exchange gradients (default: not known: a server may saturate beyond the points)",
     )  # fmt: skip
+    arguments.add_columns(parser)
+    arguments.add_models(parser)
     parser.add_argument(
-        "--columns", default="", metavar="HEADER=NAME,...", help="what headers of FILE mean (docs/tables.md)"
+        "--to", type=arguments.ranks, default=(16, 64, 256), metavar="N,N", help="ranks (default: 16,64,256)"
     )
-    parser.add_argument("--models", metavar="A,B", help="of these models only")
-    parser.add_argument("--to", type=_ranks, default=(16, 64, 256), metavar="N,N", help="ranks (default: 16,64,256)")
-    parser.add_argument("--global-batch", type=_positive, metavar="N", help="keep this global batch (strong scaling)")
+    parser.add_argument(
+        "--global-batch", type=arguments.positive, metavar="N", help="keep this global batch (strong scaling)"
+    )
     only = "use points of at most N ranks; larger ones that were measured check the prediction"
-    parser.add_argument("--up-to", type=_positive, default=math.inf, metavar="N", help=only)
-    parser.add_argument("--images", type=_positive, metavar="N", help="of a job: its wall time is predicted too")
-    parser.add_argument("--epochs", type=_positive, default=1, metavar="N", help="of so many images each (default: 1)")
-    parser.add_argument("--price", type=_positive, metavar="P", help="of an hour of a node: what that job costs")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="json: a list of targets")
-    parser.add_argument("--draw", action="store_true", help="draw the figure of them")
-    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of local records")
-    parser.add_argument("--out", type=Path, default=Path("figures"), help="folder to draw into")
+    parser.add_argument("--up-to", type=arguments.positive, default=math.inf, metavar="N", help=only)
+    parser.add_argument(
+        "--images", type=arguments.positive, metavar="N", help="of a job: its wall time is predicted too"
+    )
+    parser.add_argument(
+        "--epochs", type=arguments.positive, default=1, metavar="N", help="of so many images each (default: 1)"
+    )
+    parser.add_argument(
+        "--price", type=arguments.positive, metavar="P", help="of an hour of a node: what that job costs"
+    )
+    arguments.add_format(parser, "text", "json")
+    arguments.add_draw(parser)
+    arguments.add_results(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -85,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
         raise TableError("--exchange: of what runs? allowed: together with --file; of others it is known")
     if options.price and not options.images:
         raise TableError("--price: of what job? allowed: together with --images (and --epochs)")
-    study = Study(options.results)
+    study = arguments.study(options)
     curves, costs = _asked(options, study)
     curves = _of_models(curves, options.models)
     of_reports = reports.learned(study.published)  # takes a second: after all that may be wrong in what was asked
@@ -112,13 +97,12 @@ def _asked(options: argparse.Namespace, study: Study) -> tuple[list[Curve], fixe
     if options.file:
         read = user_table.read(options.file, options.columns)
         for line in [*read.interpretation, *(f"note: {note}" for note in read.notes)]:
-            print(line, file=sys.stderr if options.format == "json" else sys.stdout)
+            print(line, file=arguments.beside(options))
         return reading.file(read, options.exchange), fixed.of_user(read) if options.images else {}
     if not options.experiment:
         costs = fixed.of_table(study.published, "the reports") if options.images else {}
         return reports.learned(study.published).curves, costs
-    for notice in study.left_out:
-        print(f"left out: {notice}", file=sys.stderr)
+    arguments.print_notices(study.left_out)
     rows = study.local[study.local["experiment"].eq(options.experiment.replace("-", "_"))]
     curves = reading.local(rows) if len(rows) else []
     if not curves:
@@ -129,9 +113,9 @@ def _asked(options: argparse.Namespace, study: Study) -> tuple[list[Curve], fixe
     return curves, fixed.of_table(measured, str(options.results)) if options.images else {}
 
 
-def _of_models(curves: list[Curve], models: str | None) -> list[Curve]:
+def _of_models(curves: list[Curve], models: list[str] | None) -> list[Curve]:
     """The curves of the models that were asked for. Raises TableError where one has none."""
-    wanted = models.split(",") if models else []
+    wanted = models or []
     there = sorted({curve.model for curve in curves})
     if absent := [model for model in wanted if model not in there]:
         raise TableError(f"--models: no curve of '{absent[0]}'; allowed: {', '.join(there)}")
@@ -155,14 +139,14 @@ def _say_next(options: argparse.Namespace, found: list[Answer], of_reports: Repo
 
 def _draw(options: argparse.Namespace, found: list[Answer], of_reports: Reports) -> None:
     """Draw the figure, and say where it is."""
-    from analysis.figure_files import drawing
-    from analysis.figures import Entry, Points
-    from analysis.predict import figure
+    from analysis.figures import files
+    from analysis.figures import prediction as figure
+    from analysis.figures.entry import Entry, Points
 
     if not any(target.supported for one in found for target in one.targets):
         return
     options.out.mkdir(parents=True, exist_ok=True)
     entry = Entry("predicted", "what more ranks would give", lambda _: figure.draw(found, of_reports.learned))
-    drawing.save(entry, Points(pd.DataFrame(), pd.DataFrame()), options.out)
-    where = sys.stdout if options.format == "text" else sys.stderr
+    files.save(entry, Points(pd.DataFrame(), pd.DataFrame()), options.out)
+    where = arguments.beside(options)
     print("", f"figure: {options.out / entry.id}.{{pdf,png,svg}}", sep="\n", file=where)

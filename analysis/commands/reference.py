@@ -7,17 +7,19 @@ import os
 from pathlib import Path
 
 from analysis import TableError
-from analysis.commands.history import common, measured
+from analysis.commands import arguments
+from analysis.commands.history import measured
 from analysis.history import change, points, reference, words
 from analysis.history.occasions import Occasion
 from train.record import record
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the options."""
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
     parser.add_argument("name", help="of the reference, as owens-2026-11")
     parser.add_argument("--experiment", help="only this one (default: all)")
-    common(parser)
+    arguments.add_results(parser)
+    arguments.add_period(parser)
     parser.add_argument("--folder", type=Path, default=reference.FOLDER, help="default: %(default)s")
     parser.add_argument("--force", action="store_true", help="replace a reference of this name")
 

@@ -5,8 +5,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from analysis import registry
-from analysis.figure_files import drawing, figure_data
+from analysis.commands import arguments
+from analysis.figures import files, registry
 from analysis.page import scope
 from analysis.page.page import about, analyse, page
 from analysis.page.scope import Scope
@@ -27,33 +27,32 @@ def make(study: Study, out: Path, folder: Path | None = None, only: Scope | None
     entries = list(figures.values())
     with tempfile.TemporaryDirectory() as temporary:
         drawn = folder or Path(temporary)
-        formats = drawing.FORMATS if folder else ("svg",)
-        with drawing.in_background(entries, study, drawn, formats):
+        formats = files.FORMATS if folder else ("svg",)
+        with files.in_background(entries, study, drawn, formats):
             analysed = analyse(study)
             analysed = about(analysed, only.report) if only else analysed
         if folder:
-            drawing.write_captions(figures, study, folder)
-            figure_data.write(entries, study, folder)
+            files.write_captions(figures, study, folder)
+            files.write_data(entries, study, folder)
         out.parent.mkdir(parents=True, exist_ok=True)
         out.write_text(page(analysed, entries, drawn, only), encoding="utf-8")
     return study.notices
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the options."""
-    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of local records")
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    arguments.add_results(parser)
     parser.add_argument("--figures", type=Path, help="also write the figures into this folder, as `draw` does")
     parser.add_argument("--report", choices=schema.REPORTS, help="one report alone, beside its runs")
-    parser.add_argument("--out", type=Path, default=Path("figures/report.html"), help="default: %(default)s")
+    arguments.add_out(parser, "figures/report.html")
 
 
 def run(options: argparse.Namespace) -> int:
     """Write the page and say where it is; the exit status."""
     if not options.results.exists():
         print(f"{options.results}: no such folder: the page has the reports alone", file=sys.stderr)
-    study = Study(options.results)
+    study = arguments.study(options)
     only = scope.of(options.report, study.published, options.results) if options.report else None
-    for notice in make(study, options.out, options.figures, only):
-        print(f"{'failed' if notice.failed else 'left out'}: {notice}", file=sys.stderr)
+    arguments.print_notices(make(study, options.out, options.figures, only))
     print(f"{options.out}: {options.out.stat().st_size / 1e6:.1f} MB, opens without a network")
     return 0

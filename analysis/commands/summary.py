@@ -8,33 +8,29 @@ from pathlib import Path
 import pandas as pd
 from tabulate import tabulate
 
-from analysis import plots, registry
+from analysis import labels
+from analysis.commands import arguments
 from analysis.experiments import allreduce, equivalence, summary
-from analysis.figure_files import drawing
+from analysis.figures import registry
 from analysis.study import Study
 from analysis.table import controls
 from train.record import intervals
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the options."""
-    parser.add_argument("experiment", help="its name in conf/experiment, as weak_scaling")
-    parser.add_argument(
-        "--format", choices=("text", "json"), default="text", help="json: a list of points (default: %(default)s)"
-    )
-    parser.add_argument("--draw", action="store_true", help="draw the figures that show it")
-    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of local records")
-    parser.add_argument("--out", type=Path, default=Path("figures"), help="folder to draw into")
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    arguments.add_experiment(parser)
+    arguments.add_format(parser, "text", "json")
+    arguments.add_draw(parser)
+    arguments.add_results(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the table, draw on request, and say where the figures are; 1 where there is no complete run."""
-    study = Study(options.results)
-    for notice in study.left_out:
-        print(f"left out: {notice}", file=sys.stderr)
-    for notice in study.failed:
-        if Path(notice.path).is_relative_to(options.results / options.experiment):
-            print(f"failed: {notice}", file=sys.stderr)
+    study = arguments.study(options)
+    arguments.print_notices(study.left_out)
+    folder = options.results / options.experiment
+    arguments.print_notices(one for one in study.failed if Path(one.path).is_relative_to(folder))
     shown = study.local[study.local["experiment"] == options.experiment]
     if shown.empty:
         print(f"no complete run of {options.experiment} in {options.results}", file=sys.stderr)
@@ -59,9 +55,9 @@ def _sections(experiment: str, shown: pd.DataFrame) -> list[str]:
     if shown["quantity"].eq("allreduce_s").any():
         title = "time and bus bandwidth [GB/s] by message size, mean over rounds"
         lines += ["", title, "", allreduce.by_size(shown)]
-    if emulated := controls.words(shown, plots.name):
-        lines += ["", emulated, f"images: {plots.images(shown)}"]
-    if assumed := plots.assumed(shown):
+    if emulated := controls.words(shown, labels.name):
+        lines += ["", emulated, f"images: {labels.images(shown)}"]
+    if assumed := labels.assumed(shown):
         lines += ["", *assumed]
     return lines
 
@@ -81,10 +77,12 @@ def _intervals(shown: pd.DataFrame) -> list[str]:
 
 def _draw(options: argparse.Namespace, shown: pd.DataFrame, study: Study) -> None:
     """Draw the figures that show these rows, and say where they are."""
+    from analysis.figures import files
+
     figures, these = registry.figures(study.local), study.narrowed(shown)
     showing = [entry for entry in figures.values() if not entry.points(these).local.empty]
-    drawn = drawing.draw(showing, study, options.out)
-    drawing.write_captions(figures, study, options.out)
+    drawn = files.draw(showing, study, options.out)
+    files.write_captions(figures, study, options.out)
     if drawn:
-        where = sys.stdout if options.format == "text" else sys.stderr
+        where = arguments.beside(options)
         print("\nfigures:", *(f"  {options.out / id}.{{pdf,png,svg}}" for id in drawn), sep="\n", file=where)

@@ -7,16 +7,15 @@ import pandas as pd
 from tabulate import tabulate
 
 from analysis import outside_text
+from analysis.commands import arguments
 from analysis.user_table import table as user_table
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the options."""
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
     parser.add_argument("file", type=Path, metavar="FILE", help="any table, a folder of them, or - for standard input")
-    parser.add_argument(
-        "--columns", default="", metavar="HEADER=NAME,...", help="what headers of FILE mean (docs/tables.md)"
-    )
-    parser.add_argument("--out", type=Path, default=Path("figures/tables/read.csv"), help="default: %(default)s")
+    arguments.add_columns(parser)
+    arguments.add_out(parser, "figures/tables/read.csv")
 
 
 def run(options: argparse.Namespace) -> int:

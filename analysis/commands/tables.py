@@ -1,21 +1,21 @@
 """`tables`: every derived number that the reports print, beside the computed one."""
 
 import argparse
-from pathlib import Path
 
 import pandas as pd
 from tabulate import tabulate
 
 from analysis import outside_text
+from analysis.commands import arguments
 from analysis.reports import derived
 from analysis.study import Study
 
 _FOLLOWS = {True: "yes", False: "no"}
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the options."""
-    parser.add_argument("--out", type=Path, default=Path("figures/tables"), help="folder to write into")
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    arguments.add_out(parser, "figures/tables")
 
 
 def run(options: argparse.Namespace) -> int:

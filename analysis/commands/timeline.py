@@ -6,25 +6,25 @@ import sys
 from pathlib import Path
 
 from analysis import TableError
-from analysis.study import Study
+from analysis.commands import arguments
 from analysis.timeline import document, joined, split, trace, words
 from analysis.timeline.joined import Joined
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the options."""
-    parser.add_argument("--models", metavar="A,B", help="only these models (default: all)")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
-    parser.add_argument("--results", type=Path, default=Path("results"), metavar="DIR", help="default: results")
-    parser.add_argument("--out", type=Path, default=Path("figures"), metavar="DIR", help="folder to write into")
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    arguments.add_models(parser)
+    arguments.add_format(parser, "text", "json")
+    arguments.add_results(parser)
+    arguments.add_out(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print the table of each launch with a timeline, and write its trace. Raises TableError where there is none."""
-    records = Study(options.results).records
-    paths = joined.find(records, options.models.split(",") if options.models else None)
+    records = arguments.study(options).records
+    paths = joined.find(records, options.models)
     if not paths:
-        of = f" of {options.models}" if options.models else ""
+        of = f" of {','.join(options.models)}" if options.models else ""
         raise TableError(f"{options.results}: no complete launch{of} with a timeline; make timeline makes one")
     found = []
     for path in paths:

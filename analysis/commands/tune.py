@@ -7,23 +7,23 @@ import sys
 from pathlib import Path
 
 from analysis import TableError
+from analysis.commands import arguments
 from analysis.experiments import ranking
 from analysis.experiments.ranking import Contest
-from analysis.study import Study
 from train.record.record import write_atomically
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
 
 
-def arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the options."""
+def declare(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
     parser.add_argument("experiment", nargs="?", default="tune", help="whose arms compete (default: %(default)s)")
-    parser.add_argument("--models", metavar="A,B", help="only these models (default: all)")
+    arguments.add_models(parser)
     parser.add_argument("--write", metavar="NAME", help="write the fastest settings into conf/system/NAME.yaml")
     parser.add_argument("--dry-run", action="store_true", help="only check that --write could write NAME")
     parser.add_argument("--conf", type=Path, default=CONF, metavar="DIR", help="folder of the configuration")
-    parser.add_argument("--format", choices=("text", "json"), default="text", help="default: %(default)s")
-    parser.add_argument("--results", type=Path, default=Path("results"), metavar="DIR", help="default: results")
+    arguments.add_format(parser, "text", "json")
+    arguments.add_results(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -35,12 +35,11 @@ def run(options: argparse.Namespace) -> int:
     path = _path(options.conf / "system", options.write) if options.write else None
     if options.dry_run:
         return 0
-    study = Study(options.results)
-    for notice in study.left_out:
-        print(f"left out: {notice}", file=sys.stderr)
+    study = arguments.study(options)
+    arguments.print_notices(study.left_out)
     rows = study.local[study.local["experiment"].eq(options.experiment)]
     if options.models:
-        rows = rows[rows["model"].isin(options.models.split(","))]
+        rows = rows[rows["model"].isin(options.models)]
     found = ranking.contests(rows, study.records)
     if not found:
         print(
@@ -55,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
         print("\n\n".join(ranking.report(contest) for contest in found))
     if path:
         _write(found, path)
-        where = sys.stdout if options.format == "text" else sys.stderr
+        where = arguments.beside(options)
         print(f"\nwritten: {path}. Use it with SYSTEM={options.write}", file=where)
     return 0
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from tabulate import tabulate
 
-from analysis import plots
+from analysis import labels
 from analysis.diagnose.comparison import Compared, Comparison
 from analysis.diagnose.split import Part, Split
 from analysis.diagnose.turns import Curve
@@ -23,7 +23,7 @@ def report(comparison: Comparison) -> str:
     curve = comparison.curve
     where = f"{comparison.nodes} nodes, batch {comparison.split.point.batch_per_rank}"
     lines = [
-        f"== {plots.name(curve.model)} on {curve.machine}: {where}; {len(comparison.arms)} arms, launched in turn",
+        f"== {labels.name(curve.model)} on {curve.machine}: {where}; {len(comparison.arms)} arms, launched in turn",
         "",
         table(comparison),
         "",

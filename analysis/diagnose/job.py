@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from analysis import plots
+from analysis import labels
 from analysis.stats import repeats
 from analysis.stats.number import Number
 from analysis.stats.repeats import singles
@@ -43,7 +43,7 @@ def jobs(local: pd.DataFrame) -> list[Job]:
         parts = {name: _sum(of_runs, phases) for name, phases in GROUPS.items()}
         known = {name: _mean(values) for name, values in parts.items() if values.any()}
         whole = _mean(of_runs["job_s"])
-        words = ", ".join(plots.told_apart(at, rows, "batch_per_rank"))
+        words = ", ".join(labels.told_apart(at, rows, "batch_per_rank"))
         found.append(Job(str(model), words, int(str(nodes)), int(str(batch)), known, whole))
     return found
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from analysis import plots, speedups
+from analysis import labels, speedups
 from train.record import backends
 from train.record.record import Rank, Role, RunRecord, Window
 
@@ -130,7 +130,7 @@ def curves(local: pd.DataFrame, records: Mapping[str, RunRecord]) -> list[Curve]
         beside = rows[rows["kind"].eq("control") & rows["arms"].isin(points["arms"])]
         paths = [*_with_controls(points, beside), *(bases[series]["record"].unique() if series in bases else ())]
         runs = {path: records[path] for path in paths}
-        found.append(_curve(points, ", ".join(plots.told_apart(points, measured)), runs))
+        found.append(_curve(points, ", ".join(labels.told_apart(points, measured)), runs))
     return found
 
 
@@ -160,7 +160,7 @@ def _curve(points: pd.DataFrame, words: str, by_path: Mapping[str, RunRecord]) -
     if in_rounds or not first["arm"]:
         return made
     target = str(first["experiment"]).replace("_", "-")
-    servers = ", ".join(plots.servers(points))
+    servers = ", ".join(labels.servers(points))
     is_base = bool(points["role"].eq("base").any())
     return replace(
         made, target=target, arm=str(first["arm"]), is_base=is_base, arms=str(first["arms"]), servers=servers

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from tabulate import tabulate
 
-from analysis import plots
+from analysis import labels
 from analysis.diagnose.advice import Advice, advice
 from analysis.diagnose.job import Job
 from analysis.diagnose.split import LOSSES, Part, Split
@@ -50,7 +50,7 @@ def milliseconds(value: Number) -> str:
 
 def report(curve: Curve, found: Sequence[Split], verdict: Verdict, late: Straggler | None) -> str:
     """The whole diagnosis of a curve: table and sentences."""
-    what = ", ".join(part for part in (plots.name(curve.model), curve.series) if part)
+    what = ", ".join(part for part in (labels.name(curve.model), curve.series) if part)
     turns = sum(len(of) for of in found[-1].launches)
     how = f"{turns} rounds in {len(curve.launches)}" if curve.in_rounds else f"{turns} repeats of single"
     lines = [
@@ -148,7 +148,7 @@ def job_table(found: Sequence[Job]) -> str:
     """Seconds of the parts of each job, and their share."""
     names = list(dict.fromkeys(name for job in found for name in job.parts))
     rows = [
-        [plots.name(job.model), job.series, str(job.nodes), str(job.batch_per_rank), job.whole.text(_FORM)]
+        [labels.name(job.model), job.series, str(job.nodes), str(job.batch_per_rank), job.whole.text(_FORM)]
         + [_of_job(job, name) for name in names]
         for job in found
     ]

@@ -1,16 +1,12 @@
 """Arms of an experiment: the throughput of each over that of its counterpart on as many ranks, in each pair of runs."""
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
-from matplotlib.figure import Figure
 
-from analysis import plots, speedups
-from analysis.figures import Points
-from analysis.stats import repeats
+from analysis import labels, speedups
 from analysis.stats.repeats import Launches
 from analysis.table.identity import SCALING
 from train.record import backends
@@ -38,8 +34,8 @@ def ratios(local: pd.DataFrame) -> Iterator[Ratio]:
             for under, over in ((under, over) for under in bases for over in arms if over is not under):
                 if launches := speedups.paired_ratios(over, under):
                     compared = _compared(over.iloc[0], under.iloc[0])
-                    words = f"{plots.name(model)}, {ranks} rank{'s' * (int(str(ranks)) > 1)}: {compared}"
-                    apart = [*plots.told_apart(rows, runs, "arm"), *_more_cores(over, under)]
+                    words = f"{labels.name(model)}, {ranks} rank{'s' * (int(str(ranks)) > 1)}: {compared}"
+                    apart = [*labels.told_apart(rows, runs, "arm"), *_more_cores(over, under)]
                     said = [words, ", ".join(apart)]
                     what = "repeat" if over["round"].isna().all() else "round"
                     yield Ratio(str(model), str(over["series"].iloc[0]), int(str(ranks)), said, launches, what)
@@ -69,34 +65,9 @@ def _compared(over: Any, under: Any) -> str:
 def _more_cores(*arms: pd.DataFrame) -> Iterator[str]:
     """A phrase for each arm whose parameter servers had cores beside those of the ranks: "ps: +2 cores for servers"."""
     for arm in arms:
-        yield from (f"{arm['arm'].iloc[0]}: {phrase}" for phrase in plots.servers(arm))
+        yield from (f"{arm['arm'].iloc[0]}: {phrase}" for phrase in labels.servers(arm))
 
 
 def _name(series: Any) -> str:
     """The name of an arm, with what must be said beside it."""
     return f"{series['arm']} (asynchronous)" if series["backend"] in backends.ASYNCHRONOUS else str(series["arm"])
-
-
-def overhead(points: Points) -> Figure:
-    """Throughput of one arm over that of another on as many ranks: with Horovod, or allreduce, over without it.
-
-    A dot is the ratio within one round, or of the two runs of one repeat; the marker is their median with its 95 %
-    interval. 1: no cost.
-    """
-    found = list(ratios(points.local))
-    fig, (axes,) = plots.canvas(height_mm=34 + 10 * len(found))
-    labels: list[str] = []
-    for y, ratio in enumerate(found):
-        e = repeats.median(ratio.launches)
-        dots = [value for of in ratio.launches for value in of]
-        axes.plot(dots, [y - 0.22] * len(dots), ".", color=plots.GREY, markersize=3)
-        axes.plot([e.low, e.high], [y, y], color=plots.colour(ratio.model))
-        axes.plot(e.value, y, plots.MARKERS[0], color=plots.colour(ratio.model), markersize=4)
-        interval = "" if math.isnan(e.low) else f" ({e.low:.3f} to {e.high:.3f})"
-        numbers = f"median {e.value:.3f}{interval}, n={e.n} {ratio.what}{'s' * (e.n > 1)}"
-        labels.append("\n".join(line for line in (*ratio.words, numbers) if line))
-    axes.axvline(1, color=plots.GREY, linestyle=":")
-    axes.set_yticks(range(len(labels)), labels, fontsize=5.5)
-    axes.set_ylim(max(len(labels), 1) - 0.4, -0.5)
-    axes.set_xlabel("ratio of throughputs")
-    return plots.legend(fig, plots.provenance(points.local))

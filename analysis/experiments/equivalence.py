@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from tabulate import tabulate
 
-from analysis import metrics, plots
-from analysis.figures import Points
+from analysis import metrics
 from analysis.thresholds import limit
 
 TOLERANCE = limit("loss_apart")
@@ -101,13 +97,13 @@ def _counterparts(runs: pd.DataFrame, run: pd.Series) -> pd.DataFrame:
     return same if len(same) else like
 
 
-def _name(pair: Pair) -> str:
+def ranks_in_words(pair: Pair) -> str:
     """The ranks of a pair in words, with what joined them unless that is Horovod."""
     return f"{pair.ranks} ranks" + (f" ({pair.backend})" if pair.backend != "horovod" else "")
 
 
 def _each(found: Sequence[Pair]) -> str:
-    return ", ".join(f"{_name(p)} {p.off.max():.2g}" for p in found)
+    return ", ".join(f"{ranks_in_words(p)} {p.off.max():.2g}" for p in found)
 
 
 def verdict(found: Sequence[Pair]) -> tuple[bool | None, str]:
@@ -149,73 +145,3 @@ def summary(found: Sequence[Pair]) -> str:
     said = {True: "yes", False: "no", None: "not decidable"}[loses]
     table = tabulate(rows, headers="keys", disable_numparse=True)
     return f"{table}\n\nDoes averaging gradients lose precision? {said}: {told}."
-
-
-_COLOURS = {
-    "horovod": {2: plots.SKY, 4: plots.RED},
-    "mwms": {2: plots.BLUE, 4: plots.ORANGE},
-    "ps_cpu": {2: plots.GREEN, 4: plots.PINK},
-}
-_STYLES = {2: "--", 4: ":"}
-# Hollow around those of another backend: where both differ alike, one would hide the other.
-_MARKS: dict[str, dict[str, Any]] = {
-    "mwms": {"marker": "o", "markersize": 4, "mfc": "none", "mew": 0.7},
-    "ps_cpu": {"marker": "s", "markersize": 6, "mfc": "none", "mew": 0.7},
-}
-_DOTS: dict[str, Any] = {"marker": ".", "markersize": 2}
-_ONE: dict[str, Any] = {"color": "0.7", "linewidth": 3.0, "linestyle": "-"}  # so that lines on top of it can be seen
-
-
-def _look(pair: Pair) -> dict[str, Any]:
-    colours = _COLOURS.get(pair.backend, {})
-    return {"color": colours.get(pair.ranks, plots.BLACK), "linestyle": _STYLES.get(pair.ranks, "-.")}
-
-
-def _losses(axes: Axes, pairs: list[Pair], title: str, over_images: bool) -> None:
-    drawn = [("1 rank", p.one_global_batch, p.one_losses, _ONE) for p in pairs[:1]]
-    drawn += [(_name(p), p.global_batch, p.losses, _look(p)) for p in pairs]
-    for label, global_batch, losses, look in drawn:
-        x = losses.index * global_batch / 1000 if over_images else losses.index
-        axes.plot(x, losses, label=label, **look)
-    axes.set_title(title)
-    axes.set_xlabel("images [thousands]" if over_images else "step")
-    axes.set_ylabel("loss")
-
-
-def figure(points: Points) -> Figure:
-    """Training loss of one rank and of several on handwritten digits, a network without batch normalisation, n = 1.
-
-    Top left: the same global batch, the same samples in each step, the same learning rate. Top right: the batch per
-    rank kept, so that the global batch grows with the ranks and there are fewer updates for the same images. Bottom
-    left: the same, with Adam and a learning rate of 0.1 x ranks, as in report 004. Bottom right: the difference
-    from one rank's loss at each step, over that loss, for the upper two; dotted: the tolerance within which curves
-    count as the same. A difference of 0 is not drawn. Rings: ranks joined by TensorFlow's own strategy; squares: all
-    in one process, with variables on the CPU.
-    """
-    fig, (same, kept, as_report, off) = plots.canvas(2, 2, height_mm=108)
-    found = [p for p in pairs(points.local) if p.repeat == 0]
-    groups = {
-        "the same steps": (same, [p for p in found if p.same_steps]),
-        "batch per rank kept": (kept, [p for p in found if not p.same_steps and p.same_rate]),
-    }
-    for title, (axes, group) in groups.items():
-        _losses(axes, group, title, over_images=axes is kept)
-        highest_loss = max((max(pair.losses.max(), pair.one_losses.max()) for pair in group), default=1.0)
-        axes.set_ylim(0, 1.08 * highest_loss)
-        for pair in group:
-            differs = pair.off[pair.off > 0]
-            off.plot(differs.index, differs, linewidth=0.6, **_look(pair), **_MARKS.get(pair.backend, _DOTS))
-        highest = max((pair.off.max() for pair in group), default=0.0)
-        if highest > 0:  # else nothing of the group is drawn
-            off.text(0.03, 3 * highest, title, transform=off.get_yaxis_transform(), fontsize=5.5, color=plots.GREY)
-    if scaled := [p for p in found if not p.same_rate]:
-        title = f"{scaled[0].optimizer.capitalize()}, rate {scaled[0].one_learning_rate:g} x ranks"
-        _losses(as_report, scaled, title, over_images=True)
-        as_report.set_yscale("log")
-    off.set_yscale("log")
-    off.margins(y=0.15)
-    off.axhline(TOLERANCE, color=plots.GREY, linestyle=":")
-    off.set_title("difference from 1 rank")
-    off.set_xlabel("step")
-    off.set_ylabel("of its loss [fraction]")
-    return plots.legend(fig, f"local: {'; '.join(points.local['machine'].unique())}; one run each")

@@ -4,12 +4,8 @@ import math
 from typing import Any
 
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from analysis import metrics, plots, speedups
-from analysis.figures import Points
-from analysis.plots import Line
+from analysis import labels, metrics, speedups
 from analysis.stats import repeats
 from analysis.stats.number import Number
 from analysis.table import controls
@@ -32,7 +28,7 @@ def sweep(local: pd.DataFrame) -> pd.DataFrame:
     runs = speedups.rates(local)
     runs = runs.assign(step_s=metrics.step_s(runs["global_batch"].astype(float), runs["rate"]))
     measured, alone = (runs[runs["kind"].eq(kind)] for kind in ("measured", "control"))
-    links = plots.ordered_values(measured["link_mbit_per_s"])
+    links = labels.ordered_values(measured["link_mbit_per_s"])
     found = []
     for _, rows in measured.groupby(["model", "series"], sort=False):
         control = alone[(alone[_SAME] == rows[_SAME].iloc[0]).all(axis=1)]
@@ -67,54 +63,3 @@ def _point(at: pd.DataFrame, control: pd.DataFrame, link: float) -> dict[str, An
 
 def _interval(name: str, e: Number) -> dict[str, float]:
     return {name: e.value, f"{name}_low": e.low, f"{name}_high": e.high}
-
-
-def _rates(axes: Axes, points: pd.DataFrame, label: str) -> None:
-    """An x axis of link rates; no limit comes last."""
-    places = list(dict.fromkeys(points.sort_values("place")["link"]))
-    axes.set_xticks(range(len(places)), places)
-    axes.set_xlim(-0.3, len(places) - 0.7)
-    axes.set_xlabel(label)
-
-
-def _lines(panels: list[Axes], rows: pd.DataFrame, nth: int) -> None:
-    """Share and exposed communication of one series. A logarithmic axis has no place for 0 or less."""
-    model = rows["model"].iloc[0]
-    label = f"{plots.name(model)}, {rows['parameters'].iloc[0] / 1e6:.3g} M parameters, {plots.repeats(rows['n'])}"
-    for axes, value in zip(panels, ("share", "exposed_s"), strict=True):
-        y, low, high = (rows[f"{value}{end}"].where(rows[value].gt(0)).tolist() for end in ("", "_low", "_high"))
-        colour, marker = plots.colour(model), plots.nth_marker(nth)
-        plots.draw(
-            axes, [Line(label, rows["place"].tolist(), y, colour, marker, "--", low, high, rows["lost"].tolist())]
-        )  # fmt: skip
-
-
-def figure(points: Points) -> Figure:
-    """Throughput as a share of the control's (top) and exposed communication of a step (bottom), over the link rate.
-
-    Each emulated node has a network of its own with a link of this rate in each direction. The control are the same
-    nodes without allreduce; exposed communication is how much longer a step takes than theirs. Dotted: the
-    shortest time in which the link can carry a ring allreduce, 2 (n - 1) / n x 4 bytes x parameters / rate. A time
-    below 0 is noise, and not on the axis.
-    """
-    found = sweep(points.local)
-    measured = points.local[points.local["kind"].eq("measured")]
-    if found.empty:
-        fig, (axes,) = plots.canvas(height_mm=40)
-        plots.write(axes, 0.5, 0.5, "no control: run the experiment to its end", ha="center")
-        return plots.legend(fig, plots.provenance(measured))
-    fig, panels = plots.canvas(2, 1, height_mm=112, sharex=True)
-    for nth, ((model, _), rows) in enumerate(found.groupby(["model", "series"], sort=False)):
-        _lines(panels, rows.sort_values("place"), nth)
-        limited = rows[rows["min_s"].gt(0)]
-        panels[1].plot(limited["place"], limited["min_s"], ":", color=plots.colour(model), linewidth=0.9)
-    panels[1].plot([], [], ":", color=plots.GREY, label="minimum of the link")
-    plots.fraction(panels[0], "throughput / control", ideal=False)
-    panels[0].axhline(1, color=plots.GREY, linestyle="-", linewidth=0.5)
-    plots.logarithmic(panels[1], "exposed\ncommunication [s/step]")
-    panels[1].set_ylim(found.loc[found["exposed_s"].gt(0), "exposed_s"].min() / 3, found["exposed_s"].max() * 2)
-    for axes in panels:
-        _rates(axes, found, "link of a node [Mbit/s]" if axes is panels[-1] else "")
-    nodes = ", ".join(str(n) for n in sorted(found["nodes"].unique()))
-    panels[0].set_title(f"{nodes} nodes", loc="left")
-    return plots.legend(fig, plots.provenance(measured))

@@ -19,7 +19,7 @@ from typing import Any, Literal
 import pandas as pd
 from tabulate import tabulate
 
-from analysis import plots, speedups
+from analysis import labels, speedups
 from analysis.stats import repeats
 from analysis.stats.number import LEVEL, Number
 from analysis.stats.repeats import MIN_VALUES
@@ -161,7 +161,7 @@ def as_json(contest: Contest) -> dict[str, Any]:
 
 def report(contest: Contest) -> str:
     """The ranking of a contest as a table, and what follows from it, in words."""
-    title = f"{plots.name(contest.model)}, {contest.ranks} ranks, on {contest.machine}"
+    title = f"{labels.name(contest.model)}, {contest.ranks} ranks, on {contest.machine}"
     table = tabulate([_row(arm, contest.base) for arm in contest.arms], headers="keys", disable_numparse=True)
     note = (
         f"in brackets: intervals at {100 * contest.level:.3g} % each, 95 % for all of them together; "

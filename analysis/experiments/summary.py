@@ -8,8 +8,9 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import epochs, json_values, limits, plots, speedups
-from analysis.experiments import allreduce, arms, energy
+from analysis import epochs, json_values, labels, speedups
+from analysis.experiments import allreduce, arms
+from analysis.experiments.points import point_energy, point_limits
 from analysis.stats import repeats
 from analysis.stats.number import Number, from_ends, unknown
 from analysis.stats.repeats import singles
@@ -69,9 +70,9 @@ def points(local: pd.DataFrame) -> list[Point]:
             numbers |= dict(_speedups(at, curves)) | dict(_at_the_end(at, local))
             size = (name, int(at["ranks"].iloc[0]))
             numbers |= {_OVER_FIRST: over_first[size]} if size in over_first else {}
-            numbers |= dict(_limits(at, local, numbers["images_per_s"])) | energy.of_point(local, at)
+            numbers |= dict(_limits(at, local, numbers["images_per_s"])) | point_energy(local, at)
             said = ("arm",) if at["kind"].eq("control").all() else ()
-            found.append(Point(at, " ".join(plots.told_apart(at, among, *said)), numbers))
+            found.append(Point(at, " ".join(labels.told_apart(at, among, *said)), numbers))
     return found
 
 
@@ -107,7 +108,7 @@ def _speedups(at: pd.DataFrame, curves: dict[str, pd.DataFrame]) -> Iterator[tup
 
 def _limits(at: pd.DataFrame, local: pd.DataFrame, rate: Number) -> Iterator[tuple[str, Number]]:
     """The limits of a point, and the share of each that its throughput reaches; a limit counts as exact."""
-    for quantity, limit in limits.of_point(local, at).items():
+    for quantity, limit in point_limits(local, at).items():
         yield quantity, unknown(limit, int(at["record"].nunique()))
         yield quantity.replace("_images_per_s", "_fraction"), rate.over(limit)
 
@@ -162,7 +163,7 @@ def _remarks(runs: pd.DataFrame) -> str:
     said = ["without Horovod"] if (runs["backend"] == "none").any() else []
     said += ["without allreduce"] if not said and not runs["allreduce"].all() else []
     said += ["not synchronous SGD"] if runs["backend"].isin(backends.ASYNCHRONOUS).any() else []
-    said += plots.servers(runs)
+    said += labels.servers(runs)
     said += ["shared cores: no measure of scaling"] if runs["cores_shared"].any() else []
     return "; ".join(said)
 
@@ -187,7 +188,7 @@ def rows(local: pd.DataFrame) -> pd.DataFrame:
 def _row(point: Point, among: pd.DataFrame) -> dict[str, object]:
     """What a point is, and its numbers; `among`: the runs of the experiment."""
     first = point.runs.iloc[0]
-    row: dict[str, object] = {"model": plots.name(first["model"]), "series": point.series}
+    row: dict[str, object] = {"model": labels.name(first["model"]), "series": point.series}
     row |= {header: first[column] for column, header in _POINT.items()}
     limited = among["link_mbit_per_s"].notna().any()
     row[_POINT["link_mbit_per_s"]] = _number(first["link_mbit_per_s"], "no limit") if limited else ""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from tabulate import tabulate
 
-from analysis import plots
+from analysis import labels
 from analysis.history import change, occasions
 from analysis.history.change import VERDICTS
 from analysis.history.judged import Row
@@ -83,7 +83,7 @@ def table(rows: Sequence[Row], before: str, now: str) -> str:
 
 def subject(key: Key) -> str:
     """What was measured: the model, or allreduce alone."""
-    return plots.name(key.model) if key.model else "allreduce"
+    return labels.name(key.model) if key.model else "allreduce"
 
 
 def quantity(of: Quantity) -> str:

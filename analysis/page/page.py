@@ -25,8 +25,8 @@ from analysis.compare import published as beside
 from analysis.compare import sets, tolerances, words
 from analysis.compare.comparison import Compared
 from analysis.experiments import summary
-from analysis.figure_files import drawing, figure_data
-from analysis.figures import Entry
+from analysis.figures import files
+from analysis.figures.entry import Entry
 from analysis.page.scope import Scope
 from analysis.reports import TITLES, derived
 from analysis.study import Study
@@ -103,9 +103,9 @@ def about(analysed: Analysed, report: str) -> Analysed:
 def _drawn(entry: Entry, analysed: Analysed, folder: Path) -> Drawn:
     svg = base64.b64encode((folder / f"{entry.id}.svg").read_bytes()).decode()
     points = entry.points(analysed.study)
-    paragraphs = drawing.caption(entry, points).split("\n\n")[1:]
+    paragraphs = files.caption(entry, points).split("\n\n")[1:]
     text = [text.replace("**", "").replace("`", "") for text in paragraphs]
-    return Drawn(entry, f"data:image/svg+xml;base64,{svg}", text, figure_data.link(points))
+    return Drawn(entry, f"data:image/svg+xml;base64,{svg}", text, files.data_link(points))
 
 
 def sources(folder: Path = PUBLISHED) -> dict[str, str]:

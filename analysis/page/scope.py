@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.figures import Entry
+from analysis.figures.entry import Entry
 from analysis.study import Study
 from train.record import reproduction
 from train.record.progress import duration

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from tabulate import tabulate
 
-from analysis import plots
+from analysis import labels
 from analysis.stats.repeats import median
 from analysis.timeline.joined import Joined, OfRank
 from analysis.timeline.split import EXCHANGE, PARTS, Steps, of_ranks, seen, timed_steps
@@ -39,7 +39,7 @@ def _title(joined: Joined) -> str:
     where = f"{len(joined.ranks)} ranks on {hosts} host{'s' * (hosts > 1)}, batch {batch.of_step(config)}"
     how = f"{exchange['gradients']} gradients, {exchange['controller']}{cycle}"
     steps = len(timed_steps(joined.ranks[0]))
-    return f"== {plots.name(config['model']['name'])}, {where}, {how}: {steps} timed steps"
+    return f"== {labels.name(config['model']['name'])}, {where}, {how}: {steps} timed steps"
 
 
 def _ms(values: Sequence[float]) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 
-from analysis import plots, registry
+from analysis.figures import plots, registry
 from analysis.study import Study
 
 

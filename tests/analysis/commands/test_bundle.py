@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from analysis import registry
 from analysis.__main__ import main
 from analysis.archive import collected
 from analysis.commands import bundle
+from analysis.figures import registry
 from analysis.study import Study
 from tests.helpers.own_records import named_run, save
 from tests.helpers.timelines import launch_with_timeline

@@ -1,8 +1,9 @@
 import pytest
 
-from analysis import TableError, registry
+from analysis import TableError
 from analysis.__main__ import main
 from analysis.commands import draw
+from analysis.figures import registry
 from analysis.table import loading
 
 pytestmark = pytest.mark.slow

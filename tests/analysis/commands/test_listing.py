@@ -1,7 +1,7 @@
 import pytest
 
-from analysis import registry
 from analysis.__main__ import main
+from analysis.figures import registry
 
 pytestmark = pytest.mark.slow
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from analysis import registry
 from analysis.__main__ import main
+from analysis.figures import registry
 
 pytestmark = pytest.mark.slow
 

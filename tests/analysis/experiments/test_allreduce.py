@@ -97,7 +97,7 @@ def test_sizes_are_said_in_binary_units(given, words):
 def test_the_figures_show_times_bandwidths_and_limits(results):
     import matplotlib as mpl
 
-    from analysis import plots, registry
+    from analysis.figures import plots, registry
 
     ring = ("tcp_ring", "a", 10**9, 1.0)
     for ranks in (2, 4):

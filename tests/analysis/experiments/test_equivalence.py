@@ -72,7 +72,7 @@ def test_other_learning_rates_and_other_seeds_are_not_the_same_steps(results):
 
 @pytest.mark.slow
 def test_the_figure_has_a_line_for_each_rank_in_each_panel(own):
-    from analysis import registry
+    from analysis.figures import registry
 
     table = own(CURVE, [2.0, 1.5, 1.0])
     entry = registry.figures(table)["own-equivalence"]

@@ -3,8 +3,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from analysis import registry
-from analysis.figure_files import drawing
+from analysis.figures import files, registry
 from analysis.page.page import analyse, page, sources
 from analysis.study import Study
 from tests.helpers.own_records import make_record, save
@@ -19,7 +18,7 @@ def write(results, folder):
     study = Study(results)
     figures = registry.figures(study.local)
     shown = [figures[id] for id in SHOWN if id in figures]
-    with drawing.in_background(shown, study, folder, ("svg",)):
+    with files.in_background(shown, study, folder, ("svg",)):
         analysed = analyse(study)
     return page(analysed, shown, folder)
 

@@ -4,8 +4,7 @@ import shutil
 
 import pytest
 
-from analysis import registry
-from analysis.figure_files import drawing
+from analysis.figures import files, registry
 from analysis.page.page import about, analyse
 from analysis.page.page import page as written
 from analysis.page.scope import Scope
@@ -43,7 +42,7 @@ def page(tmp_path_factory):
     study = Study(results.folder)
     known = registry.figures(study.local)
     shown = [known[id] for id in _FIGURES]
-    with drawing.in_background(shown, study, tmp_path, ("svg",)):
+    with files.in_background(shown, study, tmp_path, ("svg",)):
         analysed = analyse(study)
     path = tmp_path / "report.html"
     path.write_text(written(analysed, shown, tmp_path))

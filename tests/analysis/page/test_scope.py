@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from analysis import registry
 from analysis.__main__ import main
+from analysis.figures import registry
 from analysis.page import scope
 from analysis.study import Study
 from train.record import reproduction

@@ -1,0 +1,131 @@
+"""The arguments that several commands share, each declared once, and what follows from them."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TextIO
+
+from analysis.study import Study
+from analysis.table.runs import Notice
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+def add_results(parser: argparse.ArgumentParser) -> None:
+    """Declare --results."""
+    parser.add_argument(
+        "--results", type=Path, default=Path("results"), metavar="FOLDER", help="local records (default: %(default)s)"
+    )
+
+
+def add_format(parser: argparse.ArgumentParser, *forms: str) -> None:
+    """Declare --format, with one of these forms; the first is the default."""
+    parser.add_argument("--format", choices=forms, default=forms[0], help="default: %(default)s")
+
+
+def add_out(parser: argparse.ArgumentParser, default: str = "figures") -> None:
+    """Declare --out: the folder, or file, to write into."""
+    parser.add_argument("--out", type=Path, default=Path(default), metavar="PATH", help="default: %(default)s")
+
+
+def add_draw(parser: argparse.ArgumentParser) -> None:
+    """Declare --draw, and --out for where."""
+    parser.add_argument("--draw", action="store_true", help="draw the figures of it")
+    add_out(parser)
+
+
+def add_experiment(parser: argparse.ArgumentParser) -> None:
+    """Declare the name of an experiment."""
+    parser.add_argument("experiment", help="its name in conf/experiment, as weak_scaling")
+
+
+def add_models(parser: argparse.ArgumentParser) -> None:
+    """Declare --models: a list of names, None for all."""
+    parser.add_argument("--models", type=_names, metavar="A,B", help="only these models (default: all)")
+
+
+def add_strict(parser: argparse.ArgumentParser, failure: str) -> None:
+    """Declare --strict; failure: what then is an error."""
+    parser.add_argument("--strict", action="store_true", help=f"exit status 1 if {failure}")
+
+
+def add_columns(parser: argparse.ArgumentParser) -> None:
+    """Declare --columns: what the headers of a user's table mean."""
+    parser.add_argument(
+        "--columns", default="", metavar="HEADER=NAME,...", help="what headers of FILE mean (docs/tables.md)"
+    )
+
+
+def add_period(parser: argparse.ArgumentParser) -> None:
+    """Declare --since and --within, for the commands over time."""
+    parser.add_argument("--since", type=day, metavar="DAY", help="leave out occasions that began earlier")
+    parser.add_argument(
+        "--within", type=fraction, metavar="FRACTION",
+        help="up to this far off a value counts as the same (default: as_before of analysis/thresholds.toml)",
+    )  # fmt: skip
+
+
+def _names(text: str) -> list[str]:
+    return text.split(",")
+
+
+def ranks(text: str) -> tuple[int, ...]:
+    """Return numbers of ranks from "16,64". Raises ArgumentTypeError."""
+    try:
+        numbers = tuple(dict.fromkeys(int(word) for word in text.split(",")))
+    except ValueError:
+        numbers = (0,)
+    if min(numbers) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' given; allowed: whole numbers of at least 1, as 16,64,256")
+    return numbers
+
+
+def positive(text: str) -> float:
+    """Return a number above 0. Raises ArgumentTypeError."""
+    value = _number(text)
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"'{text}' given; allowed: numbers above 0")
+    return value
+
+
+def fraction(text: str) -> float:
+    """Return a fraction between 0 and 1. Raises ArgumentTypeError."""
+    value = _number(text)
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"{text} given, must be a fraction between 0 and 1, as 0.05")
+    return value
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def day(text: str) -> str:
+    """Return a day. Raises ArgumentTypeError."""
+    if not _DAY.fullmatch(text):
+        raise argparse.ArgumentTypeError(f"{text} given, must be a day, as 2026-11-01")
+    return text
+
+
+def study(options: argparse.Namespace) -> Study:
+    """Return the study of the records in --results."""
+    return Study(options.results)
+
+
+def beside(options: argparse.Namespace) -> TextIO:
+    """Return the stream for lines beside the result: with --format json the output holds the document alone."""
+    return sys.stderr if options.format == "json" else sys.stdout
+
+
+def print_notices(notices: Iterable[Notice]) -> None:
+    """Say which records are left out, and which runs failed."""
+    for notice in notices:
+        print(f"{'failed' if notice.failed else 'left out'}: {notice}", file=sys.stderr)

@@ -1,0 +1,165 @@
+"""The figure `diagnosis`: the parts of the step of each point, and the efficiency that each part leaves."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from analysis import labels
+from analysis.diagnose.comparison import Comparison, comparisons
+from analysis.diagnose.split import LOSSES, Part, Split, splits
+from analysis.diagnose.turns import Curve, curves
+from analysis.diagnose.words import NAMES
+from analysis.figures import plots
+from analysis.figures.entry import Points
+from analysis.stats.number import Number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+_SHADES: dict[Part, str] = {
+    "alone": "0.82",
+    "slower": plots.ORANGE,
+    "shared": plots.PINK,
+    "waiting": plots.GREEN,
+    "exchange": plots.BLUE,
+    "slower_or_exchange": plots.SKY,
+    "input": plots.RED,
+    "rest": "0.55",
+}
+_BESIDE = 0.2  # between the marks of two parts at one point
+_MARKERS: dict[Part, str] = dict(zip(LOSSES, ("v", "s", "^", "D", "p", "X"), strict=True))
+
+
+def diagnosis(points: Points) -> Figure:
+    """Where the time of a step goes: its parts, stacked (left), and the efficiency if one part took no time (right).
+
+    A panel a model, a bar a number of nodes; the parts are means over the ranks and the rounds, and add up to the
+    measured step. Grey is what one node needs alone. Right: black, the efficiency by throughput; each mark is the
+    bound that is left if that part alone were gone, with its 95 % interval. Arms on as many nodes have a panel for each
+    number of nodes and a bar each; right: by how much a step, and each of its parts, is longer than with the base in
+    the same repeat. docs/diagnose.md says how each is measured.
+    """
+    found = [(curve, of) for curve in curves(points.local, points.records) if (of := splits(curve))]
+    compared = comparisons(found)
+    known = {id(arm) for one in compared for arm, _ in one.arms}
+    alone = [(curve, of) for curve, of in found if id(curve) not in known]
+    rows = max(1, len(compared) + len(alone))
+    fig, panels = plots.canvas(rows, 2, height_mm=32 + 44 * rows + 20 * len(compared))  # with the names of arms
+    pairs = list(zip(panels[::2], panels[1::2], strict=True))
+    if not found:
+        plots.write(panels[0], 0.5, 0.5, "nothing that can be split", ha="center")
+    for axes, one in zip(pairs, compared, strict=False):
+        _arms(axes, one)
+    for nth, (axes, (curve, of)) in enumerate(zip(pairs[len(compared) :], alone, strict=False), 1):
+        _points(axes, curve, of, "nodes" if nth == len(alone) else "")
+    return plots.legend(fig, _note(points.local), columns=2)
+
+
+Pair = tuple["Axes", "Axes"]
+
+
+def _points(axes: Pair, curve: Curve, of: list[Split], label: str) -> None:
+    """The points of one curve."""
+    _stack(axes[0], of)
+    _bounds(axes[1], of)
+    axes[0].set_title(_title(curve, of), loc="left")
+    for panel in axes:
+        _ticks(panel, [str(split.point.nodes) for split in of])
+        panel.set_xlabel(label)
+
+
+def _arms(axes: Pair, compared: Comparison) -> None:
+    """The arms on one number of nodes, and by how much each takes longer than the first."""
+    _stack(axes[0], [split for _, split in compared.arms])
+    _ticks(axes[0], [_name(curve) for curve, _ in compared.arms])
+    repeats = sum(len(steps) for steps in compared.split.launches)
+    axes[0].set_title(f"{labels.name(compared.curve.model)}, {compared.nodes} nodes, {repeats} repeats", loc="left")
+    _longer(axes[1], compared)
+    _ticks(axes[1], [_name(other.curve) for other in compared.others])
+    for panel in axes:
+        if len(compared.arms) > 2:
+            panel.tick_params(axis="x", labelrotation=90)
+            for label in panel.get_xticklabels():
+                label.set_multialignment("right")  # which is up: each line begins at the axis
+
+
+def _name(curve: Curve) -> str:
+    """The name of an arm, with what must be said beside it."""
+    if curve.synchronous:
+        return curve.arm
+    return f"{curve.arm} (asynchronous,\n{curve.servers})" if curve.servers else f"{curve.arm}\n(asynchronous)"
+
+
+def _ticks(axes: Axes, names: Sequence[str]) -> None:
+    axes.set_xticks(range(len(names)), names)
+    axes.set_xlim(-0.6, len(names) - 0.4)
+    axes.grid(False, axis="x")
+
+
+def _title(curve: Curve, of: list[Split]) -> str:
+    turns = sum(len(steps) for steps in of[-1].launches)
+    words = [labels.name(curve.model), f"{turns} {'rounds' if curve.in_rounds else 'repeats'}", curve.series]
+    return textwrap.fill(", ".join(word for word in words if word), 60)
+
+
+def _note(local: pd.DataFrame) -> str:
+    what = "rounds of these launches" if local["round"].notna().any() else "repeats"
+    said = f"local: {'; '.join(local['machine'].unique())}\nbars: 95 % interval over {what}"
+    return "\n".join("\n".join(textwrap.wrap(line, 78)) for line in said.splitlines())
+
+
+def _stack(axes: Axes, of: list[Split]) -> None:
+    """The parts of each point in ms; a part whose mean is below zero is drawn from zero down."""
+    up, down = np.zeros(len(of)), np.zeros(len(of))
+    for part, shade in _SHADES.items():
+        if not any(part in split.parts for split in of):
+            continue
+        heights = np.array([split.part(part).value * 1e3 if part in split.parts else 0.0 for split in of])
+        axes.bar(range(len(of)), heights, 0.7, np.where(heights < 0, down, up), color=shade, label=NAMES[part])
+        up, down = up + np.maximum(heights, 0), down + np.minimum(heights, 0)
+    measured = [split.measured for split in of]
+    ends = [[(m.value - m.low) * 1e3 for m in measured], [(m.high - m.value) * 1e3 for m in measured]]
+    axes.errorbar(range(len(of)), [m.value * 1e3 for m in measured], ends, fmt="none", ecolor=plots.BLACK, elinewidth=1)
+    axes.axhline(0, color=plots.BLACK, linewidth=0.5)
+    axes.set_ylabel("time of a step [ms]")
+
+
+def _bounds(axes: Axes, of: list[Split]) -> None:
+    """The efficiency of each point, and that without each of its parts."""
+    _marks(axes, [{part: split.without(part) for part in split.parts if part in LOSSES} for split in of])
+    for x, split in enumerate(of):
+        axes.plot([x - 0.42, x + 0.42], [split.efficiency.value] * 2, color=plots.BLACK, linewidth=1.2)
+    axes.plot([], [], color=plots.BLACK, linewidth=1.2, label="efficiency as measured")
+    axes.axhline(1, color=plots.GREY, linestyle=":")
+    axes.set_ylim(0, max(1.15, axes.get_ylim()[1]))
+    axes.set_ylabel("efficiency without a part")
+
+
+def _longer(axes: Axes, compared: Comparison) -> None:
+    """By how many ms a step of each arm is longer than one of the base, in all and part by part."""
+    _marks(axes, [{part: number.over(1e-3) for part, number in other.parts.items()} for other in compared.others])
+    for x, other in enumerate(compared.others):
+        axes.plot([x - 0.42, x + 0.42], [other.longer.value * 1e3] * 2, color=plots.BLACK, linewidth=1.2)
+    axes.plot([], [], color=plots.BLACK, linewidth=1.2, label="whole step (right)")
+    axes.axhline(0, color=plots.GREY, linestyle=":")
+    axes.set_ylabel(f"longer than\n{compared.curve.arm} [ms]")
+
+
+def _marks(axes: Axes, of: Sequence[Mapping[Part, Number]]) -> None:
+    """The losses of each place on the x axis side by side, with their intervals."""
+    shown = [part for part in LOSSES if any(part in numbers for numbers in of)]
+    for nth, part in enumerate(shown, 1):
+        beside = _BESIDE * (nth - (len(shown) + 1) / 2)
+        at = [(x + beside, numbers[part]) for x, numbers in enumerate(of) if part in numbers]
+        ends = [[e.value - e.low for _, e in at], [e.high - e.value for _, e in at]]
+        axes.errorbar(
+            [x for x, _ in at], [e.value for _, e in at], ends, fmt=_MARKERS[part], color=_SHADES[part], markersize=3.5,
+            elinewidth=0.8,
+        )  # fmt: skip

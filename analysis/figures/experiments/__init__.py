@@ -1,0 +1,1 @@
+"""The figures of local records, by kind of experiment."""

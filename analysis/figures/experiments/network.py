@@ -1,0 +1,173 @@
+"""Figures of the network: link rates that are limited, and allreduce alone over message sizes."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from analysis import labels
+from analysis.experiments.allreduce import limits, points_of, size_words
+from analysis.experiments.network import sweep
+from analysis.figures import plots
+from analysis.figures.entry import Points
+from analysis.figures.plots import Line
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def _rate_axis(axes: Axes, points: pd.DataFrame, label: str) -> None:
+    """An x axis of link rates; no limit comes last."""
+    places = list(dict.fromkeys(points.sort_values("place")["link"]))
+    axes.set_xticks(range(len(places)), places)
+    axes.set_xlim(-0.3, len(places) - 0.7)
+    axes.set_xlabel(label)
+
+
+def _link_lines(panels: list[Axes], rows: pd.DataFrame, nth: int) -> None:
+    """Share and exposed communication of one series. A logarithmic axis has no place for 0 or less."""
+    model = rows["model"].iloc[0]
+    label = f"{labels.name(model)}, {rows['parameters'].iloc[0] / 1e6:.3g} M parameters, {labels.repeats(rows['n'])}"
+    for axes, value in zip(panels, ("share", "exposed_s"), strict=True):
+        y, low, high = (rows[f"{value}{end}"].where(rows[value].gt(0)).tolist() for end in ("", "_low", "_high"))
+        colour, marker = plots.colour(model), plots.nth_marker(nth)
+        plots.draw(
+            axes, [Line(label, rows["place"].tolist(), y, colour, marker, "--", low, high, rows["lost"].tolist())]
+        )  # fmt: skip
+
+
+def link_rates(points: Points) -> Figure:
+    """Throughput as a share of the control's (top) and exposed communication of a step (bottom), over the link rate.
+
+    Each emulated node has a network of its own with a link of this rate in each direction. The control are the same
+    nodes without allreduce; exposed communication is how much longer a step takes than theirs. Dotted: the
+    shortest time in which the link can carry a ring allreduce, 2 (n - 1) / n x 4 bytes x parameters / rate. A time
+    below 0 is noise, and not on the axis.
+    """
+    found = sweep(points.local)
+    measured = points.local[points.local["kind"].eq("measured")]
+    if found.empty:
+        fig, (axes,) = plots.canvas(height_mm=40)
+        plots.write(axes, 0.5, 0.5, "no control: run the experiment to its end", ha="center")
+        return plots.legend(fig, labels.provenance(measured))
+    fig, panels = plots.canvas(2, 1, height_mm=112, sharex=True)
+    for nth, ((model, _), rows) in enumerate(found.groupby(["model", "series"], sort=False)):
+        _link_lines(panels, rows.sort_values("place"), nth)
+        limited = rows[rows["min_s"].gt(0)]
+        panels[1].plot(limited["place"], limited["min_s"], ":", color=plots.colour(model), linewidth=0.9)
+    panels[1].plot([], [], ":", color=plots.GREY, label="minimum of the link")
+    plots.fraction(panels[0], "throughput / control", ideal=False)
+    panels[0].axhline(1, color=plots.GREY, linestyle="-", linewidth=0.5)
+    plots.logarithmic(panels[1], "exposed\ncommunication [s/step]")
+    panels[1].set_ylim(found.loc[found["exposed_s"].gt(0), "exposed_s"].min() / 3, found["exposed_s"].max() * 2)
+    for axes in panels:
+        _rate_axis(axes, found, "link of a node [Mbit/s]" if axes is panels[-1] else "")
+    nodes = ", ".join(str(n) for n in sorted(found["nodes"].unique()))
+    panels[0].set_title(f"{nodes} nodes", loc="left")
+    return plots.legend(fig, labels.provenance(measured))
+
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+_COLOURS = {"gloo": plots.BLUE, "mpi": plots.RED, "nccl": plots.GREEN}
+_MARKERS = {"gloo": "o", "mpi": "s", "nccl": "^"}
+_NAMES = {"gloo": "Gloo", "mpi": "MPI", "nccl": "NCCL"}
+_STYLES = ("-", (0, (1, 1)), "--", "-.")
+_LIMITS = {
+    "tcp_ring_bytes_per_s": (plots.BLACK, "--", "plain TCP, all ranks to the next one"),
+    "tcp_stream_bytes_per_s": (plots.BLACK, (0, (1, 1.5)), "plain TCP, one rank to another"),
+    "memory_copy_bytes_per_s": (plots.PINK, "-.", "copy in memory, all ranks at once"),
+}
+
+
+def _allreduce_lines(shown: pd.DataFrame, runs: pd.DataFrame, value: str, scale: float) -> list[Line]:
+    """One line a backend, cycle time and series of `shown`, which are among `runs`: mean, lowest and highest round."""
+    cycles = sorted(runs["cycle_time_ms"].unique(), reverse=True)
+    key = ["operations", "cycle_time_ms", "series"]
+    lines = []
+    for names, of_line in shown.groupby(key):
+        everywhere = runs[(runs[key] == list(names)).all(axis=1)]
+        operations, cycle_ms = str(names[0]), names[1]
+        counts = everywhere.groupby(["ranks", "message_bytes"])["record"].nunique()
+        words = [f"{_NAMES[operations]}, cycle {cycle_ms:g} ms", labels.repeats(counts)]
+        words += labels.told_apart(of_line, runs, "cycle_time_ms")
+        sizes = of_line.groupby("message_bytes")
+        mean, low, high = ((sizes[value].agg(of) * scale).tolist() for of in ("mean", "min", "max"))
+        lines.append(
+            Line(
+                ", ".join(words), [int(str(size)) for size in sizes.groups], mean,
+                _COLOURS[operations], _MARKERS[operations], _STYLES[cycles.index(cycle_ms) % len(_STYLES)], low, high,
+                sizes["cores_shared"].any().tolist(),
+            )
+        )  # fmt: skip
+    return lines
+
+
+def _sizes(axes: Axes, sizes: pd.Series, label: str) -> None:
+    """A logarithmic axis of message sizes in binary units."""
+    from matplotlib import ticker
+
+    axes.set_xscale("log", base=2)
+    low, high = int(sizes.min()).bit_length() - 1, int(sizes.max()).bit_length() - 1
+    axes.xaxis.set_major_locator(ticker.FixedLocator([1 << k for k in range(low, high + 1, max(1, (high - low) // 5))]))
+    axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda x, _: size_words(x)))
+    axes.xaxis.set_minor_locator(ticker.NullLocator())
+    axes.set_xlabel(label)
+
+
+def _panels(points: Points, value: str, scale: float, label: str) -> tuple[Figure, list[tuple[Axes, pd.DataFrame]]]:
+    """One panel for each number of ranks; the axes, each with the rows of the local table that it shows."""
+    from matplotlib import ticker
+
+    runs = points_of(points.local)
+    ranks = sorted(runs["ranks"].unique())
+    fig, panels = plots.canvas(len(ranks), 1, height_mm=40 + 42 * len(ranks), sharex=True, sharey=True)
+    shown = []
+    for axes, number in zip(panels, ranks, strict=True):
+        plots.draw(axes, _allreduce_lines(runs[runs["ranks"] == number], runs, value, scale))
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(ticker.LogLocator(10))
+        axes.yaxis.set_minor_locator(ticker.NullLocator())
+        axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda y, _: f"{y:g}"))
+        axes.set_ylabel(label)
+        axes.set_title(f"{number} ranks", loc="left")
+        _sizes(axes, runs["message_bytes"], "message size" if axes is panels[-1] else "")
+        shown.append((axes, points.local[points.local["ranks"] == number]))
+    return fig, shown
+
+
+def _allreduce_note(local: pd.DataFrame) -> str:
+    said = ["; ".join(local["machine"].unique()), "marks: mean of the rounds; bars: from the lowest to the highest"]
+    if local["cores_shared"].any():
+        said.append("hollow: more ranks than cores, no measurement of the backend")
+    return "\n".join("\n".join(textwrap.wrap(line, 78)) for line in said)
+
+
+def allreduce_time(points: Points) -> Figure:
+    """Time of one Horovod allreduce over the size of the message, fp32, a panel a number of ranks.
+
+    Median of the timed allreduces of a round, each until its slowest rank had the sum. Small messages wait for
+    Horovod's cycle: its background thread looks for work once a cycle, so the flat part is the cycle, not the network.
+    """
+    fig, _ = _panels(points, "time_s", 1e3, "time [ms]")
+    return plots.legend(fig, _allreduce_note(points.local), columns=2)
+
+
+def allreduce_bandwidth(points: Points) -> Figure:
+    """Bus bandwidth of Horovod's allreduce over the size of the message, beside what link and memory carry.
+
+    Bus bandwidth as nccl-tests defines it: size / time x 2 (n - 1) / n for n ranks, the bytes/s that each link must
+    carry for it. Horizontal lines: plain TCP and a copy in memory, measured in the same launches, mean over them.
+    """
+    fig, panels = _panels(points, "rate", 1e-9, "bus bandwidth [GB/s]")
+    for axes, local in panels:
+        for quantity, limit in limits(local).items():
+            colour, style, words = _LIMITS[quantity]
+            axes.axhline(limit.value / 1e9, color=colour, linestyle=style, linewidth=0.8, label=words)
+    return plots.legend(fig, _allreduce_note(points.local), columns=2)

@@ -1,0 +1,237 @@
+"""Figures of scaling: throughput, efficiency and phases over nodes or ranks, and step times as distributions."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from analysis import labels, speedups
+from analysis.experiments.steps import Times, distributions
+from analysis.figures import plots, roofline
+from analysis.figures.entry import Points
+from analysis.figures.plots import Line, Look
+from analysis.table import controls
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+# In the order of a job. Phases of a second or less in most jobs share a colour with their neighbours.
+_PHASES = {
+    "start, import": (("start", "import"), "0.82"),
+    "init": (("init",), plots.PINK),
+    "data, build": (("data", "build"), plots.ORANGE),
+    "broadcast": (("broadcast",), plots.GREEN),
+    "first step": (("first_step",), plots.RED),
+    "warm-up": (("warm_up",), plots.SKY),
+    "timed": (("timed",), plots.BLUE),
+    "evaluate, checkpoint, exit": (("evaluate", "checkpoint", "exit"), "0.55"),
+}
+
+
+_BESIDE = 1.05  # so far right of the point that it is compared with, on a logarithmic axis, is a control drawn
+
+
+def _over(local: pd.DataFrame) -> str:
+    """The column of the x axis: that of the swept key."""
+    return str(local["axis"].iloc[0]) if len(local) else "nodes"
+
+
+def _words(over: str) -> str:
+    return over.replace("_", " ")
+
+
+def _apart(lines: list[Line], local: pd.DataFrame) -> list[Line]:
+    """The lines; those of arms, of which many have a point at the same x, side by side."""
+    return plots.side_by_side(lines) if local["arm"].nunique() > 1 else lines
+
+
+def throughput(points: Points) -> Figure:
+    """Throughput of the timed steps; dotted: the ideal from each point on the fewest nodes, or ranks. Both axes double.
+
+    Faint dots are the single rounds, or launches. Lines without markers: the limits of compute and of the links. Arms
+    on as many nodes stand side by side.
+    """
+    fig, (axes,) = plots.canvas(height_mm=80)
+    over = _over(points.local)
+    lines = plots.local_lines(points.local, over=over)
+    first = min((line.x[0] for line in lines), default=0)
+    sizes = sorted({x for line in lines for x in line.x})
+    for line in (
+        line for line in lines if line.x[0] == first
+    ):  # an arm that is there alone has the ideal of the others
+        axes.plot(sizes, [line.y[0] * x / first for x in sizes], ":", color=line.colour, linewidth=0.7)
+    plots.draw(axes, _apart(lines, points.local))
+    axes.plot([], [], ":", color=plots.GREY, label="ideal")
+    plots.doubling(axes, points.local[over], _words(over))
+    plots.logarithmic(axes, "throughput [images/s]")
+    roofline.draw(axes, points.local, over)
+    return plots.legend(fig, labels.provenance(points.local))
+
+
+def efficiency(points: Points) -> Figure:
+    """Efficiency by throughput of the timed steps (top) and, where it is known, by wall time.
+
+    Both are shares of the ideal against the smallest point; of a curve in rounds by throughput the median over its
+    rounds. Faint dots are the single rounds, or launches. Crosses: the same ranks without allreduce, in the same
+    rounds; what they lack is contention, the rest is exchange. The wall time runs from the broadcast to the last timed
+    step of launches of single points: the cost that each run pays once counts too. Where nodes are emulated, their
+    control is below: the throughput of a node among others, without allreduce, over that of one alone; the band is what
+    the configuration allows.
+    """
+    local = points.local[points.local["kind"].eq("measured")]
+    over = _over(local)
+    emulated = bool(local["control_off"].notna().any())
+    timed = bool(local["quantity"].eq("wall_s").any())
+    count = 1 + timed + emulated
+    fig, panels = plots.canvas(count, 1, height_mm=44 + 32 * count, sharex=True)
+    plots.draw(panels[0], _apart(plots.local_lines(local, "throughput", "efficiency", over), local))
+    if not emulated:
+        _without_allreduce(panels[0], points.local, over)
+    plots.fraction(panels[0], "efficiency by throughput")
+    if timed:
+        _by_wall_time(panels[1], local, over)
+    if emulated:
+        _control(panels[-1], local, over)
+    for axes in panels:
+        plots.doubling(axes, local[over], _words(over) if axes is panels[-1] else "")
+    return plots.legend(fig, labels.provenance(local))
+
+
+def _by_wall_time(axes: Axes, local: pd.DataFrame, over: str) -> None:
+    """The efficiencies by wall time. They have no label: theirs would say how often the throughput was measured."""
+    lines = _apart(plots.local_lines(local, "wall time", "efficiency", over), local)
+    plots.draw(axes, (replace(line, label="") for line in lines))
+    launches = local[local["quantity"].eq("wall_s")].groupby(["series", over])["record"].nunique()
+    plots.fraction(axes, f"efficiency by wall time\n({labels.repeats(launches)})")
+
+
+def _without_allreduce(axes: Axes, local: pd.DataFrame, over: str) -> None:
+    """The efficiencies of the controls of curves in rounds, with their intervals."""
+    runs = speedups.rates(local)
+    runs = runs[runs["round"].notna()]
+    controls_of = runs[runs["kind"].eq("control")].groupby(["model", "series"], sort=False)
+    for nth, ((model, _), rows) in enumerate(controls_of, 1):
+        curve = speedups.curve(rows, over, speedups.base_of(rows, runs))
+        y, low, high = (curve[f"efficiency{end}"].tolist() for end in ("", "_low", "_high"))
+        colour = plots.colour(model)
+        beside = (curve["size"] * _BESIDE**nth).tolist()
+        plots.draw(axes, [Line("", beside, y, colour, "x", "-", low, high, joined=False)])
+    if runs["kind"].eq("control").any():
+        axes.plot([], [], "x", color=plots.GREY, label="without allreduce")
+
+
+def _control(axes: Axes, local: pd.DataFrame, over: str) -> None:
+    """The throughput of a node among others over that of one alone, both without allreduce, and the band allowed."""
+    bound = local["flat_within_fraction"].max()
+    axes.axhspan(1 - bound, 1 + bound, color="0.9", label=f"allowed for the control: {bound:.0%}")
+    lines = []
+    for (model, _), rows in local.groupby(["model", "series"], sort=False):
+        measured = rows[rows["control_nodes"].eq(rows["nodes"])]
+        at = 1 + measured.groupby(over)["control_off"].first().dropna()
+        look = (plots.colour(model), plots.MARKERS[0], "-")
+        lines.append(plots.Line("", at.index.tolist(), at.tolist(), *look, joined=False))  # there may be two, far apart
+    plots.draw(axes, lines)
+    axes.set_ylim(min(0.7, axes.get_ylim()[0]), max(1.3, axes.get_ylim()[1]))
+    axes.set_ylabel("control / one node")
+
+
+def phases(points: Points) -> Figure:
+    """Where the time of the job went, phase by phase: mean over repeats, of the rank with the longest wall time.
+
+    The wall time of `efficiency by wall time` runs from broadcast to timed.
+    """
+    over = _over(points.local)
+    local = points.local[points.local["quantity"].str.startswith("phase_") | points.local["quantity"].eq("job_s")]
+    local = local.assign(name=local["model"].map(labels.name))
+    curves = list(local.groupby(["name", "series"], sort=False))
+    rows_of_panels = (len(curves) + 2) // 3
+    fig, panels = plots.canvas(rows_of_panels, min(3, len(curves)), 45 + 42 * rows_of_panels, sharey=True)
+    for axes, ((model, _), rows) in zip(panels, curves, strict=False):
+        _stack(axes, rows, over)
+        n = rows[rows["quantity"] == "job_s"].groupby(over)["record"].nunique()
+        axes.set_title(textwrap.fill(", ".join([str(model), labels.repeats(n), *labels.told_apart(rows, local)]), 18))
+    for axes in panels[len(curves) :]:
+        axes.set_visible(False)
+    panels[0].set_ylabel("time of the job [s]")
+    return plots.legend(fig, labels.provenance(local))
+
+
+def _stack(axes: Axes, rows: pd.DataFrame, over: str) -> None:
+    """The phases of one series as stacked bars, one a point."""
+    mean = rows.groupby([over, "quantity"])["value"].mean().unstack("quantity")
+    parts = pd.DataFrame({label: _sum(mean, names) for label, (names, _) in _PHASES.items()})
+    shared = controls.lost(rows).groupby(rows[over]).any().tolist()
+    plots.stacked(axes, parts, {label: shade for label, (_, shade) in _PHASES.items()}, shared)
+    axes.set_xticks(range(len(parts)), [f"{x}" for x in parts.index])
+    axes.set_xlabel(_words(over))
+    axes.grid(False, axis="x")
+
+
+def _sum(mean: pd.DataFrame, phases: tuple[str, ...]) -> pd.Series:
+    return mean.reindex(columns=[f"phase_{name}_s" for name in phases]).sum(axis=1)
+
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+PERCENTILES = (5, 50, 95, 99)
+_DRAWN_TIMES = 300  # points of a line
+
+
+def step_times(points: Points) -> Figure:
+    """Distribution of the step times, a panel a series: the share of the timed steps that took at most so long.
+
+    Every timed step of every launch, on its slowest rank; each line goes from the shortest to the longest step, over a
+    logarithmic axis. Marked are the 5th, 50th, 95th and 99th percentile. Dashed: the same ranks without allreduce.
+    """
+    found = distributions(points.local, points.records)
+    over = str(points.local["axis"].iloc[0])
+    sizes = sorted(found[over].unique())
+    measured = found[found["kind"].eq("measured")]
+    series = list(measured.groupby(["model", "series"], sort=False))
+    fig, panels = plots.canvas(len(series), 1, height_mm=24 + 34 * len(series))
+    for axes, ((model, _), rows) in zip(panels, series, strict=True):
+        shown = found[found["record"].isin(rows["record"])]
+        for (size, control), at in shown.groupby([over, shown["kind"].eq("control")]):
+            words = f"{size} {over.replace('_', ' ')}".removesuffix("s" if size == 1 else "")
+            look = Look(f"{words}, without allreduce" if control else words, plots.nth_colour(sizes.index(size)))
+            _distribution(axes, np.concatenate(at["times"].tolist()), look, "--" if control else "-")
+        counts = [sum(map(len, at["times"])) for _, at in shown.groupby([over, "kind"])]
+        title = [labels.name(model), f"{labels.repeats(counts)} steps", *labels.told_apart(rows, measured)]
+        axes.set_title(textwrap.fill(", ".join(title), 60), loc="left")
+        _time_axis(axes, axes is panels[-1])
+    panels[0].plot([], [], "o", color=plots.GREY, markersize=3, label="5th, 50th, 95th, 99th percentile")
+    return plots.legend(fig, "\n".join(textwrap.wrap("local: " + "; ".join(points.local["machine"].unique()), 78)))
+
+
+def _distribution(axes: Axes, times: Times, look: Look, style: str) -> None:
+    """The distribution of the times [s] of one point, in ms."""
+    shares = np.linspace(0, 1, _DRAWN_TIMES)
+    axes.plot(np.quantile(times, shares) * 1e3, shares, color=look.colour, linestyle=style, label=look.label)
+    marked = np.array(PERCENTILES) / 100
+    face = look.colour if style == "-" else "white"
+    axes.plot(np.quantile(times, marked) * 1e3, marked, "o", color=look.colour, mfc=face, markersize=3)
+
+
+def _time_axis(axes: Axes, last: bool) -> None:
+    """Axes of a distribution over times in ms."""
+    from matplotlib import ticker
+
+    axes.set_xscale("log")
+    low, high = axes.get_xlim()
+    subs = (1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 8) if high / low < 3 else (1, 2, 3, 5) if high / low < 10 else (1, 2, 5)
+    axes.xaxis.set_major_locator(ticker.LogLocator(10, subs=subs if high / low < 100 else (1,)))
+    axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda x, _: f"{x:g}"))
+    axes.xaxis.set_minor_locator(ticker.NullLocator())
+    axes.set_ylim(-0.02, 1.02)
+    axes.set_yticks([0.05, 0.5, 0.95])
+    axes.set_ylabel("share of the steps")
+    axes.set_xlabel("step time [ms]" if last else "")

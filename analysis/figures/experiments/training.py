@@ -1,0 +1,235 @@
+"""Figures of training: accuracy, time to accuracy, what the ranks used, and losses of several ranks beside one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from analysis import epochs, labels
+from analysis.experiments.equivalence import TOLERANCE, Pair, pairs, ranks_in_words
+from analysis.figures import plots
+from analysis.figures.entry import Points
+from analysis.figures.experiments.settings import along_axis
+from analysis.figures.plots import Look
+from analysis.table.identity import SCALING, phrase
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def _ranks(ranks: object) -> str:
+    return f"{ranks} rank{'s' * (int(str(ranks)) > 1)}"
+
+
+def _points(local: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
+    """The rows of each point, by model, series and place in the series, and what tells it from the others."""
+    found = []
+    for (model, _, ranks, _), rows in local.groupby(["model", "series", "ranks", "axis_value"], dropna=False):
+        axis, value = rows["axis"].iloc[0], rows["axis_value"].iloc[0]
+        words = [labels.name(model)] if local["model"].nunique() > 1 else []
+        words += labels.told_apart(rows, local)
+        if axis and axis not in SCALING:
+            words.append(phrase(axis, None if pd.isna(value) else value))
+        if not words or local["ranks"].nunique() > 1:
+            words.insert(0, _ranks(ranks))
+        found.append((", ".join(words), rows))
+    return found
+
+
+def curves(points: Points) -> Figure:
+    """Accuracy on the validation samples (top) and on the training samples (bottom) over the epochs.
+
+    One line a point, mean over repeats. Training accuracy is that of the steps of the epoch, while the weights change;
+    validation accuracy is that of the weights at its end.
+    """
+    from matplotlib import ticker
+
+    found = _points(points.local)
+    fig, panels = plots.canvas(2, 1, height_mm=98, sharex=True, sharey=True)
+    for axes, part in zip(panels, ("validation", "training"), strict=True):
+        quantity = f"{part.removesuffix('ing')}_accuracy"
+        for nth, (words, rows) in enumerate(found):
+            plots.epochs(axes, rows, quantity, Look(words, plots.nth_colour(nth), nth))
+        axes.set_ylabel(f"{part} accuracy")
+    panels[-1].set_xlabel("epoch")
+    panels[-1].xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
+    return plots.legend(fig, labels.provenance(points.local, scaling=False))
+
+
+_PANELS_OF_TIMES = (
+    ("epoch_s", "time per\nepoch [s]", True),
+    ("epochs_to_stable", "epochs to\nstable accuracy", False),
+    ("time_to_stable_s", "time to stable\naccuracy [s]", True),
+)
+
+
+def time_to_accuracy(points: Points) -> Figure:
+    """Time per epoch, epochs to stable accuracy, and time to stable accuracy, over the ranks or what else is swept.
+
+    Time per epoch: the median over the epochs of a run. Stable: the first epoch from which the validation accuracy
+    stays within 0.01 of its best. Time until then: the sum of these epochs' times, including the tracing of the first
+    step, without evaluation and without the start of the job.
+    """
+    local, finish = along_axis(points.local)
+    runs = epochs.training(local)
+    fig, panels = plots.canvas(3, 1, height_mm=130, sharex=True)
+    for axes, (column, label, scaling) in zip(panels, _PANELS_OF_TIMES, strict=True):
+        _one_line_a_series(axes, runs[runs[column].notna()], column, scaling)
+        finish(axes, axes is panels[-1])
+        axes.set_ylim(0)
+        axes.set_ylabel(label)
+    return plots.legend(fig, labels.provenance(points.local))
+
+
+def final_accuracy(points: Points) -> Figure:
+    """Accuracy after the last epoch on validation samples (top) and training samples (bottom), over what is swept.
+
+    Mean over repeats, also with other seeds, with its interval.
+    """
+    local, finish = along_axis(points.local)
+    fig, panels = plots.canvas(2, 1, height_mm=100, sharex=True)
+    for axes, part in zip(panels, ("validation", "training"), strict=True):
+        rows = local[local["quantity"] == f"{part.removesuffix('ing')}_accuracy"]
+        last = rows.sort_values("epoch", kind="stable").drop_duplicates("record", keep="last")
+        _one_line_a_series(axes, last, "value", scaling=False)
+        finish(axes, axes is panels[-1])
+        axes.set_ylabel(f"final {part}\naccuracy")
+    return plots.legend(fig, labels.provenance(points.local, scaling=False))
+
+
+def _one_line_a_series(axes: Axes, runs: pd.DataFrame, column: str, scaling: bool) -> None:
+    """A column of `runs`, one row a run, over their `x`."""
+    for nth, ((model, _), group) in enumerate(runs.groupby(["model", "series"], sort=False)):
+        words = ", ".join([labels.name(model), *labels.told_apart(group, runs)])
+        plots.draw(axes, [plots.means(group, column, "x", Look(words, plots.nth_colour(nth), nth), scaling)])
+
+
+_STYLES = ("-", "--", "-.", (0, (1, 1)), (0, (5, 1)), (0, (3, 1, 1, 1)))
+_PANELS_OVER_TIME = (
+    ("cpu_use_fraction", 1.0, "CPU use of\nits cores"),
+    ("gpu_use_fraction", 1.0, "GPU use, share\nof the time"),
+    ("memory_bytes", 2.0**-30, "memory [GiB]"),
+    ("gpu_memory_bytes", 2.0**-30, "GPU memory [GiB]"),
+)
+_BEFORE_FIRST_STEP = tuple(f"phase_{name}_s" for name in ("start", "import", "init", "data", "build", "broadcast"))
+
+
+def usage(points: Points) -> Figure:
+    """CPU, memory and GPU use of a rank over the time of the job, one line a point.
+
+    Mean over the ranks and repeats, of samples taken once a second from when TensorFlow is loaded. CPU: of the cores
+    that a rank is bound to. Memory: resident, of one rank. GPU: the share of the time in which any kernel ran on it,
+    as the driver reports it, not how much of the GPU was busy; without a GPU there is no such panel. Before the dots
+    the job starts and builds its model; then it traces the first step, trains, evaluates and saves, epoch by epoch.
+    """
+    local = points.local
+    panels = [panel for panel in _PANELS_OVER_TIME if (local["quantity"] == panel[0]).any()]
+    found, rows_of_panels = _points(local), max(1, len(panels))
+    fig, drawn = plots.canvas(rows_of_panels, 1, height_mm=30 + 32 * rows_of_panels, sharex=True)
+    if not panels:
+        plots.write(drawn[0], 0.5, 0.5, "no samples: measure.usage_period_s=null", ha="center")
+    for axes, (quantity, scale, label) in zip(drawn, panels, strict=bool(panels)):
+        for nth, (words, rows) in enumerate(found):
+            _over_time(axes, rows, quantity, scale, Look(words, plots.nth_colour(nth), nth))
+        axes.plot([], [], "o", color=plots.GREY, markersize=4, label="dot: the first step begins")
+        axes.set_ylim(0, max(1.05, axes.get_ylim()[1]) if quantity.endswith("fraction") else 1.1 * axes.get_ylim()[1])
+        axes.set_ylabel(label)
+    drawn[-1].set_xlim(0)
+    drawn[-1].set_xlabel("time since the launch of the job [s]")
+    shared = "\nranks shared cores in some of the runs" if local["cores_shared"].any() else ""
+    return plots.legend(fig, f"local: {'; '.join(local['machine'].unique())}{shared}")
+
+
+def _over_time(axes: Axes, rows: pd.DataFrame, quantity: str, scale: float, look: Look) -> None:
+    """One point: each second the mean over repeats; a dot where the first step begins."""
+    samples = rows[rows["quantity"] == quantity]
+    if samples.empty:  # no samples, or no GPU
+        return
+    mean = samples.groupby("time_s")["value"].mean() * scale
+    x, words = mean.index.astype(float), f"{look.label}, {labels.repeats([samples['record'].nunique()])}"
+    axes.plot(x, mean, label=words, color=look.colour, linestyle=_STYLES[look.nth % len(_STYLES)])
+    before = rows[rows["record"].isin(samples["record"]) & rows["quantity"].isin(_BEFORE_FIRST_STEP)]
+    begin = max(x.min(), before.groupby("record")["value"].sum().mean())
+    axes.plot(begin, np.interp(begin, x, mean), "o", color=look.colour, markersize=4)
+
+
+# What the figures draw.
+OF_TIME = (*(panel[0] for panel in _PANELS_OVER_TIME), *_BEFORE_FIRST_STEP)
+OF_EPOCHS = ("epoch_s", "validation_accuracy", "train_accuracy")
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+_LOSS_COLOURS = {
+    "horovod": {2: plots.SKY, 4: plots.RED},
+    "mwms": {2: plots.BLUE, 4: plots.ORANGE},
+    "ps_cpu": {2: plots.GREEN, 4: plots.PINK},
+}
+_LOSS_STYLES = {2: "--", 4: ":"}
+# Hollow around those of another backend: where both differ alike, one would hide the other.
+_MARKS: dict[str, dict[str, Any]] = {
+    "mwms": {"marker": "o", "markersize": 4, "mfc": "none", "mew": 0.7},
+    "ps_cpu": {"marker": "s", "markersize": 6, "mfc": "none", "mew": 0.7},
+}
+_DOTS: dict[str, Any] = {"marker": ".", "markersize": 2}
+_ONE: dict[str, Any] = {"color": "0.7", "linewidth": 3.0, "linestyle": "-"}  # so that lines on top of it can be seen
+
+
+def _loss_look(pair: Pair) -> dict[str, Any]:
+    colours = _LOSS_COLOURS.get(pair.backend, {})
+    return {"color": colours.get(pair.ranks, plots.BLACK), "linestyle": _LOSS_STYLES.get(pair.ranks, "-.")}
+
+
+def _losses(axes: Axes, pairs: list[Pair], title: str, over_images: bool) -> None:
+    drawn = [("1 rank", p.one_global_batch, p.one_losses, _ONE) for p in pairs[:1]]
+    drawn += [(ranks_in_words(p), p.global_batch, p.losses, _loss_look(p)) for p in pairs]
+    for label, global_batch, losses, look in drawn:
+        x = losses.index * global_batch / 1000 if over_images else losses.index
+        axes.plot(x, losses, label=label, **look)
+    axes.set_title(title)
+    axes.set_xlabel("images [thousands]" if over_images else "step")
+    axes.set_ylabel("loss")
+
+
+def losses(points: Points) -> Figure:
+    """Training loss of one rank and of several on handwritten digits, a network without batch normalisation, n = 1.
+
+    Top left: the same global batch, the same samples in each step, the same learning rate. Top right: the batch per
+    rank kept, so that the global batch grows with the ranks and there are fewer updates for the same images. Bottom
+    left: the same, with Adam and a learning rate of 0.1 x ranks, as in report 004. Bottom right: the difference
+    from one rank's loss at each step, over that loss, for the upper two; dotted: the tolerance within which curves
+    count as the same. A difference of 0 is not drawn. Rings: ranks joined by TensorFlow's own strategy; squares: all
+    in one process, with variables on the CPU.
+    """
+    fig, (same, kept, as_report, off) = plots.canvas(2, 2, height_mm=108)
+    found = [p for p in pairs(points.local) if p.repeat == 0]
+    groups = {
+        "the same steps": (same, [p for p in found if p.same_steps]),
+        "batch per rank kept": (kept, [p for p in found if not p.same_steps and p.same_rate]),
+    }
+    for title, (axes, group) in groups.items():
+        _losses(axes, group, title, over_images=axes is kept)
+        highest_loss = max((max(pair.losses.max(), pair.one_losses.max()) for pair in group), default=1.0)
+        axes.set_ylim(0, 1.08 * highest_loss)
+        for pair in group:
+            differs = pair.off[pair.off > 0]
+            off.plot(differs.index, differs, linewidth=0.6, **_loss_look(pair), **_MARKS.get(pair.backend, _DOTS))
+        highest = max((pair.off.max() for pair in group), default=0.0)
+        if highest > 0:  # else nothing of the group is drawn
+            off.text(0.03, 3 * highest, title, transform=off.get_yaxis_transform(), fontsize=5.5, color=plots.GREY)
+    if scaled := [p for p in found if not p.same_rate]:
+        title = f"{scaled[0].optimizer.capitalize()}, rate {scaled[0].one_learning_rate:g} x ranks"
+        _losses(as_report, scaled, title, over_images=True)
+        as_report.set_yscale("log")
+    off.set_yscale("log")
+    off.margins(y=0.15)
+    off.axhline(TOLERANCE, color=plots.GREY, linestyle=":")
+    off.set_title("difference from 1 rank")
+    off.set_xlabel("step")
+    off.set_ylabel("of its loss [fraction]")
+    return plots.legend(fig, f"local: {'; '.join(points.local['machine'].unique())}; one run each")

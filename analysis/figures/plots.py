@@ -1,0 +1,290 @@
+"""The chart kinds that the figures share: markers, axes and legends at the width of one column."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from analysis import labels, speedups
+from analysis.stats.repeats import arithmetic_mean
+from analysis.table import controls
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+STYLE = Path(__file__).with_name("style.mplstyle")
+WIDTH_MM = 85
+MM = 1 / 25.4  # inches
+_LEGEND_MM = 16  # of the height of a figure
+
+_DOTS_BESIDE = 4  # points: so far left of a marker are the values behind it
+BESIDE = 1.045  # times x: from one line to the next that has it too
+_SIDE_BY_SIDE = 8  # lines; with more of them they move closer together
+
+# The colours of Okabe and Ito. One for each family of models, so that a model has the same colour in every figure.
+BLUE, RED, GREEN, PINK = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+ORANGE, SKY, BLACK = "#E69F00", "#56B4E9", "#000000"
+# Two of Tol's muted scheme, where these are too few.
+INDIGO, OLIVE = "#332288", "#999933"
+GREY = "0.45"
+_FAMILIES = {
+    "vgg": (BLUE, "o"),
+    "resnet": (RED, "s"),
+    "inception": (GREEN, "^"),
+    "alexnet": (PINK, "v"),
+    "googlenet": (ORANGE, "P"),
+}
+COLOURS = (BLUE, RED, GREEN, PINK, ORANGE, SKY, INDIGO, OLIVE)
+# Local points: the first series of a model, and those after it. No point of a report has one of these markers.
+MARKERS = ("D", "p", "h", ">", "<", "8", "d")
+STYLES = ("--", "-.", (0, (1, 1)), (0, (5, 1)), (0, (3, 1, 1, 1)))
+
+
+def colour(model: object) -> str:
+    """The colour of a model's family."""
+    return next((c for family, (c, _) in _FAMILIES.items() if str(model).startswith(family)), SKY)
+
+
+def marker(model: object) -> str:
+    """The marker of a model's family, for published points."""
+    return next((m for family, (_, m) in _FAMILIES.items() if str(model).startswith(family)), "X")
+
+
+@dataclass(frozen=True)
+class Line:
+    """One curve: its points, the ends of their 95 % intervals where known, and which of them shared cores.
+
+    `raw` are the x and y of the single values behind the points; `joined`: a line joins the points.
+    """
+
+    label: str
+    x: Sequence[float]
+    y: Sequence[float]
+    colour: str = BLACK
+    marker: str = "o"
+    style: str | tuple[int, tuple[int, ...]] = "-"
+    low: Sequence[float] = ()
+    high: Sequence[float] = ()
+    shared: Sequence[bool] = field(default_factory=tuple)
+    raw: tuple[Sequence[float], Sequence[float]] = ((), ())
+    joined: bool = True
+
+
+def canvas(rows: int = 1, columns: int = 1, height_mm: float = 70, **share: bool | str) -> tuple[Figure, list[Axes]]:
+    """An empty figure of one column width, and its axes, row by row. The height is with a `legend` of usual length."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH_MM * MM, height_mm * MM), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False, **share)  # type: ignore[call-overload]
+    return figure, list(axes.flat)
+
+
+def draw(axes: Axes, lines: Iterable[Line]) -> None:
+    """Draws the lines, with intervals where they are known; points that shared cores are hollow."""
+    from matplotlib import transforms
+
+    for line in lines:
+        style = line.style if line.joined else "none"
+        if len(line.raw[0]):
+            beside = transforms.offset_copy(axes.transData, axes.get_figure(root=True), x=-_DOTS_BESIDE, units="points")
+            axes.plot(*line.raw, ".", color=line.colour, alpha=0.3, markersize=3, mew=0, zorder=1, transform=beside)
+        x, y = np.asarray(line.x, float), np.asarray(line.y, float)
+        if np.isfinite(line.low).any():
+            ends = np.array([y - np.asarray(line.low, float), np.asarray(line.high, float) - y])
+            axes.errorbar(x, y, ends, fmt="none", ecolor=line.colour, elinewidth=0.8)
+        axes.plot(x, y, linestyle=style, color=line.colour)
+        shared = np.asarray(line.shared, bool) if len(line.shared) else np.zeros(len(x), bool)
+        for which, face in ((~shared, line.colour), (shared, "white")):
+            axes.plot(x[which], y[which], line.marker, mfc=face, mec=line.colour, mew=0.8)
+        axes.plot([], [], marker=line.marker, linestyle=style, color=line.colour, label=line.label)
+
+
+def local_lines(local: pd.DataFrame, by: str = "throughput", value: str = "rate", over: str = "ranks") -> list[Line]:
+    """One line for each series of local records: each point with its interval, and the values behind it.
+
+    `by` names the rate (`speedups.rates`), `value` what is drawn of it: "rate" (images/s), "speedup", "efficiency";
+    `over` is the column on the x axis. The label names the model, n, and what else tells the series apart. A line joins
+    points of more than one value each. Colours stand for models, or for the arms of a single one (`colours`).
+    """
+    runs = speedups.rates(local, by)
+    colour_of = colours(runs)
+    lines = []
+    for (_, series), points in runs.groupby(["model", "series"], sort=False):
+        base = speedups.base_of(points, runs)
+        curve, values = (of(points, over, base) for of in (speedups.curve, speedups.paired))
+        shared = controls.lost(points).groupby(points[over]).any()
+        model, measured = points["model"].iloc[0], labels.measured(points, curve)
+        nth = runs[runs["model"] == model]["series"].unique().tolist().index(series)
+        lines.append(
+            Line(
+                ", ".join([f"{labels.name(model)}, local", measured, *labels.told_apart(points, runs)]),
+                curve["size"].tolist(), curve[value].tolist(), colour_of[str(model), str(series)],
+                nth_marker(nth), nth_style(nth),
+                curve[f"{value}_low"].tolist(), curve[f"{value}_high"].tolist(), shared.tolist(),
+                (values["size"].tolist(), values[value].tolist()) if curve["n"].max() > 1 else ((), ()),
+                curve["n"].min() > 1,
+            )
+        )  # fmt: skip
+    return lines
+
+
+def side_by_side(lines: Sequence[Line], beside: float = BESIDE) -> list[Line]:
+    """The lines for a logarithmic x axis, those with a point at the same x moved beside each other, in their order.
+
+    beside: times x, from one to the next.
+    """
+    placed = []
+    for line in lines:
+        rivals = [other for other in lines if set(other.x) & set(line.x)]
+        nth = next(place for place, other in enumerate(rivals) if other is line)
+        closer = min(1.0, (_SIDE_BY_SIDE - 1) / max(1, len(rivals) - 1))
+        times = beside ** (closer * (nth - (len(rivals) - 1) / 2))
+        raw = ([x * times for x in line.raw[0]], line.raw[1])
+        placed.append(replace(line, x=[x * times for x in line.x], raw=raw))
+    return placed
+
+
+def of_arms(runs: pd.DataFrame) -> bool:
+    """Whether these runs are arms of a single model, so that colours stand for arms."""
+    return bool(runs["arm"].nunique() > 1 and runs["model"].nunique() == 1)
+
+
+def colours(runs: pd.DataFrame) -> dict[tuple[str, str], str]:
+    """The colour of each model and series: that of the model's family, or of arms of a single model one for each."""
+    found = list(runs[["model", "series"]].drop_duplicates().itertuples(index=False, name=None))
+    if of_arms(runs):
+        return {series: nth_colour(nth) for nth, series in enumerate(found)}
+    return {series: colour(series[0]) for series in found}
+
+
+def nth_marker(nth: int) -> str:
+    """The marker of the nth series of local points."""
+    return MARKERS[nth % len(MARKERS)]
+
+
+def nth_style(nth: int) -> str | tuple[int, tuple[int, ...]]:
+    """The line style of the nth series of local points."""
+    return STYLES[nth % len(STYLES)]
+
+
+def nth_colour(nth: int) -> str:
+    """The colour of the nth series, where colours do not stand for models."""
+    return COLOURS[nth % len(COLOURS)]
+
+
+def setting(axes: Axes, values: Sequence[float], label: str) -> None:
+    """An x axis of the ordered values of any setting, at their `positions`."""
+    places, spaced = labels.positions(values)
+    axes.set_xticks(places, ["none" if math.isnan(value) else f"{value:g}" for value in values])
+    margin = 0.08 * (max(places) - min(places)) or 0.5
+    axes.set_xlim(min(places) - margin, max(places) + margin)
+    axes.set_xlabel(f"{label} ({spaced})" if spaced and label else label)
+
+
+def doubling(axes: Axes, ticks: Iterable[float], label: str) -> None:
+    """A logarithmic x axis with a tick at each of the points."""
+    from matplotlib import ticker
+
+    ticks = sorted(set(ticks))
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_locator(ticker.FixedLocator(ticks))
+    axes.xaxis.set_major_formatter(ticker.FixedFormatter([f"{t:g}" for t in ticks]))
+    axes.xaxis.set_minor_locator(ticker.NullLocator())
+    axes.set_xlim(min(ticks) / 1.25, max(ticks) * 1.25)
+    axes.set_xlabel(label)
+
+
+def logarithmic(axes: Axes, label: str, base: int = 10) -> None:
+    """A logarithmic y axis with plain numbers: 1, 2, 5, 10, ... or the powers of another base."""
+    from matplotlib import ticker
+
+    axes.set_yscale("log", base=base)
+    axes.yaxis.set_major_locator(ticker.LogLocator(base, subs=(1, 2, 5) if base == 10 else (1,)))
+    axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda y, _: f"{y:g}"))
+    axes.yaxis.set_minor_locator(ticker.NullLocator())
+    axes.set_ylabel(label)
+
+
+def fraction(axes: Axes, label: str, ideal: bool = True) -> None:
+    """A y axis of fractions from 0, with a line at the ideal 1."""
+    axes.set_ylim(0, max(1.1, axes.get_ylim()[1]))
+    axes.set_ylabel(label)
+    if ideal:
+        axes.axhline(1, color=GREY, linestyle=":", label="ideal")
+
+
+def ideal(axes: Axes, x: Iterable[float], start: float = 1, label: str = "ideal") -> None:
+    """The line of ideal scaling: proportional to x, `start` at the smallest x."""
+    ends = [min(x := list(x)), max(x)]
+    axes.plot(ends, [start, start * ends[1] / ends[0]], ":", color=GREY, label=label)
+
+
+def write(axes: Axes, x: float, y: float, text: str, **how: str | float) -> None:
+    """A remark inside the axes, at fractions of their width and height."""
+    axes.text(x, y, text, transform=axes.transAxes, fontsize=6, color=GREY, **how)  # type: ignore[arg-type]
+
+
+def legend(figure: Figure, note: str = "", columns: int = 3) -> Figure:
+    """Returns the figure with one legend below all its axes, and `note` above it; a long one makes it higher."""
+    handles: dict[str, Artist] = {}
+    for axes in figure.axes:
+        handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
+    longest = max(map(len, handles), default=0)
+    fit = 1 if longest > 32 else 2 if longest > 18 else 3
+    if handles or note:
+        drawn = figure.legend(
+            handles.values(), handles.keys(), loc="outside lower center", ncols=min(fit, columns, len(handles) or 1),
+            title=note or None, alignment="left",
+        )  # fmt: skip
+        drawn.get_title().set(color=GREY, fontsize=5.5)
+        taller = drawn.get_window_extent().height / figure.dpi - _LEGEND_MM * MM
+        figure.set_figheight(figure.get_figheight() + max(0, taller))
+    return figure
+
+
+def stacked(axes: Axes, parts: pd.DataFrame, shades: Mapping[str, str], shared: Sequence[bool]) -> None:
+    """Stacked bars, one a row of `parts`, one layer a column, named by its label; hatched where cores were shared."""
+    bottom = np.zeros(len(parts))
+    for layer in parts.columns:
+        bars = axes.bar(range(len(parts)), parts[layer], 0.7, bottom, color=shades[layer], label=layer)
+        for bar, hollow in zip(bars, shared, strict=True):
+            bar.set(edgecolor="white", linewidth=0.3, hatch="////" if hollow else None)
+        bottom += parts[layer].to_numpy()
+
+
+@dataclass(frozen=True)
+class Look:
+    """How the line of one series looks, and its name."""
+
+    label: str
+    colour: str
+    nth: int = 0
+
+
+def means(runs: pd.DataFrame, value: str, over: str, look: Look, scaling: bool = True) -> Line:
+    """Local runs over a column: the mean of the column `value` over repeats, with its interval, and each of them.
+
+    scaling: what is drawn is distorted where ranks share cores; such points are hollow.
+    """
+    at = {float(str(x)): arithmetic_mean([rows[value].tolist()]) for x, rows in runs.groupby(over)}
+    shared = controls.lost(runs).groupby(runs[over]).any().tolist() if scaling else ()
+    values, low, high = ([getattr(e, end) for e in at.values()] for end in ("value", "low", "high"))
+    words = f"{look.label}, {labels.repeats(e.n for e in at.values())}"
+    marker, style = nth_marker(look.nth), nth_style(look.nth)
+    raw = (runs[over].tolist(), runs[value].tolist()) if len(runs) > len(at) else ((), ())
+    return Line(words, list(at), values, look.colour, marker, style, low, high, shared, raw)
+
+
+def epochs(axes: Axes, local: pd.DataFrame, quantity: str, look: Look) -> None:
+    """Local values of a quantity per epoch: mean over repeats with its interval, one line a series."""
+    for _, rows in local[local["quantity"] == quantity].groupby("series", sort=False):
+        draw(axes, [means(rows, "value", "epoch", look, scaling=False)])

@@ -1,0 +1,174 @@
+"""Report 000: VGG, ResNet and Inception with Horovod on CIFAR10, total steps shared out among the GPUs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from analysis import labels, metrics, speedups
+from analysis.explain import fit, tidy
+from analysis.figures import plots
+from analysis.figures.entry import Figures, Points
+from analysis.figures.plots import Line
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+FIGURES = Figures()
+figure = FIGURES.add
+
+_QUANTITIES = ("wall_s", "images_per_s_per_rank")
+_GPUS = "GPUs (local: ranks)"
+
+
+def _published(model: str | tuple[str, ...]) -> dict[str, object]:
+    return {"report": "000", "model": model, "quantity": _QUANTITIES, "kind": "measured"}
+
+
+def _local(model: str | tuple[str, ...]) -> dict[str, object]:
+    return {"experiment": ("fixed_work", "cifar10"), "model": model}
+
+
+def _curve(published: pd.DataFrame, quantity: str) -> pd.DataFrame:
+    """The report's two speedups: GPUs x speed in parallel / speed in serial; time in serial / time in parallel."""
+    rows = published[(published["quantity"] == quantity) & (published["value"] > 0)]
+    times = quantity == "wall_s"
+    rate = metrics.rate(1.0, rows["value"]) if times else metrics.whole_job(rows["value"], rows["ranks"])
+    return speedups.curve(speedups.points(rows["ranks"].tolist(), rate.tolist()), "size")
+
+
+def _line(published: pd.DataFrame, quantity: str, value: str, look: Line) -> Line:
+    curve = _curve(published, quantity)
+    return replace(look, x=curve["size"].tolist(), y=curve[value].tolist())
+
+
+def _speedup(points: Points) -> Figure:
+    fig, (axes,) = plots.canvas(height_mm=88)
+    gpus = [*points.published["ranks"], *points.local["ranks"]]
+    plots.ideal(axes, gpus, label="theoretical")
+    plots.draw(
+        axes, [_line(points.published, "images_per_s_per_rank", "speedup", Line("by speed", [], [], plots.BLUE, "o"))]
+    )
+    plots.draw(axes, [_line(points.published, "wall_s", "speedup", Line("by wall time", [], [], plots.RED, "s"))])
+    for by, words, colour in (("throughput", "by speed", plots.BLUE), ("wall time", "by wall time", plots.RED)):
+        for line in plots.local_lines(points.local, by, "speedup"):
+            label = line.label.replace(f"{labels.name(points.local['model'].iloc[0])}, local", f"local, {words}", 1)
+            plots.draw(axes, [replace(line, label=label, colour=colour)])
+    plots.doubling(axes, gpus, _GPUS)
+    plots.logarithmic(axes, "speedup", 2)
+    time = axes.twinx()
+    times = points.published[points.published["quantity"] == "wall_s"]
+    plots.draw(time, [Line("training time", times["ranks"].tolist(), times["value"].tolist(), plots.GREY, "x", "-.")])
+    plots.logarithmic(time, "training time [s]")
+    time.grid(False)
+    time.spines["right"].set_visible(True)
+    return plots.legend(fig, labels.provenance(points.local))
+
+
+@figure("000-vgg19", "speedup of VGG19: theoretical, by speed, by wall time", _published("vgg19"), _local("vgg19"))
+def vgg19(points: Points) -> Figure:
+    """Speedup of VGG19 on CIFAR10, batch 64 per GPU, 500 steps shared out among the GPUs.
+
+    By speed: GPUs x speed in parallel / speed in serial. By wall time: time in serial / time in parallel, where
+    time is that of the training without the initialisation. One run a point: no interval is known.
+    """
+    return _speedup(points)
+
+
+@figure("000-resnet101v2", "speedup of ResNet101 v2, as 000-vgg19", _published("resnet101v2"), _local("resnet101v2"))
+def resnet101v2(points: Points) -> Figure:
+    """Speedup of ResNet101 v2 on CIFAR10, batch 64 per GPU, 500 steps shared out among the GPUs.
+
+    By speed: GPUs x speed in parallel / speed in serial. By wall time: time in serial / time in parallel, where
+    time is that of the training without the initialisation. One run a point: no interval is known.
+    """
+    return _speedup(points)
+
+
+@figure("000-inceptionv4", "speedup of Inception v4, as 000-vgg19", _published("inceptionv4"), _local("inceptionv4"))
+def inceptionv4(points: Points) -> Figure:
+    """Speedup of Inception v4 on CIFAR10, batch 64 per GPU, 200 steps shared out among the GPUs.
+
+    As for the other models. The report prints a speed of 0.00 for 16 GPUs, which is left out here, and has no run with
+    32 GPUs ("unable to finish due to queueing constraints").
+    """
+    return _speedup(points)
+
+
+_MODELS = ("vgg19", "resnet101v2", "inceptionv4")
+
+
+def _efficiency(points: Points, quantity: str, by: str, stated: float) -> Figure:
+    fig, (axes,) = plots.canvas(height_mm=76)
+    for model in _MODELS:
+        rows = points.published[points.published["model"] == model]
+        look = Line(labels.name(model), [], [], plots.colour(model), plots.marker(model))
+        plots.draw(axes, [_line(rows, quantity, "efficiency", look)])
+    plots.draw(axes, plots.local_lines(points.local, by, "efficiency"))
+    axes.axhline(stated, color=plots.BLACK, linewidth=0.6, linestyle="--", label=f"the report's bound, {stated:g}")
+    plots.doubling(axes, [*points.published["ranks"], *points.local["ranks"]], _GPUS)
+    plots.fraction(axes, f"efficiency by {'speed' if by == 'throughput' else by}")
+    return plots.legend(fig, labels.provenance(points.local))
+
+
+@figure("000-efficiency-speed", "efficiency by speed of the three models", _published(_MODELS), _local(_MODELS))
+def efficiency_speed(points: Points) -> Figure:
+    """Efficiency by speed: speedup by speed / GPUs.
+
+    The report calls it "constant and higher than 0.94". Inception v4 on 16 GPUs, printed with a speed of 0.00, is left
+    out.
+    """
+    return _efficiency(points, "images_per_s_per_rank", "throughput", 0.94)
+
+
+@figure("000-efficiency-wall-time", "efficiency by wall time of the three models", _published(_MODELS), _local(_MODELS))
+def efficiency_wall_time(points: Points) -> Figure:
+    """Efficiency by wall time: (time in serial / time in parallel) / GPUs.
+
+    The report: "It lowers below 0.4, which is quite a bad efficiency." Local points: images per second of wall time,
+    which is the same where all points do the same work.
+    """
+    return _efficiency(points, "wall_s", "wall time", 0.4)
+
+
+@figure(
+    "000-explained",
+    "the contradiction explained: wall time split into a fixed cost and a cost per step",
+    {"report": "000", "quantity": (*_QUANTITIES, "steps_per_rank_planned"), "kind": ("measured", "planned")},
+)
+def explained(points: Points) -> Figure:
+    """Why speedup by speed and by wall time disagree: each run pays a cost once, which the speed does not see.
+
+    Top: the wall time of the training less the time that its images take at the measured speed, over GPUs; the lines
+    are the fixed cost of each model with its 95 % interval (bands). Bottom: efficiency by wall time (open marks), and
+    by wall time without the fixed cost (filled). Crosses are points that the others do not predict, whichever of them
+    is left out; the fixed cost is without them. Steps per GPU are those that the job script asks for.
+    """
+    fig, (top, bottom) = plots.canvas(2, 1, height_mm=120)
+    table, _ = tidy.points(points.published, "report 000")
+    for model in _MODELS:
+        found = fit.explain(table[table["model"] == model], model)
+        at, colour, mark = found.points, plots.colour(model), plots.marker(model)
+        gpus, cost, fits = at["ranks"].astype(float), found.fit.fixed_s, ~at["misfit"]
+        label = f"{labels.name(model)}: fixed {cost.value:.1f} s ({cost.low:.1f} to {cost.high:.1f})"
+        top.plot(gpus[fits], at["beyond_speed_s"][fits], mark, color=colour, label=label)
+        top.plot(gpus[~fits], at["beyond_speed_s"][~fits], "x", color=colour)
+        top.axhline(cost.value, color=colour, linewidth=0.8)
+        top.axhspan(cost.low, cost.high, color=colour, alpha=0.12, linewidth=0)
+        for column, face, style in (("speedup_wall_time", "white", ":"), ("speedup_without_fixed", colour, "-")):
+            shares = metrics.efficiency(at[column], gpus, gpus.iloc[0])
+            bottom.plot(gpus, shares, mark + style, color=colour, mfc=face, linewidth=0.8)
+            if column == "speedup_without_fixed":
+                bottom.plot(gpus[~fits], shares[~fits], "x", color="white", markersize=3)
+    for axes in (top, bottom):
+        plots.doubling(axes, points.published["ranks"], "GPUs")
+    plots.write(top, 0.03, 0.06, "lines: fixed cost; cross: left out, the others do not predict it")
+    top.set_ylabel("wall time not in the speed [s]")
+    top.set_ylim(0)
+    plots.fraction(bottom, "efficiency by wall time", ideal=False)
+    bottom.axhline(1, color=plots.GREY, linestyle=":")
+    plots.write(bottom, 0.03, 0.06, "filled: without the fixed cost; open: with it")
+    return plots.legend(fig)

@@ -1,0 +1,280 @@
+"""Report 004: fruit and Caltech256 on 1 to 8 GPUs. Its accuracy curves and its plot of GPU use are lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from analysis import epochs, labels, metrics
+from analysis.figures import plots
+from analysis.figures.entry import Figures, Points
+from analysis.figures.plots import Line, Look
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+FIGURES = Figures()
+figure = FIGURES.add
+
+_EPOCHS = {"fruit": 10, "caltech256": 30}
+
+
+_FINAL = ("validation_accuracy", "train_accuracy", "epochs_to_stable")
+
+
+def _final(run: str) -> dict[str, object]:
+    return {"report": "004", "run": run, "quantity": _FINAL, "kind": "measured"}
+
+
+def _local(experiment: str, ranks: int | None = None) -> dict[str, object]:
+    return {"experiment": experiment} | ({} if ranks is None else {"ranks": ranks})
+
+
+_CURVES = (("validation_accuracy", "validation", plots.BLUE, "o"), ("train_accuracy", "training", plots.ORANGE, "s"))
+
+
+def _accuracy(points: Points) -> Figure:
+    fig, (axes,) = plots.canvas(height_mm=72)
+    last = _EPOCHS[points.published["experiment"].iloc[0]]
+    for quantity, words, colour, marker in _CURVES:
+        plots.epochs(axes, points.local, quantity, Look(f"{words}, local", colour))
+        final = points.published[points.published["quantity"] == quantity]
+        if final.empty:
+            plots.write(axes, 0.97, 0.1, f"final {words} accuracy: not printed", ha="right")
+        else:
+            value = final["value"].item()
+            plots.draw(axes, [Line(f"{words}, printed: {value:.4f}", [last], [value], colour, marker, "")])
+    for epoch in points.published[points.published["quantity"] == "epochs_to_stable"]["value"]:
+        axes.axvline(epoch, color=plots.GREY, linestyle="--", label=f"stable from epoch {epoch:g} (the report, by eye)")
+    axes.set_xlim(0, last + 1)
+    axes.set_xlabel("epoch")
+    axes.set_ylim(0, 1)
+    axes.set_ylabel("accuracy")
+    plots.write(axes, 0.03, 0.03, "the report's curves are lost")
+    return plots.legend(fig, labels.provenance(points.local, scaling=False))
+
+
+@figure("004-model-1", "accuracy over epochs, model 1: fruit, 2 T4", _final("model 1"), _local("fruit", 2))
+def model_1(points: Points) -> Figure:
+    """Accuracy over epochs of model 1: fresh and rotten fruit, 2 T4 GPUs, batch 32, 10 epochs, fine-tuning.
+
+    The curves are lost: the final validation accuracy alone is printed.
+    """
+    return _accuracy(points)
+
+
+@figure("004-model-2", "accuracy over epochs, model 2: fruit, 4 T4", _final("model 2"), _local("fruit", 4))
+def model_2(points: Points) -> Figure:
+    """Accuracy over epochs of model 2: fresh and rotten fruit, 4 T4 GPUs, batch 32, 10 epochs, fine-tuning.
+
+    The curves are lost: the final validation accuracy alone is printed. Of both models the report says that "the
+    training accuracy plummets around the 8th epoch".
+    """
+    return _accuracy(points)
+
+
+@figure("004-model-3", "accuracy over epochs, model 3: Caltech256, 2 T4", _final("model 3"), _local("caltech256", 2))
+def model_3(points: Points) -> Figure:
+    """Accuracy over epochs of model 3: Caltech256, 2 T4 GPUs, batch 32, 30 epochs.
+
+    The curves are lost: the final accuracies are printed, and a plateau of the validation accuracy is read at epoch 15.
+    """
+    return _accuracy(points)
+
+
+@figure("004-model-4", "accuracy over epochs, model 4: Caltech256, 4 T4", _final("model 4"), _local("caltech256", 4))
+def model_4(points: Points) -> Figure:
+    """Accuracy over epochs of model 4: Caltech256, 4 T4 GPUs, batch 32, 30 epochs.
+
+    The curves are lost: the final accuracies are printed, and a plateau of the validation accuracy is read at epoch 19.
+    """
+    return _accuracy(points)
+
+
+@figure("004-model-5", "accuracy over epochs, model 5: Caltech256, 4 V100", _final("model 5"), _local("caltech256", 4))
+def model_5(points: Points) -> Figure:
+    """Accuracy over epochs of model 5: Caltech256, 4 V100 GPUs, batch 32, 30 epochs.
+
+    The curves are lost: the final accuracies are printed, and a plateau of the validation accuracy is read at epoch 20.
+    """
+    return _accuracy(points)
+
+
+@figure("004-model-6", "accuracy over epochs, model 6: Caltech256, 8 V100", _final("model 6"), _local("caltech256", 8))
+def model_6(points: Points) -> Figure:
+    """Accuracy over epochs of model 6: Caltech256, 8 V100 GPUs, batch 32, 30 epochs.
+
+    The curves are lost: the final accuracies are printed, and a plateau of the validation accuracy is read at epoch 25.
+    """
+    return _accuracy(points)
+
+
+@figure(
+    "004-gpu-use",
+    "GPU use over time, model 2: what is left of it",
+    {"report": "004", "run": "model 2", "quantity": ("job_s", "epoch_s"), "kind": "measured"},
+    _local("fruit", 4),
+)
+def gpu_use(points: Points) -> Figure:
+    """How much of the job the GPUs can have been busy, model 2: fresh and rotten fruit, 4 T4 GPUs.
+
+    The report's plot of GPU use is lost, and no number of it is stated. What is stated bounds it: ten epochs of 5 s in
+    a job of 205 s. Local bars: the timed steps in the time of the job; use second by second: own-fruit-usage.
+    """
+    fig, (axes,) = plots.canvas(height_mm=48)
+    value = points.published.set_index("quantity")["value"]
+    bars = [("model 2", value["job_s"], _EPOCHS["fruit"] * value["epoch_s"], False)]
+    for number, (_, rows) in enumerate(points.local.groupby("record"), start=1):
+        of = rows[rows["epoch"].isna()].set_index("quantity")["value"]
+        shared = bool(rows["cores_shared"].fillna(False).any())
+        bars.append((f"local, run {number}", of["job_s"], of["phase_timed_s"], shared))
+    for row, (_, whole, busy, shared) in enumerate(bars):
+        axes.barh(row, whole, color="0.85", label="the rest of the job" if row == 0 else "")
+        bar = axes.barh(row, busy, color=plots.BLUE, label="epochs (local: timed steps)" if row == 0 else "")
+        if shared:
+            bar[0].set(edgecolor="white", linewidth=0.3, hatch="////")
+        axes.text(busy + whole * 0.02, row, f"{busy / whole:.0%} of {whole:.0f} s", va="center", fontsize=6)
+    axes.set_yticks(range(len(bars)), [label for label, *_ in bars])
+    axes.set_xlabel("time [s]")
+    axes.grid(False, axis="y")
+    return plots.legend(fig, labels.provenance(points.local))
+
+
+_NAMES = {"fruit": "fruit", "caltech256": "Caltech256"}
+_COLOURS = {"T4": (plots.BLUE, "o"), "V100": (plots.RED, "s")}
+
+
+def _over_gpus(axes: Axes, rows: pd.DataFrame, words: str = "", style: str = "-") -> None:
+    for (experiment, gpu), group in rows.groupby(["experiment", "gpu"], sort=False):
+        colour, marker = _COLOURS[str(gpu)]
+        name = _NAMES[str(experiment)]
+        fill = ":" if experiment == "fruit" else style
+        group = group.sort_values("ranks")
+        plots.draw(
+            axes,
+            [Line(f"{name}, {gpu}{words}", group["ranks"].tolist(), group["value"].tolist(), colour, marker, fill)],
+        )
+
+
+# Local runs of the two experiments are told apart by colour, marker and line style.
+_LOCAL_STYLES = {"caltech256": (plots.BLACK, 0), "fruit": (plots.GREEN, 1)}
+
+
+def _local_over_ranks(axes: Axes, runs: pd.DataFrame, value: str, scaling: bool = True) -> None:
+    """Local values, mean and interval over repeats; `runs` has one row a run."""
+    for (experiment, _), group in runs.groupby(["experiment", "series"], sort=False):
+        colour, nth = _LOCAL_STYLES[str(experiment)]
+        words = ", ".join([f"{_NAMES[str(experiment)]}, local", *labels.told_apart(group, runs)])
+        plots.draw(axes, [plots.means(group, value, "ranks", Look(words, colour, nth), scaling)])
+
+
+def _times(points: Points, quantity: str, local: pd.DataFrame, label: str) -> Figure:
+    """`local` has one row a run, with the column `quantity`."""
+    fig, (axes,) = plots.canvas(height_mm=80)
+    rows = points.published[points.published["quantity"] == quantity]
+    measured, predicted = rows[rows["kind"] == "measured"], rows[rows["kind"] == "predicted"]
+    _over_gpus(axes, measured)
+    _prediction(axes, predicted)
+    _local_over_ranks(axes, local, quantity)
+    plots.doubling(axes, [*rows["ranks"], *local["ranks"]], "GPUs (local: ranks)")
+    plots.logarithmic(axes, label)
+    return plots.legend(fig, labels.provenance(points.local))
+
+
+def _prediction(axes: Axes, rows: pd.DataFrame) -> None:
+    for row in rows.to_dict("records"):
+        axes.plot(row["ranks"], row["value"], "*", color=plots.PINK, markersize=6, label="predicted for 16 V100")
+
+
+_TWO = ("fruit", "caltech256")
+
+
+@figure(
+    "004-epoch-time",
+    "time per epoch over GPUs, with the prediction for 16",
+    {"report": "004", "quantity": "epoch_s", "kind": ("measured", "predicted")},
+    {"experiment": _TWO, "quantity": ("epoch_s",)},
+)
+def epoch_time(points: Points) -> Figure:
+    """Time per epoch over GPUs, fruit (dotted) and Caltech256, on T4 and V100.
+
+    The prediction is "slightly more" than 22 s. The times of the fruit are approximate. From 2 to 4 T4
+    Caltech256 goes from 209 s to 81 s: more than twice as fast. Local: the median over the epochs of a run.
+    """
+    return _times(points, "epoch_s", epochs.training(points.local), "time per epoch [s]")
+
+
+@figure(
+    "004-job-time",
+    "job time over GPUs, with the prediction for 16",
+    {"report": "004", "quantity": "job_s", "kind": ("measured", "predicted")},
+    {"experiment": _TWO, "quantity": ("job_s",)},
+)
+def job_time(points: Points) -> Figure:
+    """Job time over GPUs, fruit (dotted) and Caltech256, on T4 and V100.
+
+    The prediction is "slightly more" than 11:30.
+    """
+    local = points.local[points.local["quantity"] == "job_s"]
+    return _times(points, "job_s", local.assign(job_s=local["value"]), "job time [s]")
+
+
+_STABLE = {"report": "004", "quantity": "epochs_to_stable", "kind": ("measured", "predicted", "stated")}
+
+
+@figure(
+    "004-epochs-to-stable",
+    "epochs to stable accuracy, with the prediction for 16",
+    _STABLE,
+    _local("caltech256"),
+)
+def epochs_to_stable(points: Points) -> Figure:
+    """Epochs until the validation accuracy is stable, Caltech256, models 3 to 6, read by eye from curves now lost.
+
+    Dotted: the rule that the report draws from it, five more epochs for each doubling, with its prediction for 16 GPUs.
+    Local: the first epoch from which the validation accuracy stays within 0.01 of its best.
+    """
+    fig, (axes,) = plots.canvas(height_mm=76)
+    rows = points.published
+    _over_gpus(axes, rows[rows["kind"] == "measured"], style="")
+    rule = rows[rows["kind"].isin(["stated", "predicted"])].sort_values("ranks")
+    axes.plot(rule["ranks"].astype(float), rule["value"], ":", color=plots.GREY, label="the report's rule")
+    _prediction(axes, rows[rows["kind"] == "predicted"])
+    local = epochs.training(points.local)
+    _local_over_ranks(axes, local, "epochs_to_stable", scaling=False)
+    plots.doubling(axes, [*rows["ranks"], *local["ranks"]], "GPUs (local: ranks)")
+    axes.set_ylim(0)
+    axes.set_ylabel("epochs to stable accuracy")
+    return plots.legend(fig, labels.provenance(points.local, scaling=False))
+
+
+@figure(
+    "004-time-to-stable",
+    "time to stable accuracy over GPUs",
+    {"report": "004", "run": ("model 3", "model 4", "model 5", "model 6", "prediction"),
+     "quantity": ("epochs_to_stable", "job_s"), "kind": ("measured", "predicted")},
+    _local("caltech256"),
+)  # fmt: skip
+def time_to_stable(points: Points) -> Figure:
+    """The effect of faster epochs and more of them: time until the validation accuracy is stable, Caltech256.
+
+    Epochs to stable accuracy / 30 epochs x job time, as the report computes it; the report did not plot it. The
+    prediction combines its predicted 30 epochs and 11:30. Local: the sum of the epochs' times until then.
+    """
+    fig, (axes,) = plots.canvas(height_mm=76)
+    wide = points.published.pivot_table(
+        "value", ["experiment", "run", "gpu", "ranks", "kind"], "quantity"
+    ).reset_index()
+    until_s = metrics.time_to_stable_s(wide["job_s"], wide["epochs_to_stable"], _EPOCHS["caltech256"])
+    wide["value"] = until_s / 60
+    _over_gpus(axes, wide[wide["kind"] == "measured"])
+    _prediction(axes, wide[wide["kind"] == "predicted"])
+    local = epochs.training(points.local)
+    _local_over_ranks(axes, local.assign(minutes=local["time_to_stable_s"] / 60), "minutes")
+    plots.doubling(axes, [*wide["ranks"], *local["ranks"]], "GPUs (local: ranks)")
+    axes.set_ylim(0)
+    axes.set_ylabel("time to stable accuracy [min]")
+    return plots.legend(fig, labels.provenance(points.local))

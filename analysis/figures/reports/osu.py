@@ -1,0 +1,225 @@
+"""Report 001: ResNet50, InceptionV3 and VGG16 on OSC Owens. Its plots are lost; its text states points."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from analysis import labels
+from analysis.figures import plots, roofline
+from analysis.figures.entry import Figures, Points
+from analysis.figures.plots import Line
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+FIGURES = Figures()
+figure = FIGURES.add
+
+_NODES = [1, 2, 4, 8]
+
+
+def _published(place: str, quantity: tuple[str, ...] = ("images_per_s",)) -> dict[str, object]:
+    parts = {"2": 4, "3": 4, "4": 4, "5": 5, "6": 5, "7": 6}
+    return {"report": "001", "place": f"text, part {parts[place]} (figure {place})", "quantity": quantity}
+
+
+def _local(experiment: str, device: str) -> dict[str, object]:
+    return {"experiment": experiment, "device": device}
+
+
+def _points(points: Points, over: str, quantity: str = "images_per_s") -> list[Line]:
+    """The stated points, unconnected: the points between them are lost."""
+    rows = points.published[points.published["quantity"] == quantity]
+    return [
+        Line(labels.name(m), r[over].tolist(), r["value"].tolist(), plots.colour(m), plots.marker(m), "")
+        for m, r in rows.groupby("model")
+    ]
+
+
+@figure("001-figure-1", "the software stack for CPU and GPU nodes")
+def stack(points: Points) -> Figure:
+    """The components of multi-node training, on CPU nodes (left) and GPU nodes (right).
+
+    The report's drawing is lost; this one follows its text: Horovod and TensorFlow above, NCCL between GPUs only,
+    MVAPICH2 (MPI) between processes of both, and the networks that its quotation of MVAPICH2 names.
+    """
+    from matplotlib import patches
+
+    fig, (axes,) = plots.canvas(height_mm=62)
+    axes.set(xlim=(-0.1, 10.1), ylim=(-0.2, 10.6))
+    axes.axis("off")
+
+    def box(x: float, y: float, width: float, text: str, colour: str) -> None:
+        axes.add_patch(patches.FancyBboxPatch((x, y), width, 1.5, "round,pad=0.08", fc=colour, ec="0.3", lw=0.6))
+        axes.text(x + width / 2, y + 0.75, text, ha="center", va="center", fontsize=6.5)
+
+    for left, title in ((0.1, "CPU node: 4 ranks"), (5.2, "GPU node: 1 rank a GPU")):
+        axes.text(left + 2.35, 10.1, title, ha="center", va="center", weight="bold")
+        box(left, 8, 4.7, "TensorFlow", "#CFE3F1")
+        box(left, 6, 4.7, "Horovod", "#CBE8DC")
+    box(0.1, 4, 4.7, "MVAPICH2 (MPI)", "#F8DCCB")
+    box(5.2, 4, 2.2, "NCCL", "#F3DBE8")
+    box(7.7, 4, 2.2, "MVAPICH2 (MPI)", "#F8DCCB")
+    box(0.1, 2, 9.8, "interconnect: InfiniBand, Omni-Path, Ethernet/iWARP or RoCE", "0.92")
+    box(0.1, 0, 9.8, "OSC Owens parallel file system: the images", "0.97")
+    return fig
+
+
+@figure(
+    "001-figure-2", "throughput over ranks x threads on one CPU node", _published("2"), _local("ranks_threads", "cpu")
+)
+def ranks_threads(points: Points) -> Figure:
+    """Throughput on one CPU node of 28 cores, divided into ranks x threads, global batch 128.
+
+    The plot is lost: the text states 4 x 7 for each model, and ResNet50's "previous configuration", read as 2 x 14.
+    1 x 28 is not known. Thin lines: what limits the local points.
+    """
+    fig, (axes,) = plots.canvas(height_mm=76)
+    plots.draw(axes, _points(points, "ranks_per_node"))
+    plots.draw(axes, plots.local_lines(points.local, over="ranks_per_node"))
+    plots.doubling(axes, [1, 2, 4, *points.local["ranks_per_node"]], "ranks per node (the report's ranks x threads)")
+    ticks = {1: "1\n(1 x 28)", 2: "2\n(2 x 14)", 4: "4\n(4 x 7)"}
+    ticks = {int(ranks): str(ranks) for ranks in sorted(points.local["ranks_per_node"].unique())} | ticks
+    axes.set_xticks(list(ticks), list(ticks.values()))
+    plots.logarithmic(axes, "throughput [images/s]")
+    roofline.draw(axes, points.local, "ranks_per_node", whose="local")
+    return plots.legend(fig, labels.provenance(points.local))
+
+
+@figure(
+    "001-figure-3",
+    "throughput over batch size on one CPU node",
+    _published("3", ("flat_from_global_batch", "best_global_batch")),
+    _local("batch_sweep", "cpu"),
+)
+def batch_cpu(points: Points) -> Figure:
+    """Throughput on one CPU node over the global batch.
+
+    The plot is lost, and the text states no throughput: only that it rises "until a global batch size of 8" and is flat
+    after, and that 128 was chosen. Both are drawn as lines; any curve here is local, with its limits as thin lines.
+    """
+    fig, (axes,) = plots.canvas(height_mm=70)
+    flat, chosen = (
+        points.published.set_index("quantity")["value"][quantity]
+        for quantity in ("flat_from_global_batch", "best_global_batch")
+    )
+    axes.axvline(flat, color=plots.GREY, linestyle="--", label="the report: rises to 8, then flat")
+    axes.axvline(chosen, color=plots.GREY, linestyle=":", label="the report: 128 chosen")
+    plots.doubling(axes, [1, 2, 4, 8, 16, 32, 64, 128, *points.local["global_batch"]], "global batch [images]")
+    plots.draw(axes, plots.local_lines(points.local, over="global_batch"))
+    axes.set_ylim(0)
+    roofline.draw(axes, points.local, "global_batch", whose="local")
+    axes.set_ylabel("throughput [images/s]")
+    if points.local.empty:
+        axes.set_yticks([])
+        plots.write(axes, 0.72, 0.5, "the report's\npoints are lost", ha="center")
+    return plots.legend(fig, labels.provenance(points.local), columns=1)
+
+
+@figure("001-figure-4", "throughput over batch size on one GPU", _published("4"), _local("batch_sweep", "gpu"))
+def batch_gpu(points: Points) -> Figure:
+    """Throughput on one GPU over the global batch.
+
+    The plot is lost: the text states the throughput at 128 alone, the peak of ResNet50 and VGG16, "slightly less than
+    64" for InceptionV3, and that all rise gradually. Thin lines: what limits the local points.
+    """
+    fig, (axes,) = plots.canvas(height_mm=70)
+    plots.draw(axes, _points(points, "global_batch"))
+    plots.draw(axes, plots.local_lines(points.local, over="global_batch"))
+    plots.doubling(axes, [1, 2, 4, 8, 16, 32, 64, 128, *points.local["global_batch"]], "global batch [images]")
+    axes.set_ylim(0)
+    roofline.draw(axes, points.local, "global_batch", whose="local")
+    axes.set_ylabel("throughput [images/s]")
+    return plots.legend(fig, labels.provenance(points.local))
+
+
+def _weak(points: Points) -> Figure:
+    fig, (axes,) = plots.canvas(height_mm=80)
+    rate = points.published[points.published["quantity"] == "images_per_s"]
+    stated = points.published[points.published["quantity"] == "speedup_throughput"].set_index("model")["value"]
+    ends: dict[str, float] = {}
+    for model, rows in rate.groupby("model"):
+        colour, one = plots.colour(model), rows[rows["nodes"] == 1]["value"]
+        implied = rows[rows["nodes"] == 8]["value"].item() / stated[model]
+        start = one.item() if len(one) else implied
+        axes.plot(_NODES, [start * n for n in _NODES], ":", color=colour, linewidth=0.7)
+        if one.empty:
+            axes.plot([1], [implied], "x", color=colour)
+        ends[str(model)] = rows[rows["nodes"] == 8]["value"].item()
+    for place, model in enumerate(sorted(ends, key=ends.__getitem__)):
+        below = place < len(ends) - 1  # the highest label is above its point: the points are close together
+        axes.annotate(
+            f"{stated[model]:g}x", (8, ends[model]), (4, -5 if below else 2), textcoords="offset points", fontsize=6,
+            color=plots.colour(model),
+        )  # fmt: skip
+    plots.draw(axes, _points(points, "nodes"))
+    plots.draw(axes, plots.local_lines(points.local, over="nodes"))
+    plots.doubling(axes, [*_NODES, *points.local["nodes"]], "nodes")
+    axes.set_xlim(right=max([8, *points.local["nodes"]]) * 1.45)
+    plots.logarithmic(axes, "throughput [images/s]")
+    roofline.draw(axes, points.local, "nodes", whose="local")
+    axes.plot([], [], ":", color=plots.GREY, label="ideal, from 1 node")
+    if not (rate["nodes"] == 1).any():
+        axes.plot([], [], "x", color=plots.GREY, label="at 8 / stated speedup")
+    return plots.legend(fig, labels.provenance(points.local))
+
+
+_WEAK = ("images_per_s", "speedup_throughput")
+
+
+@figure("001-figure-5", "weak scaling on CPU nodes", _published("5", _WEAK), _local("weak_scaling", "cpu"))
+def weak_cpu(points: Points) -> Figure:
+    """Weak scaling on CPU nodes, 4 ranks a node, batch 32 per rank: throughput, and the stated speedup at 8 nodes.
+
+    The plot is lost: the text states 1 and 8 nodes; 2 and 4 are not known. Thin lines: what limits the local points.
+    """
+    return _weak(points)
+
+
+@figure("001-figure-6", "weak scaling on GPU nodes", _published("6", _WEAK), _local("weak_scaling", "gpu"))
+def weak_gpu(points: Points) -> Figure:
+    """Weak scaling on GPU nodes, one GPU a node, batch 128 per GPU: throughput, and the stated speedup at 8 nodes.
+
+    The plot is lost: the text states 8 nodes and the speedup. The crosses at 1 node are not printed: they are the
+    throughput at 8 nodes divided by the stated speedup. 2 and 4 nodes are not known. Thin lines: what limits the local
+    points.
+    """
+    return _weak(points)
+
+
+def _strong(points: Points, remark: str) -> Figure:
+    fig, (axes,) = plots.canvas(height_mm=76)
+    nodes = [*_NODES, *points.local["nodes"]]
+    plots.ideal(axes, nodes)
+    plots.draw(axes, _points(points, "nodes", "speedup_throughput"))
+    plots.draw(axes, plots.local_lines(points.local, value="speedup", over="nodes"))
+    plots.doubling(axes, nodes, "nodes")
+    plots.logarithmic(axes, "speedup by throughput", 2)
+    plots.write(axes, 0.03, 0.97, remark, va="top")
+    return plots.legend(fig, labels.provenance(points.local))
+
+
+@figure(
+    "001-figure-7",
+    "strong scaling on CPU nodes",
+    _published("7", ("speedup_throughput",)),
+    _local("strong_scaling", "cpu"),
+)
+def strong_cpu(points: Points) -> Figure:
+    """Strong scaling on CPU nodes, 4 ranks a node, global batch 128: speedup.
+
+    The plot is lost: the text states the speedups at 8 nodes and no throughput.
+    """
+    return _strong(points, "the report states 8 nodes alone")
+
+
+@figure("001-figure-8", "strong scaling on GPU nodes", None, _local("strong_scaling", "gpu"))
+def strong_gpu(points: Points) -> Figure:
+    """Strong scaling on GPU nodes, one GPU a node, global batch 128: speedup.
+
+    The plot is lost, and the text states no number: Inception v3 scales best; ResNet50 gains little, "not that linear
+    after 4 nodes"; VGG16 as in weak scaling. Any curve here is local.
+    """
+    claims = 'the report, without numbers:\nInception v3 scales best;\nResNet50 "not that linear\nafter 4 nodes"'
+    return _strong(points, claims)

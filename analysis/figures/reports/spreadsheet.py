@@ -1,0 +1,183 @@
+"""Report 003: a spreadsheet over TensorFlow's benchmarks of 2017, 16 columns of throughput on 1 to 8 GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from analysis import labels, speedups
+from analysis.curves import measured
+from analysis.figures import plots, roofline
+from analysis.figures.entry import Figures, Points
+from analysis.figures.plots import Line
+from analysis.figures.reports import strategies
+from analysis.ratios import KEY, Setting, ratios_of_settings
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FIGURES = Figures()
+figure = FIGURES.add
+
+_GPUS = [1, 2, 4, 8]
+_PUBLISHED = {"report": "003", "run": "", "quantity": "images_per_s", "kind": "measured"}
+_LOCAL = {"experiment": "tf_benchmarks"}
+_WITH_STRATEGIES = {"experiment": ("tf_benchmarks", strategies.EXPERIMENT)}
+_FREE = (
+    plots.GREEN,
+    plots.PINK,
+    plots.ORANGE,
+    plots.SKY,
+    plots.INDIGO,
+    plots.OLIVE,
+)  # for nothing else in these figures
+_PANELS = [("inceptionv3", "P100"), ("inceptionv3", "K80"), ("resnet50", "P100"), ("resnet50", "K80")]
+_LOOKS = {
+    (64, "synthetic"): (plots.BLUE, "o", "-"),
+    (64, "imagenet"): (plots.BLUE, "s", "--"),
+    (32, "synthetic"): (plots.RED, "o", "-"),
+    (32, "imagenet"): (plots.RED, "s", "--"),
+}
+
+
+def _columns(points: Points, value: str, label: str) -> Figure:
+    """Four panels, a model on a GPU each; four columns of the sheet in each: two batches x two kinds of data."""
+    of_report, of_strategies = strategies.split(points.local)
+    fig, panels = plots.canvas(2, 2, height_mm=100, sharex=True, sharey=value != "rate")
+    gpus = [*_GPUS, *points.local["ranks"]]
+    for axes, (model, gpu) in zip(panels, _PANELS, strict=True):
+        rows = points.published[(points.published["model"] == model) & (points.published["gpu"] == gpu)]
+        for (batch, data), (colour, marker, style) in _LOOKS.items():
+            column = rows[(rows["batch_per_rank"] == batch) & (rows["dataset"] == data)]
+            curve = speedups.curve(speedups.points(column["ranks"].tolist(), column["value"].tolist()), "size")
+            words = f"batch {batch}, {'real' if data == 'imagenet' else data}"
+            plots.draw(axes, [Line(words, curve["size"].tolist(), curve[value].tolist(), colour, marker, style)])
+        own = plots.local_lines(of_report[of_report["model"] == model], value=value)
+        own = [replace(line, colour=plots.BLACK) for line in own]
+        own += strategies.lines(of_strategies[of_strategies["model"] == model], value, _FREE)
+        plots.draw(axes, (replace(line, label=_without_model(line.label)) for line in own))
+        axes.set_title(f"{labels.name(model)}, {gpu}")
+        plots.doubling(axes, gpus, "GPUs" if axes in panels[2:] else "")
+        if value == "efficiency":
+            axes.axhline(1, color=plots.GREY, linestyle=":", label="ideal")
+        else:
+            plots.logarithmic(axes, "", 2 if value == "speedup" else 10)
+        if value == "speedup":
+            plots.ideal(axes, gpus)
+        if value == "rate":
+            roofline.draw(axes, points.local[points.local["model"] == model], "ranks", plots.BLACK, "local")
+        axes.label_outer() if value != "rate" else None
+    roofline.one_label(panels)
+    fig.supylabel(label, fontsize=7)
+    return plots.legend(fig, labels.provenance(points.local))
+
+
+def _without_model(label: str) -> str:
+    """The label of a line in a panel whose title names the model."""
+    return label.partition(", ")[2]
+
+
+@figure("003-throughput", "throughput over GPUs, the 16 columns", _PUBLISHED, _WITH_STRATEGIES)
+def throughput(points: Points) -> Figure:
+    """Throughput over GPUs as in the spreadsheet, copying errors included (the audit lists them).
+
+    The sheet labels its rows 1 to 4; they are 1, 2, 4 and 8 GPUs, as in the blocks below. Its source updated variables
+    through a parameter server; of `make strategies` there is a line for each strategy. Thin lines: what limits the
+    local points.
+    """
+    return _columns(points, "rate", "throughput [images/s]")
+
+
+@figure("003-speedup", "speedup over GPUs, the 16 columns", _PUBLISHED, _WITH_STRATEGIES)
+def speedup(points: Points) -> Figure:
+    """Speedup over one GPU, from the spreadsheet's throughput."""
+    return _columns(points, "speedup", "speedup by throughput")
+
+
+@figure("003-efficiency", "efficiency over GPUs, the 16 columns", _PUBLISHED, _WITH_STRATEGIES)
+def efficiency(points: Points) -> Figure:
+    """Efficiency, speedup / GPUs, from the spreadsheet's throughput; dotted: ideal. The axis does not begin at 0.
+
+    4.20x on 4 GPUs (Inception v3, P100, batch 64, synthetic) comes from 596 images/s; the page that the sheet copied
+    has 569.
+    """
+    return _columns(points, "efficiency", "efficiency by throughput")
+
+
+_COLOURS = (plots.BLUE, plots.RED, plots.GREEN, plots.PINK, plots.ORANGE, plots.SKY, plots.BLACK, plots.GREY)
+_EIGHT = list(zip(_COLOURS, "os^vDPX*", strict=True))
+
+
+def _comparison(points: Points, setting: Setting, label: str, speedups: bool = False) -> Figure:
+    fig, (axes,) = plots.canvas(height_mm=82)
+    ratios = ratios_of_settings(points.published, setting, speedups)
+    told = [name for name in KEY[:-1] if name != setting.column]
+    for (cells, rows), (colour, marker) in zip(ratios.groupby(told), _EIGHT, strict=True):
+        words = [_word(name, cell) for name, cell in zip(told, cells, strict=True)]
+        plots.draw(axes, [Line(", ".join(words), rows["ranks"].tolist(), rows["ratio"].tolist(), colour, marker)])
+    median = ratios["ratio"].median()
+    axes.axhline(median, color=plots.BLACK, linewidth=0.6, linestyle="--", label=f"median of all, {median:.2f}x")
+    drawn = list(_own_ratios(points.local, setting, speedups))
+    plots.draw(axes, drawn)
+    plots.doubling(axes, [*_GPUS, *(x for line in drawn for x in line.x)], "GPUs")
+    axes.set_ylabel(label)
+    return plots.legend(fig, labels.provenance(points.local) if drawn else "")
+
+
+def _own_ratios(local: pd.DataFrame, setting: Setting, speedups: bool) -> Iterator[Line]:
+    """The ratios of own throughputs, or speedups, a line for all else that is the same, each strategy by itself."""
+    rows = measured(local, "images_per_s")
+    told = [name for name in KEY[:-1] if name != setting.column]
+    for nth, (_, of_strategy) in enumerate(rows.groupby(list(labels.STRATEGY), dropna=False, sort=False)):
+        exchange = labels.told_apart(of_strategy, rows, "swept", *KEY)
+        for cells, found in ratios_of_settings(of_strategy, setting, speedups).groupby(told):
+            words = [_word(name, cell) for name, cell in zip(told, cells, strict=True) if cell]
+            label = ", ".join(["local", *words, labels.repeats(found["n"]), *exchange])
+            x, y, low, high = (found[name].tolist() for name in ("ranks", "ratio", "low", "high"))
+            yield Line(label, x, y, plots.BLACK, plots.nth_marker(nth), plots.nth_style(nth), low, high)
+
+
+def _word(column: str, cell: object) -> str:
+    if column == "batch_per_rank":
+        return f"batch {cell}"
+    return {"imagenet": "real", "inceptionv3": "Inception", "resnet50": "ResNet50"}.get(str(cell), str(cell))
+
+
+@figure("003-synthetic-real", "synthetic against real data", _PUBLISHED, _LOCAL)
+def synthetic_real(points: Points) -> Figure:
+    """Throughput with synthetic data over that with real data, all else the same. The axis does not begin at 0.
+
+    The sheet: no "significant effect". No repeats are known, so that noise cannot be told from effect here.
+    """
+    return _comparison(points, Setting("dataset", "synthetic", "imagenet"), "throughput, synthetic / real")
+
+
+@figure("003-batch", "batch 64 against 32: speedup with each", _PUBLISHED, _LOCAL)
+def batch(points: Points) -> Figure:
+    """Speedup over one GPU with batch 64 per GPU, over that with 32, all else the same: the comparison of the sheet.
+
+    It compares speedups, not throughputs: each is divided by its throughput on one GPU, so that the ratio at one
+    GPU is 1 by definition. In throughput, batch 64 is faster. The axis does not begin at 0.
+    """
+    return _comparison(points, Setting("batch_per_rank", 64, 32), "speedup, batch 64 / batch 32", speedups=True)
+
+
+@figure("003-p100-k80", "P100 against K80", _PUBLISHED, _LOCAL)
+def p100_k80(points: Points) -> Figure:
+    """Throughput on P100 GPUs (DGX-1) over that on K80 GPUs (Google Compute Engine), all else the same.
+
+    The sheet: 4.4x faster (median). The axis does not begin at 0.
+    """
+    return _comparison(points, Setting("gpu", "P100", "K80"), "throughput, P100 / K80")
+
+
+@figure("003-models", "ResNet50 against Inception v3", _PUBLISHED, _LOCAL)
+def models(points: Points) -> Figure:
+    """Throughput of ResNet50 over that of Inception v3, all else the same.
+
+    The sheet: 1.61x (median). The axis does not begin at 0.
+    """
+    return _comparison(points, Setting("model", "resnet50", "inceptionv3"), "throughput, ResNet50 / Inception v3")

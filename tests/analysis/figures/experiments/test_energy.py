@@ -1,0 +1,76 @@
+"""The figure of energy, from made-up records: no machine that counts its energy was at hand."""
+
+import numpy as np
+import pytest
+
+from analysis.figures import registry
+from tests.helpers.drawn_figures import drawn, lines
+from tests.helpers.own_records import Arm, curve_in_rounds, make_record, make_rounds, save
+from train.record.record import CoreUse
+
+
+def counted(run, joules_per_image, of_gpus=None):
+    """The record with this energy: of the host's processors, and of the GPUs of all ranks together."""
+    images = run.config["global_batch"] * len(run.ranks[0].step_times_s)
+    for rank in run.ranks:
+        of_host = joules_per_image * images if rank.rank == 0 and joules_per_image else None
+        of_gpu = of_gpus * images / len(run.ranks) if of_gpus else None
+        rank.timed_cores = CoreUse(2.0, 1.9, 1.9, 0.0, energy_j=of_host, gpu_energy_j=of_gpu)
+    return run
+
+
+def in_rounds(joules):
+    """One and two nodes in as many rounds as there are pairs of joules an image."""
+    run = make_rounds([(1.0, 1.0)] * len(joules), [Arm(1), Arm(2)])
+    for window in run.ranks[0].windows:
+        images = 2 * 8 * (1 + window.arm)
+        window.cores = CoreUse(2.0, 1.9, 1.9, 0.0, energy_j=joules[window.round][window.arm] * images)
+    return run
+
+
+def ids(results):
+    return [entry.id for entry in registry.experiment_figures(results.table())]
+
+
+def test_without_a_counter_there_is_no_figure(results):
+    curve_in_rounds(results.folder)
+    results.add(experiment="mine", swept={"model": "resnet50"})
+    assert not [id for id in ids(results) if "energy" in id]
+
+
+def test_with_one_each_experiment_that_has_it_has_the_figure(results):
+    for nodes in (1, 2):
+        save(counted(make_record(nodes=nodes), 10.0), results.folder)
+    save(counted(make_record("mine", swept={"model": "resnet50"}), 10.0), results.folder)
+    results.add(experiment="other", swept={"model": "resnet50"})
+    assert [id for id in ids(results) if "energy" in id] == ["own-mine-energy", "own-weak-scaling-energy"]
+
+
+@pytest.mark.slow
+def test_each_point_has_the_median_of_its_rounds_and_their_interval(results):
+    save(in_rounds([(10 + n, 8 + n / 2) for n in range(6)]), results.folder)
+    figure = drawn("own-weak-scaling-energy", results.table())
+    [axes] = figure.axes
+    # Of six values the smallest and the largest enclose the median.
+    assert any(np.allclose(y, [12.5, 9.25]) and x.tolist() == [1, 2] for _, x, y in lines(figure) if len(y) == 2)
+    ends = [path.vertices[:, 1].tolist() for bars in axes.collections for path in bars.get_paths()]
+    assert [10.0, 15.0] in ends
+    assert [8.0, 10.5] in ends
+    assert axes.get_ylim()[0] == 0
+    assert axes.get_ylabel() == "processors [J/image]"
+    assert any(len(y) == 12 for _, _, y in lines(figure))  # the dots
+
+
+@pytest.mark.slow
+def test_gpus_have_a_panel_of_their_own_and_series_without_an_axis_stand_side_by_side(results):
+    for arm, joules in (("flat", 10.0), ("separate", 12.0)):
+        run = make_record("mine", swept={"model": "resnet50"}, arm=arm, arm_keys=["distribution.gradients"],
+                          **{"distribution.gradients": arm})  # fmt: skip
+        save(counted(run, joules, of_gpus=3.0), results.folder)
+    figure = drawn("own-mine-energy", results.table())
+    processors, gpus = figure.axes
+    assert (processors.get_xlabel(), gpus.get_xlabel()) == ("processors [J/image]", "GPUs [J/image]")
+    labels = [text.get_text() for text in processors.get_yticklabels()]
+    assert labels == ["ResNet50, 1 rank, n=1\nflat", "ResNet50, 1 rank, n=1\nseparate"]
+    marks = [line.get_xdata()[0] for line in gpus.get_lines() if line.get_marker() == "D"]
+    assert marks == pytest.approx([3.0, 3.0])

@@ -1,0 +1,90 @@
+import numpy as np
+import pytest
+
+from analysis.figures import registry
+from analysis.table import loading
+from tests.helpers.drawn_figures import drawn, lines
+from tests.helpers.own_records import Arm, curve_in_rounds, make_rounds, save
+
+pytestmark = pytest.mark.slow
+
+
+def test_local_points_are_where_they_were_measured_with_their_interval(results):
+    # 8 images in 0.5 s on one node: 16 images/s; 16 in 0.4 to 0.5 s on two: 32 to 40, the harmonic mean 16 / 0.45
+    results.add(nodes=1, step_s=0.5)
+    for repeat, step in enumerate((0.4, 0.42, 0.44, 0.46, 0.48, 0.5)):
+        results.add(nodes=2, step_s=step, repeat=repeat)
+    table = loading.local(results.folder).table
+    figure = drawn("own-weak-scaling-throughput", table)
+    labels = [label for label, _, _ in lines(figure)]
+    assert "ResNet50, local, n=1 to 6" in labels
+    assert any(x.tolist() == [1, 2] and np.allclose(y, [16, 16 / 0.45]) for _, x, y in lines(figure))
+    (bars,) = [c for c in figure.axes[0].containers if c.has_yerr]
+    ends = bars.lines[2][0].get_segments()[-1][:, 1]
+    assert ends == pytest.approx([32, 40])  # of six values the smallest and the largest
+    note = figure.legends[0].get_title().get_text()
+    assert "AMD EPYC 9B45, 4 cores" in note
+    assert "none where n < 6" in note
+
+
+def test_phases_add_up_to_the_job(results):
+    results.add(nodes=1, step_s=0.5)
+    figure = drawn("own-weak-scaling-phases", loading.local(results.folder).table)
+    job = 0.5 + 3 + 0.5 + 0.1 + 2 + 0.4 + 6 + 1 + 2 + 0.5
+    assert sum(bar.get_height() for bar in figure.axes[0].patches) == pytest.approx(job)
+
+
+def test_the_efficiency_of_emulated_nodes_has_their_control_below(results):
+    run = {"system.cpus_per_node": 0.2, "launcher": {"name": "emulated", "flat_within_fraction": 0.1}}
+    for nodes, allreduce in ((1, True), (2, True), (1, False), (2, False)):
+        role = "point" if allreduce else "control"
+        results.add(nodes=nodes, role=role, **run, **{"distribution.allreduce": allreduce})
+    figure = drawn("own-weak-scaling-efficiency", results.table())
+    assert [axes.get_ylabel() for axes in figure.axes] == [
+        "efficiency by throughput", "efficiency by wall time\n(n=1)", "control / one node",
+    ]  # fmt: skip
+
+
+def test_a_curve_in_rounds_has_its_intervals_its_rounds_and_the_control(results):
+    curve_in_rounds(results.folder)
+    top, bottom = drawn("own-weak-scaling-efficiency", results.table()).axes
+    at = {tuple(line.get_xdata()): line.get_ydata() for line in top.get_lines() if line.get_linestyle() == "--"}
+    assert at[1.0, 2.0] == pytest.approx([1, 0.79])
+    (dots,) = [line for line in top.get_lines() if line.get_marker() == "."]
+    assert sorted(dots.get_ydata())[:3] == pytest.approx([0.75, 0.755, 0.76])
+    assert len(dots.get_ydata()) == 24
+    curve, control = [c.lines[2][0].get_segments() for c in top.containers if c.has_yerr]
+    assert curve[-1][:, 1] == pytest.approx([0.7613, 0.8137], abs=1e-4)
+    assert control[0][:, 1] == pytest.approx([0.95, 0.95])
+    labels = [text.get_text() for text in top.get_figure().legends[0].get_texts()]
+    assert labels == ["ResNet50, local, 12 rounds in 2 launches", "without allreduce", "ideal"]
+    assert bottom.get_ylabel() == "efficiency by wall time\n(n=1)"
+    # one launch a point: no line joins them
+    assert not [line for line in bottom.get_lines() if line.get_linestyle() == "--"]
+
+
+def test_rounds_alone_have_no_phases(results):
+    save(make_rounds([(0.5, 0.8, 0.55)] * 6), results.folder)
+    ids = [id for id in registry.figures(results.table()) if id.startswith("own-")]
+    assert ids == [f"own-weak-scaling-{kind}" for kind in ("throughput", "efficiency", "steps", "diagnosis")]
+    for id in ids:
+        drawn(id, results.table())
+
+
+def test_phases_are_of_the_launches_of_single_points(results):
+    curve_in_rounds(results.folder)
+    figure = drawn("own-weak-scaling-phases", results.table())
+    jobs = [12 + 3 + 6 * 0.5, 12 + 3 + 6 * 0.625]
+    tops = [max(b.get_y() + b.get_height() for b in bars) for bars in zip(*figure.axes[0].containers, strict=True)]
+    assert tops == pytest.approx([job - 2 for job in jobs])
+
+
+def test_the_control_panel_of_emulated_nodes_works_with_rounds(results):
+    arms = [Arm(1), Arm(2), Arm(2, allreduce=False)]
+    run = {"system.cpus_per_node": 0.2, "launcher": {"name": "emulated", "flat_within_fraction": 0.1}}
+    save(make_rounds([(0.5, 0.8, 0.52)] * 6, arms, **run), results.folder)
+    top, panel = drawn("own-weak-scaling-efficiency", results.table()).axes  # none by wall time: nothing tells it
+    assert (top.get_ylabel(), panel.get_ylabel()) == ("efficiency by throughput", "control / one node")
+    assert any(
+        line.get_ydata() == pytest.approx([1, 0.5 / 0.52]) for line in panel.get_lines() if len(line.get_ydata()) == 2
+    )

@@ -1,0 +1,62 @@
+import base64
+import csv
+import hashlib
+import io
+
+import pytest
+
+from analysis.figures import files, registry
+from analysis.figures.entry import Entry, Points
+from tests.helpers.drawn_figures import study_of
+from tests.helpers.tidy_rows import row, table
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("id", ["000-explained", "003-efficiency", "own-weak-scaling-efficiency"])
+def test_the_same_input_gives_the_same_bytes(id, results, tmp_path):
+    for nodes in (1, 2):
+        results.add(nodes=nodes)
+    study = results.study()
+    entry = registry.figures(study.local)[id]
+    digests = []
+    for folder in (tmp_path / "a", tmp_path / "b"):
+        folder.mkdir()
+        files.save(entry, entry.points(study), folder)
+        digests.append({path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()})
+    assert digests[0] == digests[1]
+    assert set(digests[0]) == {f"{id}.pdf", f"{id}.png", f"{id}.svg"}
+
+
+def test_a_caption_says_where_local_points_come_from(results):
+    results.add(nodes=1)
+    entry = registry.figures(results.table())["001-figure-5"]
+    text = files.caption(entry, entry.points(results.study()))
+    assert "Local points: 1 run on AMD EPYC 9B45, 4 cores, 2026-11-20." in text
+
+
+def points():
+    published = table(row("images_per_s", 100.0, 1), row("images_per_s", 190.0, 2))
+    return Points(published, published.iloc[:0])
+
+
+def test_each_row_in_the_columns_that_have_a_value():
+    read = list(csv.DictReader(io.StringIO(files.data_text(points()))))
+    assert [(one["quantity"], float(one["value"]), one["ranks"]) for one in read] == [
+        ("images_per_s", 100.0, "1"), ("images_per_s", 190.0, "2"),
+    ]  # fmt: skip
+    assert all(any(one[name] for one in read) for name in read[0])
+
+
+def test_a_page_holds_it_as_a_data_uri():
+    kind, _, content = files.data_link(points()).partition(",")
+    assert kind == "data:text/csv;base64"
+    assert base64.b64decode(content).decode() == files.data_text(points())
+
+
+def test_without_a_row_there_is_no_file(tmp_path):
+    nothing = Points(points().local, points().local)
+    assert (files.data_text(nothing), files.data_link(nothing)) == ("", "")
+    entries = [Entry("one", "one", lambda _: None, published={}), Entry("none", "none", lambda _: None)]
+    files.write_data(entries, study_of(points().local, points().published), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["one.csv"]

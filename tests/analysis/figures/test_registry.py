@@ -1,0 +1,71 @@
+import matplotlib as mpl
+import pytest
+
+from analysis.figures import plots, registry
+from analysis.figures.entry import Entry
+from analysis.table import loading
+from tests.helpers.drawn_figures import drawn, lines, study_of
+from tests.helpers.own_records import Results, fill
+
+# Every figure that the records of conf/experiment have.
+OWN = {
+    *(f"own-{name}-{kind}"
+      for name in ("weak-scaling", "strong-scaling", "fixed-work", "bnl-throughput", "tf-benchmarks")
+      for kind in ("throughput", "efficiency", "steps", "phases")),
+    *(f"own-{name}-{kind}" for name in ("accuracy-digits", "fruit", "caltech256", "imdb-wiki")
+      for kind in ("curves", "time-to-accuracy", "usage", "accuracy", "throughput", "efficiency", "steps", "phases")),
+    "own-batch-sweep", "own-ranks-threads", "own-ranks-threads-efficiency", "own-ranks-threads-steps",
+    "own-ranks-threads-phases", "own-overhead",
+    "own-network-sweep", "own-equivalence", "own-allreduce-bench-time", "own-allreduce-bench-bandwidth",
+}  # fmt: skip
+REPORTS = [entry.id for report in registry.REPORTS for entry in report.FIGURES]
+
+
+@pytest.fixture(scope="session")
+def local(tmp_path_factory):
+    return fill(Results(tmp_path_factory.mktemp("records") / "results")).table()
+
+
+@pytest.fixture(scope="session")
+def figures(local):
+    return registry.figures(local)
+
+
+def test_each_experiment_in_the_records_has_the_figures_that_fit_it(figures):
+    assert {id for id in figures if id.startswith("own-")} == OWN
+
+
+def test_without_records_there_are_the_figures_of_the_reports_alone(tmp_path):
+    assert list(registry.figures(loading.local(tmp_path).table)) == REPORTS
+    assert len(REPORTS) == len(set(REPORTS)) == 33
+
+
+def test_two_figures_of_one_id_are_an_error(monkeypatch, tmp_path):
+    twice = Entry("002-throughput", "again", lambda points: None)
+    monkeypatch.setattr(registry.bnl, "FIGURES", [*registry.bnl.FIGURES, twice])
+    with pytest.raises(ValueError, match="002-throughput"):
+        registry.figures(loading.local(tmp_path).table)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("id", [*REPORTS, *sorted(OWN)])
+def test_every_figure_is_one_column_wide_and_holds_all_it_draws(id, local, figures):
+    entry = figures[id]
+    with mpl.rc_context(fname=plots.STYLE):
+        figure = entry.draw(entry.points(study_of(local)))
+        width, height = figure.get_size_inches()
+        assert width * 25.4 == pytest.approx(85)
+        figure.draw_without_rendering()
+        box = figure.get_tightbbox()
+    assert box.x0 >= -0.02
+    assert box.y0 >= -0.02
+    assert box.x1 <= width + 0.02
+    assert box.y1 <= height + 0.02
+    assert len(entry.caption) > 40
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("id", REPORTS)
+def test_every_figure_of_a_report_is_drawn_without_local_records(id, tmp_path):
+    figure = drawn(id, loading.local(tmp_path).table)
+    assert not any("local," in label for label, _, _ in lines(figure))
