@@ -87,11 +87,15 @@ def end(loop: subprocess.Popen | None) -> None:
 def compare(results: Path, disturbed: set[int]) -> list[str]:
     """A line an arm: its speedup over all rounds, and over those without the loop."""
     run = record.load(next(iter(record.find(results))))
-    rates = rounds.rates(rounds.arms(run.config), (rank.windows for rank in run.ranks))
+    arms = rounds.arms(run.config)
+    base = rounds.base_of(arms)
+    rates = rounds.rates(arms, (rank.windows for rank in run.ranks))
     lines = [f"{len(disturbed & set(range(len(rates))))} of {len(rates)} rounds beside a busy loop"]
-    for place, arm in list(enumerate(run.config["rounds"]))[1:]:
+    for index, arm in enumerate(run.config["rounds"]):
+        if index == base:
+            continue
         quiet = [rate for number, rate in enumerate(rates) if number not in disturbed]
-        over_all, without = (launches.in_words(rounds.ratios(of, place)) for of in (rates, quiet))
+        over_all, without = (launches.in_words(rounds.ratios(of, index, base)) for of in (rates, quiet))
         lines.append(f"{arm['name']}: speedup over all rounds {over_all}, over those without the loop {without}")
     return lines
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from analysis.study import Study
 from benchmarks import thousand_ranks, thousand_record
 from train.record import paths, record
 
@@ -19,7 +20,7 @@ def test_a_record_is_made_of_the_parts_and_the_analysis_trusts_it(tmp_path, comp
     assert (len(run.ranks), len(run.ranks[7].step_times_s), run.ranks[7].node) == (8, 30, 1)
     assert len(run.ranks[7].compute_times_s) == (30 if computes else 0)
     record.write_atomically(folder / record.RECORD_NAME, text)
-    assert thousand_record.loading.local(tmp_path).notices == []
+    assert Study(tmp_path).notices == []
 
 
 def test_ranks_that_agree_and_one_that_does_not():
