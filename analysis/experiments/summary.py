@@ -206,7 +206,7 @@ def _row(point: Point, among: pd.DataFrame) -> dict[str, object]:
     for by in ("wall time", "job time"):
         both = [_ratio(point.numbers.get(f"{name}_{by.replace(' ', '_')}")) for name in ("speedup", "efficiency")]
         row[f"speedup, efficiency\nby {by}"] = ", ".join(filter(None, both))
-    row["over the\nfirst arm"] = point.numbers[_OVER_FIRST].text(".3f") if _OVER_FIRST in point.numbers else ""
+    row["over the\nbase"] = point.numbers[_OVER_FIRST].text(".3f") if _OVER_FIRST in point.numbers else ""
     for quantity, header in _AT_THE_END.items():
         row[header] = point.numbers[quantity].text() if quantity in point.numbers else ""
     return row | {"note": _remarks(point.runs)}

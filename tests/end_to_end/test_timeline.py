@@ -37,7 +37,7 @@ def test_the_steps_of_all_ranks_and_the_exchange_are_on_one_clock(tmp_path: Path
     assert {event["pid"] for event in events if "MatMul" in event["name"] or "Conv" in event["name"]} == {0, 1}
 
     [path] = joined.find(Study(tmp_path / "results").records)
-    launch = joined.load(path, record.load(path))
+    launch = joined.load(path, record)
     for of in launch.ranks:
         assert [step.phase for step in of.steps].count("timed") == STEPS
         timed = next(phase for phase in of.phases if phase.name == "timed")
