@@ -18,6 +18,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import FrameType
 
+from train.config.quoting import quoted
+
 # What can be a name in Hydra's grammar as it stands. Not true, null or 1e3, which would change their type.
 _NAME = re.compile(r"(?!(?:true|false|null|inf|nan)$)[A-Za-z][\w-]*", re.I)
 _WRONG_INPUT = 2  # the exit status of a command that cannot start: nothing after it makes sense
@@ -69,16 +71,6 @@ class Variables:
                 value = ",".join(self.items(name)) if name in ("MODELS", "ONLY", "TO") else self.text(name)
                 found += [f"{option}={value}"] if value else []
         return found
-
-
-def quoted(text: str) -> str:
-    """Return the text as a value in Hydra's grammar which is read as this text, whatever is in it.
-
-    Of a quoted value, only a quote and the backslashes before it have a meaning there; of any value, OmegaConf
-    interpolates ${...}.
-    """
-    text = re.sub(r"(\\*)\$\{", lambda found: f"{found[1] * 2}\\${{", text)
-    return "'" + re.sub(r"(\\*)('|\Z)", lambda found: found[1] * 2 + found[2].replace("'", r"\'"), text) + "'"
 
 
 def _name(text: str) -> str:

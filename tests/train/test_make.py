@@ -14,6 +14,7 @@ from omegaconf import OmegaConf
 from tests.helpers import ROOT
 from train import make
 from train.config.compose import parse
+from train.config.quoting import quoted
 
 # Of the characters that a shell, Hydra or OmegaConf reads something into, more than by chance.
 TEXTS = st.text(st.sampled_from("\\'\"${}`;,:=[](){} \n#%|~aé1") | st.characters(codec="utf-8"), min_size=1)
@@ -33,7 +34,7 @@ def read_back(override):
 @settings(max_examples=300)
 @given(TEXTS)
 def test_a_quoted_text_is_read_as_it_is(text):
-    assert read_back(f"results={make.quoted(text)}") == text
+    assert read_back(f"results={quoted(text)}") == text
 
 
 @pytest.mark.parametrize(

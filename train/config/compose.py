@@ -12,13 +12,14 @@ from typing import Any
 from hydra import compose, initialize_config_dir
 from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override, ValueType
+from hydra.core.override_parser.types import Override, QuotedString, ValueType
 from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from train.config import schema
 from train.config.checks import ConfigError
+from train.config.quoting import quoted
 from train.config.schema import Config
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
@@ -81,16 +82,26 @@ def _is_group(key: str) -> bool:
 def parse(overrides: list[str]) -> list[Override]:
     """The overrides as Hydra parses them. Raises ConfigError for bad syntax, and for what a user must not override."""
     for override in overrides:
+        if not _is_utf8(override):
+            raise ConfigError(f"{override!a}: not UTF-8, as records are; give another value, or rename the folder")
         if "=" not in override and not override.startswith("~"):
             raise ConfigError(f"{override}: no value; give key=value")
     try:
-        parsed = [_parsed(override) for override in overrides]
+        parsed = [_as_text(_parsed(override)) for override in overrides]
     except HydraException as error:
         raise ConfigError(f"{' '.join(str(error).splitlines()[:2])}; allowed are overrides as key=value") from error
     for item in parsed:
         if allowed := _not_allowed(item):
             raise ConfigError(f"{item.input_line}: {allowed}")
     return parsed
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # bytes of the command line that are none
+        return False
+    return True
 
 
 @functools.cache
@@ -100,6 +111,16 @@ def _parsed(override: str) -> Override:
     return parsed
 
 
+def _as_text(item: Override) -> Override:
+    """An override of a text that changes nothing that is measured: what is swept elsewhere is a comma in it."""
+    if item.value_type not in (ValueType.CHOICE_SWEEP, ValueType.SIMPLE_CHOICE_SWEEP) or not schema.is_free_text(
+        item.key_or_group
+    ):
+        return item
+    key, _, text = str(item.input_line).partition("=")
+    return _parsed(f"{key}={quoted(text)}")
+
+
 def _not_allowed(item: Override) -> str | None:
     """What is allowed instead of this override; None where it is allowed."""
     key = item.key_or_group
@@ -107,6 +128,10 @@ def _not_allowed(item: Override) -> str | None:
         return "nothing can be deleted from the configuration; give another value: key=value"
     if key.split(".")[0] in schema.OF_THE_EXPERIMENT:
         return "an experiment's file sets this; to sweep a key, give key=1,2"
+    if key == "launcher.hosts" and not item.is_sweep_override():
+        hosts = item.value()
+        if isinstance(hosts, list) and not all(isinstance(host, str | QuotedString) for host in hosts):
+            return "a name that looks like a number needs quotes: launcher.hosts=['1e3']"
     if key == "derived":
         return "the kit fills this in; give the values themselves"
     if item.value_type in (ValueType.INTERVAL_SWEEP, ValueType.GLOB_CHOICE_SWEEP):

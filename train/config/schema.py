@@ -4,8 +4,9 @@ A field's metadata states its limits (train/config/checks.py) and whether it cha
 (train/config/identity.py). Checks of several fields at once are in the methods `_check_...` of their class.
 """
 
-from dataclasses import dataclass, field
-from typing import Any
+import re
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, get_type_hints
 
 from train.config.backends import BACKENDS, Backend
 from train.config.checks import LeftOut, check, check_fields, limits
@@ -315,6 +316,14 @@ class Tracking:
         check_fields(self, "tracking.")
 
 
+# What to give instead of a host with a user, with slots, or of another kind: Horovod's launcher takes plain names.
+_HOSTS = (
+    "give the name alone, and the user in ~/.ssh/config: Host NAME, User USER",
+    "give the name alone, and the ranks of each host as ranks_per_node",
+    "a host is a name or an IPv4 address, of letters, digits, dots, hyphens and underscores",
+)
+
+
 @dataclass
 class Launcher:
     """What starts the ranks. What a launcher needs of the other values, train/launch checks."""
@@ -346,6 +355,9 @@ class Launcher:
         check_fields(self, "launcher.")
         duplicates = sorted({host for host in self.hosts if self.hosts.count(host) > 1})
         check(not duplicates, "launcher.hosts", ",".join(self.hosts), f"duplicate: {', '.join(duplicates)}")
+        for host in self.hosts:
+            why = _HOSTS[0] if "@" in host else _HOSTS[1] if re.search(r":\d+$", host) else _HOSTS[2]
+            check(re.fullmatch(r"[A-Za-z0-9_][\w.-]*", host, re.ASCII) is not None, "launcher.hosts", host, why)
 
 
 @dataclass
@@ -683,3 +695,16 @@ class Config:
         self.measure.timed_steps = total // self.ranks
         if "measure.timed_steps" not in self.derived:
             self.derived.append("measure.timed_steps")
+
+
+def is_free_text(key: str) -> bool:
+    """Whether a key, as tracking.notes, is of a text that changes nothing that is measured, whatever it is."""
+    section: Any = Config
+    measured, limited = True, False
+    for name in key.split("."):
+        found = {one.name: one.metadata for one in fields(section)} if is_dataclass(section) else {}
+        if name not in found:
+            return False
+        measured, limited = measured and found[name].get("measured", True), "limits" in found[name]
+        section = get_type_hints(section)[name]
+    return not measured and not limited and section in (str, str | None)

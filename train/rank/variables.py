@@ -21,9 +21,23 @@ _TO_START = re.compile(
 )
 
 
+# By which launchers tell a process its place: those of another launcher, in whose job this one runs, are wrong.
+_OF_A_LAUNCHER = re.compile(
+    "HOROVOD_((LOCAL_|CROSS_)?(RANK|SIZE)|HOSTNAME|GLOO_RENDEZVOUS_.+|GLOO_IFACE|CONTROLLER|CPU_OPERATIONS|ELASTIC)"
+    "|NCCL_SOCKET_IFNAME|OMPI_COMM_WORLD_.+|OMPI_UNIVERSE_SIZE|OMPI_MCA_(orte|ess)_.+|PMIX?_(RANK|SIZE|FD|ID|NAMESPACE)"
+    "|PMIX_SERVER_.+|MV2_COMM_WORLD_.+|MPI_LOCAL(RANKID|NRANKS)|SLURM_(PROCID|LOCALID|NODEID|GTIDS|STEP_.+|SRUN_.+)"
+    "|KIT_(JOB_ID|JOB_STARTED_AT|WORLD|FIRST_RANK|PEERS)|TF_CONFIG"
+)
+
+
 def is_secret(name: str) -> bool:
     """Return whether a variable of this name may hold a secret."""
     return bool(_SECRET.search(name))
+
+
+def is_of_a_launcher(name: str) -> bool:
+    """Return whether launchers set a variable of this name."""
+    return bool(_OF_A_LAUNCHER.fullmatch(name))
 
 
 def recorded() -> dict[str, str]:
@@ -37,8 +51,15 @@ def for_other_hosts() -> dict[str, str]:
 
 
 def for_ranks(needed: Collection[str] = ()) -> dict[str, str]:
-    """Return the variables of this process without those that may hold a secret, but for the needed ones."""
-    return {name: value for name, value in os.environ.items() if name in needed or not is_secret(name)}
+    """Return the variables of this process for the ranks that it launches.
+
+    Without those that may hold a secret, but for the needed ones, and those of another launcher.
+    """
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name in needed or not (is_secret(name) or is_of_a_launcher(name))
+    }
 
 
 def _those(names: re.Pattern[str]) -> dict[str, str]:

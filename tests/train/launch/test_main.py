@@ -43,7 +43,7 @@ def test_a_dry_run_mounts_the_folder_that_a_run_would(tmp_path, monkeypatch, cap
     overrides = (*ASKED, "results=results", "launcher=local", "container=docker")
     assert launcher.launch(Options(overrides, dry_run=True, only="tiny-nodes2"), Console(soft_wrap=True)) == 0
     command = capsys.readouterr().out.splitlines()[-1]
-    assert f"--volume {tmp_path}/results/weak_scaling/tiny-nodes2/" in command
+    assert f"--mount type=bind,source={tmp_path}/results/weak_scaling/tiny-nodes2/" in command
 
 
 def test_points_too_large_for_the_memory_are_left_out_and_the_status_says_so(tmp_path, monkeypatch, capsys):

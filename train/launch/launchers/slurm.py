@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from pathlib import Path
 
 from train.config.checks import ConfigError
@@ -36,8 +37,8 @@ class Slurm(BatchLauncher):
             "--exclusive",
             "--mem=0",
             "--open-mode=append",
-            f"--output={job.folder / job.name}.%j.log",
-            *([f"--partition={job.system.partition}"] if job.system.partition else []),
+            f"--output={shlex.quote(str(job.folder / job.name).replace('%', '%%'))}.%j.log",
+            *([f"--partition={shlex.quote(job.system.partition)}"] if job.system.partition else []),
             *([f"--account={job.system.account}"] if job.system.account else []),
             *job.system.sbatch,
         ]

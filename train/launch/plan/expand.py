@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from train.config.checks import ConfigError, LeftOut, check
 from train.config.compose import load
@@ -74,6 +74,13 @@ def expand(overrides: Sequence[str], machine: Machine, launchers: Mapping[str, L
                 points.setdefault(key, (point, arm))
     if not points:
         raise ConfigError(next(iter(left_out)))
+    largest = max(point.config.nodes for point, _ in points.values())
+    if "nodes" in experiment.swept and not experiment.arms and largest < max(nodes_in(experiment.choices("nodes"))):
+        # A node has its share of the machine at the largest point that there is.
+        there = ",".join(map(str, sorted({point.config.nodes for point, _ in points.values()})))
+        others = [line for line in overrides if line.partition("=")[0] != "nodes"]
+        smaller = expand([*others, f"nodes={there}"], machine, launchers)
+        return replace(smaller, left_out=(*left_out, *smaller.left_out))
     found = [point for point, _ in points.values()]
     if not experiment.arms:
         found = _with_controls(list(points.values()), experiment.composed.measure.control)

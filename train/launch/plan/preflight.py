@@ -15,6 +15,7 @@ from train.launch.plan.launcher import Launcher
 from train.launch.plan.machine import Machine
 from train.launch.plan.point import Point
 from train.rank import host, placement
+from train.rank.variables import is_of_a_launcher
 
 # A process with TensorFlow and Horovod loaded: its peak resident memory before a model is built.
 PROCESS_BYTES = 580_000_000
@@ -26,6 +27,10 @@ COPIES_FOR_PASSES = 1  # the sum of the gradients of the passes so far
 # Variables that a key of the configuration replaces: the ranks set them (train/distribution/__init__.py).
 FROM_CONFIGURATION = {
     "HOROVOD_CYCLE_TIME": "distribution.cycle_time_ms",
+    "HOROVOD_CONTROLLER": "distribution.controller",
+    "HOROVOD_CPU_OPERATIONS": "distribution.controller",
+    "HOROVOD_GLOO_IFACE": "launcher.interface",
+    "NCCL_SOCKET_IFNAME": "launcher.interface",
     "HOROVOD_FUSION_THRESHOLD": "distribution.fusion_threshold_bytes",
     "HOROVOD_TIMELINE": "distribution.timeline",
     "HOROVOD_TIMELINE_MARK_CYCLES": "distribution.timeline",
@@ -169,4 +174,5 @@ def tuned(variables: Mapping[str, str]) -> list[str]:
 
 
 def _tunes(name: str) -> bool:
-    return name.startswith(_TUNING) and not name.startswith(_TERRAFORM) and name not in FROM_CONFIGURATION
+    kept = not (name in FROM_CONFIGURATION or name.startswith(_TERRAFORM) or is_of_a_launcher(name))
+    return name.startswith(_TUNING) and kept

@@ -7,17 +7,25 @@ a process of the user, with the environment that its launcher gave it.
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from train.config.checks import check
 from train.config.schema import Container
 from train.launch.plan.job import Shared
 
 
-def _mounts(container: Container, shared: Shared) -> list[str]:
-    reads = [shared.kit, *shared.reads, *([Path(container.mpi_home)] if container.mpi_home else [])]
-    # Writable folders come last: they may be inside one that is read only.
-    return [*(f"{path}:{path}:ro" for path in reads), *(f"{path}:{path}" for path in shared.writes)]
+def _reads(container: Container, shared: Shared) -> list[Path]:
+    return [shared.kit, *shared.reads, *([Path(container.mpi_home)] if container.mpi_home else [])]
+
+
+def _mount(path: Path, *options: str) -> str:
+    """A mount of Docker or Podman: a line of CSV, in which a path may have colons and commas."""
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(["type=bind", f"source={path}", f"target={path}", *options])
+    return line.getvalue()
 
 
 def _oci(engine: str, argv: Sequence[str], container: Container, shared: Shared) -> list[str]:
@@ -27,8 +35,9 @@ def _oci(engine: str, argv: Sequence[str], container: Container, shared: Shared)
     command += ["--user", f"{shared.uid}:{shared.gid}"]
     # SELinux refuses folders that are not labelled for containers, and a launcher should not relabel a user's folders.
     command += ["--security-opt", "label=disable"]
-    for mount in _mounts(container, shared):
-        command += ["--volume", mount]
+    # Writable folders come last: they may be inside one that is read only.
+    mounts = [*(_mount(path, "readonly") for path in _reads(container, shared)), *map(_mount, shared.writes)]
+    command += [word for mount in mounts for word in ("--mount", mount)]
     command += ["--workdir", str(shared.kit), "--env", "HOME=/tmp"]
     if container.mpi_home:
         command += ["--env", f"LD_LIBRARY_PATH={container.mpi_home}/lib"]
@@ -54,11 +63,18 @@ def podman(argv: Sequence[str], container: Container, shared: Shared) -> list[st
 
 
 def singularity(argv: Sequence[str], container: Container, shared: Shared) -> list[str]:
-    """The argv of `singularity exec` (Apptainer or SingularityCE): user, environment and cores are the caller's."""
+    """The argv of `singularity exec` (Apptainer or SingularityCE): user, environment and cores are the caller's.
+
+    Raises ConfigError for a folder that it cannot take.
+    """
     assert container.image is not None
     command = ["singularity", "exec", "--pwd", str(shared.kit)]
-    for mount in _mounts(container, shared):
-        command += ["--bind", mount]
+    reads = _reads(container, shared)
+    for path in (*reads, *shared.writes):
+        why = "singularity takes no folder with a colon or a comma in its name; give another one"
+        check(not {":", ","} & {*str(path)}, "container=singularity: folder", path, why)
+    binds = [*(f"{path}:{path}:ro" for path in reads), *(f"{path}:{path}" for path in shared.writes)]
+    command += [word for bind in binds for word in ("--bind", bind)]
     if container.mpi_home:
         # .singularity.d/libs is where --nv puts the host's GPU libraries.
         command += ["--env", f"LD_LIBRARY_PATH={container.mpi_home}/lib:/.singularity.d/libs"]

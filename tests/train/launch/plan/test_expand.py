@@ -401,3 +401,22 @@ def test_in_strong_scaling_a_control_is_compared_with_a_node_alone_that_has_its_
         ("nodes4-without-allreduce", 4, 4),
         ("nodes1-alone-as-1-of-4", 1, 4),
     ]
+
+
+def test_nodes_share_the_machine_with_those_of_points_that_there_are():
+    # 32 images are not shared out equally to three nodes.
+    there = planned("experiment=strong_scaling", "model=resnet50", "nodes=3", cores=6)
+    assert {point.config.nodes for point in there.points} == {1, 2}
+    assert {point.config.system.cores_per_node for point in there.points} == {3}
+    assert len(there.left_out) == 1
+    assert "nodes" in there.left_out[0]
+
+
+@pytest.mark.parametrize("key", ["tracking.notes", "tracking.group", "results"])
+def test_a_comma_in_a_text_that_changes_nothing_is_a_comma(key):
+    plain = names("experiment=weak_scaling", "model=tiny", "nodes=2")
+    assert names("experiment=weak_scaling", "model=tiny", "nodes=2", f"{key}=first run, quiet node") == plain
+
+
+def test_what_is_measured_is_swept_as_before():
+    assert len(names("experiment=weak_scaling", "model=tiny", "nodes=1", "seed=1,2")) == 2

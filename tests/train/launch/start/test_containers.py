@@ -1,3 +1,5 @@
+import csv
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -42,7 +44,7 @@ def test_another_mpi_is_bound_over_the_one_of_the_image():
 def test_an_oci_engine_is_told_the_library_path_too():
     argv = wrap(ARGV, Container("docker", "kit:mvapich2", mpi_home="/opt/mvapich2"), Shared(KIT))
     assert "LD_LIBRARY_PATH=/opt/mvapich2/lib" in argv
-    assert "/opt/mvapich2:/opt/mvapich2:ro" in argv
+    assert "type=bind,source=/opt/mvapich2,target=/opt/mvapich2,readonly" in argv
 
 
 def test_without_a_container_nothing_changes():
@@ -60,3 +62,21 @@ def test_without_a_container_nothing_changes():
 def test_what_makes_no_sense_is_refused(values, message):
     with pytest.raises(ConfigError, match=message):
         Container(**values)
+
+
+@pytest.mark.parametrize("name", ["run_10:30", "a, b", 'quo"te', "my results", "läufe"])
+def test_a_folder_may_have_any_name_in_docker_and_is_refused_by_singularity_where_it_cannot_be(name):
+    folder = Path("/data") / name
+    mounts = [
+        dict(item.partition("=")[::2] for item in row)
+        for word, mount in pairwise(wrap(ARGV, Container("docker", "kit:cpu"), Shared(KIT, writes=(folder,))))
+        if word == "--mount"
+        for row in csv.reader([mount])  # as Docker and Podman read it
+    ]
+    assert mounts[-1] == {"type": "bind", "source": str(folder), "target": str(folder)}
+    for_singularity = Shared(KIT, writes=(folder,))
+    if {":", ","} & {*name}:
+        with pytest.raises(ConfigError, match=r"container=singularity: folder=/data/.*no folder with a colon"):
+            wrap(ARGV, Container("singularity", "kit.sif"), for_singularity)
+    else:
+        assert f"{folder}:{folder}" in wrap(ARGV, Container("singularity", "kit.sif"), for_singularity)
