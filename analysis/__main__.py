@@ -6,7 +6,7 @@ import sys
 from contextlib import redirect_stderr, redirect_stdout
 
 from analysis import TableError
-from analysis.outside_text import Printable
+from analysis.text import Printable
 
 # A module is imported when its command is called: a command starts in well under a second.
 COMMANDS = {

@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 from collections import defaultdict
 from collections.abc import Callable, Container, Hashable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import pandas as pd
 
-from analysis import metrics, once, speedups
+from analysis import metrics, speedups
 from analysis.stats.number import Number, unknown
 from analysis.stats.repeats import around
 from analysis.table.identity import SCALING
@@ -26,6 +26,21 @@ SIZE = ["nodes", "ranks_per_node", "ranks", "batch_per_rank", "global_batch"]
 RATES = ("images_per_s",)
 PER_RANK = ("images_per_s_per_rank",)
 TIMES = ("epoch_s", "job_s")
+
+Result = TypeVar("Result")
+
+
+def cached_by_table(function: Callable[[pd.DataFrame], Result]) -> Callable[[pd.DataFrame], Result]:
+    """Return the function with a cache of one result: that of the last table, which nobody may change."""
+    cache: list[tuple[pd.DataFrame, Result]] = []
+
+    @functools.wraps(function)
+    def cached(table: pd.DataFrame) -> Result:
+        if not cache or cache[0][0] is not table:
+            cache[:] = [(table, function(table))]
+        return cache[0][1]
+
+    return cached
 
 
 def row_dicts(table: pd.DataFrame) -> list[dict[Hashable, Any]]:
@@ -207,7 +222,7 @@ def times_as_fast(row: Row, base: Row, here: float, there: float) -> float:
     return metrics.speedup(here, there)
 
 
-@once.a_table
+@cached_by_table
 def rate_curves(table: pd.DataFrame) -> list[pd.DataFrame]:
     """Curves of throughput; of throughput per rank where that is all that is known."""
     whole = lookup(measured(table, *RATES))

@@ -9,8 +9,19 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from analysis import once
-from analysis.curves import PER_RANK, RATES, TIMES, Row, bases, configuration, measured, rate_curves, rates, row_dicts
+from analysis.curves import (
+    PER_RANK,
+    RATES,
+    TIMES,
+    Row,
+    bases,
+    cached_by_table,
+    configuration,
+    measured,
+    rate_curves,
+    rates,
+    row_dicts,
+)
 from analysis.stats.noise import Noise, pooled
 from analysis.stats.trend import square_about_line
 
@@ -57,7 +68,7 @@ class Noises:
         return None if base is None else self.of(base)
 
 
-@once.a_table
+@cached_by_table
 def noises(table: pd.DataFrame) -> Noises:
     """The noise of each measurement in a tidy table."""
     parts: dict[_Scale, list[_Part]] = defaultdict(list)

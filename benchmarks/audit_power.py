@@ -23,8 +23,8 @@ from analysis.audit import files, findings, series
 from analysis.audit.finding import TABLE_RULES, Finding
 from analysis.stats.repeats import proportion
 from analysis.study import Study
-from analysis.table.checks.contradiction import CHECKS
-from analysis.table.checks.every import contradictions
+from analysis.table.checks import contradictions
+from analysis.table.checks.check import CHECKS
 from analysis.user_table import table as user_table
 from tests.helpers import noisy_records, record_attacks, record_edits, studies
 from tests.helpers.tidy_rows import row, table

@@ -3,9 +3,9 @@
     python -m benchmarks.history_power [--studies 2000]
 
 Prints the tables of docs/history.md. A study has six points with three quantities each, a throughput, a wall time and
-a job time, measured by some launches on each of some occasions; on the newest one all are slower by a factor, or the
-job times alone, as where a file system is slow. Launches scatter, and so do occasions (one factor for all values of an
-occasion, as a machine has good and bad days). In brackets the 95 % interval of the share (Clopper and Pearson).
+a job time, measured by some launches on each of some sessions; on the newest one all are slower by a factor, or the
+job times alone, as where a file system is slow. Launches scatter, and so do sessions (one factor for all values of an
+session, as a machine has good and bad days). In brackets the 95 % interval of the share (Clopper and Pearson).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from tabulate import tabulate
 
-from analysis.history import change
+from analysis.history import verdicts
 from benchmarks.audit_power import share
 
 SEED = 19
@@ -28,14 +28,14 @@ TIMES = 2 * POINTS  # wall times and job times
 
 @dataclass(frozen=True)
 class Truth:
-    """What is true of a study: launches on each occasion, occasions before the newest, scatter, and the change."""
+    """What is true of a study: launches on each session, sessions before the newest, scatter, and the change."""
 
     launches: int
     before: int
     scatter: float  # of launches, relative standard deviation
-    drift: float = 0.0  # of occasions
-    slower: float = 0.0  # the newest occasion, a fraction
-    older: int = 0  # occasions of an older state of the machine, each with as many launches
+    drift: float = 0.0  # of sessions
+    slower: float = 0.0  # the newest session, a fraction
+    older: int = 0  # sessions of an older state of the machine, each with as many launches
     lost: int = POINTS + TIMES  # how many of the values are slower: the last ones, which are the job times
 
     def words(self) -> list[object]:
@@ -45,7 +45,7 @@ class Truth:
         return [loses, self.launches, self.before, self.older, *scatter]
 
 
-def study(rng: np.random.Generator, truth: Truth) -> list[change.Word]:
+def study(rng: np.random.Generator, truth: Truth) -> list[verdicts.VerdictName]:
     """The verdicts on the values of one made-up study."""
     number, values = truth.older + truth.before + 1, POINTS + TIMES
     days = np.exp(rng.normal(0, truth.drift, number)) if truth.drift else np.ones(number)
@@ -54,27 +54,27 @@ def study(rng: np.random.Generator, truth: Truth) -> list[change.Word]:
     speeds[:, POINTS:] = 1 / speeds[:, POINTS:]  # times
     older, before, now = speeds[: truth.older], speeds[truth.older : -1], speeds[-1]
     ratios = {
-        at: change.ratio(before[:, at].ravel().tolist(), now[at].tolist(), [older[:, at].ravel().tolist()])
+        at: verdicts.mean_ratio(before[:, at].ravel().tolist(), now[at].tolist(), [older[:, at].ravel().tolist()])
         for at in range(values)
     }
     decided = [at for at, one in ratios.items() if not np.isnan(one.low)]
-    judged = change.judge([ratios[at] for at in decided], change.within())
-    return [change.word(verdict, at >= POINTS) for at, verdict in zip(decided, judged, strict=True)]
+    judged = verdicts.judge_ratios([ratios[at] for at in decided], verdicts.default_tolerance())
+    return [verdicts.verdict_name(verdict, at >= POINTS) for at, verdict in zip(decided, judged, strict=True)]
 
 
 def line(truth: Truth, studies: int) -> list[object]:
     """How many studies call any point slower, any faster, and how many values each verdict has."""
     rng = np.random.default_rng(SEED)
     slower = faster = 0
-    verdicts = {name: 0 for name in change.VERDICTS}
+    counts = {name: 0 for name in verdicts.VERDICTS}
     for _ in range(studies):
         found = study(rng, truth)
         slower += "slower" in found
         faster += "faster" in found
         for verdict in found:
-            verdicts[verdict] += 1
-    every = sum(verdicts.values()) or 1
-    points = [f"{verdicts[name] / every:.2f}" for name in ("as before", "not decidable", "slower")]
+            counts[verdict] += 1
+    every = sum(counts.values()) or 1
+    points = [f"{counts[name] / every:.2f}" for name in ("as before", "not decidable", "slower")]
     return [*truth.words(), share(slower, studies), share(faster, studies), *points]
 
 
@@ -96,7 +96,7 @@ TRUTHS = (
     Truth(6, 1, 0.03, slower=0.20, lost=POINTS),
 )
 HEADERS = (
-    "truly slower by", "launches", "occasions before", "older", "launches scatter", "occasions scatter",
+    "truly slower by", "launches", "sessions before", "older", "launches scatter", "sessions scatter",
     "studies: any value slower", "any faster", "values: as before", "not decidable", "slower",
 )  # fmt: skip
 

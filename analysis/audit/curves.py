@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pandas as pd
 
-from analysis import metrics, once
+from analysis import metrics
 from analysis.audit.finding import TABLE_RULES, Finding, graded, rule
 from analysis.audit.judging import because, faster, faster_with_noise, outside, severity, share
 from analysis.audit.words import at
@@ -16,6 +16,7 @@ from analysis.curves import (
     TIMES,
     Row,
     bases,
+    cached_by_table,
     curves,
     in_rounds,
     keeps_global_batch,
@@ -170,7 +171,7 @@ def unequal_work(table: pd.DataFrame) -> Iterator[Finding]:
             )
 
 
-@once.a_table
+@cached_by_table
 def _curves_of_steps(table: pd.DataFrame) -> list[pd.DataFrame]:
     """The steps per rank along each curve, as planned or as done.
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from analysis import metrics
 from analysis.audit.finding import RECORD_RULES, Finding, rule
-from analysis.table.checks.kinds import Slack, delayed_s
+from analysis.table.checks.check import Slack, delayed_s
 from analysis.thresholds import limit
 from train.record import backends
 from train.record.record import CoreUse, Rank, RunRecord

@@ -9,10 +9,10 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import TableError, metrics, once
+from analysis import TableError, metrics
 from analysis.audit.finding import TABLE_RULES, Finding, graded, rule
 from analysis.audit.words import at
-from analysis.curves import Row, report_of
+from analysis.curves import Row, cached_by_table, report_of
 from analysis.explain import fit, inputs, tidy, words
 from analysis.thresholds import limit
 
@@ -88,7 +88,7 @@ def _contradictory(table: pd.DataFrame, kind: str, name: str) -> Iterator[Findin
             yield Finding(report_of(row), at(row), name, "serious", found.stated, found.follows, found.off, found.says)
 
 
-@once.a_table
+@cached_by_table
 def _contradictions(table: pd.DataFrame) -> list[tuple[inputs.Finding, Row, pd.DataFrame]]:
     """What `analysis.explain.inputs` finds, each with its last run and the rows of the wall times of its curve."""
     found: list[tuple[inputs.Finding, Row, pd.DataFrame]] = []
@@ -105,7 +105,7 @@ def _row(run: Mapping[Hashable, Any], rows: pd.DataFrame) -> Row:
     return rows[exact if exact.any() else same].to_dict("records")[0]
 
 
-@once.a_table
+@cached_by_table
 def _curves(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame, pd.DataFrame]]:
     """Each curve of wall times: its name, its runs as `analysis.explain` reads them, and the rows of its wall times."""
     found = []
@@ -122,7 +122,7 @@ def _curves(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame, pd.DataFrame]]
     return found
 
 
-@once.a_table
+@cached_by_table
 def _explained(table: pd.DataFrame) -> list[tuple[fit.Explanation, pd.DataFrame]]:
     """Each curve of wall times that can be split into a fixed cost and a cost per step, and its rows."""
     found = []

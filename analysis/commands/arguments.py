@@ -63,7 +63,7 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
 
 def add_period(parser: argparse.ArgumentParser) -> None:
     """Declare --since and --within, for the commands over time."""
-    parser.add_argument("--since", type=day, metavar="DAY", help="leave out occasions that began earlier")
+    parser.add_argument("--since", type=day, metavar="DAY", help="leave out sessions that began earlier")
     parser.add_argument(
         "--within", type=fraction, metavar="FRACTION",
         help="up to this far off a value counts as the same (default: as_before of analysis/thresholds.toml)",

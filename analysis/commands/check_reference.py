@@ -11,9 +11,9 @@ import pandas as pd
 
 from analysis.commands import arguments
 from analysis.commands.history import Machine, measured
-from analysis.history import judged, points, reference, words
-from analysis.history.occasions import Occasion
+from analysis.history import points, reference, text, verdicts
 from analysis.history.reference import Reference
+from analysis.history.sessions import Session
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -30,12 +30,12 @@ def run(options: argparse.Namespace) -> int:
     kept = reference.load(reference.path(options.name, options.folder))
     within = options.within or kept.within
     histories: dict[points.Key, points.Values] = {}
-    found: list[Occasion] = []
+    found: list[Session] = []
     for machine in measured(options.results, None, options.since):
         newest = _newest(machine, kept, options.since)
         found += newest
         histories |= points.histories(newest)
-    rows = judged.rows(reference.beside(kept, histories), within)
+    rows = verdicts.verdict_rows(reference.reference_changes(kept, histories), within)
     if options.format == "json":
         made = asdict(kept.made)
         content = {"reference": kept.name, "first_day": kept.first_day, "last_day": kept.last_day, "within": within}
@@ -43,37 +43,37 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps(content, indent=1, allow_nan=False))
     else:
         print(f"{kept.name}: measured {kept.first_day} to {kept.last_day}; now: {_days(found)}", "", sep="\n")
-        print(words.table(rows, "reference", "now"), "", *_changes(kept, found), sep="\n")
-        print(words.how(within), "", words.counts(rows), sep="\n")
+        print(text.table(rows, "reference", "now"), "", *_changes(kept, found), sep="\n")
+        print(text.how(within), "", text.counts(rows), sep="\n")
     return 1 if any(row.verdict == "slower" for row in rows) else 0
 
 
-def _newest(machine: Machine, kept: Reference, since: str | None) -> list[Occasion]:
-    """The newest occasion of each experiment (with `since` all of them), without the launches of the reference."""
-    found: list[Occasion] = []
+def _newest(machine: Machine, kept: Reference, since: str | None) -> list[Session]:
+    """The newest session of each experiment (with `since` all of them), without the launches of the reference."""
+    found: list[Session] = []
     known = set(kept.records.values())
     for experiment in sorted({point.experiment for point in kept.points}):
-        of = [one for one in (_only(occasion, experiment, known) for occasion in machine.occasions) if one]
+        of = [one for one in (_only(session, experiment, known) for session in machine.sessions) if one]
         found += of if since else of[-1:]
-    return [Occasion(number, one.launches, one.table) for number, one in enumerate(found, 1)]
+    return [Session(number, one.launches, one.table) for number, one in enumerate(found, 1)]
 
 
-def _only(occasion: Occasion, experiment: str, known: set[str]) -> Occasion | None:
-    """What an occasion has of an experiment and not of the reference."""
-    table: pd.DataFrame = occasion.table[occasion.table["experiment"].eq(experiment)]
+def _only(session: Session, experiment: str, known: set[str]) -> Session | None:
+    """What an session has of an experiment and not of the reference."""
+    table: pd.DataFrame = session.table[session.table["experiment"].eq(experiment)]
     own = set(table["record"])
-    launches = tuple(one for one in occasion.launches if one.path in own and one.sha256 not in known)
+    launches = tuple(one for one in session.launches if one.path in own and one.sha256 not in known)
     if not launches:
         return None
     left = table[table["record"].isin([one.path for one in launches])]
-    return Occasion(occasion.number, launches, left)
+    return Session(session.number, launches, left)
 
 
-def _days(found: list[Occasion]) -> str:
+def _days(found: list[Session]) -> str:
     return "; ".join(dict.fromkeys(one.days for one in found)) or "nothing yet, FORCE=1 measures again"
 
 
-def _changes(kept: Reference, found: list[Occasion]) -> list[str]:
+def _changes(kept: Reference, found: list[Session]) -> list[str]:
     """What made the launches then and now, where it differs."""
     lines = []
     made = [one.making for one in found]

@@ -10,7 +10,7 @@ from typing import Any
 
 from analysis import TableError
 from analysis.commands import arguments
-from analysis.compare import published, sets, tolerances, words
+from analysis.compare import published, sets, text, tolerances
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -43,13 +43,13 @@ def run(options: argparse.Namespace) -> int:
         a, b = two_sets(options.sets)
         both = sets.compare(a, b)
         content: dict[str, Any] = both.as_json()
-        sections, notes = words.beside_each_other(both, a, b)
+        sections, notes = text.sets_sections(both, a, b)
     else:
         if not options.results.is_dir():
             raise TableError(f"{options.results}: no such folder; measure first, or give the folder of local records")
         study = arguments.study(options)
         compared = published.compare(study.published, study.local, tolerances.read(options.tolerances))
-        sections, notes = words.beside_published(compared)
+        sections, notes = text.published_sections(compared)
         left_out, failed = ([str(notice) for notice in of] for of in (study.left_out, study.failed))
         content = compared.as_json() | {"left_out": left_out, "failed": failed}
         if not compared.rows:
@@ -58,5 +58,5 @@ def run(options: argparse.Namespace) -> int:
     if options.format == "json":
         print(json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False))
     else:
-        print(words.FORMATS[options.format](sections, notes))
+        print(text.FORMATS[options.format](sections, notes))
     return 0

@@ -11,22 +11,23 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import TableError, json_values
+from analysis import TableError
 from analysis.commands import arguments
-from analysis.history import change, judged, occasions, points, words
-from analysis.history.judged import Row
-from analysis.history.occasions import Occasion
+from analysis.history import points, sessions, text, verdicts
 from analysis.history.points import Key, Values
+from analysis.history.sessions import Session
+from analysis.history.verdicts import Row
 from analysis.study import Study, record_files
+from analysis.text import json_value
 from train.record.record import RunRecord
 
 
 @dataclass(frozen=True)
 class Machine:
-    """The occasions on one machine, and what was measured of each point."""
+    """The sessions on one machine, and what was measured of each point."""
 
     name: str
-    occasions: list[Occasion]
+    sessions: list[Session]
     histories: dict[Key, Values]
 
 
@@ -53,8 +54,8 @@ def measured(results: Path, experiment: str | None, since: str | None = None) ->
 
 def _machines(shown: pd.DataFrame, records: Mapping[str, RunRecord], since: str | None) -> list[Machine]:
     found = []
-    for name, of in occasions.occasions(shown, records).items():
-        kept = occasions.since(of, since) if since else of
+    for name, of in sessions.sessions(shown, records).items():
+        kept = sessions.since(of, since) if since else of
         if histories := points.histories(kept):
             found.append(Machine(name, kept, histories))
     return found
@@ -73,10 +74,10 @@ def declare(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the history; with `strict` 1 where a point is slower. Raises TableError without a record."""
     machines = measured(options.results, options.experiment, options.since)
-    within = options.within or change.within()
-    besides = [judged.newest(one.histories, one.occasions) for one in machines]
-    rows = iter(judged.rows([beside for of in besides for beside in of], within))
-    of_machines = [[next(rows) for _ in of] for of in besides]
+    within = options.within or verdicts.default_tolerance()
+    changes = [verdicts.newest_changes(one.histories, one.sessions) for one in machines]
+    rows = iter(verdicts.verdict_rows([beside for of in changes for beside in of], within))
+    of_machines = [[next(rows) for _ in of] for of in changes]
     every = [row for of in of_machines for row in of]
     if options.format == "json":
         _print_json(machines, of_machines, within)
@@ -89,35 +90,41 @@ def run(options: argparse.Namespace) -> int:
 
 def _print(machines: list[Machine], rows: list[list[Row]], within: float) -> None:
     for machine, of in zip(machines, rows, strict=True):
-        print(words.of_machine(machine.name, machine.occasions), "", sep="\n")
-        if len(machine.occasions) == 1:
-            print("one occasion: nothing to compare with yet; FORCE=1 measures the same points again\n")
+        print(text.of_machine(machine.name, machine.sessions), "", sep="\n")
+        if len(machine.sessions) == 1:
+            print("one session: nothing to compare with yet; FORCE=1 measures the same points again\n")
             continue
-        base = judged.states(machine.occasions[:-1])[-1]
-        print(words.beside(base, machine.occasions[-1].number), "", words.table(of, "before", "newest"), "", sep="\n")
+        base = verdicts.session_states(machine.sessions[:-1])[-1]
+        print(
+            text.compared_sessions(base, machine.sessions[-1].number),
+            "",
+            text.table(of, "before", "newest"),
+            "",
+            sep="\n",
+        )
     every = [row for of in rows for row in of]
-    print(words.how(within), words.counts(every), sep="\n\n")
+    print(text.how(within), text.counts(every), sep="\n\n")
 
 
 def _print_json(machines: list[Machine], rows: list[list[Row]], within: float) -> None:
     found: list[dict[str, Any]] = [
         {
             "machine": machine.name,
-            "occasions": [_occasion(machine.occasions, nth) for nth in range(len(machine.occasions))],
-            "points": [row.as_json() | {"occasions": _by_occasion(machine.histories[row.beside.key])} for row in of],
+            "occasions": [_session(machine.sessions, nth) for nth in range(len(machine.sessions))],
+            "points": [row.as_json() | {"occasions": _by_session(machine.histories[row.change.key])} for row in of],
         }
         for machine, of in zip(machines, rows, strict=True)
     ]
-    print(json.dumps({"within": within, "machines": json_values.plain(found)}, indent=1, allow_nan=False))
+    print(json.dumps({"within": within, "machines": json_value(found)}, indent=1, allow_nan=False))
 
 
-def _by_occasion(values: Values) -> list[dict[str, Any]]:
+def _by_session(values: Values) -> list[dict[str, Any]]:
     return [{"occasion": number, "launches": of} for number, of in values.of.items()]
 
 
-def _occasion(found: list[Occasion], nth: int) -> dict[str, Any]:
+def _session(found: list[Session], nth: int) -> dict[str, Any]:
     one = found[nth]
-    made = occasions.changed(found[nth - 1], one) if nth else []
+    made = sessions.changed(found[nth - 1], one) if nth else []
     return {
         "number": one.number,
         "began": one.launches[0].started_at,
@@ -140,11 +147,11 @@ def _draw(options: argparse.Namespace, machines: list[Machine], rows: list[list[
     options.out.mkdir(parents=True, exist_ok=True)
     where = arguments.beside(options)
     for nth, (machine, of) in enumerate(zip(machines, rows, strict=True), 1):
-        courses = [figure.Course(row.beside.key, machine.histories[row.beside.key], row) for row in of]
+        courses = [figure.Course(row.change.key, machine.histories[row.change.key], row) for row in of]
         id = f"history-{options.experiment.replace('_', '-')}" + (f"-{nth}" if nth > 1 else "")
 
         def drawn(_: Points, machine: Machine = machine, courses: list[figure.Course] = courses) -> Any:
-            return figure.draw(machine.occasions, courses, within)
+            return figure.draw(machine.sessions, courses, within)
 
         files.save(Entry(id, "points over time", drawn), Points(pd.DataFrame(), pd.DataFrame()), options.out)
         print("", f"figure: {options.out / id}.{{pdf,png,svg}}", sep="\n", file=where)

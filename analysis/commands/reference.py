@@ -9,8 +9,8 @@ from pathlib import Path
 from analysis import TableError
 from analysis.commands import arguments
 from analysis.commands.history import measured
-from analysis.history import change, points, reference, words
-from analysis.history.occasions import Occasion
+from analysis.history import points, reference, text, verdicts
+from analysis.history.sessions import Session
 from train.record import record
 
 
@@ -29,17 +29,17 @@ def run(options: argparse.Namespace) -> int:
     file = reference.path(options.name, options.folder)
     if file.exists() and not options.force:
         raise TableError(f"{file}: there is one of this name; FORCE=1 replaces it, another NAME= keeps both")
-    found: list[Occasion] = []
+    found: list[Session] = []
     histories: dict[points.Key, points.Values] = {}
     for machine in measured(options.results, options.experiment, options.since):
-        kept = machine.occasions if options.since else machine.occasions[-1:]
+        kept = machine.sessions if options.since else machine.sessions[-1:]
         found += kept
         histories |= points.histories(kept)
-    made = reference.of(options.name, found, histories, options.within or change.within())
+    made = reference.of(options.name, found, histories, options.within or verdicts.default_tolerance())
     if not made.points:
         raise TableError(f"{options.results}: no point that is a measurement of scaling: {_why(histories)}")
     _write(file, reference.dumps(made))
-    print(words.summary(made), "", sep="\n")
+    print(text.summary(made), "", sep="\n")
     print(f"{file}: {len(made.points)} values of {len(made.records)} launches, {made.first_day} to {made.last_day}; "
           f"a value counts as the same within {100 * made.within:g} %")  # fmt: skip
     if any(len(point.launches) == 1 for point in made.points):

@@ -6,8 +6,8 @@ from pathlib import Path
 import pandas as pd
 from tabulate import tabulate
 
-from analysis import outside_text
 from analysis.commands import arguments
+from analysis.text import csv_text
 from analysis.user_table import table as user_table
 
 
@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
     kept = rows.drop(columns=[name for name in ("file", "line", "work") if name in rows])
     print(tabulate(_short(kept), headers="keys", tablefmt="simple", showindex=False, disable_numparse=True))
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(outside_text.csv(kept, float_format="%.12g"))
+    options.out.write_text(csv_text(kept, float_format="%.12g"))
     print(f"\nwritten: {options.out}")
     return 0
 

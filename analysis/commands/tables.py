@@ -5,10 +5,10 @@ import argparse
 import pandas as pd
 from tabulate import tabulate
 
-from analysis import outside_text
 from analysis.commands import arguments
 from analysis.reports import derived
 from analysis.study import Study
+from analysis.text import csv_text
 
 _FOLLOWS = {True: "yes", False: "no"}
 
@@ -23,7 +23,7 @@ def run(options: argparse.Namespace) -> int:
     found = derived.recompute(Study().published)
     options.out.mkdir(parents=True, exist_ok=True)
     for report, rows in found.groupby("report"):
-        (options.out / f"{report}.csv").write_text(outside_text.csv(rows, float_format="%.6g"))
+        (options.out / f"{report}.csv").write_text(csv_text(rows, float_format="%.6g"))
         text = tabulate(rows.astype(object).where(rows.notna(), ""), headers="keys", tablefmt="github", showindex=False)
         (options.out / f"{report}.md").write_text(f"# Report {report}: derived numbers, recomputed\n\n{text}\n")
     said = found[found["stated"].notna()]

@@ -1,17 +1,23 @@
-"""One comparison: a local number beside a published one, what is allowed, and the verdict."""
+"""Comparisons of a local curve with a published one: rates, ratios, shape, and the order of the models."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
-from analysis import json_values
+from analysis import metrics, speedups
 from analysis.compare import tolerances
-from analysis.compare.curves import Curve
+from analysis.compare.curves import SIZES, Curve
 from analysis.compare.tolerances import WORDS, Tolerance, Word
-from analysis.stats.number import Number
-from analysis.stats.verdict import Bounds, Verdict
+from analysis.curves import uncertain
+from analysis.stats import student
+from analysis.stats.number import Number, between, combined, common_covers, exact, unknown
+from analysis.stats.repeats import median
+from analysis.stats.verdict import Bounds, Verdict, apart
+from analysis.text import json_value
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,7 @@ class Comparison:
         """The comparison for programs; docs/json.md has the schema."""
         names = ("report", "experiment", "model", "published_on", "local_on", "quantity", "unit", "axis", "at")
         allowed = {end: getattr(self.allowed, end, None) for end in ("low", "high")}
-        return json_values.plain(
+        return json_value(
             {name: getattr(self, name) for name in names}
             | {"published": self.published.as_json(), "local": self.local.as_json(), "allowed": allowed}
             | {"p_value": self.judged.p if self.judged else None, "verdict": self.verdict, "note": self.note}
@@ -116,3 +122,125 @@ def compared(what: Subject, value: Number, seen: Number, limit: Tolerance | None
         theirs.report, mine.experiment, mine.model, theirs.on, mine.on, what.quantity, unit, mine.axis, what.at,
         value, seen, allowed, judged, "; ".join(filter(None, remarks)),
     )  # fmt: skip
+
+
+def compare_curves(published: Curve, local: Curve, limits: Sequence[Tolerance]) -> Iterator[Comparison]:
+    """Two curves of one model over the same axis: raw rates, their ratios to the smallest size of both, their shape.
+
+    Where the axis is one of scaling the ratios are speedup and efficiency, and the shape is the efficiency that each
+    doubling keeps, over all sizes of each curve, which need not be the same.
+    """
+    by = local.by.replace(" ", "_")
+    both = sorted(set(published.sizes) & set(local.sizes))
+    mine = points(local.only(both))
+    if published.unit == local.unit == "images/s" and local.by == "throughput":
+        for size in both:
+            what = Subject(published, local, "images_per_s", size)
+            yield compared(what, published.printed(size), mine[size]["rate"], what.around(limits))
+    for size in both[1:]:
+        rates = {"rate": published.printed(size), "base": published.printed(both[0])}
+        stated = combined(lambda rate, base: metrics.speedup(rate, base), rates)
+        scaled = {"speedup": stated, "efficiency": stated.over(size / both[0])} if local.axis in SIZES else {}
+        for name, value in (scaled or {"speedup": stated}).items():
+            what = Subject(published, local, f"{name}_{by}" if scaled else "relative_throughput", size, both[0])
+            limit, note = what.around(limits), f"over {both[0]:g}"
+            if name == "efficiency" and limit is None and what.find(what.quantity.replace(name, "speedup"), limits):
+                note += "; judged as the speedup"
+            yield compared(what, value, mine[size][name], limit, note)
+    yield from _shapes(published, local, limits)
+
+
+def _shapes(published: Curve, local: Curve, limits: Sequence[Tolerance]) -> Iterator[Comparison]:
+    """The efficiency that each doubling keeps, without the points that are no measurement of scaling.
+
+    For information where both curves have the same two sizes: then it is their speedup once more.
+    """
+    kept = local.only(size for size in local.sizes if not local.why_lost(size))
+    if local.axis not in SIZES or len(set(published.sizes)) < 2 or len(set(kept.sizes)) < 2:
+        return
+    quantity = f"efficiency_{local.by.replace(' ', '_')}_per_doubling"
+    spans = (f"{min(c.sizes):g} to {max(c.sizes):g}" for c in (published, kept))
+    note = "report {}, local {} {}".format(*spans, local.axis)
+    if left := local.why_lost():
+        note += f"; without {left}"
+    what = Subject(published, replace(kept, lost=()), quantity)
+    same = set(published.sizes) == set(kept.sizes) and len(set(kept.sizes)) == 2
+    rates = {f"r{nth}": published.printed(size) for nth, size in enumerate(published.sizes)}
+
+    def shape(**found: float) -> float:
+        return metrics.per_doubling(published.sizes, [*found.values()]).value
+
+    stated = combined(shape, rates) if len(rates) <= 8 else unknown(shape(**{n: r.value for n, r in rates.items()}))
+    limit = None if same else what.around(limits)
+    yield compared(what, stated, _per_doubling(kept), limit, note + ("; judged as the speedup" if same else ""))
+
+
+def _per_doubling(local: Curve) -> Number:
+    if local.in_rounds:
+        return median(speedups.shares_per_doubling(local.points(), "size"))
+    return metrics.per_doubling(local.sizes, local.rates)
+
+
+def points(curve: Curve) -> dict[float, dict[str, Number]]:
+    """Rate, speedup and efficiency at each size of a local curve, each with the interval of its rounds or repeats."""
+    return uncertain(curve.points(), "size")
+
+
+_SAME = Bounds(1.0, 1.0)  # the ratio of what does not differ
+
+
+def compare_order(
+    pairs: Sequence[tuple[Curve, Curve]], quantity: str, limits: Sequence[Tolerance]
+) -> Iterator[Comparison]:
+    """The order of the models, as the share of their pairs that are ordered as in the report.
+
+    `pairs` has the published and the local curve of each model. By throughput, at the smallest size of each; or by the
+    efficiency that a doubling keeps. A pair that the local repeats cannot tell apart, or that the report prints alike,
+    is counted as either, in the two ends of the interval.
+    """
+    pairs = [(theirs, mine) for theirs, mine in pairs if not mine.lost]
+    mine = {local.model: _standing(local, quantity) for _, local in pairs}
+    if len(mine) < 2:
+        return
+    theirs = {local.model: _stated_standing(published, quantity) for published, local in pairs}
+    ratios = {(a, b): student.ratio(mine[a], mine[b]) for a, b in combinations(mine, 2)}
+
+    def ends(level: float) -> tuple[float, float]:
+        low = high = 0
+        for (a, b), ratio in ratios.items():
+            # All of these intervals together hold the truth at this level (Bonferroni).
+            local = ratio.ends(1 - (1 - level) / len(ratios))
+            if math.isnan(local[0]):
+                return math.nan, math.nan
+            differ = _SAME.exclude(local) and apart(theirs[a], theirs[b])
+            alike = (local[0] > 1) == (theirs[a].value > theirs[b].value)
+            low, high = low + (alike and differ), high + (alike or not differ)
+        return low / len(ratios), high / len(ratios)
+
+    kept = sum((mine[a].value > mine[b].value) == (theirs[a].value > theirs[b].value) for a, b in ratios)
+    seen = Number(kept / len(ratios), ends, min(e.n for e in mine.values()), common_covers([*ratios.values()]))
+    note = "; ".join(
+        f"{who}: {' > '.join(sorted(side, key=lambda model: -side[model].value))}"
+        for who, side in (("report", theirs), ("local", mine))
+    )
+    published, local = pairs[0]
+    what = Subject(published, replace(local, model=""), quantity)
+    yield compared(what, exact(1.0), seen, what.limit(limits), note)
+
+
+def _standing(curve: Curve, quantity: str) -> Number:
+    curve = curve.by_launch()
+    if quantity == "order_by_efficiency":
+        return metrics.per_doubling(curve.sizes, curve.rates)
+    return student.mean(curve.only([min(curve.sizes)]).rates)
+
+
+def _stated_standing(curve: Curve, quantity: str) -> Number:
+    """What a published curve is ordered by, with its rounding at the two ends of the curve."""
+    first, last = min(curve.sizes), max(curve.sizes)
+    if quantity != "order_by_efficiency":
+        return curve.printed(first)
+    value = metrics.per_doubling(curve.sizes, curve.rates).value
+    ends = (curve.printed(first), curve.printed(last))
+    off = sum((end.high - end.low) / 2 / end.value for end in ends) / math.log2(last / first)
+    return between(value, value * (1 - off), value * (1 + off))

@@ -13,10 +13,8 @@ from analysis import epochs, metrics, speedups
 from analysis.compare import tolerances
 from analysis.compare.comparison import Compared as Compared
 from analysis.compare.comparison import Comparison as Comparison
-from analysis.compare.comparison import Subject, compared
+from analysis.compare.comparison import Subject, compare_curves, compare_order, compared, points
 from analysis.compare.curves import SIZES, Curve, axes, column, local_curve, published_curves, words
-from analysis.compare.order import compare_order
-from analysis.compare.scaling import compare_curves, points
 from analysis.compare.tolerances import Tolerance
 from analysis.stats import student
 from analysis.stats.number import Number, exact, unknown

@@ -11,13 +11,14 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from analysis import TableError, json_values, speedups
+from analysis import TableError, speedups
 from analysis.stats import repeats
 from analysis.stats.number import Number, unknown
 from analysis.stats.student import ratio_of_means
 from analysis.stats.verdict import Bounds, Verdict, holm, leaning
 from analysis.study import Study, record_files
 from analysis.table import controls
+from analysis.text import json_value
 from train.record.record import RunRecord
 
 Word = Literal["B faster", "B slower", "no difference shown", "no interval", "not judged"]
@@ -58,7 +59,7 @@ class Ratio:
 
     def as_json(self) -> dict[str, Any]:
         """The ratio for programs; docs/json.md has the schema."""
-        return json_values.plain(
+        return json_value(
             {"experiment": self.experiment, "point": self.point, "quantity": self.quantity, "by": self.by}
             | {"a": self.a.as_json(), "b": self.b.as_json(), "ratio": self.ratio.as_json()}
             | {"p_value": self.judged.p if self.judged else None, "verdict": self.verdict, "note": self.note}

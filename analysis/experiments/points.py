@@ -8,8 +8,7 @@ from analysis import speedups
 from analysis.stats import repeats
 from analysis.stats.number import Number
 from analysis.stats.repeats import Launches
-from analysis.table.energy import GPUS, PROCESSORS
-from analysis.table.limits import COMPUTE, LINK
+from analysis.table.hardware import COMPUTE, GPUS, LINK, PROCESSORS
 
 
 def point_limits(local: pd.DataFrame, runs: pd.DataFrame) -> dict[str, float]:

@@ -8,14 +8,15 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import epochs, json_values, labels, speedups
+from analysis import epochs, labels, speedups
 from analysis.experiments import allreduce, arms
 from analysis.experiments.points import point_energy, point_limits
 from analysis.stats import repeats
 from analysis.stats.number import Number, from_ends, unknown
 from analysis.stats.repeats import singles
-from analysis.table.energy import GPUS, PROCESSORS
+from analysis.table.hardware import GPUS, PROCESSORS
 from analysis.table.identity import LINK, SCALING
+from analysis.text import json_value
 from train.record import backends
 
 # The columns that tell points apart, and their headers.
@@ -141,7 +142,7 @@ def as_json(local: pd.DataFrame) -> list[dict[str, Any]]:
     if local["quantity"].eq("allreduce_s").any():
         return allreduce.as_json(local)
     return [
-        json_values.plain({name: point.runs[name].iloc[0] for name in _IN_JSON})
+        json_value({name: point.runs[name].iloc[0] for name in _IN_JSON})
         | {"series": point.series, "design": "rounds" if point.rounds else "launches"}
         | {"rounds": point.rounds, "launches": point.launches, "note": _remarks(point.runs)}
         | {name: number.as_json() for name, number in point.numbers.items()}

@@ -7,11 +7,11 @@ from typing import Any
 
 import pandas as pd
 
-from analysis import json_values
 from analysis.explain.fit import REFUTED, Explanation
 from analysis.explain.fitted import Fit
 from analysis.explain.words import beyond_ideal, sentences, verdict
 from analysis.stats.number import Number, from_ends
+from analysis.text import json_value
 
 _POINT = (
     "ranks", "steps_per_rank", "batch_per_rank", "images_per_rank", "runs", "wall_s", "images_per_s_per_rank",
@@ -36,7 +36,7 @@ def as_json(explained: Explanation, split: pd.DataFrame) -> dict[str, Any]:
         "fixed_s": explained.fit.fixed_s.as_json(),
         "fixed_s_whichever_point_is_left_out": [min(without_one), max(without_one)] if without_one else None,
         "images_per_s_per_rank_implied": _number(explained.fit.images_per_s_per_rank),
-        "equal_time_per_image": {"verdict": _equal(explained.growth_p), "p": json_values.plain(explained.growth_p)},
+        "equal_time_per_image": {"verdict": _equal(explained.growth_p), "p": json_value(explained.growth_p)},
         "findings": [
             {
                 "kind": one.kind,
@@ -51,7 +51,7 @@ def as_json(explained: Explanation, split: pd.DataFrame) -> dict[str, Any]:
         ],
         "fits": [_fit(name, fit, explained.reasonable(name)) for name, fit in explained.fits.items()],
         "points": [_point(explained, index) for index in explained.points.index],
-        "phases": json_values.plain(split.to_dict("records")),
+        "phases": json_value(split.to_dict("records")),
         "sentences": sentences(explained),
     }
 
@@ -82,7 +82,7 @@ def _point(explained: Explanation, index: int) -> dict[str, Any]:
     columns = ("speedup_throughput", "speedup_without_fixed")
     beyond = [column for column in columns if beyond_ideal(at, column).item()]
     return (
-        json_values.plain({name: point[name] for name in _POINT})
+        json_value({name: point[name] for name in _POINT})
         | {"speedup_without_fixed": _number(without)}
         | {"fits": verdict(point), "above_ideal": beyond}
     )

@@ -12,10 +12,10 @@ from pathlib import Path
 import matplotlib as mpl
 import pandas as pd
 
-from analysis import outside_text
 from analysis.figures import fonts, plots
 from analysis.figures.entry import Entry, Points
 from analysis.study import Study
+from analysis.text import csv_text
 
 # What would otherwise name the day and the version of Matplotlib in each file.
 _METADATA = {
@@ -89,7 +89,7 @@ def data_text(points: Points) -> str:
     if rows.empty:
         return ""
     empty = [name for name in rows.columns if (rows[name].isna() | rows[name].astype(str).eq("")).all()]
-    return outside_text.csv(rows.drop(columns=empty))
+    return csv_text(rows.drop(columns=empty))
 
 
 def data_link(points: Points) -> str:

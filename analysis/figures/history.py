@@ -1,4 +1,4 @@
-"""The figure of a history: each point over its occasions, beside its first one."""
+"""The figure of a history: each point over its sessions, beside its first one."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analysis.figures import plots
-from analysis.history import change, occasions, words
-from analysis.history.judged import Row
-from analysis.history.occasions import Occasion
+from analysis.history import sessions, text, verdicts
 from analysis.history.points import Key, Quantity, Values
+from analysis.history.sessions import Session
+from analysis.history.verdicts import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
-_APART = 0.12  # between the marks of two points of one occasion
+_APART = 0.12  # between the marks of two points of one session
 _VERDICTS = {"slower": plots.RED, "faster": plots.BLUE, "as before": plots.GREEN, "not decidable": plots.GREY}
 _DAYS = 8  # that fit below a panel
 _LABEL = 24  # characters that fit beside a panel
@@ -41,10 +41,10 @@ class Course:
     row: Row
 
 
-def draw(found: Sequence[Occasion], courses: Sequence[Course], within: float) -> Figure:
-    """Each quantity of each point over the occasions, beside those before the newest one.
+def draw(found: Sequence[Session], courses: Sequence[Course], within: float) -> Figure:
+    """Each quantity of each point over the sessions, beside those before the newest one.
 
-    One is the mean of what the newest occasion is judged by: those before it that were made alike.
+    One is the mean of what the newest session is judged by: those before it that were made alike.
     Two rows a model: images/s and speedup; wall time and job time, which are larger where a machine is slower.
     Dots: launches. Marks: their mean with Student's 95 % interval on the logarithm; none of one launch.
     The colour of the last mark is the verdict on it. Band: what counts as before.
@@ -56,21 +56,21 @@ def draw(found: Sequence[Occasion], courses: Sequence[Course], within: float) ->
     figure, panels = plots.canvas(len(of_rows), 2, height_mm=26 + 44 * len(of_rows), sharex=True)
     for nth, (subject, pair) in enumerate(of_rows):
         for axes, quantity in zip(panels[2 * nth : 2 * nth + 2], pair, strict=True):
-            shown = [one for one in courses if (words.subject(one.key), one.key.quantity) == (subject, quantity)]
+            shown = [one for one in courses if (text.subject(one.key), one.key.quantity) == (subject, quantity)]
             _panel(axes, found, shown, within, marks)
-            axes.set_ylabel(textwrap.fill(f"{words.SHOWN[quantity][0]}, over before", _LABEL))
+            axes.set_ylabel(textwrap.fill(f"{text.SHOWN[quantity][0]}, over before", _LABEL))
         panels[2 * nth].set_title(subject, loc="left")
     return plots.legend(figure, _note(found, within), columns=2)
 
 
 def _rows(courses: Sequence[Course]) -> list[tuple[str, tuple[Quantity, Quantity]]]:
     """The rows of the figure: what was measured, and its two quantities."""
-    there = dict.fromkeys((words.subject(course.key), course.key.quantity) for course in courses)
+    there = dict.fromkeys((text.subject(course.key), course.key.quantity) for course in courses)
     subjects = dict.fromkeys(subject for subject, _ in there)
     return [(one, pair) for one in subjects for pair in _PAIRS if any((one, quantity) in there for quantity in pair)]
 
 
-def _panel(axes: Axes, found: Sequence[Occasion], shown: Sequence[Course], within: float, marks: Marks) -> None:
+def _panel(axes: Axes, found: Sequence[Session], shown: Sequence[Course], within: float, marks: Marks) -> None:
     axes.axhspan(1 - within, 1 + within, color=plots.GREY, alpha=0.15, linewidth=0)
     axes.axhline(1, color=plots.GREY, linestyle=":")
     place = {one.number: x for x, one in enumerate(found)}
@@ -88,11 +88,11 @@ def _panel(axes: Axes, found: Sequence[Occasion], shown: Sequence[Course], withi
 
 
 def _course(axes: Axes, course: Course, place: dict[int, int], aside: float, marker: str) -> None:
-    """One point: its launches, and their mean on each occasion."""
+    """One point: its launches, and their mean on each session."""
     of = course.values.of
-    first = change.level(course.row.beside.before or of[min(of)]).value
+    first = verdicts.launch_mean(course.row.change.before or of[min(of)]).value
     x = np.array([place[number] for number in of]) + aside
-    levels = [change.level(values) for values in of.values()]
+    levels = [verdicts.launch_mean(values) for values in of.values()]
     middle = np.array([level.value for level in levels]) / first
     ends = np.nan_to_num([[level.value - end for end in level.interval] for level in levels]) / first
     for at, values in zip(x, of.values(), strict=True):
@@ -102,30 +102,30 @@ def _course(axes: Axes, course: Course, place: dict[int, int], aside: float, mar
     axes.plot(x, middle, marker, color=plots.BLACK, mfc="white", mew=0.8)
     axes.plot([], [], marker, color=plots.BLACK, mfc="white", mew=0.8, linestyle="none", label=course.key.point)
     verdict = course.row.verdict
-    if course.row.beside.now:
+    if course.row.change.now:
         axes.plot(x[-1], middle[-1], marker, color=_VERDICTS[verdict], mew=0.8)
         axes.plot([], [], "s", color=_VERDICTS[verdict], linestyle="none", label=verdict)
 
 
-def _made_otherwise(found: Sequence[Occasion]) -> list[int]:
-    """The numbers of the occasions before which something that made the launches changed."""
+def _made_otherwise(found: Sequence[Session]) -> list[int]:
+    """The numbers of the sessions before which something that made the launches changed."""
     return [
         now.number
         for before, now in itertools.pairwise(found)
-        if occasions.changed(before, now) or before.making.commit != now.making.commit
+        if sessions.changed(before, now) or before.making.commit != now.making.commit
     ]
 
 
-def _days(found: Sequence[Occasion]) -> list[str]:
-    """The day of each occasion, with a number from the second one of a day on."""
+def _days(found: Sequence[Session]) -> list[str]:
+    """The day of each session, with a number from the second one of a day on."""
     days = [one.launches[0].started_at[2:10] for one in found]
     nth = [days[: x + 1].count(day) for x, day in enumerate(days)]
     return [day if n == 1 else f"{day} ({n})" for day, n in zip(days, nth, strict=True)]
 
 
-def _note(found: Sequence[Occasion], within: float) -> str:
+def _note(found: Sequence[Session], within: float) -> str:
     machine = f"local: {found[0].launches[0].machine}"
-    bars = "bars: 95 % interval over the launches of one occasion; none of a single launch; dots: launches"
+    bars = "bars: 95 % interval over the launches of one session; none of a single launch; dots: launches"
     said = f"band: within {100 * within:g} %, as before; of times, higher is slower"
     if _made_otherwise(found):
         said += "; upright lines: commit, driver, image or versions changed"

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.figures import plots
-from analysis.table.limits import COMPUTE, LINK
+from analysis.table.hardware import COMPUTE, LINK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,4 +1,4 @@
-"""What each launch measured of each point, occasion by occasion.
+"""What each launch measured of each point, session by session.
 
 Of training images/s, the speedup over the smallest point, wall time and job time; of allreduce alone the time of the
 smallest message, which shows the delay, and the bus bandwidth of the largest.
@@ -17,7 +17,7 @@ import pandas as pd
 
 from analysis import speedups
 from analysis.experiments import allreduce
-from analysis.history.occasions import Occasion
+from analysis.history.sessions import Session
 from analysis.table import controls
 from analysis.table.identity import SCALING, phrase
 
@@ -45,29 +45,29 @@ class Key:
 
 @dataclass
 class Values:
-    """One number a launch, by the number of the occasion; and why it is no measurement of scaling, if it is none."""
+    """One number a launch, by the number of the session; and why it is no measurement of scaling, if it is none."""
 
     of: dict[int, list[float]] = field(default_factory=dict)
     lost: dict[int, str] = field(default_factory=dict)
 
     def on(self, numbers: Collection[int]) -> list[float]:
-        """The values of some occasions."""
-        return [value for occasion, values in self.of.items() if occasion in numbers for value in values]
+        """The values of some sessions."""
+        return [value for session, values in self.of.items() if session in numbers for value in values]
 
     def why_lost(self, numbers: Collection[int]) -> str:
-        """Why a value of some occasions is no measurement of scaling; "" where all are."""
-        return "; ".join(dict.fromkeys(why for occasion, why in self.lost.items() if occasion in numbers))
+        """Why a value of some sessions is no measurement of scaling; "" where all are."""
+        return "; ".join(dict.fromkeys(why for session, why in self.lost.items() if session in numbers))
 
 
-def histories(found: Iterable[Occasion]) -> dict[Key, Values]:
-    """The values of each point on each of the occasions, which are of one machine."""
+def histories(found: Iterable[Session]) -> dict[Key, Values]:
+    """The values of each point on each of the sessions, which are of one machine."""
     histories: dict[Key, Values] = defaultdict(Values)
-    for occasion in found:
+    for session in found:
         for measured in (_throughputs, _times, _allreduces):
-            for key, values, lost in measured(occasion.table):
-                histories[key].of[occasion.number] = values
+            for key, values, lost in measured(session.table):
+                histories[key].of[session.number] = values
                 if lost:
-                    histories[key].lost[occasion.number] = lost
+                    histories[key].lost[session.number] = lost
     return dict(sorted(histories.items(), key=lambda item: item[0]))
 
 
@@ -75,7 +75,7 @@ Found = Iterator[tuple[Key, list[float], str]]  # of each point its values, and 
 
 
 def _throughputs(table: pd.DataFrame) -> Found:
-    """Each point of one occasion: a rate a launch, and a speedup a launch where there is a smaller point."""
+    """Each point of one session: a rate a launch, and a speedup a launch where there is a smaller point."""
     rates = speedups.rates(table).dropna(subset="rate")
     for _, curve in rates.groupby(["model", "series"], sort=False):
         base = speedups.base_of(curve, rates)
@@ -91,7 +91,7 @@ def _throughputs(table: pd.DataFrame) -> Found:
 
 
 def _times(table: pd.DataFrame) -> Found:
-    """Each point of one occasion that had launches of its own: their wall times and job times.
+    """Each point of one session that had launches of its own: their wall times and job times.
 
     Where ranks changed on the way, as in elastic training, a launch has no time to compare.
     """
@@ -103,7 +103,7 @@ def _times(table: pd.DataFrame) -> Found:
 
 
 def _allreduces(table: pd.DataFrame) -> Found:
-    """Each point of one occasion of allreduce alone: the smallest message's time, the largest one's bandwidth."""
+    """Each point of one session of allreduce alone: the smallest message's time, the largest one's bandwidth."""
     every = allreduce.points_of(table)
     for _, point in every.groupby(["series", "ranks", "axis_value"], dropna=False, sort=False):
         smallest, largest = (point[point["message_bytes"].eq(size)] for size in _ends(point["message_bytes"]))

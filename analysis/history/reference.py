@@ -17,10 +17,10 @@ from pathlib import Path
 import msgspec
 
 from analysis import TableError
-from analysis.history import change
-from analysis.history.judged import Beside
-from analysis.history.occasions import Launch, Occasion
+from analysis.history import verdicts
 from analysis.history.points import UNITS, Key, Quantity, Unit, Values
+from analysis.history.sessions import Launch, Session
+from analysis.history.verdicts import Change
 
 VERSION = 1
 FOLDER = Path("references")
@@ -85,9 +85,9 @@ def path(name: str, folder: Path = FOLDER) -> Path:
     return folder / f"{name}.json"
 
 
-def of(name: str, found: Sequence[Occasion], histories: Mapping[Key, Values], within: float) -> Reference:
-    """A reference from all launches of some occasions. Points that are no measurement of scaling stay out."""
-    launches = [launch for occasion in found for launch in occasion.launches]
+def of(name: str, found: Sequence[Session], histories: Mapping[Key, Values], within: float) -> Reference:
+    """A reference from all launches of some sessions. Points that are no measurement of scaling stay out."""
+    launches = [launch for session in found for launch in session.launches]
     days = sorted(launch.started_at[:10] for launch in launches)
     points = [_point(key, values) for key, values in histories.items() if not values.lost]
     records = {launch.path: launch.sha256 for launch in launches}
@@ -96,7 +96,7 @@ def of(name: str, found: Sequence[Occasion], histories: Mapping[Key, Values], wi
 
 def _point(key: Key, values: Values) -> Point:
     of_launches = [value for of in values.of.values() for value in of]
-    mean = change.level(of_launches)
+    mean = verdicts.launch_mean(of_launches)
     low, high = (mean.low, mean.high) if len(of_launches) > 1 else (None, None)
     return Point(
         experiment=key.experiment,
@@ -155,15 +155,15 @@ def load(file: Path) -> Reference:
     return found
 
 
-def beside(reference: Reference, histories: Mapping[Key, Values]) -> list[Beside]:
+def reference_changes(reference: Reference, histories: Mapping[Key, Values]) -> list[Change]:
     """Each point of a reference beside what was measured of it; `histories`: without the reference's own launches."""
-    besides = []
+    changes = []
     for point in reference.points:
         values = histories.get(point.key, Values())
         now = tuple(value for of in values.of.values() for value in of)
         why = "" if now else "not measured since, in this configuration on this machine"
-        besides.append(Beside(point.key, tuple(point.launches), now, why_not=why or "; ".join(values.lost.values())))
-    return besides
+        changes.append(Change(point.key, tuple(point.launches), now, why_not=why or "; ".join(values.lost.values())))
+    return changes
 
 
 def json_schema() -> dict[str, object]:

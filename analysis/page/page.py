@@ -22,8 +22,9 @@ from analysis.audit.words import called
 from analysis.claims import claims
 from analysis.claims.claims import VERDICTS, Judged
 from analysis.compare import published as beside
-from analysis.compare import sets, tolerances, words
+from analysis.compare import sets, tolerances
 from analysis.compare.comparison import Compared
+from analysis.compare.text import published_sections
 from analysis.experiments import summary
 from analysis.figures import files
 from analysis.figures.entry import Entry
@@ -264,7 +265,7 @@ def page(analysed: Analysed, figures: Sequence[Entry], folder: Path, only: Scope
     study = analysed.study
     drawn = [_drawn(entry, analysed, folder) for entry in figures]
     experiments, shared = _experiments(study, [one for one in drawn if one.entry.published is None])
-    sections, notes = words.beside_published(analysed.comparisons)
+    sections, notes = published_sections(analysed.comparisons)
     published = study.published
     environment = Environment(
         loader=FileSystemLoader(TEMPLATE.parent), autoescape=True, undefined=StrictUndefined, keep_trailing_newline=True

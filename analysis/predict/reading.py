@@ -14,7 +14,7 @@ from analysis import TableError, metrics, speedups
 from analysis.curves import PER_RANK, RATES, SETTING, SOURCE_RUN, TIMES
 from analysis.predict.points import Curve, Doubt
 from analysis.table import controls
-from analysis.table.limits import COMPUTE, LINK
+from analysis.table.hardware import COMPUTE, LINK
 from analysis.user_table.rates import rates
 from analysis.user_table.table import UserTable, settings
 from train.record import backends

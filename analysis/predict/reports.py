@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from analysis import once
+from analysis.curves import cached_by_table
 from analysis.predict import calibration, reading
 from analysis.predict.average import Learned
 from analysis.predict.calibration import Check
@@ -32,7 +32,7 @@ class Reports:
         return calibration.checks(self.curves, self.by_source)
 
 
-@once.a_table
+@cached_by_table
 def learned(published: pd.DataFrame) -> Reports:
     """Return the published curves, and what they teach."""
     curves = reading.published(published)

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from analysis import metrics
-from analysis.table import energy, limits, schema
-from analysis.table.checks import copies, every
-from analysis.table.checks.contradiction import Contradiction
+from analysis.table import checks, hardware, schema
+from analysis.table.checks import copies
+from analysis.table.checks.check import Contradiction
 from analysis.table.checks.copies import Trace
 from analysis.table.identity import Facts, flat
 from train.record import backends, batch, rounds, usage
@@ -81,7 +81,7 @@ def tabulate(run: RunRecord, path: str) -> Run | Notice:
     if notice and not run.config.get("rounds"):
         return notice
     try:
-        found = every.contradictions(run)
+        found = checks.contradictions(run)
         points = [] if found or has_timeline(run) else list(_points(run, path))
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         needed = f"a complete run must have it: {type(error).__name__} {error}"
@@ -145,7 +145,7 @@ def _arms(run: RunRecord, path: str) -> Iterator[Measured]:
     whole = rounds.whole(measured, len(arms) - len(run.arms_left_out))
     if not whole:
         raise ValueError("no whole round")
-    joules = energy.of_windows(run)
+    joules = hardware.window_energy_per_image(run)
     reading = any(arm["reads"] for arm in run.config["rounds"])
     for place, arm in enumerate(arms):
         stated = run.config["rounds"][place]
@@ -156,7 +156,7 @@ def _arms(run: RunRecord, path: str) -> Iterator[Measured]:
             values.append(Value("images_per_s", rates[place], round=number))
             values.append(Value("images_per_s_per_rank", metrics.per_rank(rates[place], arm.ranks), round=number))
             values += [Value(name, value, round=number) for name, value in joules.get((number, place), {}).items()]
-        values += [Value(name, value) for name, value in limits.of(run, place).items()]
+        values += [Value(name, value) for name, value in hardware.throughput_bounds(run, place).items()]
         point = _alone(run, place)
         yield _measured(point, machine, _columns(point, path, machine), values)
         if emulated and arm.ranks == 1 and point.config["distribution"]["allreduce"]:
@@ -302,7 +302,10 @@ def _training(run: RunRecord, slowest: Rank) -> Iterator[Value]:
         yield Value("images_per_s", images_per_s)
         yield Value("images_per_s_per_rank", metrics.per_rank(images_per_s, run.workers))
         yield Value("images", run.config["global_batch"] * (1 + len(slowest.warm_up_step_times_s) + steps))
-        yield from (Value(name, value) for name, value in (limits.of(run) | energy.of(run)).items())
+        yield from (
+            Value(name, value)
+            for name, value in (hardware.throughput_bounds(run) | hardware.energy_per_image(run)).items()
+        )
     yield Value("steps_per_rank", steps)
     for epoch in run.epochs:
         yield Value("epoch_s", epoch.duration_s, epoch.epoch)

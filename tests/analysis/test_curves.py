@@ -1,6 +1,7 @@
+import pandas as pd
 import pytest
 
-from analysis.curves import bases, curves, in_rounds, keeps_global_batch, measured, times_as_fast
+from analysis.curves import bases, cached_by_table, curves, in_rounds, keeps_global_batch, measured, times_as_fast
 from tests.helpers.own_records import curve_in_rounds
 from tests.helpers.tidy_rows import row, table
 
@@ -46,3 +47,18 @@ def test_how_many_times_as_fast_a_point_is():
     assert times_as_fast(rate, row("images_per_s", 1, 1), 360, 100) == 3.6
     per_rank = [row("images_per_s_per_rank", 1, n) for n in (4, 1)]
     assert times_as_fast(*per_rank, 90, 100) == pytest.approx(3.6)
+
+
+def test_the_result_of_the_last_table_is_cached():
+    used = []
+
+    @cached_by_table
+    def values(table):
+        used.append(len(table))
+        return table["x"].tolist()
+
+    one, other = pd.DataFrame({"x": [1, 2]}), pd.DataFrame({"x": [1, 2, 3]})
+    assert [values(one), values(one), values(other), values(other)] == [[1, 2], [1, 2], [1, 2, 3], [1, 2, 3]]
+    assert used == [2, 3]
+    assert values(one.copy()) == [1, 2]
+    assert used == [2, 3, 2]

@@ -5,8 +5,7 @@ from pathlib import Path
 
 from analysis.audit import findings  # noqa: F401 - adds all rules to the lists
 from analysis.audit.finding import EXPERIMENT_RULES, RECORD_RULES, TABLE_RULES
-from analysis.table.checks import every  # noqa: F401 - adds all checks to the list
-from analysis.table.checks.contradiction import CHECKS
+from analysis.table.checks.check import CHECKS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "audit.md").read_text()
 ALSO = {"copied_run", "unreadable_record", "failed_run", "missing_run"}

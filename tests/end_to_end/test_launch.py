@@ -92,7 +92,7 @@ def test_what_was_measured_is_a_history_and_a_reference_for_later(measured: Path
     kit = tmp_path / "kit"
     status, output = run(*make_command(kit, "history", "EXPERIMENT=weak_scaling", "STRICT=1", f"RESULTS={measured}"))
     assert status == 0, output
-    assert "occasion 2 compared with occasion 1" in output
+    assert "session 2 compared with session 1" in output
     for quantity in ("throughput [images/s]", "wall time [s]", "job time [s]"):
         assert re.search(rf"tiny +1 node +{re.escape(quantity)} .*not decidable +one launch before and one now", output)
     assert (kit / "figures/history-weak-scaling.png").stat().st_size > 0

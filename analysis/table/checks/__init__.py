@@ -1,1 +1,23 @@
-"""Checks of a record against itself, and of records against each other: what contradicts itself is not trusted."""
+"""Checks of one record: two statements of it that cannot both be true."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from analysis.table.checks import copies, counts, times, windows  # noqa: F401 - each adds to the checks
+from analysis.table.checks.check import CHECKS, Contradiction
+from train.record.record import RunRecord
+
+
+def contradictions(run: RunRecord) -> tuple[Contradiction, ...]:
+    """What every check finds in a record: of each check the widest, and how many more there are.
+
+    Raises LookupError, TypeError or ValueError where the record lacks what every record of its kind has.
+    """
+    return tuple(_widest(found) for check in CHECKS.values() if (found := [*check(run)]))
+
+
+def _widest(found: list[Contradiction]) -> Contradiction:
+    worst = max(found, key=lambda one: abs(one.off or 0))
+    more = f" (and {len(found) - 1} more such)" if len(found) > 1 else ""
+    return replace(worst, follows=worst.follows + more)

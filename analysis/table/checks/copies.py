@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from analysis.table.checks.contradiction import Contradiction, check
+from analysis.table.checks.check import Contradiction, check
 from analysis.thresholds import limit
 from train.record.record import AllreduceTimes, Rank, RunRecord, Window
 

@@ -10,8 +10,17 @@ from collections.abc import Iterator
 
 import msgspec
 
-from analysis.table.checks.contradiction import Contradiction, check, off
-from analysis.table.checks.kinds import in_rounds, own_epochs, resized, size, size_of_point, sweeps
+from analysis.table.checks.check import (
+    Contradiction,
+    check,
+    in_rounds,
+    off,
+    own_epochs,
+    resized,
+    size,
+    size_of_point,
+    sweeps,
+)
 from train.record import backends
 from train.record import batch as batches
 from train.record import config_hash as hashed

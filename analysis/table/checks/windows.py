@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from analysis.table.checks.contradiction import Contradiction, check, off
-from analysis.table.checks.kinds import Slack, delayed_s, in_rounds
+from analysis.table.checks.check import Contradiction, Slack, check, delayed_s, in_rounds, off
 from analysis.thresholds import limit
 from train.record.record import RunRecord, Window
 from train.record.rounds import ranks_of

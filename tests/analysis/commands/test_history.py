@@ -86,7 +86,7 @@ def test_strict_fails_only_where_something_is_slower(here, capsys):
     assert main(["history", "weak_scaling", "--strict"]) == 1
 
 
-def test_two_occasions_have_the_ratio_that_compare_has(tmp_path, capsys):
+def test_two_sessions_have_the_ratio_that_compare_has(tmp_path, capsys):
     month(tmp_path / "a", 0)
     month(tmp_path / "b", 1, slower=1.1)
     both = sets.compare(tmp_path / "a", tmp_path / "b")
@@ -109,9 +109,9 @@ def test_one_launch_a_month_is_judged_by_the_months_before(tmp_path, capsys):
     assert found["2 nodes", "images_per_s"] == "slower"
 
 
-def test_the_first_occasion_has_nothing_to_compare_with(here, capsys):
+def test_the_first_session_has_nothing_to_compare_with(here, capsys):
     assert main(["history", "weak_scaling", "--strict"]) == 0
-    assert "one occasion: nothing to compare with yet; FORCE=1" in capsys.readouterr().out
+    assert "one session: nothing to compare with yet; FORCE=1" in capsys.readouterr().out
 
 
 def test_without_records_it_says_what_there_is(here, capsys):

@@ -1,6 +1,6 @@
 import pytest
 
-from analysis.history import judged, occasions, points
+from analysis.history import points, sessions, verdicts
 from analysis.study import Study, record_files
 from tests.helpers.months import month, month_in_rounds, month_of_allreduce
 from tests.helpers.own_records import EPOCHS, make_record, save
@@ -9,7 +9,7 @@ from train.record.record import Resize
 
 def read(folder):
     study = Study(*record_files(folder), every_generation=True)
-    (of_machine,) = occasions.occasions(study.local, study.records).values()
+    (of_machine,) = sessions.sessions(study.local, study.records).values()
     return of_machine, points.histories(of_machine)
 
 
@@ -54,7 +54,7 @@ def test_elastic_training_has_no_time_to_compare(tmp_path):
     run = make_record("accuracy_digits", nodes=1, epochs=EPOCHS, **{"distribution.elastic": True})
     run.resizes = [Resize(9.0, 1, 20, 2, 1, "lost n2")]
     save(run, tmp_path)
-    assert points.histories([occasions.Occasion(1, (), Study(tmp_path).local)]) == {}
+    assert points.histories([sessions.Session(1, (), Study(tmp_path).local)]) == {}
 
 
 def test_of_allreduce_the_time_of_the_smallest_message_and_the_bandwidth_of_the_largest(tmp_path):
@@ -81,11 +81,11 @@ def test_of_rounds_the_rate_and_the_median_speedup_of_each_launch(tmp_path):
     assert found["1 node", "images_per_s"].of[1] == [pytest.approx(8 / mean_s)]
 
 
-def test_the_newest_occasion_is_beside_all_before(tmp_path):
+def test_the_newest_session_is_beside_all_before(tmp_path):
     for number in range(3):
         month(tmp_path, number)
     found, histories = read(tmp_path)
-    beside = judged.newest(histories, found)[0]
+    beside = verdicts.newest_changes(histories, found)[0]
     assert (len(beside.before), len(beside.now)) == (6, 3)
 
 
@@ -94,20 +94,20 @@ def test_a_point_that_was_not_measured_again_is_not_judged(tmp_path):
     month(tmp_path, 1, slower=2, nodes=[1])
     found, histories = read(tmp_path)
     rows = {
-        (row.beside.key.point, row.beside.key.quantity): row
-        for row in judged.rows(judged.newest(histories, found), 0.05)
+        (row.change.key.point, row.change.key.quantity): row
+        for row in verdicts.verdict_rows(verdicts.newest_changes(histories, found), 0.05)
     }
     assert rows["1 node", "images_per_s"].verdict == "slower"
     assert rows["2 nodes", "images_per_s"].verdict == "not decidable"
-    assert rows["2 nodes", "images_per_s"].note == "not measured on the newest occasion"
+    assert rows["2 nodes", "images_per_s"].note == "not measured in the newest session"
 
 
 def test_ranks_that_shared_cores_are_not_judged(tmp_path, monkeypatch):
     month(tmp_path, 0)
     month(tmp_path, 1, slower=2)
     study = Study(tmp_path, every_generation=True)
-    (found,) = occasions.occasions(study.local.assign(cores_shared=True), study.records).values()
-    rows = judged.rows(judged.newest(points.histories(found), found), 0.05)
+    (found,) = sessions.sessions(study.local.assign(cores_shared=True), study.records).values()
+    rows = verdicts.verdict_rows(verdicts.newest_changes(points.histories(found), found), 0.05)
     assert {(row.verdict, row.note) for row in rows} == {("not decidable", "ranks shared cores")}
 
 
@@ -117,8 +117,8 @@ def test_an_older_state_of_the_machine_is_no_measure(tmp_path):
     month(tmp_path, 2, commit="b" * 40)
     month(tmp_path, 3, slower=1.25, commit="c" * 40)
     found, histories = read(tmp_path)
-    assert judged.states(found) == [[1], [2, 3], [4]]
-    beside = judged.newest(histories, found)[0]
+    assert verdicts.session_states(found) == [[1], [2, 3], [4]]
+    beside = verdicts.newest_changes(histories, found)[0]
     assert [len(of) for of in (beside.before, beside.now, *beside.older)] == [6, 3, 3]
-    rows = judged.rows(judged.newest(histories, found), 0.05)
-    assert [row.verdict for row in rows if row.beside.key.quantity == "images_per_s"] == ["slower", "slower"]
+    rows = verdicts.verdict_rows(verdicts.newest_changes(histories, found), 0.05)
+    assert [row.verdict for row in rows if row.change.key.quantity == "images_per_s"] == ["slower", "slower"]

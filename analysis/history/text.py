@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from tabulate import tabulate
 
 from analysis import labels
-from analysis.history import change, occasions
-from analysis.history.change import VERDICTS
-from analysis.history.judged import Row
-from analysis.history.occasions import Occasion
+from analysis.history import sessions, verdicts
 from analysis.history.points import Key, Quantity
 from analysis.history.reference import Reference
+from analysis.history.sessions import Session
+from analysis.history.verdicts import VERDICTS, Row
 
 WIDTH = 110
 # How tables and figures show each quantity: its name, its unit ("": it has none), and how many of these a value has.
@@ -31,11 +30,11 @@ SHOWN: dict[Quantity, tuple[str, str, float]] = {
 _SHOWN = 8  # changes of what made the launches that are named; the JSON has all
 
 
-def of_machine(machine: str, found: Sequence[Occasion]) -> str:
-    """The occasions of one machine: when, how many launches, and with what."""
+def of_machine(machine: str, found: Sequence[Session]) -> str:
+    """The sessions of one machine: when, how many launches, and with what."""
     cells = [
         {
-            "occasion": one.number,
+            "session": one.number,
             "measured": one.days,
             "launches": len(one.launches),
             "commit": one.making.commit or "not known",
@@ -47,29 +46,29 @@ def of_machine(machine: str, found: Sequence[Occasion]) -> str:
     ]
     lines = [textwrap.fill(f"== {machine}", WIDTH), "", tabulate(cells, headers="keys", disable_numparse=True)]
     for before, now in itertools.pairwise(found):
-        if made := occasions.changed(before, now):
-            lines += ["", f"what changed before occasion {now.number}:"]
+        if made := sessions.changed(before, now):
+            lines += ["", f"what changed before session {now.number}:"]
             lines += [f"  {name}: {a} -> {b}" for name, a, b in made[:_SHOWN]]
             lines += [f"  and {len(made) - _SHOWN} more (--format json)"] if len(made) > _SHOWN else []
     return "\n".join(lines)
 
 
-def beside(base: Sequence[int], newest: int) -> str:
-    """Which occasions are compared: the newest, and those before it that were made alike."""
-    several = f"occasions {base[0]} to {base[-1]}, all with the same commit and versions"
-    of = f"occasion {base[0]}" if len(base) == 1 else several
-    return f"occasion {newest} compared with {of}:"
+def compared_sessions(base: Sequence[int], newest: int) -> str:
+    """Which sessions are compared: the newest, and those before it that were made alike."""
+    several = f"sessions {base[0]} to {base[-1]}, all with the same commit and versions"
+    of = f"session {base[0]}" if len(base) == 1 else several
+    return f"session {newest} compared with {of}:"
 
 
 def table(rows: Sequence[Row], before: str, now: str) -> str:
     """The points with their verdicts; `before` and `now` name the two sides."""
     cells = [
         {
-            "model": subject(row.beside.key),
-            "point": row.beside.key.point,
-            "quantity": quantity(row.beside.key.quantity),
-            f"{before} (launches)": _mean(row.beside.before, row.beside.key.quantity),
-            f"{now} (launches)": _mean(row.beside.now, row.beside.key.quantity),
+            "model": subject(row.change.key),
+            "point": row.change.key.point,
+            "quantity": quantity(row.change.key.quantity),
+            f"{before} (launches)": _mean(row.change.before, row.change.key.quantity),
+            f"{now} (launches)": _mean(row.change.now, row.change.key.quantity),
             "ratio (95 % interval)": str(row.ratio) if row.ratio else "",
             "p": f"{row.judged.p:.2g}" if row.judged else "",
             "verdict": row.verdict,
@@ -108,7 +107,7 @@ def how(within: float) -> str:
     return textwrap.fill(
         f"As before: the 90 % interval of the ratio is within {percent} of 1. Slower, faster: the whole 95 % interval "
         f"is more than {percent} off; of times, slower is above 1. The intervals know how far launches differ, on "
-        "older occasions too. p is corrected for the number of values (Holm): all verdicts together are "
+        "older sessions too. p is corrected for the number of values (Holm): all verdicts together are "
         "wrong at most 5 times in 100. docs/history.md",
         WIDTH,
     )
@@ -122,7 +121,9 @@ def summary(reference: Reference) -> str:
             "model": subject(point.key),
             "point": point.point,
             "quantity": quantity(point.quantity),
-            "value (95 % interval)": str(change.level([SHOWN[point.quantity][2] * value for value in point.launches])),
+            "value (95 % interval)": str(
+                verdicts.launch_mean([SHOWN[point.quantity][2] * value for value in point.launches])
+            ),
             "launches": len(point.launches),
         }
         for point in reference.points

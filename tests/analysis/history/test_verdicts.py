@@ -2,16 +2,16 @@ import math
 
 import pytest
 
-from analysis.history import change
+from analysis.history import verdicts
 from analysis.stats.student import ratio_of_means
 
 
 def words(ratios, within=0.05):
-    return [change.word(verdict, False) for verdict in change.judge(ratios, within)]
+    return [verdicts.verdict_name(verdict, False) for verdict in verdicts.judge_ratios(ratios, within)]
 
 
 def test_two_launches_or_more_on_either_side_are_compared_as_two_sets_are():
-    found = change.ratio([10, 12], [20, 24])
+    found = verdicts.mean_ratio([10, 12], [20, 24])
     assert (found.value, found.interval) == (2, pytest.approx(ratio_of_means([10, 12], [20, 24]).interval))
 
 
@@ -19,22 +19,22 @@ def test_a_single_launch_scatters_as_those_before_worked_by_hand():
     # before: the logarithms have the standard deviation 0.1; the error of the ratio is 0.1 x sqrt(1 + 1/3), 2 degrees
     before = [10 * math.exp(x) for x in (-0.1, 0, 0.1)]
     mean = 10 * (1 + 2 * math.cosh(0.1)) / 3
-    found = change.ratio(before, [12])
+    found = verdicts.mean_ratio(before, [12])
     apart = math.exp(4.302653 * 0.1 * math.sqrt(4 / 3))  # t(0.975, 2)
     assert (found.value, found.low, found.high) == pytest.approx((12 / mean, 12 / mean / apart, 12 / mean * apart))
 
 
 def test_a_single_launch_before_scatters_as_those_now():
-    there, back = change.ratio([9, 10, 11], [12]), change.ratio([12], [9, 10, 11])
+    there, back = verdicts.mean_ratio([9, 10, 11], [12]), verdicts.mean_ratio([12], [9, 10, 11])
     assert (back.low, back.high) == pytest.approx((1 / there.high, 1 / there.low))
 
 
 def test_one_launch_on_each_side_has_no_interval():
-    assert math.isnan(change.ratio([10], [5]).low)
+    assert math.isnan(verdicts.mean_ratio([10], [5]).low)
 
 
 def test_launches_that_agree_to_the_digit_decide():
-    assert words([change.ratio([10, 10], [8, 8])]) == ["slower"]
+    assert words([verdicts.mean_ratio([10, 10], [8, 8])]) == ["slower"]
 
 
 @pytest.mark.parametrize(
@@ -48,26 +48,26 @@ def test_launches_that_agree_to_the_digit_decide():
     ],
 )
 def test_verdicts(now, verdict):
-    assert words([change.ratio([100.0, 100.3, 99.8], now)]) == [verdict]
+    assert words([verdicts.mean_ratio([100.0, 100.3, 99.8], now)]) == [verdict]
 
 
 def test_a_time_that_is_larger_is_slower():
-    longer, shorter = (change.ratio([100.0, 100.3, 99.8], [x + 0.1, x, x - 0.2]) for x in (120, 80))
-    verdicts = change.judge([longer, shorter], 0.05)
-    assert [change.word(one, True) for one in verdicts] == ["slower", "faster"]
-    assert [change.word(one, False) for one in verdicts] == ["faster", "slower"]
+    longer, shorter = (verdicts.mean_ratio([100.0, 100.3, 99.8], [x + 0.1, x, x - 0.2]) for x in (120, 80))
+    judged = verdicts.judge_ratios([longer, shorter], 0.05)
+    assert [verdicts.verdict_name(one, True) for one in judged] == ["slower", "faster"]
+    assert [verdicts.verdict_name(one, False) for one in judged] == ["faster", "slower"]
 
 
 def test_verdicts_are_corrected_for_their_number():
-    ratio = change.ratio([100.0, 101.5, 98.5], [86.0, 87.5, 84.5])
-    (alone,), many = change.judge([ratio], 0.05), change.judge([ratio] * 40, 0.05)
+    ratio = verdicts.mean_ratio([100.0, 101.5, 98.5], [86.0, 87.5, 84.5])
+    (alone,), many = verdicts.judge_ratios([ratio], 0.05), verdicts.judge_ratios([ratio] * 40, 0.05)
     assert words([ratio]) == ["slower"]
     assert set(words([ratio] * 40)) == {"not decidable"}
     assert many[0].p == pytest.approx(40 * alone.p)
 
 
 def test_a_smaller_tolerance_finds_less_to_be_as_before():
-    ratio = change.ratio([100.0, 100.3, 99.8], [98.0, 98.2, 97.9])
+    ratio = verdicts.mean_ratio([100.0, 100.3, 99.8], [98.0, 98.2, 97.9])
     assert [words([ratio], within) for within in (0.05, 0.01)] == [["as before"], ["slower"]]
 
 
@@ -75,6 +75,6 @@ def test_older_launches_tell_how_far_launches_scatter_worked_by_hand():
     # logs about the mean of their group: 0 before and now, ±0.01 in two older ones: s = 0.01 sqrt(4 / 4), 4 degrees
     e = math.exp
     older = [[e(0.01), e(-0.01)], [100 * e(0.01), 100 * e(-0.01)]]
-    found = change.ratio([10, 10], [9, 9], older)
+    found = verdicts.mean_ratio([10, 10], [9, 9], older)
     apart = math.exp(2.776445 * 0.01)  # t(0.975, 4), times sqrt(1/2 + 1/2)
     assert (found.value, found.low, found.high) == pytest.approx((0.9, 0.9 / apart, 0.9 * apart))

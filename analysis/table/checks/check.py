@@ -1,13 +1,44 @@
-"""What kind of run a record is of, and how exactly its clocks can be compared."""
+"""What all checks share: contradictions, the list of checks, kinds of launches, and how exactly clocks compare."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from analysis.thresholds import limit
 from train.record.record import CoreUse, Rank, RunRecord, Window
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """Two statements of one record that cannot both be true. Texts carry their units; off: stated / follows - 1."""
+
+    rule: str
+    stated: str
+    follows: str
+    off: float | None = None
+
+    def __str__(self) -> str:
+        """Both statements, as the commands print them."""
+        return f"{self.stated}, but {self.follows}"
+
+
+Check = Callable[[RunRecord], Iterator[Contradiction]]
+
+# By name, in the order of their modules. The docstring is the reason for the check.
+CHECKS: dict[str, Check] = {}
+
+
+def check(function: Check) -> Check:
+    """Adds a function to the checks by its name."""
+    CHECKS[function.__name__] = function
+    return function
+
+
+def off(stated: float, follows: float) -> float | None:
+    """The relative difference of what is stated; None where it has no base."""
+    return stated / follows - 1 if follows else None
 
 
 def in_rounds(run: RunRecord) -> bool:

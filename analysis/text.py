@@ -1,7 +1,8 @@
-"""Text from outside, of a record or a table, as it is shown: on a terminal, or as a cell of a CSV file."""
+"""Text and values from outside as they are written: on a terminal, in a cell of a CSV file, in JSON."""
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -32,7 +33,7 @@ class Printable:
         return getattr(self._stream, name)
 
 
-def csv(rows: pd.DataFrame, **options: Any) -> str:
+def csv_text(rows: pd.DataFrame, **options: Any) -> str:
     """The rows as CSV with a header, with ' before each text that a spreadsheet would take for a formula."""
     texts = rows.select_dtypes(["object", "str"]).columns
     return rows.assign(**{name: rows[name].map(_cell) for name in texts}).to_csv(
@@ -48,3 +49,18 @@ def _cell(value: object) -> object:
     except ValueError:
         return f"'{value}"
     return value
+
+
+def json_value(value: Any) -> Any:
+    """A value as JSON has it, and what is in it: null for what is not known or not finite, numbers of NumPy as such."""
+    import numpy as np
+    import pandas as pd
+
+    if isinstance(value, dict):
+        return {key: json_value(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [json_value(inner) for inner in value]
+    number = value.item() if isinstance(value, np.generic) else value
+    if number is pd.NA or number is pd.NaT or (isinstance(number, float) and not math.isfinite(number)):
+        return None
+    return number

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.table.checks.contradiction import CHECKS
-from analysis.table.checks.every import contradictions
+from analysis.table.checks import contradictions
+from analysis.table.checks.check import CHECKS
 from tests.helpers import noisy_records, record_edits
 from tests.helpers.own_records import make_record
 

@@ -1,4 +1,4 @@
-from analysis.history import occasions
+from analysis.history import sessions
 from analysis.study import Study, record_files
 from tests.helpers.months import month
 from tests.helpers.own_records import make_record, save
@@ -7,11 +7,11 @@ from train.record.record import HostState
 
 def found(folder):
     study = Study(*record_files(folder), every_generation=True)
-    (of_machine,) = occasions.occasions(study.local, study.records).values()
+    (of_machine,) = sessions.sessions(study.local, study.records).values()
     return of_machine
 
 
-def test_an_occasion_begins_where_a_launch_is_repeated(tmp_path):
+def test_a_session_begins_where_a_launch_is_repeated(tmp_path):
     month(tmp_path, 0)
     month(tmp_path, 1)
     first, second = found(tmp_path)
@@ -20,7 +20,7 @@ def test_an_occasion_begins_where_a_launch_is_repeated(tmp_path):
     assert set(second.table["generation"]) == {1}
 
 
-def test_launches_that_are_added_belong_to_the_same_occasion(tmp_path):
+def test_launches_that_are_added_belong_to_the_same_session(tmp_path):
     month(tmp_path, 0, launches=2)
     run = make_record(nodes=1, repeat=2)
     run.started_at = "2026-01-05T08:00:00Z"
@@ -30,13 +30,13 @@ def test_launches_that_are_added_belong_to_the_same_occasion(tmp_path):
     assert (len(one.launches), one.days) == (5, "2026-01-03 to 2026-01-05")
 
 
-def test_an_occasion_with_more_launches_than_the_one_before_is_one(tmp_path):
+def test_a_session_with_more_launches_than_the_one_before_is_one(tmp_path):
     month(tmp_path, 0, launches=2)
     month(tmp_path, 1, launches=4)
     assert [len(one.launches) for one in found(tmp_path)] == [4, 8]
 
 
-def test_another_commit_begins_an_occasion_and_is_named(tmp_path):
+def test_another_commit_begins_a_session_and_is_named(tmp_path):
     month(tmp_path, 0, launches=1)
     month(tmp_path / "2026-02", 1, launches=1, nodes=[2], commit="b" * 40)
     run = make_record(nodes=1, repeat=5)
@@ -45,7 +45,7 @@ def test_another_commit_begins_an_occasion_and_is_named(tmp_path):
     save(run, tmp_path)
     made = found(tmp_path)
     assert [one.making.commit for one in made] == ["aaaaaaa", "bbbbbbb", "bbbbbbb"]
-    assert ("environment.versions.tensorflow", "2.18.1", "2.19.0") in occasions.changed(made[1], made[2])
+    assert ("environment.versions.tensorflow", "2.18.1", "2.19.0") in sessions.changed(made[1], made[2])
 
 
 def test_what_was_measured_of_a_host_is_no_change_and_how_it_was_set_is_one(tmp_path):
@@ -57,25 +57,25 @@ def test_what_was_measured_of_a_host_is_no_change_and_how_it_was_set_is_one(tmp_
         state = HostState(governor, 800.0 + load, 3500.0, True, 1, "madvise", load, ["avx2"], [], None, steal_fraction)
         run.environment.hosts[0].state = state
         save(run, tmp_path)
-    assert occasions.changed(*found(tmp_path)) == [("environment.hosts.state.governor", "powersave", "performance")]
+    assert sessions.changed(*found(tmp_path)) == [("environment.hosts.state.governor", "powersave", "performance")]
 
 
 def test_a_tree_that_was_not_clean_is_marked():
     run = make_record()
     run.environment.git_dirty = True
-    assert occasions.making(run).commit == "0000000+"
+    assert sessions.making(run).commit == "0000000+"
 
 
-def test_machines_have_their_own_occasions(tmp_path):
+def test_machines_have_their_own_sessions(tmp_path):
     month(tmp_path, 0, launches=1)
     run = make_record()
     run.environment.hosts[0].cpu_model = "another"
     save(run, tmp_path / "other")
     study = Study(*record_files(tmp_path), every_generation=True)
-    assert [len(of) for of in occasions.occasions(study.local, study.records).values()] == [1, 1]
+    assert [len(of) for of in sessions.sessions(study.local, study.records).values()] == [1, 1]
 
 
-def test_older_occasions_can_be_left_out(tmp_path):
+def test_older_sessions_can_be_left_out(tmp_path):
     month(tmp_path, 0, launches=1)
     month(tmp_path, 1, launches=1)
-    assert [one.number for one in occasions.since(found(tmp_path), "2026-02-01")] == [2]
+    assert [one.number for one in sessions.since(found(tmp_path), "2026-02-01")] == [2]

@@ -61,7 +61,7 @@ def _shown(row: Comparison) -> dict[str, str]:
     }
 
 
-def beside_published(found: Compared) -> tuple[list[Section], Notes]:
+def published_sections(found: Compared) -> tuple[list[Section], Notes]:
     """The tables of a comparison with the reports, one for each pair of published and local settings; and the notes."""
 
     def title(row: Comparison) -> str:
@@ -89,7 +89,7 @@ def beside_published(found: Compared) -> tuple[list[Section], Notes]:
     }
 
 
-def beside_each_other(found: Sets, a: Path, b: Path) -> tuple[list[Section], Notes]:
+def sets_sections(found: Sets, a: Path, b: Path) -> tuple[list[Section], Notes]:
     """The tables of a comparison of two sets of local records, ratios and how the runs differ; and the notes."""
     ratios = [
         {

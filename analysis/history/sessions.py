@@ -1,6 +1,6 @@
-"""Occasions: the launches of an experiment that were measured together, one after the other over time.
+"""Sessions: the launches of an experiment that were measured together, one after the other over time.
 
-An occasion begins where a launch repeats one that the occasion has already (as `FORCE=1` does), or where what made the
+An session begins where a launch repeats one that the session has already (as `FORCE=1` does), or where what made the
 launches changed: commit, driver, image or versions.
 """
 
@@ -42,7 +42,7 @@ class Launch:
 
 
 @dataclass(frozen=True)
-class Occasion:
+class Session:
     """The launches that were measured together, and the rows of the local table that they have."""
 
     number: int  # from 1, of this machine
@@ -86,7 +86,7 @@ def launches(table: pd.DataFrame, records: Mapping[str, RunRecord]) -> list[Laun
 
 
 def _split(ordered: Iterable[Launch]) -> list[list[Launch]]:
-    """Launches of one machine, ascending by time, by the occasion on which they were measured."""
+    """Launches of one machine, ascending by time, by the session on which they were measured."""
     found: list[list[Launch]] = []
     seen: set[tuple[str, str, int]] = set()
     for one in ordered:
@@ -98,8 +98,8 @@ def _split(ordered: Iterable[Launch]) -> list[list[Launch]]:
     return found
 
 
-def occasions(table: pd.DataFrame, records: Mapping[str, RunRecord]) -> dict[str, list[Occasion]]:
-    """The occasions on which an experiment was measured, by machine, ascending by time.
+def sessions(table: pd.DataFrame, records: Mapping[str, RunRecord]) -> dict[str, list[Session]]:
+    """The sessions on which an experiment was measured, by machine, ascending by time.
 
     table: its local rows. records: by path.
     """
@@ -108,25 +108,25 @@ def occasions(table: pd.DataFrame, records: Mapping[str, RunRecord]) -> dict[str
         by_machine[one.machine].append(one)
     return {
         machine: [
-            Occasion(number, tuple(of), controls.attach(table[table["record"].isin([one.path for one in of])]))
+            Session(number, tuple(of), controls.attach(table[table["record"].isin([one.path for one in of])]))
             for number, of in enumerate(_split(ordered), 1)
         ]
         for machine, ordered in by_machine.items()
     }
 
 
-# Differences that two occasions always have, or that follow from others.
+# Differences that two sessions always have, or that follow from others.
 _ALWAYS = ("day", "environment.git_commit", "environment.variables.SLURM_", "environment.hosts.host",
            "environment.hosts.state.load", "environment.hosts.state.frequency_mhz",
            "environment.hosts.state.steal_fraction", "environment.hosts.state.gpus.clock_mhz")  # fmt: skip
 
 
-def changed(before: Occasion, now: Occasion) -> list[tuple[str, str, str]]:
-    """In what the launches of two occasions differ, but for what always does: the name, before and now."""
+def changed(before: Session, now: Session) -> list[tuple[str, str, str]]:
+    """In what the launches of two sessions differ, but for what always does: the name, before and now."""
     found = sets.changes([one.details for one in before.launches], [one.details for one in now.launches])
     return [one for one in found if not one[0].startswith(_ALWAYS)]
 
 
-def since(found: Sequence[Occasion], day: str) -> list[Occasion]:
-    """The occasions that began on a day or later, as 2026-11-01."""
+def since(found: Sequence[Session], day: str) -> list[Session]:
+    """The sessions that began on a day or later, as 2026-11-01."""
     return [one for one in found if one.launches[0].started_at[:10] >= day]
