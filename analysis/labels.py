@@ -82,8 +82,8 @@ def provenance(local: pd.DataFrame, scaling: bool = True) -> str:
     counts = local.groupby(["series", "axis_value", "ranks", "batch_per_rank", "threads_per_rank"], dropna=False)
     in_rounds = local[local["round"].notna()]
     if len(in_rounds):
-        few = in_rounds.groupby("series")["record"].nunique().min() < intervals.MIN_VALUES
-        within = ", over rounds within these launches, not over other launches" if few else ""
+        one = in_rounds.groupby("series")["record"].nunique().min() == 1
+        within = ", over rounds within one launch, not over other launches" if one else ""
     said = [f"bars: 95 % interval{within}"]
     if counts["record"].nunique().min() < intervals.MIN_VALUES:
         said.append(f"none where n < {intervals.MIN_VALUES}")

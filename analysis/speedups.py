@@ -13,7 +13,8 @@ import pandas as pd
 from analysis import metrics
 from analysis.stats import repeats
 from analysis.stats.number import Number, unknown
-from analysis.stats.repeats import Launches, singles
+from analysis.stats.repeats import Launches, Spread, singles
+from train.record import intervals
 
 _TIME = {"wall time": "wall_s", "job time": "job_s"}
 BY = ("throughput", *_TIME)
@@ -107,8 +108,28 @@ def _by_pair(runs: pd.DataFrame, over: str) -> pd.DataFrame:
     return rows.groupby(["size", *_PAIR], dropna=False)["rate"].mean().reset_index()
 
 
-def curve(runs: pd.DataFrame, over: str, base: pd.DataFrame | None = None) -> pd.DataFrame:
+def spread_between_launches(points: pd.DataFrame, among: pd.DataFrame, over: str) -> Spread:
+    """Return how much launches in rounds differ in the speedup of a curve, pooled over the curves measured alike.
+
+    These are the scaling curves of `among` of the same experiment and machine as `points`, each at its largest size:
+    speedups of one launch at several sizes are not independent. Arguments: as `rates` gives them.
+    """
+    alike = among[among["round"].notna() & among["kind"].eq("measured")]
+    for name in ("experiment", "machine"):
+        alike = alike[alike[name].eq(points[name].iloc[0])]
+    curves = []
+    for _, rows in alike.groupby(["model", "series"], sort=False):
+        values = paired(rows, over, base_of(rows, alike))
+        curves.append(by_launch(values[values["size"].eq(values["size"].max())], "speedup"))
+    return intervals.between_launches(curves)
+
+
+def curve(
+    runs: pd.DataFrame, over: str, base: pd.DataFrame | None = None, spread: Spread | None = None
+) -> pd.DataFrame:
     """A scaling curve, one row a size: rate, speedup and efficiency, against the smallest size. Arguments: `paired`.
+
+    spread: as `spread_between_launches` returns it; without it that of this curve alone.
 
     Columns: size, n (rounds, or repeats), launches, covers (what the interval of the speedup covers), and rate,
     speedup, efficiency with the ends of their 95 % intervals (`_low`, `_high`, NaN with fewer than 6 values). A rate is
@@ -126,7 +147,7 @@ def curve(runs: pd.DataFrame, over: str, base: pd.DataFrame | None = None) -> pd
     rows = []
     for size, of_size in values.groupby("size"):
         rate = repeats.harmonic_mean(by_launch(of_size, "rate"))
-        faster = _speedup(of_size, rate, base_rate, size == first and base is None)
+        faster = _speedup(of_size, rate, base_rate, size == first and base is None, spread)
         share = faster.over(float(str(size)) / first) if first > 0 else unknown()
         ends = [x for found in (rate, faster, share) for x in (found.value, found.low, found.high)]
         rows.append([size, rate.n, launches[size], faster.covers, *ends])
@@ -169,13 +190,13 @@ def by_launch(values: pd.DataFrame, column: str) -> list[list[float]]:
     return [*single, *launches.values()]
 
 
-def _speedup(of_size: pd.DataFrame, rate: Number, base_rate: Number, is_base: bool) -> Number:
+def _speedup(of_size: pd.DataFrame, rate: Number, base_rate: Number, is_base: bool, spread: Spread | None) -> Number:
     """The speedup of one size."""
     if is_base:
         return unknown(1.0, rate.n)
     ratios = by_launch(of_size, "speedup")
     if ratios:
-        return repeats.median(ratios)
+        return repeats.median(ratios, spread=spread)
     return unknown(metrics.speedup(rate.value, base_rate.value), min(rate.n, base_rate.n))
 
 

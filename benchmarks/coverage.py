@@ -4,20 +4,29 @@
 
 Each line simulates many curves under one kind of noise: the rounds of a launch, the looks, the stop by precision or by
 the end of the budget, and the interval that is shown then. The truth is the median that rounds without end give, and
-where launches differ, launches without end; under a disturbance it is the undisturbed one.
+where launches differ, launches without end; under a disturbance it is the undisturbed one. Where several launches are
+made, the value of one more is drawn too, and compared with the range in which it is expected.
+
+benchmarks/rounds.csv has real rounds, of which some lines draw blocks: its first lines say where they come from.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
+import functools
 import math
+import statistics
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from tabulate import tabulate
 
 from train.record import intervals
+
+_BLOCK = 6  # rounds
 
 Rng = np.random.Generator
 Noise = Callable[[Rng, int], np.ndarray]  # n rounds -> the time of both arms in each, (n, 2), equal but for the noise
@@ -99,6 +108,32 @@ def disturbed_in_turns(slower: float, rounds: int, spread: float) -> Noise:
     return noise
 
 
+@functools.cache
+def _real_rounds() -> list[np.ndarray]:
+    """The ratios of each launch in benchmarks/rounds.csv, in their order, over their median."""
+    launches: dict[str, list[float]] = {}
+    with Path(__file__).with_name("rounds.csv").open() as file:
+        for row in csv.DictReader(line for line in file if not line.startswith("#")):
+            launches.setdefault(row["launch"], []).append(float(row["ratio"]))
+    return [np.array(values) / statistics.median(values) for values in launches.values()]
+
+
+def real(drift: float = 0.0) -> Noise:
+    """Blocks of _BLOCK successive rounds that were measured; over the launch the ratio drifts by this fraction."""
+
+    def noise(rng: Rng, n: int) -> np.ndarray:
+        measured = _real_rounds()
+        blocks = []
+        for _ in range(-(-n // _BLOCK)):
+            launch = measured[rng.integers(len(measured))]
+            begin = rng.integers(len(launch) - _BLOCK + 1)
+            blocks.append(launch[begin : begin + _BLOCK])
+        ratios = np.concatenate(blocks)[:n] * np.exp(drift * np.linspace(-0.5, 0.5, n))
+        return np.stack([ratios, np.ones(n)], axis=1)
+
+    return noise
+
+
 @dataclass(frozen=True)
 class Case:
     """One kind of noise, and how it is measured."""
@@ -109,6 +144,8 @@ class Case:
     budget: int = 96  # rounds of a launch at most
     launches: int = 1
     between: float = 0.0  # lognormal spread of the ratio between launches
+    others: tuple[float, ...] = ()  # that of further curves, measured alike by the same command
+    degrees: float = math.inf  # of Student's t, which the launches follow
 
 
 CASES = [
@@ -131,36 +168,101 @@ CASES = [
         )
         for slower, run in ((1.2, 1), (1.2, 4), (1.5, 4), (1.5, 12))
     ),
-    Case("launches differ by 1 %, 2 launches", proportional(0.03), launches=2, between=0.01),
-    Case("launches differ by 3 %, 2 launches", proportional(0.03), launches=2, between=0.03),
-    Case("launches differ by 3 %, 6 launches", proportional(0.03), launches=6, between=0.03),
+    *(
+        Case(
+            f"launches differ by {100 * between:g} %, {launches} launches, {1 + others} curves",
+            proportional(0.04),
+            launches=launches,
+            between=between,
+            others=(between,) * others,
+            budget=12,
+        )
+        for launches, others in ((2, 2), (3, 0), (3, 2), (6, 0))
+        for between in (0.0, 0.01, 0.02, 0.03)
+    ),
     Case("launches differ by 10 %, 6 launches", proportional(0.03), launches=6, between=0.10),
+    Case(
+        "launches differ by 2 %, 3 launches of 4 rounds, 3 curves",
+        proportional(0.04),
+        launches=3,
+        between=0.02,
+        others=(0.02, 0.02),
+        budget=4,
+    ),
+    Case(
+        "launches differ by 3 %, those of two other curves by 1 and 2 %",
+        proportional(0.04),
+        launches=3,
+        between=0.03,
+        others=(0.01, 0.02),
+        budget=12,
+    ),
+    Case(
+        "launches differ by 2 %, Student's t with 3 degrees, 3 curves",
+        proportional(0.04),
+        launches=3,
+        between=0.02,
+        others=(0.02, 0.02),
+        budget=12,
+        degrees=3,
+    ),
+    *(
+        Case(
+            f"real rounds, {launches} launches, differ by {100 * between:g} %, drift {100 * drift:g} %",
+            real(drift),
+            launches=launches,
+            between=between,
+            others=(between,) * 2 if launches > 1 else (),
+            budget=24,
+        )
+        for launches, between, drift in (
+            (1, 0.0, 0.0),
+            (1, 0.0, 0.02),
+            (3, 0.0, 0.0),
+            (3, 0.01, 0.0),
+            (3, 0.03, 0.0),
+            (3, 0.0, 0.03),
+            (3, 0.02, 0.03),
+        )
+    ),
 ]
 
 
 def launch(case: Case, rng: Rng) -> list[float]:
     """The ratios of the rounds of one launch, until it stops."""
     times = case.noise(rng, case.budget)
-    ratios = (times[:, 0] / times[:, 1] * math.exp(rng.normal(0, case.between))).tolist()
+    away = rng.normal() if math.isinf(case.degrees) else _student(rng, case.degrees)
+    ratios = (times[:, 0] / times[:, 1] * math.exp(case.between * away)).tolist()
     for look in intervals.looks(case.budget):
         if intervals.precise(ratios[:look], case.precision):
             return ratios[:look]
     return ratios
 
 
+def _student(rng: Rng, degrees: float) -> float:
+    """Student's t with the variance 1."""
+    return float(rng.standard_t(degrees)) / math.sqrt(degrees / (degrees - 2))
+
+
 def simulate(case: Case, curves: int, rng: Rng) -> dict[str, str]:
     """A line of the table."""
-    held, reached, rounds = 0, 0, []
+    held, reached, foretold, widths, rounds = 0, 0, 0, [], []
     for _ in range(curves):
-        launches = [launch(case, rng) for _ in range(case.launches)]
-        interval = intervals.over_launches(launches)
+        spreads = (case.between, *case.others)
+        measured = [[launch(replace(case, between=b), rng) for _ in range(case.launches)] for b in spreads]
+        interval = intervals.over_launches(measured[0], known=intervals.between_launches(measured))
         assert interval is not None
         held += interval.low <= 1.0 <= interval.high
         reached += interval.half_width_fraction <= case.precision
-        rounds.append(sum(map(len, launches)))
+        widths.append(interval.half_width_fraction)
+        if interval.another:
+            foretold += interval.another[0] <= statistics.median(launch(case, rng)) <= interval.another[1]
+        rounds.append(sum(map(len, measured[0])))
     return {
         "noise": case.name,
         "holds the truth": f"{held / curves:.3f}",
+        "holds another launch": f"{foretold / curves:.3f}" if case.launches > 1 else "",
+        "half width, median": f"{np.median(widths):.3f}",
         "narrow enough": f"{reached / curves:.2f}",
         "rounds, median": f"{np.median(rounds):.0f}",
     }

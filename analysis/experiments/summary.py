@@ -93,7 +93,8 @@ def _curves(of_series: dict[str, pd.DataFrame], among: pd.DataFrame) -> dict[str
         return {}
     if base is not None:  # the controls on its ranks are of other batches
         of_series = {"throughput": runs[runs["ranks"] > base["ranks"].min()]}
-    return {by: speedups.curve(of, "ranks", base).set_index("size") for by, of in of_series.items()}
+    spread = speedups.spread_between_launches(runs, among, "ranks")
+    return {by: speedups.curve(of, "ranks", base, spread).set_index("size") for by, of in of_series.items()}
 
 
 def _speedups(at: pd.DataFrame, curves: dict[str, pd.DataFrame]) -> Iterator[tuple[str, Number]]:

@@ -120,7 +120,8 @@ def local_lines(local: pd.DataFrame, by: str = "throughput", value: str = "rate"
     lines = []
     for (_, series), points in runs.groupby(["model", "series"], sort=False):
         base = speedups.base_of(points, runs)
-        curve, values = (of(points, over, base) for of in (speedups.curve, speedups.paired))
+        spread = speedups.spread_between_launches(points, runs, over)
+        curve, values = speedups.curve(points, over, base, spread), speedups.paired(points, over, base)
         shared = controls.lost(points).groupby(points[over]).any()
         model, measured = points["model"].iloc[0], labels.measured(points, curve)
         nth = runs[runs["model"] == model]["series"].unique().tolist().index(series)

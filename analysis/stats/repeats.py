@@ -1,7 +1,8 @@
-"""Numbers from values that were measured repeatedly; their intervals assume no distribution.
+"""Numbers from values that were measured repeatedly.
 
-The intervals are those of medians, by order statistics (`train.record.intervals`). They cover other launches from
-MIN_VALUES launches on, else other rounds of the same launches. Fewer than MIN_VALUES values have none.
+Their intervals are those of `train.record.intervals`: of rounds by order statistics, which assume no distribution. They
+cover other launches from two launches in rounds on, or MIN_VALUES launches of one value; else other rounds of the same
+launch. Fewer than MIN_VALUES values have none.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from analysis.stats.number import LEVEL, NO_ENDS, Ends, Number, common_covers, u
 from train.record import intervals
 
 MIN_VALUES = intervals.MIN_VALUES
-Launches = Sequence[Sequence[float]]  # the values of each launch, in the order of measurement
+Launches = intervals.Launches
+Spread = intervals.Spread
 
 
 def singles(values: Sequence[float]) -> list[list[float]]:
@@ -23,27 +25,27 @@ def singles(values: Sequence[float]) -> list[list[float]]:
     return [[value] for value in values]
 
 
-def median(launches: Launches, level: float = LEVEL) -> Number:
-    """The median over all values, of paired ratios for one: of the medians of the launches from six launches on.
+def median(launches: Launches, level: float = LEVEL, spread: Spread | None = None) -> Number:
+    """The median over all values, of paired ratios for one; over several launches in rounds the mean of their medians.
 
-    NaN of no value.
+    NaN of no value. spread: between launches, where it is known from curves that were measured alike.
     """
     if not any(launches):
         return unknown(n=0)
-    interval = intervals.over_launches(launches)
+    interval = intervals.over_launches(launches, known=spread)
     value = interval.value if interval else statistics.median(_values(launches))
-    return replace(around(value, launches), level=level)
+    return replace(around(value, launches, spread), level=level)
 
 
-def around(value: float, launches: Launches) -> Number:
+def around(value: float, launches: Launches, spread: Spread | None = None) -> Number:
     """A value with the interval of the median over some launches, widened to hold it."""
 
     def ends(level: float) -> Ends:
-        interval = intervals.over_launches(launches, level)
+        interval = intervals.over_launches(launches, level, spread)
         return (min(interval.low, value), max(interval.high, value)) if interval else NO_ENDS
 
-    many = sum(map(bool, launches)) >= MIN_VALUES
-    return Number(value, ends, len(_values(launches)), "launches" if many else "rounds")
+    interval = intervals.over_launches(launches, known=spread)
+    return Number(value, ends, len(_values(launches)), interval.covers if interval else "")
 
 
 def harmonic_mean(launches: Launches) -> Number:

@@ -1,7 +1,8 @@
-"""Intervals of medians that assume no distribution, and the rule that ends a measurement once they are narrow enough.
+"""Intervals of what rounds and launches give, and the rule that ends a launch once its rounds are precise enough.
 
-The ranks stop by it and the analysis shows it: this is the only definition. `benchmarks/coverage.py` simulates how
-often these intervals hold the truth; docs/statistics.md has the table.
+Over rounds they assume no distribution; over launches, of which there are few, they are Student's t. The ranks and the
+launcher stop by them and the analysis shows them: this is the only definition. `benchmarks/coverage.py` simulates how
+often they hold the truth; docs/statistics.md has the table.
 """
 
 from __future__ import annotations
@@ -9,9 +10,13 @@ from __future__ import annotations
 import bisect
 import functools
 import math
-from collections.abc import Sequence
+import statistics
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from statistics import median
+from statistics import fmean, median
+from typing import Literal
+
+from train.record import student
 
 LEVEL = 0.95
 MIN_VALUES = 6  # with fewer values not even the smallest and the largest enclose the median 95 times in 100
@@ -20,16 +25,21 @@ _PARTED = 0.8  # of the variance: so much is explained by which of two groups a 
 _MIN_PARTED = 24  # values
 _INTERPOLATED = 12  # with fewer values the ends are the outermost ones, and between these interpolation knows little
 
+Launches = Sequence[Sequence[float]]  # the values of each launch, in the order of their measurement
+Covers = Literal["rounds", "launches"]  # how else the value could have come out: other rounds, or also other launches
+
 
 @dataclass(frozen=True)
 class Interval:
-    """A median of n values with its interval at `level`, in the unit of the values."""
+    """A value from n values with its interval at `level`, in the unit of the values, and what the interval covers."""
 
     value: float
     low: float
     high: float
     level: float
     n: int
+    covers: Covers = "rounds"
+    another: tuple[float, float] | None = None  # where the value of another launch is expected
 
     @property
     def half_width_fraction(self) -> float:
@@ -142,24 +152,88 @@ def _of_one_group(values: Sequence[float], level: float) -> Interval | None:
     return Interval(median(values), _at(ordered, place), _at(ordered[::-1], place), level, n)
 
 
-def over_launches(launches: Sequence[Sequence[float]], level: float = LEVEL) -> Interval | None:
-    """The interval of the median over the values of several launches, each in the order of their measurement.
+@dataclass(frozen=True)
+class Spread:
+    """The variance of what launches give, beyond that of their rounds, on the scale of `_scale`."""
 
-    With MIN_VALUES launches or more it covers other launches too: the interval of the median of their medians. Fewer
-    launches cannot tell that; it then covers rounds within these launches, and is widened to reach beyond the medians
-    of those of MIN_VALUES rounds or more, on either side by half of what these differ by. None for fewer than
-    MIN_VALUES values.
+    variance: float
+    degrees: int  # of freedom; 0: the variance is not known
+
+
+def between_launches(curves: Sequence[Launches]) -> Spread:
+    """Return the variance between the launches of curves, pooled over the curves: what they have in common.
+
+    The variance of the medians of launches about the mean of their curve, minus that which their rounds explain. It has
+    as many degrees of freedom as there are launches but one for each curve. Launches of one value do not count.
     """
-    filled = [values for values in launches if values]
-    if len(filled) >= MIN_VALUES:
-        return of_median([median(values) for values in filled], level)
+    squares = explained = 0.0
+    degrees = 0
+    for launches in map(_repeated, curves):
+        if len(launches) > 1:
+            to, _ = _scale(launches)
+            squares += statistics.variance([to(median(values)) for values in launches]) * (len(launches) - 1)
+            explained += _of_rounds(launches) * (len(launches) - 1)
+            degrees += len(launches) - 1
+    return Spread(max(0.0, squares - explained) / degrees if degrees else 0.0, degrees)
+
+
+def _repeated(launches: Launches) -> list[Sequence[float]]:
+    """The launches of two values or more, which tell apart rounds and launches."""
+    return [values for values in launches if len(values) > 1]
+
+
+def _of_rounds(launches: Launches) -> float:
+    """The variance of the median of a launch that comes from its rounds; the mean over these launches.
+
+    From the mean distance of the values from the median of their launch: their standard deviation where they are
+    normal, and less sensitive to single disturbed rounds. The variance of a median of n normal values is nearly pi / 2n
+    of theirs.
+    """
+    to, _ = _scale(launches)
+    distance = sum(abs(to(value) - to(median(values))) for values in launches for value in values)
+    deviation = math.sqrt(math.pi / 2) * distance / sum(len(values) - 1 for values in launches)
+    return fmean(math.pi / 2 * deviation**2 / len(values) for values in launches)
+
+
+def _scale(launches: Launches) -> tuple[Callable[[float], float], Callable[[float], float]]:
+    """The logarithm and its inverse, where all values are positive; else the values themselves."""
+    if all(value > 0 for values in launches for value in values):
+        return math.log, math.exp
+    return float, float
+
+
+def over_launches(launches: Launches, level: float = LEVEL, known: Spread | None = None) -> Interval | None:
+    """Return the interval of what launches give, each the values of its rounds in the order of their measurement.
+
+    Two launches or more, or one and what is known of the spread between others, tell what other launches give. The
+    value is then the mean, on a logarithmic scale, of the launches' medians; the interval is Student's t with the
+    variance between launches and that of their rounds. It is never narrower than that of the rounds alone, which stands
+    where there is one launch and nothing is known: it covers other rounds of this launch.
+
+    Launches of one value each, MIN_VALUES or more, have the interval of their median by order statistics.
+    None for fewer than MIN_VALUES values.
+
+    known: of `between_launches` over all curves that are measured alike, this one among them.
+    """
+    filled, measured = [values for values in launches if values], _repeated(launches)
     whole = of_median([value for values in filled for value in values], level)
-    medians = [median(values) for values in filled if len(values) >= MIN_VALUES]
-    if whole is None or len(medians) < 2:
+    if whole is None or not measured:
+        return whole and replace(whole, covers="launches")
+    spread = known or between_launches([measured])
+    if spread.degrees == 0:
         return whole
-    beyond = (max(medians) - min(medians)) / 2
-    low, high = min(whole.low, min(medians) - beyond), max(whole.high, max(medians) + beyond)
-    return Interval(whole.value, low, high, level, whole.n)
+    to, back = _scale(measured)
+    medians = [to(median(values)) for values in measured]
+    centre = fmean(medians)
+    variance = spread.variance + _of_rounds(measured)
+    if len(measured) > 1:  # that of one curve may be larger than what all have in common
+        variance = max(variance, statistics.variance(medians))
+    times = student.two_sided(level, spread.degrees)
+    half = times * math.sqrt(variance / len(measured))
+    further = times * math.sqrt(variance * (1 + 1 / len(measured)))
+    low, high = min(whole.low, back(centre - half)), max(whole.high, back(centre + half))
+    another = (min(low, back(centre - further)), max(high, back(centre + further)))
+    return Interval(back(centre), low, high, level, whole.n, "launches", another)
 
 
 def looks(n: int) -> list[int]:

@@ -117,7 +117,8 @@ def _without_allreduce(axes: Axes, local: pd.DataFrame, over: str) -> None:
     runs = runs[runs["round"].notna()]
     controls_of = runs[runs["kind"].eq("control")].groupby(["model", "series"], sort=False)
     for nth, ((model, _), rows) in enumerate(controls_of, 1):
-        curve = speedups.curve(rows, over, speedups.base_of(rows, runs))
+        spread = speedups.spread_between_launches(rows, runs, over)
+        curve = speedups.curve(rows, over, speedups.base_of(rows, runs), spread)
         y, low, high = (curve[f"efficiency{end}"].tolist() for end in ("", "_low", "_high"))
         colour = plots.colour(model)
         beside = (curve["size"] * _BESIDE**nth).tolist()

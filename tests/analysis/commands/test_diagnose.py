@@ -1,4 +1,5 @@
 import json
+import math
 
 import pytest
 
@@ -35,7 +36,7 @@ def test_json_has_the_parts_with_intervals_and_the_largest_loss(diagnose, tmp_pa
     slower, alone = two["parts_s"]["slower"], two["parts_s"]["alone"]
     assert slower["value"] == pytest.approx(alone["value"] * (2 / 1.9 - 1))
     assert (slower["level"], slower["n"]) == (0.95, 12)
-    assert two["efficiency_throughput"]["value"] == pytest.approx(1.58 / 2)
+    assert two["efficiency_throughput"]["value"] == pytest.approx(math.sqrt(1.56 * 1.595) / 2)
     assert two["efficiency_without"]["exchange"]["value"] == pytest.approx(1.9 / 2)
     assert curve["largest_loss"] == "exchange"
     assert curve["slowest_rank"]["certain"] is False

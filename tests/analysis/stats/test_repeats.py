@@ -19,9 +19,11 @@ def test_an_interval_covers_rounds_of_few_launches_and_launches_of_six():
     assert (five.value, five.n, five.has_interval) == (3, 5, False)
 
 
-def test_six_launches_have_the_median_of_their_medians():
-    found = repeats.median([[value, value, 100.0] for value in SIX])
-    assert (found.value, found.low, found.high, found.n) == (3.5, 1, 6, 18)
+def test_launches_in_rounds_cover_other_launches():
+    found = repeats.median([[1.0] * 3, [4.0] * 3])
+    # Mean of the logarithms: log 2; variance (log 4)^2 / 2; Student's t of one degree 12.706.
+    assert (found.value, found.n, found.covers) == (pytest.approx(2), 6, "launches")
+    assert found.high == pytest.approx(2 * math.exp(12.7062 * math.log(4) / 2), rel=1e-3)
 
 
 def test_a_level_of_its_own_is_the_one_that_is_shown():

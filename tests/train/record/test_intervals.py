@@ -108,21 +108,85 @@ def test_the_interval_holds_the_median_and_scales_with_the_unit(values, factor):
     assert scaled.high == pytest.approx(factor * found.high)
 
 
-def test_fewer_than_six_launches_are_spanned_and_half_their_difference_more():
-    one, two = [1.0, 1.01, 0.99] * 4, [2.0, 2.01, 1.99] * 4
-    apart = over_launches([one, two])
-    assert (apart.low, apart.high) == (pytest.approx(0.5), pytest.approx(2.5))
-    assert apart.n == 24
-    few = over_launches([one, [2.0] * 5])  # five rounds are too few to speak for a launch
-    assert (few.low, few.high) == (pytest.approx(0.99), pytest.approx(2.0))
-    alike = over_launches([one, [value + 0.001 for value in one]])
-    assert alike.half_width_fraction < 0.02
+def logs(*launches):
+    """Launches whose values have these logarithms."""
+    return [[math.exp(value) for value in launch] for launch in launches]
 
 
-def test_with_six_launches_the_interval_is_of_their_medians():
-    launches = [[value] * 12 for value in (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)]
-    found = over_launches(launches)
-    assert (found.value, found.low, found.high, found.n) == (3.5, 1.0, 6.0, 6)
+def test_two_launches_have_the_interval_of_student_with_one_degree():
+    # Medians 0 and 0.2: mean 0.1, variance 0.02; t of one degree 12.706, of the mean of two sqrt(0.02 / 2) = 0.1.
+    found = over_launches(logs([-0.001, 0.0, 0.001] * 2, [0.199, 0.2, 0.201] * 2))
+    assert (found.covers, found.n, found.value) == ("launches", 12, pytest.approx(math.exp(0.1)))
+    assert math.log(found.low) == pytest.approx(0.1 - 1.2706, abs=1e-4)
+    assert math.log(found.high) == pytest.approx(0.1 + 1.2706, abs=1e-4)
+    # Another launch: variance 0.02 (1 + 1 / 2).
+    further = 12.706 * math.sqrt(0.03)
+    assert [math.log(end) for end in found.another] == pytest.approx([0.1 - further, 0.1 + further], abs=1e-3)
+
+
+def test_curves_that_are_measured_alike_tell_the_variance_between_launches_together():
+    still = [0.0] * 3
+    # Variances 0.02 and 0.0001 of two launches each, whose rounds do not scatter: 0.01005, with two degrees.
+    apart, close = logs(still, [0.2] * 3), logs(still, [math.sqrt(0.0002)] * 3)
+    known = intervals.between_launches([apart, close, logs(still)])
+    assert (known.variance, known.degrees) == (pytest.approx(0.01005), 2)
+    found = over_launches(close, known=known)
+    half = 4.30265 * math.sqrt(0.01005 / 2)
+    centre = math.sqrt(0.0002) / 2
+    assert [math.log(found.low), math.log(found.high)] == pytest.approx([centre - half, centre + half], rel=1e-4)
+    # Its own variance, 0.02, is larger than what they have in common.
+    found = over_launches(apart, known=known)
+    assert math.log(found.high) == pytest.approx(0.1 + 4.30265 * 0.1, rel=1e-4)
+
+
+def test_what_rounds_explain_is_not_between_launches():
+    # Rounds -0.1, 0, 0.1: distances 0.2 over 2 degrees, times sqrt(pi / 2): 0.12533; of a median of three
+    # pi / 2 / 3 of its square, 0.0082247. The launches differ by less.
+    rounds = [-0.1, 0.0, 0.1]
+    few = logs(rounds, [value + 0.05 for value in rounds])
+    assert intervals.between_launches([few]) == intervals.Spread(0.0, 1)
+    far = logs(rounds, [value + 0.3 for value in rounds])
+    assert intervals.between_launches([far]).variance == pytest.approx(0.3**2 / 2 - 0.0082247, rel=1e-4)
+
+
+def test_one_launch_covers_launches_only_where_others_told_how_they_differ():
+    values = logs([-0.01, 0.0, 0.01] * 4)
+    alone = over_launches(values)
+    assert (alone, alone.covers, alone.another) == (of_median(values[0]), "rounds", None)
+    found = over_launches(values, known=intervals.Spread(0.0004, 4))
+    # Distances 0.08 over 11 degrees, times sqrt(pi / 2): 0.0091151; of a median of twelve pi / 24 of its square.
+    half = 2.77645 * math.sqrt(0.0004 + math.pi / 24 * 0.0091151**2)
+    assert (found.covers, math.log(found.high)) == ("launches", pytest.approx(half, rel=1e-4))
+    assert math.log(found.another[1]) == pytest.approx(2.77645 * math.sqrt(2 * (half / 2.77645) ** 2), rel=1e-4)
+
+
+@given(
+    st.lists(st.lists(st.floats(0.5, 2.0), min_size=2, max_size=20), min_size=1, max_size=5),
+    st.floats(0.0, 0.1),
+    st.integers(0, 9),
+)
+def test_an_interval_over_launches_is_never_narrower_than_that_of_their_rounds(launches, variance, degrees):
+    found, rounds = (
+        over_launches(launches, known=intervals.Spread(variance, degrees)),
+        of_median([value for values in launches for value in values]),
+    )
+    if rounds is None:
+        assert found is None
+    else:
+        assert found.low <= rounds.low <= rounds.high <= found.high
+        assert found.another is None or found.another[0] <= found.low <= found.high <= found.another[1]
+
+
+def test_differences_have_no_logarithms():
+    found = over_launches([[-0.1, -0.1, -0.1], [0.1, 0.1, 0.1]])
+    # Variance 0.02, mean 0.
+    assert (found.value, found.high) == (pytest.approx(0.0), pytest.approx(1.2706, abs=1e-4))
+
+
+def test_launches_of_one_value_have_the_interval_of_their_median():
+    found = over_launches([[value] for value in (1.0, 2.0, 3.0, 4.0, 5.0, 6.0)])
+    assert (found.value, found.low, found.high, found.n, found.covers) == (3.5, 1.0, 6.0, 6, "launches")
+    assert over_launches([[1.0], [2.0], [3.0]]) is None
     assert over_launches([[1.0, 2.0], []]) is None
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from statistics import NormalDist, fmean
+from statistics import fmean
 
 from train.launch.plan.runs import Run
-from train.record import paths
+from train.record import paths, student
 from train.record.record import RunRecord
 from train.record.summary import throughput
 
@@ -42,24 +42,8 @@ def behind(rates: Rates) -> dict[str, float]:
     error = math.sqrt(2 * squares / degrees / len(repeats))
     leading = max(means.values())
     pairs = len(rates) * (len(rates) - 1) / 2  # any arm may lead, and any other be the last
-    beyond = _t(1 - _RISK / _LOOKS / pairs, degrees) * error
+    beyond = student.two_sided(1 - 2 * _RISK / _LOOKS / pairs, degrees) * error
     return {arm: 1 - math.exp(mean - leading) for arm, mean in means.items() if leading - mean > beyond}
-
-
-def _t(probability: float, degrees: int) -> float:
-    """The quantile of Student's t, by the expansion of Cornish and Fisher; within 3 % from 4 degrees of freedom on.
-
-    Abramowitz and Stegun 1964, 26.7.5. (SciPy is not installed where only the launcher runs.)
-    """
-    z = NormalDist().inv_cdf(probability)
-    terms = (
-        z,
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
-    )
-    return sum(term / degrees**power for power, term in enumerate(terms))
 
 
 def given_up(run: Run, planned: Sequence[Run]) -> float | None:

@@ -10,13 +10,6 @@ from train.launch.plan.runs import Run
 from train.record import record
 
 
-def test_student_s_t_by_its_expansion():
-    # Tables of the distribution: t(0.995, 4) = 4.604, t(0.9995, 10) = 4.587, t(0.975, 30) = 2.042
-    assert contest._t(0.995, 4) == pytest.approx(4.604, rel=0.03)
-    assert contest._t(0.9995, 10) == pytest.approx(4.587, rel=0.01)
-    assert contest._t(0.975, 30) == pytest.approx(2.042, rel=0.001)
-
-
 def rates(launches, **arms):
     """Images/s of each arm, times a drift of the machine that all share and a scatter of 1 %."""
     scatter = np.random.default_rng(0).lognormal(0, 0.01, (len(arms), launches))
