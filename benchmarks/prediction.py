@@ -11,17 +11,17 @@ noise of the points, is what it should hold.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from tabulate import tabulate
 
 from analysis.metrics import hops
-from analysis.predict import accuracy, reports
-from analysis.predict.average import Learned, predict
+from analysis.predict import calibration, text
+from analysis.predict.calibration import ABOVE, Check, predictions_above
 from analysis.predict.points import Curve, weak
-from analysis.predict.support import why_not
+from analysis.predict.prediction import MIN_POINTS, Learned, predict, why_not
 from analysis.study import Study
 
 Rng = np.random.Generator
@@ -136,19 +136,70 @@ def lines(learned: Learned, curves: int, rng: Rng) -> Iterator[dict[str, str]]:
             yield simulate(truth, noise, learned, curves, rng)
 
 
+def held_by_machine(checks: Sequence[Check]) -> list[dict[str, str]]:
+    """A line a machine: how many of its points of up to 8 ranks, and of those above, the intervals held."""
+    found: dict[str, dict[bool, list[bool]]] = {}
+    for check in checks:
+        for ranks, held in zip(check.cut.beyond.ranks, check.held, strict=True):
+            found.setdefault(check.cut.curve.source, {True: [], False: []})[bool(ranks > ABOVE)].append(bool(held))
+    return [
+        {"machine": machine}
+        | {header: f"{sum(held[beyond])} of {len(held[beyond])}" for header, beyond in _BY_SIZE.items()}
+        for machine, held in found.items()
+    ]
+
+
+_BY_SIZE = {f"held, up to {ABOVE} ranks": False, f"held, above {ABOVE} ranks": True}
+
+
+def checked_points(curves: Sequence[Curve], checks: Sequence[Check]) -> list[dict[str, str]]:
+    """A line for each prediction of a point above 8 ranks, and for each curve with such points that carries none."""
+    found = list(predictions_above(checks))
+    shown = [_row(check, i) for check, i in found]
+    predicted = {id(check.cut.curve) for check, _ in found}
+    for curve in curves:
+        if curve.largest > ABOVE and id(curve) not in predicted:
+            few = int(np.sum(curve.ranks < curve.largest))
+            below = f"{few} point{'s' * (few != 1)} below {curve.largest:g}, {MIN_POINTS} are needed"
+            why = "; ".join(map(str, curve.doubts)) or below
+            shown.append({**dict.fromkeys(_HEADERS, ""), **_named(curve), "held": f"not predicted: {why}"})
+    return shown
+
+
+_HEADERS = ("model", "curve", "fitted up to", "ranks", "measured", "predicted", "90 % interval", "error", "held")
+
+
+def _named(curve: Curve) -> dict[str, str]:
+    return {"model": curve.model, "curve": curve.name}
+
+
+def _row(check: Check, i: int) -> dict[str, str]:
+    found = check.predicted
+    numbers = {
+        "fitted up to": f"{check.cut.known.largest:g}",
+        "ranks": f"{check.cut.beyond.ranks[i]:g}",
+        "measured": f"{check.measured[i]:.4g}",
+        "predicted": f"{found.images_per_s[i]:.4g}",
+        "90 % interval": f"{found.low[i]:.4g} to {found.high[i]:.4g}",
+        "error": f"{100 * check.error[i]:+.1f} %",
+        "held": "yes" if check.held[i] else "no",
+    }
+    return _named(check.cut.curve) | numbers
+
+
 def main() -> None:
     """Print what the curves teach, and both tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.prediction", description=__doc__.splitlines()[0])
     parser.add_argument("--curves", type=int, default=400, help="simulated for each line")
     curves = parser.parse_args().curves
-    of_reports = reports.learned(Study().published)
-    print(of_reports.in_general, "\n")
-    shown = accuracy.rows(of_reports.curves, of_reports.checks)
+    published = calibration.published_curves(Study().published)
+    print(published.in_general, "\n")
+    shown = checked_points(published.curves, published.checks)
     print(tabulate(shown, headers="keys", tablefmt="github", disable_numparse=True), "\n")
-    print(accuracy.words(accuracy.of(of_reports.checks)), "\n")
-    by_machine = accuracy.by_machine(of_reports.checks)
+    print(text.accuracy_sentence(calibration.accuracy(published.checks)), "\n")
+    by_machine = held_by_machine(published.checks)
     print(tabulate(by_machine, headers="keys", tablefmt="github", disable_numparse=True), "\n")
-    found = list(lines(of_reports.in_general, curves, np.random.default_rng(0)))
+    found = list(lines(published.in_general, curves, np.random.default_rng(0)))
     print(tabulate(found, headers="keys", tablefmt="github", disable_numparse=True))
 
 

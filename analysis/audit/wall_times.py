@@ -13,7 +13,8 @@ from analysis import TableError, metrics
 from analysis.audit.finding import TABLE_RULES, Finding, graded, rule
 from analysis.audit.words import at
 from analysis.curves import Row, cached_by_table, report_of
-from analysis.explain import fit, inputs, tidy, words
+from analysis.explain import contradictions, fit, text
+from analysis.explain import runs as explain_runs
 from analysis.thresholds import limit
 
 
@@ -35,7 +36,7 @@ def wall_time_misfit(table: pd.DataFrame) -> Iterator[Finding]:
                 f"{point['wall_s']:.4g} s",
                 f"{point['fitted_s']:.3g} s from the other points",
                 off,
-                f"{words.misfit(point)} Measure this point again.",
+                f"{text.misfit(point)} Measure this point again.",
             )
 
 
@@ -58,7 +59,7 @@ def fixed_cost(table: pd.DataFrame) -> Iterator[Finding]:
                 f"{last['speedup_throughput']:.3g}x by speed",
                 f"{last['speedup_wall_time']:.3g}x by wall time",
                 metrics.change_fraction(last["speedup_wall_time"], last["speedup_throughput"]),
-                " ".join(words.sentences(explained)[:1]),
+                " ".join(text.sentences(explained)[:1]),
             )
 
 
@@ -81,7 +82,7 @@ def speed_of_the_job(table: pd.DataFrame) -> Iterator[Finding]:
 
 
 def _contradictory(table: pd.DataFrame, kind: str, name: str) -> Iterator[Finding]:
-    """What `analysis.explain.inputs` finds of one kind."""
+    """What `analysis.explain.contradictions` finds of one kind."""
     for found, run, rows in _contradictions(table):
         if found.kind == kind:
             row = _row(run, rows)
@@ -89,12 +90,12 @@ def _contradictory(table: pd.DataFrame, kind: str, name: str) -> Iterator[Findin
 
 
 @cached_by_table
-def _contradictions(table: pd.DataFrame) -> list[tuple[inputs.Finding, Row, pd.DataFrame]]:
-    """What `analysis.explain.inputs` finds, each with its last run and the rows of the wall times of its curve."""
-    found: list[tuple[inputs.Finding, Row, pd.DataFrame]] = []
+def _contradictions(table: pd.DataFrame) -> list[tuple[contradictions.Finding, Row, pd.DataFrame]]:
+    """Return the contradictions, each with its last run and the rows of the wall times of its curve."""
+    found: list[tuple[contradictions.Finding, Row, pd.DataFrame]] = []
     for _, curve, rows in _curves(table):
-        runs = inputs.prepared(curve)
-        found += [(one, runs.loc[one.runs[-1]].to_dict(), rows) for one in inputs.check(runs)]
+        runs = explain_runs.prepared(curve)
+        found += [(one, runs.loc[one.runs[-1]].to_dict(), rows) for one in contradictions.check(runs)]
     return found
 
 
@@ -111,10 +112,10 @@ def _curves(table: pd.DataFrame) -> list[tuple[str, pd.DataFrame, pd.DataFrame]]
     found = []
     for _, rows in table[table["quantity"].ne("")].groupby(["source", "report"], sort=False):
         try:
-            points, _ = tidy.points(rows, "table")
+            points, _ = explain_runs.points(rows, "table")
         except TableError:
             continue
-        for name, curve in tidy.curves(points):
+        for name, curve in explain_runs.curves(points):
             its = rows[rows["quantity"].eq("wall_s") & rows["model"].isin(curve["model"])]
             if "series" in curve:
                 its = its[its["series"].isin(curve["series"])]

@@ -8,7 +8,7 @@ from analysis import metrics
 from analysis.claims.limits import Claimed
 from analysis.claims.numbers import Data, Selection, Unknown
 from analysis.curves import TIMES
-from analysis.predict import judged, reading, reports
+from analysis.predict import answers, calibration, reading
 from analysis.predict.points import Curve
 from analysis.stats.verdict import Bounds, Verdict, together
 
@@ -20,12 +20,12 @@ def predicted(data: Data, of: Selection, at: int, share: bool = False, **claimed
     consistent with the claim shows it only where its whole interval is within the bounds.
     """
     wanted = Claimed(**claimed)
-    found, told, taught = [], [], reports.learned(data.report.published)
+    found, told, taught = [], [], calibration.published_curves(data.report.published)
     for curve, in_time in _curves(data, of):
         claimed_rate = _of_rate(curve, wanted.bounds, at, share, in_time)
-        verdict, reason = judged.judge(curve, at, claimed_rate, taught.learned(curve))
+        verdict, reason = answers.judge_claim(curve, at, claimed_rate, taught.learned_for(curve))
         found.append(verdict)
-        told.append(f"{curve.model + ': ' if curve.model else ''}{judged.word(verdict)}: {reason}")
+        told.append(f"{curve.model + ': ' if curve.model else ''}{answers.claim_verdict(verdict)}: {reason}")
     return together(found), f"claimed: {wanted}. {'; '.join(told)}"
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis import TableError
 from analysis.commands import arguments
-from analysis.explain import document, fit, phases, tidy, words
+from analysis.explain import document, fit, runs, text
 from analysis.user_table import headers
 from analysis.user_table import table as user_table
 
@@ -19,8 +19,8 @@ def declare(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     columns = [
-        f"  {name}{'' if name in tidy.NEEDED else ' (optional)'}: also {', '.join(headers.EXAMPLES[name])}"
-        for name in (*tidy.NEEDED, tidy.SPEED)
+        f"  {name}{'' if name in runs.NEEDED else ' (optional)'}: also {', '.join(headers.EXAMPLES[name])}"
+        for name in (*runs.NEEDED, runs.SPEED)
     ]
     paragraphs = [
         "FILE is any table (docs/tables.md) with one row a run; or a tidy table like those in analysis/published. "
@@ -44,9 +44,9 @@ def run(options: argparse.Namespace) -> int:
     """Print the explanation of each curve; 1 where none could be split."""
     points, notes, read_as = _of_experiment(options) if options.experiment else _of_file(options)
     explained, refused = [], {}
-    for name, rows in tidy.curves(points):
+    for name, rows in runs.curves(points):
         try:
-            explained.append((fit.explain(rows, name), phases.phases(rows)))
+            explained.append((fit.explain(rows, name), runs.phases(rows)))
         except TableError as error:
             refused[name] = str(error)
     if options.format == "json":
@@ -58,18 +58,18 @@ def run(options: argparse.Namespace) -> int:
     if read_as:
         print(*read_as, sep="\n", end="\n\n")
     for one, split in explained:
-        print(words.report(one, split), end="\n\n")
+        print(text.report(one, split), end="\n\n")
     for name, reason in refused.items():
-        print(textwrap.fill(f"== {name or 'the curve'}: not split: {reason}", words.WIDTH), end="\n\n")
+        print(textwrap.fill(f"== {name or 'the curve'}: not split: {reason}", text.WIDTH), end="\n\n")
     for note in notes:
-        print(textwrap.fill(f"note: {note}", words.WIDTH, subsequent_indent="  "))
+        print(textwrap.fill(f"note: {note}", text.WIDTH, subsequent_indent="  "))
     return 0 if explained else 1
 
 
 def _of_file(options: argparse.Namespace) -> tuple[pd.DataFrame, list[str], list[str]]:
     """The points of a user's table, what was left out, and how it was read."""
     read = user_table.read(options.file, options.columns)
-    points, notes = tidy.read(read)
+    points, notes = runs.read(read)
     return points, [*read.notes, *notes], read.interpretation
 
 
@@ -81,5 +81,5 @@ def _of_experiment(options: argparse.Namespace) -> tuple[pd.DataFrame, list[str]
     if rows.empty:
         there = ", ".join(sorted(set(study.local["experiment"]))) or "none"
         raise TableError(f"{options.results}: no record of experiment '{options.experiment}' (there are: {there})")
-    points, notes = tidy.points(rows, f"{options.results}, {options.experiment}")
+    points, notes = runs.points(rows, f"{options.results}, {options.experiment}")
     return points, notes + [f"left out: {notice}" for notice in study.notices], []

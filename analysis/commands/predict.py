@@ -1,6 +1,7 @@
 """`predict`: what more ranks would give, with an interval that was checked on published curves."""
 
 import argparse
+import contextlib
 import json
 import math
 import textwrap
@@ -10,13 +11,15 @@ import pandas as pd
 
 from analysis import TableError
 from analysis.commands import arguments
-from analysis.predict import accuracy, answers, fixed, further, reading, reports, words
+from analysis.explain import fit, runs
+from analysis.predict import answers, calibration, next_points, reading, text
 from analysis.predict.answers import Answer, Job, Question
+from analysis.predict.calibration import PublishedCurves
 from analysis.predict.points import Curve, joined
-from analysis.predict.reports import Reports
 from analysis.study import Study
 from analysis.user_table import headers
 from analysis.user_table import table as user_table
+from analysis.user_table.table import UserTable
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -73,35 +76,37 @@ def run(options: argparse.Namespace) -> int:
     study = arguments.study(options)
     curves, costs = _asked(options, study)
     curves = _of_models(curves, options.models)
-    of_reports = reports.learned(study.published)  # takes a second: after all that may be wrong in what was asked
+    published = calibration.published_curves(
+        study.published
+    )  # takes a second: after all that may be wrong in what was asked
     if options.global_batch:
         curves = joined(curves)
     job = Job(options.images * options.epochs, options.price or math.nan) if options.images else None
     asked = Question(options.to, options.global_batch, job, options.up_to)
     found = [
-        answers.answer(curve, asked, of_reports.learned(curve), costs.get((curve.model, curve.series)))
+        answers.answer(curve, asked, published.learned_for(curve), costs.get((curve.model, curve.series)))
         for curve in curves
     ]
     if options.format == "json":
         print(json.dumps(answers.as_json(found), indent=1, allow_nan=False))
     else:
-        print(words.report(found, accuracy.words(accuracy.of(of_reports.checks))))
-        _say_next(options, found, of_reports)
+        print(text.report(found, text.accuracy_sentence(calibration.accuracy(published.checks))))
+        _say_next(options, found, published)
     if options.draw:
-        _draw(options, found, of_reports)
+        _draw(options, found, published)
     return 0 if any(target.supported for one in found for target in one.targets) else 1
 
 
-def _asked(options: argparse.Namespace, study: Study) -> tuple[list[Curve], fixed.Costs]:
+def _asked(options: argparse.Namespace, study: Study) -> tuple[list[Curve], fit.FixedCosts]:
     """The curves to predict, and what a job of each pays once where a job is asked for."""
     if options.file:
         read = user_table.read(options.file, options.columns)
         for line in [*read.interpretation, *(f"note: {note}" for note in read.notes)]:
             print(line, file=arguments.beside(options))
-        return reading.file(read, options.exchange), fixed.of_user(read) if options.images else {}
+        return reading.file(read, options.exchange), _file_costs(read) if options.images else {}
     if not options.experiment:
-        costs = fixed.of_table(study.published, "the reports") if options.images else {}
-        return reports.learned(study.published).curves, costs
+        costs = _table_costs(study.published, "the reports") if options.images else {}
+        return calibration.published_curves(study.published).curves, costs
     arguments.print_notices(study.left_out)
     rows = study.local[study.local["experiment"].eq(options.experiment.replace("-", "_"))]
     curves = reading.local(rows) if len(rows) else []
@@ -110,7 +115,23 @@ def _asked(options: argparse.Namespace, study: Study) -> tuple[list[Curve], fixe
         said = f"no record of experiment '{options.experiment}'" if rows.empty else "no series over several ranks"
         raise TableError(f"{options.results}: {said} (experiments with records: {there})")
     measured = rows[rows["kind"].eq("measured")]
-    return curves, fixed.of_table(measured, str(options.results)) if options.images else {}
+    return curves, _table_costs(measured, str(options.results)) if options.images else {}
+
+
+def _table_costs(table: pd.DataFrame, where: str) -> fit.FixedCosts:
+    """Return the fixed costs of the reports in a tidy table; none for a report without wall times."""
+    costs: fit.FixedCosts = {}
+    for _, rows in table.groupby("report", sort=False):
+        with contextlib.suppress(TableError):
+            costs |= fit.fixed_costs(runs.points(rows, where)[0])
+    return costs
+
+
+def _file_costs(table: UserTable) -> fit.FixedCosts:
+    """Return the fixed costs of a user's table; none where it lacks the columns that the split needs."""
+    with contextlib.suppress(TableError):
+        return fit.fixed_costs(runs.read(table)[0])
+    return {}
 
 
 def _of_models(curves: list[Curve], models: list[str] | None) -> list[Curve]:
@@ -122,22 +143,24 @@ def _of_models(curves: list[Curve], models: list[str] | None) -> list[Curve]:
     return [curve for curve in curves if not wanted or curve.model in wanted]
 
 
-def _say_next(options: argparse.Namespace, found: list[Answer], of_reports: Reports) -> None:
+def _say_next(options: argparse.Namespace, found: list[Answer], published: PublishedCurves) -> None:
     """Print what to measure next for each curve of one's own; of the published ones nobody has the machine."""
     if not options.file and not options.experiment:
         return
     for one in found:
         at = answers.sizes(one.curve, options.to, one.global_batch)
         once = max(one.fixed_s.value, 0.0) if one.fixed_s else 0.0
-        if points := further.points(one.curve, at, of_reports.in_general, once):
+        if points := next_points.next_points(one.curve, at, published.in_general, once):
             weak_or_strong = "weak_scaling" if one.global_batch is None else "strong_scaling"
             experiment = options.experiment or weak_or_strong
-            measurable = not options.file or one.curve.model in {"", *(curve.model for curve in of_reports.curves)}
-            command = further.command(one.curve, points, experiment) if measurable else ""  # the kit has these models
-            print("", words.further(one.curve, points, command), sep="\n")
+            measurable = not options.file or one.curve.model in {"", *(curve.model for curve in published.curves)}
+            command = (
+                next_points.command(one.curve, points, experiment) if measurable else ""
+            )  # the kit has these models
+            print("", text.next_points(one.curve, points, command), sep="\n")
 
 
-def _draw(options: argparse.Namespace, found: list[Answer], of_reports: Reports) -> None:
+def _draw(options: argparse.Namespace, found: list[Answer], published: PublishedCurves) -> None:
     """Draw the figure, and say where it is."""
     from analysis.figures import files
     from analysis.figures import prediction as figure
@@ -146,7 +169,7 @@ def _draw(options: argparse.Namespace, found: list[Answer], of_reports: Reports)
     if not any(target.supported for one in found for target in one.targets):
         return
     options.out.mkdir(parents=True, exist_ok=True)
-    entry = Entry("predicted", "what more ranks would give", lambda _: figure.draw(found, of_reports.learned))
+    entry = Entry("predicted", "what more ranks would give", lambda _: figure.draw(found, published.learned_for))
     files.save(entry, Points(pd.DataFrame(), pd.DataFrame()), options.out)
     where = arguments.beside(options)
     print("", f"figure: {options.out / entry.id}.{{pdf,png,svg}}", sep="\n", file=where)

@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 
 from analysis.explain.fit import REFUTED, Explanation
-from analysis.explain.fitted import Fit
-from analysis.explain.words import beyond_ideal, sentences, verdict
+from analysis.explain.models import Fit
+from analysis.explain.text import beyond_ideal, sentences, verdict
 from analysis.stats.number import Number, from_ends
 from analysis.text import json_value
 
@@ -22,7 +22,7 @@ PAID = {True: "yes", False: "no", None: "not decidable"}
 
 
 def as_json(explained: Explanation, split: pd.DataFrame) -> dict[str, Any]:
-    """One curve: what was concluded, the fits, the findings, the points, the phases; `split` as `phases.phases`.
+    """One curve: what was concluded, the fits, the findings, the points, the phases; `split` as `runs.phases`.
 
     Names are those of `fit.explain`; a number with an interval is `{"value", "low", "high", "level", "n"}`, what is not
     known is null.

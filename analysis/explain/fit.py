@@ -24,11 +24,13 @@ from functools import cached_property
 import pandas as pd
 
 from analysis import TableError
-from analysis.explain import fitted, inputs, misfits, models, split
-from analysis.explain.fitted import Fit
-from analysis.explain.inputs import Finding
+from analysis.explain import contradictions, models
+from analysis.explain.contradictions import Finding
 from analysis.explain.linear import Linear
-from analysis.explain.models import Model
+from analysis.explain.models import Fit, Model
+from analysis.explain.points import means, misfits, with_fit
+from analysis.explain.runs import curves, phases, prepared
+from analysis.stats import repeats
 from analysis.stats.mixture import Mixture
 from analysis.stats.number import Number
 from analysis.stats.verdict import is_above
@@ -96,13 +98,13 @@ class Explanation:
 
 
 def explain(points: pd.DataFrame, name: str = "") -> Explanation:
-    """The split of one curve, checked point by point. `points`: runs as `tidy` gives them.
+    """The split of one curve, checked point by point. `points`: runs as `runs.read` gives them.
 
     A point has one number of ranks, of steps per rank and a batch; its runs are repeats. The columns of the
     explanation's points, in the order of ranks and of falling work: ranks, steps_per_rank, batch_per_rank, runs,
     images_per_rank, wall_s (mean), images_per_s_per_rank (harmonic mean; NaN: not known or not believed), used (by the
     fit), impossible (no run of it can be believed: it has no speedup), misfit_p, misfit, misfit_undecided (see
-    `misfits.test`), fitted_s (NaN: not known), steps_that_fit (the steps that its wall time would fit), fixed_fraction
+    `misfits`), fitted_s (NaN: not known), steps_that_fit (the steps that its wall time would fit), fixed_fraction
     (of wall_s), beyond_speed_s = wall_s - images_per_rank / images_per_s_per_rank,
     ideal (speedup), speedup_throughput, speedup_wall_time, speedup_without_fixed (with _low and _high; NaN where no
     time is left). Speedups are over the first point that the fit uses. Raises TableError where the curve cannot be
@@ -133,22 +135,22 @@ class Conclusion:
 
 def conclude(points: pd.DataFrame) -> Conclusion:
     """The fit of one curve, and its points. Arguments, columns and errors: `explain`."""
-    runs = inputs.prepared(points)
-    findings = inputs.check(runs)
-    trusted = inputs.without(runs, findings)
+    runs = prepared(points)
+    findings = contradictions.check(runs)
+    trusted = contradictions.without(runs, findings)
     model = choose(trusted)
-    tested = misfits.test(model, trusted)
+    tested = misfits(model, trusted)
     kept = trusted[~trusted["point"].isin(tested.index[tested["misfit"]])]
-    chosen = fitted.through(model, kept)
+    chosen = models.through(model, kept)
     assert chosen is not None, "the test of misfits leaves more than half of the points"
     undecided = tested.index[tested["misfit_undecided"]]
-    without_one = (fitted.through(model, kept[kept["point"] != point]) for point in undecided)
+    without_one = (models.through(model, kept[kept["point"] != point]) for point in undecided)
     chosen = replace(chosen, without_one=tuple(one for one in without_one if one))
-    found = split.of_runs(inputs.unbelieved(runs, findings)).join(tested)
+    found = means(contradictions.unbelieved(runs, findings)).join(tested)
     found[["misfit", "misfit_undecided"]] = found[["misfit", "misfit_undecided"]].eq(True)
     found["used"] = found.index.isin(model.usable(kept)["point"])
     found["impossible"] = ~found.index.isin(trusted["point"])
-    found = split.add(found, chosen).sort_values(["ranks", "images_per_rank"], ascending=[True, False])
+    found = with_fit(found, chosen).sort_values(["ranks", "images_per_rank"], ascending=[True, False])
     return Conclusion(chosen, found.reset_index(drop=True), tuple(findings), trusted, kept)
 
 
@@ -210,6 +212,29 @@ def _fits(concluded: Conclusion) -> Iterator[tuple[str, Fit]]:
     among = (models.SPEEDS, models.FACTOR, models.GROWING, models.EQUAL)
     others += [(model.name, model, kept) for model in among if model is not chosen.model]
     for name, model, runs in others:
-        found = fitted.through(model, runs)
+        found = models.through(model, runs)
         if found and found.linear.degrees >= 1:
             yield name, found
+
+
+FixedCosts = dict[tuple[str, str], Number]  # by model, and series of local records ("" of others)
+
+
+def fixed_costs(runs: pd.DataFrame) -> FixedCosts:
+    """Return the fixed cost [s] of each curve of `runs` that has one; `runs` as `runs.read` gives them.
+
+    It is as the phases of local records show it, else from the regression over the wall times.
+    """
+    costs: FixedCosts = {}
+    for _, rows in curves(runs):
+        by_phase = phases(rows)
+        if not by_phase.empty:
+            cost = repeats.arithmetic_mean(repeats.singles(by_phase["fixed_s"].tolist()))
+        else:
+            try:
+                cost = explain(rows).fit.fixed_s
+            except TableError:
+                continue
+        if math.isfinite(cost.value):
+            costs[str(rows["model"].iloc[0]), str(rows["series"].iloc[0]) if "series" in rows else ""] = cost
+    return costs

@@ -4,7 +4,7 @@ With variance `a^2 (1 + mix x (time / geometric mean of the times)^2)` a small `
 time, a large one noise of the same share. Five or six times do not tell which. So the model is fitted with each of
 `MIXES`, and every number is a mixture of what these fits say of it, each by Student's t: the weight of a fit is its
 restricted likelihood (Patterson and Thompson 1971), leaning to the fits that are less sure of this number. How much of
-the mixture an interval must hold is found by simulation (`analysis.explain.calibration`).
+the mixture an interval must hold is found by simulation (`calibrated_level`).
 
 A model may leave open the shape of one of its costs: then there is a design for each shape, and each is fitted with
 each mix. Where this file says mixes, it means all of them: shape by shape, the mixes of each.
@@ -19,8 +19,7 @@ from functools import cached_property
 
 import numpy as np
 
-from analysis.explain import calibration
-from analysis.stats.mixture import Array, Mixture, below
+from analysis.stats.mixture import Array, Mixture, below, calibrated_level, normal_errors
 
 MIXES = (1e-4, 1.0, 1e4)
 _LEVEL = 0.05  # the p value of the ends of a 95 % interval, if the mixture is taken at its word
@@ -139,7 +138,7 @@ class Linear:
         of_draws = self._weights(self._drawn, errors)
         smaller = below(truths[:, None], centres, errors, of_draws, self.degrees)
         p = np.where(known, 2 * np.minimum(smaller, 1 - smaller), math.nan)
-        return calibration.level(p, of_draws, weights)
+        return calibrated_level(p, of_draws, weights)
 
     @cached_property
     def _drawn(self) -> Fitted:
@@ -151,7 +150,7 @@ class Linear:
         """
         fitted_s = np.einsum("knp,kp->kn", self.basis.designs, self.coefficients)
         noise_s = np.sqrt(self.fitted.scales_s2[:, None] * self.basis.relative_s2)
-        of_walls, of_speeds = calibration.errors(2, len(fitted_s), self.n)
+        of_walls, of_speeds = normal_errors(2, len(fitted_s), self.n)
         part = np.tile(_OF_SPEEDS, len(fitted_s) // len(MIXES))[:, None] * self.by_speeds
         walls_s = fitted_s[:, None] + (np.sqrt(1 - part) * noise_s)[:, None] * of_walls
         speeds_s = (np.sqrt(part) * noise_s)[:, None] * of_speeds

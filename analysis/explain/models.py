@@ -9,14 +9,18 @@ known).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
 
 from analysis import metrics
-from analysis.explain.linear import Array, System
+from analysis.explain.linear import Fitted, Linear, System, relative_s2
+from analysis.stats.mixture import Array, Mixture
+from analysis.stats.number import Number, from_ends, unknown
 
 Columns = Callable[[pd.DataFrame], list[pd.Series]]
 
@@ -96,3 +100,142 @@ def own_times(runs: pd.DataFrame) -> Model:
         (columns,),
         by_ranks=True,
     )
+
+
+_MOST_IMAGES_PER_S = 1e9  # of one rank: what is faster does not read its images
+_SMALLEST = 1e-18
+
+
+@dataclass(frozen=True)
+class Implied:
+    """The speed of one rank that wall times imply [images/s]: a numerator over a fitted cost."""
+
+    numerator: float
+    cost: Mixture | None  # None: it cannot be fitted
+
+    def speed(self, runs: int) -> Number:
+        """The speed; NaN for an end that it does not have.
+
+        Wall times that do not grow with the work give a cost of 0, but for rounding: no speed.
+        """
+        if self.cost is None:
+            return unknown(n=runs)
+        cost, numerator = self.cost.number(), self.numerator
+        high, value, low = (
+            numerator / x if x > numerator / _MOST_IMAGES_PER_S else math.nan for x in (cost.low, cost.value, cost.high)
+        )
+        return from_ends(value, low, high, "fit", cost.n)
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What one model says of the runs of one curve."""
+
+    model: Model
+    linear: Linear
+    ranks: tuple[int, ...]  # of the runs it was made from
+    points: tuple[int, ...]  # the point of each run
+    times_s: Array
+    implied: Implied
+    measured_images_per_s: float  # what to compare it with: the median measured speed of its runs; NaN: none is used
+    # The same without a point, for each of which it is not decidable whether it fits: intervals span these.
+    without_one: tuple[Fit, ...] = ()
+
+    @property
+    def runs(self) -> int:
+        """How many runs it was made from."""
+        return len(self.points)
+
+    @cached_property
+    def fixed_s(self) -> Number:
+        """The fixed cost."""
+        return spanned(self.linear.coefficient(0).number(), (fit.fixed_s for fit in self.without_one))
+
+    @cached_property
+    def images_per_s_per_rank(self) -> Number:
+        """The speed of one rank that the wall times imply; NaN: nothing implies one."""
+        speeds = (fit.images_per_s_per_rank for fit in self.without_one)
+        return spanned(self.implied.speed(self.runs), speeds)
+
+    def left_ratio(self, points: pd.DataFrame) -> Mixture | None:
+        """The logarithm of what the fixed cost leaves of the wall time of the first of two points over the second.
+
+        None where nothing may be left. Relative errors are propagated to first order (JCGM 100:2008, 5.2.2). The two
+        `points` are indexed by their numbers, with the columns runs and wall_s (mean).
+        """
+        basis, wall_s = self.linear.basis, points["wall_s"].to_numpy(float)
+        members = (points.index.to_numpy()[:, None] == np.array(self.points)).astype(float)
+        members /= np.maximum(members.sum(axis=1, keepdims=True), 1)
+        inside, known_s = members.any(axis=1), self.times_s - self.linear.fitted.explained_s
+        apart = np.where(inside, 0.0, self._relative_s2(wall_s) / points["runs"].to_numpy(float))
+        of_times = members - basis.estimators[:, :1]
+        relative = (of_times * basis.relative_s2[:, None]) @ of_times.transpose(0, 2, 1) + apart[..., None] * np.eye(2)
+
+        def left_s(explained_s: Array, coefficients: Array) -> Array:
+            means_s = np.where(inside, (explained_s + known_s) @ members.T, wall_s)
+            found_s = means_s - coefficients[..., :1]
+            return np.where((found_s > 0).all(axis=-1, keepdims=True), found_s, math.nan)
+
+        def number(fitted: Fitted) -> tuple[Array, Array]:
+            left = left_s(fitted.explained_s[..., None, :], fitted.coefficients)
+            factors = np.array([1, -1]) / left
+            variances = np.einsum("...ki,kij,...kj->...k", factors, relative, factors) * fitted.scales_s2
+            return _log_ratio(left), np.sqrt(np.maximum(variances, _SMALLEST))
+
+        fitted_s = np.einsum("knp,kp->kn", basis.designs, self.linear.coefficients)
+        truths = _log_ratio(left_s(fitted_s, self.linear.coefficients))
+        found = self.linear.marginal(number, truths if inside.all() else None)
+        return found if np.isfinite(found.centres).all() else None
+
+    def _relative_s2(self, times_s: Array) -> Array:
+        """As `linear.relative_s2`, for the mixes of each shape."""
+        return np.tile(relative_s2(times_s, self.times_s), (len(self.model.shapes), 1))
+
+    def predicted_s(self, points: pd.DataFrame) -> pd.Series:
+        """The wall time [s] of each of `points`; NaN where the model needs a speed, or knows not the number of ranks.
+
+        `points` has the columns of `Model`.
+        """
+        designs = self.model.designs(points)
+        fitted_s = [
+            math.nan if np.isnan(design).any() else self.linear.number(design).value
+            for design in designs.transpose(1, 0, 2)
+        ]
+        predicted_s = self.model.known_s(points) + np.array(fitted_s)
+        return predicted_s.where(points["ranks"].isin(self.ranks) | (not self.model.by_ranks))
+
+
+def spanned(number: Number, others: Iterable[Number]) -> Number:
+    """A number with an interval that holds those of the others too; an end is NaN where one of them has none."""
+    low, high = np.transpose([(one.low, one.high) for one in (number, *others)])
+    return from_ends(number.value, float(low.min()), float(high.max()), "fit", number.n)
+
+
+def _log_ratio(of_two: Array) -> Array:
+    return np.asarray(np.log(of_two[..., 0] / of_two[..., 1]))
+
+
+def through(model: Model, runs: pd.DataFrame) -> Fit | None:
+    """A model through the runs that it can use; None where they do not suffice."""
+    usable = model.usable(runs)
+    solved = model.system(usable).solve()
+    if solved is None:
+        return None
+    ranks = tuple(int(one) for one in sorted(set(usable["ranks"])))
+    measured = float(usable["images_per_s_per_rank"].median()) if model.speeds else math.nan
+    implied = _implied(model, usable, solved, measured)
+    points, times_s = tuple(usable["point"]), usable["wall_s"].to_numpy(float)
+    return Fit(model, solved, ranks, points, times_s, implied, measured)
+
+
+def _implied(model: Model, runs: pd.DataFrame, solved: Linear, measured: float) -> Implied:
+    """What the wall times imply of the speed, without the level of measured speeds.
+
+    With measured speeds it is their median over the factor by which the wall times grow faster than they say; without
+    them it is that at the fewest ranks.
+    """
+    if model.speeds:
+        factor = FACTOR.system(runs).solve()
+        return Implied(measured, None if factor is None else factor.coefficient(1))
+    of_one = model.designs(pd.DataFrame({"ranks": [runs["ranks"].min()], "images_per_rank": [1.0]}))[:, 0]
+    return Implied(1.0, solved.number(of_one * (np.arange(of_one.shape[1]) > 0)))

@@ -11,8 +11,8 @@ import numpy as np
 from analysis import labels, metrics
 from analysis.figures import plots
 from analysis.predict.answers import Answer, sizes
-from analysis.predict.average import LEVEL, Learned, limit_s, predict
 from analysis.predict.points import Curve
+from analysis.predict.prediction import LEVEL, Learned, limit_s, predict
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

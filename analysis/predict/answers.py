@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from analysis import metrics
-from analysis.predict.average import LEVEL, Learned, Prediction, predict
 from analysis.predict.points import Curve, Sizes, strong, weak
-from analysis.predict.support import why_not
+from analysis.predict.prediction import LEVEL, Learned, Prediction, predict, why_not
 from analysis.stats.number import Number, from_ends, unknown
+from analysis.stats.verdict import Bounds, Verdict, judge_at
 
 
 @dataclass(frozen=True)
@@ -157,3 +157,35 @@ def _in_json(found: Answer, target: Target) -> dict[str, Any]:
         **({} if math.isnan(target.measured) else {"measured": target.measured}),
         **numbers,
     }
+
+
+def judge_claim(curve: Curve, ranks: int, claimed: Bounds, learned: Learned) -> tuple[Verdict, str]:
+    """The verdict on a rate that is claimed for so many ranks, in the unit of the curve, and its reason in words.
+
+    It is that of the 90 % interval of the prediction; undecided too where the points carry none. `learned`: from the
+    curves of other machines.
+    """
+    (target,) = answer(curve, Question((ranks,)), learned).targets
+    if not target.supported:
+        return Verdict("undecided", "no interval"), f"no prediction for {ranks} ranks: {target.why}"
+    rate = target.numbers["images_per_s"]
+    reason = f"for {ranks} ranks {rate.value:.4g} ({rate.low:.4g} to {rate.high:.4g}, {100 * LEVEL:.0f} %)"
+    return judge_at(rate, claimed), f"{reason} is predicted from {_points(curve)}; claimed: {_ends(claimed)}"
+
+
+def claim_verdict(verdict: Verdict) -> str:
+    """The verdict as a claim has it: consistent with the prediction where the interval has a part within the claim."""
+    if verdict.outcome == "outside":
+        return "not consistent"
+    return "not decidable" if verdict.why == "no interval" else "consistent"
+
+
+def _points(curve: Curve) -> str:
+    return f"{len(curve.ranks)} points up to {curve.largest:g} ranks"
+
+
+def _ends(claimed: Bounds) -> str:
+    ends = [f"at least {claimed.low:.4g}"] * (claimed.low > 0) + [f"at most {claimed.high:.4g}"] * math.isfinite(
+        claimed.high
+    )
+    return ", ".join(ends) or "any rate"

@@ -6,18 +6,21 @@ independent, so each machine counts as much as any other, each of its curves equ
 
 from __future__ import annotations
 
+import functools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from analysis import metrics
-from analysis.predict import forms
-from analysis.predict.average import LEVEL, Averaged, Learned, Prediction, average, predict
+from analysis.curves import cached_by_table
+from analysis.predict import forms, reading
 from analysis.predict.points import Curve, Sizes
-from analysis.predict.support import MIN_POINTS, why_not
+from analysis.predict.prediction import LEVEL, MIN_POINTS, Averaged, Learned, Prediction, average, predict, why_not
+from analysis.stats.repeats import proportion
 
 # Rates are printed with three or four digits: nothing is known to be nearer than that.
 _LEAST = 0.001
@@ -193,3 +196,69 @@ def checks(curves: Sequence[Curve], taught: Mapping[str, Learned]) -> list[Check
         for cut in cuts([curve for curve in curves if curve.source == source], learned.noise):
             found.append(Check(cut, learned, predict(cut.known, cut.beyond, learned)))
     return found
+
+
+@dataclass(frozen=True)
+class PublishedCurves:
+    """The published curves with what all of them teach, and what those of all other machines teach, by machine."""
+
+    curves: list[Curve]
+    in_general: Learned
+    by_source: dict[str, Learned]
+
+    def learned_for(self, curve: Curve) -> Learned:
+        """What may be used for a curve: nothing of its own machine."""
+        return self.by_source.get(curve.source, self.in_general)
+
+    @functools.cached_property
+    def checks(self) -> list[Check]:
+        """How predictions of the published curves did, each with what the other machines taught."""
+        return checks(self.curves, self.by_source)
+
+
+@cached_by_table
+def published_curves(published: pd.DataFrame) -> PublishedCurves:
+    """Return the published curves, and what they teach."""
+    curves = reading.published(published)
+    in_general = learn(curves)
+    return PublishedCurves(curves, in_general, by_source(curves, in_general))
+
+
+# Predictions of so few ranks are not counted: what is asked for lies beyond one machine.
+ABOVE = 8
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """Of all published curves with points above 8 ranks."""
+
+    curves: int
+    machines: int
+    largest_error: float  # the median, over curves, of the error of the largest point from all below it; a fraction
+    held: int  # of the points above 8 ranks, predicted from every cut below them
+    points: int
+    low: float  # 95 % interval of the share that is held, if the points were independent
+    high: float
+
+
+def predictions_above(checks: Sequence[Check]) -> Iterator[tuple[Check, int]]:
+    """Each prediction of a point above 8 ranks: its check, and its position there."""
+    for check in checks:
+        yield from ((check, i) for i in np.flatnonzero(check.cut.beyond.ranks > ABOVE).tolist())
+
+
+def accuracy(checks: Sequence[Check]) -> Accuracy:
+    """How well predictions above 8 ranks did."""
+    found = list(predictions_above(checks))
+    nearest = [abs(float(check.error[i])) for check, i in found if _all_below(check)]
+    held = sum(bool(check.held[i]) for check, i in found)
+    of_curves = {id(check.cut.curve): check.cut.curve.source for check, _ in found}
+    low, high = proportion(held, len(found)).interval
+    machines = len(set(of_curves.values()))
+    return Accuracy(len(of_curves), machines, float(np.median(nearest)), held, len(found), low, high)
+
+
+def _all_below(check: Check) -> bool:
+    """Whether the largest point was predicted from all points below it."""
+    curve = check.cut.curve
+    return len(check.cut.known.ranks) == len(curve.ranks) - 1

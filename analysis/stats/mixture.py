@@ -1,7 +1,16 @@
-"""A number of which several models say something, each with Student's t: a mixture of what they say."""
+"""A number of which several models say something, each with Student's t: a mixture of what they say.
+
+Which model is right is not known, and how often an interval of the mixture holds the truth depends on it. So data are
+drawn from each model. The p value that the mixture gives to the truth has another distribution under each; it is
+replaced by the probability of a smaller one, which is the mean over the models by their weights in these data. The p
+values of the drawn data are replaced in the same way, by the weights of each draw, and all is repeated, because no
+weights identify the model for certain (iterated prepivoting: Beran 1988, doi 10.1080/01621459.1988.10478649). The draws
+are always the same: the same data give the same interval to the last digit.
+"""
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +24,15 @@ Array = np.ndarray
 # The p value of the ends of an interval of one component beyond which the interval of the mixture never reaches.
 _FARTHEST = 0.02
 _PRECISION = 1e-9  # of an end of an interval, over the distance between the ends of the components
+# Not 0.05: the choice of the model, the test of each point and the noise of the noise are not in the draws. By
+# simulation, these cost some designs two or three in a hundred.
+_MISSED = 0.04
+_DRAWS = 9600  # of all models together
+# Each brings the shares that are held under the models nearer to each other, by less than the one before, and makes the
+# ends depend more on the draws: with 24, other draws change the widths of the intervals of report 000 by 5 % or so.
+_STEPS = 24
+# P values, evenly spaced by their logarithms, between which it is interpolated.
+_LEAST, _LEVELS = 1e-7, 200
 
 
 @dataclass(frozen=True)
@@ -73,3 +91,48 @@ def below(value: Array | float, centres: Array, errors: Array, weights: Array, d
 
     each = stdtr(degrees, (np.asarray(value)[..., None] - centres) / errors)
     return np.einsum("...k,...k->...", weights, each)
+
+
+@functools.cache
+def normal_errors(sources: int, models: int, n: int) -> Array:
+    """Return standard normal errors of n values from each source: (sources, models, draws of each, n)."""
+    return np.random.default_rng(0).normal(size=(sources, models, _DRAWS // models, n))
+
+
+def calibrated_level(p: Array, draw_weights: Array, weights: Array) -> float:
+    """Return the p value below which a value lies outside of the 95 % interval.
+
+    p: of the truth in the draws from each model, (models, draws); a draw with NaN has no interval and does not count.
+    draw_weights: the weights of the models in the mixture of each draw, (models, draws, models).
+    weights: those in the mixture of the data, (models,).
+    """
+    counts = ~np.isnan(p)
+    if not counts.any(axis=1).all():
+        return _MISSED
+    drawn_from, draw_weights, p = np.nonzero(counts)[0], draw_weights[counts].T.copy(), p[counts]
+    asked = levels = np.geomspace(_LEAST, 1, _LEVELS)
+    for _ in range(_STEPS):
+        position = _position(p)
+        shares = _shares(position[0], drawn_from, len(weights))
+        p = np.einsum("kd,kd->d", draw_weights, _at(shares, *position))
+        levels = weights @ _at(shares, *_position(levels))
+    return float(np.interp(_MISSED, levels, asked))
+
+
+def _position(p: Array) -> tuple[Array, Array]:
+    """Return the index of the level before each p value (n,), and how far it is from there to the next: 0 to 1."""
+    position = (1 - np.log(np.maximum(p, _LEAST)) / np.log(_LEAST)) * (_LEVELS - 1)
+    before = np.minimum(position.astype(int), _LEVELS - 2)
+    return before, position - before
+
+
+def _shares(before: Array, drawn_from: Array, models: int) -> Array:
+    """Return the share of each model's p values that is below each level, (models, levels); `before` as `_position`."""
+    counts = np.bincount(drawn_from * _LEVELS + before + 1, minlength=models * _LEVELS).reshape(models, _LEVELS)
+    return np.asarray(counts.cumsum(axis=1) / counts.sum(axis=1, keepdims=True))
+
+
+def _at(shares: Array, before: Array, beyond: Array) -> Array:
+    """Return the share that is below each p value, between two levels by interpolation: (models, n)."""
+    lower = shares.take(before, axis=1)
+    return np.asarray(lower + beyond * (shares.take(before + 1, axis=1) - lower))

@@ -3,9 +3,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from analysis.predict.average import Learned
+from analysis.predict import calibration
+from analysis.predict.prediction import Learned
+from analysis.study import Study
 from benchmarks import prediction
 from benchmarks.prediction import Truth
+from tests.helpers import ROOT
 from tests.helpers.scaling_curves import LEARNED
 
 FORM, OVERLAP, AMONG, BEYOND, *_ = prediction.TRUTHS
@@ -52,3 +55,27 @@ def test_a_simulated_curve_has_its_noise_and_no_more():
     of_rank = np.concatenate([curve.images_per_s / curve.ranks for curve, _, _ in found])
     assert np.log(of_rank).std() == pytest.approx(0.05, rel=0.1)
     assert all(wanted > curve.largest for curve, wanted, _ in found)
+
+
+@pytest.fixture
+def published():
+    return calibration.published_curves(Study().published)
+
+
+def test_no_published_curve_above_eight_ranks_is_left_out(published):
+    named = {(row["model"], row["curve"]) for row in prediction.checked_points(published.curves, published.checks)}
+    assert named == {(of.model, of.name) for of in published.curves if of.largest > 8}
+    assert len(named) == 10
+
+
+def test_the_page_has_the_table_as_it_is(published):
+    """Cell by cell; the spaces that align columns do not count."""
+    page = [
+        [cell.strip() for cell in line.split("|")] for line in (ROOT / "docs/prediction.md").read_text().splitlines()
+    ]
+    rows = [
+        *prediction.checked_points(published.curves, published.checks),
+        *prediction.held_by_machine(published.checks),
+    ]
+    assert len(rows) == 28 + 3
+    assert [row for row in rows if ["", *row.values(), ""] not in page] == []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from analysis import labels, metrics, speedups
-from analysis.explain import fit, tidy
+from analysis.explain import fit, runs
 from analysis.figures import plots
 from analysis.figures.entry import Figures, Points
 from analysis.figures.plots import Line
@@ -148,7 +148,7 @@ def explained(points: Points) -> Figure:
     is left out; the fixed cost is without them. Steps per GPU are those that the job script asks for.
     """
     fig, (top, bottom) = plots.canvas(2, 1, height_mm=120)
-    table, _ = tidy.points(points.published, "report 000")
+    table, _ = runs.points(points.published, "report 000")
     for model in _MODELS:
         found = fit.explain(table[table["model"] == model], model)
         at, colour, mark = found.points, plots.colour(model), plots.marker(model)

@@ -12,7 +12,7 @@ from analysis.compare import published as compare
 from analysis.compare import tolerances
 from analysis.computed import computed
 from analysis.curves import SETTING, SIZE, lookup, rate_curves
-from analysis.explain import fit, tidy, words
+from analysis.explain import fit, runs, text
 from analysis.point_noise import noises
 from analysis.reports import derived
 from analysis.study import Study
@@ -103,11 +103,11 @@ def test_a_point_has_one_interval_in_the_audit_and_in_the_claims():
 
 def test_the_audit_names_the_points_that_explain_names():
     rows = loading.published()[loading.published()["report"].eq("000")]
-    points, _ = tidy.points(rows, "table")
-    explained = {name: fit.explain(curve, name) for name, curve in tidy.curves(points)}
+    points, _ = runs.points(rows, "table")
+    explained = {name: fit.explain(curve, name) for name, curve in runs.curves(points)}
     findings = [finding for finding in audit.of_table(rows)]
     for rule, said in (
-        ("wall_time_misfit", [words.misfit(p) for one in explained.values() for p in one.misfits.to_dict("records")]),
+        ("wall_time_misfit", [text.misfit(p) for one in explained.values() for p in one.misfits.to_dict("records")]),
         ("too_short", [found.says for one in explained.values() for found in one.findings]),
     ):
         found = [finding.meaning for finding in findings if finding.rule == rule]

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from analysis.__main__ import main
-from analysis.predict import reports
+from analysis.predict import calibration
 
 CURVE = "ranks,images_per_s,batch_per_rank\n1,100,32\n2,195,32\n4,380,32\n8,745,32\n"
 
@@ -38,7 +38,7 @@ def test_where_the_exchange_is_not_known_a_server_may_saturate(csv, capsys):
 
 
 def test_what_is_wrong_is_said_before_anything_is_learned(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(reports, "learned", lambda table: pytest.fail("learned from the published curves"))
+    monkeypatch.setattr(calibration, "published_curves", lambda table: pytest.fail("learned from the published curves"))
     path = tmp_path / "curve.csv"
     path.write_text("ranks,images_per_s\n1,100\n2,fast\n")
     assert main(["predict", "--file", str(path)]) == 2

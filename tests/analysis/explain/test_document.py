@@ -4,8 +4,8 @@ import pandas as pd
 import pytest
 
 from analysis.explain import document, fit
-from analysis.explain.phases import phases
-from tests.analysis.explain.test_words import POINTS
+from analysis.explain.runs import phases
+from tests.analysis.explain.test_text import POINTS
 
 
 def as_json(points):

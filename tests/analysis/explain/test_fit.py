@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from analysis import TableError
 from analysis.explain import fit as explain
-from analysis.explain import models, words
+from analysis.explain import models, runs, text
+from analysis.user_table import table as user_table
 
 # What the table behind report 000's plots says of vgg_19, by hand: of 101.92 s on 2 GPUs, 250 steps of 64 images at
 # 169.37 images/s take 94.47 s; 7.45 s are left. On 4, 8 and 16 GPUs 6.58, 6.89 and 6.28 s; on 32, 13.34 s.
@@ -102,7 +103,7 @@ def test_too_few_points_to_test_the_assumption_say_so():
     table, _ = growing(0.15)
     found = explain.explain(table[table["ranks"] < 8])
     assert found.fit.model is models.EQUAL
-    assert "which cannot be tested with these points" in " ".join(words.sentences(found))
+    assert "which cannot be tested with these points" in " ".join(text.sentences(found))
     with_one_more = explain.explain(table[table["ranks"] < 16])
     assert not math.isnan(with_one_more.growth_p)
 
@@ -136,7 +137,7 @@ def test_an_assumption_that_fails_with_no_other_model_decides_nothing():
     assert found.fit.model is models.EQUAL
     assert found.growth_p < 0.05
     assert found.paid is None
-    assert "so the fixed cost is wrong" in words.sentences(found)[1]
+    assert "so the fixed cost is wrong" in text.sentences(found)[1]
 
 
 def test_no_speedup_above_the_ideal_without_saying_that_the_assumption_failed():
@@ -144,9 +145,9 @@ def test_no_speedup_above_the_ideal_without_saying_that_the_assumption_failed():
     ranks, steps = np.array([2, 4, 8, 16]), np.array([256, 128, 64, 32])
     table = curve(ranks, steps, 12 + steps * 64 / 170 * (1 + 0.4 * np.log2(ranks / 2)))
     found = explain.explain(table[:3])  # too few to fit the growth
-    assert words.beyond_ideal(found.points, "speedup_without_fixed").any()
-    assert "is above the ideal" in " ".join(words.sentences(found))
-    assert "the assumption failed there" in " ".join(words.sentences(found))
+    assert text.beyond_ideal(found.points, "speedup_without_fixed").any()
+    assert "is above the ideal" in " ".join(text.sentences(found))
+    assert "the assumption failed there" in " ".join(text.sentences(found))
 
 
 def test_speeds_of_which_all_are_some_per_cent_off_only_tell_how_they_differ():
@@ -155,7 +156,7 @@ def test_speeds_of_which_all_are_some_per_cent_off_only_tell_how_they_differ():
     assert found.fit.model is models.FACTOR
     assert found.fit.fixed_s.low < 12 < found.fit.fixed_s.high
     assert found.fit.images_per_s_per_rank.value == pytest.approx(float(np.median(speeds)), rel=0.01)
-    assert "contradict the level of the measured speeds" in " ".join(words.sentences(found))
+    assert "contradict the level of the measured speeds" in " ".join(text.sentences(found))
 
 
 def test_equal_work_can_be_split_where_speeds_were_measured():
@@ -218,7 +219,7 @@ def test_two_points_of_which_either_may_be_wrong_are_not_decidable():
     found = explain.explain(table)
     assert found.misfits.empty
     assert found.points.loc[found.points["misfit_undecided"], "ranks"].tolist() == [16, 32]
-    assert "Not decidable: whether the others predict the point at 16 ranks" in " ".join(words.sentences(found))
+    assert "Not decidable: whether the others predict the point at 16 ranks" in " ".join(text.sentences(found))
 
 
 def test_where_a_point_is_undecided_the_intervals_hold_with_and_without_it():
@@ -233,7 +234,7 @@ def test_where_a_point_is_undecided_the_intervals_hold_with_and_without_it():
     assert found.fit.implied.speed(6).low > 170 > without.images_per_s_per_rank.low
     assert found.fit.images_per_s_per_rank.low == without.images_per_s_per_rank.low
     assert found.fit.fixed_s.interval == found.fit.linear.coefficient(0).number().interval
-    said = " ".join(words.sentences(found))
+    said = " ".join(text.sentences(found))
     assert "depends on which are left out; the intervals span the fits with and without it." in said
 
 
@@ -243,13 +244,13 @@ def test_a_fixed_cost_that_depends_on_one_point_is_not_decidable():
     found = explain.explain(table)
     assert {cost.low > 0 for cost in found.fixed_without_one_s} == {True, False}
     assert found.paid is None
-    assert words.sentences(found)[0].startswith("Whether a fixed cost is paid is not decidable")
+    assert text.sentences(found)[0].startswith("Whether a fixed cost is paid is not decidable")
 
 
 def test_a_fixed_cost_that_cannot_be_told_from_zero_explains_nothing():
     found = explain.explain(curve([1, 2, 4, 8], [80, 40, 20, 10], [8.05, 3.98, 2.02, 0.97], 10, 100.0))
     assert found.paid is False
-    assert "No fixed cost can be told from zero" in words.sentences(found)[0]
+    assert "No fixed cost can be told from zero" in text.sentences(found)[0]
 
 
 def test_an_impossible_point_is_left_out_and_has_no_speedup():
@@ -295,3 +296,22 @@ def test_times_in_another_unit_change_no_speedup(scale):
     known = explain.explain(VGG19).points
     for column in ("speedup_wall_time", "speedup_without_fixed", "misfit_p", "steps_that_fit"):
         assert slower.points[column].to_numpy() == pytest.approx(known[column].to_numpy(), nan_ok=True, rel=1e-4)
+
+
+WALL = "model,ranks,steps_per_rank,batch_per_rank,wall_s,images_per_s\n"
+
+
+def test_the_fixed_cost_of_each_curve_of_a_file(tmp_path):
+    """12 s once, and 0.1 s for each of the steps."""
+    path = tmp_path / "curve.csv"
+    path.write_text(WALL + "".join(f"vgg,{n},{800 // n},8,{12 + 80 / n},{80 * n}\n" for n in (2, 4, 8, 16)))
+    costs = explain.fixed_costs(runs.read(user_table.read(path))[0])
+    assert costs["vgg", ""].value == pytest.approx(12)
+
+
+def test_phases_of_local_records_show_the_fixed_cost(results):
+    """Each launch pays a broadcast of 0.4 s and a first step of 6 s, of which 0.5 s is a steady step."""
+    for nodes in (1, 2, 4):
+        results.add(nodes=nodes, step_s=0.5)
+    (cost,) = explain.fixed_costs(runs.points(results.table(), "results")[0]).values()
+    assert cost.value == pytest.approx(5.9)

@@ -1,7 +1,7 @@
 import pandas as pd
 
-from analysis.explain import fit, words
-from analysis.explain.phases import phases
+from analysis.explain import fit, text
+from analysis.explain.runs import phases
 
 # 4 s once, then 0.1 s a step of 10 images.
 STEPS = {2: 320, 4: 160, 8: 80, 16: 40, 32: 20}
@@ -18,7 +18,7 @@ POINTS = pd.DataFrame(
 
 
 def said(points):
-    return words.sentences(fit.explain(points))
+    return text.sentences(fit.explain(points))
 
 
 def test_the_sentences_say_what_is_paid_once_and_how_that_is_known():
@@ -61,13 +61,13 @@ def test_findings_come_first_and_the_report_fits_a_hundred_columns():
     wrong = pd.concat([POINTS, POINTS[:1].assign(batch_per_rank=20, wall_s=68.0)], ignore_index=True)
     wrong.loc[2, "images_per_s_per_rank"] = 10.0
     wrong = pd.concat([wrong, wrong[:1].assign(wall_s=36.01)])
-    text = words.report(fit.explain(wrong, "a curve"), phases(wrong))
-    assert text.startswith("== a curve\n\nfinding: The run on 8 ranks is impossible: 800 images a rank take 80 s")
-    assert "-: not used" in text
-    assert max(map(len, text.splitlines())) <= words.WIDTH
+    printed = text.report(fit.explain(wrong, "a curve"), phases(wrong))
+    assert printed.startswith("== a curve\n\nfinding: The run on 8 ranks is impossible: 800 images a rank take 80 s")
+    assert "-: not used" in printed
+    assert max(map(len, printed.splitlines())) <= text.WIDTH
 
 
 def test_a_point_above_the_ideal_is_marked():
     # Half a second less on 8 ranks is a misfit: 32 s of images on 2 ranks over 7.5 s of a quarter of them each.
     quick = POINTS.assign(wall_s=POINTS["wall_s"] - pd.Series([0, 0, 0.5, 0, 0]))
-    assert "4.267!" in words.report(fit.explain(quick), phases(quick))
+    assert "4.267!" in text.report(fit.explain(quick), phases(quick))

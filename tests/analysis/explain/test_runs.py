@@ -1,7 +1,9 @@
+import pandas as pd
 import pytest
 
 from analysis import TableError
-from analysis.explain import tidy
+from analysis.explain import runs
+from analysis.explain.runs import phases
 from analysis.table import loading
 from analysis.user_table import table
 
@@ -10,7 +12,7 @@ def read(tmp_path, text):
     path = tmp_path / "points.csv"
     path.write_text(text)
     user = table.read(path)
-    points, notes = tidy.read(user)
+    points, notes = runs.read(user)
     return points, [*user.notes, *notes]
 
 
@@ -49,10 +51,26 @@ def test_several_works_at_one_number_of_ranks_are_runs_of_their_own(tmp_path):
 
 
 def test_the_published_table_gives_three_curves():
-    points, notes = tidy.points(loading.published().query("report == '000'"), "report 000")
-    assert {name.split()[-1]: len(rows) for name, rows in tidy.curves(points)} == {
+    points, notes = runs.points(loading.published().query("report == '000'"), "report 000")
+    assert {name.split()[-1]: len(rows) for name, rows in runs.curves(points)} == {
         "vgg19": 6,
         "resnet101v2": 6,
         "inceptionv4": 5,
     }
     assert notes == ["speed not used: inceptionv4, 16 ranks: 0 images/s beside 21.11 s of training"]
+
+
+RUN = {"ranks": [2], "steps_per_rank": 14, "batch_per_rank": 64, "wall_s": 35.5, "images_per_s_per_rank": 32.0}
+
+
+def test_phases_show_where_the_fixed_cost_went():
+    # Steps of 64 / 32 = 2 s: of a first step of 5 s, 3 are tracing; of 3 warm-up and 10 timed steps, 29 s, 3 are extra.
+    points = pd.DataFrame(RUN).assign(
+        phase_broadcast_s=1.0, phase_first_step_s=5.0, phase_warm_up_s=9.0, phase_timed_s=20.0
+    )
+    split = phases(points).iloc[0]
+    assert split[["broadcast_s", "first_step_s", "warm_up_s", "other_s", "fixed_s"]].tolist() == [1, 3, 3, 0.5, 7.5]
+
+
+def test_published_numbers_have_no_phases():
+    assert phases(pd.DataFrame(RUN)).empty

@@ -15,6 +15,7 @@ from analysis.user_table.table import UserTable, settings
 
 NEEDED = ("ranks", "steps_per_rank", "batch_per_rank", "wall_s")
 SPEED = "images_per_s_per_rank"
+POINT = ["ranks", "steps_per_rank", "batch_per_rank"]
 PHASES = ("broadcast", "first_step", "warm_up", "timed")
 # What tells a run from the others of a tidy table, as far as the table has it.
 _RUN = ["experiment", "run", "model", "series", "axis_value", "ranks", "batch_per_rank", "repeat", "seed", "record"]
@@ -121,3 +122,40 @@ def curves(points: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
     key = [name for name in ("experiment", "model", "series") if name in points]
     for group, rows in points.groupby(key, sort=False, dropna=False):
         yield " ".join(str(part) for part in group if part), rows
+
+
+def prepared(points: pd.DataFrame) -> pd.DataFrame:
+    """The runs of one curve with the columns that the models need.
+
+    Those are images_per_rank, images_per_s_per_rank as a number (NaN: not known), and the number of the `point`.
+    """
+    runs = points.reset_index(drop=True)
+    runs = runs.assign(images_per_rank=(runs["steps_per_rank"] * runs["batch_per_rank"]).astype(float))
+    runs["images_per_s_per_rank"] = runs["images_per_s_per_rank"].astype(float)
+    return runs.assign(point=runs.groupby(POINT).ngroup())
+
+
+def phases(points: pd.DataFrame) -> pd.DataFrame:
+    """Where the fixed cost of local records went [s], one row a rank count, mean over repeats; empty without phases.
+
+    With `step` = batch_per_rank / images_per_s_per_rank, the time of one steady step: the broadcast; the first step
+    less `step`; warm-up and timed steps less `step` each; what the four phases do not account for (ranks that waited in
+    different phases); and their sum, the fixed cost that was measured.
+    """
+    columns = [f"phase_{name}_s" for name in PHASES]
+    if any(column not in points for column in columns):
+        return pd.DataFrame()
+    step = metrics.step_s(points["batch_per_rank"].astype(float), points["images_per_s_per_rank"])
+    broadcast, first, warm_up, timed = (points[column] for column in columns)
+    split = pd.DataFrame(
+        {
+            "ranks": points["ranks"],
+            "broadcast_s": broadcast,
+            "first_step_s": first - step,
+            "warm_up_s": warm_up + timed - (points["steps_per_rank"] - 1) * step,
+            "other_s": points["wall_s"] - broadcast - first - warm_up - timed,
+        }
+    )
+    split["fixed_s"] = split.drop(columns="ranks").sum(axis=1, skipna=False)
+    # Below a microsecond there is only rounding, on either side of 0.
+    return split.groupby("ranks", sort=True).mean().dropna().round(6).add(0.0).reset_index()

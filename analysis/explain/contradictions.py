@@ -13,7 +13,7 @@ import pandas as pd
 from analysis import metrics
 from analysis.curves import ranks_in_words
 from analysis.explain import models
-from analysis.explain.linear import Array
+from analysis.stats.mixture import Array
 from analysis.thresholds import limit
 
 
@@ -32,20 +32,6 @@ class Finding:
     follows: str
     off: float
     leaves_out: str = "speeds"  # or "runs": then the runs themselves cannot be trusted
-
-
-def prepared(points: pd.DataFrame) -> pd.DataFrame:
-    """The runs of one curve, as `analysis.explain.tidy` gives them, with the columns that the models need.
-
-    Those are images_per_rank, images_per_s_per_rank as a number (NaN: not known), and the number of the `point`.
-    """
-    runs = points.reset_index(drop=True)
-    runs = runs.assign(images_per_rank=(runs["steps_per_rank"] * runs["batch_per_rank"]).astype(float))
-    runs["images_per_s_per_rank"] = runs["images_per_s_per_rank"].astype(float)
-    return runs.assign(point=runs.groupby(POINT).ngroup())
-
-
-POINT = ["ranks", "steps_per_rank", "batch_per_rank"]
 
 
 def check(runs: pd.DataFrame) -> list[Finding]:

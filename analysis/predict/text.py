@@ -10,9 +10,10 @@ from collections.abc import Iterator, Sequence
 from tabulate import tabulate
 
 from analysis.predict.answers import Answer, Target
-from analysis.predict.average import LEVEL
-from analysis.predict.further import Further
+from analysis.predict.calibration import ABOVE, Accuracy
+from analysis.predict.next_points import NextPoint
 from analysis.predict.points import Curve
+from analysis.predict.prediction import LEVEL
 from analysis.stats.number import Number
 
 WIDTH = 100
@@ -129,14 +130,14 @@ def _once(answers: Sequence[Answer]) -> Iterator[str]:
         yield f"Wall time of {'; '.join(of)}: {said}."
 
 
-def further(curve: Curve, points: Sequence[Further], command: str) -> str:
+def next_points(curve: Curve, points: Sequence[NextPoint], command: str) -> str:
     """What to measure next for one curve."""
     said = [_point(point) for point in points]
-    next_points = textwrap.fill(f"To measure next, {_called(curve)}: {'; then '.join(said)}.", WIDTH)
-    return f"{next_points}\n    {command}" if command else next_points
+    filled = textwrap.fill(f"To measure next, {_called(curve)}: {'; then '.join(said)}.", WIDTH)
+    return f"{filled}\n    {command}" if command else filled
 
 
-def _point(point: Further) -> str:
+def _point(point: NextPoint) -> str:
     cost = "" if math.isnan(point.node_hours) else f", about {point.node_hours:.2g} node hours"
     where = f"{point.ranks} ranks ({point.nodes} node{'s' * (point.nodes != 1)}{cost})"
     if math.isinf(point.after):
@@ -144,3 +145,14 @@ def _point(point: Further) -> str:
     if math.isnan(point.before):
         return f"{where}, with which a target is supported, within a factor of {point.after:.2f}"
     return f"{where}, which narrows the interval from a factor of {point.before:.2f} to {point.after:.2f}"
+
+
+def accuracy_sentence(found: Accuracy) -> str:
+    """The accuracy in one sentence."""
+    share = f"{found.held / found.points:.0%}; {found.low:.0%} to {found.high:.0%}, were they independent"
+    return (
+        f"Checked on the {found.curves} published curves with points above {ABOVE} ranks, each predicted with what the "
+        f"curves of other machines taught: the largest point was predicted from all below it within "
+        f"{found.largest_error:.1%} (median), and the {LEVEL:.0%} interval held {found.held} of {found.points} points "
+        f"({share}), on {found.machines} machines."
+    )

@@ -4,8 +4,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from analysis.predict import further
-from analysis.predict.further import Further
+from analysis.predict import next_points
+from analysis.predict.next_points import NextPoint
 from analysis.predict.points import Doubt, weak
 from tests.helpers.scaling_curves import LEARNED, curve
 
@@ -15,7 +15,7 @@ def logarithmic(n):
 
 
 def proposed(of, *targets, **more):
-    return further.points(of, weak(of, np.array(targets, float)), LEARNED, **more)
+    return next_points.next_points(of, weak(of, np.array(targets, float)), LEARNED, **more)
 
 
 def test_the_points_lie_between_the_largest_one_and_the_target_and_narrow_the_interval():
@@ -53,11 +53,11 @@ def test_nothing_is_proposed_where_points_do_not_help():
 
 
 def test_the_command_measures_the_largest_point():
-    points = [Further(16, 4, 1.0, 2.0, 1.5), Further(32, 8, 2.0, 1.5, 1.2)]
+    points = [NextPoint(16, 4, 1.0, 2.0, 1.5), NextPoint(32, 8, 2.0, 1.5, 1.2)]
     weak = replace(curve(logarithmic), model="resnet50", ranks_per_node=4.0)
     assert (
-        further.command(replace(weak, batch=np.full(len(weak.ranks), 32.0)), points, "weak_scaling")
+        next_points.command(replace(weak, batch=np.full(len(weak.ranks), 32.0)), points, "weak_scaling")
         == 'make weak-scaling NODES=8 MODELS=resnet50 ARGS="ranks_per_node=4 batch_per_rank=32" MEASURE=report'
     )
     alone = replace(weak, model="", ranks_per_node=math.nan)
-    assert further.command(alone, points[:1], "strong_scaling") == "make strong-scaling NODES=4 MEASURE=report"
+    assert next_points.command(alone, points[:1], "strong_scaling") == "make strong-scaling NODES=4 MEASURE=report"

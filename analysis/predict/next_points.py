@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from analysis import metrics
-from analysis.predict.average import Learned, average, predict
 from analysis.predict.points import Curve, Sizes
-from analysis.predict.support import MIN_POINTS, bend, why_not
+from analysis.predict.prediction import MIN_POINTS, Learned, average, bend, predict, why_not
 
 MOST = 2  # points that are proposed
 # A point that narrows the intervals by less is not worth a launch: a fraction of their width.
@@ -26,7 +25,7 @@ _LAUNCHES, _STEPS = 6, 110
 
 
 @dataclass(frozen=True)
-class Further:
+class NextPoint:
     """A point to measure. `before`, `after`: how far the interval reaches on average over the targets, as a factor."""
 
     ranks: int
@@ -36,7 +35,7 @@ class Further:
     after: float
 
 
-def points(curve: Curve, at: Sizes, learned: Learned, fixed_s: float = 0.0) -> list[Further]:
+def next_points(curve: Curve, at: Sizes, learned: Learned, fixed_s: float = 0.0) -> list[NextPoint]:
     """One or two points worth measuring for these targets, the best one first.
 
     None where no point helps: what more points cannot help, as a curve that bends.
@@ -44,19 +43,19 @@ def points(curve: Curve, at: Sizes, learned: Learned, fixed_s: float = 0.0) -> l
     Where a target is not supported, the cheapest that make the most of them so. The interval after is what is expected
     if the points turn out as predicted. `fixed_s`: what each launch pays once.
     """
-    found: list[Further] = []
+    found: list[NextPoint] = []
     if not len(curve.ranks) or curve.doubts or bend(curve, learned.noise):
         return found
     while len(found) < MOST:
         before = _state(curve, at, learned)
-        best: tuple[tuple[float, ...], Curve, Further] | None = None
+        best: tuple[tuple[float, ...], Curve, NextPoint] | None = None
         for ranks in _candidates(curve, at):
             more = _with(curve, ranks, learned)
             after = _state(more, at, learned)
             cost = _cost(more, ranks, fixed_s)
             worth = _worth(before, after, float(curve.nodes(np.array([ranks]))[0]), cost)
             if worth and (best is None or worth > best[0]):
-                best = worth, more, _further(curve, ranks, cost, before, after)
+                best = worth, more, _next_point(curve, ranks, cost, before, after)
         if best is None:
             break
         curve = best[1]
@@ -137,16 +136,16 @@ def _worth(before: _State, after: _State, nodes: float, cost: float) -> tuple[fl
     return (before.supported, narrower / price) if narrower > _WORTH * before.width else ()
 
 
-def _further(curve: Curve, ranks: float, cost: float, before: _State, after: _State) -> Further:
+def _next_point(curve: Curve, ranks: float, cost: float, before: _State, after: _State) -> NextPoint:
     all_before = before.supported == after.supported
     reach = [math.exp(state.width / 2) for state in (before, after)]
     nodes = int(curve.nodes(np.array([ranks]))[0])
-    return Further(int(ranks), nodes, cost, reach[0] if all_before else math.nan, reach[1])
+    return NextPoint(int(ranks), nodes, cost, reach[0] if all_before else math.nan, reach[1])
 
 
-def command(curve: Curve, further: Sequence[Further], experiment: str) -> str:
+def command(curve: Curve, points: Sequence[NextPoint], experiment: str) -> str:
     """The command that measures these points, for the largest of them; points that are there are not measured again."""
-    largest = max(further, key=lambda point: point.ranks)
+    largest = max(points, key=lambda point: point.ranks)
     per_node = 1 if math.isnan(curve.ranks_per_node) else min(int(curve.ranks_per_node), largest.ranks)
     batch = float(curve.batch[curve.base])
     keys = [f"ranks_per_node={per_node}"] if per_node > 1 else []

@@ -14,7 +14,7 @@ from analysis import metrics
 from analysis.curves import ranks_in_words
 from analysis.explain import models
 from analysis.explain.fit import DECIDING_DEGREES, REFUTED, Explanation
-from analysis.explain.fitted import Fit
+from analysis.explain.models import Fit
 
 WIDTH = 100
 
@@ -264,7 +264,7 @@ def _cells(values: pd.Series) -> list[str]:
 
 
 def report(explained: Explanation, split: pd.DataFrame) -> str:
-    """The explanation of one curve as text of at most WIDTH columns; `split` as `phases.phases` gives it."""
+    """The explanation of one curve as text of at most WIDTH columns; `split` as `runs.phases` gives it."""
     parts = [f"== {explained.name or 'the curve'}"]
     parts += [
         textwrap.fill(f"finding: {finding.says}", WIDTH, subsequent_indent="  ") for finding in explained.findings
