@@ -19,8 +19,9 @@ import numpy as np
 import pandas as pd
 from tabulate import tabulate
 
-from analysis.audit import files, findings, series
-from analysis.audit.finding import TABLE_RULES, Finding
+from analysis import audit
+from analysis.audit import user_tables
+from analysis.audit.findings import TABLE_RULES, Finding
 from analysis.stats.repeats import proportion
 from analysis.study import Study
 from analysis.table.checks import contradictions
@@ -88,7 +89,7 @@ def _attacked(name: str, folders: int) -> int:
     for _ in range(folders):
         with tempfile.TemporaryDirectory() as folder:
             record_attacks.write(record_attacks.attacked(name, rng), Path(folder))
-            all_found = findings.of_launches(Study(Path(folder)))
+            all_found = audit.launch_findings(Study(Path(folder)))
         fired = {one.rule for one in all_found if one.severity != "note" or (attack and attack.as_note)}
         found += bool(fired & can_see)
     return found
@@ -114,7 +115,7 @@ def _alleged(fault: str, truth: studies.Truth, runs: int) -> tuple[Counter[str],
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(runs):
             study = studies.faulty(rng, fault, truth) if fault else studies.clean(rng, truth)
-            made, _ = files.read(user_table.read(studies.write(study, Path(folder) / "study.csv")))
+            made, _ = user_tables.read(user_table.read(studies.write(study, Path(folder) / "study.csv")))
             names = {f.rule for rule in rules for f in TABLE_RULES[rule](made) if f.severity != "note"}
             fired.update(names)
             any_of += bool(names)
@@ -157,7 +158,7 @@ def _records(run_of: Callable[[Rng], list[RunRecord]], runs: int) -> Counter[str
     rng, rules = np.random.default_rng(SEED), Counter[str]()
     for _ in range(runs):
         made = [(str(place), run) for place, run in enumerate(run_of(rng))]
-        found: list[Finding] = list(series.audit(made))
+        found: list[Finding] = list(audit.run_findings(made))
         rules.update({finding.rule for finding in found if finding.severity != "note"})
     return rules
 
@@ -236,7 +237,7 @@ CASES: dict[str, tuple[Callable[[Rng], list[RunRecord]], str]] = {
 }
 
 
-def of_records(runs: int) -> Iterator[list[object]]:
+def record_findings(runs: int) -> Iterator[list[object]]:
     """False alarms of the rules over records on clean ones, and their power."""
     clean: dict[str, Callable[[Rng], list[RunRecord]]] = {
         "clean: three repeats of a launch of one point": lambda rng: [_launch(rng, repeat=i) for i in range(3)],
@@ -302,7 +303,7 @@ def main() -> None:
         (["single edits of records", "edits", "found"], edits(runs)),
         (["measurements copied within a record", "records", "found"], copied(runs)),
         (["attacks on a folder of records", "found with a warning or worse", "by"], attacks(max(1, runs // 4))),
-        (["records", "named with a warning or worse, share of studies"], of_records(runs)),
+        (["records", "named with a warning or worse, share of studies"], record_findings(runs)),
         (["tables", "named with a warning or worse, share of tables"], of_tables(runs)),
         (["studies in a file", "found, share of studies", "by"], of_studies(cases(), options.studies)),
     ):

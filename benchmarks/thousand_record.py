@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 import numpy as np
 from tabulate import tabulate
 
-from analysis.audit import findings
+from analysis import audit
 from analysis.figures import files, registry
 from analysis.study import Study
 from tests.helpers.own_records import make_record
@@ -144,7 +144,7 @@ def of_record(stages: Stages, home: Path, ranks: int, steps: int, computes: bool
     stages.time("record read and checked", lambda: study.local, lambda of: f"{len(of)} rows")
     if study.notices:
         sys.exit(str(study.notices[0]))
-    stages.time("audited", lambda: findings.of_records(study), lambda of: f"{len(of)} findings")
+    stages.time("audited", lambda: audit.record_findings(study), lambda of: f"{len(of)} findings")
     figures = [entry for entry in registry.figures(study.local).values() if entry.published is None]
     drawn = home.parents[2] / "figures"
     stages.time(

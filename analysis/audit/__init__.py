@@ -1,4 +1,104 @@
-"""The audit: named rules over the numbers of the reports and over local records, and what they find.
+"""The audit: named rules over the numbers of reports, over a user's table and over run records, and their findings.
 
-Each rule is a small function with its reason written down; it knows quantities, not reports.
+Each rule is a small function; its docstring has the reason for it. It knows quantities, not reports.
 """
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+
+from analysis.audit import (  # noqa: F401 - each adds to the lists of rules
+    curves,
+    machine,
+    measuring,
+    provenance,
+    records,
+    stated,
+    user_tables,
+    wall_times,
+)
+from analysis.audit.findings import EXPERIMENT_RULES, RECORD_RULES, SEVERITIES, TABLE_RULES, Finding
+from analysis.audit.launches import Launch, launch
+from analysis.study import Study
+from analysis.user_table.table import UserTable
+from train.record.record import RunRecord
+
+
+def table_findings(table: pd.DataFrame) -> list[Finding]:
+    """Return the findings of all rules over a tidy table, in order."""
+    return in_order(finding for rule in TABLE_RULES.values() for finding in rule(table))
+
+
+def user_table_findings(table: UserTable) -> tuple[list[Finding], list[str]]:
+    """Return the findings of all rules over a user's table, in order, and notes on what was left out of it.
+
+    Findings that belong to no report carry the name of the file. Raises TableError as `user_tables.read` does.
+    """
+    rows, notes = user_tables.read(table)
+    name = Path(table.path).name
+    named = [replace(f, report=name) if f.report in ("", "local") else f for f in table_findings(rows)]
+    return in_order([*named, *user_tables.weak_or_strong(table)]), notes
+
+
+def in_order(findings: Iterable[Finding]) -> list[Finding]:
+    """Return findings by report, then serious ones before warnings before notes, then by rule and place."""
+    return sorted(findings, key=lambda f: (f.report, SEVERITIES.index(f.severity), f.rule, f.place))
+
+
+def record_findings(study: Study) -> list[Finding]:
+    """Return the findings in local records: over their tidy table, in each, and between those of an experiment."""
+    return in_order([*(table_findings(study.local) if len(study.local) else []), *launch_findings(study)])
+
+
+def launch_findings(study: Study) -> list[Finding]:
+    """Return the findings in local records and between them, without those over their tidy table.
+
+    Files that are no trustworthy record, and failed runs, are left out and named. Of a launch that failed in rounds the
+    whole rounds count.
+    """
+    paths = sorted(set(study.local["record"]))
+    found = [*run_findings((path, study.records[path]) for path in paths), *_left_out(study)]
+    return in_order([*found, *provenance.missing(sorted({Path(path).parents[1] for path in paths}))])
+
+
+def run_findings(runs: Iterable[tuple[str, RunRecord]]) -> Iterator[Finding]:
+    """Yield what every rule finds in these records, given with their paths, and between them.
+
+    Records are taken one by one and not kept.
+    """
+    launches: dict[str, list[Launch]] = defaultdict(list)
+    findings: dict[tuple[str, str], list[Finding]] = defaultdict(list)
+    for path, run in runs:
+        for name, check in RECORD_RULES.items():
+            findings[run.experiment, name] += check(run, path)
+        launches[run.experiment].append(launch(run, path))
+    yield from (_worst(same) for same in findings.values() if same)
+    for experiment in launches.values():
+        for compare in EXPERIMENT_RULES.values():
+            yield from compare(experiment)
+
+
+def _worst(same: list[Finding]) -> Finding:
+    """Return findings of one rule in one experiment as one: the worst, and how many more there are."""
+    worst = min(same, key=lambda finding: (SEVERITIES.index(finding.severity), -abs(finding.off or 0)))
+    return worst if len(same) == 1 else replace(worst, place=f"{worst.place}, and {len(same) - 1} more runs")
+
+
+def _left_out(study: Study) -> Iterator[Finding]:
+    """Yield one finding for each contradiction of a record, or for what else keeps it out of the table."""
+    meaning = "It is left out of everything."
+    for notice in study.left_out:
+        for one in notice.contradictions:
+            yield Finding("local", notice.path, one.rule, "serious", one.stated, one.follows, one.off, meaning)
+        if not notice.contradictions:
+            yield Finding(
+                "local", notice.path, "unreadable_record", "serious", notice.reason, "a whole record", None, meaning
+            )  # fmt: skip
+    for notice in study.failed:
+        rounds = f"Its {notice.rounds} whole rounds count." if notice.rounds else meaning
+        yield Finding("local", notice.path, "failed_run", "warning", notice.reason, "a complete run", None, rounds)

@@ -6,9 +6,19 @@ from itertools import pairwise
 import pandas as pd
 
 from analysis import metrics
-from analysis.audit.finding import TABLE_RULES, Finding, graded, rule
-from analysis.audit.judging import because, faster, faster_with_noise, outside, severity, share
-from analysis.audit.words import at
+from analysis.audit.findings import (
+    TABLE_RULES,
+    Finding,
+    at,
+    because,
+    faster,
+    faster_with_noise,
+    graded,
+    outside,
+    rule,
+    severity,
+    share,
+)
 from analysis.curves import (
     RATES,
     SETTING,

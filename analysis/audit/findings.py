@@ -1,77 +1,140 @@
-"""What all rules find, in the published table and in local records, in order."""
+"""A finding of the audit: its severity, the lists of rules, and how a number is compared with its bounds."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
 
 import pandas as pd
 
-from analysis.audit import (  # noqa: F401 - each adds to the lists of rules
-    curves,
-    emulation,
-    files,
-    host_state,
-    measuring,
-    provenance,
-    records,
-    series,
-    stated,
-    wall_times,
-)
-from analysis.audit.finding import SEVERITIES, TABLE_RULES, Finding
-from analysis.study import Study
-from analysis.user_table.table import UserTable
+from analysis import metrics
+from analysis.curves import Row, ranks_in_words, times_as_fast
+from analysis.point_noise import Noises
+from analysis.stats.noise import Noise, with_noise
+from analysis.stats.number import Number, combined
+from analysis.stats.verdict import Bounds, judge_all
+from analysis.table.stated import number
+from analysis.thresholds import limit
+
+Severity = Literal["note", "warning", "serious"]
+SEVERITIES: tuple[Severity, ...] = ("serious", "warning", "note")
 
 
-def of_table(table: pd.DataFrame) -> list[Finding]:
-    """What every rule over a tidy table finds, in order."""
-    return ordered(finding for rule in TABLE_RULES.values() for finding in rule(table))
+@dataclass(frozen=True)
+class Finding:
+    """One inconsistency. Texts carry their units; `off` is stated / follows - 1, where it is a number."""
+
+    report: str  # "000" to "004", "local" for local records
+    place: str
+    rule: str
+    severity: Severity
+    stated: str
+    follows: str
+    off: float | None
+    meaning: str
 
 
-def of_user(table: UserTable) -> tuple[list[Finding], list[str]]:
-    """What every rule over tables finds in a user's table, in order; and what was left out of it.
+TableRule = Callable[[pd.DataFrame], Iterator[Finding]]
+Rule = TypeVar("Rule", bound=Callable[..., Any])
 
-    Findings that are of no report of the kit bear the name of the file. Raises TableError as `files.read` does.
+# By name, in the order of their modules.
+TABLE_RULES: dict[str, TableRule] = {}
+RECORD_RULES: dict[str, Callable[..., Iterator[Finding]]] = {}
+EXPERIMENT_RULES: dict[str, Callable[..., Iterator[Finding]]] = {}
+
+
+def rule(rules: dict[str, Any]) -> Callable[[Rule], Rule]:
+    """Returns a decorator that adds a function to `rules` by its name; the docstring is the reason for the rule."""
+
+    def add(function: Rule) -> Rule:
+        rules[function.__name__] = function
+        return function
+
+    return add
+
+
+def graded(off: float, warning: float | None = None, serious: float | None = None) -> Severity:
+    """The severity of a relative difference: a note below `warning`, serious from `serious` on."""
+    warning = limit("graded_warning") if warning is None else warning
+    serious = limit("graded_serious") if serious is None else serious
+    return "serious" if abs(off) >= serious else "warning" if abs(off) >= warning else "note"
+
+
+# What is said of a number without an interval, by whether noise alone may be so large.
+_UNKNOWN = "no repeat on this device at this scale tells how large the noise is"
+_MAY_BE_NOISE = f"this cannot be judged: each was measured once, and {_UNKNOWN}"
+
+
+def outside(numbers: Sequence[Number], bounds: Bounds) -> list[bool]:
+    """Whether each of the numbers of one curve is outside of the bounds; one without an interval by its value alone."""
+    judged = judge_all(numbers, bounds)
+    return [
+        verdict.outcome == "outside" if one.has_interval else not bounds.allow(one.value)
+        for one, verdict in zip(numbers, judged, strict=True)
+    ]
+
+
+def severity(of: Number, off: float, worst: Severity = "serious") -> Severity:
+    """How bad a relative difference is, at most `worst`.
+
+    Where its interval is known, by its size. Else nothing is alleged that noise alone may be: it is a note up to the
+    margin of single runs, a warning beyond, serious where they would be no measurements of the same thing.
     """
-    rows, notes = files.read(table)
-    name = Path(table.path).name
-    named = [replace(f, report=name) if f.report in ("", "local") else f for f in of_table(rows)]
-    return ordered([*named, *files.weak_or_strong(table)]), notes
+    if of.has_interval:
+        found = graded(off)
+    elif beyond_noise(off):
+        found = "serious" if abs(off) > limit("apart_serious") else "warning"
+    else:
+        found = "note"
+    return worst if found == "serious" else found
 
 
-def ordered(findings: Iterable[Finding]) -> list[Finding]:
-    """Findings by report, then the serious before warnings before notes, then by rule and place."""
-    return sorted(findings, key=lambda f: (f.report, SEVERITIES.index(f.severity), f.rule, f.place))
+def beyond_noise(off: float) -> bool:
+    """Whether two single runs do not differ so much by noise, if it is as large as is assumed at most."""
+    return abs(off) > limit("single_runs")
 
 
-def of_records(study: Study) -> list[Finding]:
-    """What the rules find in local records: over their tidy table, in each, and between those of an experiment."""
-    return ordered([*(of_table(study.local) if len(study.local) else []), *of_launches(study)])
+def because(of: Number, off: float, interval: str) -> str:
+    """Why a difference is alleged, or is not: by its interval, described in `interval`, or without one."""
+    if of.has_interval:
+        return interval
+    if beyond_noise(off):
+        noise, margin = limit("single_noise"), limit("single_runs")
+        return f"each was measured once, but noise of {noise:.0%} would explain {margin:.0%} at most"
+    return _MAY_BE_NOISE
 
 
-def of_launches(study: Study) -> list[Finding]:
-    """What the rules find in local records, and between those of an experiment, without their tidy table.
+def faster(row: Row, base: Row, noisy: Noises) -> Number:
+    """How many times as much work per second one point of a curve does than another, in any runs of them.
 
-    A file that is no trustworthy record is left out and named, a failed run too; of one that failed in rounds the whole
-    rounds count.
+    Within what was rounded to the printed numbers, widened by the noise of both.
     """
-    counted = sorted(set(study.local["record"]))
-    found = [*series.audit((path, study.records[path]) for path in counted), *_left_out(study)]
-    return ordered([*found, *provenance.missing(sorted({Path(path).parents[1] for path in counted}))])
+    return faster_with_noise(row, base, noisy.of(row), noisy.of(base))
 
 
-def _left_out(study: Study) -> Iterator[Finding]:
-    """One finding for each contradiction of a record, or for what else keeps it out of the table."""
-    meaning = "It is left out of everything."
-    for notice in study.left_out:
-        for one in notice.contradictions:
-            yield Finding("local", notice.path, one.rule, "serious", one.stated, one.follows, one.off, meaning)
-        if not notice.contradictions:
-            yield Finding(
-                "local", notice.path, "unreadable_record", "serious", notice.reason, "a whole record", None, meaning
-            )  # fmt: skip
-    for notice in study.failed:
-        kept = f"Its {notice.rounds} whole rounds count." if notice.rounds else meaning
-        yield Finding("local", notice.path, "failed_run", "warning", notice.reason, "a complete run", None, kept)
+def faster_with_noise(row: Row, base: Row, here: Noise | None, there: Noise | None) -> Number:
+    """As `faster`, with the noise of both points given."""
+    both: Mapping[str, Number] = {"here": number(row), "there": number(base)}
+    found = combined(lambda here, there: times_as_fast(row, base, here, there), both)
+    return with_noise(found, [(here, 1.0), (there, -1.0)])
+
+
+def share(speedup: Number, ranks: float) -> Number:
+    """The efficiency of a speedup over so many times the ranks."""
+    return speedup.through(lambda value: metrics.efficiency(value, ranks))
+
+
+def called(row: Row) -> str:
+    """A point in words: what tells it apart from others of its table."""
+    words = [row["model"], row["dataset"], row["gpu"]]
+    if not pd.isna(row["batch_per_rank"]):
+        words.append(f"batch {row['batch_per_rank']}")
+    if not pd.isna(row["ranks"]):
+        words.append(ranks_in_words(row["ranks"]))
+    return ", ".join(dict.fromkeys(word for word in words if word))
+
+
+def at(row: Row) -> str:
+    """The place of a row, and the point that it is of."""
+    return f"{row['place']}: {called(row)}"

@@ -9,8 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from analysis import metrics
-from analysis.audit.finding import TABLE_RULES, Finding, graded, rule
-from analysis.audit.words import at, called
+from analysis.audit.findings import TABLE_RULES, Finding, at, called, graded, rule
 from analysis.curves import SETTING, SIZE, Row, configurations, lookup, measured, report_of
 from analysis.thresholds import limit
 

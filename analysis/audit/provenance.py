@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from analysis.audit.finding import EXPERIMENT_RULES, RECORD_RULES, Finding, rule
-from analysis.audit.made import Made, Scatter
+from analysis.audit.findings import EXPERIMENT_RULES, RECORD_RULES, Finding, rule
+from analysis.audit.launches import Launch, Scatter
 from analysis.thresholds import limit
 from train.record import rounds
 from train.record.record import RECORD_NAME, RunRecord
@@ -77,7 +77,7 @@ def misplaced_record(run: RunRecord, path: str) -> Iterator[Finding]:
 
 
 @rule(EXPERIMENT_RULES)
-def copied_scatter(runs: list[Made]) -> Iterator[Finding]:
+def copied_scatter(runs: list[Launch]) -> Iterator[Finding]:
     """Two runs of one point whose steps scatter alike, one by one: one was made from the other.
 
     Times that were copied and changed a little, or all by one factor, agree in no digit. But how much longer or shorter
@@ -100,9 +100,9 @@ def copied_scatter(runs: list[Made]) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _repeats(runs: list[Made]) -> Mapping[tuple[str, str], list[Made]]:
+def _repeats(runs: list[Launch]) -> Mapping[tuple[str, str], list[Launch]]:
     """The runs of each point whose steps a clock gave, and are enough."""
-    found: dict[tuple[str, str], list[Made]] = defaultdict(list)
+    found: dict[tuple[str, str], list[Launch]] = defaultdict(list)
     for run in runs:
         if len(run.scatter) > limit("least_steps"):
             found[run.point, run.config_hash].append(run)
@@ -123,7 +123,7 @@ def _correlations(scatters: list[Scatter]) -> NDArray[np.float64]:
 
 
 @rule(EXPERIMENT_RULES)
-def runs_at_once(runs: list[Made]) -> Iterator[Finding]:
+def runs_at_once(runs: list[Launch]) -> Iterator[Finding]:
     """Two launches on the same cores at the same time: they disturbed each other, or a time of them is not true."""
     began = sorted((run for run in runs if run.began_at is not None and run.order), key=lambda run: run.began_at or 0)
     apart_s = _RESOLUTION_S + limit("clock_skew_s")
@@ -140,7 +140,7 @@ def runs_at_once(runs: list[Made]) -> Iterator[Finding]:
 
 
 @rule(EXPERIMENT_RULES)
-def missing_run(runs: list[Made]) -> Iterator[Finding]:
+def missing_run(runs: list[Launch]) -> Iterator[Finding]:
     """Launches that came before others in their plan and have no record; as a note, planned ones that may not be made.
 
     The launcher makes the launches of a plan in their order, writes a record of one that fails too, and passes over
@@ -150,7 +150,7 @@ def missing_run(runs: list[Made]) -> Iterator[Finding]:
     `missing` has the repeats of which a later one has a record. Nothing is said where two launches have one place (of
     two plans), nor of arms that compete: those surely behind are passed over.
     """
-    plans: dict[tuple[Path, int | None, int], list[Made]] = defaultdict(list)
+    plans: dict[tuple[Path, int | None, int], list[Launch]] = defaultdict(list)
     for run in runs:
         if run.order and not run.compete and len(Path(run.path).parts) > 4:
             plans[Path(run.path).parents[3], run.order.seed, run.order.runs].append(run)
@@ -160,7 +160,7 @@ def missing_run(runs: list[Made]) -> Iterator[Finding]:
             yield from _missing_of_plan(experiment, of_plan, 1 + max(places) - len(places))
 
 
-def _missing_of_plan(experiment: Path, runs: list[Made], gaps: int) -> Iterator[Finding]:
+def _missing_of_plan(experiment: Path, runs: list[Launch], gaps: int) -> Iterator[Finding]:
     """gaps: places in the order of the plan, before the last one, that none of these launches has."""
     have = {(Path(run.path).parents[1], run.repeat) for run in runs}
     planned = {(Path(run.path).parents[1], repeat) for run in runs for repeat in range(run.planned)}

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from itertools import chain
 
 from analysis import metrics
-from analysis.audit.finding import RECORD_RULES, Finding, graded, rule
+from analysis.audit.findings import RECORD_RULES, Finding, graded, rule
 from analysis.stats import repeats
 from analysis.stats.repeats import MIN_VALUES
 from analysis.stats.verdict import apart

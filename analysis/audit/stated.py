@@ -7,11 +7,10 @@ import numpy as np
 import pandas as pd
 
 from analysis import metrics
-from analysis.audit.finding import TABLE_RULES, Finding, graded, rule
-from analysis.audit.words import at, called
+from analysis.audit.findings import TABLE_RULES, Finding, at, called, graded, rule
 from analysis.curves import SETTING, SIZE, SOURCE_RUN, Row, bases, lookup, measured, ranks_in_words, report_of
-from analysis.ratios import RATIOS, pairs
-from analysis.reports import derived
+from analysis.derived import RATIOS, pairs
+from analysis.reports import recompute
 from analysis.stats.number import Number, combined, rounded
 from analysis.stats.verdict import Verdict
 from analysis.table import stated
@@ -24,7 +23,7 @@ def stated_speedup(table: pd.DataFrame) -> Iterator[Finding]:
     The base that it implies (throughput / speedup) is compared with the base that the report states. A note where that
     base is of another run, and no noise is known that tells whether it could be so.
     """
-    for found in derived.speedups(table):
+    for found in recompute.speedups(table):
         row, base = found.row, found.base
         if row["quantity"] != "speedup_throughput" or found.verdict.outcome == "inside" or base is None:
             continue
@@ -48,7 +47,7 @@ def stated_speedup(table: pd.DataFrame) -> Iterator[Finding]:
 @rule(TABLE_RULES)
 def stated_efficiency(table: pd.DataFrame) -> Iterator[Finding]:
     """A stated efficiency that is not the share of the ideal throughput, within the digits that are printed."""
-    for found in derived.speedups(table):
+    for found in recompute.speedups(table):
         row = found.row
         if row["quantity"] == "efficiency_throughput" and found.verdict.outcome == "outside":
             off = metrics.change_fraction(found.computed.value, row["value"])
@@ -158,7 +157,7 @@ def percentage_base(table: pd.DataFrame) -> Iterator[Finding]:
     From old to new a time falls by (old - new) / old, and the speed rises by old / new - 1; both are tried over each
     smaller point of the same curve. The point named is the next smaller one.
     """
-    for found in derived.changes(table):
+    for found in recompute.changes(table):
         row = found.row
         if found.verdict.outcome == "inside":
             continue
@@ -183,7 +182,7 @@ def percentage_base(table: pd.DataFrame) -> Iterator[Finding]:
 
 def _readings(table: pd.DataFrame, row: Row) -> Iterator[tuple[str, Number, bool, Verdict]]:
     """Each way to read a stated change: in words, its value, whether over the point that is named, its verdict."""
-    times = measured(table, derived.CHANGES[row["quantity"]])
+    times = measured(table, recompute.CHANGES[row["quantity"]])
     new = lookup(times)(row)[0]
     before = [point for point in lookup(times, [*SETTING, "experiment"])(row) if point["ranks"] < row["ranks"]]
     before.sort(key=lambda point: -point["ranks"])
@@ -282,7 +281,7 @@ def primary_source(table: pd.DataFrame) -> Iterator[Finding]:
 @rule(TABLE_RULES)
 def size_in_bytes(table: pd.DataFrame) -> Iterator[Finding]:
     """A model size that its parameters do not have, at 4 bytes each: a unit of 2^20 bytes printed as 10^6."""
-    for found in derived.sizes(table):
+    for found in recompute.sizes(table):
         row, follows = found.row, found.computed.value
         if row["quantity"] != "model_bytes" or found.verdict.outcome != "outside" or found.base is None:
             continue

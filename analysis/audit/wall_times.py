@@ -10,8 +10,7 @@ from typing import Any
 import pandas as pd
 
 from analysis import TableError, metrics
-from analysis.audit.finding import TABLE_RULES, Finding, graded, rule
-from analysis.audit.words import at
+from analysis.audit.findings import TABLE_RULES, Finding, at, graded, rule
 from analysis.curves import Row, cached_by_table, report_of
 from analysis.explain import contradictions, fit, text
 from analysis.explain import runs as explain_runs

@@ -10,12 +10,26 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from analysis.claims import averages
-from analysis.claims.limits import WORDS, Claimed, Extreme, Plateau, arithmetic, counts
-from analysis.claims.numbers import Data, Selection, Unknown, groups, one, point, shown, words
-from analysis.claims.predicted import predicted
+from analysis.claims.averages import predicted
+from analysis.claims.numbers import (
+    WORDS,
+    Claimed,
+    Data,
+    Extreme,
+    Plateau,
+    Selection,
+    Unknown,
+    arithmetic,
+    counts,
+    groups,
+    one,
+    point,
+    shown,
+    words,
+)
 from analysis.curves import SOURCE_RUN, Row
 from analysis.experiments import equivalence
-from analysis.reports import derived
+from analysis.reports import recompute
 from analysis.stats.number import Number
 from analysis.stats.verdict import Bounds, Verdict, judge, judge_all, together
 
@@ -32,7 +46,7 @@ def stated(data: Data, of: Selection) -> Found:
         else f"{d.row['value']:.4g} stated, {d.formula}"
         for d in found
     )  # fmt: skip
-    return derived.verdict(found), told
+    return recompute.verdict(found), told
 
 
 def _list(value: Any) -> list[Any]:

@@ -9,11 +9,9 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from analysis import TableError
-from analysis.audit import findings as audit
-from analysis.audit.finding import SEVERITIES, Finding
-from analysis.claims import claims
-from analysis.claims.claims import VERDICTS, Judged
+from analysis import TableError, audit, claims
+from analysis.audit.findings import SEVERITIES, Finding
+from analysis.claims import VERDICTS, Judged
 from analysis.commands import arguments
 from analysis.reports import TITLES
 from analysis.study import Study, record_files
@@ -112,14 +110,14 @@ def _of_file(options: argparse.Namespace) -> Audited:
     if options.records:
         raise TableError(f"--file {options.file}: audits this study alone; leave out {options.records[0]}")
     read = user_table.read(options.file, options.columns)
-    findings, notes = audit.of_user(read)
+    findings, notes = audit.user_table_findings(read)
     return Audited(findings, notes=notes, read_as=read.interpretation)
 
 
 def _of_all(options: argparse.Namespace) -> Audited:
     """The audit of the published numbers and of local records."""
     study = Study(*_record_files(options.records))
-    findings = audit.ordered([*audit.of_table(study.published), *audit.of_records(study)])
+    findings = audit.in_order([*audit.table_findings(study.published), *audit.record_findings(study)])
     return Audited(findings, claims.judge(claims.read(), study))
 
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from tabulate import tabulate
 
-from analysis.claims import claims
-from analysis.claims.claims import VERDICTS, Judged
+from analysis import claims
+from analysis.claims import VERDICTS, Judged
 from analysis.commands import arguments
 from analysis.reports import TITLES
 

@@ -6,7 +6,7 @@ import pandas as pd
 from tabulate import tabulate
 
 from analysis.commands import arguments
-from analysis.reports import derived
+from analysis.reports import recompute
 from analysis.study import Study
 from analysis.text import csv_text
 
@@ -20,7 +20,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write one CSV and one Markdown table a report, and print what does not follow; the exit status."""
-    found = derived.recompute(Study().published)
+    found = recompute.recompute(Study().published)
     options.out.mkdir(parents=True, exist_ok=True)
     for report, rows in found.groupby("report"):
         (options.out / f"{report}.csv").write_text(csv_text(rows, float_format="%.6g"))

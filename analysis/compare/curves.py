@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 
 from analysis import metrics, speedups
-from analysis.computed import computed
 from analysis.curves import PER_RANK, RATES, bases, keeps_global_batch, measured, row_dicts
+from analysis.derived import computed
 from analysis.stats.number import Number, rounded
 from analysis.table import controls
 from analysis.table.identity import BATCHES

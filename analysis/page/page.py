@@ -15,12 +15,9 @@ from typing import Any
 import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from analysis import PUBLISHED
-from analysis.audit import findings as audit
-from analysis.audit.finding import SEVERITIES, Finding
-from analysis.audit.words import called
-from analysis.claims import claims
-from analysis.claims.claims import VERDICTS, Judged
+from analysis import PUBLISHED, audit, claims
+from analysis.audit.findings import SEVERITIES, Finding, called
+from analysis.claims import VERDICTS, Judged
 from analysis.compare import published as beside
 from analysis.compare import sets, tolerances
 from analysis.compare.comparison import Compared
@@ -29,7 +26,7 @@ from analysis.experiments import summary
 from analysis.figures import files
 from analysis.figures.entry import Entry
 from analysis.page.scope import Scope
-from analysis.reports import TITLES, derived
+from analysis.reports import TITLES, recompute
 from analysis.study import Study
 from analysis.table import schema
 
@@ -81,9 +78,9 @@ def analyse(study: Study) -> Analysed:
     return Analysed(
         study,
         claims.judge(claims.read(), study),
-        audit.of_table(study.published),
-        audit.of_records(study),
-        derived.recompute(study.published),
+        audit.table_findings(study.published),
+        audit.record_findings(study),
+        recompute.recompute(study.published),
         beside.compare(study.published, study.local, tolerances.read()),
     )
 

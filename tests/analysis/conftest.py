@@ -6,8 +6,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.audit import findings
-from analysis.reports import derived
+from analysis import audit
+from analysis.reports import recompute
 from analysis.table import loading
 from tests.helpers.own_records import Results
 
@@ -29,6 +29,6 @@ def published_numbers_are_read_and_audited_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loading, "published", read)
-        for module, name in ((findings, "of_table"), (derived, "recompute")):
+        for module, name in ((audit, "table_findings"), (recompute, "recompute")):
             patch.setattr(module, name, once(getattr(module, name)))
         yield

@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from analysis.audit import findings  # noqa: F401 - adds all rules to the lists
-from analysis.audit.finding import EXPERIMENT_RULES, RECORD_RULES, TABLE_RULES
+from analysis import audit  # noqa: F401 - adds all rules to the lists
+from analysis.audit.findings import EXPERIMENT_RULES, RECORD_RULES, TABLE_RULES
 from analysis.table.checks.check import CHECKS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "audit.md").read_text()

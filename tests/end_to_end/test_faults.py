@@ -11,7 +11,7 @@ from statistics import fmean
 
 import pytest
 
-from analysis.audit import findings
+from analysis import audit
 from analysis.study import Study
 from tests.helpers import kit, simcluster
 from tests.helpers.kit import QUICK, records, wait_for
@@ -124,7 +124,7 @@ def test_a_rank_on_a_slower_host_finishes_and_the_audit_names_it(cluster, result
     finally:
         slow.remove()
     assert child.returncode == 0, output
-    [straggler] = [found for found in findings.of_records(Study(results)) if found.rule == "straggler"]
+    [straggler] = [found for found in audit.record_findings(Study(results)) if found.rule == "straggler"]
     assert straggler.stated.startswith("rank 1 on n2: ")
     [run] = records(results)
     fast, slow_s = (fmean(rank.compute_times_s) for rank in run.ranks)

@@ -2,10 +2,10 @@
 
 import functools
 
-from analysis.claims import claims
-from analysis.claims.claims import Judged
-from analysis.reports import derived
-from analysis.reports.line import Derived
+from analysis import claims
+from analysis.claims import Judged
+from analysis.derived import Derived
+from analysis.reports import recompute
 from analysis.study import Study
 
 
@@ -18,7 +18,9 @@ def judged() -> list[Judged]:
 @functools.cache
 def lines() -> list[tuple[str, Derived]]:
     """Every stated number that can be recomputed, with its report."""
-    found = [
-        (str(report), line) for report, rows in Study().published.groupby("report") for line in derived.lines(rows)
+    return [
+        (str(report), line)
+        for report, rows in Study().published.groupby("report")
+        for line in recompute.derived_numbers(rows)
+        if line.row["value"] == line.row["value"]  # NaN: only plotted
     ]
-    return [(report, line) for report, line in found if line.row["value"] == line.row["value"]]

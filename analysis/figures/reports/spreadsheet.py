@@ -10,11 +10,11 @@ import pandas as pd
 
 from analysis import labels, speedups
 from analysis.curves import measured
+from analysis.derived import KEY, Setting, ratios_of_settings
 from analysis.figures import plots, roofline
 from analysis.figures.entry import Figures, Points
 from analysis.figures.plots import Line
 from analysis.figures.reports import strategies
-from analysis.ratios import KEY, Setting, ratios_of_settings
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

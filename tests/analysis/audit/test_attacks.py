@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from analysis.audit.findings import of_launches
+from analysis.audit import launch_findings
 from analysis.study import Study
 from tests.helpers import record_attacks
 from tests.helpers.record_attacks import ATTACKS
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow  # each writes and reads a folder of records
 def audited(runs, folder):
     """What the rules over records say of a folder of them."""
     record_attacks.write(runs, folder)
-    return of_launches(Study(folder))
+    return launch_findings(Study(folder))
 
 
 @pytest.mark.parametrize("name", [name for name, attack in ATTACKS.items() if attack.rules])

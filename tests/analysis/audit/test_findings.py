@@ -1,100 +1,96 @@
-from pathlib import Path
+import math
 
 import pytest
+from scipy.special import ndtri
 
-from analysis.audit.findings import of_records
-from analysis.study import Study
-from tests.helpers.own_records import curve_in_rounds, make_record, make_rounds, save, save_as_it_is, settle
-from train.record.record import Failure
-
-
-@pytest.mark.slow
-def test_local_records_go_through_the_rules_for_tables_too(results):
-    for nodes, step_s in ((1, 0.5), (2, 0.4)):  # 2.5x on 2 nodes
-        results.add(nodes=nodes, step_s=step_s)
-    findings = of_records(Study(*results.paths))
-    assert {finding.report for finding in findings} == {"local"}
-    (finding,) = [finding for finding in findings if finding.rule == "beyond_ideal"]
-    assert finding.off == pytest.approx(0.25)
+from analysis.audit.findings import at, because, called, faster, graded, outside, rule, severity, share
+from analysis.point_noise import noises
+from analysis.stats.number import between, unknown
+from analysis.stats.verdict import Bounds
+from analysis.thresholds import limit
+from tests.helpers.tidy_rows import curve, row, table
 
 
-def test_an_unreadable_record_is_named_and_left_out(results):
-    good, bad = results.add(), results.add(nodes=2)
-    bad.write_bytes(bad.read_bytes()[:-100])
-    (finding,) = [finding for finding in of_records(Study(good, bad)) if finding.rule == "unreadable_record"]
-    assert finding.place == str(bad)
-    assert finding.severity == "serious"
+def test_where_an_interval_is_known_it_decides_and_else_the_value():
+    numbers = [between(1.1, 1.05, 1.15), between(1.1, 0.99, 1.2), unknown(1.1), unknown(0.9)]
+    assert outside(numbers, Bounds(high=1.0)) == [True, False, True, False]
 
 
-def test_each_contradiction_of_a_record_is_a_finding_with_both_numbers(results):
-    run = settle(make_record(nodes=2, batch_per_rank=8))
-    run.config["global_batch"], run.config_hash = 32, "0" * 64
-    path = save_as_it_is(run, results.folder)
-    results.add(nodes=4)
-    own = Study(results.folder)
-    assert str(path) not in set(own.local["record"])
-    found = {f.rule: f for f in of_records(own) if f.place == str(path)}
-    assert set(found) == {"batch_and_ranks", "config_hash", "summary"}
-    one = found["batch_and_ranks"]
-    assert (one.stated, one.follows, one.off) == ("global batch 32", "8 a rank x 2 ranks = 16", 1.0)
-    assert (one.severity, one.meaning) == ("serious", "It is left out of everything.")
+@pytest.mark.parametrize(
+    ("of", "off", "found"),
+    [
+        (between(1.3, 1.2, 1.4), 0.3, "serious"),
+        (between(1.05, 1.04, 1.06), 0.05, "warning"),
+        (unknown(1.19), 0.19, "note"),  # noise alone may be so large
+        (unknown(1.21), 0.21, "warning"),
+        (unknown(1.3), 0.3, "serious"),
+    ],
+)
+def test_how_bad_it_is(of, off, found):
+    assert severity(of, off) == found
+    assert severity(of, off, "warning") == ("warning" if found == "serious" else found)
 
 
-@pytest.mark.slow
-def test_the_newest_generation_counts(results):
-    old = make_record()
-    old.environment.git_dirty = True
-    save(old, results.folder)
-    results.add(generation=1)
-    assert "dirty_tree" not in {finding.rule for finding in of_records(Study(results.folder))}
+def test_without_an_interval_it_is_said_what_that_means():
+    assert because(between(1.3, 1.2, 1.4), 0.3, "the interval says so") == "the interval says so"
+    assert because(unknown(1.1), 0.1, "").startswith("this cannot be judged: each was measured once")
+    assert because(unknown(1.3), 0.3, "") == "each was measured once, but noise of 5% would explain 20% at most"
 
 
-@pytest.mark.slow
-def test_a_failed_run_with_part_of_its_ranks_is_named_with_where_it_failed(results):
-    results.add(nodes=1)
-    run = make_record(nodes=4, failure=Failure("killed by signal 9", rank=3, host="host1", phase="timed", step=7))
-    run.ranks = run.ranks[:2]
-    run.ranks[1].step_times_s, run.ranks[1].phases_s, run.ranks[1].peak_memory_bytes = [], {"start": 1.0}, 0
-    path = save(run, results.folder)
-    nothing = make_record(nodes=8, failure=Failure("no rank started"))
-    nothing.ranks, nothing.environment = [], None
-    save(nothing, results.folder)
-    found = [f for f in of_records(Study(results.folder)) if f.rule == "failed_run"]
-    assert [Path(f.place).parts[-3] for f in found if f.place == str(path)] == [run.config_hash[:8]]
-    assert sorted(f.stated for f in found) == [
-        "killed by signal 9 (rank 3, host host1, phase timed, step 7)", "no rank started",
-    ]  # fmt: skip
+def test_the_margin_of_single_runs_follows_from_the_noise_that_is_assumed():
+    """Five ratios of two, one-sided at 0.005 each."""
+    margin = math.exp(-float(ndtri(0.005)) * 2**0.5 * limit("single_noise")) - 1
+    assert margin == pytest.approx(limit("single_runs"), rel=0.01)
 
 
-@pytest.mark.slow
-def test_a_clean_study_in_rounds_has_nothing_alleged_of_it(results):
-    for model in ("resnet50", "inceptionv3"):
-        curve_in_rounds(results.folder, model)
-    assert of_records(Study(results.folder)) == []
+def test_a_ratio_has_the_rounding_of_both_and_the_noise_of_both():
+    rows = curve("images_per_s", {1: 100.0, 4: 390.0}, kind="stated")
+    noisy = noises(table(*curve("images_per_s", {1: 100.0, 4: 390.0})))
+    found = faster(rows[1], rows[0], noisy)
+    assert found.value == pytest.approx(3.9)
+    assert math.isnan(found.low)  # measured once: no noise is known
+    repeats = [row("images_per_s", v, n, repeat=i) for n, vs in {1: (99, 101), 4: (388, 392)}.items()
+               for i, v in enumerate(vs)]  # fmt: skip
+    found = faster({**rows[1], "kind": "measured"}, {**rows[0], "kind": "measured"}, noises(table(*repeats)))
+    # Deviations of the means ln(101/99)/2 and ln(392/388)/2, 1.2 degrees: t is about 8.2.
+    deviation = math.hypot(math.log(101 / 99) / 2, math.log(392 / 388) / 2)
+    assert 3.9 * math.exp(6 * deviation) < found.high < 3.9 * math.exp(12.8 * deviation)
 
 
-@pytest.mark.slow
-def test_what_is_beyond_ideal_or_no_faster_in_rounds_is_so_with_its_whole_interval(results):
-    def study(experiment, ratios):
-        rounds = [(0.5, 2 * 0.5 / ratio, 0.55) for ratio in ratios]
-        save(make_rounds(rounds, experiment=experiment), results.folder)
-
-    study("just_ideal", [1.98, 2.03, 1.99, 2.04, 2.0, 2.05])
-    study("beyond", [2.2, 2.3, 2.21, 2.31, 2.22, 2.32])
-    study("as_slow", [0.98, 1.01, 0.97, 1.02, 0.96, 1.0])
-    study("slower", [0.8, 0.9, 0.81, 0.91, 0.82, 0.92])
-    study("too_few", [0.8] * 5)
-    found = of_records(Study(results.folder))
-    rules = {finding.rule: finding for finding in found}
-    assert len(found) == len(rules) == 3
-    assert "/too_few/" in rules["few_rounds"].place
-    assert "/beyond/" in rules["beyond_ideal"].place
-    assert rules["beyond_ideal"].off == pytest.approx(0.13)  # the median of the ratios is 2.26
-    assert "/slower/" in rules["more_ranks_no_faster"].place
+def test_an_efficiency_has_the_interval_of_its_speedup():
+    found = share(between(3.6, 3.2, 4.0), 4)
+    assert (found.value, found.low, found.high) == pytest.approx((0.9, 0.8, 1.0))
 
 
-@pytest.mark.slow
-def test_a_launch_that_failed_after_whole_rounds_is_named_and_its_rounds_count(results):
-    save(make_rounds([(0.5, 0.8, 0.55)] * 6, failure=Failure("rank 1 was killed", rank=1)), results.folder)
-    (finding,) = of_records(Study(results.folder))
-    assert (finding.rule, finding.meaning) == ("failed_run", "Its 6 whole rounds count.")
+def test_a_rule_is_listed_by_its_name_and_stays_what_it_was():
+    rules = {}
+
+    @rule(rules)
+    def second(table):
+        """Why."""
+
+    @rule(rules)
+    def first(table):
+        """Why not."""
+
+    assert rules == {"second": second, "first": first}
+    assert list(rules) == ["second", "first"]  # in the order of their modules
+    assert second.__doc__ == "Why."
+
+
+@pytest.mark.parametrize(
+    ("off", "severity"),
+    [(0.0, "note"), (0.0199, "note"), (0.02, "warning"), (-0.05, "warning"), (0.10, "serious"), (-0.5, "serious")],
+)
+def test_a_difference_is_graded_by_its_size_whatever_its_sign(off, severity):
+    assert graded(off) == severity
+
+
+def test_a_rule_may_have_bounds_of_its_own():
+    assert [graded(off, warning=0.2, serious=0.5) for off in (0.1, 0.2, 0.5)] == ["note", "warning", "serious"]
+
+
+def test_a_point_is_called_by_what_is_known_of_it():
+    assert called(row("images_per_s", 100, 4)) == "resnet50, imagenet, P100, batch 64, 4 ranks"
+    assert called(row("images_per_s", 100, None, batch=None, gpu="")) == "resnet50, imagenet"
+    assert at(row("images_per_s", 100, 1, model="")) == "figure 1: imagenet, P100, batch 64, 1 rank"

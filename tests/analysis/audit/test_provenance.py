@@ -3,7 +3,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis.audit import provenance, series
+from analysis.audit import launches, provenance
 from tests.helpers import noisy_records
 from tests.helpers.own_records import WEAK, make_record, make_rounds, place_of, settle
 from train.record import rounds
@@ -15,7 +15,7 @@ def launch(seed, **run):
 
 
 def made(run, path="p"):
-    return series.made(run, path)
+    return launches.launch(run, path)
 
 
 def order_of(run):

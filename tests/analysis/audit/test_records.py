@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from analysis.audit import records  # noqa: F401 - adds its rules to the list
-from analysis.audit.finding import RECORD_RULES
+from analysis.audit.findings import RECORD_RULES
 from tests.helpers.own_records import make_record, make_rounds, settle
 from train.record.record import Host
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from analysis.claims import claims
+from analysis import claims
+from analysis.claims import Claim
 from analysis.claims.checks import CHECKS
-from analysis.claims.claims import Claim
 from analysis.table import loading, schema
 from tests.helpers.tidy_rows import curve, row, table
 

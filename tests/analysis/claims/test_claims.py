@@ -1,8 +1,7 @@
 import pytest
 
-from analysis import TableError
-from analysis.claims import claims
-from analysis.claims.claims import Claim
+from analysis import TableError, claims
+from analysis.claims import Claim
 from analysis.table import loading
 from tests.helpers.drawn_figures import study_of
 from tests.helpers.judged import judged as judged_claims

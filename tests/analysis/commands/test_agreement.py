@@ -3,18 +3,17 @@
 import pandas as pd
 import pytest
 
-from analysis.audit import findings as audit
-from analysis.audit import judging
-from analysis.audit.words import at
-from analysis.claims.limits import WORDS
-from analysis.claims.numbers import Data, Report
+from analysis import audit
+from analysis.audit import findings as judging
+from analysis.audit.findings import at
+from analysis.claims.numbers import WORDS, Data, Report
 from analysis.compare import published as compare
 from analysis.compare import tolerances
-from analysis.computed import computed
 from analysis.curves import SETTING, SIZE, lookup, rate_curves
+from analysis.derived import computed
 from analysis.explain import fit, runs, text
 from analysis.point_noise import noises
-from analysis.reports import derived
+from analysis.reports import recompute
 from analysis.study import Study
 from analysis.table import loading
 from tests.helpers.judged import judged, lines
@@ -26,13 +25,13 @@ pytestmark = pytest.mark.slow  # every rule over every point
 SAME_NUMBER = {
     "stated_speedup": ("speedup_throughput",),
     "stated_efficiency": ("efficiency_throughput",),
-    "percentage_base": tuple(derived.CHANGES),
+    "percentage_base": tuple(recompute.CHANGES),
     "size_in_bytes": ("model_bytes",),
 }
 
 
 def test_tables_has_the_verdict_of_every_line():
-    table = derived.recompute(loading.published())
+    table = recompute.recompute(loading.published())
     said = table[table["stated"].notna()]
     answers = {"inside": True, "outside": False, "undecided": None}
     shown = [None if pd.isna(answer) else bool(answer) for answer in said["agrees"]]
@@ -41,7 +40,7 @@ def test_tables_has_the_verdict_of_every_line():
 
 
 def test_the_audit_alleges_what_tables_contradict_and_nothing_else():
-    findings = audit.of_table(loading.published())
+    findings = audit.table_findings(loading.published())
     for rule, quantities in SAME_NUMBER.items():
         found = {finding.place: finding for finding in findings if finding.rule == rule}
         of = [line for _, line in lines() if line.row["quantity"] in quantities]
@@ -61,7 +60,7 @@ def test_a_claim_about_a_stated_number_has_the_verdict_of_its_line():
             for report, line in lines()
             if report == item.claim.report and all(line.row[name] in values for name, values in of.items())
         ]
-        assert item.verdict == WORDS[derived.verdict(mine).outcome], item.claim.id
+        assert item.verdict == WORDS[recompute.verdict(mine).outcome], item.claim.id
 
 
 def test_a_ratio_is_what_it_is_in_tables_and_in_the_claims():
@@ -72,7 +71,7 @@ def test_a_ratio_is_what_it_is_in_tables_and_in_the_claims():
         made = computed(rows)
         key = ["quantity", "model", "dataset", "gpu", "device", "ranks", "batch_per_rank"]
         by = {tuple(row[name] for name in key): data.number(row).value for row in made.to_dict("records")}
-        for line in derived.lines(rows):
+        for line in recompute.derived_numbers(rows):
             point = tuple(line.row[name] for name in key)
             if line.row["quantity"] == "efficiency_throughput" and point in by and line.base is not None:
                 assert line.computed.value == pytest.approx(by[point]), point
@@ -105,7 +104,7 @@ def test_the_audit_names_the_points_that_explain_names():
     rows = loading.published()[loading.published()["report"].eq("000")]
     points, _ = runs.points(rows, "table")
     explained = {name: fit.explain(curve, name) for name, curve in runs.curves(points)}
-    findings = [finding for finding in audit.of_table(rows)]
+    findings = [finding for finding in audit.table_findings(rows)]
     for rule, said in (
         ("wall_time_misfit", [text.misfit(p) for one in explained.values() for p in one.misfits.to_dict("records")]),
         ("too_short", [found.says for one in explained.values() for found in one.findings]),
@@ -137,7 +136,7 @@ def test_compare_judges_the_points_that_the_audit_trusts(results, off, shared):
     save(run, results.folder)
     own = Study(results.folder)
     compared = compare.compare(loading.published(), own.local, tolerances.read())
-    rules = {finding.rule for finding in audit.of_records(own)}
+    rules = {finding.rule for finding in audit.record_findings(own)}
     distrusted = bool(rules & {"emulated_nodes_disturbed", "cores_shared"})
     judged = [row for row in compared.rows if row.at == 8 and row.judged]
     assert bool(judged) is not distrusted

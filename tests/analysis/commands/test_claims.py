@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
+from analysis import claims
 from analysis.__main__ import main
-from analysis.claims import claims
-from analysis.claims.claims import VERDICTS
+from analysis.claims import VERDICTS
 from analysis.commands import claims as command
 from tests.helpers.judged import judged
 

@@ -2,8 +2,8 @@ import json
 
 import pytest
 
+from analysis import audit
 from analysis.__main__ import main
-from analysis.audit import findings
 from analysis.study import Study
 from tests.helpers.chrome_trace import check
 from tests.helpers.own_records import make_record, save
@@ -50,4 +50,4 @@ def test_such_a_launch_is_a_point_of_nothing_and_nothing_is_alleged_of_it(tmp_pa
     local = Study(tmp_path)
     assert str(path) not in set(local.local["record"])
     assert local.notices == []
-    assert [finding for finding in findings.of_records(local) if finding.place == str(path)] == []
+    assert [finding for finding in audit.record_findings(local) if finding.place == str(path)] == []

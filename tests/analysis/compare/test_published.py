@@ -1,6 +1,6 @@
 import pytest
 
-from analysis.audit import emulation
+from analysis.audit import machine
 from analysis.compare import published, tolerances
 from analysis.table import loading
 from tests.helpers.own_records import Arm, make_record, make_rounds, save
@@ -177,7 +177,7 @@ def test_a_point_whose_control_is_disturbed_is_named_and_not_judged(results, con
     assert speedup.verdict == verdict
     assert ("without allreduce 8 nodes -20 % off one alone (bound 10 %)" in speedup.note) is (verdict == "not judged")
     # The audit says the same of the same points.
-    disturbed = list(emulation.emulated_nodes_disturbed(loading.local(results.folder).table))
+    disturbed = list(machine.emulated_nodes_disturbed(loading.local(results.folder).table))
     assert bool(disturbed) is (verdict == "not judged")
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from analysis.claims import claims
+from analysis import claims
 from analysis.experiments import equivalence
 from analysis.table import loading
 from tests.helpers.drawn_figures import study_of

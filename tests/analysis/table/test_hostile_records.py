@@ -7,8 +7,8 @@ import random
 import numpy as np
 import pytest
 
+from analysis import audit
 from analysis.__main__ import main
-from analysis.audit import findings
 from analysis.study import Study
 from analysis.table import loading
 from tests.helpers import mutations
@@ -32,7 +32,7 @@ def place(folder):
 def left_out(folder):
     """The reason why the other record is left out, if the first one is read."""
     study = Study(folder)
-    findings.of_records(study)
+    audit.record_findings(study)
     assert study.local["record"].nunique() == 1
     [notice] = study.left_out
     assert notice.path == str(place(folder))
@@ -116,7 +116,7 @@ def test_a_folder_of_a_huge_repeat_ends(folder):
     far = place(folder).parent.with_name("r999999999999")
     far.mkdir()
     (far / "record.json").write_bytes(b"")
-    findings.of_records(Study(folder))
+    audit.record_findings(Study(folder))
 
 
 @pytest.mark.slow
@@ -133,6 +133,6 @@ def test_random_changes_give_no_traceback(tmp_path):
             loading.local(path)
         except Exception as error:
             raise AssertionError(what) from error
-    findings.of_records(Study(tmp_path))
+    audit.record_findings(Study(tmp_path))
     for command in ("compare", "timeline"):
         assert main([command, "--results", str(tmp_path)]) in (0, 1, 2)

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from analysis.computed import computed
 from analysis.curves import SETTING, Row, lookup, measured
-from analysis.reports.line import Derived, stated
+from analysis.derived import Derived, computed, stated
 from analysis.stats import trend as trends
 from analysis.stats.number import Number, between, combined, unknown
 from analysis.stats.student import exponential

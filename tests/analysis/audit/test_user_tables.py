@@ -3,8 +3,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from analysis import TableError
-from analysis.audit import files, findings
+from analysis import TableError, audit
+from analysis.audit import user_tables
 from analysis.table import loading
 from analysis.user_table import table as user_table
 from tests.helpers import studies
@@ -13,7 +13,7 @@ from tests.helpers.tidy_rows import curve, table
 
 def audited(study, path):
     """The rules that fire with a warning or worse."""
-    found, _ = findings.of_user(user_table.read(studies.write(study, path)))
+    found, _ = audit.user_table_findings(user_table.read(studies.write(study, path)))
     return {finding.rule for finding in found if finding.severity != "note"}
 
 
@@ -23,7 +23,7 @@ def test_a_plain_study_as_a_tidy_table(tmp_path):
         "model,gpus,steps_per_worker,batch_per_gpu,train_s,images_per_s_per_gpu\n"
         "vgg16,1,100,64,70.5,100\nvgg16,4,25,64,20.5,90\nvgg16,4,25,64,20.7,\n"
     )
-    made, notes = files.read(user_table.read(path))
+    made, notes = user_tables.read(user_table.read(path))
     rates = made[made["quantity"].eq("images_per_s")]
     assert rates["value"].tolist() == [100, 360]
     assert rates["global_batch"].tolist() == [64, 256]
@@ -37,7 +37,7 @@ def test_a_tidy_table_is_read_as_it_is(tmp_path):
     path = tmp_path / "tidy.csv"
     rows = table(*curve("images_per_s", {1: 100, 2: 190, 4: 560}, report=""))
     rows.to_csv(path, index=False)
-    found, notes = findings.of_user(user_table.read(path))
+    found, notes = audit.user_table_findings(user_table.read(path))
     (beyond,) = [finding for finding in found if finding.rule == "beyond_ideal"]
     assert (beyond.report, beyond.off) == ("tidy.csv", pytest.approx(0.4))
     assert all(note.startswith("rules that ") for note in notes)
@@ -45,17 +45,17 @@ def test_a_tidy_table_is_read_as_it_is(tmp_path):
 
 @pytest.mark.slow
 def test_the_published_tables_can_be_audited_one_by_one():
-    found, _ = findings.of_user(user_table.read(loading.PUBLISHED / "000_hacksa.csv"))
+    found, _ = audit.user_table_findings(user_table.read(loading.PUBLISHED / "000_hacksa.csv"))
     assert {finding.report for finding in found} == {"000"}
     assert "zero_speed" in {finding.rule for finding in found}
 
 
 def test_a_file_that_is_not_there_or_no_study(tmp_path):
     with pytest.raises(TableError, match=r"study\.csv: cannot be read: No such file"):
-        files.read(user_table.read(tmp_path / "study.csv"))
+        user_tables.read(user_table.read(tmp_path / "study.csv"))
     (tmp_path / "study.csv").write_text("a,b\n1,2\n")
     with pytest.raises(TableError, match="ranks"):
-        files.read(user_table.read(tmp_path / "study.csv"))
+        user_tables.read(user_table.read(tmp_path / "study.csv"))
 
 
 @pytest.mark.slow
@@ -85,7 +85,7 @@ def test_several_works_at_one_number_of_ranks_are_no_repeats_and_no_unequal_work
         lines.append(f"{n},{steps},64,{wall_s:.2f},{100 * rng.normal(1, 0.003):.3f}")
     path = tmp_path / "study.csv"
     path.write_text("\n".join(lines))
-    found, _ = findings.of_user(user_table.read(path))
+    found, _ = audit.user_table_findings(user_table.read(path))
     assert {finding.rule for finding in found if finding.severity != "note"} == (
         {"wall_time_misfit"} if faulty else set()
     )
@@ -105,7 +105,7 @@ ALLEGED = {
 @pytest.mark.parametrize("name", sorted(path.name for path in PUBLISHED.iterdir() if path.name != "README.md"))
 def test_of_published_tables_only_what_is_so_is_alleged(name):
     told = "1=ranks,2=wall_s,3=model" if name == "bsc_no_headers.txt" else ""
-    found, notes = findings.of_user(user_table.read(PUBLISHED / name, told))
+    found, notes = audit.user_table_findings(user_table.read(PUBLISHED / name, told))
     assert {one.rule for one in found if one.severity != "note"} == ALLEGED.get(name, set())
     assert any(note.startswith("rules that could not run: ") for note in notes)
 
@@ -113,7 +113,7 @@ def test_of_published_tables_only_what_is_so_is_alleged(name):
 def test_rules_that_want_something_say_what(tmp_path):
     path = tmp_path / "study.csv"
     path.write_text("GPUs,speedup\n1,1\n2,1.9\n")
-    _, notes = files.read(user_table.read(path))
+    _, notes = user_tables.read(user_table.read(path))
     assert any("stated_speedup (no speedups beside rates)" in note for note in notes)
     assert "rules that ran: beyond_ideal" in notes
 
@@ -134,7 +134,7 @@ def test_scaling_by_the_wrong_name(tmp_path, header, batches, found):
         f"{n},{batch},{rate},{rate / 100}\n" for n, batch, rate in zip((1, 2, 4), batches, (100, 190, 360), strict=True)
     )
     path.write_text(f"GPUs,batch per GPU,images/s,{header}\n{rows}")
-    alleged = list(files.weak_or_strong(user_table.read(path)))
+    alleged = list(user_tables.weak_or_strong(user_table.read(path)))
     assert bool(alleged) == found
     if found:
         assert alleged[0].severity == "warning"

@@ -2,19 +2,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.claims import limits
+from analysis.claims import numbers
 
 
 @given(st.integers(1, 99), st.integers(1, 99), st.integers(1, 99))
 def test_arithmetic_is_that_of_python(a, b, c):
     values = {"a": a, "b": b, "c": c}
-    assert limits.arithmetic("(a - b) / c + 2 * a", values) == pytest.approx((a - b) / c + 2 * a)
+    assert numbers.arithmetic("(a - b) / c + 2 * a", values) == pytest.approx((a - b) / c + 2 * a)
 
 
 @pytest.mark.parametrize("bad", ["a ** b", "f(a)", "d + 1", "a if b else c", "a.b"])
 def test_anything_else_is_no_formula(bad):
     with pytest.raises(ValueError, match="is not a number, not"):
-        limits.arithmetic(bad, {"a": 1, "b": 2, "c": 3})
+        numbers.arithmetic(bad, {"a": 1, "b": 2, "c": 3})
 
 
 @pytest.mark.parametrize(
@@ -33,16 +33,16 @@ def test_anything_else_is_no_formula(bad):
     ],
 )
 def test_limits_on_three(given_limits, holds):
-    assert limits.Claimed(**given_limits).bounds.allow(3.0) is holds
+    assert numbers.Claimed(**given_limits).bounds.allow(3.0) is holds
 
 
 def test_a_margin_is_apart_from_the_limits():
-    assert limits.Claimed(at_most=1, margin=0.05).same.allow(1.04)
-    assert limits.Claimed(at_most=1).same is None
+    assert numbers.Claimed(at_most=1, margin=0.05).same.allow(1.04)
+    assert numbers.Claimed(at_most=1).same is None
 
 
 def test_limits_in_words():
-    assert str(limits.Claimed(at_least=24e6, at_most=26e6, roughly=0.05)) == (
+    assert str(numbers.Claimed(at_least=24e6, at_most=26e6, roughly=0.05)) == (
         "at least 2.4e+07 and at most 2.6e+07, give or take 5 %"
     )
-    assert str(limits.Claimed(about=1)) == "within 5 % of 1"
+    assert str(numbers.Claimed(about=1)) == "within 5 % of 1"

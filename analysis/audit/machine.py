@@ -1,4 +1,4 @@
-"""Rules over single run records: what else the machine did, or how it was set, while the timed steps ran."""
+"""Rules on the machine: what else ran while the timed steps ran, and whether emulated nodes were isolated."""
 
 from __future__ import annotations
 
@@ -6,8 +6,12 @@ import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 
+import pandas as pd
+
 from analysis import metrics
-from analysis.audit.finding import RECORD_RULES, Finding, rule
+from analysis.audit.findings import RECORD_RULES, TABLE_RULES, Finding, called, rule
+from analysis.curves import measured
+from analysis.table import controls
 from analysis.table.checks.check import Slack, delayed_s
 from analysis.thresholds import limit
 from train.record import backends
@@ -143,3 +147,38 @@ def _timed(run: RunRecord) -> dict[str, list[tuple[float, CoreUse | None]]]:
         if not run.config.get("rounds"):
             found.setdefault("timed", []).append((rank.phases_s.get("timed", 0.0), rank.timed_cores))
     return found
+
+
+@rule(TABLE_RULES)
+def emulated_nodes_disturbed(table: pd.DataFrame) -> Iterator[Finding]:
+    """Emulated nodes that are slower, or faster, among others than alone although they exchange nothing.
+
+    Then they compete for something that their quotas do not divide (caches, memory, a core that others use), and the
+    loss of the points with allreduce is not caused by the allreduce alone. One finding an experiment, on the largest
+    deviation; one where points have no control.
+    """
+    if "control_off" not in table:
+        return
+    emulated = measured(table, "images_per_s")
+    emulated = emulated[emulated["cpus_per_node"].notna()]
+    for experiment, rows in emulated.groupby("experiment", sort=False):
+        beyond = rows[rows["control_off"].abs() > rows["flat_within_fraction"]]
+        if not beyond.empty:
+            worst = max(beyond.to_dict("records"), key=lambda row: (abs(row["control_off"]), row["nodes"]))
+            of_control = f"{worst['control_nodes']} nodes {worst['control_off']:+.1%} off one alone"
+            yield Finding(
+                "local", f"{worst['place']}: {called(worst)}", "emulated_nodes_disturbed", "serious",
+                f"{experiment}: without allreduce, {of_control}",
+                f"within {worst['flat_within_fraction']:.0%}", worst["control_off"],
+                f"This machine cannot emulate {controls.numbers(beyond['nodes'])}; figures draw those points hollow. "
+                "Is it otherwise idle? Try fewer nodes, or a smaller launcher.cores_fraction.",
+            )  # fmt: skip
+        missing = rows[rows["control_off"].isna()]
+        if not missing.empty:
+            one = missing.to_dict("records")[0]
+            yield Finding(
+                "local", f"{one['place']}: {called(one)}", "emulated_nodes_disturbed", "serious",
+                f"{experiment}: no control on {one['nodes']} nodes",
+                "a run without allreduce, and one on one node", None,
+                "It is not known whether the nodes disturbed each other. The same command measures what is missing.",
+            )  # fmt: skip

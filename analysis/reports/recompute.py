@@ -14,10 +14,9 @@ import pandas as pd
 
 from analysis import metrics
 from analysis.curves import SETTING, Row, bases, lookup, measured, times_as_fast
+from analysis.derived import RATIOS, Derived, pairs, stated
 from analysis.point_noise import noises
-from analysis.ratios import RATIOS, pairs
-from analysis.reports import trained
-from analysis.reports.line import Derived, stated
+from analysis.reports import training
 from analysis.stats.noise import with_noise
 from analysis.stats.number import Number, between, combined, exact, unknown
 from analysis.stats.verdict import Outcome, Verdict, together
@@ -181,11 +180,11 @@ def sizes(table: pd.DataFrame) -> Iterator[Derived]:
 
 
 DERIVATIONS: tuple[Derivation, ...] = (
-    changes, trained.epochs, trained.times, trained.predictions, trained.spread, sizes,
+    changes, training.epochs, training.times, training.predictions, training.spread, sizes,
 )  # fmt: skip
 
 
-def lines(table: pd.DataFrame) -> Iterator[Derived]:
+def derived_numbers(table: pd.DataFrame) -> Iterator[Derived]:
     """Every derived number of one report that can be recomputed, each once."""
     cells, plotted = [*speedups(table), *ratios(table)], [*scaling_of_times(table)]
     yield from cells
@@ -212,7 +211,7 @@ def recompute(published: pd.DataFrame) -> pd.DataFrame:
     kept = ["report", "place", "model", "run", "gpu", "dataset", "batch_per_rank", "ranks", "quantity", "unit"]
     rows = []
     for _, table in published.groupby("report"):
-        for d in lines(table):
+        for d in derived_numbers(table):
             agrees = None if math.isnan(d.row["value"]) else _AGREES[d.verdict.outcome]
             rows.append(
                 {name: d.row[name] for name in kept}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis.audit.finding import Finding
+from analysis.audit.findings import Finding
 from analysis.curves import ranks_in_words
 from analysis.thresholds import limit
 from analysis.user_table.headers import TEXT

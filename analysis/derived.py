@@ -1,0 +1,165 @@
+"""Numbers that follow from the measured ones of a report: speedups, ratios of settings, times to an accuracy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import pandas as pd
+
+from analysis import metrics
+from analysis.curves import PER_RANK, SETTING, SIZE, Row, curves, lookup, measured, row_dicts
+from analysis.stats import student
+from analysis.stats.number import Number, unknown
+from analysis.stats.verdict import Verdict
+from analysis.table.stated import follows, half_unit
+
+
+def computed(table: pd.DataFrame) -> pd.DataFrame:
+    """Returns rows of kind "computed": what follows from the measured numbers of a report, point by point.
+
+    speedup_ and efficiency_ by throughput, wall time (images / wall_s, or equal work) and job time; job_s and epoch_s
+    over those at half as many ranks (`…_per_doubling`, a fraction); time_to_stable_s = job_s x epochs_to_stable /
+    epochs_planned. Each carries how far the rounding of what it is made from can move it (`half_unit`, to first order).
+    """
+    rows = [*_speedups(table), *_doublings(table), *_times_to_stable(table)]
+    if not rows:
+        return table.iloc[:0]
+    return pd.DataFrame(rows, columns=[*table.columns]).assign(kind="computed").astype(table.dtypes)
+
+
+def _speedups(table: pd.DataFrame) -> Iterator[dict]:
+    steps = lookup(table[table["quantity"].eq("steps_per_rank_planned")])
+    for quantity, name in (
+        ("images_per_s", "throughput"),
+        ("images_per_s_per_rank", "throughput"),
+        ("wall_s", "wall_time"),
+        ("job_s", "job_time"),
+    ):
+        for curve in curves(table, quantity):
+            points = row_dicts(curve)
+            rates = []
+            for point in points:
+                work = steps(point)[0]["value"] * point["global_batch"] if steps(point) else 1.0
+                ranks = point["ranks"] if quantity in PER_RANK else 1
+                in_time = point["unit"] == "s"
+                value = point["value"]
+                rates.append(metrics.rate(work, value) if in_time else metrics.whole_job(value, ranks))
+            for point, rate in zip(points, rates, strict=True):
+                speedup = metrics.speedup(rate, rates[0])
+                share = metrics.efficiency(speedup, point["ranks"], points[0]["ranks"])
+                off = _rounding(point, points[0]) if rate is not rates[0] else 0.0
+                for what, ratio, unit in (("speedup", speedup, "x"), ("efficiency", share, "fraction")):
+                    numbers = {"quantity": f"{what}_{name}", "value": ratio, "unit": unit}
+                    yield {**point, **numbers, "half_unit": off * ratio}
+
+
+def _rounding(*rows: Row) -> float:
+    """How far rounding can move a product or quotient of printed numbers, as a fraction of it, to first order."""
+    return sum(half_unit(row) / row["value"] for row in rows)
+
+
+def _doublings(table: pd.DataFrame) -> Iterator[dict]:
+    for curve in curves(table, "job_s", "epoch_s"):
+        for before, after in pairwise(row_dicts(curve)):
+            if after["ranks"] == 2 * before["ranks"]:
+                name = f"{after['quantity']}_per_doubling"
+                value = after["value"] / before["value"]
+                numbers = {"quantity": name, "value": value, "unit": "fraction"}
+                yield {**after, **numbers, "half_unit": _rounding(after, before) * value}
+
+
+def _times_to_stable(table: pd.DataFrame) -> Iterator[dict]:
+    jobs, planned = lookup(measured(table, "job_s")), lookup(table[table["quantity"].eq("epochs_planned")])
+    for row in measured(table, "epochs_to_stable").to_dict("records"):
+        if jobs(row) and planned(row):
+            value = metrics.time_to_stable_s(jobs(row)[0]["value"], row["value"], planned(row)[0]["value"])
+            numbers = {"quantity": "time_to_stable_s", "value": value, "unit": "s"}
+            yield {**row, **numbers, "half_unit": _rounding(jobs(row)[0], row) * value}
+
+
+# What the two sides of a printed ratio differ in: column, upper side, lower side.
+RATIOS = {
+    "ratio_synthetic_to_real": ("dataset", "synthetic", "imagenet"),
+    "ratio_batch_64_to_32": ("batch_per_rank", 64, 32),
+    "ratio_p100_to_k80": ("gpu", "P100", "K80"),
+    "ratio_resnet50_to_inceptionv3": ("model", "resnet50", "inceptionv3"),
+}
+# What else changes with it: one machine has one GPU type, the global batch follows from the batch per rank.
+_WITH = {"gpu": ("machine",), "batch_per_rank": ("global_batch",)}
+
+
+def pairs(table: pd.DataFrame, ratio: str, normalised: bool = False) -> pd.DataFrame:
+    """Returns both sides of every cell of a printed ratio, from the throughputs of the same table.
+
+    Columns: those of the tidy table (of the upper side), `upper`, `lower` [images/s, or x where `normalised`, each
+    over its own fewest ranks], `follows` = upper / lower, `off`: how far rounding can move it, a fraction of it.
+    """
+    column, over, under = RATIOS[ratio]
+    rows = measured(table, "images_per_s")
+    rows = rows[rows["report"].isin(table.loc[table["quantity"].eq(ratio), "report"])]
+    rows = rows.assign(off=[half_unit(row) / row["value"] for row in rows.to_dict("records")])
+    if normalised:
+        columns = rows.sort_values("ranks").groupby([*SETTING, "batch_per_rank"], dropna=False)
+        first = columns[["value", "off"]].transform("first").loc[rows.index]
+        off = (rows["off"] + first["off"]).where(rows["value"].ne(first["value"]), 0.0)
+        rows = rows.assign(value=metrics.speedup(rows["value"], first["value"]), off=off)
+    key = [name for name in [*SETTING, *SIZE] if name != column and name not in _WITH.get(column, ())]
+    upper, lower = rows[rows[column] == over], rows[rows[column] == under][[*key, "value", "off"]]
+    found = upper.merge(lower, on=key, suffixes=("", "_lower"))
+    found["upper"], found["lower"] = found["value"], found["value_lower"]
+    found["off"] += found["off_lower"]
+    return found.assign(follows=metrics.speedup(found["upper"], found["lower"]))
+
+
+KEY = ["batch_per_rank", "dataset", "model", "gpu", "ranks"]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What differs between the two sides of a ratio, all else the same: the rows where a column is `over` / `under`."""
+
+    column: str
+    over: object
+    under: object
+
+
+def ratios_of_settings(rows: pd.DataFrame, setting: Setting, speedups: bool) -> pd.DataFrame:
+    """Throughput, or speedup, over that of the other setting; columns: the others of KEY, ratio, low, high, n."""
+    cells = {key: student.mean(group.tolist()) for key, group in rows.groupby(KEY)["value"]}
+    if speedups:
+        one = {key[:-1]: cell for key, cell in cells.items() if key[-1] == 1}
+        cells = {
+            key: unknown(1.0, cell.n) if key[-1] == 1 else student.ratio(cell, one[key[:-1]])
+            for key, cell in cells.items()
+            if key[:-1] in one
+        }
+    at, found = KEY.index(setting.column), []
+    for key, cell in cells.items():
+        other = cells.get((*key[:at], setting.under, *key[at + 1 :]))
+        if key[at] == setting.over and other:
+            r = student.ratio(cell, other)
+            found.append((*key, r.value, r.low, r.high, r.n))
+    return pd.DataFrame(found, columns=[*KEY, "ratio", "low", "high", "n"]).drop(columns=setting.column)
+
+
+@dataclass(frozen=True, eq=False)
+class Derived:
+    """A number computed from the primary numbers of a report; `row`: as the report states it, NaN if only plotted."""
+
+    row: Row
+    computed: Number
+    formula: str
+    base: Row | None = None  # what a ratio is over
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether what is stated follows."""
+        return follows(self.row, self.computed)
+
+
+def stated(table: pd.DataFrame, *quantities: str) -> Sequence[Row]:
+    """The rows of these quantities that a report derives, claims or predicts."""
+    rows = table[table["kind"].isin(["stated", "predicted"]) & table["quantity"].isin(quantities)]
+    return row_dicts(rows)

@@ -1,0 +1,100 @@
+from pathlib import Path
+
+import pytest
+
+from analysis.audit import record_findings
+from analysis.study import Study
+from tests.helpers.own_records import curve_in_rounds, make_record, make_rounds, save, save_as_it_is, settle
+from train.record.record import Failure
+
+
+@pytest.mark.slow
+def test_local_records_go_through_the_rules_for_tables_too(results):
+    for nodes, step_s in ((1, 0.5), (2, 0.4)):  # 2.5x on 2 nodes
+        results.add(nodes=nodes, step_s=step_s)
+    findings = record_findings(Study(*results.paths))
+    assert {finding.report for finding in findings} == {"local"}
+    (finding,) = [finding for finding in findings if finding.rule == "beyond_ideal"]
+    assert finding.off == pytest.approx(0.25)
+
+
+def test_an_unreadable_record_is_named_and_left_out(results):
+    good, bad = results.add(), results.add(nodes=2)
+    bad.write_bytes(bad.read_bytes()[:-100])
+    (finding,) = [finding for finding in record_findings(Study(good, bad)) if finding.rule == "unreadable_record"]
+    assert finding.place == str(bad)
+    assert finding.severity == "serious"
+
+
+def test_each_contradiction_of_a_record_is_a_finding_with_both_numbers(results):
+    run = settle(make_record(nodes=2, batch_per_rank=8))
+    run.config["global_batch"], run.config_hash = 32, "0" * 64
+    path = save_as_it_is(run, results.folder)
+    results.add(nodes=4)
+    own = Study(results.folder)
+    assert str(path) not in set(own.local["record"])
+    found = {f.rule: f for f in record_findings(own) if f.place == str(path)}
+    assert set(found) == {"batch_and_ranks", "config_hash", "summary"}
+    one = found["batch_and_ranks"]
+    assert (one.stated, one.follows, one.off) == ("global batch 32", "8 a rank x 2 ranks = 16", 1.0)
+    assert (one.severity, one.meaning) == ("serious", "It is left out of everything.")
+
+
+@pytest.mark.slow
+def test_the_newest_generation_counts(results):
+    old = make_record()
+    old.environment.git_dirty = True
+    save(old, results.folder)
+    results.add(generation=1)
+    assert "dirty_tree" not in {finding.rule for finding in record_findings(Study(results.folder))}
+
+
+@pytest.mark.slow
+def test_a_failed_run_with_part_of_its_ranks_is_named_with_where_it_failed(results):
+    results.add(nodes=1)
+    run = make_record(nodes=4, failure=Failure("killed by signal 9", rank=3, host="host1", phase="timed", step=7))
+    run.ranks = run.ranks[:2]
+    run.ranks[1].step_times_s, run.ranks[1].phases_s, run.ranks[1].peak_memory_bytes = [], {"start": 1.0}, 0
+    path = save(run, results.folder)
+    nothing = make_record(nodes=8, failure=Failure("no rank started"))
+    nothing.ranks, nothing.environment = [], None
+    save(nothing, results.folder)
+    found = [f for f in record_findings(Study(results.folder)) if f.rule == "failed_run"]
+    assert [Path(f.place).parts[-3] for f in found if f.place == str(path)] == [run.config_hash[:8]]
+    assert sorted(f.stated for f in found) == [
+        "killed by signal 9 (rank 3, host host1, phase timed, step 7)", "no rank started",
+    ]  # fmt: skip
+
+
+@pytest.mark.slow
+def test_a_clean_study_in_rounds_has_nothing_alleged_of_it(results):
+    for model in ("resnet50", "inceptionv3"):
+        curve_in_rounds(results.folder, model)
+    assert record_findings(Study(results.folder)) == []
+
+
+@pytest.mark.slow
+def test_what_is_beyond_ideal_or_no_faster_in_rounds_is_so_with_its_whole_interval(results):
+    def study(experiment, ratios):
+        rounds = [(0.5, 2 * 0.5 / ratio, 0.55) for ratio in ratios]
+        save(make_rounds(rounds, experiment=experiment), results.folder)
+
+    study("just_ideal", [1.98, 2.03, 1.99, 2.04, 2.0, 2.05])
+    study("beyond", [2.2, 2.3, 2.21, 2.31, 2.22, 2.32])
+    study("as_slow", [0.98, 1.01, 0.97, 1.02, 0.96, 1.0])
+    study("slower", [0.8, 0.9, 0.81, 0.91, 0.82, 0.92])
+    study("too_few", [0.8] * 5)
+    found = record_findings(Study(results.folder))
+    rules = {finding.rule: finding for finding in found}
+    assert len(found) == len(rules) == 3
+    assert "/too_few/" in rules["few_rounds"].place
+    assert "/beyond/" in rules["beyond_ideal"].place
+    assert rules["beyond_ideal"].off == pytest.approx(0.13)  # the median of the ratios is 2.26
+    assert "/slower/" in rules["more_ranks_no_faster"].place
+
+
+@pytest.mark.slow
+def test_a_launch_that_failed_after_whole_rounds_is_named_and_its_rounds_count(results):
+    save(make_rounds([(0.5, 0.8, 0.55)] * 6, failure=Failure("rank 1 was killed", rank=1)), results.folder)
+    (finding,) = record_findings(Study(results.folder))
+    assert (finding.rule, finding.meaning) == ("failed_run", "Its 6 whole rounds count.")
