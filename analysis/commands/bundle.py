@@ -22,7 +22,7 @@ from analysis.archive.contents import ROOT
 from analysis.archive.manifest import MANIFEST, OUTSIDE, SIGNATURE
 from analysis.commands import arguments, report, timeline
 from analysis.study import Study
-from analysis.timeline import joined
+from analysis.timeline.launch import find_launches, load_launch
 from train.record import files, record
 from train.record.record import RunRecord
 
@@ -99,9 +99,9 @@ def pack(found: Collected, key: Path | None = None) -> bytes:
 
 def _write_traces(records: Mapping[str, RunRecord], folder: Path) -> None:
     """Write the trace of each launch with a timeline whose files are all there; of others it was said what is not."""
-    for path in joined.find(records):
+    for path in find_launches(records):
         with contextlib.suppress(TableError):
-            timeline.write(joined.load(path, records[str(path)]), folder)
+            timeline.write(load_launch(path, records[str(path)]), folder)
 
 
 def _describe(folder: Path, found: Collected) -> None:

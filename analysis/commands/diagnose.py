@@ -1,4 +1,4 @@
-"""`diagnose`: where the time of a training step goes, in words, as a table and as a figure."""
+"""`diagnose`: where the time of a training step goes, as text, as JSON and as a figure."""
 
 import argparse
 import json
@@ -8,10 +8,11 @@ import pandas as pd
 
 from analysis import TableError
 from analysis.commands import arguments
-from analysis.diagnose import comparison_words, document, job, straggler, verdict, words
+from analysis.diagnose import comparison, jobs, text
 from analysis.diagnose.comparison import comparisons
+from analysis.diagnose.paired_windows import Curve, curves
 from analysis.diagnose.split import Split, splits
-from analysis.diagnose.turns import Curve, curves
+from analysis.diagnose.verdicts import LargestLoss, SlowestRank, largest_loss, slowest_rank
 from analysis.study import Study
 
 
@@ -29,37 +30,40 @@ def run(options: argparse.Namespace) -> int:
     study = arguments.study(options)
     arguments.print_notices(study.left_out)
     shown = _chosen(options, study.local)
-    found = [(curve, of) for curve in curves(shown, study.records) if (of := splits(curve))]
-    if not found:
+    split_curves = [(curve, points) for curve in curves(shown, study.records) if (points := splits(curve))]
+    if not split_curves:
         print(f"{options.experiment}: {_why_not(shown)}", file=sys.stderr)
         return 1
     if options.format == "json":
-        diagnosed = [document.as_json(curve, of, verdict.judge(of[-1]), _late(curve, of)) for curve, of in found]
-        compared = [document.comparison(one) for one in comparisons(found)]
-        jobs = [document.job(one) for one in job.jobs(shown)]
-        json.dump({"curves": diagnosed, "comparisons": compared, "jobs": jobs}, sys.stdout, indent=1, allow_nan=False)
+        document = {
+            "curves": [text.as_json(curve, points, *_verdicts(curve, points)) for curve, points in split_curves],
+            "comparisons": [one.as_json() for one in comparisons(split_curves)],
+            "jobs": [job.as_json() for job in jobs.jobs(shown)],
+        }
+        json.dump(document, sys.stdout, indent=1, allow_nan=False)
         print()
     else:
-        print("\n\n".join(_sections(shown, found)))
+        print("\n\n".join(_sections(shown, split_curves)))
     if options.draw:
         _draw(options, study.narrowed(shown))
     return 0
 
 
-def _late(curve: Curve, of: list[Split]) -> straggler.Straggler | None:
-    return straggler.find(curve, of[-1].point)
+def _verdicts(curve: Curve, points: list[Split]) -> tuple[LargestLoss, SlowestRank | None]:
+    """The verdicts on the largest point."""
+    return largest_loss(points[-1]), slowest_rank(curve, points[-1].point)
 
 
-def _sections(shown: pd.DataFrame, found: list[tuple[Curve, list[Split]]]) -> list[str]:
-    """What is printed: each comparison of arms, each other curve, the jobs, and how to read the numbers."""
-    compared = comparisons(found)
-    said = [comparison_words.report(one) for one in compared]
-    for curve, of in found:
+def _sections(shown: pd.DataFrame, split_curves: list[tuple[Curve, list[Split]]]) -> list[str]:
+    """The printed sections: each comparison of arms, each other curve, the jobs, and how to read the numbers."""
+    compared = comparisons(split_curves)
+    sections = [comparison.report(one) for one in compared]
+    for curve, points in split_curves:
         if not any(curve is arm for one in compared for arm, _ in one.arms):
-            said.append(words.report(curve, of, verdict.judge(of[-1]), _late(curve, of)))
-    if jobs := job.jobs(shown):
-        said.append("where the time of a whole job goes, from launches of single points\n\n" + words.job_table(jobs))
-    return [*said, "in brackets: the 95 % interval; docs/diagnose.md: how each part is measured"]
+            sections.append(text.report(curve, points, *_verdicts(curve, points)))
+    if single := jobs.jobs(shown):
+        sections.append("where the time of a whole job goes, from launches of single points\n\n" + jobs.table(single))
+    return [*sections, "in brackets: the 95 % interval; docs/diagnose.md: how each part is measured"]
 
 
 def _chosen(options: argparse.Namespace, local: pd.DataFrame) -> pd.DataFrame:
@@ -67,12 +71,12 @@ def _chosen(options: argparse.Namespace, local: pd.DataFrame) -> pd.DataFrame:
     name = options.experiment.replace("-", "_")
     rows = local[local["experiment"].eq(name)]
     if rows.empty:
-        there = ", ".join(sorted(set(local["experiment"]))) or "none"
-        raise TableError(f"{options.results}: no complete run of experiment '{name}' (there are: {there})")
+        available = ", ".join(sorted(set(local["experiment"]))) or "none"
+        raise TableError(f"{options.results}: no complete run of experiment '{name}' (there are: {available})")
     models = options.models if options.models else sorted(rows["model"].unique())
     if missing := sorted(set(models) - set(rows["model"])):
-        there = ", ".join(sorted(rows["model"].unique()))
-        raise TableError(f"{options.results}, {name}: no record of model {', '.join(missing)} (there are: {there})")
+        available = ", ".join(sorted(rows["model"].unique()))
+        raise TableError(f"{options.results}, {name}: no record of model {', '.join(missing)} (there are: {available})")
     return rows[rows["model"].isin(models)]
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from analysis import TableError
 from analysis.commands import arguments
-from analysis.timeline import document, joined, split, trace, words
-from analysis.timeline.joined import Joined
+from analysis.timeline import split, text, trace
+from analysis.timeline.launch import Launch, find_launches, load_launch
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -22,29 +22,29 @@ def declare(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the table of each launch with a timeline, and write its trace. Raises TableError where there is none."""
     records = arguments.study(options).records
-    paths = joined.find(records, options.models)
+    paths = find_launches(records, options.models)
     if not paths:
-        of = f" of {','.join(options.models)}" if options.models else ""
-        raise TableError(f"{options.results}: no complete launch{of} with a timeline; make timeline makes one")
-    found = []
+        models = f" of {','.join(options.models)}" if options.models else ""
+        raise TableError(f"{options.results}: no complete launch{models} with a timeline; make timeline makes one")
+    documents = []
     for path in paths:
-        launch = joined.load(path, records[str(path)])
-        steps, out = split.timed(launch), write(launch, options.out)
+        launch = load_launch(path, records[str(path)])
+        steps, out = split.steps_of_rank_0(launch), write(launch, options.out)
         if options.format == "json":
-            found.append(document.as_json(launch, steps) | {"trace": str(out)})
+            documents.append(text.as_json(launch, steps) | {"trace": str(out)})
             continue
-        print(words.report(launch, steps))
+        print(text.report(launch, steps))
         print(f"\n{out}: open it at https://ui.perfetto.dev, which keeps it in your browser, or at chrome://tracing\n")
     if options.format == "json":
-        json.dump(found, sys.stdout, indent=1, allow_nan=False)
+        json.dump(documents, sys.stdout, indent=1, allow_nan=False)
         print()
     else:
         print("in brackets: the 95 % interval of the median over steps; docs/timeline.md: what each part is")
     return 0
 
 
-def write(launch: Joined, folder: Path) -> Path:
-    """Write the trace of a launch into a folder; its path. The same launch gives the same bytes."""
+def write(launch: Launch, folder: Path) -> Path:
+    """Write the trace of a launch into a folder, and return its path. The same launch gives the same bytes."""
     run = launch.run
     repeat = f"-r{run.repeat}" if run.repeat else ""
     path = folder / f"timeline-{run.point}-{run.config_hash[:8]}{repeat}.json"

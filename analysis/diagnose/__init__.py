@@ -1,5 +1,5 @@
-"""Where the time of a training step goes, from records of points, controls, exchange and input measured in turn.
+"""Where the time of a training step goes, from records of points, controls, exchange and input.
 
-`turns` reads the records, `split` divides the step into parts, `straggler` finds a rank that holds up the others,
-`verdict` says which part is the largest, `words`, `document` and `figure` show it.
+`paired_windows` reads the records, `split` divides a step into parts, `verdicts` finds the largest loss and the slowest
+rank, `text` and `advice` explain a curve. `comparison` compares arms, `jobs` divides whole jobs.
 """

@@ -1,119 +1,243 @@
-"""Arms of an experiment on as many nodes: by which parts of a step one of them takes longer than their base.
+"""The arms of an experiment on as many nodes: the parts by which a step of one arm is longer than one of their base.
 
 Launches of one repeat belong together: a difference is taken within a repeat, so that the machine's drift cancels.
 """
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from tabulate import tabulate
+
+from analysis import labels
+from analysis.diagnose.paired_windows import Curve
 from analysis.diagnose.split import PARTS, Part, Split, Step
-from analysis.diagnose.turns import Curve
+from analysis.diagnose.text import NAMES, WIDTH, milliseconds
 from analysis.stats import repeats
 from analysis.stats.number import Number
+from analysis.stats.repeats import MIN_VALUES
 from analysis.stats.verdict import is_above
 
-# What is one part where one of two arms does not tell them apart.
+# Parts that are one where one of two arms does not separate them.
 _TOGETHER: tuple[Part, ...] = ("slower", "shared", "waiting", "exchange", "slower_or_exchange")
-
+_HEADER_CHARACTERS = 14
 
 Arm = tuple[Curve, Split]
 
 
 @dataclass(frozen=True, eq=False)
-class Compared:
+class ComparedArm:
     """One arm: its steps, and by how many seconds each is longer than that of the base in the same repeat."""
 
     curve: Curve
     split: Split
     longer: Number
     parts: Mapping[Part, Number]  # of the difference; together they are all of it
-    reasons: Sequence[Part] = ()  # of a sure difference: parts that surely differ so, not surely less than another
+    reasons: Sequence[Part] = ()  # of a significant difference: its parts that are, and may be the largest
 
     @property
     def differs(self) -> bool:
-        """Whether its steps are surely longer, or shorter, than those of the base."""
+        """Whether its steps are significantly longer, or shorter, than those of the base."""
         return is_above(self.longer) or is_above(self.longer.scaled(-1))
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the differences for JSON."""
+        return {
+            "arm": self.curve.arm,
+            "longer_s": self.longer.as_json(),
+            "parts_longer_s": {part: number.as_json() for part, number in self.parts.items()},
+            "differs": self.differs,
+            "reasons": list(self.reasons),
+        }
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """The arms of one model on so many nodes: the base, and beside it the others, in the order of their names."""
+    """The arms of one model on so many nodes: the base, and the others in the order of their names."""
 
     nodes: int
     curve: Curve
     split: Split
-    others: Sequence[Compared]
+    others: Sequence[ComparedArm]
 
     @property
     def arms(self) -> list[Arm]:
         """The base and the others."""
         return [(self.curve, self.split), *((other.curve, other.split) for other in self.others)]
 
+    def as_json(self) -> dict[str, Any]:
+        """Return the comparison for JSON: by how much each arm is longer than the base, and the sentences."""
+        return {
+            "model": self.curve.model,
+            "machine": self.curve.machine,
+            "nodes": self.nodes,
+            "first": self.curve.arm,
+            "others": [arm.as_json() for arm in self.others],
+            "sentences": list(sentences(self)),
+        }
 
-def comparisons(found: Sequence[tuple[Curve, Sequence[Split]]]) -> list[Comparison]:
-    """The arms that can be compared, by model and nodes: those of launches that belong together."""
-    at: dict[tuple[str, str, int], list[Arm]] = {}
-    for curve, of in found:
-        fewest = min(split.point.nodes for split in of)
-        for split in of if curve.arm else ():
+
+def comparisons(curves: Sequence[tuple[Curve, Sequence[Split]]]) -> list[Comparison]:
+    """Return the arms that can be compared, by model and nodes: those of launches that belong together."""
+    groups: dict[tuple[str, str, int], list[Arm]] = {}
+    for curve, splits in curves:
+        fewest = min(split.point.nodes for split in splits)
+        for split in splits if curve.arm else ():
             if split.point.nodes > fewest:
-                at.setdefault((curve.model, curve.arms, split.point.nodes), []).append((curve, split))
-    in_order = {key: sorted(arms, key=lambda arm: (not arm[0].is_base, arm[0].arm)) for key, arms in at.items()}
-    made = [_comparison(nodes, arms) for (_, _, nodes), arms in in_order.items() if arms[0][0].is_base]
-    return [comparison for comparison in made if comparison.others]
+                groups.setdefault((curve.model, curve.arms, split.point.nodes), []).append((curve, split))
+    in_order = {key: sorted(arms, key=lambda arm: (not arm[0].is_base, arm[0].arm)) for key, arms in groups.items()}
+    result = [_comparison(nodes, arms) for (_, _, nodes), arms in in_order.items() if arms[0][0].is_base]
+    return [comparison for comparison in result if comparison.others]
 
 
 def _comparison(nodes: int, arms: Sequence[Arm]) -> Comparison:
-    """The arms beside the base, the first of them; without a repeat in common an arm is left out."""
-    (curve, first), *others = arms
-    pairs = [(arm, list(_pairs(first, arm[1]))) for arm in others]
-    return Comparison(nodes, curve, first, [_longer(arm, of_both) for arm, of_both in pairs if of_both])
+    """The comparison with the base, the first of the arms; an arm without a repeat in common is left out."""
+    (curve, base), *others = arms
+    pairs = [(arm, list(_pairs(base, arm[1]))) for arm in others]
+    return Comparison(nodes, curve, base, [_compared_arm(arm, steps) for arm, steps in pairs if steps])
 
 
-def _pairs(first: Split, other: Split) -> Iterator[tuple[Step, Step]]:
+def _pairs(base: Split, other: Split) -> Iterator[tuple[Step, Step]]:
     """The steps of both in each repeat that both have."""
-    known = {step.repeat: step for steps in first.launches for step in steps}
-    for step in (step for steps in other.launches for step in steps if step.repeat in known):
-        yield known[step.repeat], step
+    base_steps = {step.repeat: step for steps in base.launches for step in steps}
+    for step in (step for steps in other.launches for step in steps if step.repeat in base_steps):
+        yield base_steps[step.repeat], step
 
 
-def _longer(arm: Arm, pairs: Sequence[tuple[Step, Step]]) -> Compared:
+def _compared_arm(arm: Arm, pairs: Sequence[tuple[Step, Step]]) -> ComparedArm:
     """One arm with its differences, and the parts that they come from. pairs: steps of the base and of this."""
 
-    def difference(of_step: Callable[[Step], float]) -> Number:
-        return repeats.arithmetic_mean(repeats.singles([of_step(step) - of_step(first) for first, step in pairs]))
+    def difference(number: Callable[[Step], float]) -> Number:
+        return repeats.arithmetic_mean(repeats.singles([number(step) - number(base) for base, step in pairs]))
 
     numbers = _numbers(pairs)
     whole = difference(lambda step: step.measured_s)
     parts = {part: difference(number) for part, number in numbers.items()}
     if not (is_above(whole) or is_above(whole.scaled(-1))):
-        return Compared(*arm, whole, parts)
+        return ComparedArm(*arm, whole, parts)
     sign = 1 if is_above(whole) else -1
     largest, *others = sorted(parts, key=lambda part: -sign * parts[part].value)
 
-    def less(part: Part) -> bool:
+    def smaller(part: Part) -> bool:
         return is_above(difference(lambda step: sign * (numbers[largest](step) - numbers[part](step))))
 
-    rivals = [largest, *(part for part in others if not less(part))]
-    sure = [part for part in rivals if is_above(parts[part].scaled(sign))]
-    return Compared(*arm, whole, parts, sure)
+    rivals = [largest, *(part for part in others if not smaller(part))]
+    return ComparedArm(*arm, whole, parts, [part for part in rivals if is_above(parts[part].scaled(sign))])
 
 
 def _numbers(pairs: Sequence[tuple[Step, Step]]) -> dict[Part, Callable[[Step], float]]:
     """The seconds of each part in which steps can differ; a part that an arm does not have takes no time.
 
-    Where only one of both tells slower computing, waiting and exchange apart, they are one part.
+    Where only one of both separates slower computing, waiting and exchange, they are one part.
     """
     steps = [step for pair in pairs for step in pair]
-    there = {part for step in steps for part in step.parts_s}
+    present = {part for step in steps for part in step.parts_s}
     if any("slower_or_exchange" in step.parts_s for step in steps):
-        there -= {*_TOGETHER}
-        there |= {"slower_or_exchange"}
+        present = (present - {*_TOGETHER}) | {"slower_or_exchange"}
 
     def number(part: Part) -> Callable[[Step], float]:
         parts = _TOGETHER if part == "slower_or_exchange" else (part,)
         return lambda step: sum(step.parts_s.get(one, 0.0) for one in parts)
 
-    return {part: number(part) for part in PARTS if part in there}
+    return {part: number(part) for part in PARTS if part in present}
+
+
+def report(comparison: Comparison) -> str:
+    """Return the whole comparison as text: table and sentences."""
+    curve = comparison.curve
+    point = f"{comparison.nodes} nodes, batch {comparison.split.point.batch_per_rank}"
+    lines = [
+        f"== {labels.name(curve.model)} on {curve.machine}: {point}; {len(comparison.arms)} arms, launched in turn",
+        "",
+        table(comparison),
+        "",
+        *(textwrap.fill(sentence, WIDTH) for sentence in sentences(comparison)),
+    ]
+    return "\n".join(lines)
+
+
+def table(comparison: Comparison) -> str:
+    """Return a row an arm: the parts of its step and the step in ms, its efficiency; below each its interval."""
+    parts: list[Part] = [part for part in NAMES if any(part in split.parts for _, split in comparison.arms)]
+    names = [textwrap.fill(NAMES[part], _HEADER_CHARACTERS) for part in parts]
+    rows = [[curve.arm, *_cells(curve, split, parts)] for curve, split in comparison.arms]
+    headers = ["[ms a step]", *names, "measured\nstep", "efficiency"]
+    return tabulate(rows, headers=headers, disable_numparse=True)
+
+
+def _cells(curve: Curve, split: Split, parts: list[Part]) -> Iterator[str]:
+    for part in parts:
+        absent = "none" if part == "waiting" and not curve.waits else "not known"
+        yield _in_two_lines(milliseconds(split.part(part))) if part in split.parts else absent
+    yield _in_two_lines(milliseconds(split.measured))
+    yield _in_two_lines(split.efficiency.text(".2f"))
+
+
+def _in_two_lines(number: str) -> str:
+    """A number with its interval below it."""
+    return number.replace(" (", "\n(")
+
+
+def sentences(comparison: Comparison) -> Iterator[str]:
+    """Yield how each arm differs from the base and by which parts; then what the records do not show."""
+    for arm in comparison.others:
+        yield _difference(arm, comparison.curve.arm)
+    yield from _notes(comparison)
+
+
+def _difference(arm: ComparedArm, base: str) -> str:
+    if not arm.longer.has_interval:
+        return (
+            f"{arm.curve.arm}: a step takes {_longer(arm.longer)} than with {base}, on average over {arm.longer.n} "
+            f"repeats. Fewer than {MIN_VALUES} repeats give no interval, and so no verdict."
+        )
+    if not arm.differs:
+        return (
+            f"{arm.curve.arm}: no significant difference to {base}: {milliseconds(arm.longer)} ms a step, of "
+            f"{milliseconds(arm.split.measured)}."
+        )
+    sentence = f"{arm.curve.arm}: a step takes {_longer(arm.longer)} than with {base}"
+    parts = [f"{NAMES[part]}, {_longer(arm.parts[part])}" for part in arm.reasons]
+    if not parts:
+        return f"{sentence}. No single part is significantly longer or shorter."
+    if len(parts) == 1:
+        return f"{sentence}. Most of it: {parts[0]}."
+    return f"{sentence}. Most of it: {', or '.join(parts)}: these repeats do not show which."
+
+
+def _longer(difference: Number) -> str:
+    """A difference of times as text, with its interval."""
+    if difference.value >= 0:
+        return f"{milliseconds(difference)} ms longer"
+    return f"{milliseconds(difference.scaled(-1))} ms shorter"
+
+
+def _notes(comparison: Comparison) -> Iterator[str]:
+    """What the records of the arms do not separate, and which part holds it instead."""
+    arms = comparison.arms
+    if together := [curve.arm for curve, split in arms if "slower_or_exchange" in split.parts]:
+        yield (
+            f"{', '.join(together)}: the records do not have the time at which gradients were ready, so slower "
+            "computing, waiting and exchange are one part."
+        )
+    if asynchronous := [curve.arm for curve, _ in arms if not curve.synchronous]:
+        yield (
+            f"{', '.join(asynchronous)}: not synchronous SGD. No rank waits for another before the end, which is in "
+            f"{NAMES['rest']}. Reading the variables is in slower computing where ranks read them as they compute."
+        )
+    for curve, _ in arms:
+        if curve.servers:
+            yield f"{curve.arm}: {curve.servers}. Its ranks have as many cores as those of the other arms."
+    if overlapped := [curve.arm for curve, split in arms if not curve.flat and "slower" in split.parts]:
+        yield (
+            f"{', '.join(overlapped)}: the exchange of some gradients may begin while others are still computed. What "
+            "of that slows computing down is in slower computing."
+        )
+    if not any("shared" in split.parts for _, split in arms):
+        yield (
+            "No arm without allreduce was measured: what other processes took of the cores is in slower computing and "
+            "in waiting. Nor was the exchange by itself, so what of it is hidden is not known."
+        )

@@ -1,29 +1,29 @@
-"""The parts of a training step on several nodes: each measured, and together the step.
+"""The parts of a training step on several nodes, each measured; together they are the step.
 
-All are seconds a step, of one turn (a round, or a repeat of launches), and their means over turns add up. With c the
-time until the local gradients are ready, s the rank that is slowest in a launch, and means over the other ranks:
+All are seconds a step, of one round or repeat, and the means of the parts add up to the mean step. c is the time until
+the local gradients are ready, s the rank that is slowest in a launch, and means are over the other ranks:
 
 | part | formula |
 |---|---|
 | alone | the step of the fewest nodes (scaled with the batch per rank) |
-| shared | what others took of the cores of s without allreduce, less the same on the fewest nodes |
-| slower | the step of the other ranks without allreduce, less alone, less what others took of their cores |
+| shared | what other processes took of the cores of s without allreduce, less the same on the fewest nodes |
+| slower | the step of the other ranks without allreduce, less alone, less what was taken of their cores |
 | waiting | mean over steps of (the largest c, less the mean c of the others), plus a, less what was taken of s alone |
 | exchange | the step with allreduce, less all of these |
 | input | the step that reads its images, less the same with its batch in memory |
 | rest | the measured time a step (images/s is the batch over it), less the mean of the steps: the barrier at the end |
 
-Here a is how much longer than the others s takes to apply its gradients, which the arm without allreduce tells. It is
+Here a is how much longer than the others s takes to apply its gradients, which the arm without allreduce shows. It is
 then late in the next step: the others wait for it in that exchange, and no c shows it.
 
-Where no arm without allreduce was measured, slower is the mean c of the other ranks, less the c of the fewest nodes.
-Then shared is not known: it is in slower and in waiting.
+Without an arm without allreduce, slower is the mean c of the other ranks, less the c of the fewest nodes. Then shared
+is not known: it is in slower and in waiting.
 
 Ranks that train asynchronously never wait for each other: slower and exchange are then means over all of them. Ranks
 that share a process have one time for all.
 
-The mean is over the other ranks, not over all: of two ranks, of which one is held up, half the delay would else count
-as slower computing of both.
+The mean is over the other ranks, not over all. Otherwise, of two ranks of which one is delayed, half the delay would
+count as slower computing of both.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from typing import Literal
 
 import numpy as np
 
-from analysis.diagnose.turns import Arm, Curve, Launch, Measured, Turn
+from analysis.diagnose.paired_windows import Arm, ArmTimes, Curve, Launch, PairedWindows
 from analysis.stats import repeats
 from analysis.stats.number import Number
 from analysis.stats.repeats import singles
@@ -46,25 +46,25 @@ PARTS: tuple[Part, ...] = (
     "shared",
     "waiting",
     "exchange",
-    "slower_or_exchange",  # where neither an arm without allreduce nor the times of gradients tell them apart
+    "slower_or_exchange",  # where neither an arm without allreduce nor the times of gradients separate them
     "input",
     "rest",
 )
 LOSSES: tuple[Part, ...] = ("slower", "shared", "waiting", "exchange", "slower_or_exchange", "input")
 
-Values = list[list[float]]  # of each launch, turn by turn
+Values = list[list[float]]  # by launch, then by round
 
 
 @dataclass(frozen=True)
 class Step:
-    """One point in one turn, in seconds a step."""
+    """One point in one round or repeat, in seconds a step."""
 
     measured_s: float
-    base_s: float  # measured of the point with the fewest nodes, scaled with the batch per rank
-    base_input_s: float  # of that its input
+    base_s: float  # measured at the point with the fewest nodes, scaled with the batch per rank
+    base_input_s: float  # the input part of it
     parts_s: Mapping[Part, float]
     exchange_alone_s: float | None = None
-    repeat: tuple[int, ...] = ()  # as of the turn
+    repeat: tuple[int, ...] = ()  # as in `PairedWindows`
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,53 +77,56 @@ class Split:
 
     @property
     def parts(self) -> list[Part]:
-        """The parts that are known in every turn, in order."""
-        return [part for part in PARTS if all(part in step.parts_s for of in self.launches for step in of)]
+        """The parts that are known in every round, in order."""
+        return [part for part in PARTS if all(part in step.parts_s for steps in self.launches for step in steps)]
 
-    def values(self, of_step: Callable[[Step], float]) -> Values:
-        """A number of each step, launch by launch: of rounds those of a launch, of repeats each by itself."""
-        numbers = [[of_step(step) for step in steps] for steps in self.launches]
+    def _values(self, number: Callable[[Step], float]) -> Values:
+        """A number of each step, by launch; a repeat of launches is a launch by itself."""
+        values = [[number(step) for step in steps] for steps in self.launches]
         if any(step.repeat for steps in self.launches for step in steps):
-            return singles([number for of_launch in numbers for number in of_launch])
-        return numbers
+            return singles([value for launch in values for value in launch])
+        return values
+
+    def _mean(self, number: Callable[[Step], float]) -> Number:
+        return repeats.arithmetic_mean(self._values(number))
 
     def part(self, part: Part) -> Number:
-        """Seconds of a part: the mean over turns."""
-        return repeats.arithmetic_mean(self.values(lambda step: step.parts_s[part]))
+        """Return the seconds of a part: the mean over rounds."""
+        return self._mean(lambda step: step.parts_s[part])
 
     def share(self, part: Part) -> Number:
-        """A part as a fraction of the measured step."""
-        return repeats.arithmetic_mean(self.values(lambda step: step.parts_s[part] / step.measured_s))
+        """Return a part as a fraction of the measured step."""
+        return self._mean(lambda step: step.parts_s[part] / step.measured_s)
 
-    def more(self, part: Part, other: Part) -> Number:
-        """By how many seconds one part is longer than another in the same turn."""
-        return repeats.arithmetic_mean(self.values(lambda step: step.parts_s[part] - step.parts_s[other]))
+    def difference(self, part: Part, other: Part) -> Number:
+        """Return by how many seconds one part is longer than another in the same round."""
+        return self._mean(lambda step: step.parts_s[part] - step.parts_s[other])
 
     @property
     def measured(self) -> Number:
         """Seconds a step as measured."""
-        return repeats.arithmetic_mean(self.values(lambda step: step.measured_s))
+        return self._mean(lambda step: step.measured_s)
 
     @property
     def efficiency(self) -> Number:
-        """By throughput, over the fewest nodes: the median over turns."""
-        return repeats.median(self.values(lambda step: step.base_s / step.measured_s))
+        """The efficiency by throughput, over the fewest nodes: the median over rounds."""
+        return repeats.median(self._values(lambda step: step.base_s / step.measured_s))
 
-    def without(self, part: Part) -> Number:
-        """The efficiency if this part took no time, at most: other parts may take its place.
+    def efficiency_without(self, part: Part) -> Number:
+        """Return the efficiency if this part took no time, at most: other parts may take its place.
 
         Without input the fewest nodes have none either.
         """
 
-        def of(step: Step) -> float:
+        def efficiency(step: Step) -> float:
             base_s = step.base_s - (step.base_input_s if part == "input" else 0.0)
             return base_s / (step.measured_s - step.parts_s[part])
 
-        return repeats.median(self.values(of))
+        return repeats.median(self._values(efficiency))
 
-    def left(self, part: Part) -> Number:
-        """Seconds a step if this part took no time, at least."""
-        return repeats.arithmetic_mean(self.values(lambda step: step.measured_s - step.parts_s[part]))
+    def step_without(self, part: Part) -> Number:
+        """Return the seconds a step if this part took no time, at least."""
+        return self._mean(lambda step: step.measured_s - step.parts_s[part])
 
     @property
     def exchange_alone(self) -> Number | None:
@@ -146,97 +149,97 @@ class Split:
 
 
 def splits(curve: Curve) -> list[Split]:
-    """The points of a curve, from the fewest nodes on; those without a turn in common with the first are left out."""
+    """Return the points of a curve, from the fewest nodes on, without those that share no round with the first one."""
     points = curve.points
-    found = []
+    result = []
     for point in points:
-        launches = [steps for launch in curve.launches if (steps := _of_launch(launch, point, points[0]))]
+        launches = [steps for launch in curve.launches if (steps := _steps(launch, point, points[0]))]
         if launches:
-            found.append(Split(point, _ranks(curve, point), launches))
-    return found
+            result.append(Split(point, _ranks(curve, point), launches))
+    return result
 
 
 def _ranks(curve: Curve, point: Arm) -> int:
-    arms = (turn.arms.get(point) for launch in curve.launches for turn in launch.turns)
-    return next(found.ranks for found in arms if found)
+    all_times = (paired.arms.get(point) for launch in curve.launches for paired in launch.paired_windows)
+    return next(times.ranks for times in all_times if times)
 
 
-def _of_launch(launch: Launch, point: Arm, first: Arm) -> list[Step]:
-    turns = [turn for turn in launch.turns if point in turn.arms and first in turn.arms]
-    slowest = slowest_rank(turns, in_memory(point, turns))
-    return [_step(turn, point, first, slowest) for turn in turns]
+def _steps(launch: Launch, point: Arm, first: Arm) -> list[Step]:
+    rounds = [paired for paired in launch.paired_windows if point in paired.arms and first in paired.arms]
+    slowest = slowest_rank(rounds, in_memory(point, rounds))
+    return [_step(paired, point, first, slowest) for paired in rounds]
 
 
-def in_memory(point: Arm, turns: Sequence[Turn]) -> Arm:
-    """The arm that differs from a point only in that its batch is in memory; the point itself without one."""
+def in_memory(point: Arm, rounds: Sequence[PairedWindows]) -> Arm:
+    """Return the arm that differs from a point only in that its batch is in memory; the point itself without one."""
     other = replace(point, role="in-memory")
-    return other if turns and all(other in turn.arms for turn in turns) else point
+    return other if rounds and all(other in paired.arms for paired in rounds) else point
 
 
-def slowest_rank(turns: Sequence[Turn], arm: Arm) -> int:
-    """The rank of an arm whose gradients are ready last, on average over the turns of a launch."""
-    known = [found for turn in turns if (found := turn.arms[arm].computing_s) is not None]
-    return int(np.argmax(np.mean([np.mean(found, axis=1) for found in known], axis=0))) if known else 0
+def slowest_rank(rounds: Sequence[PairedWindows], arm: Arm) -> int:
+    """Return the rank of an arm whose gradients are ready last, on average over the rounds of a launch."""
+    computing = [times_s for paired in rounds if (times_s := paired.arms[arm].computing_s) is not None]
+    if not computing:
+        return 0
+    return int(np.argmax(np.mean([np.mean(times_s, axis=1) for times_s in computing], axis=0)))
 
 
-def _step(turn: Turn, point: Arm, first: Arm, slowest: int) -> Step:
-    """The parts of a point in one turn."""
-    read, base = turn.arms[point], turn.arms[first]
-    kept = in_memory(point, [turn])
-    held, alone = turn.arms[kept], turn.arms[in_memory(first, [turn])]
+def _step(paired: PairedWindows, point: Arm, first: Arm, slowest: int) -> Step:
+    """The parts of a point in one round."""
+    read, base = paired.arms[point], paired.arms[first]
+    held, alone = (paired.arms[in_memory(arm, [paired])] for arm in (point, first))
     scale = point.batch_per_rank / first.batch_per_rank
     parts: dict[Part, float] = {"alone": float(np.mean(alone.steps_s)) * scale}
     if point != first:
-        control = turn.arms.get(replace(point, role="control"))
-        parts |= _beside_others(held, control, slowest, _Alone.of(alone, scale))
+        control = paired.arms.get(replace(point, role="control"))
+        parts |= _parts_beyond_alone(held, control, slowest, _alone(alone, scale))
     if held is not read:
         parts["input"] = float(np.mean(read.steps_s) - np.mean(held.steps_s))
     parts["rest"] = read.measured_s - float(np.mean(read.steps_s))
     base_input_s = scale * float(np.mean(base.steps_s) - np.mean(alone.steps_s))
-    exchange_alone_s = turn.exchanges_s.get(point.nodes)
-    return Step(read.measured_s, base.measured_s * scale, base_input_s, parts, exchange_alone_s, turn.repeat)
+    exchange_alone_s = paired.exchanges_s.get(point.nodes)
+    return Step(read.measured_s, base.measured_s * scale, base_input_s, parts, exchange_alone_s, paired.repeat)
 
 
 @dataclass(frozen=True)
 class _Alone:
-    """The fewest nodes in one turn, in seconds a step, scaled with the batch; None: not known."""
+    """The fewest nodes in one round, in seconds a step, scaled with the batch; None: not known."""
 
     step_s: float
     computing_s: float | None  # until the gradients are ready
-    lost_s: float | None  # that others took of its cores
-
-    @staticmethod
-    def of(measured: Measured, scale: float) -> _Alone:
-        """From what was measured of them, at a batch so many times smaller."""
-        computing_s, lost_s = (
-            None if times is None else float(np.mean(times)) * scale
-            for times in (measured.computing_s, measured.lost_s)
-        )
-        return _Alone(float(np.mean(measured.steps_s)) * scale, computing_s, lost_s)
+    preempted_s: float | None  # taken of its cores by others
 
 
-def _beside_others(held: Measured, control: Measured | None, slowest: int, alone: _Alone) -> dict[Part, float]:
+def _alone(times: ArmTimes, scale: float) -> _Alone:
+    """The times of the fewest nodes, at a batch so many times smaller."""
+    computing_s, preempted_s = (
+        None if values is None else float(np.mean(values)) * scale for values in (times.computing_s, times.preempted_s)
+    )
+    return _Alone(float(np.mean(times.steps_s)) * scale, computing_s, preempted_s)
+
+
+def _parts_beyond_alone(held: ArmTimes, control: ArmTimes | None, slowest: int, alone: _Alone) -> dict[Part, float]:
     """The parts that several nodes add to the step of the fewest.
 
     held: with allreduce and the batch in memory. control: the same without allreduce.
     """
     if not held.waits:
-        return _of_their_own(held, alone)
+        return _parts_without_waiting(held, alone)
     others = np.arange(len(held.steps_s)) != slowest
     parts: dict[Part, float] = {}
     if held.computing_s is not None:
         behind = held.computing_s.max(axis=0) - held.computing_s[others].mean(axis=0)
         parts["waiting"] = float(np.mean(behind))
     if control is not None:
-        parts |= _without_allreduce(control, slowest, alone, parts)
+        parts |= _parts_of_control(control, slowest, alone, parts)
     elif held.computing_s is not None and alone.computing_s is not None:
         parts["slower"] = float(np.mean(held.computing_s[others])) - alone.computing_s
-    left: Part = "exchange" if "slower" in parts else "slower_or_exchange"
-    parts[left] = float(np.mean(held.steps_s)) - alone.step_s - sum(parts.values())
+    remaining: Part = "exchange" if "slower" in parts else "slower_or_exchange"
+    parts[remaining] = float(np.mean(held.steps_s)) - alone.step_s - sum(parts.values())
     return parts
 
 
-def _of_their_own(held: Measured, alone: _Alone) -> dict[Part, float]:
+def _parts_without_waiting(held: ArmTimes, alone: _Alone) -> dict[Part, float]:
     """The parts that ranks which do not wait for each other add to the step of the fewest: means over all of them."""
     longer_s = float(np.mean(held.steps_s)) - alone.step_s
     if held.computing_s is None or alone.computing_s is None:
@@ -245,20 +248,18 @@ def _of_their_own(held: Measured, alone: _Alone) -> dict[Part, float]:
     return {"slower": slower_s, "exchange": longer_s - slower_s}
 
 
-def _without_allreduce(
-    control: Measured, slowest: int, alone: _Alone, parts: Mapping[Part, float]
-) -> dict[Part, float]:
-    """What the same ranks without allreduce tell of computing, and of `waiting` where that is among the parts."""
+def _parts_of_control(control: ArmTimes, slowest: int, alone: _Alone, parts: Mapping[Part, float]) -> dict[Part, float]:
+    """The parts that the same ranks without allreduce show: computing, and `waiting` where that is among the parts."""
     others = np.arange(len(control.steps_s)) != slowest
     slower_s = float(np.mean(control.steps_s[others])) - alone.step_s
     if "waiting" in parts and control.computing_s is not None:
         after_s = (control.steps_s - control.computing_s).mean(axis=1)
         parts = {"waiting": parts["waiting"] + float(after_s[slowest] - after_s[others].mean())}
-    if control.lost_s is None or alone.lost_s is None or "waiting" not in parts:
+    if control.preempted_s is None or alone.preempted_s is None or "waiting" not in parts:
         return {**parts, "slower": slower_s}
-    lost_others_s, lost_slowest_s = float(np.mean(control.lost_s[others])), float(control.lost_s[slowest])
+    others_s, slowest_s = float(np.mean(control.preempted_s[others])), float(control.preempted_s[slowest])
     return {
-        "shared": lost_slowest_s - alone.lost_s,
-        "slower": slower_s - (lost_others_s - alone.lost_s),
-        "waiting": parts["waiting"] - (lost_slowest_s - lost_others_s),
+        "shared": slowest_s - alone.preempted_s,
+        "slower": slower_s - (others_s - alone.preempted_s),
+        "waiting": parts["waiting"] - (slowest_s - others_s),
     }

@@ -11,9 +11,9 @@ import pandas as pd
 
 from analysis import labels
 from analysis.diagnose.comparison import Comparison, comparisons
+from analysis.diagnose.paired_windows import Curve, curves
 from analysis.diagnose.split import LOSSES, Part, Split, splits
-from analysis.diagnose.turns import Curve, curves
-from analysis.diagnose.words import NAMES
+from analysis.diagnose.text import NAMES
 from analysis.figures import plots
 from analysis.figures.entry import Points
 from analysis.stats.number import Number
@@ -133,7 +133,7 @@ def _stack(axes: Axes, of: list[Split]) -> None:
 
 def _bounds(axes: Axes, of: list[Split]) -> None:
     """The efficiency of each point, and that without each of its parts."""
-    _marks(axes, [{part: split.without(part) for part in split.parts if part in LOSSES} for split in of])
+    _marks(axes, [{part: split.efficiency_without(part) for part in split.parts if part in LOSSES} for split in of])
     for x, split in enumerate(of):
         axes.plot([x - 0.42, x + 0.42], [split.efficiency.value] * 2, color=plots.BLACK, linewidth=1.2)
     axes.plot([], [], color=plots.BLACK, linewidth=1.2, label="efficiency as measured")

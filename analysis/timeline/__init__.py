@@ -1,1 +1,1 @@
-"""Launches with a timeline: what happened within their steps, on all ranks, on one clock."""
+"""Launches with a timeline: the steps of all ranks on one clock, and what happened within them."""

@@ -33,7 +33,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Ready:
-    """Rank 0 learned that a rank was ready to exchange a tensor. Told only where that is not cached: the first time."""
+    """Rank 0 learned that a rank was ready to exchange a tensor. Only the first time: afterwards that is cached."""
 
     tensor: str
     rank: int
@@ -41,17 +41,17 @@ class Ready:
 
 
 @dataclass(frozen=True)
-class Told:
-    """What Horovod's timeline tells."""
+class HorovodTimeline:
+    """The states of all tensors, and when ranks were ready."""
 
     spans: list[Span]
     ready: list[Ready]
 
 
-def read(path: Path) -> Told:
-    """What the file at `path` tells. Raises TableError where it is missing or not whole."""
+def read(path: Path) -> HorovodTimeline:
+    """Read the timeline that Horovod wrote. Raises TableError where the file is missing or not whole."""
     try:
-        return told(json.loads(path.read_bytes()))
+        return timeline(json.loads(path.read_bytes()))
     except OSError as error:
         raise TableError(
             f"{path}: {error.strerror}; rank 0 writes it, and the folder must be one that it can"
@@ -61,32 +61,32 @@ def read(path: Path) -> Told:
         raise TableError(f"{path}: {reason}") from error
 
 
-def told(events: list[dict[str, Any]]) -> Told:
-    """What these events tell, in the order of their ends. Raises LookupError where one ends that has not begun.
+def timeline(events: list[dict[str, Any]]) -> HorovodTimeline:
+    """Return the states in these events, in the order of their ends, without those that have not ended.
 
-    What had not ended when the file was closed is left out. LookupError too, where nothing tells when they began.
+    Raises LookupError where one ends that has not begun, or where no event has the time of their begin.
     """
     starts = [event["args"][_START] for event in events if _START in event.get("args", {})]
     if not starts:
         raise LookupError(f"no {_START} in it")
     tensors = {event["pid"]: event["args"]["name"] for event in events if "name" in event.get("args", {})}
-    open_of: dict[int, list[dict[str, Any]]] = {}
-    found = Told([], [])
+    under_way: dict[int, list[dict[str, Any]]] = {}
+    result = HorovodTimeline([], [])
     for event in events:
         if event["ph"] == "B":
-            open_of.setdefault(event["pid"], []).append(event)
+            under_way.setdefault(event["pid"], []).append(event)
         elif event["ph"] == "E":
-            begun = open_of[event["pid"]].pop()
-            kind = _kind(begun["name"], len(open_of[event["pid"]]))
-            begin_s, end_s = ((starts[0] + one["ts"]) / 1e6 for one in (begun, event))
-            found.spans.append(Span(tensors[event["pid"]], begun["name"], begin_s, end_s, kind))
+            begin = under_way[event["pid"]].pop()
+            kind = _kind(begin["name"], len(under_way[event["pid"]]))
+            begin_s, end_s = ((starts[0] + one["ts"]) / 1e6 for one in (begin, event))
+            result.spans.append(Span(tensors[event["pid"]], begin["name"], begin_s, end_s, kind))
         elif event["ph"] == "X":
-            found.ready.append(Ready(tensors[event["pid"]], int(event["name"]), (starts[0] + event["ts"]) / 1e6))
-    return found
+            result.ready.append(Ready(tensors[event["pid"]], int(event["name"]), (starts[0] + event["ts"]) / 1e6))
+    return result
 
 
 def _kind(name: str, depth: int) -> Kind:
-    """What a state is; depth: 0 for what contains others, as ALLREDUCE contains GLOO_ALLREDUCE."""
+    """The kind of a state; depth: 0 for one that contains others, as ALLREDUCE contains GLOO_ALLREDUCE."""
     if depth == 0:
         return "negotiation" if name.startswith("NEGOTIATE_") else "operation"
     return "queue" if name in _QUEUE else "copy" if name.startswith(_COPY) else "wire"

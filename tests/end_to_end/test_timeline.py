@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from analysis.study import Study
-from analysis.timeline import joined, split
+from analysis.timeline import split
+from analysis.timeline.launch import find_launches, load_launch
 from tests.helpers.chrome_trace import check
 from tests.helpers.kit import records, run
 
@@ -36,8 +37,8 @@ def test_the_steps_of_all_ranks_and_the_exchange_are_on_one_clock(tmp_path: Path
     }  # fmt: skip
     assert {event["pid"] for event in events if "MatMul" in event["name"] or "Conv" in event["name"]} == {0, 1}
 
-    [path] = joined.find(Study(tmp_path / "results").records)
-    launch = joined.load(path, record)
+    [path] = find_launches(Study(tmp_path / "results").records)
+    launch = load_launch(path, record)
     for of in launch.ranks:
         assert [step.phase for step in of.steps].count("timed") == STEPS
         timed = next(phase for phase in of.phases if phase.name == "timed")
@@ -45,10 +46,10 @@ def test_the_steps_of_all_ranks_and_the_exchange_are_on_one_clock(tmp_path: Path
             assert step.begun_at < step.computed_at < step.ended_at
             inside = timed.begin_s <= step.begun_at and step.ended_at <= timed.end_s
             assert inside == (step.phase == "timed")
-    steps = split.timed(launch)
+    steps = split.steps_of_rank_0(launch)
     assert len(steps) == STEPS
     for step, parts in zip(split.timed_steps(launch.ranks[0]), steps, strict=True):
-        exchange = split.of_exchange(step, launch.told.spans)
+        exchange = split.exchange_spans(step, launch.horovod.spans)
         [negotiation] = [span for span in exchange if span.kind == "negotiation"]
         assert negotiation.name == "NEGOTIATE_ALLREDUCE"
         assert parts["negotiation"].time_s == pytest.approx(negotiation.end_s - negotiation.begin_s, abs=1e-6)

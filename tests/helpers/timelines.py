@@ -6,16 +6,15 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from analysis.timeline import joined
-from analysis.timeline.joined import Joined
+from analysis.timeline.launch import Launch, load_launch
 from tests.helpers.own_records import make_record, save
 from train.record import protocol, record
 from train.record.record import RankTimeline, StepAt
 
 BEGAN_S = 1000.0  # the process of each rank, by rank 0's clock; the job was launched half a second before
 STEPS = 8
-AHEAD_S = 5.0  # rank 0's clock of that of rank 1's host
-# Of each step, in s after its begin: rank 0 computes until 0.5, rank 1 until 0.6, the step ends at 1.0.
+AHEAD_S = 5.0  # rank 0's clock, over that of rank 1's host
+# Seconds of each step after its begin: rank 0 computes until 0.5, rank 1 until 0.6, the step ends at 1.0.
 NEGOTIATION, OPERATION, WIRE = (0.51, 0.62), (0.62, 0.90), (0.65, 0.88)
 
 
@@ -25,12 +24,12 @@ def begin_s(step: int) -> float:
 
 
 def horovod_events(steps: int = STEPS + 3) -> list[dict]:
-    """What Horovod writes of one tensor that Gloo exchanges in each step, from second 999.9 on."""
-    of_file = {"name": "process_name", "ph": "M", "pid": 0, "args": {"start_time_since_epoch_in_micros": 999_900_000}}
-    of_tensor = {"name": "process_name", "ph": "M", "pid": 1, "args": {"name": "gradients"}}
-    of_other = {"name": "process_name", "ph": "M", "pid": 2, "args": {"name": "a variable"}}
+    """The events that Horovod writes for one tensor that Gloo exchanges in each step, from second 999.9 on."""
+    epoch = {"name": "process_name", "ph": "M", "pid": 0, "args": {"start_time_since_epoch_in_micros": 999_900_000}}
+    gradients = {"name": "process_name", "ph": "M", "pid": 1, "args": {"name": "gradients"}}
+    variable = {"name": "process_name", "ph": "M", "pid": 2, "args": {"name": "a variable"}}
     broadcast = [{"ph": "B", "name": "BROADCAST", "ts": 2_000_000, "pid": 2}, {"ph": "E", "ts": 2_500_000, "pid": 2}]
-    events: list[dict] = [of_file, of_tensor, of_other, *broadcast]
+    events: list[dict] = [epoch, gradients, variable, *broadcast]
 
     def us(step: int, after_s: float) -> int:
         return round(1e6 * (begin_s(step) + after_s - 999.9))
@@ -48,9 +47,9 @@ def horovod_events(steps: int = STEPS + 3) -> list[dict]:
     return events
 
 
-def load(path: Path) -> Joined:
+def load(path: Path) -> Launch:
     """The launch whose record is at `path`."""
-    return joined.load(path, record.load(path))
+    return load_launch(path, record.load(path))
 
 
 def launch_with_timeline(results: Path, model: str = "resnet50", apart: bool = True, **more) -> Path:

@@ -7,7 +7,7 @@ import pytest
 from analysis import TableError
 from analysis.archive import collected
 from analysis.study import Study
-from analysis.timeline import joined
+from analysis.timeline.launch import find_launches
 from tests.helpers.own_records import make_record, save
 from tests.helpers.timelines import launch_with_timeline, load
 from train.record import record
@@ -73,7 +73,7 @@ def test_the_records_that_are_scrubbed_still_have_the_digests_of_their_files(tmp
     found = collected.collect(tmp_path / "from", scrubbed=True)
     for place, content in (found.records | found.attachments).items():
         record.write_atomically(tmp_path / "to" / place, content)
-    [path] = joined.find(Study(tmp_path / "to").records)
+    [path] = find_launches(Study(tmp_path / "to").records)
     assert len(load(path).ranks) == 2
 
 

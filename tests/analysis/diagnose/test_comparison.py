@@ -4,11 +4,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from analysis.diagnose.comparison import comparisons
-from analysis.diagnose.turns import Measured
-from tests.helpers.steps_apart import ONE, TWO, arm, turn
+from analysis.diagnose.comparison import comparisons, report
+from tests.helpers.steps_apart import ONE, TWO, arm, paired_windows, without_gradient_times
 
-SAME = [turn(alone=1.0 + 0.1 * k) for k in range(6)]  # the machine drifts, with all arms of a repeat
+SAME = [paired_windows(alone=1.0 + 0.1 * k) for k in range(6)]  # the machine drifts, with all arms of a repeat
 
 
 def compared(first, *others):
@@ -20,7 +19,7 @@ def compared(first, *others):
 
 @pytest.mark.parametrize("part", ["slower", "waiting", "exchange"])
 def test_what_makes_an_arm_slower_is_found_in_its_part_alone(part):
-    [other] = compared(SAME, [turn(alone=1.0 + 0.1 * k, **{part: 0.3}) for k in range(6)]).others
+    [other] = compared(SAME, [paired_windows(alone=1.0 + 0.1 * k, **{part: 0.3}) for k in range(6)]).others
     longer = other.longer
     assert (longer.value, longer.low, longer.high, longer.n) == pytest.approx((0.3, 0.3, 0.3, 6))
     assert {name: number.value for name, number in other.parts.items()} == pytest.approx(
@@ -31,20 +30,20 @@ def test_what_makes_an_arm_slower_is_found_in_its_part_alone(part):
 
 
 def test_an_arm_that_is_faster_has_its_reason_too():
-    slow = [turn(exchange=0.4, waiting=0.1)] * 6
-    [other] = compared(slow, [turn(exchange=0.1, waiting=0.1)] * 6).others
+    slow = [paired_windows(exchange=0.4, waiting=0.1)] * 6
+    [other] = compared(slow, [paired_windows(exchange=0.1, waiting=0.1)] * 6).others
     assert other.longer.value == pytest.approx(-0.3)
     assert other.reasons == ["exchange"]
 
 
 def test_two_reasons_that_cannot_be_told_apart_are_both_named():
-    mixed = [turn(exchange=0.2 + 0.01 * (-1) ** k, slower=0.2) for k in range(12)]
-    [other] = compared([turn()] * 12, mixed).others
+    mixed = [paired_windows(exchange=0.2 + 0.01 * (-1) ** k, slower=0.2) for k in range(12)]
+    [other] = compared([paired_windows()] * 12, mixed).others
     assert {*other.reasons} == {"exchange", "slower"}
 
 
 def test_a_repeat_that_one_arm_lacks_is_left_out():
-    long = [turn(alone=1.0 + 0.1 * k, exchange=0.3) for k in range(7)]
+    long = [paired_windows(alone=1.0 + 0.1 * k, exchange=0.3) for k in range(7)]
     curve, [base, split] = arm("b", long)
     split = replace(split, launches=[split.launches[0][1:]])  # repeats 1 to 6 of it, 0 to 5 of the first
     [found] = comparisons([arm("a", SAME, is_base=True), (curve, [base, split])])
@@ -53,18 +52,15 @@ def test_a_repeat_that_one_arm_lacks_is_left_out():
 
 
 def test_few_repeats_decide_nothing():
-    [other] = compared(SAME[:5], [turn(alone=1.0 + 0.1 * k, exchange=0.5) for k in range(5)]).others
+    [other] = compared(SAME[:5], [paired_windows(alone=1.0 + 0.1 * k, exchange=0.5) for k in range(5)]).others
     assert math.isnan(other.longer.low)
     assert not other.differs
     assert other.reasons == ()
 
 
-def test_where_one_arm_cannot_tell_the_parts_apart_they_are_one():
-    untold = [
-        replace(one, arms={p: Measured(of.window_s, of.steps_s, None, None, None) for p, of in one.arms.items()})
-        for one in [turn(exchange=0.3)] * 6
-    ]
-    [other] = compared([turn(exchange=0.1)] * 6, untold).others
+def test_where_one_arm_does_not_separate_the_parts_they_are_one():
+    separated, together = [paired_windows(exchange=0.1)] * 6, [paired_windows(exchange=0.3)] * 6
+    [other] = compared(separated, without_gradient_times(together)).others
     assert {name: number.value for name, number in other.parts.items()} == pytest.approx(
         {"alone": 0.0, "slower_or_exchange": 0.2, "rest": 0.0}
     )
@@ -92,8 +88,67 @@ def test_of_equal_arms_a_difference_is_seldom_alleged_and_one_of_two_deviations_
 
     def differs(more, seed):
         random = np.random.default_rng(seed)
-        both = [[turn(exchange=0.5 + more * n + random.normal(0, 0.05)) for _ in range(6)] for n in range(2)]
+        both = [[paired_windows(exchange=0.5 + more * n + random.normal(0, 0.05)) for _ in range(6)] for n in range(2)]
         return compared(*both).others[0].differs
 
     assert sum(differs(0.0, seed) for seed in range(200)) <= 12
     assert sum(differs(0.2, seed) for seed in range(200)) >= 180
+
+
+ALIKE = [paired_windows()] * 6
+
+
+def text(first, other, **changes):
+    """The report on arm "mwms" beside "horovod"."""
+    curve, splits = arm("mwms", other)
+    [comparison] = comparisons([arm("horovod", first, is_base=True), (replace(curve, **changes), splits)])
+    return report(comparison)
+
+
+@pytest.mark.parametrize(
+    ("first", "other", "sentence"),
+    [
+        (ALIKE, [paired_windows(exchange=0.25)] * 6, "250 (250 to 250) ms longer than with horovod. Most of it: "
+         "exposed exchange, 250 (250 to 250) ms longer."),
+        ([paired_windows(exchange=0.3 + 0.01 * k) for k in range(6)], ALIKE, "325 (300 to 350) ms shorter than with"),
+        (ALIKE, [paired_windows(exchange=0.125 * (-1) ** k) for k in range(6)], "no significant difference to horovod: "
+         "0 (-125 to 125) ms a step"),
+        (ALIKE[:3], [paired_windows(exchange=0.5)] * 3, "500 ms longer than with horovod, on average over 3 repeats. "
+         "Fewer than 6 repeats give no interval"),
+    ],
+)  # fmt: skip
+def test_the_text_says_by_how_much_a_step_is_longer_and_why(first, other, sentence):
+    assert sentence in " ".join(text(first, other).split())
+
+
+def test_the_table_has_a_row_for_each_arm_with_its_parts_and_intervals():
+    lines = text(ALIKE, [paired_windows(exchange=0.25, slower=0.05)] * 6).splitlines()
+    [row] = [line for line in lines if line.startswith("mwms ")]
+    assert row.split()[1:] == ["1000", "50", "0", "250", "0", "1300", "0.77"]
+    assert "(250 to 250)" in lines[lines.index(row) + 1]
+    assert "(0.77 to 0.77)" in lines[lines.index(row) + 1]
+
+
+def test_the_text_says_what_the_records_do_not_show():
+    asynchronous = [
+        replace(one, arms={arm: replace(times, synchronous=False) for arm, times in one.arms.items()})
+        for one in [paired_windows(exchange=0.25)] * 6
+    ]
+    texts = {
+        "alike": text(ALIKE, ALIKE),
+        "overlapped": text(ALIKE, ALIKE, flat=False),
+        "asynchronous": text(ALIKE, asynchronous),
+        "together": text(ALIKE, without_gradient_times(ALIKE)),
+        "servers": text(ALIKE, ALIKE, servers="+2 cores for servers"),
+    }
+    cases = {
+        "still computed": {"overlapped"},
+        "not synchronous SGD": {"asynchronous"},
+        "do not have the time at which gradients were ready": {"together"},
+        "+2 cores for servers": {"servers"},
+        "what other processes took of the cores is in slower computing and in waiting": {*texts},
+    }
+    for sentence, expected in cases.items():
+        assert {name for name, report in texts.items() if sentence in " ".join(report.split())} == expected
+    assert " none " in next(line for line in texts["asynchronous"].splitlines() if line.startswith("mwms "))
+    assert "not known" in texts["together"]

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from analysis.diagnose.paired_windows import Arm, PairedWindows
 from analysis.diagnose.split import splits
-from analysis.diagnose.turns import Arm, Measured, Turn
-from tests.helpers.steps_apart import CONTROL, ONE, TWO, arm, curve, measured, turn
+from tests.helpers.steps_apart import CONTROL, ONE, TWO, arm, curve, measured, paired_windows
 
 
 def parts_of(*turns, launches=1):
@@ -18,14 +18,14 @@ def parts_of(*turns, launches=1):
 
 @pytest.mark.parametrize("loss", ["slower", "waiting", "exchange", "shared"])
 def test_each_cause_is_found_in_its_part_alone(loss):
-    found = parts_of(turn(**{loss: 0.3}))
+    found = parts_of(paired_windows(**{loss: 0.3}))
     assert found == pytest.approx({"alone": 1.0, "slower": 0.0, "shared": 0.0, "waiting": 0.0, "exchange": 0.0,
                                    "rest": 0.0} | {loss: 0.3})  # fmt: skip
 
 
 def test_a_delay_of_one_of_two_ranks_is_waiting_and_not_half_slower_computing():
     # Rank 1 sleeps 0.3 s in every step, whatever the arm.
-    found = parts_of(turn(waiting=0.3, exchange=0.1))
+    found = parts_of(paired_windows(waiting=0.3, exchange=0.1))
     assert found["waiting"] == pytest.approx(0.3)
     assert found["slower"] == pytest.approx(0.0)
 
@@ -37,61 +37,61 @@ def test_a_rank_that_updates_late_is_waited_for_in_the_exchange():
         TWO: measured([1.5, 1.5], [0.9, 1.0]),
         CONTROL: measured([1.0, 1.4], [0.9, 1.0]),
     }
-    found = parts_of(Turn(arms))
+    found = parts_of(PairedWindows(arms))
     assert found == pytest.approx({"alone": 1.0, "slower": 0.0, "waiting": 0.4, "exchange": 0.1, "rest": 0.0})
 
 
 def test_input_is_the_step_that_reads_less_the_same_in_memory():
-    held = turn(exchange=0.1).arms
+    held = paired_windows(exchange=0.1).arms
     arms = {ONE: measured([1.4]), TWO: measured([1.6, 1.6]), CONTROL: held[CONTROL]}
     arms |= {replace(point, role="in-memory"): held[point] for point in (ONE, TWO)}
-    one, two = splits(curve([Turn(arms)]))
+    one, two = splits(curve([PairedWindows(arms)]))
     assert one.point == ONE
     assert {part: one.part(part).value for part in one.parts} == pytest.approx({"alone": 1.0, "input": 0.4, "rest": 0})
     assert two.part("input").value == pytest.approx(0.5)
     assert two.part("exchange").value == pytest.approx(0.1)
     assert two.measured.value == pytest.approx(1.6)
-    assert two.without("input").value == pytest.approx(1.0 / 1.1)  # of both without input
-    assert two.left("input").value == pytest.approx(1.1)
+    assert two.efficiency_without("input").value == pytest.approx(1.0 / 1.1)  # of both without input
+    assert two.step_without("input").value == pytest.approx(1.1)
 
 
 def test_without_a_control_the_times_of_gradients_tell_computing_and_exchange_apart():
-    made = turn(slower=0.2, exchange=0.1, waiting=0.05)
-    arms = {arm: of for arm, of in made.arms.items() if arm != CONTROL}
-    found = parts_of(Turn(arms))
+    rounds = paired_windows(slower=0.2, exchange=0.1, waiting=0.05)
+    arms = {arm: of for arm, of in rounds.arms.items() if arm != CONTROL}
+    found = parts_of(PairedWindows(arms))
     assert found == pytest.approx({"alone": 1.0, "slower": 0.2, "waiting": 0.05, "exchange": 0.1, "rest": 0.0})
 
 
 def test_without_either_what_they_tell_apart_stays_together():
     arms = {ONE: measured([1.0]), TWO: measured([1.5, 1.5])}
-    assert parts_of(Turn(arms)) == pytest.approx({"alone": 1.0, "slower_or_exchange": 0.5, "rest": 0.0})
+    assert parts_of(PairedWindows(arms)) == pytest.approx({"alone": 1.0, "slower_or_exchange": 0.5, "rest": 0.0})
 
 
 def test_ranks_that_never_wait_for_each_other_have_no_waiting():
     # Alone 1 s, gradients after 0.9. The ranks take 1.5 and 1.3, gradients after 1.1 and 0.9; all end after 3.2 s.
     two = replace(measured([1.5, 1.3], [1.1, 0.9], window_s=3.2), synchronous=False)
-    found = parts_of(Turn({ONE: measured([1.0], [0.9]), TWO: two}))
+    found = parts_of(PairedWindows({ONE: measured([1.0], [0.9]), TWO: two}))
     assert found == pytest.approx({"alone": 1.0, "slower": 0.1, "exchange": 0.3, "rest": 0.2})
     untold = replace(two, computing_s=None)
-    found = parts_of(Turn({ONE: measured([1.0], [0.9]), TWO: untold}))
+    found = parts_of(PairedWindows({ONE: measured([1.0], [0.9]), TWO: untold}))
     assert found == pytest.approx({"alone": 1.0, "slower_or_exchange": 0.4, "rest": 0.2})
 
 
 def test_without_a_control_the_time_alone_is_scaled_with_the_batch():
     # 8 images on one rank: 2 s, gradients after 1.8. Of 4 images that is 1 s and 0.9; the others take 0.95 and 1.0.
     arms = {Arm(1, 8): measured([2.0], [1.8]), Arm(2, 4): measured([1.3, 1.3], [0.95, 1.0])}
-    found = parts_of(Turn(arms))
+    found = parts_of(PairedWindows(arms))
     assert found == pytest.approx({"alone": 1.0, "slower": 0.05, "waiting": 0.05, "exchange": 0.2, "rest": 0.0})
 
 
 def test_without_the_times_of_gradients_waiting_stays_in_the_exchange():
     arms = {ONE: measured([1.0]), TWO: measured([1.5, 1.5]), CONTROL: measured([1.1, 1.1])}
-    assert parts_of(Turn(arms)) == pytest.approx({"alone": 1.0, "slower": 0.1, "exchange": 0.4, "rest": 0.0})
+    assert parts_of(PairedWindows(arms)) == pytest.approx({"alone": 1.0, "slower": 0.1, "exchange": 0.4, "rest": 0.0})
 
 
 def test_what_follows_the_last_step_of_a_window_is_the_rest():
-    arms = turn(exchange=0.2).arms | {TWO: measured([1.2, 1.2], [0.9, 0.9], [0.0, 0.0], window_s=2.5)}
-    found = parts_of(Turn(arms))
+    arms = paired_windows(exchange=0.2).arms | {TWO: measured([1.2, 1.2], [0.9, 0.9], [0.0, 0.0], window_s=2.5)}
+    found = parts_of(PairedWindows(arms))
     assert found["rest"] == pytest.approx(0.05)  # (2.5 - 2 x 1.2) / 2 steps
     assert found["exchange"] == pytest.approx(0.2)
 
@@ -100,33 +100,37 @@ def test_the_batch_of_one_rank_alone_is_scaled_to_that_of_the_point():
     # Strong scaling: 8 images on one rank take 2 s, so 4 would take 1 s.
     half = Arm(2, 4)
     arms = {Arm(1, 8): measured([2.0]), half: measured([1.2, 1.2])}
-    [_, two] = splits(curve([Turn(arms)]))
+    [_, two] = splits(curve([PairedWindows(arms)]))
     assert two.part("alone").value == pytest.approx(1.0)
     assert two.efficiency.value == pytest.approx(1 / 1.2)
 
 
 def test_a_load_that_is_there_on_one_node_too_is_no_loss():
-    arms = turn().arms | {
+    arms = paired_windows().arms | {
         ONE: measured([1.2], [1.1], [0.2]),
         CONTROL: measured([1.2, 1.2], [1.1, 1.1], [0.2, 0.2]),
         TWO: measured([1.3, 1.3], [1.1, 1.1], [0.2, 0.2]),
     }
-    found = parts_of(Turn(arms))
+    found = parts_of(PairedWindows(arms))
     assert (found["shared"], found["slower"], found["exchange"]) == pytest.approx((0.0, 0.0, 0.1))
 
 
 def test_the_slowest_rank_is_chosen_launch_by_launch():
-    first = turn(waiting=0.3)
-    swapped = Turn({arm: Measured(of.window_s, of.steps_s[::-1], of.computing_s[::-1], of.others_s, of.stolen_s)
-                    for arm, of in first.arms.items()})  # fmt: skip
+    first = paired_windows(waiting=0.3)
+    swapped = PairedWindows(
+        {
+            arm: replace(times, steps_s=times.steps_s[::-1], computing_s=times.computing_s[::-1])
+            for arm, times in first.arms.items()
+        }
+    )
     assert parts_of(first, swapped, launches=2)["waiting"] == pytest.approx(0.3)
 
 
 def test_hidden_is_what_the_exchange_takes_by_itself_beyond_what_is_exposed():
-    [_, two] = splits(curve([turn(exchange=0.1, whole_exchange=0.25)]))
+    [_, two] = splits(curve([paired_windows(exchange=0.1, whole_exchange=0.25)]))
     assert two.exchange_alone.value == pytest.approx(0.25)
     assert two.hidden.value == pytest.approx(0.15)
-    [_, two] = splits(curve([turn(exchange=0.1)]))
+    [_, two] = splits(curve([paired_windows(exchange=0.1)]))
     assert (two.exchange_alone, two.hidden) == (None, None)
 
 
@@ -142,14 +146,14 @@ def test_the_parts_add_up_to_the_measured_step_whatever_was_measured(rounds):
             TWO: measured([b, c], [d, e], [j, k], window_s=2 * max(b, c) + m),
             CONTROL: measured([f, g], [f / 2, g / 2], [h, i]),
         }
-        turns.append(Turn(arms))
+        turns.append(PairedWindows(arms))
     for split in splits(curve(turns)):
         assert sum(split.part(part).value for part in split.parts) == pytest.approx(split.measured.value)
-        assert split.measured.value == pytest.approx(np.mean([turn.arms[split.point].measured_s for turn in turns]))
+        assert split.measured.value == pytest.approx(np.mean([paired.arms[split.point].measured_s for paired in turns]))
 
 
 def test_intervals_of_rounds_cover_rounds_and_those_of_six_repeats_cover_launches():
-    turns = [turn(exchange=0.1 + 0.01 * k) for k in range(6)]
+    turns = [paired_windows(exchange=0.1 + 0.01 * k) for k in range(6)]
     rounds, (_, repeats) = splits(curve(turns))[-1], arm("a", turns)
     assert rounds.measured.covers == "rounds"
     assert repeats[-1].measured.covers == "launches"

@@ -7,15 +7,17 @@ from analysis.timeline import horovod
 from tests.helpers.timelines import begin_s, horovod_events
 
 
-def test_states_are_named_timed_and_told_apart():
-    negotiated, wire, operation = (span for span in horovod.told(horovod_events(1)).spans if span.tensor == "gradients")
+def test_states_are_named_timed_and_separated():
+    negotiated, wire, operation = (
+        span for span in horovod.timeline(horovod_events(1)).spans if span.tensor == "gradients"
+    )
     assert [span.kind for span in (negotiated, wire, operation)] == ["negotiation", "wire", "operation"]
     assert (wire.tensor, wire.name) == ("gradients", "GLOO_ALLREDUCE")
     assert (wire.begin_s, wire.end_s) == pytest.approx((begin_s(0) + 0.65, begin_s(0) + 0.88), abs=1e-6)
 
 
-def test_the_first_time_it_tells_when_each_rank_was_ready():
-    ready = horovod.told(horovod_events(3)).ready
+def test_the_first_time_it_says_when_each_rank_was_ready():
+    ready = horovod.timeline(horovod_events(3)).ready
     assert [(one.rank, one.tensor) for one in ready] == [(0, "gradients"), (1, "gradients")]
     assert ready[1].at_s == pytest.approx(begin_s(0) + 0.6, abs=1e-6)
 
@@ -34,13 +36,13 @@ def test_the_first_time_it_tells_when_each_rank_was_ready():
 def test_what_an_operation_contains(name, kind):
     events = horovod_events(1)
     events = [event | {"name": name} if event.get("name") == "GLOO_ALLREDUCE" else event for event in events]
-    assert [span.kind for span in horovod.told(events).spans[1:]] == ["negotiation", kind, "operation"]
+    assert [span.kind for span in horovod.timeline(events).spans[1:]] == ["negotiation", kind, "operation"]
 
 
 def test_what_had_not_ended_is_left_out():
     whole = horovod_events(2)
-    assert len(horovod.told(whole[:-1]).spans) == 6
-    assert len(horovod.told(whole).spans) == 7
+    assert len(horovod.timeline(whole[:-1]).spans) == 6
+    assert len(horovod.timeline(whole).spans) == 7
 
 
 @pytest.mark.parametrize("text", ["", json.dumps(horovod_events(1))[:-20], "[]", '[{"ph": "E", "ts": 1, "pid": 1}]'])

@@ -2,19 +2,19 @@ import pytest
 
 from analysis import TableError
 from analysis.study import Study
-from analysis.timeline import joined
+from analysis.timeline.launch import find_launches
 from tests.helpers.own_records import make_record, save
 from tests.helpers.timelines import BEGAN_S, begin_s, launch_with_timeline, load
 
 
 def test_all_ranks_are_on_the_clock_of_rank_0(tmp_path):
     launch = load(launch_with_timeline(tmp_path))
-    for of in launch.ranks:
-        assert of.phases[0] == ("start", BEGAN_S - 0.5, BEGAN_S)
-        assert of.phases[1].begin_s == BEGAN_S
-        assert of.steps[0].begun_at == pytest.approx(begin_s(0))
-        assert of.profiled_at == pytest.approx(begin_s(12))
-    assert [of.error_s for of in launch.ranks] == [0.0, 0.0002]
+    for times in launch.ranks:
+        assert times.phases[0] == ("start", BEGAN_S - 0.5, BEGAN_S)
+        assert times.phases[1].begin_s == BEGAN_S
+        assert times.steps[0].begun_at == pytest.approx(begin_s(0))
+        assert times.profiled_at == pytest.approx(begin_s(12))
+    assert [times.clock_error_s for times in launch.ranks] == [0.0, 0.0002]
 
 
 def test_the_newest_of_each_run_and_only_launches_with_a_timeline(tmp_path):
@@ -22,8 +22,8 @@ def test_the_newest_of_each_run_and_only_launches_with_a_timeline(tmp_path):
     launch_with_timeline(tmp_path, "vgg16")
     launch_with_timeline(tmp_path)
     newest = launch_with_timeline(tmp_path, generation=2)
-    assert joined.find(Study(tmp_path).records, ["resnet50"]) == [newest]
-    assert len(joined.find(Study(tmp_path).records)) == 2
+    assert find_launches(Study(tmp_path).records, ["resnet50"]) == [newest]
+    assert len(find_launches(Study(tmp_path).records)) == 2
 
 
 def test_a_file_that_was_changed_or_is_missing_is_named(tmp_path):

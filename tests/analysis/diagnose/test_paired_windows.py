@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from analysis.diagnose.paired_windows import Arm, curves, exchange_s
 from analysis.diagnose.split import splits
-from analysis.diagnose.turns import Arm, curves, exchange_s
 from analysis.study import Study
 from tests.helpers.own_records import curve_in_rounds, make_record, make_rounds, save
 from tests.helpers.strategy_records import strategies
@@ -24,14 +24,14 @@ def test_the_rounds_of_each_launch_are_turns(tmp_path):
     curve_in_rounds(tmp_path)
     [found] = read(tmp_path)
     assert (found.model, found.in_rounds, len(found.launches), len(found.records)) == ("resnet50", True, 2, 2)
-    assert [len(launch.turns) for launch in found.launches] == [6, 6]
+    assert [len(launch.paired_windows) for launch in found.launches] == [6, 6]
     assert found.points == [ONE, TWO]
-    first = found.launches[0].turns[0]
+    first = found.launches[0].paired_windows[0]
     assert set(first.arms) == {ONE, TWO, CONTROL}
     assert first.arms[TWO].steps_s == pytest.approx(np.full((2, 2), 2 * 0.5 / 1.5))
     assert first.arms[TWO].computing_s == pytest.approx(0.9 * first.arms[TWO].steps_s)
     assert first.arms[CONTROL].measured_s == pytest.approx(2 * 0.5 / 1.9)
-    assert found.launches[0].places == [("host0", [0]), ("host0", [1])]
+    assert found.launches[0].locations == [("host0", [0]), ("host0", [1])]
 
 
 def test_what_others_took_is_the_time_in_which_a_rank_was_ready_and_did_not_run(tmp_path):
@@ -42,10 +42,10 @@ def test_what_others_took_is_the_time_in_which_a_rank_was_ready_and_did_not_run(
             window.cores = CoreUse(wall_s=1.2, own_s=0.7, busy_s=1.1, steal_s=0.02, delay_s=0.4)
     save(run, tmp_path)
     [found] = read(tmp_path)
-    control = found.launches[0].turns[0].arms[CONTROL]
-    assert control.others_s == pytest.approx([0.2, 0.1])  # 0.4 s in two steps, on one core and on two
+    control = found.launches[0].paired_windows[0].arms[CONTROL]
+    assert control.other_processes_s == pytest.approx([0.2, 0.1])  # 0.4 s in two steps, on one core and on two
     assert control.stolen_s == pytest.approx([0.01, 0.005])
-    assert control.lost_s == pytest.approx([0.21, 0.105])
+    assert control.preempted_s == pytest.approx([0.21, 0.105])
 
 
 @pytest.mark.parametrize("change", ["shared", "emulated"])
@@ -59,7 +59,7 @@ def test_ranks_that_share_cores_do_not_tell_what_others_took(tmp_path, change):
             window.cores = CoreUse(wall_s=1.2, own_s=0.7, busy_s=1.1, steal_s=0.02, delay_s=0.4)
     save(run, tmp_path)
     [found] = read(tmp_path)
-    assert found.launches[0].turns[0].arms[CONTROL].lost_s is None
+    assert found.launches[0].paired_windows[0].arms[CONTROL].preempted_s is None
 
 
 def test_an_exchange_takes_as_long_as_on_the_rank_that_came_last():
@@ -73,7 +73,7 @@ def test_exchanges_belong_to_the_round_and_to_the_number_of_nodes(tmp_path):
         rank.exchanges = [Window(number, 1, 0.2, [0.1, 0.1 + 0.01 * number]) for number in range(6)]
     save(run, tmp_path)
     [found] = read(tmp_path)
-    assert [turn.exchanges_s[2] for turn in found.launches[0].turns] == pytest.approx(
+    assert [paired.exchanges_s[2] for paired in found.launches[0].paired_windows] == pytest.approx(
         [0.1 + 0.005 * number for number in range(6)]
     )
 
@@ -83,7 +83,7 @@ def test_a_round_that_was_not_finished_is_no_turn(tmp_path):
     run.ranks[1].windows.pop()
     save(run, tmp_path)
     [found] = read(tmp_path)
-    assert len(found.launches[0].turns) == 6
+    assert len(found.launches[0].paired_windows) == 6
 
 
 def test_repeats_of_single_launches_are_turns_too(tmp_path):
@@ -92,10 +92,10 @@ def test_repeats_of_single_launches_are_turns_too(tmp_path):
             save(make_record(nodes=nodes, step_s=step_s, repeat=repeat), tmp_path)
     [found] = read(tmp_path)
     assert not found.in_rounds
-    assert [len(launch.turns) for launch in found.launches] == [6]
-    assert set(found.launches[0].turns[0].arms) == {ONE, TWO}
-    assert found.launches[0].turns[0].arms[TWO].measured_s == pytest.approx(0.6)
-    assert found.launches[0].turns[0].arms[TWO].computing_s is None
+    assert [len(launch.paired_windows) for launch in found.launches] == [6]
+    assert set(found.launches[0].paired_windows[0].arms) == {ONE, TWO}
+    assert found.launches[0].paired_windows[0].arms[TWO].measured_s == pytest.approx(0.6)
+    assert found.launches[0].paired_windows[0].arms[TWO].computing_s is None
 
 
 def test_an_arm_on_several_nodes_begins_with_the_one_that_is_alone(tmp_path):
@@ -107,10 +107,10 @@ def test_an_arm_on_several_nodes_begins_with_the_one_that_is_alone(tmp_path):
     for curve, step_s, ready_s in ((horovod, 0.5, (0.42, 0.45)), (mwms, 0.7, (0.43, 0.46))):
         assert curve.points == [ONE, TWO]
         [launch] = curve.launches
-        assert [turn.repeat for turn in launch.turns] == [(0, repeat) for repeat in range(6)]
-        assert launch.turns[1].arms[ONE].measured_s == pytest.approx(1.1 * 0.4)
-        assert launch.turns[1].arms[TWO].measured_s == pytest.approx(1.1 * step_s)
-        assert launch.turns[1].arms[TWO].computing_s[:, 0] == pytest.approx(1.1 * np.array(ready_s))
+        assert [paired.repeat for paired in launch.paired_windows] == [(0, repeat) for repeat in range(6)]
+        assert launch.paired_windows[1].arms[ONE].measured_s == pytest.approx(1.1 * 0.4)
+        assert launch.paired_windows[1].arms[TWO].measured_s == pytest.approx(1.1 * step_s)
+        assert launch.paired_windows[1].arms[TWO].computing_s[:, 0] == pytest.approx(1.1 * np.array(ready_s))
 
 
 def test_cores_of_servers_beside_those_of_the_ranks_are_known_of_their_arm(tmp_path):

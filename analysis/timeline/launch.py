@@ -1,4 +1,4 @@
-"""A launch with a timeline on one clock, that of rank 0's host: its phases and steps, Horovod's part, operations."""
+"""A launch with a timeline, with the phases, steps and operations of all ranks on the clock of rank 0's host."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import NamedTuple
 from analysis import TableError
 from analysis.table.runs import has_timeline
 from analysis.timeline import horovod
+from analysis.timeline.horovod import HorovodTimeline
 from train.record import protocol, record
 from train.record.record import PHASES, Rank, RunRecord, StepAt
 
@@ -30,35 +31,35 @@ class Operation(NamedTuple):
 
     thread: str
     name: str
-    begin_us: float  # since `OfRank.profiled_at`
+    begin_us: float  # since `RankTimes.profiled_at`
     duration_us: float
 
 
 @dataclass(frozen=True)
-class OfRank:
-    """What one rank did, in seconds since the epoch by the clock of rank 0's host."""
+class RankTimes:
+    """The times of one rank, in seconds since the epoch by the clock of rank 0's host."""
 
     rank: Rank
     phases: list[Phase]
     steps: list[StepAt]
     profiled_at: float
     operations: list[Operation]
-    error_s: float | None  # of its place on that clock, at most; None: its own clock was taken as it is
+    clock_error_s: float | None  # at most; None: not known, its own clock was taken
 
 
 @dataclass(frozen=True)
-class Joined:
-    """One launch."""
+class Launch:
+    """One launch: its record, the times of its ranks, and Horovod's timeline."""
 
     run: RunRecord
-    ranks: list[OfRank]
-    told: horovod.Told
+    ranks: list[RankTimes]
+    horovod: HorovodTimeline
 
 
-def find(records: Mapping[str, RunRecord], models: list[str] | None = None) -> list[Path]:
-    """The complete records with a timeline, of each run the newest, in the order of their paths.
+def find_launches(records: Mapping[str, RunRecord], models: list[str] | None = None) -> list[Path]:
+    """Return the paths, in order, of the newest complete record with a timeline of each run.
 
-    records: by path. models: only of these.
+    records: by path. models: only these.
     """
     newest: dict[tuple[str, str, str, int], tuple[int, Path]] = {}
     for path, run in records.items():
@@ -69,44 +70,47 @@ def find(records: Mapping[str, RunRecord], models: list[str] | None = None) -> l
     return sorted(path for _, path in newest.values())
 
 
-def load(path: Path, run: RunRecord) -> Joined:
-    """The launch whose record `run` is at `path`. Raises TableError where a file beside it is missing, or changed."""
+def load_launch(path: Path, run: RunRecord) -> Launch:
+    """Load the launch whose record `run` is at `path`.
+
+    Raises TableError where a file beside it is missing or changed.
+    """
     folder = path.parent
-    needed = [protocol.operations_path(folder, rank.rank) for rank in run.ranks]
-    for file in [protocol.horovod_timeline_path(folder), *needed]:
+    operations = [protocol.operations_path(folder, rank.rank) for rank in run.ranks]
+    for file in [protocol.horovod_timeline_path(folder), *operations]:
         _check(file, run.attachments.get(file.name))
-    ranks = [_of_rank(rank, folder) for rank in run.ranks]
-    return Joined(run, ranks, horovod.read(protocol.horovod_timeline_path(folder)))
+    ranks = [_rank_times(rank, folder) for rank in run.ranks]
+    return Launch(run, ranks, horovod.read(protocol.horovod_timeline_path(folder)))
 
 
 def _check(path: Path, sha256: str | None) -> None:
     """Raise TableError where a file is not there, or not the one whose SHA-256 the record beside it has."""
     try:
-        found = hashlib.sha256(path.read_bytes()).hexdigest()
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
         raise TableError(f"{path}: {error.strerror}; a launch with a timeline leaves it beside its record") from error
-    if found != sha256:
+    if digest != sha256:
         raise TableError(f"{path}: not the file of the record beside it: it was changed, or copied from another run")
 
 
-def _of_rank(rank: Rank, folder: Path) -> OfRank:
+def _rank_times(rank: Rank, folder: Path) -> RankTimes:
     if rank.timeline is None:
         raise TableError(f"{folder / record.RECORD_NAME}: rank {rank.rank} has no times of its steps")
     ahead_s = rank.timeline.ahead_s or 0.0
     with gzip.open(protocol.operations_path(folder, rank.rank), "rt") as file:
         profile = json.load(file)
-    return OfRank(
+    return RankTimes(
         rank=rank,
         phases=list(_phases(rank, rank.timeline.began_at + ahead_s)),
         steps=[_moved(step, ahead_s) for step in rank.timeline.steps],
         profiled_at=profile["began_at"] + ahead_s,
         operations=[Operation(*operation) for operation in profile["operations"]],
-        error_s=rank.timeline.error_s,
+        clock_error_s=rank.timeline.error_s,
     )
 
 
 def _phases(rank: Rank, began_s: float) -> Iterator[Phase]:
-    """The phases of a rank, one after the other; began_s: its process, which ends the first one."""
+    """The phases of a rank, one after the other; began_s: when its process began, the end of the first one."""
     names = [name for name in PHASES if name in rank.phases_s]
     at = began_s - rank.phases_s.get("start", 0.0)
     for name in names:

@@ -1,0 +1,87 @@
+"""Where the time of a whole job goes: launch, training, evaluation and checkpoints, from the phases of its ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+from tabulate import tabulate
+
+from analysis import labels
+from analysis.stats import repeats
+from analysis.stats.number import Number
+from analysis.stats.repeats import singles
+
+GROUPS = {
+    "launch": ("start", "import", "init", "data", "build", "broadcast", "first_step"),
+    "steps": ("warm_up", "timed"),
+    "evaluation": ("evaluate",),
+    "checkpoints": ("checkpoint",),
+    "exit": ("exit",),
+}
+
+
+@dataclass(frozen=True)
+class Job:
+    """The phases of the launches of one single point, in seconds."""
+
+    model: str
+    series: str  # a label that tells it from the other series of the model
+    nodes: int
+    batch_per_rank: int
+    parts: Mapping[str, Number]  # by the names of GROUPS
+    whole: Number
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the phases for JSON."""
+        return {
+            "model": self.model,
+            "series": self.series,
+            "nodes": self.nodes,
+            "batch_per_rank": self.batch_per_rank,
+            "job_s": self.whole.as_json(),
+            "parts_s": {name: part.as_json() for name, part in self.parts.items()},
+        }
+
+
+def jobs(local: pd.DataFrame) -> list[Job]:
+    """Return the jobs of single points among the rows of one experiment, by model and nodes."""
+    rows = local[local["kind"].eq("measured") & local["round"].isna()]
+    rows = rows[rows["quantity"].str.startswith("phase_") | rows["quantity"].eq("job_s")]
+    result = []
+    for (model, _, nodes, batch), at in rows.groupby(["model", "series", "nodes", "batch_per_rank"], sort=False):
+        runs = at.pivot_table(index="record", columns="quantity", values="value")
+        sums = {
+            name: runs.reindex(columns=[f"phase_{phase}_s" for phase in phases]).fillna(0.0).sum(axis=1)
+            for name, phases in GROUPS.items()
+        }
+        parts = {name: _mean(values) for name, values in sums.items() if values.any()}
+        label = ", ".join(labels.told_apart(at, rows, "batch_per_rank"))
+        result.append(Job(str(model), label, int(str(nodes)), int(str(batch)), parts, _mean(runs["job_s"])))
+    return result
+
+
+def _mean(values: pd.Series) -> Number:
+    return repeats.arithmetic_mean(singles(values.tolist()))
+
+
+def table(jobs: Sequence[Job]) -> str:
+    """Return the seconds of the parts of each job, and their share."""
+    names = list(dict.fromkeys(name for job in jobs for name in job.parts))
+    rows = [
+        [labels.name(job.model), job.series, str(job.nodes), str(job.batch_per_rank), job.whole.text(".3g")]
+        + [_cell(job, name) for name in names]
+        for job in jobs
+    ]
+    headers = ["model", "series", "nodes", "batch\na rank", "job [s]", *(f"{name} [s]" for name in names)]
+    if not any(job.series for job in jobs):
+        headers, rows = [header for header in headers if header != "series"], [[row[0], *row[2:]] for row in rows]
+    return tabulate(rows, headers=headers, disable_numparse=True)
+
+
+def _cell(job: Job, name: str) -> str:
+    if name not in job.parts:
+        return ""
+    return f"{job.parts[name].text('.3g')}, {100 * job.parts[name].value / job.whole.value:.0f} %"

@@ -1,0 +1,265 @@
+"""The times of the arms of a curve over nodes in one round, or in one repeat of launches."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from analysis import labels, speedups
+from train.record import backends
+from train.record.record import Rank, Role, RunRecord, Window
+
+Times = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Arm:
+    """What tells the arms of a curve apart."""
+
+    nodes: int
+    batch_per_rank: int
+    role: Role = "point"  # the base of a curve is one of its points
+
+
+@dataclass(frozen=True, eq=False)
+class ArmTimes:
+    """The times of an arm in one round or repeat, in seconds."""
+
+    window_s: float  # between the barriers around the steps, on the slowest rank
+    steps_s: Times  # (ranks, steps)
+    computing_s: Times | None  # (ranks, steps), until the local gradients are ready; None: not known
+    other_processes_s: Times | None  # (ranks,), a step: others ran on a rank's cores while it was ready; mean over them
+    stolen_s: Times | None  # (ranks,), a step: the hypervisor withheld the cores. Both None: not known
+    synchronous: bool = True  # every step ends for all ranks together
+    ranks_per_process: int = 1  # ranks of one process have one time for all of them
+
+    @property
+    def ranks(self) -> int:
+        """The number of ranks that share the batch."""
+        return len(self.steps_s) * self.ranks_per_process
+
+    @property
+    def waits(self) -> bool:
+        """Whether ranks wait for each other in every step."""
+        return self.synchronous and self.ranks_per_process == 1
+
+    @property
+    def measured_s(self) -> float:
+        """Seconds a step, barrier at the end included: throughput is the batch over it."""
+        return self.window_s / self.steps_s.shape[1]
+
+    @property
+    def preempted_s(self) -> Times | None:
+        """(ranks,), a step: how long a rank's cores did not work for the job, mean over them."""
+        if self.other_processes_s is None or self.stolen_s is None:
+            return None
+        return self.other_processes_s + self.stolen_s
+
+
+@dataclass(frozen=True, eq=False)
+class PairedWindows:
+    """The times of each arm in one round, or one repeat."""
+
+    arms: Mapping[Arm, ArmTimes]
+    exchanges_s: Mapping[int, float] = field(default_factory=dict)  # by nodes: the exchange of the gradients by itself
+    repeat: tuple[int, ...] = ()  # of launches: seed and repeat, which other curves share; empty in rounds
+
+
+@dataclass(frozen=True, eq=False)
+class Launch:
+    """The rounds or repeats of a launch, and the host and cores of each rank of its largest point."""
+
+    paired_windows: Sequence[PairedWindows]
+    locations: Sequence[tuple[str, Sequence[int]]]
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """The measurements of one model over nodes."""
+
+    model: str
+    series: str  # a label that tells it from other curves of the model
+    machine: str
+    device: str
+    dataset: str
+    in_rounds: bool
+    launches: Sequence[Launch]
+    records: Sequence[str]  # paths
+    target: str = "diagnose"  # of make, which measures it
+    arm: str = ""  # its name among the arms of its experiment
+    is_base: bool = False  # the other arms of its experiment are compared with it
+    arms: str = ""  # shared by all arms that it can be compared with; empty in rounds, and without arms
+    flat: bool = True  # gradients are exchanged as one tensor, once all of them are ready
+    servers: str = ""  # "+2 cores for servers", where parameter servers had cores beside those of the ranks
+
+    @property
+    def _times(self) -> list[ArmTimes]:
+        return [times for launch in self.launches for paired in launch.paired_windows for times in paired.arms.values()]
+
+    @property
+    def waits(self) -> bool:
+        """Whether ranks wait for each other in every step."""
+        return all(times.waits for times in self._times)
+
+    @property
+    def synchronous(self) -> bool:
+        """Whether every step ends for all ranks together."""
+        return all(times.synchronous for times in self._times)
+
+    @property
+    def points(self) -> list[Arm]:
+        """The arms that are points of the curve, from the fewest nodes on."""
+        arms = {arm for launch in self.launches for paired in launch.paired_windows for arm in paired.arms}
+        points = [arm for arm in arms if arm.role == "point"]
+        return sorted(points, key=lambda arm: (arm.nodes, arm.batch_per_rank))
+
+
+def curves(local: pd.DataFrame, records: Mapping[str, RunRecord]) -> list[Curve]:
+    """Return the curves over nodes in the rows of one experiment, by model and series; records: by path.
+
+    An arm that is on several nodes only begins with the arm on fewer nodes (`speedups.base_of`), which is then no curve
+    by itself.
+    """
+    rows = local[local["axis"].eq("nodes") & local["quantity"].eq("images_per_s")]
+    measured = rows[rows["kind"].eq("measured")]
+    points_by_series = dict(list(measured.groupby(["model", "series"], sort=False)))
+    bases = {
+        series: base for series, points in points_by_series.items() if (base := _base(points, measured)) is not None
+    }
+    bases_alone = {(base["model"].iloc[0], base["series"].iloc[0]) for base in bases.values()}
+    results = []
+    for series, points in points_by_series.items():
+        if series in bases_alone and points["nodes"].nunique() == 1:
+            continue
+        controls = rows[rows["kind"].eq("control") & rows["arms"].isin(points["arms"])]
+        paths = [*_record_paths(points, controls), *(bases[series]["record"].unique() if series in bases else ())]
+        label = ", ".join(labels.told_apart(points, measured))
+        results.append(_curve(points, label, {path: records[path] for path in paths}))
+    return results
+
+
+def _base(points: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame | None:
+    """The launches of another arm that a curve of launches begins with; None where it begins by itself."""
+    if points["round"].notna().any() or not points["allreduce"].all():
+        return None
+    return speedups.base_of(points, measured)
+
+
+def _record_paths(points: pd.DataFrame, controls: pd.DataFrame) -> list[str]:
+    """The records of a curve: those of its rounds where it has any, else those of its points and of their controls."""
+    in_rounds = points[points["round"].notna()]
+    if len(in_rounds):
+        return list(in_rounds["record"].unique())
+    return list(dict.fromkeys([*points["record"], *controls["record"]]))
+
+
+def _curve(points: pd.DataFrame, label: str, records: Mapping[str, RunRecord]) -> Curve:
+    first, runs = points.iloc[0], [*records.values()]
+    in_rounds = bool(runs[0].config.get("rounds"))
+    launches = [launch_of_rounds(run) for run in runs] if in_rounds else [launch_of_repeats(runs)]
+    curve = Curve(
+        str(first["model"]), label, str(first["machine"]), str(first["device"]), str(first["dataset"]), in_rounds,
+        launches, [*records], flat=first["gradients"] in ("", "flat"),
+    )  # fmt: skip
+    if in_rounds or not first["arm"]:
+        return curve
+    return replace(
+        curve,
+        target=str(first["experiment"]).replace("_", "-"),
+        arm=str(first["arm"]),
+        is_base=bool(points["role"].eq("base").any()),
+        arms=str(first["arms"]),
+        servers=", ".join(labels.servers(points)),
+    )
+
+
+def _arm(nodes: int, batch_per_rank: int, role: Role | None) -> Arm:
+    return Arm(nodes, batch_per_rank, role if role in ("control", "in-memory") else "point")
+
+
+def launch_of_rounds(run: RunRecord) -> Launch:
+    """Return the rounds of a launch that measured all arms."""
+    configured = run.config["rounds"]
+    arms = [_arm(arm["nodes"], arm["batch_per_rank"], arm["role"]) for arm in configured]
+    windows = _by_round_and_arm(rank.windows for rank in run.ranks)
+    exchanges = _by_round_and_arm(rank.exchanges for rank in run.ranks)
+    rounds = []
+    for number in sorted({number for number, _ in windows}):
+        measured = {index: windows[number, index] for index in range(len(arms)) if (number, index) in windows}
+        if len(measured) < len(arms) - len(run.arms_left_out):
+            continue  # the round of a launch that failed
+        if any(len(measured[index]) != configured[index]["ranks"] for index in measured):
+            continue
+        times = {arms[index]: _times_of_windows(of_arm, run) for index, of_arm in measured.items()}
+        alone = {arms[index].nodes: exchange_s(one) for (n, index), one in exchanges.items() if n == number}
+        rounds.append(PairedWindows(times, alone))
+    return Launch(rounds, _locations(run))
+
+
+def _locations(run: RunRecord) -> list[tuple[str, Sequence[int]]]:
+    return [(rank.host, rank.cores) for rank in run.ranks]
+
+
+def _by_round_and_arm(windows_of_ranks: Iterable[Sequence[Window]]) -> dict[tuple[int, int], list[Window]]:
+    grouped: dict[tuple[int, int], list[Window]] = defaultdict(list)
+    for windows in windows_of_ranks:
+        for window in windows:
+            grouped[window.round, window.arm].append(window)
+    return grouped
+
+
+def exchange_s(windows: Sequence[Window]) -> float:
+    """Return the seconds of one exchange of gradients by itself, mean over those of a round.
+
+    Each counts as on the rank where it was shortest: the one that came last did not wait for another.
+    """
+    return float(np.mean(np.min([window.step_times_s for window in windows], axis=0)))
+
+
+def launch_of_repeats(runs: Sequence[RunRecord]) -> Launch:
+    """Return the repeats of launches of single points: runs of one repeat and seed belong together."""
+    repeats: dict[tuple[int, int], dict[Arm, ArmTimes]] = defaultdict(dict)
+    for run in runs:
+        steps = min(len(rank.step_times_s) for rank in run.ranks)
+        arm = _arm(run.config["nodes"], run.config["batch_per_rank"], run.role)
+        if steps:
+            repeats[run.config["seed"], run.repeat][arm] = _times_of_run(run, steps)
+    in_order = [PairedWindows(repeats[key], repeat=key) for key in sorted(repeats)]
+    return Launch(in_order, _locations(max(runs, key=lambda run: run.workers)))
+
+
+def _times_of_run(run: RunRecord, steps: int) -> ArmTimes:
+    def window(rank: Rank) -> Window:
+        computing = rank.compute_times_s[:steps]
+        return Window(0, 0, rank.phases_s["timed"], rank.step_times_s[:steps], computing, rank.timed_cores)
+
+    return _times_of_windows([window(rank) for rank in run.ranks], run)
+
+
+def _times_of_windows(windows: Sequence[Window], run: RunRecord) -> ArmTimes:
+    """The times of one arm in one round, from the window of each of its ranks."""
+    steps = len(windows[0].step_times_s)
+    has_computing = all(len(window.compute_times_s) == steps for window in windows)
+    # Where ranks share cores, the other processes of a core are mostly ranks, as the configuration says.
+    own_cores = not run.cores_shared and run.config["system"].get("cpus_per_node") is None
+    preempted = [
+        (use.delay_s / cores, use.steal_s / cores)
+        for window, rank in zip(windows, run.ranks, strict=False)
+        if own_cores and (use := window.cores) and use.delay_s is not None
+        for cores in [max(1, len(rank.cores))]
+    ]
+    others, stolen = np.array(preempted).T / steps if len(preempted) == len(windows) else (None, None)
+    return ArmTimes(
+        max(window.window_s for window in windows),
+        np.array([window.step_times_s for window in windows]),
+        np.array([window.compute_times_s for window in windows]) if has_computing else None,
+        others,
+        stolen,
+        run.config["distribution"]["backend"] not in backends.ASYNCHRONOUS,
+        max((rank.workers for rank in run.ranks), default=1),
+    )

@@ -1,0 +1,88 @@
+from dataclasses import replace
+
+import pytest
+
+from analysis.timeline import split, text
+from tests.helpers.timelines import STEPS, launch_with_timeline, load
+
+
+def report(launch) -> str:
+    return text.report(launch, split.steps_of_rank_0(launch))
+
+
+def cells(table: str, first: str) -> list[str]:
+    """The cells of the row that begins so."""
+    [line] = [line for line in table.splitlines() if line.strip().startswith(first)]
+    return [cell.strip() for cell in line.strip().removeprefix(first).split("  ") if cell]
+
+
+def test_the_parts_have_intervals_and_say_where_there_is_none(tmp_path):
+    lines = report(load(launch_with_timeline(tmp_path)))
+    assert lines.startswith(
+        "== ResNet50, 2 ranks on 2 hosts, batch 8, flat gradients, gloo, cycle 20 ms: 8 timed steps"
+    )
+    assert "230 (230 to 230)" in cells(lines, "wire ")
+    assert "none here" in "".join(cells(lines, "queue"))
+    assert "none here" in "".join(cells(lines, "copy"))
+    assert "Of 280 (280 to 280) ms of copies and wire a step, rank 0 computed during 0 (0 to 0) ms: 0 %." in lines
+    assert "Gloo has no queue" in lines
+    assert "One flat tensor needs no fusion buffer" in lines
+
+
+def test_ranks_are_beside_each_other_and_the_clocks_are_report(tmp_path):
+    lines = report(load(launch_with_timeline(tmp_path)))
+    assert "600 (600 to 600)" in cells(lines, "1 on host1")
+    assert "100 (100 to 100)" in cells(lines, "1 on host1")
+    assert "The clocks of the hosts are known to ± 0.2 ms" in lines
+    one_host = report(load(launch_with_timeline(tmp_path / "one", apart=False)))
+    assert "All ranks are on one host, and have one clock." in one_host
+
+
+def test_a_clock_that_is_not_known_is_report(tmp_path):
+    launch = load(launch_with_timeline(tmp_path))
+    launch = replace(launch, ranks=[launch.ranks[0], replace(launch.ranks[1], clock_error_s=None)])
+    assert "How far the clocks of ranks 1 are from rank 0's could not be measured" in " ".join(report(launch).split())
+
+
+def test_with_other_gradients_nothing_is_said_of_a_flat_tensor(tmp_path):
+    launch = load(launch_with_timeline(tmp_path))
+    launch.run.config["distribution"] |= {"gradients": "separate", "controller": "mpi"}
+    lines = report(launch)
+    assert "flat tensor" not in lines
+    assert "MPI on CPUs has no queue" in lines
+
+
+@pytest.fixture
+def launch(tmp_path):
+    return load(launch_with_timeline(tmp_path))
+
+
+def as_json(launch):
+    return text.as_json(launch, split.steps_of_rank_0(launch))
+
+
+def test_the_parts_that_there_are_have_their_medians_in_seconds(launch):
+    document = as_json(launch)
+    assert (document["model"], document["hosts"], document["timed_steps"]) == ("resnet50", 2, STEPS)
+    assert {name: number["value"] for name, number in document["parts_s"].items()} == pytest.approx(
+        {"computing": 0.5, "cycle": 0.01, "negotiation": 0.11, "late": 0.09, "wire": 0.23, "unmarked": 0.05,
+         "after": 0.1, "step": 1.0}, abs=1e-5,
+    )  # fmt: skip
+    assert document["parts_s"]["wire"]["n"] == STEPS
+    assert set(document["overlapped_s"]) == {"negotiation", "late", "wire", "unmarked"}
+    assert {number["value"] for number in document["overlapped_s"].values()} == {0.0}
+
+
+def test_each_rank_says_how_long_after_the_first_one_it_was_ready(launch):
+    first, second = as_json(launch)["ranks"]
+    assert (first["computing_s"]["value"], first["ready_after_first_s"]["value"]) == pytest.approx((0.5, 0.0))
+    assert (second["computing_s"]["value"], second["ready_after_first_s"]["value"]) == pytest.approx((0.6, 0.1))
+    assert (first["clock_error_s"], second["clock_error_s"]) == (0.0, 0.0002)
+
+
+def test_where_a_gpu_computes_nothing_is_made_up(launch):
+    for step in launch.ranks[1].steps:
+        step.computed_at = None
+    document = as_json(launch)
+    assert document["parts_s"] == document["overlapped_s"] == {}
+    assert [rank["computing_s"] for rank in document["ranks"]] == [None, None]
