@@ -66,12 +66,12 @@ def measured(table: pd.DataFrame, *quantities: str) -> pd.DataFrame:
     rows = rows[rows["kind"].eq("measured") & rows["quantity"].isin(quantities) & rows["run"].ne(SOURCE_RUN)]
     if "round" not in rows or rows["round"].isna().all():
         return rows
-    found = rows[rows["round"].notna()]
-    launch = metrics.rate(1.0, found["value"]).groupby(
-        [found[name] for name in ("record", "series", "axis_value", "quantity")], dropna=False
+    in_rounds = rows[rows["round"].notna()]
+    launch = metrics.rate(1.0, in_rounds["value"]).groupby(
+        [in_rounds[name] for name in ("record", "series", "axis_value", "quantity")], dropna=False
     )  # fmt: skip
     rows = rows.assign(value=metrics.rate(1.0, launch.transform("mean")).combine_first(rows["value"]))
-    return rows.drop(index=found.index[launch.cumcount() > 0])
+    return rows.drop(index=in_rounds.index[launch.cumcount() > 0])
 
 
 def in_rounds(row: Row) -> bool:
@@ -90,15 +90,15 @@ def uncertain(runs: pd.DataFrame, over: str) -> dict[float, dict[str, Number]]:
 
     Arguments: `speedups.paired`. Without a pair of both sizes a number has no interval.
     """
-    values, found = speedups.paired(runs, over), {}
+    values, numbers_by_size = speedups.paired(runs, over), {}
     for row in speedups.curve(runs, over).to_dict("records"):
-        of_size = values[values["size"].eq(row["size"])]
+        rows = values[values["size"].eq(row["size"])]
         numbers = {}
         for name in ("rate", "speedup", "efficiency"):
-            launches = speedups.by_launch(of_size, name)
+            launches = speedups.by_launch(rows, name)
             numbers[name] = around(float(row[name]), launches) if launches else unknown(float(row[name]))
-        found[float(row["size"])] = numbers
-    return found
+        numbers_by_size[float(row["size"])] = numbers
+    return numbers_by_size
 
 
 def lookup(rows: pd.DataFrame, names: Sequence[str] = (*SETTING, *SIZE)) -> Callable[[Row], list[Row]]:
@@ -109,10 +109,10 @@ def lookup(rows: pd.DataFrame, names: Sequence[str] = (*SETTING, *SIZE)) -> Call
 
     @functools.cache
     def by_key() -> dict[tuple[Any, ...], list[Row]]:
-        found: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+        rows_by_key: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
         for one in row_dicts(rows):
-            found[key(one)].append(one)
-        return found
+            rows_by_key[key(one)].append(one)
+        return rows_by_key
 
     def find(row: Row) -> list[Row]:
         return by_key().get(key(row), []) if len(rows) else []  # made when first asked: most are never
@@ -170,11 +170,13 @@ def curves(table: pd.DataFrame, *quantities: str) -> Iterator[pd.DataFrame]:
 
 def _kept_batch(rows: pd.DataFrame, setting: pd.Series) -> pd.Series:
     """The batch that tells curves of one setting apart: per rank, or global where it is one on all ranks."""
-    of_setting: dict[int, list[tuple[float, float]]] = defaultdict(list)
+    batches_by_setting: dict[int, list[tuple[float, float]]] = defaultdict(list)
     for number, *batch in zip(setting.tolist(), rows["ranks"].tolist(), rows["global_batch"].tolist(), strict=True):
-        of_setting[number].append((batch[0], batch[1]))
-    kept = {number: metrics.kept(*zip(*batches, strict=True)) for number, batches in of_setting.items()}
-    strong = setting.map(kept).eq("global_batch")
+        batches_by_setting[number].append((batch[0], batch[1]))
+    shared = {
+        number: metrics.shared_batch(*zip(*batches, strict=True)) for number, batches in batches_by_setting.items()
+    }
+    strong = setting.map(shared).eq("global_batch")
     return rows["batch_per_rank"].astype("Float64").mask(strong, rows["global_batch"].astype("Float64"))
 
 
@@ -184,14 +186,14 @@ def bases(table: pd.DataFrame) -> Callable[[Row], list[Row]]:
     They have its batch per rank or, where none has it, its global batch; those of its experiment go first.
     """
     rates = measured(table, *RATES)
-    weak, strong = (lookup(rates, [*SETTING, kept]) for kept in ("batch_per_rank", "global_batch"))
+    weak, strong = (lookup(rates, [*SETTING, batch]) for batch in ("batch_per_rank", "global_batch"))
 
     def find(row: Row) -> list[Row]:
         for candidates in (weak(row), strong(row)):
-            rows = [found for found in candidates if found["ranks"] < row["ranks"]]
-            rows = [found for found in rows if found["experiment"] == row["experiment"]] or rows
+            rows = [candidate for candidate in candidates if candidate["ranks"] < row["ranks"]]
+            rows = [candidate for candidate in rows if candidate["experiment"] == row["experiment"]] or rows
             if rows:
-                return [found for found in rows if found["ranks"] == min(other["ranks"] for other in rows)]
+                return [candidate for candidate in rows if candidate["ranks"] == min(other["ranks"] for other in rows)]
         return []
 
     return find
@@ -199,7 +201,7 @@ def bases(table: pd.DataFrame) -> Callable[[Row], list[Row]]:
 
 def keeps_global_batch(row: Row, base: list[Row]) -> bool:
     """Whether the base of a speedup has its global batch, and another batch per rank."""
-    return bool(base) and all(found["batch_per_rank"] != row["batch_per_rank"] for found in base)
+    return bool(base) and all(one["batch_per_rank"] != row["batch_per_rank"] for one in base)
 
 
 def rates(curve: pd.DataFrame) -> pd.Series:

@@ -24,19 +24,19 @@ def training(local: pd.DataFrame) -> pd.DataFrame:
     `metrics.epochs_to_stable`, of the validation accuracy; `time_to_stable_s`: the sum of these epochs' times, without
     evaluation. Both NaN where nothing was validated.
     """
-    found = []
+    runs = []
     for _, run in local[local["epoch"].notna()].groupby("record", sort=False):
         times = run[run["quantity"] == "epoch_s"]
         accuracy = run[run["quantity"] == "validation_accuracy"].sort_values("epoch")
         stable = _stable(accuracy)
-        found.append(
+        runs.append(
             times.iloc[[0]].assign(
                 epoch_s=times["value"].median(),
                 epochs_to_stable=stable,
                 time_to_stable_s=math.nan if math.isnan(stable) else times.loc[times["epoch"] <= stable, "value"].sum(),
             )
         )
-    return pd.concat(found) if found else local.iloc[:0].reindex(columns=[*local.columns, *_TRAINING])
+    return pd.concat(runs) if runs else local.iloc[:0].reindex(columns=[*local.columns, *_TRAINING])
 
 
 def _stable(accuracy: pd.DataFrame) -> float:

@@ -96,7 +96,7 @@ def provenance(local: pd.DataFrame, scaling: bool = True) -> str:
     if local["backend"].isin(backends.ASYNCHRONOUS).any():
         said.append("asynchronous: not synchronous SGD")
     lines = ["local: " + "; ".join(local["machine"].unique()), "; ".join(said), *assumed(local)]
-    if emulated := controls.words(local, name):
+    if emulated := controls.control_note(local, name):
         lines += [emulated, "images: " + images(local[local["cpus_per_node"].notna()])]
         if local["quantity"].eq("wall_s").any():
             lines += ["quotas apply from the warm-up on: wall time also counts what ran without them"]

@@ -117,10 +117,10 @@ def faster_fraction(old_s: float, new_s: float) -> float:
     return change_fraction(rate(1, old_s), rate(1, new_s))
 
 
-Kept = Literal["batch_per_rank", "global_batch"]
+SharedBatch = Literal["batch_per_rank", "global_batch"]
 
 
-def kept(ranks: Sequence[float], global_batch: Sequence[float]) -> Kept:
+def shared_batch(ranks: Sequence[float], global_batch: Sequence[float]) -> SharedBatch:
     """The batch that the points of a curve share: the global batch (strong scaling) where it is one on other ranks."""
     strong = len(set(ranks)) > 1 and len(set(global_batch)) == 1
     return "global_batch" if strong else "batch_per_rank"

@@ -70,8 +70,8 @@ def users(run: RunRecord) -> set[str]:
 
 def reveals(text: str, names: Collection[str]) -> bool:
     """Whether a text that is packed as it is has one of these names as a word, a home folder or an address."""
-    found = bool(_HOME.search(text) or _ADDRESS.search(text) or any(_addresses(text)))
-    return found or bool(names and _any_of(names).search(text))
+    private = bool(_HOME.search(text) or _ADDRESS.search(text) or any(_addresses(text)))
+    return private or bool(names and _any_of(names).search(text))
 
 
 def _any_of(names: Collection[str]) -> re.Pattern[str]:
@@ -82,20 +82,20 @@ def _any_of(names: Collection[str]) -> re.Pattern[str]:
 
 def _addresses(text: str) -> Iterator[str]:
     """The IPv6 addresses in a text, but the machine's own."""
-    for found in _IPV6.findall(text):
+    for address_text in _IPV6.findall(text):
         try:
-            address = ipaddress.IPv6Address(found)
+            address = ipaddress.IPv6Address(address_text)
         except ValueError:
             continue
         if not (address.is_loopback or address.is_unspecified):
-            yield found
+            yield address_text
 
 
 @functools.cache
 def _vocabulary() -> frozenset[str]:
     """The words of the kit's own configuration, in lower case."""
     texts = [f"{path.stem}\n{path.read_text()}" for path in _CONF.rglob("*.yaml")]
-    return frozenset(word.lower() for text in texts for word in _WORD.findall(text))
+    return frozenset(token.lower() for text in texts for token in _WORD.findall(text))
 
 
 def _file_alone(path: re.Match[str]) -> str:
@@ -150,10 +150,10 @@ class Scrubber:
         if key == "image" and "/" in value and not value.startswith("/"):  # of a registry
             value = f".../{value.rpartition('/')[2]}"
         if key == "command" and (override := re.fullmatch(r"([\w.]+)=(.*)", value, re.DOTALL)):
-            return f"{override[1]}={self._of_command(override[2], override[1].rpartition('.')[2])}"
+            return f"{override[1]}={self._override(override[2], override[1].rpartition('.')[2])}"
         return self._text(value, structure)
 
-    def _of_command(self, value: str, key: str) -> str:
+    def _override(self, value: str, key: str) -> str:
         """The value of an override in a command."""
         if key in (*_FREE_TEXT, "account", "entity"):
             return "scrubbed"
@@ -164,14 +164,16 @@ class Scrubber:
             return [] if isinstance(value, list) else value and "scrubbed"
         if isinstance(value, dict):
             short = {name: name.rpartition(".")[2] for name in value}
-            return {name: self._any(of, short[name], structure or name in _STRUCTURE) for name, of in value.items()}
+            return {
+                name: self._any(inner, short[name], structure or name in _STRUCTURE) for name, inner in value.items()
+            }
         if isinstance(value, list):
             return [self._any(inner, key, structure) for inner in value]
         return self._string(value, key, structure) if isinstance(value, str) else value
 
-    def place(self, place: Path) -> Path:
+    def path(self, path: Path) -> Path:
         """The place of a record in the folder of results, without names."""
-        return Path(*(self._replaced(part, structure=True) for part in place.parts))
+        return Path(*(self._replaced(part, structure=True) for part in path.parts))
 
     def record(self, run: RunRecord) -> RunRecord:
         """The record without names, folders, addresses and free text.
@@ -187,11 +189,11 @@ class Scrubber:
 
 def remains(runs: Iterable[RunRecord]) -> list[str]:
     """What programs and users wrote and scrubbed records still hold: a line for each text, with its field."""
-    found: dict[str, None] = {}
+    lines: dict[str, None] = {}
 
     def tells_nothing(text: str) -> bool:
-        known = all(word.lower() in _vocabulary() for word in _WORD.findall(text))
-        return known or bool(_TELLS_NOTHING.fullmatch(text))
+        in_vocabulary = all(token.lower() in _vocabulary() for token in _WORD.findall(text))
+        return in_vocabulary or bool(_TELLS_NOTHING.fullmatch(text))
 
     def look(value: Any, field: str, key: str) -> None:
         if isinstance(value, dict):
@@ -201,8 +203,8 @@ def remains(runs: Iterable[RunRecord]) -> list[str]:
             for inner in value:
                 look(inner, field, key)
         elif isinstance(value, str) and field and value != SCRUBBED and not tells_nothing(value):
-            found[f"{key}: {value}"] = None
+            lines[f"{key}: {value}"] = None
 
     for run in runs:
         look(asdict(run), "", "")
-    return [*found]
+    return [*lines]

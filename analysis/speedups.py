@@ -43,15 +43,13 @@ def rates(local: pd.DataFrame, by: str = "throughput") -> pd.DataFrame:
     if by == "throughput":
         rows = counting(local)
         rows = rows[rows["quantity"] == "images_per_s"]
-        found = rows.assign(rate=rows["value"])
+        runs = rows.assign(rate=rows["value"])
     else:
         images = local[local["quantity"] == "images"].set_index("record")["value"]
         rows = local[local["quantity"] == _TIME[by]]
-        found = rows.assign(rate=metrics.rate(rows["record"].map(images), rows["value"]))
-    in_rounds = found["round"].notna()
-    return found.assign(
-        launch=found["record"].where(in_rounds, ""), turn=found["round"].where(in_rounds, found["repeat"])
-    )
+        runs = rows.assign(rate=metrics.rate(rows["record"].map(images), rows["value"]))
+    in_rounds = runs["round"].notna()
+    return runs.assign(launch=runs["record"].where(in_rounds, ""), turn=runs["round"].where(in_rounds, runs["repeat"]))
 
 
 def rows_of_point(local: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
@@ -73,12 +71,12 @@ def points(sizes: Sequence[float], rates: Sequence[float], pairs: Sequence[Pair]
 
     Without `pairs` the nth rate of one size is paired with the nth of another.
     """
-    found = pd.DataFrame({"size": [float(size) for size in sizes], "rate": [*rates]})
+    runs = pd.DataFrame({"size": [float(size) for size in sizes], "rate": [*rates]})
     if pairs:
-        found[_PAIR] = [*pairs]
+        runs[_PAIR] = [*pairs]
     else:
-        found = found.assign(launch="", seed=0, turn=found.groupby("size").cumcount())
-    return found.assign(record=found["launch"])
+        runs = runs.assign(launch="", seed=0, turn=runs.groupby("size").cumcount())
+    return runs.assign(record=runs["launch"])
 
 
 def paired(runs: pd.DataFrame, over: str, base: pd.DataFrame | None = None) -> pd.DataFrame:
@@ -90,16 +88,18 @@ def paired(runs: pd.DataFrame, over: str, base: pd.DataFrame | None = None) -> p
     last two are NaN where the base has no such pair. Efficiency is meaningful where the size is a number of ranks or
     nodes. Raises ValueError where a rate is not positive.
     """
-    found = _by_pair(runs, over)
-    if not (found["rate"] > 0).all():
-        raise ValueError(f"a curve needs positive rates; given: {found['rate'].tolist()}")
-    of_base = found if base is None else _by_pair(base, over)
-    of_base = of_base[of_base["size"] == of_base["size"].min()].rename(columns={"rate": "base", "size": "first"})
-    found = found.merge(of_base, on=_PAIR, how="left")
-    found["speedup"] = metrics.speedup(found["rate"], found["base"])
-    ratio = found["size"] / found["first"]
-    found["efficiency"] = (found["speedup"] / ratio).where(found["first"] > 0)
-    return found[_VALUES]
+    pairs = _by_pair(runs, over)
+    if not (pairs["rate"] > 0).all():
+        raise ValueError(f"a curve needs positive rates; given: {pairs['rate'].tolist()}")
+    base_pairs = pairs if base is None else _by_pair(base, over)
+    base_pairs = base_pairs[base_pairs["size"] == base_pairs["size"].min()].rename(
+        columns={"rate": "base", "size": "first"}
+    )
+    pairs = pairs.merge(base_pairs, on=_PAIR, how="left")
+    pairs["speedup"] = metrics.speedup(pairs["rate"], pairs["base"])
+    ratio = pairs["size"] / pairs["first"]
+    pairs["efficiency"] = (pairs["speedup"] / ratio).where(pairs["first"] > 0)
+    return pairs[_VALUES]
 
 
 def _by_pair(runs: pd.DataFrame, over: str) -> pd.DataFrame:
@@ -141,15 +141,15 @@ def curve(
     if values.empty:
         return pd.DataFrame(columns=_CURVE)
     launches = runs.groupby(runs[over].astype(float))["record"].nunique()
-    of_base = values if base is None else paired(base, over)
-    first = of_base["size"].min()
-    base_rate = repeats.harmonic_mean(by_launch(of_base[of_base["size"] == first], "rate"))
+    base_pairs = values if base is None else paired(base, over)
+    first = base_pairs["size"].min()
+    base_rate = repeats.harmonic_mean(by_launch(base_pairs[base_pairs["size"] == first], "rate"))
     rows = []
-    for size, of_size in values.groupby("size"):
-        rate = repeats.harmonic_mean(by_launch(of_size, "rate"))
-        faster = _speedup(of_size, rate, base_rate, size == first and base is None, spread)
+    for size, pairs in values.groupby("size"):
+        rate = repeats.harmonic_mean(by_launch(pairs, "rate"))
+        faster = _speedup(pairs, rate, base_rate, size == first and base is None, spread)
         share = faster.over(float(str(size)) / first) if first > 0 else unknown()
-        ends = [x for found in (rate, faster, share) for x in (found.value, found.low, found.high)]
+        ends = [x for number in (rate, faster, share) for x in (number.value, number.low, number.high)]
         rows.append([size, rate.n, launches[size], faster.covers, *ends])
     return pd.DataFrame(rows, columns=_CURVE)
 
@@ -164,20 +164,20 @@ def paired_ratios(over: pd.DataFrame, under: pd.DataFrame) -> list[list[float]]:
 
     `over`, `under`: as `rates` gives them, of one point each.
     """
-    return _of_pairs(over, under, "rate", metrics.speedup)
+    return _paired_values(over, under, "rate", metrics.speedup)
 
 
 def paired_differences(a: pd.DataFrame, b: pd.DataFrame, column: str) -> list[list[float]]:
     """a - b of a column, in each pair of runs that has both, launch by launch; arguments as of `paired_ratios`."""
-    return _of_pairs(a, b, column, lambda x, y: x - y)
+    return _paired_values(a, b, column, lambda x, y: x - y)
 
 
-def _of_pairs(
+def _paired_values(
     a: pd.DataFrame, b: pd.DataFrame, column: str, formula: Callable[[pd.Series, pd.Series], pd.Series]
 ) -> list[list[float]]:
-    first, second = (of.groupby(_PAIR, sort=False)[column].mean() for of in (a, b))
-    found = formula(first, second).dropna().rename("found").reset_index().sort_values(_PAIR)
-    return by_launch(found, "found")
+    first, second = (runs.groupby(_PAIR, sort=False)[column].mean() for runs in (a, b))
+    results = formula(first, second).dropna().rename("value").reset_index().sort_values(_PAIR)
+    return by_launch(results, "value")
 
 
 def by_launch(values: pd.DataFrame, column: str) -> list[list[float]]:
@@ -190,11 +190,11 @@ def by_launch(values: pd.DataFrame, column: str) -> list[list[float]]:
     return [*single, *launches.values()]
 
 
-def _speedup(of_size: pd.DataFrame, rate: Number, base_rate: Number, is_base: bool, spread: Spread | None) -> Number:
+def _speedup(pairs: pd.DataFrame, rate: Number, base_rate: Number, is_base: bool, spread: Spread | None) -> Number:
     """The speedup of one size."""
     if is_base:
         return unknown(1.0, rate.n)
-    ratios = by_launch(of_size, "speedup")
+    ratios = by_launch(pairs, "speedup")
     if ratios:
         return repeats.median(ratios, spread=spread)
     return unknown(metrics.speedup(rate.value, base_rate.value), min(rate.n, base_rate.n))
@@ -219,11 +219,11 @@ def base_of(curve: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame | None:
 def shares_per_doubling(runs: pd.DataFrame, over: str) -> Launches:
     """`metrics.per_doubling` of a curve in rounds, launch by launch, round by round. Arguments: `paired`."""
     shares = _by_pair(runs, over).groupby(_PAIR, sort=False)[["size", "rate"]].apply(_per_doubling).dropna()
-    return [of.tolist() for _, of in shares.groupby(level="launch", sort=False)]
+    return [values.tolist() for _, values in shares.groupby(level="launch", sort=False)]
 
 
-def _per_doubling(of_pair: pd.DataFrame) -> float:
+def _per_doubling(pair: pd.DataFrame) -> float:
     """The share of its efficiency that a curve keeps at each doubling of its size, in one round; NaN for one size."""
-    if len(of_pair) < 2:
+    if len(pair) < 2:
         return math.nan
-    return metrics.per_doubling(of_pair["size"].tolist(), of_pair["rate"].tolist()).value
+    return metrics.per_doubling(pair["size"].tolist(), pair["rate"].tolist()).value

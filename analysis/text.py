@@ -23,7 +23,7 @@ class Printable:
 
     def write(self, text: str) -> int:
         """Write the text; returns its length."""
-        shown = _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
+        shown = _CONTROL.sub(lambda character: ascii(character[0])[1:-1], text)
         encoding = self._stream.encoding or "utf-8"
         self._stream.write(shown.encode(encoding, "backslashreplace").decode(encoding))
         return len(text)

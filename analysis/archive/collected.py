@@ -44,14 +44,14 @@ def collect(results: Path, scrubbed: bool) -> Collected:
         raise TableError(f"{results}: no run record in it to pack" + "".join(f"\n{line}" for line in left_out))
     if not scrubbed:
         attachments, problems = _attachments(results, runs, None)
-        records = {place: (results / place).read_bytes() for place in runs}
+        records = {path: (results / path).read_bytes() for path in runs}
         return Collected(records, attachments, left_out + problems)
     scrubber = scrub.Scrubber(*_names(runs))
-    cleaned = {scrubber.place(place): scrubber.record(run) for place, run in runs.items()}
+    cleaned = {scrubber.path(path): scrubber.record(run) for path, run in runs.items()}
     attachments, problems = _attachments(results, runs, scrubber.names)
     return Collected(
-        {place: record.dumps(run) for place, run in cleaned.items()},
-        {scrubber.place(place): content for place, content in attachments.items()},
+        {path: record.dumps(run) for path, run in cleaned.items()},
+        {scrubber.path(path): content for path, content in attachments.items()},
         left_out + problems,
         scrub.remains(cleaned.values()),
     )
@@ -74,10 +74,10 @@ def _attachments(
     results: Path, runs: Mapping[Path, RunRecord], names: set[str] | None
 ) -> tuple[dict[Path, bytes], list[str]]:
     """The files that records name, and what is left out. names: what no file may hold; None: any may be packed."""
-    found: dict[Path, bytes] = {}
+    contents: dict[Path, bytes] = {}
     problems = []
-    for place, name, stated in _named(runs):
-        path = results / place.parent / name
+    for record_path, name, stated in _named(runs):
+        path = results / record_path.parent / name
         try:
             content = path.read_bytes()
         except OSError as error:
@@ -88,16 +88,16 @@ def _attachments(
         elif names is not None and scrub.reveals(_text(content), names):
             problems.append(f"{path}: it has the name of a host or a user, a home folder or an address")
         else:
-            found[place.parent / name] = content
-    return found, problems
+            contents[record_path.parent / name] = content
+    return contents, problems
 
 
 def _named(runs: Mapping[Path, RunRecord]) -> Iterator[tuple[Path, str, str]]:
     """The place of each record that names files beside it, the name of each, and its SHA-256."""
-    for place, run in runs.items():
+    for path, run in runs.items():
         for name, stated in run.attachments.items():
             if Path(name).name == name:  # beside it, and nowhere else
-                yield place, name, stated
+                yield path, name, stated
 
 
 def _text(content: bytes) -> str:

@@ -39,27 +39,27 @@ class Contents:
 
 def read(path: Path) -> Contents:
     """What is in an archive or folder. Raises TableError where it cannot be read, naming the file where it ends."""
-    found, at = Contents(), ""
+    contents, at = Contents(), ""
     try:
-        for name, problem, content in _of_folder(path) if path.is_dir() else _of_archive(path):
+        for name, problem, content in _folder_entries(path) if path.is_dir() else _archive_entries(path):
             at = f", in or after {shown(name)}"
             if not name.isprintable():
                 problem = "is no name that `bundle` gives"
-            elif not problem and (name in found.digests or name in found.outside):
+            elif not problem and (name in contents.digests or name in contents.outside):
                 problem = "is there twice"
             if problem or content is None:
-                found.extra.append(f"extra: {shown(name)} {problem}")
+                contents.extra.append(f"extra: {shown(name)} {problem}")
             elif name in OUTSIDE:
-                found.outside[name] = content.read()
+                contents.outside[name] = content.read()
             else:
-                found.digests[name] = hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type]
+                contents.digests[name] = hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type]
     except _DAMAGED as error:
         raise TableError(f"{path}: not a whole archive{at}: {getattr(error, 'strerror', None) or error}") from error
-    found.extra.extend(_clashes([*found.digests, *found.outside]))
-    return found
+    contents.extra.extend(_clashes([*contents.digests, *contents.outside]))
+    return contents
 
 
-def _of_folder(folder: Path) -> Iterator[Entry]:
+def _folder_entries(folder: Path) -> Iterator[Entry]:
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if path.is_symlink() or not (path.is_file() or path.is_dir()):
@@ -69,7 +69,7 @@ def _of_folder(folder: Path) -> Iterator[Entry]:
                 yield name, "", content
 
 
-def _of_archive(path: Path) -> Iterator[Entry]:
+def _archive_entries(path: Path) -> Iterator[Entry]:
     with path.open("rb") as file:
         if file.read(len(_GZIP)) != _GZIP:
             raise gzip.BadGzipFile("it is not compressed with gzip")
@@ -106,10 +106,10 @@ class _Forward(gzip.GzipFile):
             self._allow(offset)
         return super().seek(offset, whence)
 
-    def _allow(self, place: int) -> None:
-        if place > self._most:
+    def _allow(self, position: int) -> None:
+        if position > self._most:
             raise tarfile.ReadError(f"it unpacks to more than {self._most / 1e6:.0f} MB, which no archive does")
-        if place < self.tell() - tarfile.BLOCKSIZE:
+        if position < self.tell() - tarfile.BLOCKSIZE:
             raise tarfile.ReadError("a file lies within the one before")
 
 

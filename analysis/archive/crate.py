@@ -64,17 +64,17 @@ def _profile() -> dict[str, Any]:
 def _file(name: str, run: RunRecord | None) -> dict[str, Any]:
     """What is said of a file."""
     suffix = Path(name).suffix
-    found: dict[str, Any] = {"encodingFormat": _TYPES.get(suffix) or mimetypes.guess_type(name)[0] or "text/plain"}
+    properties: dict[str, Any] = {"encodingFormat": _TYPES.get(suffix) or mimetypes.guess_type(name)[0] or "text/plain"}
     if run:
-        found["name"] = f"record of {run.experiment}, {run.point}, launch {run.repeat}"
-        found["description"] = f"{run.status}; {run.workers} ranks; configuration {run.config_hash[:8]}"
+        properties["name"] = f"record of {run.experiment}, {run.point}, launch {run.repeat}"
+        properties["description"] = f"{run.status}; {run.workers} ranks; configuration {run.config_hash[:8]}"
     elif name == "report.html":
-        found["name"] = "the records beside the numbers of five reports, as one page"
+        properties["name"] = "the records beside the numbers of five reports, as one page"
     elif name.startswith("figures/timeline-"):
-        found["name"] = "what happened within the steps of a launch, on all ranks, as Chrome's trace events"
+        properties["name"] = "what happened within the steps of a launch, on all ranks, as Chrome's trace events"
     else:
-        found["name"] = name.rpartition("/")[2]
-    return found
+        properties["name"] = name.rpartition("/")[2]
+    return properties
 
 
 def _commit(run: RunRecord) -> str:
@@ -88,29 +88,36 @@ def _program(crate: ROCrate, run: RunRecord) -> SoftwareApplication:
     commit = _commit(run)
     versions = run.environment.versions if run.environment else {}
     packages = [_package(crate, name, version) for name, version in sorted(versions.items())]
-    said = {"name": "Horovod scaling kit", "softwareVersion": commit or "not known", "softwareRequirements": packages}
-    return crate.add(SoftwareApplication(crate, f"#kit-{commit or 'unknown'}", properties=said))
+    properties = {
+        "name": "Horovod scaling kit",
+        "softwareVersion": commit or "not known",
+        "softwareRequirements": packages,
+    }
+    return crate.add(SoftwareApplication(crate, f"#kit-{commit or 'unknown'}", properties=properties))
 
 
 def _package(crate: ROCrate, name: str, version: str) -> ContextEntity:
     id = f"#{name}-{version}"
-    found = crate.dereference(id)
-    said = {"name": name, "softwareVersion": version}
-    return found or crate.add(SoftwareApplication(crate, id, properties=said))
+    package = crate.dereference(id)
+    properties = {"name": name, "softwareVersion": version}
+    return package or crate.add(SoftwareApplication(crate, id, properties=properties))
 
 
 def _launch(run: RunRecord) -> dict[str, Any]:
     """What is said of a launch: its command, when it ran, and how it ended."""
     began = datetime.fromisoformat(run.started_at)
-    said = {
+    properties = {
         "name": f"{run.experiment}: {run.point}, launch {run.repeat}",
         "description": " ".join(run.command),
         "startTime": began.isoformat(),
         "endTime": (began + timedelta(seconds=run.job_s)).isoformat(timespec="milliseconds"),
     }
     if run.failure:
-        return said | {"actionStatus": {"@id": "http://schema.org/FailedActionStatus"}, "error": run.failure.reason}
-    return said | {"actionStatus": {"@id": "http://schema.org/CompletedActionStatus"}}
+        return properties | {
+            "actionStatus": {"@id": "http://schema.org/FailedActionStatus"},
+            "error": run.failure.reason,
+        }
+    return properties | {"actionStatus": {"@id": "http://schema.org/CompletedActionStatus"}}
 
 
 def _drawn(
@@ -118,9 +125,9 @@ def _drawn(
 ) -> None:
     """The action that made figures and page of the records."""
     newest = max(records.values(), key=lambda run: run.started_at)
-    made = [file for name, file in there.items() if name == "report.html" or name.startswith("figures/")]
-    said = {"name": "figures and page from the records", "description": "python -m analysis bundle"}
+    results = [file for name, file in there.items() if name == "report.html" or name.startswith("figures/")]
+    properties = {"name": "figures and page from the records", "description": "python -m analysis bundle"}
     crate.add_action(
-        programs[_commit(newest)], "#analysis", object=[there[name] for name in sorted(records)], result=made,
-        properties=said,
+        programs[_commit(newest)], "#analysis", object=[there[name] for name in sorted(records)], result=results,
+        properties=properties,
     )  # fmt: skip

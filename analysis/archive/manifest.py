@@ -35,23 +35,23 @@ def text(digests: Mapping[str, str], signer: str | None = None) -> str:
 
 def signer(content: str) -> str | None:
     """The fingerprint of the key with which a manifest says that it was signed; None where it says nothing of it."""
-    found = re.match(f"{_SIGNED_BY}({_FINGERPRINT})\n", content)
-    return found[1] if found else None
+    match = re.match(f"{_SIGNED_BY}({_FINGERPRINT})\n", content)
+    return match[1] if match else None
 
 
 def parse(content: str, where: str) -> dict[str, str]:
     """The digests in a manifest by the names of the files. Raises TableError naming a line that is none."""
-    found: dict[str, str] = {}
+    digests: dict[str, str] = {}
     lines = content.removesuffix("\n").split("\n")
     first = 1 if signer(content) else 0
     for number, line in enumerate(lines[first:], 1 + first):
         stated, separator, name = line.partition("  ")
         if not separator or not re.fullmatch("[0-9a-f]{64}", stated) or not name:
             raise TableError(f"{where}: line {number}: {line[:80]!r} given, must be a SHA-256, two spaces and a file")
-        if name in found:
+        if name in digests:
             raise TableError(f"{where}: line {number}: {shown(name)} is there twice, must be once")
-        found[name] = stated
-    return found
+        digests[name] = stated
+    return digests
 
 
 def shown(name: str) -> str:
@@ -59,29 +59,29 @@ def shown(name: str) -> str:
     return name if name.isprintable() else repr(name)
 
 
-def differences(stated: Mapping[str, str], found: Mapping[str, str]) -> list[str]:
+def differences(stated: Mapping[str, str], digests: Mapping[str, str]) -> list[str]:
     """A line for each file that differs from the manifest, is missing, or is not in it."""
-    lines = [f"differs: {name}" for name in stated if name in found and found[name] != stated[name]]
-    lines += [f"missing: {shown(name)}" for name in stated if name not in found]
-    lines += [f"extra: {name} is not in the {MANIFEST}" for name in found if name not in stated]
+    lines = [f"differs: {name}" for name in stated if name in digests and digests[name] != stated[name]]
+    lines += [f"missing: {shown(name)}" for name in stated if name not in digests]
+    lines += [f"extra: {name} is not in the {MANIFEST}" for name in digests if name not in stated]
     return sorted(lines)
 
 
-def signing_key(given: Path) -> Path:
+def signing_key(path: Path) -> Path:
     """The absolute path of a key. Raises TableError where there is no such file."""
-    key = given.expanduser().absolute()
+    key = path.expanduser().absolute()
     if not key.is_file():
-        raise TableError(f"SIGN_KEY={given}: no such file; give an SSH key, as ~/.ssh/id_ed25519")
+        raise TableError(f"SIGN_KEY={path}: no such file; give an SSH key, as ~/.ssh/id_ed25519")
     return key
 
 
 def fingerprint(key: Path) -> str:
     """The fingerprint of a key, as ssh-keygen shows it. Raises TableError where it is none."""
     done = _ssh_keygen("-l", "-f", str(key))
-    found = re.search(_FINGERPRINT, _told(done))
-    if done.returncode or not found:
-        raise TableError(f"SIGN_KEY={key}: not an SSH key: {_told(done)}")
-    return found[0]
+    match = re.search(_FINGERPRINT, _output(done))
+    if done.returncode or not match:
+        raise TableError(f"SIGN_KEY={key}: not an SSH key: {_output(done)}")
+    return match[0]
 
 
 def sign(content: bytes, key: Path) -> bytes:
@@ -94,7 +94,7 @@ def sign(content: bytes, key: Path) -> bytes:
         path.write_bytes(content)
         done = _ssh_keygen("-Y", "sign", "-f", str(key), "-n", NAMESPACE, str(path))
         if done.returncode:
-            raise TableError(f"SIGN_KEY={key}: cannot sign: {_told(done)}")
+            raise TableError(f"SIGN_KEY={key}: cannot sign: {_output(done)}")
         return (Path(folder) / SIGNATURE).read_bytes()
 
 
@@ -106,7 +106,7 @@ class Signed:
     """
 
     good: bool
-    words: str
+    text: str
     by: str | None
 
 
@@ -120,13 +120,13 @@ def verify(content: bytes, signature: bytes, key: Path | None = None) -> Signed:
         path.write_bytes(signature)
         how = ["-n", NAMESPACE, "-s", str(path)]
         if key is None:
-            done = _ssh_keygen("-Y", "check-novalidate", *how, given=content)
+            done = _ssh_keygen("-Y", "check-novalidate", *how, content=content)
         else:
             signers = Path(folder) / "signers"
             signers.write_text(f"author {_public(key)}\n")
-            done = _ssh_keygen("-Y", "verify", *how, "-I", "author", "-f", str(signers), given=content)
-    good, by = done.returncode == 0, re.search(_FINGERPRINT, _told(done))
-    return Signed(good, _told(done), by[0] if good and by else None)
+            done = _ssh_keygen("-Y", "verify", *how, "-I", "author", "-f", str(signers), content=content)
+    good, by = done.returncode == 0, re.search(_FINGERPRINT, _output(done))
+    return Signed(good, _output(done), by[0] if good and by else None)
 
 
 def _public(key: Path) -> str:
@@ -139,13 +139,13 @@ def _public(key: Path) -> str:
     return public
 
 
-def _ssh_keygen(*arguments: str, given: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
+def _ssh_keygen(*arguments: str, content: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
     try:
-        return subprocess.run(["ssh-keygen", *arguments], input=given, capture_output=True)
+        return subprocess.run(["ssh-keygen", *arguments], input=content, capture_output=True)
     except FileNotFoundError as error:
         raise TableError("ssh-keygen is not installed: it signs and verifies (Debian: openssh-client)") from error
 
 
-def _told(done: subprocess.CompletedProcess[bytes]) -> str:
+def _output(done: subprocess.CompletedProcess[bytes]) -> str:
     lines = (done.stdout + done.stderr).decode(errors="replace").split("\n")
     return "; ".join(line.strip() for line in lines if line.strip()) or f"exit status {done.returncode}"

@@ -18,7 +18,7 @@ from analysis.stats import repeats
 from analysis.stats.number import Number
 from analysis.stats.repeats import MIN_VALUES
 from analysis.stats.verdict import apart
-from analysis.table.checks.copies import of_a_clock
+from analysis.table.checks.copies import from_clock
 from analysis.thresholds import limit
 from train.record.record import Order, RunRecord
 
@@ -141,7 +141,7 @@ def _scatter(run: RunRecord) -> Scatter:
     for _, arm, time_s in found:
         of_arms[arm].append(time_s)
     usual = {arm: float(np.median(times)) for arm, times in of_arms.items()}
-    if of_a_clock(np.array([time_s for _, _, time_s in found])).sum() < len(found) / 2:
+    if from_clock(np.array([time_s for _, _, time_s in found])).sum() < len(found) / 2:
         return np.empty(0, np.float32)
     return np.array([np.log(time_s / usual[arm]) for _, arm, time_s in found], np.float32)
 

@@ -114,7 +114,7 @@ def cut_windows(run: RunRecord, path: str) -> Iterator[Finding]:
     """
     if run.config["distribution"]["backend"] in backends.ASYNCHRONOUS:
         return
-    cut, slack = {}, Slack.of(run)
+    cut, slack = {}, Slack.from_run(run)
     for where, spans in _timed(run).items():
         if all(use for _, use in spans):
             longest_s = max(window_s for window_s, _ in spans)

@@ -77,7 +77,7 @@ def _names(text: str) -> list[str]:
 def ranks(text: str) -> tuple[int, ...]:
     """Return numbers of ranks from "16,64". Raises ArgumentTypeError."""
     try:
-        numbers = tuple(dict.fromkeys(int(word) for word in text.split(",")))
+        numbers = tuple(dict.fromkeys(int(number) for number in text.split(",")))
     except ValueError:
         numbers = (0,)
     if min(numbers) < 1:

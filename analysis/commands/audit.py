@@ -100,12 +100,12 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print all findings and claims; 0, with --strict 1 where a finding is serious."""
-    audited = _of_file(options) if options.file else _of_all(options)
+    audited = _audit_file(options) if options.file else _audit_all(options)
     print(FORMATS[options.format](audited))
     return 1 if options.strict and any(finding.severity == "serious" for finding in audited.findings) else 0
 
 
-def _of_file(options: argparse.Namespace) -> Audited:
+def _audit_file(options: argparse.Namespace) -> Audited:
     """The audit of one study. Raises TableError where it cannot be read, or records are given too."""
     if options.records:
         raise TableError(f"--file {options.file}: audits this study alone; leave out {options.records[0]}")
@@ -114,23 +114,23 @@ def _of_file(options: argparse.Namespace) -> Audited:
     return Audited(findings, notes=notes, read_as=read.interpretation)
 
 
-def _of_all(options: argparse.Namespace) -> Audited:
+def _audit_all(options: argparse.Namespace) -> Audited:
     """The audit of the published numbers and of local records."""
     study = Study(*_record_files(options.records))
     findings = audit.in_order([*audit.table_findings(study.published), *audit.record_findings(study)])
     return Audited(findings, claims.judge(claims.read(), study))
 
 
-def _record_files(places: list[Path]) -> list[Path]:
+def _record_files(paths: list[Path]) -> list[Path]:
     """Return the record files in `places` (folders at any depth, or files); without any, those in ./results.
 
     Raises TableError naming a place that does not exist, or a folder without a record.
     """
     files: list[Path] = []
-    for place in places or [folder for folder in [Path("results")] if folder.is_dir()]:
-        found = record_files(place)
-        if places and not found:
-            reason = f"no {RECORD_NAME} below it" if place.exists() else "does not exist"
-            raise TableError(f"{place}: {reason}; give a results folder, a folder in it, or {RECORD_NAME} files")
-        files += found
+    for path in paths or [folder for folder in [Path("results")] if folder.is_dir()]:
+        records = record_files(path)
+        if paths and not records:
+            reason = f"no {RECORD_NAME} below it" if path.exists() else "does not exist"
+            raise TableError(f"{path}: {reason}; give a results folder, a folder in it, or {RECORD_NAME} files")
+        files += records
     return files

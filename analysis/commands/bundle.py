@@ -77,7 +77,7 @@ def seal(folder: Path, key: Path | None) -> None:
         (folder / SIGNATURE).write_bytes(signature)
 
 
-def pack(found: Collected, key: Path | None = None) -> bytes:
+def pack(collected: Collected, key: Path | None = None) -> bytes:
     """The archive of what was collected.
 
     Figures and page are made from the records as they are packed. Raises TableError where the manifest cannot be
@@ -85,14 +85,14 @@ def pack(found: Collected, key: Path | None = None) -> bytes:
     """
     with tempfile.TemporaryDirectory() as stage:
         folder = Path(stage)
-        for place, content in (found.records | found.attachments).items():
-            record.write_atomically(folder / "results" / place, content)
+        for path, content in (collected.records | collected.attachments).items():
+            record.write_atomically(folder / "results" / path, content)
         with contextlib.chdir(folder):  # so that figures and page name a record by its place in the archive
             study = Study(Path("results"))
             report.make(study, Path("report.html"), Path("figures"))
             _write_traces(study.records, Path("figures"))
         (folder / "README.txt").write_text(_README.format(namespace=manifest.NAMESPACE))
-        _describe(folder, found)
+        _describe(folder, collected)
         seal(folder, key)
         return archive(folder)
 
@@ -104,12 +104,12 @@ def _write_traces(records: Mapping[str, RunRecord], folder: Path) -> None:
             timeline.write(load_launch(path, records[str(path)]), folder)
 
 
-def _describe(folder: Path, found: Collected) -> None:
+def _describe(folder: Path, collected: Collected) -> None:
     """Write what other programs read of an archive: a Process Run Crate."""
     from analysis.archive import crate  # it takes longer to import than to be used
 
     there = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
-    runs = {f"results/{place.as_posix()}": record.loads(text, str(place)) for place, text in found.records.items()}
+    runs = {f"results/{path.as_posix()}": record.loads(text, str(path)) for path, text in collected.records.items()}
     (folder / crate.NAME).write_bytes(crate.metadata(there, runs))
 
 
@@ -136,12 +136,12 @@ def run(options: argparse.Namespace) -> int:
     """Write the archive and say what is in it; the exit status."""
     key = manifest.signing_key(options.sign_key) if options.sign_key else None
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    found = collected.collect(options.results.absolute(), options.scrub)
-    for line in found.left_out:
+    collection = collected.collect(options.results.absolute(), options.scrub)
+    for line in collection.left_out:
         print(f"left out: {line}", file=sys.stderr)
-    if found.remains and not _confirmed(found.remains):
+    if collection.remains and not _confirmed(collection.remains):
         return 1
-    packed, records = pack(found, key), len(found.records)
+    packed, records = pack(collection, key), len(collection.records)
     files.write_whole(options.out, packed)
     scrubbed = ", scrubbed" if options.scrub else ""
     print(f"{options.out}: {records} records{scrubbed}, figures, page and {MANIFEST}; {len(packed) / 1e6:.1f} MB")

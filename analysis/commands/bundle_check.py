@@ -41,7 +41,7 @@ def _signature(files: Mapping[str, bytes], signer: str | None, key: Path | None)
             print("not signed: this shows damage by accident, not a change on purpose")
         return key is None and not signer
     signed = manifest.verify(files[MANIFEST], files[SIGNATURE], key)
-    print(f"signature: {signed.words}")
+    print(f"signature: {signed.text}")
     if signed.good and signer not in (None, signed.by):
         print(f"it is by another key than {signer}, with which the {MANIFEST} says that it was signed")
         return False

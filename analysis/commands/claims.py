@@ -15,8 +15,8 @@ from analysis.reports import TITLES
 
 def counted(judged: Sequence[Judged]) -> str:
     """How many claims have each verdict, in words."""
-    found = [item.verdict for item in judged]
-    return f"{len(found)} claims: {', '.join(f'{found.count(name)} {name}' for name in VERDICTS)}"
+    verdicts = [item.verdict for item in judged]
+    return f"{len(verdicts)} claims: {', '.join(f'{verdicts.count(name)} {name}' for name in VERDICTS)}"
 
 
 def text(judged: Sequence[Judged]) -> str:
@@ -26,13 +26,13 @@ def text(judged: Sequence[Judged]) -> str:
         lines += ["", f"== {TITLES.get(report, report)}"]
         for claim, item in ((item.claim, item) for item in judged if item.claim.report == report):
             lines += ["", f"{item.verdict.upper()} {claim.id} ({claim.place})"]
-            for name, said in (
+            for name, value in (
                 ("says", claim.text), ("hypothesis", claim.hypothesis), ("data", claim.data), ("rule", claim.rule),
                 ("numbers", item.evidence), ("remark", claim.remark),
             ):  # fmt: skip
                 lines += (
-                    textwrap.wrap(f"{name + ':':12}{said}", 110, initial_indent="    ", subsequent_indent=" " * 16)
-                    if said
+                    textwrap.wrap(f"{name + ':':12}{value}", 110, initial_indent="    ", subsequent_indent=" " * 16)
+                    if value
                     else []
                 )
     return "\n".join([*lines, "", counted(judged)]).lstrip("\n")
@@ -50,7 +50,7 @@ def markdown(judged: Sequence[Judged]) -> str:
         }
         for item in judged
     ]
-    cells = [{name: said.replace("|", "\\|") for name, said in row.items()} for row in rows]
+    cells = [{name: value.replace("|", "\\|") for name, value in row.items()} for row in rows]
     table = tabulate([[*row.values()] for row in cells], headers=[*cells[0]], tablefmt="github", disable_numparse=True)
     # One space beside each cell: a wide cell does not widen all others.
     table = "\n".join(" ".join(line.split()) for line in table.splitlines())

@@ -29,11 +29,11 @@ def declare(parser: argparse.ArgumentParser) -> None:
     arguments.add_format(parser, "table", "markdown", "json")
 
 
-def two_sets(given: Sequence[str]) -> tuple[Path, Path]:
+def two_sets(texts: Sequence[str]) -> tuple[Path, Path]:
     """The folders of A and B. Raises TableError unless each is given once, as A=FOLDER B=FOLDER."""
-    named = dict(word.partition("=")[::2] for word in given)
-    if set(named) != {"A", "B"} or len(given) != 2 or not all(named.values()):
-        raise TableError(f"{' '.join(given)}: give both, as A=results-before B=results-after, or neither")
+    named = dict(argument.partition("=")[::2] for argument in texts)
+    if set(named) != {"A", "B"} or len(texts) != 2 or not all(named.values()):
+        raise TableError(f"{' '.join(texts)}: give both, as A=results-before B=results-after, or neither")
     return Path(named["A"]), Path(named["B"])
 
 
@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
         study = arguments.study(options)
         compared = published.compare(study.published, study.local, tolerances.read(options.tolerances))
         sections, notes = text.published_sections(compared)
-        left_out, failed = ([str(notice) for notice in of] for of in (study.left_out, study.failed))
+        left_out, failed = ([str(notice) for notice in notices] for notices in (study.left_out, study.failed))
         content = compared.as_json() | {"left_out": left_out, "failed": failed}
         if not compared.rows:
             notes = {"Nothing to compare": [f"no complete run in {options.results} has a counterpart"]} | notes

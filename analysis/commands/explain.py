@@ -42,7 +42,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the explanation of each curve; 1 where none could be split."""
-    points, notes, read_as = _of_experiment(options) if options.experiment else _of_file(options)
+    points, notes, read_as = _experiment_points(options) if options.experiment else _file_points(options)
     explained, refused = [], {}
     for name, rows in runs.curves(points):
         try:
@@ -66,14 +66,14 @@ def run(options: argparse.Namespace) -> int:
     return 0 if explained else 1
 
 
-def _of_file(options: argparse.Namespace) -> tuple[pd.DataFrame, list[str], list[str]]:
+def _file_points(options: argparse.Namespace) -> tuple[pd.DataFrame, list[str], list[str]]:
     """The points of a user's table, what was left out, and how it was read."""
     read = user_table.read(options.file, options.columns)
     points, notes = runs.read(read)
     return points, [*read.notes, *notes], read.interpretation
 
 
-def _of_experiment(options: argparse.Namespace) -> tuple[pd.DataFrame, list[str], list[str]]:
+def _experiment_points(options: argparse.Namespace) -> tuple[pd.DataFrame, list[str], list[str]]:
     """The points of the local records of an experiment, and what was left out. Raises TableError without a record."""
     study = arguments.study(options)
     rows = study.local[study.local["experiment"].eq(options.experiment.replace("-", "_"))]

@@ -43,22 +43,22 @@ def measured(results: Path, experiment: str | None, since: str | None = None) ->
     arguments.print_notices(one for one in study.notices if name is None or name in Path(one.path).parts)
     complete = study.local[~study.local["record"].isin([notice.path for notice in study.failed])]
     shown = complete[complete["experiment"].eq(name)] if name else complete
-    found = _machines(shown, study.records, since)
-    if not found:
+    machines = _machines(shown, study.records, since)
+    if not machines:
         there = ", ".join(sorted(set(complete["experiment"]))) or "none"
-        of = f" of experiment '{name}'" if name else ""
+        subject = f" of experiment '{name}'" if name else ""
         after = f" since {since}" if since else ""
-        raise TableError(f"{results}: no complete run{of}{after} (there are: {there})")
-    return found
+        raise TableError(f"{results}: no complete run{subject}{after} (there are: {there})")
+    return machines
 
 
 def _machines(shown: pd.DataFrame, records: Mapping[str, RunRecord], since: str | None) -> list[Machine]:
-    found = []
-    for name, of in sessions.sessions(shown, records).items():
-        kept = sessions.since(of, since) if since else of
-        if histories := points.histories(kept):
-            found.append(Machine(name, kept, histories))
-    return found
+    machines = []
+    for name, machine_sessions in sessions.sessions(shown, records).items():
+        recent = sessions.since(machine_sessions, since) if since else machine_sessions
+        if histories := points.histories(recent):
+            machines.append(Machine(name, recent, histories))
+    return machines
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -75,22 +75,22 @@ def run(options: argparse.Namespace) -> int:
     """Print the history; with `strict` 1 where a point is slower. Raises TableError without a record."""
     machines = measured(options.results, options.experiment, options.since)
     within = options.within or verdicts.default_tolerance()
-    changes = [verdicts.newest_changes(one.histories, one.sessions) for one in machines]
-    rows = iter(verdicts.verdict_rows([beside for of in changes for beside in of], within))
-    of_machines = [[next(rows) for _ in of] for of in changes]
-    every = [row for of in of_machines for row in of]
+    changes_by_machine = [verdicts.newest_changes(one.histories, one.sessions) for one in machines]
+    rows = iter(verdicts.verdict_rows([change for changes in changes_by_machine for change in changes], within))
+    rows_by_machine = [[next(rows) for _ in changes] for changes in changes_by_machine]
+    every = [row for machine_rows in rows_by_machine for row in machine_rows]
     if options.format == "json":
-        _print_json(machines, of_machines, within)
+        _print_json(machines, rows_by_machine, within)
     else:
-        _print(machines, of_machines, within)
+        _print(machines, rows_by_machine, within)
     if options.draw:
-        _draw(options, machines, of_machines, within)
+        _draw(options, machines, rows_by_machine, within)
     return 1 if options.strict and any(row.verdict == "slower" for row in every) else 0
 
 
 def _print(machines: list[Machine], rows: list[list[Row]], within: float) -> None:
-    for machine, of in zip(machines, rows, strict=True):
-        print(text.of_machine(machine.name, machine.sessions), "", sep="\n")
+    for machine, machine_rows in zip(machines, rows, strict=True):
+        print(text.session_table(machine.name, machine.sessions), "", sep="\n")
         if len(machine.sessions) == 1:
             print("one session: nothing to compare with yet; FORCE=1 measures the same points again\n")
             continue
@@ -98,43 +98,45 @@ def _print(machines: list[Machine], rows: list[list[Row]], within: float) -> Non
         print(
             text.compared_sessions(base, machine.sessions[-1].number),
             "",
-            text.table(of, "before", "newest"),
+            text.table(machine_rows, "before", "newest"),
             "",
             sep="\n",
         )
-    every = [row for of in rows for row in of]
+    every = [row for machine_rows in rows for row in machine_rows]
     print(text.how(within), text.counts(every), sep="\n\n")
 
 
 def _print_json(machines: list[Machine], rows: list[list[Row]], within: float) -> None:
-    found: list[dict[str, Any]] = [
+    content: list[dict[str, Any]] = [
         {
             "machine": machine.name,
             "occasions": [_session(machine.sessions, nth) for nth in range(len(machine.sessions))],
-            "points": [row.as_json() | {"occasions": _by_session(machine.histories[row.change.key])} for row in of],
+            "points": [
+                row.as_json() | {"occasions": _by_session(machine.histories[row.change.key])} for row in machine_rows
+            ],
         }
-        for machine, of in zip(machines, rows, strict=True)
+        for machine, machine_rows in zip(machines, rows, strict=True)
     ]
-    print(json.dumps({"within": within, "machines": json_value(found)}, indent=1, allow_nan=False))
+    print(json.dumps({"within": within, "machines": json_value(content)}, indent=1, allow_nan=False))
 
 
 def _by_session(values: Values) -> list[dict[str, Any]]:
-    return [{"occasion": number, "launches": of} for number, of in values.of.items()]
+    return [{"occasion": number, "launches": session_values} for number, session_values in values.by_session.items()]
 
 
-def _session(found: list[Session], nth: int) -> dict[str, Any]:
-    one = found[nth]
-    made = sessions.changed(found[nth - 1], one) if nth else []
+def _session(machine_sessions: list[Session], nth: int) -> dict[str, Any]:
+    one = machine_sessions[nth]
+    changes = sessions.changed(machine_sessions[nth - 1], one) if nth else []
     return {
         "number": one.number,
         "began": one.launches[0].started_at,
         "ended": one.launches[-1].started_at,
         "records": [launch.path for launch in one.launches],
-        "commit": one.making.commit,
-        "driver": one.making.driver,
-        "kernel": one.making.kernel,
-        "image_digest": one.making.image,
-        "changed": [{"what": name, "before": before, "now": now} for name, before, now in made],
+        "commit": one.provenance.commit,
+        "driver": one.provenance.driver,
+        "kernel": one.provenance.kernel,
+        "image_digest": one.provenance.image,
+        "changed": [{"what": name, "before": before, "now": now} for name, before, now in changes],
     }
 
 
@@ -146,8 +148,8 @@ def _draw(options: argparse.Namespace, machines: list[Machine], rows: list[list[
 
     options.out.mkdir(parents=True, exist_ok=True)
     where = arguments.beside(options)
-    for nth, (machine, of) in enumerate(zip(machines, rows, strict=True), 1):
-        courses = [figure.Course(row.change.key, machine.histories[row.change.key], row) for row in of]
+    for nth, (machine, machine_rows) in enumerate(zip(machines, rows, strict=True), 1):
+        courses = [figure.Course(row.change.key, machine.histories[row.change.key], row) for row in machine_rows]
         id = f"history-{options.experiment.replace('_', '-')}" + (f"-{nth}" if nth > 1 else "")
 
         def drawn(_: Points, machine: Machine = machine, courses: list[figure.Course] = courses) -> Any:

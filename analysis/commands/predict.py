@@ -36,9 +36,9 @@ def declare(parser: argparse.ArgumentParser) -> None:
             "docs/tables.md: all that is read.",
         ]
     )
-    of = parser.add_mutually_exclusive_group()
-    of.add_argument("--file", type=Path, metavar="FILE", help="a table of points (default: published ones)")
-    of.add_argument("--experiment", metavar="NAME", help="local records of this experiment")
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("--file", type=Path, metavar="FILE", help="a table of points (default: published ones)")
+    source.add_argument("--experiment", metavar="NAME", help="local records of this experiment")
     parser.add_argument(
         "--exchange", choices=reading.EXCHANGES,
         help="how the runs of --file exchange gradients (default: not known: a server may saturate beyond the points)",
@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
         raise TableError("--price: of what job? allowed: together with --images (and --epochs)")
     study = arguments.study(options)
     curves, costs = _asked(options, study)
-    curves = _of_models(curves, options.models)
+    curves = _model_curves(curves, options.models)
     published = calibration.published_curves(
         study.published
     )  # takes a second: after all that may be wrong in what was asked
@@ -83,18 +83,18 @@ def run(options: argparse.Namespace) -> int:
         curves = joined(curves)
     job = Job(options.images * options.epochs, options.price or math.nan) if options.images else None
     asked = Question(options.to, options.global_batch, job, options.up_to)
-    found = [
+    predictions = [
         answers.answer(curve, asked, published.learned_for(curve), costs.get((curve.model, curve.series)))
         for curve in curves
     ]
     if options.format == "json":
-        print(json.dumps(answers.as_json(found), indent=1, allow_nan=False))
+        print(json.dumps(answers.as_json(predictions), indent=1, allow_nan=False))
     else:
-        print(text.report(found, text.accuracy_sentence(calibration.accuracy(published.checks))))
-        _say_next(options, found, published)
+        print(text.report(predictions, text.accuracy_sentence(calibration.accuracy(published.checks))))
+        _say_next(options, predictions, published)
     if options.draw:
-        _draw(options, found, published)
-    return 0 if any(target.supported for one in found for target in one.targets) else 1
+        _draw(options, predictions, published)
+    return 0 if any(target.supported for one in predictions for target in one.targets) else 1
 
 
 def _asked(options: argparse.Namespace, study: Study) -> tuple[list[Curve], fit.FixedCosts]:
@@ -112,8 +112,8 @@ def _asked(options: argparse.Namespace, study: Study) -> tuple[list[Curve], fit.
     curves = reading.local(rows) if len(rows) else []
     if not curves:
         there = ", ".join(sorted(set(study.local["experiment"]))) or "none"
-        said = f"no record of experiment '{options.experiment}'" if rows.empty else "no series over several ranks"
-        raise TableError(f"{options.results}: {said} (experiments with records: {there})")
+        problem = f"no record of experiment '{options.experiment}'" if rows.empty else "no series over several ranks"
+        raise TableError(f"{options.results}: {problem} (experiments with records: {there})")
     measured = rows[rows["kind"].eq("measured")]
     return curves, _table_costs(measured, str(options.results)) if options.images else {}
 
@@ -134,7 +134,7 @@ def _file_costs(table: UserTable) -> fit.FixedCosts:
     return {}
 
 
-def _of_models(curves: list[Curve], models: list[str] | None) -> list[Curve]:
+def _model_curves(curves: list[Curve], models: list[str] | None) -> list[Curve]:
     """The curves of the models that were asked for. Raises TableError where one has none."""
     wanted = models or []
     there = sorted({curve.model for curve in curves})
@@ -143,11 +143,11 @@ def _of_models(curves: list[Curve], models: list[str] | None) -> list[Curve]:
     return [curve for curve in curves if not wanted or curve.model in wanted]
 
 
-def _say_next(options: argparse.Namespace, found: list[Answer], published: PublishedCurves) -> None:
+def _say_next(options: argparse.Namespace, predictions: list[Answer], published: PublishedCurves) -> None:
     """Print what to measure next for each curve of one's own; of the published ones nobody has the machine."""
     if not options.file and not options.experiment:
         return
-    for one in found:
+    for one in predictions:
         at = answers.sizes(one.curve, options.to, one.global_batch)
         once = max(one.fixed_s.value, 0.0) if one.fixed_s else 0.0
         if points := next_points.next_points(one.curve, at, published.in_general, once):
@@ -160,16 +160,16 @@ def _say_next(options: argparse.Namespace, found: list[Answer], published: Publi
             print("", text.next_points(one.curve, points, command), sep="\n")
 
 
-def _draw(options: argparse.Namespace, found: list[Answer], published: PublishedCurves) -> None:
+def _draw(options: argparse.Namespace, predictions: list[Answer], published: PublishedCurves) -> None:
     """Draw the figure, and say where it is."""
     from analysis.figures import files
     from analysis.figures import prediction as figure
     from analysis.figures.entry import Entry, Points
 
-    if not any(target.supported for one in found for target in one.targets):
+    if not any(target.supported for one in predictions for target in one.targets):
         return
     options.out.mkdir(parents=True, exist_ok=True)
-    entry = Entry("predicted", "what more ranks would give", lambda _: figure.draw(found, published.learned_for))
+    entry = Entry("predicted", "what more ranks would give", lambda _: figure.draw(predictions, published.learned_for))
     files.save(entry, Points(pd.DataFrame(), pd.DataFrame()), options.out)
     where = arguments.beside(options)
     print("", f"figure: {options.out / entry.id}.{{pdf,png,svg}}", sep="\n", file=where)

@@ -29,20 +29,20 @@ def run(options: argparse.Namespace) -> int:
     file = reference.path(options.name, options.folder)
     if file.exists() and not options.force:
         raise TableError(f"{file}: there is one of this name; FORCE=1 replaces it, another NAME= keeps both")
-    found: list[Session] = []
+    sessions: list[Session] = []
     histories: dict[points.Key, points.Values] = {}
     for machine in measured(options.results, options.experiment, options.since):
-        kept = machine.sessions if options.since else machine.sessions[-1:]
-        found += kept
-        histories |= points.histories(kept)
-    made = reference.of(options.name, found, histories, options.within or verdicts.default_tolerance())
-    if not made.points:
+        chosen = machine.sessions if options.since else machine.sessions[-1:]
+        sessions += chosen
+        histories |= points.histories(chosen)
+    new = reference.new_reference(options.name, sessions, histories, options.within or verdicts.default_tolerance())
+    if not new.points:
         raise TableError(f"{options.results}: no point that is a measurement of scaling: {_why(histories)}")
-    _write(file, reference.dumps(made))
-    print(text.summary(made), "", sep="\n")
-    print(f"{file}: {len(made.points)} values of {len(made.records)} launches, {made.first_day} to {made.last_day}; "
-          f"a value counts as the same within {100 * made.within:g} %")  # fmt: skip
-    if any(len(point.launches) == 1 for point in made.points):
+    _write(file, reference.dumps(new))
+    print(text.summary(new), "", sep="\n")
+    print(f"{file}: {len(new.points)} values of {len(new.records)} launches, {new.first_day} to {new.last_day}; "
+          f"a value counts as the same within {100 * new.within:g} %")  # fmt: skip
+    if any(len(point.launches) == 1 for point in new.points):
         print("values of one launch: how far launches differ is not known; REPEATS=3 or more tells")
     print(f"keep it with the kit (git add {file}); after maintenance: measure with FORCE=1, then "
           f"make check-reference NAME={options.name}")  # fmt: skip

@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
     if not options.results.exists():
         print(f"{options.results}: no such folder: the page has the reports alone", file=sys.stderr)
     study = arguments.study(options)
-    only = scope.of(options.report, study.published, options.results) if options.report else None
+    only = scope.report_scope(options.report, study.published, options.results) if options.report else None
     arguments.print_notices(make(study, options.out, options.figures, only))
     print(f"{options.out}: {options.out.stat().st_size / 1e6:.1f} MB, opens without a network")
     return 0

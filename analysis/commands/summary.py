@@ -55,7 +55,7 @@ def _sections(experiment: str, shown: pd.DataFrame) -> list[str]:
     if shown["quantity"].eq("allreduce_s").any():
         title = "time and bus bandwidth [GB/s] by message size, mean over rounds"
         lines += ["", title, "", allreduce.by_size(shown)]
-    if emulated := controls.words(shown, labels.name):
+    if emulated := controls.control_note(shown, labels.name):
         lines += ["", emulated, f"images: {labels.images(shown)}"]
     if assumed := labels.assumed(shown):
         lines += ["", *assumed]

@@ -23,10 +23,10 @@ def run(options: argparse.Namespace) -> int:
     read = user_table.read(options.file, options.columns)
     rows = read.runs if read.published is None else read.published
     print(*read.interpretation, *(f"note: {note}" for note in read.notes), sep="\n", end="\n\n")
-    kept = rows.drop(columns=[name for name in ("file", "line", "work") if name in rows])
-    print(tabulate(_short(kept), headers="keys", tablefmt="simple", showindex=False, disable_numparse=True))
+    shown = rows.drop(columns=[name for name in ("file", "line", "work") if name in rows])
+    print(tabulate(_short(shown), headers="keys", tablefmt="simple", showindex=False, disable_numparse=True))
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(csv_text(kept, float_format="%.12g"))
+    options.out.write_text(csv_text(shown, float_format="%.12g"))
     print(f"\nwritten: {options.out}")
     return 0
 

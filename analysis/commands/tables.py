@@ -20,16 +20,16 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write one CSV and one Markdown table a report, and print what does not follow; the exit status."""
-    found = recompute.recompute(Study().published)
+    numbers = recompute.recompute(Study().published)
     options.out.mkdir(parents=True, exist_ok=True)
-    for report, rows in found.groupby("report"):
+    for report, rows in numbers.groupby("report"):
         (options.out / f"{report}.csv").write_text(csv_text(rows, float_format="%.6g"))
         text = tabulate(rows.astype(object).where(rows.notna(), ""), headers="keys", tablefmt="github", showindex=False)
         (options.out / f"{report}.md").write_text(f"# Report {report}: derived numbers, recomputed\n\n{text}\n")
-    said = found[found["stated"].notna()]
-    open_ = [_open(row) for row in said[~said["agrees"].fillna(False)].to_dict("records")]
+    stated = numbers[numbers["stated"].notna()]
+    open_ = [_open(row) for row in stated[~stated["agrees"].fillna(False)].to_dict("records")]
     print(tabulate(open_, headers="keys", tablefmt="simple", maxcolwidths=28, disable_numparse=True))
-    for report, rows in said.groupby("report"):
+    for report, rows in stated.groupby("report"):
         yes, no = (int(rows["agrees"].eq(answer).sum()) for answer in (True, False))
         print(
             f"report {report}: {yes} of {len(rows)} stated numbers follow from its primary ones, {no} do not, "

@@ -40,20 +40,22 @@ def run(options: argparse.Namespace) -> int:
     rows = study.local[study.local["experiment"].eq(options.experiment)]
     if options.models:
         rows = rows[rows["model"].isin(options.models)]
-    found = ranking.contests(rows, study.records)
-    if not found:
+    contests = ranking.contests(rows, study.records)
+    if not contests:
         print(
             f"{options.results}: no complete runs of the base and of another arm of {options.experiment}",
             file=sys.stderr,
         )
         return 1
     if options.format == "json":
-        json.dump({"contests": [ranking.as_json(contest) for contest in found]}, sys.stdout, indent=1, allow_nan=False)
+        json.dump(
+            {"contests": [ranking.as_json(contest) for contest in contests]}, sys.stdout, indent=1, allow_nan=False
+        )
         print()
     else:
-        print("\n\n".join(ranking.report(contest) for contest in found))
+        print("\n\n".join(ranking.report(contest) for contest in contests))
     if path:
-        _write(found, path)
+        _write(contests, path)
         where = arguments.beside(options)
         print(f"\nwritten: {path}. Use it with SYSTEM={options.write}", file=where)
     return 0
@@ -69,15 +71,15 @@ def _path(folder: Path, name: str) -> Path:
     return path
 
 
-def _write(found: list[Contest], path: Path) -> None:
+def _write(contests: list[Contest], path: Path) -> None:
     """Write the winner's settings. Raises TableError."""
     name = path.stem
-    winners = {contest.winner.name if contest.winner else None for contest in found}
+    winners = {contest.winner.name if contest.winner else None for contest in contests}
     if len(winners) > 1:
         raise TableError(f"--write {name}: the models have different winners; choose one with --models (MODELS=)")
     if winners == {None}:
-        raise TableError(f"--write {name}: no arm is faster than {found[0].base}, so there is nothing to write")
+        raise TableError(f"--write {name}: no arm is faster than {contests[0].base}, so there is nothing to write")
     try:
-        write_atomically(path, ranking.system_file(found[0], name, path.parent).encode())
+        write_atomically(path, ranking.system_file(contests[0], name, path.parent).encode())
     except OSError as error:
         raise TableError(f"{path}: {error.strerror}; give another name") from error

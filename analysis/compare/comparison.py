@@ -63,7 +63,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Compared:
+class Comparisons:
     """All comparisons, and what has no counterpart."""
 
     rows: list[Comparison]
@@ -109,18 +109,18 @@ class Subject:
         return self.local.why_lost(*(size for size in (self.over, self.at) if size is not None))
 
 
-def compared(what: Subject, value: Number, seen: Number, limit: Tolerance | None, note: str = "") -> Comparison:
+def compare_number(what: Subject, value: Number, local: Number, limit: Tolerance | None, note: str = "") -> Comparison:
     """What is seen beside a published value, with the verdict by a tolerance (None: for information)."""
     allowed = limit.bounds(value.value) if limit else None
     lost = what.why_lost()
-    judged = limit.judge(seen, value) if limit and not lost else None
+    judged = limit.judge(local, value) if limit and not lost else None
     remarks = [note, lost, judged.why if judged and judged.why == "no interval" else ""]
     unit = tolerances.unit(what.quantity)
     assert unit is not None
     theirs, mine = what.published, what.local
     return Comparison(
         theirs.report, mine.experiment, mine.model, theirs.on, mine.on, what.quantity, unit, mine.axis, what.at,
-        value, seen, allowed, judged, "; ".join(filter(None, remarks)),
+        value, local, allowed, judged, "; ".join(filter(None, remarks)),
     )  # fmt: skip
 
 
@@ -136,7 +136,7 @@ def compare_curves(published: Curve, local: Curve, limits: Sequence[Tolerance]) 
     if published.unit == local.unit == "images/s" and local.by == "throughput":
         for size in both:
             what = Subject(published, local, "images_per_s", size)
-            yield compared(what, published.printed(size), mine[size]["rate"], what.around(limits))
+            yield compare_number(what, published.printed(size), mine[size]["rate"], what.around(limits))
     for size in both[1:]:
         rates = {"rate": published.printed(size), "base": published.printed(both[0])}
         stated = combined(lambda rate, base: metrics.speedup(rate, base), rates)
@@ -146,7 +146,7 @@ def compare_curves(published: Curve, local: Curve, limits: Sequence[Tolerance]) 
             limit, note = what.around(limits), f"over {both[0]:g}"
             if name == "efficiency" and limit is None and what.find(what.quantity.replace(name, "speedup"), limits):
                 note += "; judged as the speedup"
-            yield compared(what, value, mine[size][name], limit, note)
+            yield compare_number(what, value, mine[size][name], limit, note)
     yield from _shapes(published, local, limits)
 
 
@@ -155,24 +155,24 @@ def _shapes(published: Curve, local: Curve, limits: Sequence[Tolerance]) -> Iter
 
     For information where both curves have the same two sizes: then it is their speedup once more.
     """
-    kept = local.only(size for size in local.sizes if not local.why_lost(size))
-    if local.axis not in SIZES or len(set(published.sizes)) < 2 or len(set(kept.sizes)) < 2:
+    valid = local.only(size for size in local.sizes if not local.why_lost(size))
+    if local.axis not in SIZES or len(set(published.sizes)) < 2 or len(set(valid.sizes)) < 2:
         return
     quantity = f"efficiency_{local.by.replace(' ', '_')}_per_doubling"
-    spans = (f"{min(c.sizes):g} to {max(c.sizes):g}" for c in (published, kept))
+    spans = (f"{min(c.sizes):g} to {max(c.sizes):g}" for c in (published, valid))
     note = "report {}, local {} {}".format(*spans, local.axis)
     if left := local.why_lost():
         note += f"; without {left}"
-    what = Subject(published, replace(kept, lost=()), quantity)
-    same = set(published.sizes) == set(kept.sizes) and len(set(kept.sizes)) == 2
+    what = Subject(published, replace(valid, lost=()), quantity)
+    same = set(published.sizes) == set(valid.sizes) and len(set(valid.sizes)) == 2
     rates = {f"r{nth}": published.printed(size) for nth, size in enumerate(published.sizes)}
 
-    def shape(**found: float) -> float:
-        return metrics.per_doubling(published.sizes, [*found.values()]).value
+    def shape(**values: float) -> float:
+        return metrics.per_doubling(published.sizes, [*values.values()]).value
 
     stated = combined(shape, rates) if len(rates) <= 8 else unknown(shape(**{n: r.value for n, r in rates.items()}))
     limit = None if same else what.around(limits)
-    yield compared(what, stated, _per_doubling(kept), limit, note + ("; judged as the speedup" if same else ""))
+    yield compare_number(what, stated, _per_doubling(valid), limit, note + ("; judged as the speedup" if same else ""))
 
 
 def _per_doubling(local: Curve) -> Number:
@@ -217,15 +217,15 @@ def compare_order(
             low, high = low + (alike and differ), high + (alike or not differ)
         return low / len(ratios), high / len(ratios)
 
-    kept = sum((mine[a].value > mine[b].value) == (theirs[a].value > theirs[b].value) for a, b in ratios)
-    seen = Number(kept / len(ratios), ends, min(e.n for e in mine.values()), common_covers([*ratios.values()]))
+    agreeing = sum((mine[a].value > mine[b].value) == (theirs[a].value > theirs[b].value) for a, b in ratios)
+    share = Number(agreeing / len(ratios), ends, min(e.n for e in mine.values()), common_covers([*ratios.values()]))
     note = "; ".join(
         f"{who}: {' > '.join(sorted(side, key=lambda model: -side[model].value))}"
         for who, side in (("report", theirs), ("local", mine))
     )
     published, local = pairs[0]
     what = Subject(published, replace(local, model=""), quantity)
-    yield compared(what, exact(1.0), seen, what.limit(limits), note)
+    yield compare_number(what, exact(1.0), share, what.limit(limits), note)
 
 
 def _standing(curve: Curve, quantity: str) -> Number:

@@ -56,19 +56,19 @@ class Curve:
     def only(self, sizes: Iterable[float]) -> Curve:
         """Returns the same curve at these sizes alone."""
         wanted = set(sizes)
-        return self._of([nth for nth, size in enumerate(self.sizes) if size in wanted])
+        return self._at([nth for nth, size in enumerate(self.sizes) if size in wanted])
 
-    def _of(self, kept: Sequence[int]) -> Curve:
+    def _at(self, positions: Sequence[int]) -> Curve:
         """The same curve with these of its rates."""
-        sizes, rates = (tuple(values[nth] for nth in kept) for values in (self.sizes, self.rates))
-        halves = tuple(self.half_units[nth] for nth in kept if self.half_units)
-        pairs = tuple(self.pairs[nth] for nth in kept if self.pairs)
+        sizes, rates = (tuple(values[nth] for nth in positions) for values in (self.sizes, self.rates))
+        halves = tuple(self.half_units[nth] for nth in positions if self.half_units)
+        pairs = tuple(self.pairs[nth] for nth in positions if self.pairs)
         return replace(self, sizes=sizes, rates=rates, half_units=halves, pairs=pairs)
 
     def why_lost(self, *sizes: float) -> str:
         """Why one of these sizes is no measurement of scaling, in words; "" where all are. Without sizes: of any."""
-        said = [f"{size:g} {self.axis}: {why}" for size, why in self.lost if size in sizes or not sizes]
-        return "; ".join(said)
+        reasons = [f"{size:g} {self.axis}: {why}" for size, why in self.lost if size in sizes or not sizes]
+        return "; ".join(reasons)
 
     def printed(self, size: float) -> Number:
         """A published rate with its rounding."""
@@ -81,16 +81,16 @@ class Curve:
         if not self.in_rounds:
             return self
         inverse = metrics.rate(1.0, self.points().set_index(["size", "launch"])["rate"])
-        of_launch = metrics.rate(1.0, inverse.groupby(level=["size", "launch"]).mean())
-        sizes, rates = of_launch.index.get_level_values("size"), of_launch.tolist()
+        by_launch = metrics.rate(1.0, inverse.groupby(level=["size", "launch"]).mean())
+        sizes, rates = by_launch.index.get_level_values("size"), by_launch.tolist()
         return replace(self, sizes=tuple(sizes), rates=tuple(rates), pairs=(), half_units=())
 
 
-def words(row: Mapping[Hashable, Any], *names: str) -> str:
+def cell_text(row: Mapping[Hashable, Any], *names: str) -> str:
     """The cells of a row that are known, for people."""
-    said = {"batch_per_rank": "batch {} per rank", "global_batch": "global batch {}"}
+    forms = {"batch_per_rank": "batch {} per rank", "global_batch": "global batch {}"}
     return ", ".join(
-        said.get(name, "{}").format(row[name]) for name in names if not pd.isna(row[name]) and row[name] != ""
+        forms.get(name, "{}").format(row[name]) for name in names if not pd.isna(row[name]) and row[name] != ""
     )
 
 
@@ -114,14 +114,14 @@ def published_curves(table: pd.DataFrame, swept: Axes) -> list[Curve]:
     Throughputs; a speedup that is stated where the throughputs are not known; and wall times and job times of equal
     work, as rates. A curve may have one point.
     """
-    found = [*_throughputs(table, swept)]
-    whole = {(c.report, c.experiment, c.model, c.on) for c in found if len(c.sizes) > 1}
-    found += [c for c in _stated(table, swept) if (c.report, c.experiment, c.model, c.on) not in whole]
+    curves = [*_throughputs(table, swept)]
+    whole = {(c.report, c.experiment, c.model, c.on) for c in curves if len(c.sizes) > 1}
+    curves += [c for c in _stated(table, swept) if (c.report, c.experiment, c.model, c.on) not in whole]
     times = computed(table)
     for by in ("wall time", "job time"):
         rows = times[times["quantity"] == f"speedup_{by.replace(' ', '_')}"]
-        found += _curves(rows.assign(rate=rows["value"]), table, swept, by)
-    return found
+        curves += _curves(rows.assign(rate=rows["value"]), table, swept, by)
+    return curves
 
 
 def _curves(rows: pd.DataFrame, table: pd.DataFrame, swept: Axes, by: str = "throughput") -> Iterator[Curve]:
@@ -129,19 +129,19 @@ def _curves(rows: pd.DataFrame, table: pd.DataFrame, swept: Axes, by: str = "thr
     for (experiment, *_), same in rows.groupby(["experiment", *_SETTING], dropna=False):
         axis = swept.get(str(experiment), "")
         over = column(axis if axis in (*BATCHES, "ranks_per_node") else "", same)
-        strong = metrics.kept(same["ranks"].tolist(), same["global_batch"].tolist()) == "global_batch"
+        strong = metrics.shared_batch(same["ranks"].tolist(), same["global_batch"].tolist()) == "global_batch"
         strong = strong or all(keeps_global_batch(row, based(row)) for row in row_dicts(same))
-        kept = [] if over == "global_batch" else ["global_batch" if strong else "batch_per_rank"]
-        for _, group in same.groupby(["model", *kept], dropna=False):
-            yield _published_curve(group.sort_values(over), over, by, kept)
+        shared = [] if over == "global_batch" else ["global_batch" if strong else "batch_per_rank"]
+        for _, group in same.groupby(["model", *shared], dropna=False):
+            yield _published_curve(group.sort_values(over), over, by, shared)
 
 
-def _published_curve(rows: pd.DataFrame, over: str, by: str, kept: list[str]) -> Curve:
+def _published_curve(rows: pd.DataFrame, over: str, by: str, shared: list[str]) -> Curve:
     points = row_dicts(rows)
     first = points[0]
     return Curve(
         first["report"], first["experiment"], first["model"], first["device"],
-        words(first, "device", "gpu", "machine", "dataset", *kept), over, by,
+        cell_text(first, "device", "gpu", "machine", "dataset", *shared), over, by,
         tuple(float(size) for size in rows[over]), tuple(float(rate) for rate in rows["rate"]),
         "images/s" if first["quantity"] in (*RATES, *PER_RANK) else "x",
         tuple(half_unit(row) / row["value"] * row["rate"] for row in points),
@@ -151,8 +151,8 @@ def _published_curve(rows: pd.DataFrame, over: str, by: str, kept: list[str]) ->
 def _throughputs(table: pd.DataFrame, swept: Axes) -> Iterator[Curve]:
     rows = measured(table, *RATES, *PER_RANK)
     rows = rows[rows["value"].gt(0) & rows["ranks"].notna()]
-    of_job = metrics.whole_job(rows["value"], rows["ranks"].astype(float))
-    yield from _curves(rows.assign(rate=rows["value"].mask(rows["quantity"].isin(PER_RANK), of_job)), table, swept)
+    job_rates = metrics.whole_job(rows["value"], rows["ranks"].astype(float))
+    yield from _curves(rows.assign(rate=rows["value"].mask(rows["quantity"].isin(PER_RANK), job_rates)), table, swept)
 
 
 def _stated(table: pd.DataFrame, swept: Axes) -> Iterator[Curve]:
@@ -167,11 +167,11 @@ def local_curve(runs: pd.DataFrame, over: str, by: str = "throughput") -> Curve:
     """The curve of one local series over a column; `runs` as `speedups.rates` gives them for `by`."""
     runs = runs[runs[over].notna()].sort_values(over, kind="stable")
     first = runs.head(1).to_dict("records")[0]
-    kept = [first["kept"]] if first["kept"] else []
+    shared = [first["kept"]] if first["kept"] else []
     lost = controls.why_lost(runs) if over in SIZES else [""] * len(runs)
     return Curve(
         "", first["experiment"], first["model"], first["device"],
-        words(first, "device", "machine", "dataset", *kept, "precision", "measure")
+        cell_text(first, "device", "machine", "dataset", *shared, "precision", "measure")
         + (", in rounds" if by == "throughput" and runs["round"].notna().any() else ""), over, by,
         tuple(float(size) for size in runs[over]), tuple(float(rate) for rate in runs["rate"]),
         lost=tuple(dict.fromkeys((float(size), why) for size, why in zip(runs[over], lost, strict=True) if why)),

@@ -11,10 +11,16 @@ import pandas as pd
 
 from analysis import epochs, metrics, speedups
 from analysis.compare import tolerances
-from analysis.compare.comparison import Compared as Compared
-from analysis.compare.comparison import Comparison as Comparison
-from analysis.compare.comparison import Subject, compare_curves, compare_order, compared, points
-from analysis.compare.curves import SIZES, Curve, axes, column, local_curve, published_curves, words
+from analysis.compare.comparison import (
+    Comparison,
+    Comparisons,
+    Subject,
+    compare_curves,
+    compare_number,
+    compare_order,
+    points,
+)
+from analysis.compare.curves import SIZES, Curve, axes, cell_text, column, local_curve, published_curves
 from analysis.compare.tolerances import Tolerance
 from analysis.stats import student
 from analysis.stats.number import Number, exact, unknown
@@ -38,15 +44,15 @@ def _single_numbers(published: pd.DataFrame, local: pd.DataFrame, limits: Sequen
         fits &= local["model"].eq(row["model"]) | (row["model"] == "")
         fits &= local["device"].eq(row["device"]) if pd.isna(row["ranks"]) else local["ranks"].eq(row["ranks"])
         for _, series in local[fits.fillna(False)].groupby("series", sort=False):
-            if (seen := _single(series, row["quantity"])) is None:
+            if (local_number := _single(series, row["quantity"])) is None:
                 continue
             axis = series["axis"].iloc[0]
             mine = local_curve(speedups.rates(series), "ranks" if axis == "nodes" else column(axis, series))
-            on = ", ".join(filter(None, (row["run"], words(row, "device", "gpu", "machine", "dataset"))))
+            on = ", ".join(filter(None, (row["run"], cell_text(row, "device", "gpu", "machine", "dataset"))))
             theirs = replace(mine, report=row["report"], on=on)
             at = None if pd.isna(row["ranks"]) else int(row["ranks"])
             what = Subject(theirs, mine, row["quantity"], at)
-            yield compared(what, number({**row, "note": ""}), seen, what.around(limits))
+            yield compare_number(what, number({**row, "note": ""}), local_number, what.around(limits))
 
 
 def _single(series: pd.DataFrame, quantity: str) -> Number | None:
@@ -56,8 +62,8 @@ def _single(series: pd.DataFrame, quantity: str) -> Number | None:
         # The rule for accuracies: the first from which on all stay close to the best.
         flat = metrics.epochs_to_stable(mean.index.tolist(), metrics.speedup(mean, mean.max()).tolist(), FLAT)
         return unknown(flat) if len(mean) > 1 else None
-    found = epochs.final(series, quantity) if quantity in _FINAL else epochs.training(series)["epochs_to_stable"]
-    return student.mean(found.dropna().tolist()) if found.notna().any() else None
+    values = epochs.final(series, quantity) if quantity in _FINAL else epochs.training(series)["epochs_to_stable"]
+    return student.mean(values.dropna().tolist()) if values.notna().any() else None
 
 
 def stated_values(local: pd.DataFrame, limits: Sequence[Tolerance]) -> Iterator[Comparison]:
@@ -86,12 +92,12 @@ def _stated_of(curve: Curve, limits: Sequence[Tolerance]) -> Iterator[Comparison
             limit = what.limit(limits)
             if limit and limit.value is not None:
                 stated.append((what, limit, limit.value, size, name))
-    seen = points(curve) if stated else {}  # most curves have nothing to reach
+    numbers = points(curve) if stated else {}  # most curves have nothing to reach
     for what, limit, value, size, name in stated:
-        yield compared(what, exact(value), seen[size][name], limit)
+        yield compare_number(what, exact(value), numbers[size][name], limit)
 
 
-def compare(published: pd.DataFrame, local: pd.DataFrame, limits: Sequence[Tolerance]) -> Compared:
+def compare(published: pd.DataFrame, local: pd.DataFrame, limits: Sequence[Tolerance]) -> Comparisons:
     """Returns the local table beside the published one, experiment by experiment and model by model.
 
     A model is compared with the report's numbers of the same device (CPU, GPU) where there are any, else with those of
@@ -123,7 +129,7 @@ def compare(published: pd.DataFrame, local: pd.DataFrame, limits: Sequence[Toler
     rows += _single_numbers(published, local, limits)
     left = _published_alone(published, curves, rows)
     rows += stated_values(local, limits)
-    return Compared(_together(rows), [*dict.fromkeys(alone)], left)
+    return Comparisons(_together(rows), [*dict.fromkeys(alone)], left)
 
 
 def _together(rows: Sequence[Comparison]) -> list[Comparison]:
@@ -170,7 +176,7 @@ def _orders(pairs: Sequence[tuple[Curve, Curve]], limits: Sequence[Tolerance]) -
 
 def counts(rows: Iterable[Comparison]) -> dict[str, int]:
     """How many comparisons have each verdict."""
-    found: dict[str, Any] = dict.fromkeys(tolerances.VERDICTS, 0)
+    numbers: dict[str, Any] = dict.fromkeys(tolerances.VERDICTS, 0)
     for row in rows:
-        found[row.verdict] += 1
-    return found
+        numbers[row.verdict] += 1
+    return numbers

@@ -87,10 +87,10 @@ class Sets:
 
     def as_json(self) -> dict[str, Any]:
         """Both sets for programs; docs/json.md has the schema."""
-        made = [asdict(difference) for difference in self.differences]
+        differences = [asdict(difference) for difference in self.differences]
         return {
             "ratios": [ratio.as_json() for ratio in self.ratios],
-            "differences": made,
+            "differences": differences,
             "alone": self.alone,
             "left_out": self.left_out,
         }
@@ -111,7 +111,7 @@ class _Run:
     point: str
     config_hash: str
     arm: _Arm
-    making: dict[str, str]
+    provenance: dict[str, str]
 
     @property
     def rates(self) -> dict[str, float]:
@@ -130,38 +130,38 @@ def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
         yield name, "none" if value is None else str(value)
 
 
-def making(run: RunRecord) -> dict[str, str]:
+def provenance(run: RunRecord) -> dict[str, str]:
     """How a run was made, as flat names and values: configuration, environment, cores of each rank, day."""
-    said: dict[str, set[str]] = defaultdict(set)
-    made = {
+    values: dict[str, set[str]] = defaultdict(set)
+    content = {
         "configuration": run.config,
         "environment": asdict(run.environment) if run.environment else {},
         "cores bound to a rank": [len(rank.cores) // rank.workers for rank in run.ranks],
         "day": run.started_at[:10],
     }
-    for name, value in _flat(made):
+    for name, value in _flat(content):
         if not name.startswith(_NOT_COMPARED):
-            said[name].add(value)
-    return {name: ", ".join(sorted(values)) for name, values in said.items()}
+            values[name].add(value)
+    return {name: ", ".join(sorted(values)) for name, values in values.items()}
 
 
-def _runs(place: Path) -> tuple[list[_Run], list[str]]:
-    study = Study(*record_files(place))
+def _runs(path: Path) -> tuple[list[_Run], list[str]]:
+    study = Study(*record_files(path))
     arms = _arms(study.local)
     runs = []
-    for path in study.local["record"].unique():
-        run = study.records[path]
-        made = making(run)
-        for name, arm in arms[path].items():
+    for record_path in study.local["record"].unique():
+        run = study.records[record_path]
+        values = provenance(run)
+        for name, arm in arms[record_path].items():
             point = f"{run.point}, {name}" if name else run.point
-            runs.append(_Run(run.experiment, point, run.config_hash, arm, made))
+            runs.append(_Run(run.experiment, point, run.config_hash, arm, values))
     if not runs:
         reason = (
             f"no complete run ({len(study.left_out)} left out, {len(study.failed)} failed)"
-            if place.exists()
+            if path.exists()
             else "does not exist"
         )
-        raise TableError(f"{place}: {reason}; give a folder of records, as A=results")
+        raise TableError(f"{path}: {reason}; give a folder of records, as A=results")
     return runs, [str(notice) for notice in (*study.left_out, *study.failed)]
 
 
@@ -170,35 +170,35 @@ _ARM = ["nodes", "batch_per_rank", "arm"]
 
 def _arms(local: pd.DataFrame) -> dict[str, dict[str, _Arm]]:
     """What each record says of its point ("") or of each arm of a launch in rounds, by name; rates in images/s."""
-    found: dict[str, dict[str, _Arm]] = {path: {} for path in local["record"].unique()}
+    arms: dict[str, dict[str, _Arm]] = {path: {} for path in local["record"].unique()}
     for by in speedups.BY:
         rates = speedups.rates(local, by).dropna(subset="rate")
-        for _, of_arm in rates.groupby(["record", *_ARM], dropna=False):
-            first = of_arm.iloc[0]
-            words = [f"{first['nodes']} nodes", f"batch {first['batch_per_rank']}", *filter(None, [first["arm"]])]
-            name = ", ".join(words) if of_arm["round"].notna().any() else ""
-            lost = controls.why_lost(of_arm).iloc[0]
-            arm = found[first["record"]].setdefault(name, _Arm({}, _speedups(of_arm, rates) if name else [], lost))
-            arm.rates[by] = statistics.harmonic_mean(of_arm["rate"].tolist())
-    return {path: of_arms or {"": _Arm({}, [], "")} for path, of_arms in found.items()}
+        for _, rows in rates.groupby(["record", *_ARM], dropna=False):
+            first = rows.iloc[0]
+            parts = [f"{first['nodes']} nodes", f"batch {first['batch_per_rank']}", *filter(None, [first["arm"]])]
+            name = ", ".join(parts) if rows["round"].notna().any() else ""
+            lost = controls.why_lost(rows).iloc[0]
+            arm = arms[first["record"]].setdefault(name, _Arm({}, _speedups(rows, rates) if name else [], lost))
+            arm.rates[by] = statistics.harmonic_mean(rows["rate"].tolist())
+    return {path: by_name or {"": _Arm({}, [], "")} for path, by_name in arms.items()}
 
 
-def _speedups(of_arm: pd.DataFrame, rates: pd.DataFrame) -> list[float]:
+def _speedups(arm_rates: pd.DataFrame, rates: pd.DataFrame) -> list[float]:
     """The speedup of an arm in each round over the smallest arm with allreduce of its launch; [] for that arm."""
-    of_launch = rates[rates["record"].eq(of_arm["record"].iloc[0])]
-    measured = of_launch[of_launch["kind"].eq("measured")]
+    launch_rates = rates[rates["record"].eq(arm_rates["record"].iloc[0])]
+    measured = launch_rates[launch_rates["kind"].eq("measured")]
     base = measured[measured["ranks"].eq(measured["ranks"].min())]
-    if base.empty or of_arm["ranks"].iloc[0] == base["ranks"].iloc[0]:
+    if base.empty or arm_rates["ranks"].iloc[0] == base["ranks"].iloc[0]:
         return []
-    found = speedups.paired(of_arm, "ranks", base).sort_values("turn")
-    return found["speedup"].dropna().tolist()
+    pairs = speedups.paired(arm_rates, "ranks", base).sort_values("turn")
+    return pairs["speedup"].dropna().tolist()
 
 
 def _configurations(runs: Sequence[_Run]) -> dict[tuple[str, str], dict[str, list[_Run]]]:
-    found: dict[tuple[str, str], dict[str, list[_Run]]] = defaultdict(lambda: defaultdict(list))
+    configurations: dict[tuple[str, str], dict[str, list[_Run]]] = defaultdict(lambda: defaultdict(list))
     for run in runs:
-        found[run.experiment, run.point][run.config_hash].append(run)
-    return found
+        configurations[run.experiment, run.point][run.config_hash].append(run)
+    return configurations
 
 
 def _pairs(a: Sequence[_Run], b: Sequence[_Run]) -> tuple[list[tuple[list[_Run], list[_Run]]], list[str]]:
@@ -207,9 +207,9 @@ def _pairs(a: Sequence[_Run], b: Sequence[_Run]) -> tuple[list[tuple[list[_Run],
     Runs of one configuration are paired; what then remains of a point is paired where each side has one configuration.
     """
     pairs, alone = [], []
-    of_a, of_b = _configurations(a), _configurations(b)
-    for point in [*of_a, *(point for point in of_b if point not in of_a)]:
-        left, right = of_a.get(point, {}), of_b.get(point, {})
+    points_a, points_b = _configurations(a), _configurations(b)
+    for point in [*points_a, *(point for point in points_b if point not in points_a)]:
+        left, right = points_a.get(point, {}), points_b.get(point, {})
         same = [key for key in left if key in right]
         pairs += [(left[key], right[key]) for key in same]
         rest = [[runs for key, runs in side.items() if key not in same] for side in (left, right)]
@@ -259,10 +259,12 @@ def _together(ratios: Sequence[Ratio]) -> list[Ratio]:
 
 def values(runs: Iterable[Mapping[str, str]], name: str) -> str:
     """The values that runs have under one name of `making`: each once, or how many there are."""
-    found = {run.get(name, "none") for run in runs}
-    if len(found) > _MOST_SHOWN:
-        return f"{len(found)} values"
-    return " | ".join(sorted(found, key=lambda value: (not value.isdigit(), int(value) if value.isdigit() else value)))
+    distinct = {run.get(name, "none") for run in runs}
+    if len(distinct) > _MOST_SHOWN:
+        return f"{len(distinct)} values"
+    return " | ".join(
+        sorted(distinct, key=lambda value: (not value.isdigit(), int(value) if value.isdigit() else value))
+    )
 
 
 def changes(a: Sequence[Mapping[str, str]], b: Sequence[Mapping[str, str]]) -> Iterator[tuple[str, str, str]]:
@@ -275,12 +277,12 @@ def changes(a: Sequence[Mapping[str, str]], b: Sequence[Mapping[str, str]]) -> I
 
 def differences(a: Sequence[_Run], b: Sequence[_Run]) -> list[Difference]:
     """In what the runs of two sets differ, each once, with the experiments that it holds for."""
-    found: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    experiments_by_change: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     for experiment in dict.fromkeys(run.experiment for run in a):
-        sides = [[run.making for run in runs if run.experiment == experiment] for runs in (a, b)]
+        sides = [[run.provenance for run in runs if run.experiment == experiment] for runs in (a, b)]
         for change in changes(*sides):
-            found[change].append(experiment)
-    return [Difference(", ".join(experiments), *key) for key, experiments in found.items()]
+            experiments_by_change[change].append(experiment)
+    return [Difference(", ".join(experiments), *key) for key, experiments in experiments_by_change.items()]
 
 
 def compare(a: Path, b: Path) -> Sets:

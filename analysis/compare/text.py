@@ -12,7 +12,7 @@ from tabulate import tabulate
 
 from analysis.compare import published
 from analysis.compare.curves import SIZES
-from analysis.compare.published import Compared, Comparison
+from analysis.compare.published import Comparison, Comparisons
 from analysis.compare.sets import Sets
 from analysis.stats.number import Number
 from analysis.stats.verdict import Bounds, Verdict
@@ -34,7 +34,7 @@ def _allowed(allowed: Bounds | None) -> str:
     if allowed is None:
         return ""
     ends = ((allowed.low, f"from {allowed.low:.4g}"), (allowed.high, f"to {allowed.high:.4g}"))
-    return " ".join(words for end, words in ends if math.isfinite(end))
+    return " ".join(text for end, text in ends if math.isfinite(end))
 
 
 def _p(judged: Verdict | None) -> str:
@@ -61,35 +61,35 @@ def _shown(row: Comparison) -> dict[str, str]:
     }
 
 
-def published_sections(found: Compared) -> tuple[list[Section], Notes]:
+def published_sections(compared: Comparisons) -> tuple[list[Section], Notes]:
     """The tables of a comparison with the reports, one for each pair of published and local settings; and the notes."""
 
     def title(row: Comparison) -> str:
-        said = f"report {row.report}, " if row.report else ""
-        return f"{said}{row.experiment}: {row.published_on}; local: {row.local_on}"
+        report = f"report {row.report}, " if row.report else ""
+        return f"{report}{row.experiment}: {row.published_on}; local: {row.local_on}"
 
-    ordered = sorted(found.rows, key=lambda row: (row.report or "~", row.experiment, title(row)))
+    ordered = sorted(compared.rows, key=lambda row: (row.report or "~", row.experiment, title(row)))
     sections = [(name, [_shown(row) for row in rows]) for name, rows in groupby(ordered, key=title)]
-    counted = ", ".join(f"{n} {verdict}" for verdict, n in published.counts(found.rows).items())
+    counted = ", ".join(f"{n} {verdict}" for verdict, n in published.counts(compared.rows).items())
     how = [
         "A number is within what is allowed where its 90 % interval is, outside where its whole 95 % interval is; p is "
         "how often that would come from chance. Over all numbers that are judged p is corrected (Holm): together they "
         "are wrong at most 5 times in 100. Without an interval (fewer than 6 values) nothing is decided."
     ]
-    if any("in rounds" in row.local_on for row in found.rows):
+    if any("in rounds" in row.local_on for row in compared.rows):
         how.append(
             "Curves in rounds: the reports measured each point in a launch of its own; that both give the same number "
             "is not shown (docs/statistics.md)."
         )
     return sections, {
-        "How": how if found.rows else [],
-        "Local records without a published counterpart": found.local_alone,
-        "Published numbers without a local counterpart": found.published_alone,
-        "Verdicts": [f"{len(found.rows)} comparisons: {counted}"],
+        "How": how if compared.rows else [],
+        "Local records without a published counterpart": compared.local_alone,
+        "Published numbers without a local counterpart": compared.published_alone,
+        "Verdicts": [f"{len(compared.rows)} comparisons: {counted}"],
     }
 
 
-def sets_sections(found: Sets, a: Path, b: Path) -> tuple[list[Section], Notes]:
+def sets_sections(compared: Sets, a: Path, b: Path) -> tuple[list[Section], Notes]:
     """The tables of a comparison of two sets of local records, ratios and how the runs differ; and the notes."""
     ratios = [
         {
@@ -105,18 +105,20 @@ def sets_sections(found: Sets, a: Path, b: Path) -> tuple[list[Section], Notes]:
             "verdict": row.verdict,
             "note": row.note,
         }
-        for row in found.ratios
+        for row in compared.ratios
     ]
-    made = [{"what": row.what, "A": row.a, "B": row.b, "experiments": row.experiments} for row in found.differences]
+    differences = [
+        {"what": row.what, "A": row.a, "B": row.b, "experiments": row.experiments} for row in compared.differences
+    ]
     how = [
         "Each repeat is an independent launch: A and B are not paired. Rates: Welch's interval (Student's t, each set "
         "with its own variance), on the logarithm of the ratio. Speedups of points in rounds: the ratio of the medians "
         "over rounds, by order statistics. p is corrected for the number of ratios (Holm)."
     ]
-    return [(f"B = {b} against A = {a}", ratios), ("How their runs differ", made)], {
+    return [(f"B = {b} against A = {a}", ratios), ("How their runs differ", differences)], {
         "How": how,
-        "Not compared": found.alone,
-        "Left out": found.left_out,
+        "Not compared": compared.alone,
+        "Left out": compared.left_out,
     }
 
 
@@ -128,8 +130,8 @@ def _text(sections: Sequence[Section], notes: Notes) -> str:
         parts.append("\n".join([*textwrap.wrap(f"== {title}", 110), "", table]))
     for title, lines in notes.items():
         if lines:
-            said = [textwrap.fill(line, 110, initial_indent="  ", subsequent_indent="    ") for line in lines]
-            parts.append("\n".join([f"{title}:", *said]))
+            wrapped = [textwrap.fill(line, 110, initial_indent="  ", subsequent_indent="    ") for line in lines]
+            parts.append("\n".join([f"{title}:", *wrapped]))
     return "\n\n".join(parts)
 
 

@@ -34,8 +34,8 @@ _SELECTORS = ("experiment", "model", "device", "at")
 
 def unit(quantity: str) -> str | None:
     """The unit of a quantity of the tidy table or of a comparison; None where there is no such quantity."""
-    known = schema.quantity(quantity)
-    return known.unit if known else COMPARED.get(quantity)
+    definition = schema.quantity(quantity)
+    return definition.unit if definition else COMPARED.get(quantity)
 
 
 @dataclass(frozen=True)
@@ -65,28 +65,28 @@ class Tolerance:
         return leaning(local, Bounds(low.low, high.high), Bounds(high.low, low.high))
 
 
-def _tolerance(given: dict[str, Any], where: str) -> Tolerance:
+def _tolerance(entry: dict[str, Any], where: str) -> Tolerance:
     def need(held: bool, key: str, allowed: str) -> None:
         if not held:
-            raise TableError(f"{where}: {key} = {given.get(key, 'nothing')!r} given, {allowed}")
+            raise TableError(f"{where}: {key} = {entry.get(key, 'nothing')!r} given, {allowed}")
 
-    known = ("quantity", "value", "lower", "upper", "unit", *_SELECTORS)
-    if unknown := [key for key in given if key not in known]:
-        raise TableError(f"{where}: '{unknown[0]}' is not known (allowed: {', '.join(known)})")
-    quantity, value = given.get("quantity"), given.get("value")
+    keys = ("quantity", "value", "lower", "upper", "unit", *_SELECTORS)
+    if unknown := [key for key in entry if key not in keys]:
+        raise TableError(f"{where}: '{unknown[0]}' is not known (allowed: {', '.join(keys)})")
+    quantity, value = entry.get("quantity"), entry.get("value")
     expected = unit(quantity) if isinstance(quantity, str) else None
     need(expected is not None, "quantity", "must be one of the tidy table or of a comparison")
-    need(given.get("unit") == expected, "unit", f"must be '{expected}'")
+    need(entry.get("unit") == expected, "unit", f"must be '{expected}'")
     number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     need(value == "published" or number, "value", "must be 'published' or a number")
     limits = {}
     for key, sign, allowed in (("lower", -1, "0 or negative"), ("upper", 1, "0 or positive")):
-        limit = limits[key] = given.get(key)
+        limit = limits[key] = entry.get(key)
         fits = limit is None or (
             isinstance(limit, int | float) and not isinstance(limit, bool) and 0 <= sign * limit < math.inf
         )
         need(fits, key, f"must be a fraction of the value, {allowed}")
-    selectors = {key: given[key] for key in _SELECTORS if key in given}
+    selectors = {key: entry[key] for key in _SELECTORS if key in entry}
     stated = None if value == "published" else float(value)  # type: ignore[arg-type]
     return Tolerance(str(quantity), str(expected), stated, limits["lower"], limits["upper"], selectors)
 

@@ -89,7 +89,7 @@ def _panel(axes: Axes, found: Sequence[Session], shown: Sequence[Course], within
 
 def _course(axes: Axes, course: Course, place: dict[int, int], aside: float, marker: str) -> None:
     """One point: its launches, and their mean on each session."""
-    of = course.values.of
+    of = course.values.by_session
     first = verdicts.launch_mean(course.row.change.before or of[min(of)]).value
     x = np.array([place[number] for number in of]) + aside
     levels = [verdicts.launch_mean(values) for values in of.values()]
@@ -112,7 +112,7 @@ def _made_otherwise(found: Sequence[Session]) -> list[int]:
     return [
         now.number
         for before, now in itertools.pairwise(found)
-        if sessions.changed(before, now) or before.making.commit != now.making.commit
+        if sessions.changed(before, now) or before.provenance.commit != now.provenance.commit
     ]
 
 

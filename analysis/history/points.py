@@ -47,25 +47,25 @@ class Key:
 class Values:
     """One number a launch, by the number of the session; and why it is no measurement of scaling, if it is none."""
 
-    of: dict[int, list[float]] = field(default_factory=dict)
+    by_session: dict[int, list[float]] = field(default_factory=dict)
     lost: dict[int, str] = field(default_factory=dict)
 
     def on(self, numbers: Collection[int]) -> list[float]:
         """The values of some sessions."""
-        return [value for session, values in self.of.items() if session in numbers for value in values]
+        return [value for session, values in self.by_session.items() if session in numbers for value in values]
 
     def why_lost(self, numbers: Collection[int]) -> str:
         """Why a value of some sessions is no measurement of scaling; "" where all are."""
         return "; ".join(dict.fromkeys(why for session, why in self.lost.items() if session in numbers))
 
 
-def histories(found: Iterable[Session]) -> dict[Key, Values]:
+def histories(sessions: Iterable[Session]) -> dict[Key, Values]:
     """The values of each point on each of the sessions, which are of one machine."""
     histories: dict[Key, Values] = defaultdict(Values)
-    for session in found:
+    for session in sessions:
         for measured in (_throughputs, _times, _allreduces):
             for key, values, lost in measured(session.table):
-                histories[key].of[session.number] = values
+                histories[key].by_session[session.number] = values
                 if lost:
                     histories[key].lost[session.number] = lost
     return dict(sorted(histories.items(), key=lambda item: item[0]))
@@ -86,8 +86,8 @@ def _throughputs(table: pd.DataFrame) -> Found:
             yield _key(point, "images_per_s"), _by_launch(point, "rate", statistics.harmonic_mean), lost
             ranks = int(point["ranks"].iloc[0])
             is_base = base is None and ranks == curve["ranks"].min()  # its speedup is 1 by definition
-            if scales and not is_base and (found := _speedups(paired, ranks)):
-                yield _key(point, "speedup"), found, lost
+            if scales and not is_base and (values := _speedups(paired, ranks)):
+                yield _key(point, "speedup"), values, lost
 
 
 def _times(table: pd.DataFrame) -> Found:
@@ -107,22 +107,22 @@ def _allreduces(table: pd.DataFrame) -> Found:
     every = allreduce.points_of(table)
     for _, point in every.groupby(["series", "ranks", "axis_value"], dropna=False, sort=False):
         smallest, largest = (point[point["message_bytes"].eq(size)] for size in _ends(point["message_bytes"]))
-        yield _of_message(smallest, "allreduce_s"), _by_launch(smallest, "time_s", statistics.fmean), _lost(point)
+        yield _message_key(smallest, "allreduce_s"), _by_launch(smallest, "time_s", statistics.fmean), _lost(point)
         rates = _by_launch(largest, "rate", statistics.harmonic_mean)
-        yield _of_message(largest, "bus_bandwidth_bytes_per_s"), rates, _lost(point)
+        yield _message_key(largest, "bus_bandwidth_bytes_per_s"), rates, _lost(point)
 
 
 def _ends(sizes: pd.Series) -> tuple[int, int]:
     return int(sizes.min()), int(sizes.max())
 
 
-def _of_message(rows: pd.DataFrame, quantity: Quantity) -> Key:
+def _message_key(rows: pd.DataFrame, quantity: Quantity) -> Key:
     return _key(rows, quantity, allreduce.size_words(rows["message_bytes"].iloc[0]))
 
 
 def _by_launch(point: pd.DataFrame, column: str, mean: Callable[[Sequence[float]], float]) -> list[float]:
     """One value a launch, over its rounds where it has some."""
-    return [mean(of[column].tolist()) for _, of in point.groupby("record")]
+    return [mean(rows[column].tolist()) for _, rows in point.groupby("record")]
 
 
 def _lost(point: pd.DataFrame) -> str:
@@ -131,10 +131,10 @@ def _lost(point: pd.DataFrame) -> str:
 
 def _speedups(paired: pd.DataFrame, ranks: int) -> list[float]:
     """The speedup of a point in each launch: of rounds their median, of single points that of each repeat."""
-    of_point = paired[paired["size"].eq(ranks) & paired["speedup"].notna()]
-    if not of_point["launch"].ne("").any():
-        return of_point["speedup"].tolist()
-    return [statistics.median(of) for of in speedups.by_launch(of_point, "speedup")]
+    pairs = paired[paired["size"].eq(ranks) & paired["speedup"].notna()]
+    if not pairs["launch"].ne("").any():
+        return pairs["speedup"].tolist()
+    return [statistics.median(ratios) for ratios in speedups.by_launch(pairs, "speedup")]
 
 
 def _key(point: pd.DataFrame, quantity: Quantity, *more: str) -> Key:
@@ -142,9 +142,9 @@ def _key(point: pd.DataFrame, quantity: Quantity, *more: str) -> Key:
     first = point.iloc[0]
     nodes = f"{first['nodes']} node{'s' if first['nodes'] != 1 else ''}"
     along = [] if first["axis"] in ("", "nodes") or _missing(first["axis_value"]) else [_along(first)]
-    words = [nodes, *along, *(word for word in (first["swept"], first["arm"], *more) if word)]
+    parts = [nodes, *along, *(part for part in (first["swept"], first["arm"], *more) if part)]
     return Key(
-        first["experiment"], first["model"], int(first["ranks"]), ", ".join(words), quantity, first["series"],
+        first["experiment"], first["model"], int(first["ranks"]), ", ".join(parts), quantity, first["series"],
         first["machine"],
     )  # fmt: skip
 

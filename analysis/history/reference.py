@@ -53,7 +53,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Made:
+class Provenances:
     """With what the launches were made; a list where they differ, "" where a record does not say."""
 
     commit: list[str]
@@ -72,7 +72,7 @@ class Reference:
     last_day: str
     within: float  # the tolerance: a value counts as the same up to this fraction of the reference, below and above
     points: list[Point]
-    made: Made
+    made: Provenances
     records: dict[str, str]  # path of each record when it was written -> its sha256
     version: int = VERSION
     sha256: str = field(default=_NO_CHECKSUM)  # of this file with this field's digits set to 0
@@ -85,19 +85,19 @@ def path(name: str, folder: Path = FOLDER) -> Path:
     return folder / f"{name}.json"
 
 
-def of(name: str, found: Sequence[Session], histories: Mapping[Key, Values], within: float) -> Reference:
+def new_reference(name: str, sessions: Sequence[Session], histories: Mapping[Key, Values], within: float) -> Reference:
     """A reference from all launches of some sessions. Points that are no measurement of scaling stay out."""
-    launches = [launch for session in found for launch in session.launches]
+    launches = [launch for session in sessions for launch in session.launches]
     days = sorted(launch.started_at[:10] for launch in launches)
     points = [_point(key, values) for key, values in histories.items() if not values.lost]
     records = {launch.path: launch.sha256 for launch in launches}
-    return Reference(name, days[0], days[-1], within, points, _made(launches), records)
+    return Reference(name, days[0], days[-1], within, points, _provenances(launches), records)
 
 
 def _point(key: Key, values: Values) -> Point:
-    of_launches = [value for of in values.of.values() for value in of]
-    mean = verdicts.launch_mean(of_launches)
-    low, high = (mean.low, mean.high) if len(of_launches) > 1 else (None, None)
+    launches = [value for session_values in values.by_session.values() for value in session_values]
+    mean = verdicts.launch_mean(launches)
+    low, high = (mean.low, mean.high) if len(launches) > 1 else (None, None)
     return Point(
         experiment=key.experiment,
         model=key.model,
@@ -110,20 +110,22 @@ def _point(key: Key, values: Values) -> Point:
         value=mean.value,
         low=low,
         high=high,
-        launches=of_launches,
+        launches=launches,
     )
 
 
-def _made(launches: Iterable[Launch]) -> Made:
-    made = list(dict.fromkeys(launch.making for launch in launches))
+def _provenances(launches: Iterable[Launch]) -> Provenances:
+    provenances = list(dict.fromkeys(launch.provenance for launch in launches))
     versions: dict[str, set[str]] = defaultdict(set)
-    for one in made:
+    for one in provenances:
         for name, version in one.versions:
             versions[name].add(version)
     commit, driver, kernel, image = (
-        sorted({getattr(one, name) for one in made}) for name in ("commit", "driver", "kernel", "image")
+        sorted({getattr(one, name) for one in provenances}) for name in ("commit", "driver", "kernel", "image")
     )
-    return Made(commit, driver, kernel, image, {name: sorted(of) for name, of in sorted(versions.items())})
+    return Provenances(
+        commit, driver, kernel, image, {name: sorted(numbers) for name, numbers in sorted(versions.items())}
+    )
 
 
 def dumps(reference: Reference) -> bytes:
@@ -136,7 +138,7 @@ def load(file: Path) -> Reference:
     """The reference in a file. Raises TableError where there is none, or it is not as it was written."""
     try:
         text = file.read_bytes()
-        found = msgspec.json.decode(text, type=Reference, strict=True)
+        reference = msgspec.json.decode(text, type=Reference, strict=True)
     except OSError as error:
         there = ", ".join(sorted(one.stem for one in file.parent.glob("*.json"))) or "none yet"
         raise TableError(
@@ -144,15 +146,15 @@ def load(file: Path) -> Reference:
         ) from error
     except msgspec.DecodeError as error:
         raise TableError(f"{file}: not a reference: {error}") from error
-    if found.version != VERSION:
-        raise TableError(f"{file}: version {found.version}; this kit reads version {VERSION}")
-    plain = text.replace(found.sha256.encode(), _NO_CHECKSUM.encode())
-    if hashlib.sha256(plain).hexdigest() != found.sha256:
+    if reference.version != VERSION:
+        raise TableError(f"{file}: version {reference.version}; this kit reads version {VERSION}")
+    plain = text.replace(reference.sha256.encode(), _NO_CHECKSUM.encode())
+    if hashlib.sha256(plain).hexdigest() != reference.sha256:
         raise TableError(
             f"{file}: its content does not match its sha256: edited after it was written; to change the tolerance, "
-            f"write it again: make reference NAME={file.stem} WITHIN={found.within:g} FORCE=1"
+            f"write it again: make reference NAME={file.stem} WITHIN={reference.within:g} FORCE=1"
         )
-    return found
+    return reference
 
 
 def reference_changes(reference: Reference, histories: Mapping[Key, Values]) -> list[Change]:
@@ -160,7 +162,7 @@ def reference_changes(reference: Reference, histories: Mapping[Key, Values]) -> 
     changes = []
     for point in reference.points:
         values = histories.get(point.key, Values())
-        now = tuple(value for of in values.of.values() for value in of)
+        now = tuple(value for session_values in values.by_session.values() for value in session_values)
         why = "" if now else "not measured since, in this configuration on this machine"
         changes.append(Change(point.key, tuple(point.launches), now, why_not=why or "; ".join(values.lost.values())))
     return changes

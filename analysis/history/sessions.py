@@ -18,7 +18,7 @@ from train.record.record import RunRecord
 
 
 @dataclass(frozen=True)
-class Making:
+class Provenance:
     """What a launch was made with, as far as it is known; "" where the record does not say."""
 
     commit: str  # seven digits, with + where files were changed
@@ -37,7 +37,7 @@ class Launch:
     started_at: str
     key: tuple[str, str, int]  # point, hash of the configuration, repeat
     machine: str
-    making: Making
+    provenance: Provenance
     details: dict[str, str]  # all that `compare` names where two sets differ
 
 
@@ -50,9 +50,9 @@ class Session:
     table: pd.DataFrame
 
     @property
-    def making(self) -> Making:
+    def provenance(self) -> Provenance:
         """What all its launches were made with."""
-        return self.launches[0].making
+        return self.launches[0].provenance
 
     @property
     def days(self) -> str:
@@ -61,41 +61,43 @@ class Session:
         return first if first == last else f"{first} to {last}"
 
 
-def making(run: RunRecord) -> Making:
+def provenance(run: RunRecord) -> Provenance:
     """What a run was made with."""
     env = run.environment
     if env is None:
-        return Making("", "", "", "", ())
+        return Provenance("", "", "", "", ())
     states = [host.state for host in env.hosts if host.state]
     drivers = sorted({gpu.driver for state in states for gpu in state.gpus})
     kernels = sorted({host.kernel for host in env.hosts})
     commit = (env.git_commit or "")[:7] + ("+" if env.git_dirty else "")
     image = (env.image_digest or "").removeprefix("sha256:")[:12]
-    return Making(commit, ", ".join(drivers), ", ".join(kernels), image, tuple(sorted(env.versions.items())))
+    return Provenance(commit, ", ".join(drivers), ", ".join(kernels), image, tuple(sorted(env.versions.items())))
 
 
 def launches(table: pd.DataFrame, records: Mapping[str, RunRecord]) -> list[Launch]:
     """The launches that a local table has rows of, ascending by time; records: by path."""
     machine = table.drop_duplicates("record").set_index("record")["machine"]
-    found = []
-    for path, of in machine.items():
+    launches = []
+    for path, name in machine.items():
         run = records[str(path)]
         key = (run.point, run.config_hash, run.repeat)
-        found.append(Launch(str(path), run.sha256, run.started_at, key, str(of), making(run), sets.making(run)))
-    return sorted(found, key=lambda one: (one.started_at, one.path))
+        launches.append(
+            Launch(str(path), run.sha256, run.started_at, key, str(name), provenance(run), sets.provenance(run))
+        )
+    return sorted(launches, key=lambda one: (one.started_at, one.path))
 
 
 def _split(ordered: Iterable[Launch]) -> list[list[Launch]]:
     """Launches of one machine, ascending by time, by the session on which they were measured."""
-    found: list[list[Launch]] = []
-    seen: set[tuple[str, str, int]] = set()
+    groups: list[list[Launch]] = []
+    keys: set[tuple[str, str, int]] = set()
     for one in ordered:
-        if not found or one.key in seen or one.making != found[-1][0].making:
-            found.append([])
-            seen = set()
-        found[-1].append(one)
-        seen.add(one.key)
-    return found
+        if not groups or one.key in keys or one.provenance != groups[-1][0].provenance:
+            groups.append([])
+            keys = set()
+        groups[-1].append(one)
+        keys.add(one.key)
+    return groups
 
 
 def sessions(table: pd.DataFrame, records: Mapping[str, RunRecord]) -> dict[str, list[Session]]:
@@ -108,8 +110,10 @@ def sessions(table: pd.DataFrame, records: Mapping[str, RunRecord]) -> dict[str,
         by_machine[one.machine].append(one)
     return {
         machine: [
-            Session(number, tuple(of), controls.attach(table[table["record"].isin([one.path for one in of])]))
-            for number, of in enumerate(_split(ordered), 1)
+            Session(
+                number, tuple(launches), controls.attach(table[table["record"].isin([one.path for one in launches])])
+            )
+            for number, launches in enumerate(_split(ordered), 1)
         ]
         for machine, ordered in by_machine.items()
     }
@@ -123,10 +127,10 @@ _ALWAYS = ("day", "environment.git_commit", "environment.variables.SLURM_", "env
 
 def changed(before: Session, now: Session) -> list[tuple[str, str, str]]:
     """In what the launches of two sessions differ, but for what always does: the name, before and now."""
-    found = sets.changes([one.details for one in before.launches], [one.details for one in now.launches])
-    return [one for one in found if not one[0].startswith(_ALWAYS)]
+    changes = sets.changes([one.details for one in before.launches], [one.details for one in now.launches])
+    return [one for one in changes if not one[0].startswith(_ALWAYS)]
 
 
-def since(found: Sequence[Session], day: str) -> list[Session]:
+def since(sessions: Sequence[Session], day: str) -> list[Session]:
     """The sessions that began on a day or later, as 2026-11-01."""
-    return [one for one in found if one.launches[0].started_at[:10] >= day]
+    return [one for one in sessions if one.launches[0].started_at[:10] >= day]

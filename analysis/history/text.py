@@ -30,34 +30,34 @@ SHOWN: dict[Quantity, tuple[str, str, float]] = {
 _SHOWN = 8  # changes of what made the launches that are named; the JSON has all
 
 
-def of_machine(machine: str, found: Sequence[Session]) -> str:
+def session_table(machine: str, machine_sessions: Sequence[Session]) -> str:
     """The sessions of one machine: when, how many launches, and with what."""
     cells = [
         {
             "session": one.number,
             "measured": one.days,
             "launches": len(one.launches),
-            "commit": one.making.commit or "not known",
-            "GPU driver": one.making.driver or "none",
-            "kernel": one.making.kernel,
-            "image": one.making.image or "none",
+            "commit": one.provenance.commit or "not known",
+            "GPU driver": one.provenance.driver or "none",
+            "kernel": one.provenance.kernel,
+            "image": one.provenance.image or "none",
         }
-        for one in found
+        for one in machine_sessions
     ]
     lines = [textwrap.fill(f"== {machine}", WIDTH), "", tabulate(cells, headers="keys", disable_numparse=True)]
-    for before, now in itertools.pairwise(found):
-        if made := sessions.changed(before, now):
+    for before, now in itertools.pairwise(machine_sessions):
+        if changes := sessions.changed(before, now):
             lines += ["", f"what changed before session {now.number}:"]
-            lines += [f"  {name}: {a} -> {b}" for name, a, b in made[:_SHOWN]]
-            lines += [f"  and {len(made) - _SHOWN} more (--format json)"] if len(made) > _SHOWN else []
+            lines += [f"  {name}: {a} -> {b}" for name, a, b in changes[:_SHOWN]]
+            lines += [f"  and {len(changes) - _SHOWN} more (--format json)"] if len(changes) > _SHOWN else []
     return "\n".join(lines)
 
 
 def compared_sessions(base: Sequence[int], newest: int) -> str:
     """Which sessions are compared: the newest, and those before it that were made alike."""
     several = f"sessions {base[0]} to {base[-1]}, all with the same commit and versions"
-    of = f"session {base[0]}" if len(base) == 1 else several
-    return f"session {newest} compared with {of}:"
+    earlier = f"session {base[0]}" if len(base) == 1 else several
+    return f"session {newest} compared with {earlier}:"
 
 
 def table(rows: Sequence[Row], before: str, now: str) -> str:
@@ -85,14 +85,14 @@ def subject(key: Key) -> str:
     return labels.name(key.model) if key.model else "allreduce"
 
 
-def quantity(of: Quantity) -> str:
+def quantity(key: Quantity) -> str:
     """A quantity with its unit, as tables head it."""
-    name, unit, _ = SHOWN[of]
+    name, unit, _ = SHOWN[key]
     return f"{name} [{unit}]" if unit else name
 
 
-def _mean(values: Sequence[float], of: Quantity) -> str:
-    return f"{SHOWN[of][2] * math.fsum(values) / len(values):.4g} ({len(values)})" if values else ""
+def _mean(values: Sequence[float], quantity: Quantity) -> str:
+    return f"{SHOWN[quantity][2] * math.fsum(values) / len(values):.4g} ({len(values)})" if values else ""
 
 
 def counts(rows: Sequence[Row]) -> str:

@@ -68,14 +68,14 @@ def verdict_rows(changes: Sequence[Change], within: float) -> list[Row]:
     ratios = {
         nth: mean_ratio(one.before, one.now, one.older) for nth, one in enumerate(changes) if one.before and one.now
     }
-    decided = [nth for nth, of in ratios.items() if not changes[nth].why_not and of.has_interval]
+    decided = [nth for nth, ratio in ratios.items() if not changes[nth].why_not and ratio.has_interval]
     judged = dict(zip(decided, judge_ratios([ratios[nth] for nth in decided], within), strict=True))
     return [Row(one, ratios.get(nth), judged.get(nth)) for nth, one in enumerate(changes)]
 
 
-def newest_changes(histories: Mapping[Key, Values], found: Sequence[Session]) -> list[Change]:
+def newest_changes(histories: Mapping[Key, Values], sessions: Sequence[Session]) -> list[Change]:
     """Each point on the newest of some sessions beside those before it that were made alike."""
-    last, (*older, base) = found[-1].number, session_states(found[:-1]) or [[]]
+    last, (*older, base) = sessions[-1].number, session_states(sessions[:-1]) or [[]]
     changes = []
     for key, values in histories.items():
         before, now = tuple(values.on(base)), tuple(values.on([last]))
@@ -85,13 +85,13 @@ def newest_changes(histories: Mapping[Key, Values], found: Sequence[Session]) ->
     return changes
 
 
-def session_states(found: Sequence[Session]) -> list[list[int]]:
+def session_states(sessions: Sequence[Session]) -> list[list[int]]:
     """The numbers of sessions, in groups of those that follow each other and were made alike.
 
     The newest session is beside the last group: an older state of the machine, before an update that made it faster,
     say, is no measure of what was lost since.
     """
-    return [[one.number for one in alike] for _, alike in itertools.groupby(found, key=lambda one: one.making)]
+    return [[one.number for one in alike] for _, alike in itertools.groupby(sessions, key=lambda one: one.provenance)]
 
 
 VerdictName = Literal["as before", "slower", "faster", "not decidable"]

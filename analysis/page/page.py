@@ -20,7 +20,7 @@ from analysis.audit.findings import SEVERITIES, Finding, called
 from analysis.claims import VERDICTS, Judged
 from analysis.compare import published as beside
 from analysis.compare import sets, tolerances
-from analysis.compare.comparison import Compared
+from analysis.compare.comparison import Comparisons
 from analysis.compare.text import published_sections
 from analysis.experiments import summary
 from analysis.figures import files
@@ -70,7 +70,7 @@ class Analysed:
     findings: Sequence[Finding]  # in the reports
     local_findings: Sequence[Finding]
     recomputed: pd.DataFrame  # the derived numbers of the reports
-    comparisons: Compared  # of local numbers with those of the reports
+    comparisons: Comparisons  # of local numbers with those of the reports
 
 
 def analyse(study: Study) -> Analysed:
@@ -108,12 +108,12 @@ def _drawn(entry: Entry, analysed: Analysed, folder: Path) -> Drawn:
 
 def sources(folder: Path = PUBLISHED) -> dict[str, str]:
     """The citation of each report in SOURCES.md, by its number."""
-    found: dict[str, str] = {}
+    citations: dict[str, str] = {}
     for line in (folder / "SOURCES.md").read_text().splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if line.startswith("| `") and len(cells) == 2 and (number := cells[0][1:4]) in schema.REPORTS:
-            found.setdefault(number, cells[1].replace("*", ""))
-    return found
+            citations.setdefault(number, cells[1].replace("*", ""))
+    return citations
 
 
 def _counts(values: Sequence[str], names: Sequence[str]) -> str:
@@ -125,7 +125,7 @@ def _number(value: Any) -> str:
     return "" if pd.isna(value) else f"{value:.5g}"
 
 
-def _findings(found: Sequence[Finding]) -> list[Row]:
+def _findings(findings: Sequence[Finding]) -> list[Row]:
     return [
         {
             "severity": f.severity,
@@ -136,7 +136,7 @@ def _findings(found: Sequence[Finding]) -> list[Row]:
             "off": "" if f.off is None else f"{f.off:+.1%}",
             "meaning": f.meaning,
         }
-        for f in found
+        for f in findings
     ]
 
 
@@ -170,10 +170,10 @@ def _derived(rows: pd.DataFrame) -> list[Row]:
 
 
 def _recomputed(rows: pd.DataFrame) -> str:
-    said = rows[rows["stated"].notna()]
+    stated = rows[rows["stated"].notna()]
     return (
-        f"{int(said['agrees'].fillna(False).sum())} of {len(said)} stated numbers follow from the report's primary "
-        f"ones; {len(rows) - len(said)} more are only plotted."
+        f"{int(stated['agrees'].fillna(False).sum())} of {len(stated)} stated numbers follow from the report's primary "
+        f"ones; {len(rows) - len(stated)} more are only plotted."
     )
 
 
@@ -186,17 +186,17 @@ def _experiments(study: Study, drawn: Sequence[Drawn]) -> tuple[list[dict[str, A
     runs: dict[str, list[dict[str, str]]] = defaultdict(list)
     for path in study.local["record"].unique():
         run = study.records[path]
-        runs[run.experiment].append(sets.making(run))
+        runs[run.experiment].append(sets.provenance(run))
     everything = [run for same in runs.values() for run in same]
     names = list(dict.fromkeys(name for run in everything for name in run))
     alike = [name for name in names if len({run.get(name) for run in everything}) == 1]
     varied = [name for name in names if name not in alike]
-    found = [_experiment(str(name), rows, drawn) for name, rows in study.local.groupby("experiment")]
-    for experiment in found:
+    experiments = [_experiment(str(name), rows, drawn) for name, rows in study.local.groupby("experiment")]
+    for experiment in experiments:
         its = runs[experiment["name"]]
         there = {key for run in its for key in run}
         experiment["making"] = _making(its, [key for key in varied if key in there])
-    return found, _making(everything, alike)
+    return experiments, _making(everything, alike)
 
 
 def _experiment(name: str, rows: pd.DataFrame, drawn: Sequence[Drawn]) -> dict[str, Any]:
@@ -235,26 +235,26 @@ def _rounds(number: int) -> str:
 def _reports(analysed: Analysed, drawn: Sequence[Drawn], reports: Sequence[str]) -> list[dict[str, Any]]:
     """What the page says about each of these reports."""
     recomputed, cited = analysed.recomputed, sources()
-    made = []
+    sections = []
     for number in reports:
-        found = [f for f in analysed.findings if f.report == number]
-        said = [j for j in analysed.judged if j.claim.report == number]
+        findings = [f for f in analysed.findings if f.report == number]
+        claims_judged = [j for j in analysed.judged if j.claim.report == number]
         numbers = recomputed[recomputed["report"] == number]
-        made.append(
+        sections.append(
             {
                 "number": number,
                 "title": TITLES[number][0].upper() + TITLES[number][1:],
                 "source": cited[number],
                 "figures": [one for one in drawn if one.entry.report == number],
-                "claims": _claims(sorted(said, key=lambda j: VERDICTS.index(j.verdict))),
-                "verdicts": _counts([j.verdict for j in said], VERDICTS),
-                "findings": _findings(found),
-                "severities": _counts([f.severity for f in found], SEVERITIES),
+                "claims": _claims(sorted(claims_judged, key=lambda j: VERDICTS.index(j.verdict))),
+                "verdicts": _counts([j.verdict for j in claims_judged], VERDICTS),
+                "findings": _findings(findings),
+                "severities": _counts([f.severity for f in findings], SEVERITIES),
                 "derived": _derived(numbers),
                 "recomputed": _recomputed(numbers),
             }
         )
-    return made
+    return sections
 
 
 def page(analysed: Analysed, figures: Sequence[Entry], folder: Path, only: Scope | None = None) -> str:

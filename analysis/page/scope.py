@@ -56,8 +56,10 @@ def _why(one: Outcome) -> str:
     return "; ".join(filter(None, (one.why, *(f"left out: {why}" for why in one.left_out))))
 
 
-def of(report: str, published: pd.DataFrame, results: Path) -> Scope:
+def report_scope(report: str, published: pd.DataFrame, results: Path) -> Scope:
     """What belongs to a report: experiments that it has numbers of, and those that reproduce it."""
-    found = reproduction.read(results, report)
+    reproduced = reproduction.read(results, report)
     named = set(published.loc[published["report"].eq(report), "experiment"]) - {""}
-    return Scope(report, frozenset(named | {one.experiment for one in found.outcomes} if found else named), found)
+    return Scope(
+        report, frozenset(named | {one.experiment for one in reproduced.outcomes} if reproduced else named), reproduced
+    )

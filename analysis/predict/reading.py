@@ -105,7 +105,7 @@ def _kept(points: pd.DataFrame) -> Iterator[tuple[float, pd.DataFrame]]:
     """The points of each curve of one setting, with its batch per rank: NaN where it is not known or not kept."""
     batch = points["batch_per_rank"]
     whole = (batch * points["ranks"]).tolist()
-    if metrics.kept(points["ranks"].tolist(), whole) == "global_batch" or batch.isna().all():
+    if metrics.shared_batch(points["ranks"].tolist(), whole) == "global_batch" or batch.isna().all():
         yield math.nan, points
         return
     yield from ((float(str(size)), of) for size, of in points.groupby("batch_per_rank", dropna=False))

@@ -21,8 +21,8 @@ def deviations(local: pd.DataFrame) -> pd.DataFrame:
     """
     runs = local[local["kind"].eq("control") & local["quantity"].eq("images_per_s_per_rank")]
     in_rounds = _paired(runs[runs["round"].notna()])
-    found = pd.concat([in_rounds, _unpaired(runs[runs["round"].isna()])]) if len(in_rounds) else _unpaired(runs)
-    return found.drop_duplicates([*_SAME, "nodes"])
+    rows = pd.concat([in_rounds, _unpaired(runs[runs["round"].isna()])]) if len(in_rounds) else _unpaired(runs)
+    return rows.drop_duplicates([*_SAME, "nodes"])
 
 
 def _paired(runs: pd.DataFrame) -> pd.DataFrame:
@@ -52,11 +52,11 @@ def attach(local: pd.DataFrame) -> pd.DataFrame:
     emulated = local[local["cpus_per_node"].notna()]
     if not emulated["kind"].eq("control").any():
         return local
-    found = _records(deviations(emulated).dropna(subset="control_off"))
+    controls = _records(deviations(emulated).dropna(subset="control_off"))
     points = emulated[_POINT].drop_duplicates()
-    of_points = [_of(point, found) for point in _records(points)]
-    points["control_off"] = [off for off, _ in of_points]
-    points["control_nodes"] = pd.array([nodes for _, nodes in of_points], dtype="Int64")
+    nearest = [_nearest_control(point, controls) for point in _records(points)]
+    points["control_off"] = [off for off, _ in nearest]
+    points["control_nodes"] = pd.array([nodes for _, nodes in nearest], dtype="Int64")
     attached = local.drop(columns=["control_off", "control_nodes"])
     return attached.merge(points, on=_POINT, how="left")[local.columns]
 
@@ -66,7 +66,9 @@ def _records(frame: pd.DataFrame) -> list[dict[Hashable, Any]]:
     return frame.astype(object).where(frame.notna(), None).to_dict("records")
 
 
-def _of(point: Mapping[Hashable, Any], found: Sequence[Mapping[Hashable, Any]]) -> tuple[float, int | None]:
+def _nearest_control(
+    point: Mapping[Hashable, Any], controls: Sequence[Mapping[Hashable, Any]]
+) -> tuple[float, int | None]:
     """The deviation of the control of a point, and its nodes; NaN and None where there is none.
 
     A curve keeps the batch of a rank, or the global batch: then the control on more nodes has a smaller batch a rank.
@@ -74,7 +76,7 @@ def _of(point: Mapping[Hashable, Any], found: Sequence[Mapping[Hashable, Any]]) 
     setting = [name for name in _SAME if name != "batch_per_rank"]
     curve = [
         one
-        for one in found
+        for one in controls
         if all(one[name] == point[name] for name in setting)
         and any(one[name] == point[name] for name in ("batch_per_rank", "global_batch"))
         and one["nodes"] >= point["nodes"]
@@ -98,13 +100,13 @@ def why_lost(local: pd.DataFrame) -> pd.Series:
     """
     off, emulated = local["control_off"], local["cpus_per_node"].notna()
     columns = (off, local["control_nodes"], local["flat_within_fraction"])
-    said = [
-        f"without allreduce {nodes:.0f} nodes {100 * found:+.0f} % off one alone (bound {100 * bound:.0f} %)"
-        for found, nodes, bound in zip(*(column.fillna(0.0) for column in columns), strict=True)
+    texts = [
+        f"without allreduce {nodes:.0f} nodes {100 * deviation:+.0f} % off one alone (bound {100 * bound:.0f} %)"
+        for deviation, nodes, bound in zip(*(column.fillna(0.0) for column in columns), strict=True)
     ]
-    found = pd.Series(said, local.index, dtype=object).where(off.abs() > local["flat_within_fraction"], "")
-    found = found.mask(emulated & off.isna(), "emulated without a control")
-    return found.mask(local["cores_shared"].fillna(False).astype(bool), "ranks shared cores")
+    reasons = pd.Series(texts, local.index, dtype=object).where(off.abs() > local["flat_within_fraction"], "")
+    reasons = reasons.mask(emulated & off.isna(), "emulated without a control")
+    return reasons.mask(local["cores_shared"].fillna(False).astype(bool), "ranks shared cores")
 
 
 def numbers(nodes: pd.Series) -> str:
@@ -112,7 +114,7 @@ def numbers(nodes: pd.Series) -> str:
     return f"{', '.join(str(number) for number in sorted(nodes.unique()))} nodes"
 
 
-def words(local: pd.DataFrame, name: Callable[[str], str]) -> str:
+def control_note(local: pd.DataFrame, name: Callable[[str], str]) -> str:
     """What the control says about these rows, for a figure; "" where no node was emulated. name: of a model."""
     rows = local[local["cpus_per_node"].notna()]
     if rows.empty:

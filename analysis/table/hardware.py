@@ -13,7 +13,7 @@ COMPUTE, LINK = "compute_limit_images_per_s", "link_limit_images_per_s"
 _COMPRESSED = {"none": 1.0, "fp16": 0.5}  # share of the bytes of fp32
 
 
-def throughput_bounds(run: RunRecord, place: int | None = None) -> dict[str, float]:
+def throughput_bounds(run: RunRecord, arm_index: int | None = None) -> dict[str, float]:
     """The limits that are known, in images/s of the whole job, by quantity.
 
     COMPUTE: all ranks together, each as fast as in its fastest product of matrices. LINK: of the slowest link between
@@ -23,34 +23,38 @@ def throughput_bounds(run: RunRecord, place: int | None = None) -> dict[str, flo
     """
     if run.work is None:
         return {}
-    config = run.config if place is None else rounds.config_of(run.config, place)
-    ranks = run.ranks if place is None else [run.ranks[rank] for rank in rounds.ranks_of(run.config, place)]
-    arm = None if place is None else _measured_at(run.config, place)
-    found = {}
-    if run.work.operations_per_image and (speed := _operations_per_s(ranks, arm)):
-        found[COMPUTE] = metrics.compute_limit(speed, run.work.operations_per_image)
+    config = run.config if arm_index is None else rounds.config_of(run.config, arm_index)
+    ranks = run.ranks if arm_index is None else [run.ranks[rank] for rank in rounds.ranks_of(run.config, arm_index)]
+    measured_arm = None if arm_index is None else _measured_at(run.config, arm_index)
+    bounds = {}
+    if run.work.operations_per_image and (speed := _operations_per_s(ranks, measured_arm)):
+        bounds[COMPUTE] = metrics.compute_limit(speed, run.work.operations_per_image)
     exchange = config["distribution"]
-    if exchange["allreduce"] and len(ranks) > 1 and (speed := _bytes_per_s(ranks, arm)):
+    if exchange["allreduce"] and len(ranks) > 1 and (speed := _bytes_per_s(ranks, measured_arm)):
         sent = run.work.gradient_bytes * _COMPRESSED[exchange.get("compression", "none")]
-        found[LINK] = metrics.link_limit(config["global_batch"], sent, len(ranks), speed)
-    return found
+        bounds[LINK] = metrics.link_limit(config["global_batch"], sent, len(ranks), speed)
+    return bounds
 
 
-def _measured_at(config: Mapping[str, Any], place: int) -> int:
+def _measured_at(config: Mapping[str, Any], index: int) -> int:
     """The arm with which the limits of this one were measured: the first of its world, ranks and links."""
 
     def alike(arm: Mapping[str, Any]) -> tuple[Any, ...]:
         return arm["world"], arm["ranks"], arm["link_mbit_per_s"]
 
     arms = config["rounds"]
-    return next(nth for nth, arm in enumerate(arms) if alike(arm) == alike(arms[place]))
+    return next(nth for nth, arm in enumerate(arms) if alike(arm) == alike(arms[index]))
 
 
 def _operations_per_s(ranks: Sequence[Rank], arm: int | None) -> float:
     """Of all ranks together; 0 where one has none."""
     fastest = [
         max(
-            (metrics.operations_per_s(of.rows, min(of.times_s)) for of in rank.matrix_products if of.arm == arm),
+            (
+                metrics.operations_per_s(product.rows, min(product.times_s))
+                for product in rank.matrix_products
+                if product.arm == arm
+            ),
             default=0,
         )
         for rank in ranks
@@ -62,9 +66,9 @@ def _bytes_per_s(ranks: Sequence[Rank], arm: int | None) -> float:
     """Of the slowest link; 0 where one is not known."""
     received = [
         [
-            metrics.bandwidth(of.transferred_bytes, of.time_s)
-            for of in rank.transfers
-            if of.arm == arm and of.what == "tcp_ring"
+            metrics.bandwidth(transfer.transferred_bytes, transfer.time_s)
+            for transfer in rank.transfers
+            if transfer.arm == arm and transfer.what == "tcp_ring"
         ]
         for rank in ranks
     ]
@@ -90,16 +94,16 @@ def window_energy_per_image(run: RunRecord) -> dict[tuple[int, int], dict[str, f
     """
     if not any(_counts(window.cores) for rank in run.ranks for window in rank.windows[:1]):
         return {}
-    found: dict[tuple[int, int], list[tuple[Rank, Window]]] = {}
+    windows: dict[tuple[int, int], list[tuple[Rank, Window]]] = {}
     for rank in run.ranks:
         for window in rank.windows:
-            found.setdefault((window.round, window.arm), []).append((rank, window))
+            windows.setdefault((window.round, window.arm), []).append((rank, window))
     return {
-        place: _per_image(
-            [(rank, window.cores) for rank, window in of],
-            batch.of_arm(run.config["rounds"][place[1]]) * sum(len(window.step_times_s) for _, window in of),
+        turn: _per_image(
+            [(rank, window.cores) for rank, window in uses],
+            batch.of_arm(run.config["rounds"][turn[1]]) * sum(len(window.step_times_s) for _, window in uses),
         )
-        for place, of in found.items()
+        for turn, uses in windows.items()
     }
 
 
@@ -109,11 +113,13 @@ def _counts(use: CoreUse | None) -> bool:
 
 def _per_image(uses: Sequence[tuple[Rank | Server, CoreUse | None]], images: int) -> dict[str, float]:
     hosts = {rank.host for rank, _ in uses}
-    of_hosts = {rank.host: use.energy_j for rank, use in uses if use and use.energy_j is not None}
-    of_gpus = [use.gpu_energy_j for _, use in uses if use and use.gpu_energy_j is not None]
-    found = {}
-    if of_hosts.keys() == hosts:
-        found[PROCESSORS] = metrics.joules_per_image(sum(of_hosts.values()), images)
-    if len(of_gpus) == len(uses):
-        found[GPUS] = metrics.joules_per_image(sum(of_gpus), images)
-    return {name: value for name, value in found.items() if value > 0}  # a counter that stands still counts nothing
+    host_joules = {rank.host: use.energy_j for rank, use in uses if use and use.energy_j is not None}
+    gpu_joules = [use.gpu_energy_j for _, use in uses if use and use.gpu_energy_j is not None]
+    quantities = {}
+    if host_joules.keys() == hosts:
+        quantities[PROCESSORS] = metrics.joules_per_image(sum(host_joules.values()), images)
+    if len(gpu_joules) == len(uses):
+        quantities[GPUS] = metrics.joules_per_image(sum(gpu_joules), images)
+    return {
+        name: value for name, value in quantities.items() if value > 0
+    }  # a counter that stands still counts nothing

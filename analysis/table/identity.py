@@ -97,7 +97,7 @@ def axis(swept: Sequence[Mapping[str, Any]]) -> str:
     (model, dataset, ...) is never one, nor the seed.
     """
     keys = [key for key in swept[0] if key != _SEED]
-    numbers = [key for key in keys if all(of[key] is None or _is_number(of[key]) for of in swept)]
+    numbers = [key for key in keys if all(values[key] is None or _is_number(values[key]) for values in swept)]
     return next((key for key in SCALING if key in keys), numbers[-1] if numbers else "")
 
 
@@ -105,15 +105,15 @@ def identify(runs: Sequence[Facts]) -> list[dict[str, Any]]:
     """For each run the columns axis, axis_value, swept, arm, kept, series and arms of `table.schema`."""
     points: dict[bytes, Facts] = {}  # a point is identified once, however often it was repeated
     shared = {id(run): run for run in runs}  # by repeats that one process read
-    of_each = {place: points.setdefault(msgspec.json.encode(run), run) for place, run in shared.items()}
-    of_runs = [of_each[id(run)] for run in runs]
+    point_by_run = {run_id: points.setdefault(msgspec.json.encode(run), run) for run_id, run in shared.items()}
+    run_points = [point_by_run[id(run)] for run in runs]
     axes = {
-        group: axis([point.swept for point in of_group])
-        for group, of_group in _grouped(points.values(), _sweep).items()
+        group: axis([point.swept for point in group_points])
+        for group, group_points in _grouped(points.values(), _sweep).items()
     }
-    varied = {group: _varied(of_group) for group, of_group in _grouped(points.values(), _comparison).items()}
-    found = {id(point): _columns(point, axes[_sweep(point)], varied[_comparison(point)]) for point in points.values()}
-    return [found[id(point)] for point in of_runs]
+    varied = {group: _varied(group_points) for group, group_points in _grouped(points.values(), _comparison).items()}
+    columns = {id(point): _columns(point, axes[_sweep(point)], varied[_comparison(point)]) for point in points.values()}
+    return [columns[id(point)] for point in run_points]
 
 
 def _sweep(run: Facts) -> tuple[Any, ...]:
@@ -146,7 +146,7 @@ def _varied(runs: Sequence[Facts]) -> frozenset[str]:
         for leaf in leaves:
             values[leaf][run.arm].add(repr(run.config[leaf]) if leaf in run.config else "")
     apart = {
-        leaf for leaf, of_arm in values.items() if any(a.isdisjoint(b) for a, b in combinations(of_arm.values(), 2))
+        leaf for leaf, by_arm in values.items() if any(a.isdisjoint(b) for a, b in combinations(by_arm.values(), 2))
     }
     return frozenset(keys | apart)
 

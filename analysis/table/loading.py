@@ -47,7 +47,7 @@ def published(folder: Path = PUBLISHED) -> pd.DataFrame:
 class Read(NamedTuple):
     """One file: what the table keeps of it, its text, and the record in it; neither where it is none."""
 
-    kept: Run | Notice
+    content: Run | Notice
     text: bytes = b""
     run: RunRecord | None = None
 
@@ -124,10 +124,10 @@ def local(*places: Path, every_generation: bool = False) -> Local:
     another run is left out and named with the reason, a failed run too; the rounds that all ranks had finished before a
     launch failed are in the table. A folder that does not exist has no records.
     """
-    found = {path for place in places for path in ([place] if place.is_file() else record.find(place))}
-    paths = sorted(found, key=lambda path: path.parts)  # as paths are compared, but by less work each
+    paths_found = {path for path in places for path in ([path] if path.is_file() else record.find(path))}
+    paths = sorted(paths_found, key=lambda path: path.parts)  # as paths are compared, but by less work each
     files = dict(zip(map(str, paths), _read_all([str(path) for path in paths]), strict=True))
-    read_all = _without_copies([file.kept for file in files.values()])
+    read_all = _without_copies([file.content for file in files.values()])
     runs = [one for one in read_all if isinstance(one, Run)]
     notices = [one if isinstance(one, Notice) else one.notice for one in read_all]
     points = [point for run in (runs if every_generation else _newest(runs)) for point in run.points]
@@ -145,10 +145,10 @@ def _newest(runs: list[Run]) -> list[Run]:
 
 def _without_copies(read_all: list[Run | Notice]) -> list[Run | Notice]:
     """What was read, with a notice in place of each run that is a copy of another."""
-    found = copies.find([one.trace for one in read_all if isinstance(one, Run)])
+    copied = copies.find([one.trace for one in read_all if isinstance(one, Run)])
     return [
-        contradicted(one.trace.path, (found[one.trace.path],))
-        if isinstance(one, Run) and one.trace.path in found
+        contradicted(one.trace.path, (copied[one.trace.path],))
+        if isinstance(one, Run) and one.trace.path in copied
         else one
         for one in read_all
     ]
@@ -186,34 +186,34 @@ def _size_bytes(path: str) -> int:
 
 def _tidy(points: list[Measured]) -> pd.DataFrame:
     """One row a value, built a column at a time: 10,000 records make a fifth of a million rows."""
-    of_points = _of_points(points)
+    shared = _shared_columns(points)
     counts = [len(point.values["quantity"]) for point in points]
     point_of_row = np.repeat(np.arange(len(points)), np.array(counts, int))
-    of_values = {name for point in points for name in point.values}
-    made: dict[str, Any] = {}
+    varying = {name for point in points for name in point.values}
+    columns: dict[str, Any] = {}
     for column in schema.COLUMNS + schema.LOCAL_COLUMNS:
-        if column.name in of_values:
-            of_each = (
+        if column.name in varying:
+            cells = (
                 point.values.get(column.name, itertools.repeat(None, count))
                 for point, count in zip(points, counts, strict=True)
             )
-            made[column.name] = _typed(column, [*itertools.chain.from_iterable(of_each)])
+            columns[column.name] = _typed(column, [*itertools.chain.from_iterable(cells)])
         else:  # of a point it is made once, and not for each of its values
-            made[column.name] = _typed(column, of_points[column.name]).array.take(point_of_row)
-    unit = {name: known.unit for name in made["quantity"].unique() if (known := schema.quantity(name))}
-    made["unit"] = made["quantity"].map(unit).astype("str")
-    return pd.DataFrame(made, copy=False)
+            columns[column.name] = _typed(column, shared[column.name]).array.take(point_of_row)
+    unit = {name: definition.unit for name in columns["quantity"].unique() if (definition := schema.quantity(name))}
+    columns["unit"] = columns["quantity"].map(unit).astype("str")
+    return pd.DataFrame(columns, copy=False)
 
 
-def _of_points(points: list[Measured]) -> dict[str, Sequence[Any]]:
+def _shared_columns(points: list[Measured]) -> dict[str, Sequence[Any]]:
     """What the values of a point share of each column, a cell a point."""
     names = schema.LOCAL_NAMES
     cells = [*zip(*(point.cells for point in points), strict=True)] or [()] * len(names)
-    found: dict[str, Sequence[Any]] = dict(zip(names, cells, strict=True))
+    columns: dict[str, Sequence[Any]] = dict(zip(names, cells, strict=True))
     identities = identify([point.facts for point in points])
     for name in identities[0] if identities else ():
-        found[name] = [of[name] for of in identities]
-    return found
+        columns[name] = [identity[name] for identity in identities]
+    return columns
 
 
 def _typed(column: schema.Column, cells: Sequence[Any]) -> pd.Series:

@@ -70,8 +70,8 @@ class Notice:
 
     def __str__(self) -> str:
         """Path and reason, as the commands print them."""
-        kept = f"; it counts with its {self.rounds} whole round{'s' * (self.rounds > 1)}" if self.rounds else ""
-        return f"{self.path}: {self.reason}{kept}"
+        rounds = f"; it counts with its {self.rounds} whole round{'s' * (self.rounds > 1)}" if self.rounds else ""
+        return f"{self.path}: {self.reason}{rounds}"
 
 
 def tabulate(run: RunRecord, path: str) -> Run | Notice:
@@ -81,13 +81,13 @@ def tabulate(run: RunRecord, path: str) -> Run | Notice:
     if notice and not run.config.get("rounds"):
         return notice
     try:
-        found = checks.contradictions(run)
-        points = [] if found or has_timeline(run) else list(_points(run, path))
+        contradictions = checks.contradictions(run)
+        points = [] if contradictions or has_timeline(run) else list(_points(run, path))
     except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
         needed = f"a complete run must have it: {type(error).__name__} {error}"
         return notice or Notice(False, path, needed)
-    if found:
-        return contradicted(path, found)
+    if contradictions:
+        return contradicted(path, contradictions)
     if wrong := [text for point in points for text in _impossible(point)]:
         return Notice(False, path, f"impossible: {', '.join(wrong)}")
     if notice:
@@ -100,9 +100,11 @@ def has_timeline(run: RunRecord) -> bool:
     return bool(run.config["distribution"].get("timeline"))
 
 
-def contradicted(path: str, found: tuple[Contradiction, ...]) -> Notice:
+def contradicted(path: str, contradictions: tuple[Contradiction, ...]) -> Notice:
     """The notice of a record that cannot be true."""
-    return Notice(False, path, f"contradicts itself: {'; '.join(map(str, found))}", contradictions=found)
+    return Notice(
+        False, path, f"contradicts itself: {'; '.join(map(str, contradictions))}", contradictions=contradictions
+    )
 
 
 def _failed(failure: Failure | None) -> str:
@@ -110,8 +112,8 @@ def _failed(failure: Failure | None) -> str:
     if failure is None:
         return "no reason recorded"
     where = {"rank": failure.rank, "host": failure.host, "phase": failure.phase, "step": failure.step}
-    known = [f"{name} {value}" for name, value in where.items() if value is not None]
-    return failure.reason + (f" ({', '.join(known)})" if known else "")
+    parts = [f"{name} {value}" for name, value in where.items() if value is not None]
+    return failure.reason + (f" ({', '.join(parts)})" if parts else "")
 
 
 def _key(run: RunRecord) -> tuple[str, str, str, int, int]:
@@ -147,17 +149,17 @@ def _arms(run: RunRecord, path: str) -> Iterator[Measured]:
         raise ValueError("no whole round")
     joules = hardware.window_energy_per_image(run)
     reading = any(arm["reads"] for arm in run.config["rounds"])
-    for place, arm in enumerate(arms):
-        stated = run.config["rounds"][place]
+    for index, arm in enumerate(arms):
+        stated = run.config["rounds"][index]
         if stated["name"] in run.arms_left_out or (reading and not stated["reads"]):
             continue
         values = []
         for number, rates in whole.items():
-            values.append(Value("images_per_s", rates[place], round=number))
-            values.append(Value("images_per_s_per_rank", metrics.per_rank(rates[place], arm.ranks), round=number))
-            values += [Value(name, value, round=number) for name, value in joules.get((number, place), {}).items()]
-        values += [Value(name, value) for name, value in hardware.throughput_bounds(run, place).items()]
-        point = _alone(run, place)
+            values.append(Value("images_per_s", rates[index], round=number))
+            values.append(Value("images_per_s_per_rank", metrics.per_rank(rates[index], arm.ranks), round=number))
+            values += [Value(name, value, round=number) for name, value in joules.get((number, index), {}).items()]
+        values += [Value(name, value) for name, value in hardware.throughput_bounds(run, index).items()]
+        point = _alone(run, index)
         yield _measured(point, machine, _columns(point, path, machine), values)
         if emulated and arm.ranks == 1 and point.config["distribution"]["allreduce"]:
             config = point.config | {"distribution": point.config["distribution"] | {"allreduce": False}}
@@ -165,12 +167,12 @@ def _arms(run: RunRecord, path: str) -> Iterator[Measured]:
             yield _measured(control, machine, _columns(control, path, machine), values)
 
 
-def _alone(run: RunRecord, place: int) -> RunRecord:
+def _alone(run: RunRecord, index: int) -> RunRecord:
     """The record as it would be of a launch of one arm alone, as far as it tells which point that is."""
-    arm, ranks = run.config["rounds"][place], rounds.ranks_of(run.config, place)
+    arm, ranks = run.config["rounds"][index], rounds.ranks_of(run.config, index)
     return replace(
         run,
-        config=rounds.config_of(run.config, place),
+        config=rounds.config_of(run.config, index),
         swept=run.swept | arm["swept"],
         arm=arm["arm"],
         role=arm["role"],
@@ -179,14 +181,14 @@ def _alone(run: RunRecord, place: int) -> RunRecord:
 
 
 def _facts(run: RunRecord, machine: str) -> Facts:
-    said = (run.experiment, machine, run.config, run.swept, run.arm, run.arm_keys)
-    return _shared_facts(msgspec.json.encode(said))
+    content = (run.experiment, machine, run.config, run.swept, run.arm, run.arm_keys)
+    return _shared_facts(msgspec.json.encode(content))
 
 
 @functools.lru_cache(maxsize=256)
-def _shared_facts(said: bytes) -> Facts:
+def _shared_facts(content: bytes) -> Facts:
     """The facts of a point; its repeats share them."""
-    experiment, machine, config, swept, arm, arm_keys = msgspec.json.decode(said)
+    experiment, machine, config, swept, arm, arm_keys = msgspec.json.decode(content)
     return Facts(experiment, machine, flat(config), config.get("derived", []), swept, arm, arm_keys)
 
 
@@ -195,9 +197,9 @@ def _machine(run: RunRecord) -> str:
         return "machine not recorded"
     host = run.environment.hosts[0]
     processor = host.gpus[0] if run.config["device"] == "gpu" and host.gpus else host.cpu_model
-    words = f"{processor}, {host.cores} core{'s' if host.cores != 1 else ''}"
+    name = f"{processor}, {host.cores} core{'s' if host.cores != 1 else ''}"
     cpus = run.config["system"].get("cpus_per_node")
-    return words if cpus is None else f"{words}; emulated: {100 * cpus:.4g} % of a core a node"
+    return name if cpus is None else f"{name}; emulated: {100 * cpus:.4g} % of a core a node"
 
 
 def _operations(run: RunRecord) -> str:
@@ -224,7 +226,7 @@ def _gpu(run: RunRecord) -> str:
 def _columns(run: RunRecord, path: str, machine: str) -> dict[str, Any]:
     config = run.config
     cpus = config["system"].get("cpus_per_node")
-    trained = _of_training(config) if config.get("allreduce_sweep") is None else {}
+    trained = _training_columns(config) if config.get("allreduce_sweep") is None else {}
     return trained | {
         "source": "local",
         "report": "",
@@ -262,7 +264,7 @@ def _columns(run: RunRecord, path: str, machine: str) -> dict[str, Any]:
     }
 
 
-def _of_training(config: dict[str, Any]) -> dict[str, Any]:
+def _training_columns(config: dict[str, Any]) -> dict[str, Any]:
     """The columns that a run without a model leaves blank."""
     return {
         "model": config["model"]["name"],
@@ -331,9 +333,9 @@ def _allreduces(run: RunRecord) -> Iterator[Value]:
 
     Of a stream that several ranks received, and of copies, the slowest counts: an allreduce waits for it.
     """
-    for of_ranks in zip(*(rank.allreduces for rank in run.ranks), strict=True):
-        times = [max(of_all) for of_all in zip(*(of.times_s for of in of_ranks), strict=True)]
-        size, number = of_ranks[0].message_bytes, of_ranks[0].round
+    for entries in zip(*(rank.allreduces for rank in run.ranks), strict=True):
+        times = [max(rank_times) for rank_times in zip(*(entry.times_s for entry in entries), strict=True)]
+        size, number = entries[0].message_bytes, entries[0].round
         yield Value("allreduce_s", statistics.median(times), message_bytes=size, round=number)
     rates: dict[str, list[float]] = defaultdict(list)
     for transfer in (transfer for rank in run.ranks for transfer in rank.transfers):
@@ -349,6 +351,6 @@ def _in_columns(values: Iterable[Value]) -> dict[str, tuple[Any, ...]]:
 
 def _impossible(point: Measured) -> Iterator[str]:
     for name, value in zip(point.values["quantity"], point.values["value"], strict=True):
-        known = schema.quantity(name)
-        if known is None or not known.possible(value):
+        definition = schema.quantity(name)
+        if definition is None or not definition.possible(value):
             yield f"{name} = {value:g}"

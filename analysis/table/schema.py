@@ -227,8 +227,8 @@ def quantity(name: str) -> Quantity | None:
     return QUANTITIES.get(name)
 
 
-def _like(given: str, allowed: Iterable[str]) -> str:
-    close = difflib.get_close_matches(given, list(allowed), n=1)
+def _like(name: str, allowed: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(allowed), n=1)
     return f"; did you mean '{close[0]}'?" if close else ""
 
 
@@ -248,13 +248,13 @@ def _name_columns(frame: pd.DataFrame, columns: Sequence[Column]) -> list[str]:
 
 def _limits(column: Column, cells: pd.Series, frame: pd.DataFrame) -> list[str]:
     problems = []
-    for limit, beyond, words in (
+    for limit, beyond, relation in (
         (column.minimum, operator.lt, "at least"),
         (column.above, operator.le, "more than"),
     ):
         if limit is not None:
             problems += [
-                f"{_row(frame, i)}: {column.name}: {cells.iloc[i]:g} given, must be {words} {limit:g}"
+                f"{_row(frame, i)}: {column.name}: {cells.iloc[i]:g} given, must be {relation} {limit:g}"
                 for i in np.flatnonzero(beyond(cells, limit))
             ]
     return problems
@@ -281,7 +281,7 @@ def _blank(cells: pd.Series) -> pd.Series:
 
 def _allowed(column: Column) -> str:
     """What a column of numbers may hold, for a message."""
-    limits = [f"{words} {limit:g}" for words, limit in (("above", column.above), ("of at least", column.minimum))
+    limits = [f"{relation} {limit:g}" for relation, limit in (("above", column.above), ("of at least", column.minimum))
               if limit is not None]  # fmt: skip
     return f"; allowed: {'whole ' * (column.kind == 'integer')}numbers{''.join(f' {limit}' for limit in limits)}"
 
@@ -333,20 +333,20 @@ def conform(frame: pd.DataFrame, columns: Sequence[Column], where: str) -> pd.Da
     """
     _raise(where, _name_columns(frame, columns))
     problems: list[str] = []
-    made = {}
+    converted = {}
     for column in columns:
         if column.name not in frame.columns:
             continue
         empty = _blank(frame[column.name])
         if empty.all():
-            made[column.name] = pd.Series(_NOTHING[column.kind], frame.index, _TYPES[column.kind])
+            converted[column.name] = pd.Series(_NOTHING[column.kind], frame.index, _TYPES[column.kind])
         else:
-            made[column.name], found = _CONVERT[column.kind](column, frame[column.name], empty, frame)
-            problems += found
+            converted[column.name], bad_cells = _CONVERT[column.kind](column, frame[column.name], empty, frame)
+            problems += bad_cells
         if not column.blank:
             problems += [f"{_row(frame, i)}: {column.name} is empty" for i in np.flatnonzero(empty)]
     _raise(where, problems)
-    return pd.DataFrame(made, index=frame.index)
+    return pd.DataFrame(converted, index=frame.index)
 
 
 def read_csv(path: Path, columns: Sequence[Column]) -> pd.DataFrame:
@@ -371,16 +371,18 @@ def check(table: pd.DataFrame, where: str = "table") -> pd.DataFrame:
     problems = []
     for name in table["quantity"].unique():
         rows = table[table["quantity"] == name]
-        known = quantity(name)
-        if known is None:
+        definition = quantity(name)
+        if definition is None:
             problems.append(f"quantity '{name}' is not known{_like(str(name), QUANTITIES)}")
             continue
-        units = sorted(set(rows["unit"]) - {known.unit})
+        units = sorted(set(rows["unit"]) - {definition.unit})
         if units:
-            problems.append(f"{name}: unit {', '.join(map(repr, units))} given, must be '{known.unit}'")
+            problems.append(f"{name}: unit {', '.join(map(repr, units))} given, must be '{definition.unit}'")
         value = rows["value"]
-        bad = ~value.map(known.possible)
-        problems += [f"{rows['place'][i]}: {name}: {value[i]:g} {known.unit} is impossible" for i in rows.index[bad]]
+        bad = ~value.map(definition.possible)
+        problems += [
+            f"{rows['place'][i]}: {name}: {value[i]:g} {definition.unit} is impossible" for i in rows.index[bad]
+        ]
     key = [name for name in table.columns if name not in ("value", "note", "half_unit")]
     duplicates = table[table.duplicated(key)]
     for row in duplicates.to_dict("records") if len(duplicates) else ():

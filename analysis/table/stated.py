@@ -22,7 +22,7 @@ READINGS = ("at least", "at most", "about")
 
 def reading(note: str) -> str:
     """How the report states the number: "at least", "at most", "about", or "" where it gives it as it is."""
-    return next((words for words in READINGS if note.startswith(words)), "about" if note.startswith("approx") else "")
+    return next((form for form in READINGS if note.startswith(form)), "about" if note.startswith("approx") else "")
 
 
 def half_unit(row: Row) -> float:

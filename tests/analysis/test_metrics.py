@@ -28,7 +28,7 @@ def test_speedups_and_changes_worked_by_hand():
     ],
 )
 def test_what_a_curve_keeps(ranks, batch, kept):
-    assert metrics.kept(ranks, batch) == kept
+    assert metrics.shared_batch(ranks, batch) == kept
 
 
 def test_rates_of_ranks_steps_and_links():

@@ -132,7 +132,7 @@ def test_a_user_with_a_name_of_the_kits_own_leaves_the_settings_whole():
 
 
 def test_a_place_has_no_names():
-    place = scrub.Scrubber([], ["jdoe42"]).place(Path("jdoe42_scaling/nodes=2/0123abcd/r0/record.json"))
+    place = scrub.Scrubber([], ["jdoe42"]).path(Path("jdoe42_scaling/nodes=2/0123abcd/r0/record.json"))
     assert place == Path("user_scaling/nodes=2/0123abcd/r0/record.json")
 
 

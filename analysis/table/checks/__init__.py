@@ -10,14 +10,14 @@ from train.record.record import RunRecord
 
 
 def contradictions(run: RunRecord) -> tuple[Contradiction, ...]:
-    """What every check finds in a record: of each check the widest, and how many more there are.
+    """Return the contradictions in a record: the widest of each rule, and how many more there are.
 
     Raises LookupError, TypeError or ValueError where the record lacks what every record of its kind has.
     """
-    return tuple(_widest(found) for check in CHECKS.values() if (found := [*check(run)]))
+    return tuple(_widest(rule, alike) for rule, check in CHECKS.items() if (alike := [*check(run)]))
 
 
-def _widest(found: list[Contradiction]) -> Contradiction:
-    worst = max(found, key=lambda one: abs(one.off or 0))
-    more = f" (and {len(found) - 1} more such)" if len(found) > 1 else ""
-    return replace(worst, follows=worst.follows + more)
+def _widest(rule: str, contradictions: list[Contradiction]) -> Contradiction:
+    worst = max(contradictions, key=lambda one: abs(one.off or 0))
+    more = f" (and {len(contradictions) - 1} more such)" if len(contradictions) > 1 else ""
+    return replace(worst, follows=worst.follows + more, rule=rule)

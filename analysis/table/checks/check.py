@@ -14,10 +14,10 @@ from train.record.record import CoreUse, Rank, RunRecord, Window
 class Contradiction:
     """Two statements of one record that cannot both be true. Texts carry their units; off: stated / follows - 1."""
 
-    rule: str
     stated: str
     follows: str
     off: float | None = None
+    rule: str = ""
 
     def __str__(self) -> str:
         """Both statements, as the commands print them."""
@@ -63,7 +63,7 @@ def size_of_point(run: RunRecord) -> int:
 
 def size(run: RunRecord) -> int:
     """The ranks of the job that were asked for."""
-    return sum(world["ranks"] for world in run.config.get("worlds") or []) or size_of_point(run)
+    return sum(group["ranks"] for group in run.config.get("worlds") or []) or size_of_point(run)
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Slack:
     alone: bool  # whether one rank has no barrier to wait at
 
     @classmethod
-    def of(cls, run: RunRecord) -> Slack:
+    def from_run(cls, run: RunRecord) -> Slack:
         """The slack of a run. A node that is held to a CPU quota stands still for up to one period of it."""
         distribution = run.config["distribution"]
         period_s = max((quota.period_s for quota in run.node_quotas), default=0.0)
@@ -139,5 +139,5 @@ def own_epochs(run: RunRecord) -> list[tuple[int, slice]]:
         counts = [epoch.steps for epoch in run.epochs[first:]]
         if sum(counts) == steps:
             ends = [0, *(end - 1 for end in accumulate(counts))]
-            return [(first + place, slice(*ends_of)) for place, ends_of in enumerate(pairwise(ends))]
+            return [(first + position, slice(*ends_of)) for position, ends_of in enumerate(pairwise(ends))]
     return []

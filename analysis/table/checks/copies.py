@@ -29,33 +29,34 @@ def copied_steps(run: RunRecord) -> Iterator[Contradiction]:
         return
     measured = list(_measured(run))
     times_s = np.array([*chain.from_iterable(times for _, _, times in measured)])
-    of = np.repeat(np.arange(len(measured)), [len(times) for _, _, times in measured])
-    within = of[: 1 - _IN_A_ROW] == of[_IN_A_ROW - 1 :]
-    rows, of = np.lib.stride_tricks.sliding_window_view(times_s, _IN_A_ROW)[within], of[: 1 - _IN_A_ROW][within]
+    owners = np.repeat(np.arange(len(measured)), [len(times) for _, _, times in measured])
+    within = owners[: 1 - _IN_A_ROW] == owners[_IN_A_ROW - 1 :]
+    rows, owners = np.lib.stride_tricks.sliding_window_view(times_s, _IN_A_ROW)[within], owners[: 1 - _IN_A_ROW][within]
     for first, again in _equal(rows):
         yield Contradiction(
-            "copied_steps",
-            f"{_where(*measured[of[again]])}: {', '.join(f'{time_s:.9g}' for time_s in rows[again])} s in a row",
-            f"{_where(*measured[of[first]])} has the same, to the last digit",
+            f"{_where(*measured[owners[again]])}: {', '.join(f'{time_s:.9g}' for time_s in rows[again])} s in a row",
+            f"{_where(*measured[owners[first]])} has the same, to the last digit",
         )
 
 
 def _in_order(lists: Iterable[Iterable[float]]) -> np.ndarray:
-    found = np.fromiter(chain.from_iterable(lists), float)
-    found.sort()
-    return found
+    times_s = np.fromiter(chain.from_iterable(lists), float)
+    times_s.sort()
+    return times_s
 
 
 def _equal(rows: np.ndarray) -> list[tuple[int, int]]:
     """The places of equal rows (n, 3) of times that differ and that a clock gave, each with that of the one before."""
     differ = (rows[:, 0] != rows[:, 1]) & (rows[:, 1] != rows[:, 2]) & (rows[:, 0] != rows[:, 2])
-    (places,) = np.nonzero(of_a_clock(rows).all(axis=1) & differ)
-    places = places[np.lexsort((places, *rows[places].T))]
-    equal = (rows[places[1:]] == rows[places[:-1]]).all(axis=1)
-    return sorted(zip(places[:-1][equal].tolist(), places[1:][equal].tolist(), strict=True), key=lambda pair: pair[1])
+    (positions,) = np.nonzero(from_clock(rows).all(axis=1) & differ)
+    positions = positions[np.lexsort((positions, *rows[positions].T))]
+    equal = (rows[positions[1:]] == rows[positions[:-1]]).all(axis=1)
+    return sorted(
+        zip(positions[:-1][equal].tolist(), positions[1:][equal].tolist(), strict=True), key=lambda pair: pair[1]
+    )
 
 
-def of_a_clock(times_s: np.ndarray) -> np.ndarray:
+def from_clock(times_s: np.ndarray) -> np.ndarray:
     """Which times have more digits than one would type in."""
     return abs(times_s - np.rint(times_s / _MICROSECOND) * _MICROSECOND) > limit("clock_digits_s")
 
@@ -67,8 +68,8 @@ def _timed(run: RunRecord) -> Iterator[Sequence[float]]:
         for window in rank.windows:
             yield (window.window_s,)
             yield window.step_times_s
-        for of in rank.allreduces:
-            yield of.times_s
+        for allreduce in rank.allreduces:
+            yield allreduce.times_s
 
 
 def _measured(run: RunRecord) -> Iterator[tuple[Rank, Window | AllreduceTimes | None, list[float]]]:
@@ -77,8 +78,8 @@ def _measured(run: RunRecord) -> Iterator[tuple[Rank, Window | AllreduceTimes | 
         yield rank, None, rank.step_times_s
         for window in rank.windows:
             yield rank, window, [window.window_s, *window.step_times_s]
-        for of in rank.allreduces:
-            yield rank, of, of.times_s
+        for allreduce in rank.allreduces:
+            yield rank, allreduce, allreduce.times_s
 
 
 def _where(rank: Rank, within: Window | AllreduceTimes | None, _: list[float]) -> str:
@@ -104,12 +105,12 @@ def trace(run: RunRecord, path: str) -> Trace:
     lists = [[run.job_s], *(rank.phases_s.values() for rank in run.ranks)]
     for rank in run.ranks[:1]:
         lists += [rank.step_times_s, [window.window_s for window in rank.windows]]
-        lists += [of.times_s for of in rank.allreduces]
+        lists += [allreduce.times_s for allreduce in rank.allreduces]
     in_order = _in_order(lists)
     once = np.ones(len(in_order), bool)  # np.unique takes longer than all the rest
     once[1:] = in_order[1:] != in_order[:-1]
     times_s = in_order[once]
-    return Trace(path, run.sha256, run.started_at, times_s[of_a_clock(times_s)])
+    return Trace(path, run.sha256, run.started_at, times_s[from_clock(times_s)])
 
 
 def find(traces: Sequence[Trace]) -> dict[str, Contradiction]:
@@ -119,28 +120,28 @@ def find(traces: Sequence[Trace]) -> dict[str, Contradiction]:
     """
     ordered = sorted(traces, key=lambda trace: (trace.started_at, trace.path))
     owners: dict[float, list[Trace]] = defaultdict(list)
-    found: dict[str, Contradiction] = {}
-    for place, times_s in _in_common(ordered).items():
-        one = ordered[place]
+    copies: dict[str, Contradiction] = {}
+    for position, times_s in _in_common(ordered).items():
+        one = ordered[position]
         shared = Counter(owner.path for time_s in times_s for owner in owners[time_s] if owner.sha256 != one.sha256)
         path, count = max(shared.items(), key=itemgetter(1), default=("", 0))
         if count >= max(_FEWEST, limit("copied_times") * len(one.times_s)):
-            found[one.path] = Contradiction(
-                "copied_run", f"{len(one.times_s)} times that a clock gave", f"{count} of them are those of {path}"
+            copies[one.path] = Contradiction(
+                f"{len(one.times_s)} times that a clock gave", f"{count} of them are those of {path}", rule="copied_run"
             )
         else:
             for time_s in times_s:
                 owners[time_s].append(one)
-    return found
+    return copies
 
 
 def _in_common(traces: Sequence[Trace]) -> dict[int, list[float]]:
     """The times that several traces have, by the place of each trace that has enough of them for a copy, in order."""
     times_s = np.concatenate([np.empty(0), *(one.times_s for one in traces)])
-    places = np.repeat(np.arange(len(traces)), np.fromiter((len(one.times_s) for one in traces), int))
+    positions = np.repeat(np.arange(len(traces)), np.fromiter((len(one.times_s) for one in traces), int))
     several = pd.Series(times_s).duplicated(keep=False).to_numpy()
-    common = several & (np.bincount(places[several], minlength=len(traces))[places] >= _FEWEST)
-    found: dict[int, list[float]] = defaultdict(list)
-    for place, time_s in zip(places[common].tolist(), times_s[common].tolist(), strict=True):
-        found[place].append(time_s)
-    return found
+    common = several & (np.bincount(positions[several], minlength=len(traces))[positions] >= _FEWEST)
+    shared: dict[int, list[float]] = defaultdict(list)
+    for position, time_s in zip(positions[common].tolist(), times_s[common].tolist(), strict=True):
+        shared[position].append(time_s)
+    return shared

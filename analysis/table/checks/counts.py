@@ -39,23 +39,19 @@ def ranks_and_nodes(run: RunRecord) -> Iterator[Contradiction]:
     numbers, workers = [rank.rank for rank in run.ranks], run.workers
     complete = run.status == "complete"
     if workers > expected or (complete and workers != expected):
-        yield Contradiction(
-            "ranks_and_nodes", f"{workers} ranks", f"nodes x ranks per node = {expected}", off(workers, expected)
-        )
+        yield Contradiction(f"{workers} ranks", f"nodes x ranks per node = {expected}", off(workers, expected))
     elif complete and numbers != list(range(processes)):
-        yield Contradiction("ranks_and_nodes", f"ranks numbered {numbers}", f"0 to {processes - 1} are expected")
+        yield Contradiction(f"ranks numbered {numbers}", f"0 to {processes - 1} are expected")
     for before, after in itertools.pairwise(run.resizes):
         if before.ranks_after != after.ranks_before:
             yield Contradiction(
-                "ranks_and_nodes", f"{after.ranks_before} ranks before the change at {after.at_s:.6g} s",
+                f"{after.ranks_before} ranks before the change at {after.at_s:.6g} s",
                 f"{before.ranks_after} after the one before",
             )  # fmt: skip
     per_node = run.config["ranks_per_node"]
     for rank in [] if run.resizes or run.config.get("worlds") else run.ranks:
         if rank.node != rank.rank // per_node:
-            yield Contradiction(
-                "ranks_and_nodes", f"rank {rank.rank} on node {rank.node}", f"{per_node} ranks per node"
-            )
+            yield Contradiction(f"rank {rank.rank} on node {rank.node}", f"{per_node} ranks per node")
 
 
 @check
@@ -64,9 +60,7 @@ def servers(run: RunRecord) -> Iterator[Contradiction]:
     distribution = run.config["distribution"]
     asked = distribution["servers"] if distribution.get("servers_on") == "nodes" else 0
     if run.status == "complete" and len(run.servers) != asked:
-        yield Contradiction(
-            "servers", f"{len(run.servers)} servers beside the ranks", f"distribution.servers={asked} on nodes"
-        )
+        yield Contradiction(f"{len(run.servers)} servers beside the ranks", f"distribution.servers={asked} on nodes")
 
 
 @check
@@ -74,11 +68,9 @@ def ranks_and_hosts(run: RunRecord) -> Iterator[Contradiction]:
     """The ranks ran on the hosts whose hardware the record describes; elastic training may have lost some."""
     if run.environment is None or not run.environment.hosts or resized(run):
         return
-    known = {host.host for host in run.environment.hosts}
-    if strange := [rank for rank in run.ranks if rank.host not in known]:
-        yield Contradiction(
-            "ranks_and_hosts", f"rank {strange[0].rank} on {strange[0].host}", f"hosts {', '.join(sorted(known))}"
-        )
+    hosts = {host.host for host in run.environment.hosts}
+    if strange := [rank for rank in run.ranks if rank.host not in hosts]:
+        yield Contradiction(f"rank {strange[0].rank} on {strange[0].host}", f"hosts {', '.join(sorted(hosts))}")
 
 
 @check
@@ -88,25 +80,22 @@ def batch_and_ranks(run: RunRecord) -> Iterator[Contradiction]:
     stated, batch = config.get("global_batch"), config.get("batch_per_rank")
     ranks, passes = size_of_point(run), batches.passes(config)
     if stated is not None and batch is not None and stated != batch * passes * ranks:
-        of_passes = f" x {passes} passes" if passes > 1 else ""
+        factor = f" x {passes} passes" if passes > 1 else ""
         yield Contradiction(
-            "batch_and_ranks", f"global batch {stated}",
-            f"{batch} a rank{of_passes} x {ranks} ranks = {batch * passes * ranks}",
+            f"global batch {stated}",
+            f"{batch} a rank{factor} x {ranks} ranks = {batch * passes * ranks}",
             off(stated, batch * passes * ranks),
         )  # fmt: skip
     arms = [(arm["nodes"], arm["batch_per_rank"]) for arm in config.get("rounds") or [] if arm["allreduce"]]
     if arms and max(arms)[0] != config["nodes"]:
-        yield Contradiction(
-            "batch_and_ranks", f"{config['nodes']} nodes", f"{max(arms)[0]} in the largest arm of the rounds"
-        )
+        yield Contradiction(f"{config['nodes']} nodes", f"{max(arms)[0]} in the largest arm of the rounds")
     elif arms and (config["nodes"], batch) not in arms:
-        yield Contradiction("batch_and_ranks", f"batch {batch} a rank", f"{max(arms)[1]} in the largest arm")
+        yield Contradiction(f"batch {batch} a rank", f"{max(arms)[1]} in the largest arm")
     for arm in [] if config.get("worlds") else config.get("rounds") or []:
-        if (of_arm := batches.of_arm(arm)) != arm["batch_per_rank"] * passes:
+        if (arm_batch := batches.of_arm(arm)) != arm["batch_per_rank"] * passes:
             yield Contradiction(
-                "batch_and_ranks", f"{passes} backward passes a step",
-                f"{of_arm // arm['batch_per_rank']} in the arm {arm['name']}",
-            )  # fmt: skip
+                f"{passes} backward passes a step", f"{arm_batch // arm['batch_per_rank']} in the arm {arm['name']}"
+            )
 
 
 @check
@@ -116,13 +105,13 @@ def roles(run: RunRecord) -> Iterator[Contradiction]:
     stated = [arm["role"] for arm in arms]
     bases = stated.count("base")
     if arms and (bases > 1 or not {"base", "control"}.intersection(stated)):
-        yield Contradiction("roles", f"{bases} arms are the base", "one is, or else one is a control")
+        yield Contradiction(f"{bases} arms are the base", "one is, or else one is a control")
     alone = {"name": "the run", "role": run.role, "allreduce": run.config["distribution"]["allreduce"]}
     for arm in arms or [alone]:
         if arm["role"] == "control" and arm["allreduce"]:
-            yield Contradiction("roles", f"{arm['name']} is a control", "it exchanges gradients")
+            yield Contradiction(f"{arm['name']} is a control", "it exchanges gradients")
         if arm["role"] == "in-memory" and arm.get("reads"):
-            yield Contradiction("roles", f"{arm['name']} has its batch in memory", "it reads images")
+            yield Contradiction(f"{arm['name']} has its batch in memory", "it reads images")
 
 
 @check
@@ -131,9 +120,9 @@ def step_counts(run: RunRecord) -> Iterator[Contradiction]:
     if resized(run) or not run.ranks:
         return
     names = ("step_times_s", "warm_up_step_times_s", "compute_times_s", "allreduces")
-    of_first = {name: len(getattr(run.ranks[0], name)) for name in names}
+    expected_counts = {name: len(getattr(run.ranks[0], name)) for name in names}
     for rank in run.ranks:
-        for name, expected in of_first.items():
+        for name, expected in expected_counts.items():
             if (number := len(getattr(rank, name))) != expected:
                 yield from _counted(f"rank {rank.rank}: {number} {name}", number, f"rank 0: {expected}", expected)
         if rank.compute_times_s:
@@ -147,7 +136,7 @@ def step_counts(run: RunRecord) -> Iterator[Contradiction]:
 
 def _counted(stated: str, number: int, follows: str, expected: int) -> Iterator[Contradiction]:
     if number != expected:
-        yield Contradiction("step_counts", stated, follows, off(number, expected))
+        yield Contradiction(stated, follows, off(number, expected))
 
 
 def _asked_for(run: RunRecord) -> Iterator[Contradiction]:
@@ -172,22 +161,22 @@ def _asked_for(run: RunRecord) -> Iterator[Contradiction]:
 
 def _message_sizes(run: RunRecord) -> Iterator[Contradiction]:
     """Every rank times each message as often as the others, and each size once in every round."""
-    for of_ranks in zip(*(rank.allreduces for rank in run.ranks), strict=False):
-        kinds = Counter((of.message_bytes, len(of.times_s)) for of in of_ranks)
+    for entries in zip(*(rank.allreduces for rank in run.ranks), strict=False):
+        kinds = Counter((entry.message_bytes, len(entry.times_s)) for entry in entries)
         if len(kinds) > 1:
             (size_bytes, count), *_, (other_bytes, other) = kinds
             yield Contradiction(
-                "step_counts", f"{other} allreduces of {other_bytes} bytes on a rank",
+                f"{other} allreduces of {other_bytes} bytes on a rank",
                 f"{count} of {size_bytes} bytes on another", off(other, count),
             )  # fmt: skip
-    sizes = {of.message_bytes for of in run.ranks[0].allreduces}
-    rounds = {of.round for of in run.ranks[0].allreduces}
-    times = Counter((of.round, of.message_bytes) for of in run.ranks[0].allreduces)
+    sizes = {entry.message_bytes for entry in run.ranks[0].allreduces}
+    rounds = {entry.round for entry in run.ranks[0].allreduces}
+    times = Counter((entry.round, entry.message_bytes) for entry in run.ranks[0].allreduces)
     for number in sorted(rounds):
         for message_bytes in sorted(sizes):
             if (count := times[number, message_bytes]) != 1:
                 yield Contradiction(
-                    "step_counts", f"round {number}: {count} entries of {message_bytes} bytes", "each size once a round"
+                    f"round {number}: {count} entries of {message_bytes} bytes", "each size once a round"
                 )
 
 
@@ -195,9 +184,7 @@ def _message_sizes(run: RunRecord) -> Iterator[Contradiction]:
 def config_hash(run: RunRecord) -> Iterator[Contradiction]:
     """The hash of the configuration follows from the configuration: runs with one hash are repeats of one point."""
     if (follows := _hash(msgspec.json.encode(run.config))) != run.config_hash:
-        yield Contradiction(
-            "config_hash", f"config_hash {run.config_hash[:12]}", f"the configuration has the hash {follows[:12]}"
-        )
+        yield Contradiction(f"config_hash {run.config_hash[:12]}", f"the configuration has the hash {follows[:12]}")
 
 
 @functools.lru_cache(maxsize=256)
@@ -215,7 +202,7 @@ def learning_rate(run: RunRecord) -> Iterator[Contradiction]:
     follows = scaled(settings["learning_rate"], settings["learning_rate_scaling"], size_of_point(run) * passes)
     if not math.isclose(run.learning_rate, follows, rel_tol=1e-9):
         yield Contradiction(
-            "learning_rate", f"learning rate {run.learning_rate:.6g}",
+            f"learning rate {run.learning_rate:.6g}",
             f"{settings['learning_rate']:.6g} with scaling {settings['learning_rate_scaling']} on {size_of_point(run)} "
             f"ranks{f' x {passes} passes' if passes > 1 else ''} is {follows:.6g}", off(run.learning_rate, follows),
         )  # fmt: skip
@@ -229,7 +216,7 @@ def swept_values(run: RunRecord) -> Iterator[Contradiction]:
         for name in key.split("."):
             value = value.get(name, {}) if isinstance(value, dict) else {}
         if not isinstance(value, dict) and value != stated:
-            yield Contradiction("swept_values", f"swept: {key}={stated}", f"the configuration has {key}={value}")
+            yield Contradiction(f"swept: {key}={stated}", f"the configuration has {key}={value}")
 
 
 @check
@@ -245,7 +232,7 @@ def shared_cores(run: RunRecord) -> Iterator[Contradiction]:
         return
     for (host, core), count in Counter(bound).items():
         if count > 1:
-            yield Contradiction("shared_cores", "cores_shared false", f"{count} {who} are on core {core} of {host}")
+            yield Contradiction("cores_shared false", f"{count} {who} are on core {core} of {host}")
 
 
 @check
@@ -255,16 +242,15 @@ def quotas(run: RunRecord) -> Iterator[Contradiction]:
     for quota in run.node_quotas:
         if asked is not None and quota.cpus != asked:
             yield Contradiction(
-                "quotas", f"node {quota.node}: {quota.cpus:g} cores", f"system.cpus_per_node={asked:g}",
-                off(quota.cpus, asked),
-            )  # fmt: skip
+                f"node {quota.node}: {quota.cpus:g} cores", f"system.cpus_per_node={asked:g}", off(quota.cpus, asked)
+            )
         if quota.throttled_periods > quota.periods:
             yield Contradiction(
-                "quotas", f"node {quota.node}: {quota.throttled_periods} periods throttled", f"{quota.periods} in all",
+                f"node {quota.node}: {quota.throttled_periods} periods throttled", f"{quota.periods} in all",
                 off(quota.throttled_periods, quota.periods),
             )  # fmt: skip
         if quota.periods * quota.period_s > run.job_s:
             yield Contradiction(
-                "quotas", f"node {quota.node}: {quota.periods} periods of {quota.period_s:g} s",
+                f"node {quota.node}: {quota.periods} periods of {quota.period_s:g} s",
                 f"the job took {run.job_s:.6g} s", off(quota.periods * quota.period_s, run.job_s),
             )  # fmt: skip

@@ -41,7 +41,7 @@ def phases_and_job(run: RunRecord) -> Iterator[Contradiction]:
         skew_s = limit("clock_skew_s") if rank.phases_s.get("exit") == 0 else 0.0
         if not -rounding_s <= phases_s - run.job_s <= skew_s + rounding_s:
             yield Contradiction(
-                "phases_and_job", f"job_s {run.job_s:.6g} s",
+                f"job_s {run.job_s:.6g} s",
                 f"the phases of rank {rank.rank} add up to {phases_s:.6g} s", off(run.job_s, phases_s),
             )  # fmt: skip
 
@@ -55,10 +55,12 @@ def clocks_forward(run: RunRecord) -> Iterator[Contradiction]:
     try:
         datetime.fromisoformat(run.started_at)
     except ValueError:
-        yield Contradiction("clocks_forward", f"started_at {run.started_at!r}", "no date and time in ISO 8601")
+        yield Contradiction(f"started_at {run.started_at!r}", "no date and time in ISO 8601")
     for rank in run.ranks:
         if rank.phases_s and min(rank.phases_s.values()) < 0:
-            yield from (_backward(rank, f"phase {name}", of) for name, of in rank.phases_s.items() if of < 0)
+            yield from (
+                _backward(rank, f"phase {name}", time_s) for name, time_s in rank.phases_s.items() if time_s < 0
+            )
         if rank.step_times_s and (least_s := min(rank.step_times_s)) <= 0:
             yield _backward(rank, "step_times_s", least_s)
         if rank.warm_up_step_times_s and (least_s := min(rank.warm_up_step_times_s)) <= 0:
@@ -72,19 +74,19 @@ def clocks_forward(run: RunRecord) -> Iterator[Contradiction]:
     yield from _ascending("changes of the ranks at", [change.at_s for change in run.resizes], run.job_s)
     numbers = [epoch.epoch for epoch in run.epochs]
     if numbers != list(range(1, len(numbers) + 1)):
-        yield Contradiction("clocks_forward", f"epochs numbered {numbers}", "one after the other, from 1")
+        yield Contradiction(f"epochs numbered {numbers}", "one after the other, from 1")
 
 
 def _backward(rank: Rank, what: str, time_s: float) -> Contradiction:
-    return Contradiction("clocks_forward", f"rank {rank.rank}: {what} {time_s:.6g} s", "time goes forward")
+    return Contradiction(f"rank {rank.rank}: {what} {time_s:.6g} s", "time goes forward")
 
 
 def _ascending(what: str, values: list[float], end: float = math.inf) -> Iterator[Contradiction]:
     for before, after in pairwise(values):
         if after < before:
-            yield Contradiction("clocks_forward", f"{what} {after:.6g} s", f"{before:.6g} s before it")
+            yield Contradiction(f"{what} {after:.6g} s", f"{before:.6g} s before it")
     if values and values[-1] > end:
-        yield Contradiction("clocks_forward", f"{what} {values[-1]:.6g} s", f"the end was at {end:.6g} s")
+        yield Contradiction(f"{what} {values[-1]:.6g} s", f"the end was at {end:.6g} s")
 
 
 def _fit(window_s: float, steps_s: float, slack_s: float = math.inf) -> bool:
@@ -92,10 +94,8 @@ def _fit(window_s: float, steps_s: float, slack_s: float = math.inf) -> bool:
     return -limit("rounding_s") <= window_s - steps_s <= slack_s
 
 
-def _misfit(rule: str, what: str, window_s: float, steps_s: float) -> Contradiction:
-    return Contradiction(
-        rule, f"{what} {window_s:.6g} s", f"its steps add up to {steps_s:.6g} s", off(window_s, steps_s)
-    )
+def _misfit(what: str, window_s: float, steps_s: float) -> Contradiction:
+    return Contradiction(f"{what} {window_s:.6g} s", f"its steps add up to {steps_s:.6g} s", off(window_s, steps_s))
 
 
 @check
@@ -110,25 +110,25 @@ def steps_and_window(run: RunRecord) -> Iterator[Contradiction]:
         windows, sums = len(run.ranks[0].allreduces), [sum(map(sum, _allreduces(rank))) for rank in run.ranks]
     else:
         windows, sums = max(1, len(run.epochs)), [sum(rank.step_times_s) for rank in run.ranks]
-    timed, slack = [rank.phases_s["timed"] for rank in run.ranks], Slack.of(run)
+    timed, slack = [rank.phases_s["timed"] for rank in run.ranks], Slack.from_run(run)
     longest_s, shortest_s = max(timed), min(timed)
     delayed = delayed_s(rank.timed_cores for rank in run.ranks)
     slack_s = windows * slack.barrier_s(longest_s / windows, len(run.ranks)) + delayed
     for rank, steps_s, window_s in zip(run.ranks, sums, timed, strict=True):
         if not _fit(window_s, steps_s):
-            yield _misfit("steps_and_window", f"rank {rank.rank}: timed", window_s, steps_s)
+            yield _misfit(f"rank {rank.rank}: timed", window_s, steps_s)
     if not _fit(longest_s, max(sums), slack_s):
-        yield _misfit("steps_and_window", "the longest timed phase", longest_s, max(sums))
+        yield _misfit("the longest timed phase", longest_s, max(sums))
     apart = windows * slack.apart_s(longest_s / windows) + delayed
     if longest_s - shortest_s > apart:
         yield Contradiction(
-            "steps_and_window", f"timed {longest_s:.6g} s on one rank", f"{shortest_s:.6g} s on another, within the "
+            f"timed {longest_s:.6g} s on one rank", f"{shortest_s:.6g} s on another, within the "
             "same barriers", off(longest_s, shortest_s),
         )  # fmt: skip
 
 
 def _allreduces(rank: Rank) -> list[list[float]]:
-    return [of.times_s for of in rank.allreduces]
+    return [entry.times_s for entry in rank.allreduces]
 
 
 @check
@@ -136,13 +136,13 @@ def allreduces_of_ranks(run: RunRecord) -> Iterator[Contradiction]:
     """The allreduces of one message size take all ranks equally long: each waits for all, between two barriers."""
     if not all(rank.allreduces for rank in run.ranks):
         return
-    slack = Slack.of(run)
-    for of_ranks in zip(*(rank.allreduces for rank in run.ranks), strict=False):
-        sums = [sum(of.times_s) for of in of_ranks]
-        one_s = max(sums) / max(1, len(of_ranks[0].times_s))  # the last one ends on all ranks within its own time
+    slack = Slack.from_run(run)
+    for entries in zip(*(rank.allreduces for rank in run.ranks), strict=False):
+        sums = [sum(entry.times_s) for entry in entries]
+        one_s = max(sums) / max(1, len(entries[0].times_s))  # the last one ends on all ranks within its own time
         if max(sums) - min(sums) > slack.barrier_s(max(sums), len(run.ranks)) + one_s:
             yield Contradiction(
-                "allreduces_of_ranks", f"{len(of_ranks[0].times_s)} allreduces of {of_ranks[0].message_bytes} bytes in "
+                f"{len(entries[0].times_s)} allreduces of {entries[0].message_bytes} bytes in "
                 f"{max(sums):.6g} s on one rank", f"{min(sums):.6g} s on another", off(max(sums), min(sums)),
             )  # fmt: skip
 
@@ -154,7 +154,7 @@ def warm_up_and_phase(run: RunRecord) -> Iterator[Contradiction]:
         if rank.warm_up_step_times_s and "warm_up" in rank.phases_s:
             phase_s, steps_s = rank.phases_s["warm_up"], sum(rank.warm_up_step_times_s)
             if not _fit(phase_s, steps_s):
-                yield _misfit("warm_up_and_phase", f"rank {rank.rank}: warm_up", phase_s, steps_s)
+                yield _misfit(f"rank {rank.rank}: warm_up", phase_s, steps_s)
 
 
 @check
@@ -165,7 +165,7 @@ def computing_and_step(run: RunRecord) -> Iterator[Contradiction]:
         for timed in holders:
             if any(map(operator.gt, timed.compute_times_s, timed.step_times_s)):  # seldom
                 counted = timed.cores if isinstance(timed, Window) else timed.timed_cores
-                yield from _computed_late(rank, timed, Slack.of(run).pause_s + delayed_s([counted]))
+                yield from _computed_late(rank, timed, Slack.from_run(run).pause_s + delayed_s([counted]))
 
 
 def _computed_late(rank: Rank, timed: Rank | Window, slack_s: float) -> Iterator[Contradiction]:
@@ -173,7 +173,7 @@ def _computed_late(rank: Rank, timed: Rank | Window, slack_s: float) -> Iterator
     for step_s, computed_s in zip(timed.step_times_s, timed.compute_times_s, strict=False):
         if computed_s > step_s + slack_s:
             yield Contradiction(
-                "computing_and_step", f"rank {rank.rank}: a step of {step_s:.6g} s",
+                f"rank {rank.rank}: a step of {step_s:.6g} s",
                 f"its gradients were ready after {computed_s:.6g} s", off(step_s, computed_s),
             )  # fmt: skip
 
@@ -186,7 +186,7 @@ def counters_and_window(run: RunRecord) -> Iterator[Contradiction]:
         time_s = window.window_s if window else rank.phases_s.get("timed", 0.0)
         if counted.wall_s < time_s - rounding_s:
             yield Contradiction(
-                "counters_and_window", f"{called(rank, window)}: {'window' if window else 'timed'} {time_s:.6g} s",
+                f"{called(rank, window)}: {'window' if window else 'timed'} {time_s:.6g} s",
                 f"the counters of its cores were read within {counted.wall_s:.6g} s", off(time_s, counted.wall_s),
             )  # fmt: skip
 
@@ -196,14 +196,14 @@ def epochs_and_steps(run: RunRecord) -> Iterator[Contradiction]:
     """The time of an epoch is that of its steps and of the barrier at its end; of the first one, the first step too."""
     if not run.epochs or resized(run) or run.status != "complete":
         return
-    first_step_s, slack = run.ranks[0].phases_s["first_step"], Slack.of(run)
-    for place, steps in own_epochs(run):
-        epoch = run.epochs[place]
+    first_step_s, slack = run.ranks[0].phases_s["first_step"], Slack.from_run(run)
+    for position, steps in own_epochs(run):
+        epoch = run.epochs[position]
         sums = max(sum(rank.step_times_s[steps]) for rank in run.ranks)
         slack_s = slack.barrier_s(epoch.duration_s, len(run.ranks)) + limit("write_s")
         slack_s += first_step_s if steps.start == 0 else 0.0
         if not _fit(epoch.duration_s, sums, slack_s):
-            yield _misfit("epochs_and_steps", f"epoch {epoch.epoch}:", epoch.duration_s, sums)
+            yield _misfit(f"epoch {epoch.epoch}:", epoch.duration_s, sums)
 
 
 @check
@@ -215,7 +215,7 @@ def summary(run: RunRecord) -> Iterator[Contradiction]:
     for name in ("timed_s", "images_per_s", "largest_message_s"):
         stated, expected = run.summary.get(name), follows.get(name)
         if stated is not None and expected is not None and not math.isclose(stated, expected, rel_tol=1e-9):
-            yield Contradiction("summary", f"summary: {name} {stated:.6g}", f"{expected:.6g}", off(stated, expected))
+            yield Contradiction(f"summary: {name} {stated:.6g}", f"{expected:.6g}", off(stated, expected))
 
 
 # User, nice and system time make up the time of all processes. Each is cut to whole ticks at both ends, and the kernel
@@ -234,7 +234,7 @@ def counters_and_cores(run: RunRecord) -> Iterator[Contradiction]:
             by_whom = {"this rank": use.own_s, "all processes": use.busy_s, "a hypervisor": use.steal_s}
             by, _ = max(by_whom.items(), key=lambda one: one[1])
             yield Contradiction(
-                "counters_and_cores", f"{called(rank, window)}: {longest_s:.6g} s of core time for {by}",
+                f"{called(rank, window)}: {longest_s:.6g} s of core time for {by}",
                 f"{cores} cores in {use.wall_s:.6g} s have {most_s:.6g} s", off(longest_s, most_s),
             )  # fmt: skip
 
@@ -248,6 +248,5 @@ def whole_ticks(run: RunRecord) -> Iterator[Contradiction]:
             ticks = time_s / tick_s
             if abs(ticks - round(ticks)) * tick_s > rounding_s:
                 yield Contradiction(
-                    "whole_ticks", f"{called(rank, window)}: {name} {time_s:.9g} s",
-                    f"ticks of {tick_s:g} s are counted",
-                )  # fmt: skip
+                    f"{called(rank, window)}: {name} {time_s:.9g} s", f"ticks of {tick_s:g} s are counted"
+                )

@@ -14,18 +14,18 @@ Windows = dict[tuple[int, int], list[Window]]  # of each round and arm, one a ra
 
 
 def _by_turn(run: RunRecord) -> Windows:
-    found: Windows = defaultdict(list)
+    windows: Windows = defaultdict(list)
     for rank in run.ranks:
         for window in rank.windows:
-            found[window.round, window.arm].append(window)
-    return found
+            windows[window.round, window.arm].append(window)
+    return windows
 
 
 def _ranks(run: RunRecord) -> list[range]:
     """The ranks of each arm; none of one that was left out."""
     arms = run.config.get("rounds") or []
     return [
-        range(0) if arm["name"] in run.arms_left_out else ranks_of(run.config, place) for place, arm in enumerate(arms)
+        range(0) if arm["name"] in run.arms_left_out else ranks_of(run.config, index) for index, arm in enumerate(arms)
     ]
 
 
@@ -44,23 +44,21 @@ def windows_and_rounds(run: RunRecord) -> Iterator[Contradiction]:
     for rank in (rank for rank in run.ranks if rank.windows):
         turns = [(window.round, window.arm) for window in rank.windows]
         measured.update(turns)
-        own = {place for place, ranks in enumerate(arms) if rank.rank in ranks}
+        own = {index for index, ranks in enumerate(arms) if rank.rank in ranks}
         for turn, count in Counter(turns).items():
             if turn[1] not in own:
-                yield Contradiction("windows_and_rounds", f"rank {rank.rank} in {_called(turn)}", "no such part of it")
+                yield Contradiction(f"rank {rank.rank} in {_called(turn)}", "no such part of it")
             elif count > 1:
-                yield Contradiction(
-                    "windows_and_rounds", f"rank {rank.rank}: {count} windows of {_called(turn)}", "one a round"
-                )
+                yield Contradiction(f"rank {rank.rank}: {count} windows of {_called(turn)}", "one a round")
         rounds_of_rank = [window.round for window in rank.windows]
         if rounds_of_rank != sorted(rounds_of_rank):
-            yield Contradiction("windows_and_rounds", f"rank {rank.rank}: rounds out of order", "time goes forward")
+            yield Contradiction(f"rank {rank.rank}: rounds out of order", "time goes forward")
     if run.status == "complete" and in_rounds(run):
         rounds = 1 + max((turn[0] for turn in measured), default=-1)
         for turn in ((number, arm) for number in range(rounds) for arm in range(len(arms))):
             if measured[turn] != len(arms[turn[1]]):
                 yield Contradiction(
-                    "windows_and_rounds", f"{_called(turn)}: windows of {measured[turn]} ranks",
+                    f"{_called(turn)}: windows of {measured[turn]} ranks",
                     f"{len(arms[turn[1]])} ranks", off(measured[turn], len(arms[turn[1]])),
                 )  # fmt: skip
 
@@ -74,14 +72,13 @@ def steps_of_windows(run: RunRecord) -> Iterator[Contradiction]:
         counts[window.arm][steps] += 1
         if computed != steps and computed:
             turn = _called((window.round, window.arm))
-            yield Contradiction("steps_of_windows", f"{turn}: {computed} compute_times_s", f"{steps} steps")
-    for arm, of_arm in counts.items():
-        (usual, often), *others = of_arm.most_common()
+            yield Contradiction(f"{turn}: {computed} compute_times_s", f"{steps} steps")
+    for arm, step_counts in counts.items():
+        (usual, often), *others = step_counts.most_common()
         for count, times in others:
             yield Contradiction(
-                "steps_of_windows", f"arm {arm}: {times} windows of {count} steps", f"{often} windows of {usual} steps",
-                off(count, usual),
-            )  # fmt: skip
+                f"arm {arm}: {times} windows of {count} steps", f"{often} windows of {usual} steps", off(count, usual)
+            )
 
 
 @check
@@ -90,12 +87,12 @@ def steps_in_windows(run: RunRecord) -> Iterator[Contradiction]:
     by_turn = _by_turn(run)
     if not by_turn:
         return
-    slack, rounding_s = Slack.of(run), limit("rounding_s")
+    slack, rounding_s = Slack.from_run(run), limit("rounding_s")
     for turn, windows in by_turn.items():
         sums = [sum(window.step_times_s) for window in windows]
-        of_ranks = [window.window_s for window in windows]
-        longest, shortest = max(of_ranks), min(of_ranks)
-        for window_s, steps_s in zip(of_ranks, sums, strict=True):
+        times_s = [window.window_s for window in windows]
+        longest, shortest = max(times_s), min(times_s)
+        for window_s, steps_s in zip(times_s, sums, strict=True):
             if steps_s > window_s + rounding_s:
                 yield _apart(turn, window_s, steps_s)
         delayed = delayed_s(window.cores for window in windows)
@@ -103,16 +100,15 @@ def steps_in_windows(run: RunRecord) -> Iterator[Contradiction]:
             yield _apart(turn, longest, max(sums))
         if longest - shortest > slack.apart_s(longest) + delayed:
             yield Contradiction(
-                "steps_in_windows", f"{_called(turn)}: window of {longest:.6g} s on one rank",
+                f"{_called(turn)}: window of {longest:.6g} s on one rank",
                 f"{shortest:.6g} s on another", off(longest, shortest),
             )  # fmt: skip
 
 
 def _apart(turn: tuple[int, int], window_s: float, steps_s: float) -> Contradiction:
     return Contradiction(
-        "steps_in_windows", f"{_called(turn)}: window of {window_s:.6g} s", f"its steps add up to {steps_s:.6g} s",
-        off(window_s, steps_s),
-    )  # fmt: skip
+        f"{_called(turn)}: window of {window_s:.6g} s", f"its steps add up to {steps_s:.6g} s", off(window_s, steps_s)
+    )
 
 
 @check
@@ -123,6 +119,6 @@ def windows_and_timed(run: RunRecord) -> Iterator[Contradiction]:
         timed_s = rank.phases_s.get("timed", 0.0)
         if windows_s > timed_s + limit("rounding_s"):
             yield Contradiction(
-                "windows_and_timed", f"rank {rank.rank}: timed {timed_s:.6g} s",
+                f"rank {rank.rank}: timed {timed_s:.6g} s",
                 f"its windows add up to {windows_s:.6g} s", off(timed_s, windows_s),
             )  # fmt: skip

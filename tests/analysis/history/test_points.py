@@ -25,10 +25,10 @@ def test_a_rate_a_launch_and_a_speedup_a_repeat(tmp_path):
     assert set(found) == {(at, name) for at in ("1 node", "2 nodes") for name in of_each} | {("2 nodes", "speedup")}
     # batch 8 in 0.5 s x 1.004, 0.996, 1.002; the second month takes 1.25 times as long
     rates = [16 / 1.004, 16 / 0.996, 16 / 1.002]
-    assert found["1 node", "images_per_s"].of[1] == pytest.approx(rates)
-    assert found["1 node", "images_per_s"].of[2] == pytest.approx([rate / 1.25 for rate in rates])
+    assert found["1 node", "images_per_s"].by_session[1] == pytest.approx(rates)
+    assert found["1 node", "images_per_s"].by_session[2] == pytest.approx([rate / 1.25 for rate in rates])
     # two nodes take 0.6 s x 0.996, 1.002, 0.998
-    assert found["2 nodes", "speedup"].of[2] == pytest.approx(
+    assert found["2 nodes", "speedup"].by_session[2] == pytest.approx(
         [2 * 0.5 * a / (0.6 * b) for a, b in ((1.004, 0.996), (0.996, 1.002), (1.002, 0.998))]
     )
 
@@ -37,16 +37,16 @@ def test_a_wall_time_and_a_job_time_a_launch(tmp_path):
     month(tmp_path, 0, imports=2)
     found = by_point(read(tmp_path)[1])
     # broadcast 0.4, first step 6, warm-up 2 x 0.5, timed 4 x 0.5 s; the job's other phases take 6.6 s, imports 3 s more
-    assert found["1 node", "wall_s"].of[1] == pytest.approx([9.4 * x for x in (1.004, 0.996, 1.002)])
-    assert found["1 node", "job_s"].of[1] == pytest.approx([19 * x for x in (1.004, 0.996, 1.002)])
-    assert found["2 nodes", "wall_s"].of[1] == pytest.approx([10 * x for x in (0.996, 1.002, 0.998)])
+    assert found["1 node", "wall_s"].by_session[1] == pytest.approx([9.4 * x for x in (1.004, 0.996, 1.002)])
+    assert found["1 node", "job_s"].by_session[1] == pytest.approx([19 * x for x in (1.004, 0.996, 1.002)])
+    assert found["2 nodes", "wall_s"].by_session[1] == pytest.approx([10 * x for x in (0.996, 1.002, 0.998)])
 
 
 def test_training_over_epochs_has_a_wall_time_and_a_job_time(tmp_path):
     save(make_record("accuracy_digits", nodes=2, epochs=EPOCHS), tmp_path)
     found = by_point(read(tmp_path)[1])
     # 5 epochs of 2 s, of which the first step, 1/50, is not timed but takes 6 s, after a broadcast of 0.4 s
-    assert found["2 nodes", "wall_s"].of == {1: [pytest.approx(0.4 + 6 + 49 * 0.2)]}
+    assert found["2 nodes", "wall_s"].by_session == {1: [pytest.approx(0.4 + 6 + 49 * 0.2)]}
     assert ("2 nodes", "job_s") in found
 
 
@@ -66,19 +66,19 @@ def test_of_allreduce_the_time_of_the_smallest_message_and_the_bandwidth_of_the_
         ("2 nodes, gloo, cycle 20 ms, 1 MiB", "bus_bandwidth_bytes_per_s"),
     }
     small, large = found.values()
-    assert small.of == {1: pytest.approx([0.02, 0.02008, 0.01992]), 2: pytest.approx([0.02, 0.02008, 0.01992])}
-    assert large.of[1][0] == pytest.approx(2**20 / 0.01)  # 2 (n - 1) / n is 1 for two ranks
-    assert large.of[2][0] == pytest.approx(2**20 / 0.02)
+    assert small.by_session == {1: pytest.approx([0.02, 0.02008, 0.01992]), 2: pytest.approx([0.02, 0.02008, 0.01992])}
+    assert large.by_session[1][0] == pytest.approx(2**20 / 0.01)  # 2 (n - 1) / n is 1 for two ranks
+    assert large.by_session[2][0] == pytest.approx(2**20 / 0.02)
 
 
 def test_of_rounds_the_rate_and_the_median_speedup_of_each_launch(tmp_path):
     month_in_rounds(tmp_path, 0)
     month_in_rounds(tmp_path, 1, speedup=1.2)
     found = by_point(read(tmp_path)[1])
-    assert found["2 nodes", "speedup"].of == {1: [pytest.approx(1.5)], 2: [pytest.approx(1.2)]}
-    assert found["2 nodes, without-allreduce", "speedup"].of[2] == [pytest.approx(1.9)]
+    assert found["2 nodes", "speedup"].by_session == {1: [pytest.approx(1.5)], 2: [pytest.approx(1.2)]}
+    assert found["2 nodes, without-allreduce", "speedup"].by_session[2] == [pytest.approx(1.9)]
     mean_s = 0.5 * (1 + 0.001 * (0 + 1 + 2 + 3 + 4 + 0) / 6)  # the harmonic mean of rates is that of their times
-    assert found["1 node", "images_per_s"].of[1] == [pytest.approx(8 / mean_s)]
+    assert found["1 node", "images_per_s"].by_session[1] == [pytest.approx(8 / mean_s)]
 
 
 def test_the_newest_session_is_beside_all_before(tmp_path):

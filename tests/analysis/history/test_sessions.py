@@ -44,7 +44,7 @@ def test_another_commit_begins_a_session_and_is_named(tmp_path):
     run.environment.git_commit, run.environment.versions = "b" * 40, {"tensorflow": "2.19.0"}
     save(run, tmp_path)
     made = found(tmp_path)
-    assert [one.making.commit for one in made] == ["aaaaaaa", "bbbbbbb", "bbbbbbb"]
+    assert [one.provenance.commit for one in made] == ["aaaaaaa", "bbbbbbb", "bbbbbbb"]
     assert ("environment.versions.tensorflow", "2.18.1", "2.19.0") in sessions.changed(made[1], made[2])
 
 
@@ -63,7 +63,7 @@ def test_what_was_measured_of_a_host_is_no_change_and_how_it_was_set_is_one(tmp_
 def test_a_tree_that_was_not_clean_is_marked():
     run = make_record()
     run.environment.git_dirty = True
-    assert sessions.making(run).commit == "0000000+"
+    assert sessions.provenance(run).commit == "0000000+"
 
 
 def test_machines_have_their_own_sessions(tmp_path):

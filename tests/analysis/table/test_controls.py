@@ -23,12 +23,13 @@ def test_the_control_of_weak_scaling_is_the_step_among_others_over_alone(results
     # 0.5 / 0.44 - 1, 0.5 / 0.51 - 1, 0.5 / 0.625 - 1
     assert measured["control_off"].to_dict() == pytest.approx({1: 0.0, 2: 0.1364, 4: -0.0196, 8: -0.2}, abs=1e-4)
     assert controls.lost(measured).to_dict() == {1: False, 2: True, 4: False, 8: True}
-    assert controls.words(measured, str.upper) == (
+    assert controls.control_note(measured, str.upper) == (
         "this machine cannot emulate 2, 8 nodes: without allreduce the throughput of 8 is -20 % off that of one "
         "alone (bound: 10 %)"
     )
     assert (
-        controls.words(measured.loc[[1, 4]], str.upper) == "control: without allreduce, nodes within 2 % of one alone"
+        controls.control_note(measured.loc[[1, 4]], str.upper)
+        == "control: without allreduce, nodes within 2 % of one alone"
     )
 
 
@@ -56,14 +57,14 @@ def test_of_several_models_those_are_named_that_cannot_be_emulated(results):
         for nodes, step_s in ((1, 0.5), (8, control_s)):
             results.add(model=model, nodes=nodes, **QUOTA)
             results.add(model=model, nodes=nodes, step_s=step_s, **QUOTA, **NO_ALLREDUCE)
-    said = controls.words(images_per_s(own(results), "measured"), str.upper)
+    said = controls.control_note(images_per_s(own(results), "measured"), str.upper)
     assert said.startswith("this machine cannot emulate 8 nodes of ALEXNET: without allreduce")
 
 
 def test_what_has_no_control_says_so(results):
     results.add(nodes=2, **QUOTA)
     table = own(results)
-    assert controls.words(table, str.upper).startswith("emulated without a complete control")
+    assert controls.control_note(table, str.upper).startswith("emulated without a complete control")
     assert not controls.lost(table).any()
 
 
@@ -72,7 +73,7 @@ def test_nodes_of_whole_cores_need_no_control(results):
     results.add(nodes=2, repeat=1, **NO_ALLREDUCE | {"role": "point"})
     table = own(results)
     assert set(table["kind"]) == {"measured"}
-    assert controls.words(table, str.upper) == ""
+    assert controls.control_note(table, str.upper) == ""
 
 
 def test_what_is_emulated_says_so_and_is_a_machine_of_its_own(results):
