@@ -16,7 +16,7 @@ from matplotlib import font_manager
 
 _WHOLE = "DejaVu Sans"
 _PART = "DejaVu Sans Part"
-_WEIGHTS = ("normal", "bold")
+_FILES = {"normal": "DejaVuSans.ttf", "bold": "DejaVuSans-Bold.ttf"}  # that Matplotlib brings, by their weights
 # Latin 1, dashes and quotation marks, minus. The whole font has all other characters.
 _CHARACTERS = [*range(0x20, 0x7F), *range(0xA0, 0x100), *range(0x2010, 0x2027), 0x2212]
 _FAMILY_NAMES = (1, 16)  # in a font's table of names
@@ -34,16 +34,18 @@ def quick_to_embed() -> Iterator[None]:
 def _register() -> tempfile.TemporaryDirectory[str]:
     """Makes the parts, and registers them with Matplotlib; returns their folder, which lives as long as the process."""
     folder = tempfile.TemporaryDirectory(prefix="fonts-")
-    for weight in _WEIGHTS:
+    for weight in _FILES:
         font_manager.fontManager.addfont(_part(weight, Path(folder.name)))
     return folder
 
 
 def _part(weight: str, folder: Path) -> Path:
-    """The file, in `folder`, of the font with few characters, under a family name of its own."""
+    """The file, in `folder`, of the font with few characters, under a family name of its own.
+
+    Made from the font that Matplotlib brings: another version, which the system may have, has other glyphs.
+    """
     options = subset.Options(drop_tables=["FFTM"])  # a time stamp, which fontTools does not know
-    whole = font_manager.FontProperties(family=_WHOLE, weight=weight)
-    font = subset.load_font(font_manager.findfont(whole), options)
+    font = subset.load_font(str(Path(mpl.get_data_path(), "fonts", "ttf", _FILES[weight])), options)
     cut = subset.Subsetter(options)
     cut.populate(unicodes=_CHARACTERS)
     cut.subset(font)
