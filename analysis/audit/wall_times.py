@@ -48,7 +48,7 @@ def fixed_cost(table: pd.DataFrame) -> Iterator[Finding]:
             continue
         last = fitting.iloc[-1]
         off = metrics.change_fraction(last["speedup_throughput"], last["speedup_wall_time"])
-        if off < -limit("hidden_speedup") and explained.paid:
+        if off < -limit("hidden_speedup") and explained.has_fixed_cost:
             row = _row(last.to_dict(), rows)
             yield Finding(
                 report_of(row),

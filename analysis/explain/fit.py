@@ -1,14 +1,14 @@
 """The fit of one curve of wall times: which model, the fixed cost, and the points that the others do not predict.
 
-Each rank of a run pays once for what does not depend on how long it trains (sending the variables to all ranks, the
-first, traced step, warm-up, saving), and then for each step:
+A run has a fixed cost, which does not depend on how long it trains (sending the variables to all ranks, the first,
+traced step, warm-up, saving), and a cost for each step:
 
     wall_s = fixed_s + steps_per_rank x batch_per_rank x time per image
 
 The time per image may depend on the number of ranks: that is what scaling studies measure. Where speeds were measured
 they give it (`models.SPEEDS`), or its ratio between points where wall times contradict their level (`models.FACTOR`).
 Where several works were measured at one number of ranks, each number of ranks has its own. Else it is fitted together
-with a change at each doubling of the ranks, and with few points it is taken as the same at all, which then is said.
+with a change at each doubling of the ranks, and with few points it is assumed to be the same, which is then stated.
 
 No conclusion rests on which points are left out: each point is left out in turn, and where the conclusion changes,
 nothing is concluded. Where that leaves it open whether a point fits, intervals span the fits with and without it.
@@ -44,18 +44,18 @@ DECIDING_DEGREES = 2
 
 @dataclass(frozen=True)
 class Explanation:
-    """What the wall times of one curve say. `points` has one row a point; see `explain` for its columns."""
+    """The result for one curve. `points` has one row a point; see `explain` for its columns."""
 
     name: str
     points: pd.DataFrame
-    fits: dict[str, Fit]  # by what they were made from; the first is `fit`
+    fits: dict[str, Fit]  # by name of model and runs; the first is `fit`
     findings: tuple[Finding, ...]
     fixed_without_one: tuple[Mixture, ...]  # the fixed cost [s] with each point left out in turn
-    growth_p: float  # how likely the time per image would seem to change so much, were it the same; NaN: not tested
+    growth_p: float  # of the test that the time per image is the same; NaN: not tested
 
     @property
     def fit(self) -> Fit:
-        """The fit that is concluded from."""
+        """The fit that the conclusions are from."""
         return next(iter(self.fits.values()))
 
     @cached_property
@@ -64,10 +64,10 @@ class Explanation:
         return tuple(cost.number() for cost in self.fixed_without_one)
 
     @cached_property
-    def paid(self) -> bool | None:
-        """Whether a fixed cost can be told from zero; None where that depends on which points or model are chosen.
+    def has_fixed_cost(self) -> bool | None:
+        """Whether the fixed cost differs significantly from zero; None where it depends on the points or the model.
 
-        It is not told either where the only model that the runs allow is refuted.
+        None too where the only model that the runs allow is refuted.
         """
         if self.fit.model is models.EQUAL and self.growth_p < REFUTED:
             return None
@@ -77,10 +77,10 @@ class Explanation:
         return above.pop() if len(above) == 1 else None
 
     def reasonable(self, name: str) -> bool:
-        """Whether the fit of this name could as well be concluded from: nothing known contradicts what it assumes.
+        """Return whether the fit of this name could be concluded from as well: nothing contradicts its assumption.
 
-        That an image takes the same time at every point is concluded from where a growth can hardly be fitted: there
-        the growth that can is reasonable, however little it says.
+        An equal time per image is concluded from where a growth can hardly be fitted: there the fit of the growth is
+        reasonable, however uncertain.
         """
         fit = self.fits[name]
         if self.fit.model is models.EQUAL and fit.model is models.GROWING:
@@ -97,65 +97,59 @@ class Explanation:
         return self.points[self.points["misfit"]]
 
 
-def explain(points: pd.DataFrame, name: str = "") -> Explanation:
-    """The split of one curve, checked point by point. `points`: runs as `runs.read` gives them.
+def explain(runs: pd.DataFrame, name: str = "") -> Explanation:
+    """Return the split of one curve, checked point by point. `runs`: of one curve, as `runs.read` returns them.
 
     A point has one number of ranks, of steps per rank and a batch; its runs are repeats. The columns of the
     explanation's points, in the order of ranks and of falling work: ranks, steps_per_rank, batch_per_rank, runs,
-    images_per_rank, wall_s (mean), images_per_s_per_rank (harmonic mean; NaN: not known or not believed), used (by the
-    fit), impossible (no run of it can be believed: it has no speedup), misfit_p, misfit, misfit_undecided (see
-    `misfits`), fitted_s (NaN: not known), steps_that_fit (the steps that its wall time would fit), fixed_fraction
-    (of wall_s), beyond_speed_s = wall_s - images_per_rank / images_per_s_per_rank,
-    ideal (speedup), speedup_throughput, speedup_wall_time, speedup_without_fixed (with _low and _high; NaN where no
-    time is left). Speedups are over the first point that the fit uses. Raises TableError where the curve cannot be
-    split.
+    images_per_rank, wall_s (mean), images_per_s_per_rank (harmonic mean; NaN: not known or contradicted), used (by the
+    fit), impossible (all its runs are contradicted: it has no speedup), misfit_p, misfit, misfit_undecided (see
+    `points.misfits`), fitted_s (NaN: not known), steps_that_fit (the steps that its wall time would fit),
+    fixed_fraction (of wall_s), beyond_speed_s = wall_s - images_per_rank / images_per_s_per_rank, ideal (speedup),
+    speedup_throughput, speedup_wall_time, speedup_without_fixed (with _low and _high; NaN where no time is left).
+    Speedups are over the first point that the fit uses. Raises TableError where the curve cannot be split.
     """
-    concluded = conclude(points)
-    model, kept = concluded.fit.model, concluded.kept
-    return Explanation(
-        name,
-        concluded.points,
-        dict(_fits(concluded)),
-        concluded.findings,
-        tuple(_without_one(model, kept)),
-        _growth_p(kept),
-    )
+    conclusion = conclude(runs)
+    fitting = conclusion.fitting
+    without_one = tuple(_without_one(conclusion.fit.model, fitting))
+    fits = dict(_fits(conclusion))
+    return Explanation(name, conclusion.points, fits, conclusion.findings, without_one, _growth_p(fitting))
 
 
 @dataclass(frozen=True)
 class Conclusion:
-    """What is concluded from the runs of one curve, before it is asked whether another choice would change it."""
+    """The fit of one curve and its points, before other choices of points and models are tried."""
 
     fit: Fit
     points: pd.DataFrame
     findings: tuple[Finding, ...]
     trusted: pd.DataFrame  # the runs that nothing contradicts
-    kept: pd.DataFrame  # of these, the runs of the points that fit
+    fitting: pd.DataFrame  # the trusted runs of the points that fit
 
 
-def conclude(points: pd.DataFrame) -> Conclusion:
-    """The fit of one curve, and its points. Arguments, columns and errors: `explain`."""
-    runs = prepared(points)
+def conclude(runs: pd.DataFrame) -> Conclusion:
+    """Return the fit of one curve, and its points. Arguments, columns and errors: `explain`."""
+    runs = prepared(runs)
     findings = contradictions.check(runs)
-    trusted = contradictions.without(runs, findings)
+    trusted = contradictions.trusted(runs, findings)
     model = choose(trusted)
     tested = misfits(model, trusted)
-    kept = trusted[~trusted["point"].isin(tested.index[tested["misfit"]])]
-    chosen = models.through(model, kept)
+    fitting = trusted[~trusted["point"].isin(tested.index[tested["misfit"]])]
+    chosen = models.fitted(model, fitting)
     assert chosen is not None, "the test of misfits leaves more than half of the points"
     undecided = tested.index[tested["misfit_undecided"]]
-    without_one = (models.through(model, kept[kept["point"] != point]) for point in undecided)
+    without_one = (models.fitted(model, fitting[fitting["point"] != point]) for point in undecided)
     chosen = replace(chosen, without_one=tuple(one for one in without_one if one))
-    found = means(contradictions.unbelieved(runs, findings)).join(tested)
-    found[["misfit", "misfit_undecided"]] = found[["misfit", "misfit_undecided"]].eq(True)
-    found["used"] = found.index.isin(model.usable(kept)["point"])
-    found["impossible"] = ~found.index.isin(trusted["point"])
-    found = with_fit(found, chosen).sort_values(["ranks", "images_per_rank"], ascending=[True, False])
-    return Conclusion(chosen, found.reset_index(drop=True), tuple(findings), trusted, kept)
+    points = means(contradictions.without_doubted_speeds(runs, findings)).join(tested)
+    points[["misfit", "misfit_undecided"]] = points[["misfit", "misfit_undecided"]].eq(True)
+    points["used"] = points.index.isin(model.usable(fitting)["point"])
+    points["impossible"] = ~points.index.isin(trusted["point"])
+    points = with_fit(points, chosen).sort_values(["ranks", "images_per_rank"], ascending=[True, False])
+    return Conclusion(chosen, points.reset_index(drop=True), tuple(findings), trusted, fitting)
 
 
 def choose(runs: pd.DataFrame) -> Model:
-    """The model that takes the least for granted, of those that the runs can tell. Raises TableError for none."""
+    """Return the model with the weakest assumption that the runs determine. Raises TableError for none."""
     if runs["images_per_s_per_rank"].notna().sum() >= 2:
         factor = models.FACTOR.system(models.FACTOR.usable(runs)).solve()
         return models.FACTOR if factor and _differs_from_one(factor) else models.SPEEDS
@@ -172,7 +166,7 @@ def choose(runs: pd.DataFrame) -> Model:
     if solved is None:
         raise TableError(
             f"every run did the same work per rank ({runs['images_per_rank'].iloc[0]:g} images), and fewer than 2 have "
-            "a measured speed: the fixed cost cannot be told from the cost per step; measure different steps per rank"
+            "a measured speed: fixed cost and cost per step cannot be separated; measure different steps per rank"
         )
     cost = solved.coefficient(1).value
     if cost <= 0:
@@ -181,40 +175,40 @@ def choose(runs: pd.DataFrame) -> Model:
 
 
 def _differs_from_one(factor: Linear) -> bool:
-    """Whether the wall times contradict the level of the measured speeds."""
+    """Return whether the wall times contradict the level of the measured speeds."""
     return factor.degrees >= DECIDING_DEGREES and factor.coefficient(1).p(1.0) < SPEEDS_REFUTED
 
 
 def _without_one(model: Model, runs: pd.DataFrame) -> Iterator[Mixture]:
-    """The fixed cost with each point left out in turn, where enough are left to decide."""
+    """Yield the fixed cost with each point left out in turn, where enough are left to decide."""
     usable = model.usable(runs)
-    system, of = model.system(usable), usable["point"].to_numpy()
-    for point in sorted(set(of)):
-        solved = system.without(of == point).solve()
+    system, run_points = model.system(usable), usable["point"].to_numpy()
+    for point in sorted(set(run_points)):
+        solved = system.without(run_points == point).solve()
         if solved and solved.degrees >= DECIDING_DEGREES:
             yield solved.coefficient(0)
 
 
 def _growth_p(runs: pd.DataFrame) -> float:
-    """How likely the time per image would seem to change so much with the ranks by chance; NaN: cannot be tested."""
+    """Return how likely chance makes the time per image change so much with the ranks; NaN: cannot be tested."""
     solved = models.GROWING.system(runs).solve()
     return math.nan if solved is None else solved.coefficient(2).p()
 
 
-def _fits(concluded: Conclusion) -> Iterator[tuple[str, Fit]]:
-    """The fit that is concluded from, and others that could be made of the same runs, each with its name."""
-    chosen, kept, trusted = concluded.fit, concluded.kept, concluded.trusted
+def _fits(conclusion: Conclusion) -> Iterator[tuple[str, Fit]]:
+    """Yield the fit of a conclusion, and others of the same runs, each with its name."""
+    chosen, fitting, trusted = conclusion.fit, conclusion.fitting, conclusion.trusted
     yield chosen.model.name, chosen
-    several = kept[kept["ranks"].gt(1)]
-    others = [(f"{chosen.model.name}, 2+ ranks", chosen.model, several)] if len(several) < len(kept) else []
-    if len(kept) < len(trusted):
+    several = fitting[fitting["ranks"].gt(1)]
+    others = [(f"{chosen.model.name}, 2+ ranks", chosen.model, several)] if len(several) < len(fitting) else []
+    if len(fitting) < len(trusted):
         others.append((f"{chosen.model.name}, all points", chosen.model, trusted))
     among = (models.SPEEDS, models.FACTOR, models.GROWING, models.EQUAL)
-    others += [(model.name, model, kept) for model in among if model is not chosen.model]
+    others += [(model.name, model, fitting) for model in among if model is not chosen.model]
     for name, model, runs in others:
-        found = models.through(model, runs)
-        if found and found.linear.degrees >= 1:
-            yield name, found
+        fit = models.fitted(model, runs)
+        if fit and fit.linear.degrees >= 1:
+            yield name, fit
 
 
 FixedCosts = dict[tuple[str, str], Number]  # by model, and series of local records ("" of others)

@@ -1,4 +1,4 @@
-"""How wall times are modelled: a fixed cost, and a cost of the steps that is known, partly known, or fitted.
+"""Models of wall times, and their fits: a fixed cost, and a cost of the steps that is known, in part, or fitted.
 
     wall_s = fixed_s + steps_per_rank x batch_per_rank x time per image
 
@@ -19,17 +19,20 @@ import pandas as pd
 
 from analysis import metrics
 from analysis.explain.linear import Fitted, Linear, System, relative_s2
+from analysis.explain.runs import SPEED
 from analysis.stats.mixture import Array, Mixture
 from analysis.stats.number import Number, from_ends, unknown
 
+_MOST_IMAGES_PER_S = 1e9  # of one rank: what is faster does not read its images
+_SMALLEST = 1e-18
 Columns = Callable[[pd.DataFrame], list[pd.Series]]
 
 
 @dataclass(frozen=True)
 class Model:
-    """One model: each of `shapes` has what multiplies each cost that is fitted beside the fixed one.
+    """One model: each of `shapes` returns the factors of each cost that is fitted beside the fixed one.
 
-    Several shapes leave open which of them it is.
+    With several shapes the model leaves open which of them is right.
     """
 
     name: str
@@ -37,32 +40,32 @@ class Model:
     shapes: tuple[Columns, ...]
     speeds: bool = False  # whether it uses measured speeds
     taken: bool = False  # whether the time of the steps is taken from the speeds as it is
-    by_ranks: bool = False  # whether it knows nothing of other numbers of ranks than those it was made from
+    by_ranks: bool = False  # whether it covers only the numbers of ranks that it was fitted to
 
     def designs(self, runs: pd.DataFrame) -> Array:
-        """The factors of the fixed cost and of the other costs, (shapes, runs, costs)."""
+        """Return the factors of the fixed cost and of the other costs, (shapes, runs, costs)."""
         ones = np.ones(len(runs))
         return np.stack(
             [np.column_stack([ones, *(column.to_numpy(float) for column in columns(runs))]) for columns in self.shapes]
         )
 
     def known_s(self, runs: pd.DataFrame) -> pd.Series:
-        """What is known of each wall time before anything is fitted [s]."""
+        """Return the part of each wall time that is known before the fit [s]."""
         return steps_s(runs) if self.taken else pd.Series(0.0, runs.index)
 
     def usable(self, runs: pd.DataFrame) -> pd.DataFrame:
-        """The runs that the model can use."""
-        return runs[runs["images_per_s_per_rank"].notna()] if self.speeds else runs
+        """Return the runs that the model can use."""
+        return runs[runs[SPEED].notna()] if self.speeds else runs
 
     def system(self, runs: pd.DataFrame) -> System:
-        """The equations of `runs`, all of which the model can use."""
+        """Return the equations of `runs`, all of which the model can use."""
         times_s = runs["wall_s"].to_numpy(float)
         return System(self.designs(runs), times_s - self.known_s(runs).to_numpy(float), times_s, self.speeds)
 
 
 def steps_s(runs: pd.DataFrame) -> pd.Series:
-    """The time of the steps of each run at its measured speed [s]; NaN where the speed is not known."""
-    return metrics.step_s(runs["images_per_rank"], runs["images_per_s_per_rank"])
+    """Return the time of the steps of each run at its measured speed [s]; NaN where the speed is not known."""
+    return metrics.step_s(runs["images_per_rank"], runs[SPEED])
 
 
 def _at_each_doubling(runs: pd.DataFrame) -> list[pd.Series]:
@@ -88,22 +91,14 @@ GROWING = Model(
 
 
 def own_times(runs: pd.DataFrame) -> Model:
-    """The model with a time per image of its own at each number of ranks of `runs`; the smallest comes first."""
+    """Return the model with a separate time per image for each number of ranks of `runs`, the smallest first."""
     ranks = sorted(set(runs["ranks"]))
 
-    def columns(of: pd.DataFrame) -> list[pd.Series]:
-        return [of["images_per_rank"].where(of["ranks"].eq(one), 0.0) for one in ranks]
+    def columns(rows: pd.DataFrame) -> list[pd.Series]:
+        return [rows["images_per_rank"].where(rows["ranks"].eq(one), 0.0) for one in ranks]
 
-    return Model(
-        "own time per image",
-        "nothing of the time per image: each number of ranks has its own",
-        (columns,),
-        by_ranks=True,
-    )
-
-
-_MOST_IMAGES_PER_S = 1e9  # of one rank: what is faster does not read its images
-_SMALLEST = 1e-18
+    assumes = "nothing of the time per image: each number of ranks has its own"
+    return Model("own time per image", assumes, (columns,), by_ranks=True)
 
 
 @dataclass(frozen=True)
@@ -114,7 +109,7 @@ class Implied:
     cost: Mixture | None  # None: it cannot be fitted
 
     def speed(self, runs: int) -> Number:
-        """The speed; NaN for an end that it does not have.
+        """Return the speed; NaN for an end that it does not have.
 
         Wall times that do not grow with the work give a cost of 0, but for rounding: no speed.
         """
@@ -129,36 +124,36 @@ class Implied:
 
 @dataclass(frozen=True)
 class Fit:
-    """What one model says of the runs of one curve."""
+    """One model fitted to the runs of one curve."""
 
     model: Model
     linear: Linear
-    ranks: tuple[int, ...]  # of the runs it was made from
+    ranks: tuple[int, ...]  # of its runs
     points: tuple[int, ...]  # the point of each run
     times_s: Array
     implied: Implied
     measured_images_per_s: float  # what to compare it with: the median measured speed of its runs; NaN: none is used
-    # The same without a point, for each of which it is not decidable whether it fits: intervals span these.
+    # The fits without a point, for each point that is not decidable: intervals span these.
     without_one: tuple[Fit, ...] = ()
 
     @property
     def runs(self) -> int:
-        """How many runs it was made from."""
+        """The number of runs."""
         return len(self.points)
 
     @cached_property
     def fixed_s(self) -> Number:
-        """The fixed cost."""
+        """The fixed cost [s]."""
         return spanned(self.linear.coefficient(0).number(), (fit.fixed_s for fit in self.without_one))
 
     @cached_property
     def images_per_s_per_rank(self) -> Number:
-        """The speed of one rank that the wall times imply; NaN: nothing implies one."""
+        """The speed of one rank that the wall times imply; NaN where there is none."""
         speeds = (fit.images_per_s_per_rank for fit in self.without_one)
         return spanned(self.implied.speed(self.runs), speeds)
 
     def left_ratio(self, points: pd.DataFrame) -> Mixture | None:
-        """The logarithm of what the fixed cost leaves of the wall time of the first of two points over the second.
+        """Return the logarithm of the ratio of two wall times less the fixed cost, the first point over the second.
 
         None where nothing may be left. Relative errors are propagated to first order (JCGM 100:2008, 5.2.2). The two
         `points` are indexed by their numbers, with the columns runs and wall_s (mean).
@@ -168,15 +163,15 @@ class Fit:
         members /= np.maximum(members.sum(axis=1, keepdims=True), 1)
         inside, known_s = members.any(axis=1), self.times_s - self.linear.fitted.explained_s
         apart = np.where(inside, 0.0, self._relative_s2(wall_s) / points["runs"].to_numpy(float))
-        of_times = members - basis.estimators[:, :1]
-        relative = (of_times * basis.relative_s2[:, None]) @ of_times.transpose(0, 2, 1) + apart[..., None] * np.eye(2)
+        factors = members - basis.estimators[:, :1]
+        relative = (factors * basis.relative_s2[:, None]) @ factors.transpose(0, 2, 1) + apart[..., None] * np.eye(2)
 
         def left_s(explained_s: Array, coefficients: Array) -> Array:
             means_s = np.where(inside, (explained_s + known_s) @ members.T, wall_s)
-            found_s = means_s - coefficients[..., :1]
-            return np.where((found_s > 0).all(axis=-1, keepdims=True), found_s, math.nan)
+            rest_s = means_s - coefficients[..., :1]
+            return np.where((rest_s > 0).all(axis=-1, keepdims=True), rest_s, math.nan)
 
-        def number(fitted: Fitted) -> tuple[Array, Array]:
+        def estimate(fitted: Fitted) -> tuple[Array, Array]:
             left = left_s(fitted.explained_s[..., None, :], fitted.coefficients)
             factors = np.array([1, -1]) / left
             variances = np.einsum("...ki,kij,...kj->...k", factors, relative, factors) * fitted.scales_s2
@@ -184,21 +179,21 @@ class Fit:
 
         fitted_s = np.einsum("knp,kp->kn", basis.designs, self.linear.coefficients)
         truths = _log_ratio(left_s(fitted_s, self.linear.coefficients))
-        found = self.linear.marginal(number, truths if inside.all() else None)
-        return found if np.isfinite(found.centres).all() else None
+        ratio = self.linear.mixture(estimate, truths if inside.all() else None)
+        return ratio if np.isfinite(ratio.centres).all() else None
 
     def _relative_s2(self, times_s: Array) -> Array:
-        """As `linear.relative_s2`, for the mixes of each shape."""
+        """Return `linear.relative_s2` for the mixes of each shape."""
         return np.tile(relative_s2(times_s, self.times_s), (len(self.model.shapes), 1))
 
     def predicted_s(self, points: pd.DataFrame) -> pd.Series:
-        """The wall time [s] of each of `points`; NaN where the model needs a speed, or knows not the number of ranks.
+        """Return the wall time [s] of each of `points`; NaN without a speed that the model needs, or for new ranks.
 
-        `points` has the columns of `Model`.
+        `points` has the columns of a table of runs but wall_s.
         """
         designs = self.model.designs(points)
         fitted_s = [
-            math.nan if np.isnan(design).any() else self.linear.number(design).value
+            math.nan if np.isnan(design).any() else self.linear.combination(design).value
             for design in designs.transpose(1, 0, 2)
         ]
         predicted_s = self.model.known_s(points) + np.array(fitted_s)
@@ -206,30 +201,30 @@ class Fit:
 
 
 def spanned(number: Number, others: Iterable[Number]) -> Number:
-    """A number with an interval that holds those of the others too; an end is NaN where one of them has none."""
+    """Return a number with an interval that holds those of the others too; an end is NaN where one has none."""
     low, high = np.transpose([(one.low, one.high) for one in (number, *others)])
     return from_ends(number.value, float(low.min()), float(high.max()), "fit", number.n)
 
 
-def _log_ratio(of_two: Array) -> Array:
-    return np.asarray(np.log(of_two[..., 0] / of_two[..., 1]))
+def _log_ratio(pairs: Array) -> Array:
+    return np.asarray(np.log(pairs[..., 0] / pairs[..., 1]))
 
 
-def through(model: Model, runs: pd.DataFrame) -> Fit | None:
-    """A model through the runs that it can use; None where they do not suffice."""
+def fitted(model: Model, runs: pd.DataFrame) -> Fit | None:
+    """Return a model fitted to the runs that it can use; None where they do not suffice."""
     usable = model.usable(runs)
     solved = model.system(usable).solve()
     if solved is None:
         return None
     ranks = tuple(int(one) for one in sorted(set(usable["ranks"])))
-    measured = float(usable["images_per_s_per_rank"].median()) if model.speeds else math.nan
+    measured = float(usable[SPEED].median()) if model.speeds else math.nan
     implied = _implied(model, usable, solved, measured)
     points, times_s = tuple(usable["point"]), usable["wall_s"].to_numpy(float)
     return Fit(model, solved, ranks, points, times_s, implied, measured)
 
 
 def _implied(model: Model, runs: pd.DataFrame, solved: Linear, measured: float) -> Implied:
-    """What the wall times imply of the speed, without the level of measured speeds.
+    """Return the speed that the wall times imply, without the level of measured speeds.
 
     With measured speeds it is their median over the factor by which the wall times grow faster than they say; without
     them it is that at the fewest ranks.
@@ -237,5 +232,5 @@ def _implied(model: Model, runs: pd.DataFrame, solved: Linear, measured: float) 
     if model.speeds:
         factor = FACTOR.system(runs).solve()
         return Implied(measured, None if factor is None else factor.coefficient(1))
-    of_one = model.designs(pd.DataFrame({"ranks": [runs["ranks"].min()], "images_per_rank": [1.0]}))[:, 0]
-    return Implied(1.0, solved.number(of_one * (np.arange(of_one.shape[1]) > 0)))
+    one_image = model.designs(pd.DataFrame({"ranks": [runs["ranks"].min()], "images_per_rank": [1.0]}))[:, 0]
+    return Implied(1.0, solved.combination(one_image * (np.arange(one_image.shape[1]) > 0)))

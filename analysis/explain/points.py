@@ -1,4 +1,4 @@
-"""The points of a curve, and what a fit makes of them: shares of the wall time, steps that would fit, speedups."""
+"""The points of a curve: means over repeats, points that the others do not predict, and speedups without fixed cost."""
 
 from __future__ import annotations
 
@@ -10,101 +10,107 @@ import pandas as pd
 from analysis import metrics
 from analysis.explain.linear import Array, System
 from analysis.explain.models import Fit, Model, spanned, steps_s
-from analysis.explain.runs import POINT
+from analysis.explain.runs import POINT, SPEED
 from analysis.stats.number import unknown
 from analysis.thresholds import limit
 
 
 def means(runs: pd.DataFrame) -> pd.DataFrame:
-    """One row a point, indexed by its number: POINT, images_per_rank, runs, and means: wall_s, images_per_s_per_rank.
+    """Return one row a point, indexed by its number: POINT, images_per_rank, runs, and the means of wall_s and speed.
 
     The speed is the harmonic mean: all runs of a point do the same work. `runs` has the column `point`.
     """
-    by_point = runs.assign(seconds=1 / runs["images_per_s_per_rank"]).groupby("point")
-    found = by_point[[*POINT, "images_per_rank"]].first().assign(runs=by_point.size())
-    return found.assign(wall_s=by_point["wall_s"].mean(), images_per_s_per_rank=1 / by_point["seconds"].mean())
+    by_point = runs.assign(seconds=1 / runs[SPEED]).groupby("point")
+    points = (
+        by_point[[*POINT, "images_per_rank"]].first().assign(runs=by_point.size(), wall_s=by_point["wall_s"].mean())
+    )
+    return points.assign(**{SPEED: 1 / by_point["seconds"].mean()})
 
 
-def with_fit(found: pd.DataFrame, fit: Fit) -> pd.DataFrame:
-    """The points with the columns that `analysis.explain.fit.explain` lists, from `fitted_s` on.
+def misfits(model: Model, runs: pd.DataFrame) -> pd.DataFrame:
+    """Return for each `point` of `runs` whether the others predict it: misfit_p, misfit, misfit_undecided.
+
+    `misfit_p` is how likely its difference from all others would be so large by chance, were it no more than
+    `misfit_negligible` of its wall time, times the number of points (Bonferroni). It is the largest over leaving out
+    none and each other point in turn; NaN where it cannot be determined. A misfit has it below `misfit_level`: leaving
+    out another point would not change that. It is undecided where that depends on which other point is left out; and
+    where at least half of the points were misfits, because then it cannot be determined which are wrong.
+    """
+    usable = model.usable(runs)
+    system, run_points = model.system(usable), usable["point"].to_numpy()
+    points = sorted(set(run_points))
+    ps = [_p_whichever_is_left_out(system, run_points, point) for point in points]
+    tests = pd.DataFrame(ps, points, ["misfit_p", "least_p"])
+    tests["misfit"] = tests["misfit_p"].lt(limit("misfit_level"))
+    tests["misfit_undecided"] = tests["least_p"].lt(limit("misfit_level")) & ~tests["misfit"]
+    if tests["misfit"].sum() * 2 >= len(points):
+        tests["misfit_undecided"] |= tests["misfit"]
+        tests["misfit"] = False
+    return tests.drop(columns="least_p")
+
+
+def _p_whichever_is_left_out(system: System, run_points: Array, point: int) -> tuple[float, float]:
+    """Return the largest and the smallest p of a point, with no other point, or any one, left out.
+
+    `run_points` (runs,) has the point of each run.
+    """
+    points, tested = np.unique(run_points), run_points == point
+    left_out = [np.zeros(len(run_points), bool), *(run_points == other for other in points if other != point)]
+    solutions = [system.apart(tested).without(rows).solve() for rows in left_out]
+    last, within_s = system.costs, limit("misfit_negligible") * float(system.times_s[tested].mean())
+    ps = [math.nan if one is None else len(points) * one.coefficient(last).p(within=within_s) for one in solutions]
+    finite = [min(1.0, p) for p in ps if not math.isnan(p)]
+    largest = max(finite) if len(finite) == len(ps) else math.nan
+    return largest, min(finite, default=math.nan)
+
+
+def with_fit(points: pd.DataFrame, fit: Fit) -> pd.DataFrame:
+    """Return the points with the columns that `analysis.explain.fit.explain` lists, from `fitted_s` on.
 
     It needs `used` and `impossible`.
     """
-    cost, ranks = fit.fixed_s, found["ranks"].astype(float)
-    fitted_s = fit.predicted_s(found)
-    share = ((found["wall_s"] - cost.value) / (fitted_s - cost.value)).clip(lower=0)
-    base = found.sort_values(["used", "ranks", "images_per_rank"], ascending=[False, True, False]).index[0]
-    images = metrics.whole_job(found["images_per_rank"], ranks).mask(found["impossible"])
-    by_speed = metrics.whole_job(found["images_per_s_per_rank"], ranks)
-    by_time = metrics.rate(images, found["wall_s"])
-    return found.assign(
+    cost, ranks = fit.fixed_s, points["ranks"].astype(float)
+    fitted_s = fit.predicted_s(points)
+    share = ((points["wall_s"] - cost.value) / (fitted_s - cost.value)).clip(lower=0)
+    base = points.sort_values(["used", "ranks", "images_per_rank"], ascending=[False, True, False]).index[0]
+    images = metrics.whole_job(points["images_per_rank"], ranks).mask(points["impossible"])
+    by_speed = metrics.whole_job(points[SPEED], ranks)
+    by_time = metrics.rate(images, points["wall_s"])
+    return points.assign(
         fitted_s=fitted_s,
-        steps_that_fit=found["steps_per_rank"] * share,
-        fixed_fraction=cost.value / found["wall_s"],
-        beyond_speed_s=found["wall_s"] - steps_s(found),
+        steps_that_fit=points["steps_per_rank"] * share,
+        fixed_fraction=cost.value / points["wall_s"],
+        beyond_speed_s=points["wall_s"] - steps_s(points),
         ideal=ranks / ranks[base],
         speedup_throughput=metrics.speedup(by_speed, by_speed[base]),
         speedup_wall_time=metrics.speedup(by_time, by_time[base]),
-    ).join(_without_fixed(found, fit, base, images))
+    ).join(_without_fixed(points, fit, base, images))
 
 
-def _without_fixed(found: pd.DataFrame, fit: Fit, base: int, images: pd.Series) -> pd.DataFrame:
-    """The speedup by wall time less the fixed cost over the point `base`, and its 95 % interval.
+def _without_fixed(points: pd.DataFrame, fit: Fit, base: int, images: pd.Series) -> pd.DataFrame:
+    """Return the speedup by wall time less the fixed cost over the point `base`, and its 95 % interval.
 
     The times that are left of a point and of the base are uncertain by the noise of their wall times and by the fixed
     cost, which they share: the relative error of their ratio is propagated to first order (JCGM 100:2008, 5.2.2).
     """
-    left_s = (found["wall_s"] - fit.fixed_s.value).where(lambda left: left > 0)
+    left_s = (points["wall_s"] - fit.fixed_s.value).where(lambda left: left > 0)
     rate = metrics.rate(images, left_s)
     speedup = metrics.speedup(rate, rate[base])
-    ends = pd.DataFrame(1.0, found.index, ["low", "high"])
-    for point in found.index.difference([base]):
-        ends.loc[point] = _ends(found, fit, base, point)
+    ends = pd.DataFrame(1.0, points.index, ["low", "high"])
+    for point in points.index.difference([base]):
+        ends.loc[point] = _ratio_ends(points.loc[[base, point]], fit)
     ends = ends.mul(images / images[base], axis=0).where(speedup.notna())
     return ends.add_prefix("speedup_without_fixed_").assign(speedup_without_fixed=speedup)
 
 
-def _ends(found: pd.DataFrame, fit: Fit, base: int, point: int) -> tuple[float, float]:
-    """The 95 % interval of the ratio of what the fixed cost leaves of the base and of a point; NaN: not known."""
-    known = [one.left_ratio(found.loc[[base, point]]) for one in (fit, *fit.without_one)]
-    first, *others = [unknown() if one is None else one.number() for one in known]
+def _ratio_ends(pair: pd.DataFrame, fit: Fit) -> tuple[float, float]:
+    """Return the 95 % interval of the ratio of what the fixed cost leaves of two points; NaN: not known."""
+    ratios = [one.left_ratio(pair) for one in (fit, *fit.without_one)]
+    first, *others = [unknown() if ratio is None else ratio.number() for ratio in ratios]
     logarithm = spanned(first, others)
     return math.exp(logarithm.low), math.exp(logarithm.high)
 
 
-def misfits(model: Model, runs: pd.DataFrame) -> pd.DataFrame:
-    """Each `point` of `runs`: whether the others predict it. Columns: misfit_p, misfit, misfit_undecided.
-
-    A point has a difference from all others of its own; `misfit_p` is how likely it would be so large by chance, were
-    it no more than `misfit_negligible` of its wall time, times the number of points (Bonferroni): the largest over
-    leaving out none and each other point in turn; NaN where that cannot be told. A misfit has it below `misfit_level`:
-    leaving out another point would not change that. It is undecided where that depends on which other point is left
-    out; and where at least half of the points were misfits, for then nothing says which are wrong.
-    """
-    usable = model.usable(runs)
-    points = sorted(set(usable["point"]))
-    system, of = model.system(usable), usable["point"].to_numpy()
-    found = pd.DataFrame(
-        [_whichever_is_left_out(system, of, point) for point in points], points, ["misfit_p", "least_p"]
-    )
-    found["misfit"] = found["misfit_p"].lt(limit("misfit_level"))
-    found["misfit_undecided"] = found["least_p"].lt(limit("misfit_level")) & ~found["misfit"]
-    if found["misfit"].sum() * 2 >= len(points):
-        found["misfit_undecided"] |= found["misfit"]
-        found["misfit"] = False
-    return found.drop(columns="least_p")
-
-
-def _whichever_is_left_out(system: System, of: Array, point: int) -> tuple[float, float]:
-    """The largest p of a point with no other point, or any one, left out; and the smallest.
-
-    `of` (runs,) has the point of each run.
-    """
-    points = np.unique(of)
-    left_out = [np.zeros(len(of), bool), *(of == other for other in points if other != point)]
-    solved = [system.apart(of == point).without(rows).solve() for rows in left_out]
-    last, within_s = system.costs, limit("misfit_negligible") * float(system.times_s[of == point].mean())
-    ps = [math.nan if one is None else len(points) * one.coefficient(last).p(within=within_s) for one in solved]
-    known = [min(1.0, p) for p in ps if not math.isnan(p)]
-    largest = max(known) if len(known) == len(ps) else math.nan
-    return largest, min(known, default=math.nan)
+def beyond_ideal(points: pd.DataFrame, column: str) -> pd.Series:
+    """Return whether a speedup is more than the ranks can give over the base; rounding apart."""
+    return points["ideal"].gt(1) & points[column].gt(points["ideal"] * (1 + 1e-9))

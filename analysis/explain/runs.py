@@ -1,4 +1,4 @@
-"""The points of curves of wall times, from a CSV file or a tidy table."""
+"""The runs of curves of wall times, from a user's table or a tidy table, and the phases of local records."""
 
 from __future__ import annotations
 
@@ -17,143 +17,135 @@ NEEDED = ("ranks", "steps_per_rank", "batch_per_rank", "wall_s")
 SPEED = "images_per_s_per_rank"
 POINT = ["ranks", "steps_per_rank", "batch_per_rank"]
 PHASES = ("broadcast", "first_step", "warm_up", "timed")
-# What tells a run from the others of a tidy table, as far as the table has it.
+# The columns of a tidy table that identify a run, as far as the table has them.
 _RUN = ["experiment", "run", "model", "series", "axis_value", "ranks", "batch_per_rank", "repeat", "seed", "record"]
+_QUANTITIES = ["wall_s", "images", "steps_per_rank", "steps_per_rank_planned", SPEED, "images_per_s"]
 
 
 def read(table: UserTable) -> tuple[pd.DataFrame, list[str]]:
-    """The runs in a user's table, and what was left out of them.
+    """Return the runs in a user's table, and notes on what was left out.
 
-    Either one row a run, with NEEDED, or a tidy table (`analysis.table.schema`). Raises TableError naming the file
-    where a column is missing that is needed, or no row can be used.
+    The table has one row a run, with NEEDED, or is a tidy table (`analysis.table.schema`). Raises TableError naming the
+    file where a needed column is missing, or no row can be used.
     """
     if table.published is not None:
         return points(table.published, table.path)
     runs = table.runs
-    missing = [name for name in NEEDED if name not in runs]
-    if missing:
+    if missing := [name for name in NEEDED if name not in runs]:
         wanted = "; ".join(f"{name} (also read as it: {', '.join(headers.EXAMPLES[name])})" for name in missing)
         raise TableError(
             "\n".join([f"{table.path}: columns that are needed are missing: {wanted}", *table.interpretation])
         )
     frame = runs.reindex(columns=["model", *NEEDED, SPEED, "repeat", "line"])
-    frame["model"] = runs.get("model", "")
-    frame["experiment"] = settings(runs)
-    frame["ranks"] = frame["ranks"].astype("Int64")
-    notes = (
-        [] if SPEED in runs else ["no measured speed is given: the time per image is known from the wall times alone"]
-    )
-    usable, more = _usable(frame, table.path)
-    return usable, notes + more
+    frame = frame.assign(model=runs.get("model", ""), experiment=settings(runs), ranks=frame["ranks"].astype("Int64"))
+    usable, notes = _usable(frame, table.path)
+    if SPEED not in runs:
+        notes.insert(0, "no measured speed is given: the time per image is known from the wall times alone")
+    return usable, notes
 
 
-def points(table: pd.DataFrame, where: str) -> tuple[pd.DataFrame, list[str]]:
-    """The runs in a tidy table, one row a model, series, number of ranks and repeat; and what was left out of them.
+def points(table: pd.DataFrame, source: str) -> tuple[pd.DataFrame, list[str]]:
+    """Return the runs in a tidy table, one row a model, series, number of ranks and repeat; and notes on the others.
 
     Steps per rank are those within the wall time: images / global batch where the images are known (local records:
     first step, warm-up and timed steps), else as stated, else as planned. Local records bring their phases along.
-    Raises TableError where no row has a wall time.
+    `source` names the table in notes. Raises TableError where no row has a wall time.
     """
     rows = table[table["kind"].isin(["measured", "planned"]) & table["ranks"].notna()]
     if "round" in rows:
         rows = rows[rows["round"].isna()]  # a round has no wall time of its own
-    wanted = ["wall_s", "images", "steps_per_rank", "steps_per_rank_planned", "images_per_s_per_rank", "images_per_s"]
-    rows = rows[rows["quantity"].isin([*wanted, *(f"phase_{name}_s" for name in PHASES)])]
+    rows = rows[rows["quantity"].isin([*_QUANTITIES, *(f"phase_{name}_s" for name in PHASES)])]
     if not (rows["quantity"] == "wall_s").any():
-        raise TableError(f"{where}: no wall_s among its quantities: there is no wall time to split")
+        raise TableError(f"{source}: no wall_s among its quantities: there is no wall time to split")
     key = [name for name in _RUN if name in rows.columns]
-    found = rows.set_index([*key, "quantity"])["value"].unstack("quantity").reset_index()
-    if "repeat" in key and found["repeat"].notna().any():
-        found = _of_every_repeat(found, [name for name in key if name != "repeat"])
-    ranks, batch = found["ranks"].astype(float), found["batch_per_rank"].astype(float)
-    have = found.reindex(columns=wanted).astype(float)
-    of_images = have["images"] / (ranks * batch)
-    found["steps_per_rank"] = of_images.fillna(have["steps_per_rank"]).fillna(have["steps_per_rank_planned"])
-    of_job = metrics.per_rank(have["images_per_s"], ranks)
-    found["images_per_s_per_rank"] = have["images_per_s_per_rank"].fillna(of_job)
-    return _usable(found, where)
+    runs = rows.set_index([*key, "quantity"])["value"].unstack("quantity").reset_index()
+    if "repeat" in key and runs["repeat"].notna().any():
+        runs = _share_between_repeats(runs, [name for name in key if name != "repeat"])
+    ranks, batch = runs["ranks"].astype(float), runs["batch_per_rank"].astype(float)
+    values = runs.reindex(columns=_QUANTITIES).astype(float)
+    steps = values["images"] / (ranks * batch)
+    runs["steps_per_rank"] = steps.fillna(values["steps_per_rank"]).fillna(values["steps_per_rank_planned"])
+    runs[SPEED] = values[SPEED].fillna(metrics.per_rank(values["images_per_s"], ranks))
+    return _usable(runs, source)
 
 
-def _of_every_repeat(points: pd.DataFrame, key: list[str]) -> pd.DataFrame:
-    """The runs with what is stated once of a point, without a repeat, as its steps, in each of its repeats."""
-    once, quantities = points["repeat"].isna(), [str(name) for name in points if name not in (*key, "repeat")]
-    by = [points[name] for name in key]
-    stated = points[quantities].where(once).groupby(by, dropna=False).transform("first")
-    repeated = points["repeat"].notna().groupby(by, dropna=False).transform("any")
-    points = points.assign(**{name: points[name].fillna(stated[name]) for name in quantities if name != "wall_s"})
-    return points[~(once & repeated & points["wall_s"].isna())].reset_index(drop=True)
+def _share_between_repeats(runs: pd.DataFrame, key: list[str]) -> pd.DataFrame:
+    """Return the runs with what is stated without a repeat, as the steps of a point, filled in for each repeat."""
+    without_repeat = runs["repeat"].isna()
+    quantities = [str(name) for name in runs if name not in (*key, "repeat")]
+    by = [runs[name] for name in key]
+    stated = runs[quantities].where(without_repeat).groupby(by, dropna=False).transform("first")
+    repeated = runs["repeat"].notna().groupby(by, dropna=False).transform("any")
+    runs = runs.assign(**{name: runs[name].fillna(stated[name]) for name in quantities if name != "wall_s"})
+    return runs[~(without_repeat & repeated & runs["wall_s"].isna())].reset_index(drop=True)
 
 
-def _usable(points: pd.DataFrame, where: str) -> tuple[pd.DataFrame, list[str]]:
-    """The runs that can be used, and a line for each that cannot, or whose speed cannot."""
+def _usable(runs: pd.DataFrame, source: str) -> tuple[pd.DataFrame, list[str]]:
+    """Return the runs that can be used, and a note for each that cannot, or whose speed cannot."""
+    absent: dict[str, Any] = {name: value for name, value in (("model", ""), (SPEED, np.nan)) if name not in runs}
+    runs = runs.assign(**absent)
     notes, needed = [], list(NEEDED)
-    points = points.copy()
-    if "model" not in points:
-        points["model"] = ""
-    if "images_per_s_per_rank" not in points:
-        points["images_per_s_per_rank"] = np.nan
-    for row in points[points[needed].isna().any(axis=1)].to_dict("records"):
-        absent = [name for name in needed if pd.isna(row[name])]
-        notes.append(f"left out: {_called(row)}: no {', '.join(absent)}")
-    points = points.dropna(subset=needed)
-    for row in points[points["images_per_s_per_rank"].eq(0)].to_dict("records"):
-        notes.append(f"speed not used: {_called(row)}: 0 images/s beside {row['wall_s']:g} s of training")
-    points["images_per_s_per_rank"] = points["images_per_s_per_rank"].replace(0, np.nan)
-    if points.empty:
-        raise TableError(f"{where}: no row has all of {', '.join(needed)}")
-    same = [*NEEDED, "model", *(name for name in ("series", "axis_value", "repeat", "seed") if name in points)]
-    twice = points.duplicated([name for name in same if name != "repeat" or points["repeat"].notna().any()])
-    for row in points[twice].to_dict("records"):
-        at = f"line {row['line']}" if "line" in row else where
+    for row in runs[runs[needed].isna().any(axis=1)].to_dict("records"):
+        empty = ", ".join(name for name in needed if pd.isna(row[name]))
+        notes.append(f"left out: {_title(row)}: no {empty}")
+    runs = runs.dropna(subset=needed)
+    for row in runs[runs[SPEED].eq(0)].to_dict("records"):
+        notes.append(f"speed not used: {_title(row)}: 0 images/s beside {row['wall_s']:g} s of training")
+    runs[SPEED] = runs[SPEED].replace(0, np.nan)
+    if runs.empty:
+        raise TableError(f"{source}: no row has all of {', '.join(needed)}")
+    identity = [*NEEDED, "model", *(name for name in ("series", "axis_value", "repeat", "seed") if name in runs)]
+    copies = runs.duplicated([name for name in identity if name != "repeat" or runs["repeat"].notna().any()])
+    for row in runs[copies].to_dict("records"):
+        location = f"line {row['line']}" if "line" in row else source
         notes.append(
-            f"left out: {at}: {_called(row)}: its wall time is that of an earlier row to the last digit, a copy? "
-            "(repeats that are none: number them in a column 'repeat')"
+            f"left out: {location}: {_title(row)}: its wall time is that of an earlier row to the last digit, a "
+            "copy? (repeats that are none: number them in a column 'repeat')"
         )
-    return points[~twice].reset_index(drop=True), notes
+    return runs[~copies].reset_index(drop=True), notes
 
 
-def _called(row: Mapping[Hashable, Any]) -> str:
-    ranks = "? ranks" if pd.isna(row["ranks"]) else ranks_in_words(row["ranks"])
-    return f"{row['model'] or 'the curve'}, {ranks}"
+def _title(run: Mapping[Hashable, Any]) -> str:
+    ranks = "? ranks" if pd.isna(run["ranks"]) else ranks_in_words(run["ranks"])
+    return f"{run['model'] or 'the curve'}, {ranks}"
 
 
-def curves(points: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """The points of each curve (one model, one series of local records), and its name."""
-    key = [name for name in ("experiment", "model", "series") if name in points]
-    for group, rows in points.groupby(key, sort=False, dropna=False):
-        yield " ".join(str(part) for part in group if part), rows
+def curves(runs: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield the name and the runs of each curve: one model, one series of local records."""
+    key = [name for name in ("experiment", "model", "series") if name in runs]
+    for names, rows in runs.groupby(key, sort=False, dropna=False):
+        yield " ".join(str(name) for name in names if name), rows
 
 
-def prepared(points: pd.DataFrame) -> pd.DataFrame:
-    """The runs of one curve with the columns that the models need.
+def prepared(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs of one curve with the columns that the models need.
 
-    Those are images_per_rank, images_per_s_per_rank as a number (NaN: not known), and the number of the `point`.
+    These are images_per_rank, images_per_s_per_rank as a float (NaN: not known), and the number of the `point`.
     """
-    runs = points.reset_index(drop=True)
-    runs = runs.assign(images_per_rank=(runs["steps_per_rank"] * runs["batch_per_rank"]).astype(float))
-    runs["images_per_s_per_rank"] = runs["images_per_s_per_rank"].astype(float)
-    return runs.assign(point=runs.groupby(POINT).ngroup())
+    runs = runs.reset_index(drop=True)
+    images = (runs["steps_per_rank"] * runs["batch_per_rank"]).astype(float)
+    return runs.assign(images_per_rank=images, point=runs.groupby(POINT).ngroup(), **{SPEED: runs[SPEED].astype(float)})
 
 
-def phases(points: pd.DataFrame) -> pd.DataFrame:
-    """Where the fixed cost of local records went [s], one row a rank count, mean over repeats; empty without phases.
+def phases(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the fixed cost of local records phase by phase [s], one row a rank count, mean over repeats.
 
-    With `step` = batch_per_rank / images_per_s_per_rank, the time of one steady step: the broadcast; the first step
-    less `step`; warm-up and timed steps less `step` each; what the four phases do not account for (ranks that waited in
-    different phases); and their sum, the fixed cost that was measured.
+    Empty without phases. With `step` = batch_per_rank / images_per_s_per_rank, the time of one steady step, the columns
+    are: the broadcast; the first step less `step`; warm-up and timed steps less `step` each; what the four phases do
+    not account for (ranks that waited in different phases); and their sum, the fixed cost that was measured.
     """
     columns = [f"phase_{name}_s" for name in PHASES]
-    if any(column not in points for column in columns):
+    if any(column not in runs for column in columns):
         return pd.DataFrame()
-    step = metrics.step_s(points["batch_per_rank"].astype(float), points["images_per_s_per_rank"])
-    broadcast, first, warm_up, timed = (points[column] for column in columns)
+    step = metrics.step_s(runs["batch_per_rank"].astype(float), runs[SPEED])
+    broadcast, first, warm_up, timed = (runs[column] for column in columns)
     split = pd.DataFrame(
         {
-            "ranks": points["ranks"],
+            "ranks": runs["ranks"],
             "broadcast_s": broadcast,
             "first_step_s": first - step,
-            "warm_up_s": warm_up + timed - (points["steps_per_rank"] - 1) * step,
-            "other_s": points["wall_s"] - broadcast - first - warm_up - timed,
+            "warm_up_s": warm_up + timed - (runs["steps_per_rank"] - 1) * step,
+            "other_s": runs["wall_s"] - broadcast - first - warm_up - timed,
         }
     )
     split["fixed_s"] = split.drop(columns="ranks").sum(axis=1, skipna=False)

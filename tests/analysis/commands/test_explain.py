@@ -11,7 +11,7 @@ REPORT = str(loading.PUBLISHED / "000_hacksa.csv")
 def test_the_command_prints_each_curve_in_a_hundred_columns(capsys):
     assert main(["explain", REPORT]) == 0
     shown = capsys.readouterr().out
-    assert shown.count("They differ because each run pays") == 3
+    assert shown.count("They differ because each run has a fixed cost of") == 3
     assert max(map(len, shown.splitlines())) <= 100
 
 
@@ -46,5 +46,5 @@ def test_the_method_is_checked_against_the_phases_of_local_records(results, caps
         results.add(experiment="fixed_work", nodes=nodes, steps=steps, measure=measure)
     assert main(["explain", "--experiment", "fixed_work", "--results", str(results.folder)]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "each run pays 5.9 s (5.9 to 5.9) once" in shown
-    assert "By the phases: 5.9 s (median). The wall times alone, which know no phase and no speed, say 5.9 s" in shown
+    assert "each run has a fixed cost of 5.9 s (5.9 to 5.9)" in shown
+    assert "By the phases: 5.9 s (median). The wall times alone, without phases and speeds, give 5.9 s" in shown

@@ -53,7 +53,7 @@ def test_vgg19_of_report_000_pays_what_its_measured_speeds_leave():
     assert found.fit.model is models.SPEEDS
     # The mean of 7.45, 6.58, 6.89 and 6.28 s, to which the one of 5.48 s of a run of 193 s adds little.
     assert found.fit.fixed_s.low < 6.28 < 6.8 < found.fit.fixed_s.high < 8
-    assert found.paid is True
+    assert found.has_fixed_cost is True
     beyond = found.points.set_index("ranks")["beyond_speed_s"]
     assert beyond[2] == pytest.approx(7.45, abs=0.01)
     assert beyond[32] == pytest.approx(13.34, abs=0.01)
@@ -117,7 +117,7 @@ def test_four_wall_times_cannot_tell_a_fixed_cost_from_a_growth():
     assert found.growth_p > 0.05
     assert found.fits["equal time per image"].fixed_s.low > 0
     assert found.reasonable("equal time per image")
-    assert found.paid is None
+    assert found.has_fixed_cost is None
 
 
 def test_four_wall_times_hold_the_fixed_cost_that_an_equal_time_per_image_would_miss():
@@ -136,7 +136,7 @@ def test_an_assumption_that_fails_with_no_other_model_decides_nothing():
     found = explain.explain(curve([1, 2, 4, 8], [141, 356, 29, 27], [11.6, 51.1, 18.5, 21.1]))
     assert found.fit.model is models.EQUAL
     assert found.growth_p < 0.05
-    assert found.paid is None
+    assert found.has_fixed_cost is None
     assert "so the fixed cost is wrong" in text.sentences(found)[1]
 
 
@@ -243,14 +243,14 @@ def test_a_fixed_cost_that_depends_on_one_point_is_not_decidable():
     table = curve([1, 2, 4, 8], [80, 40, 20, 10], [8.1, 4.12, 2.1, 1.0], 10, 100.0)
     found = explain.explain(table)
     assert {cost.low > 0 for cost in found.fixed_without_one_s} == {True, False}
-    assert found.paid is None
-    assert text.sentences(found)[0].startswith("Whether a fixed cost is paid is not decidable")
+    assert found.has_fixed_cost is None
+    assert text.sentences(found)[0].startswith("Whether there is a fixed cost is not decidable")
 
 
 def test_a_fixed_cost_that_cannot_be_told_from_zero_explains_nothing():
     found = explain.explain(curve([1, 2, 4, 8], [80, 40, 20, 10], [8.05, 3.98, 2.02, 0.97], 10, 100.0))
-    assert found.paid is False
-    assert "No fixed cost can be told from zero" in text.sentences(found)[0]
+    assert found.has_fixed_cost is False
+    assert "The fixed cost does not differ significantly from zero" in text.sentences(found)[0]
 
 
 def test_an_impossible_point_is_left_out_and_has_no_speedup():

@@ -120,7 +120,7 @@ def test_two_shapes_of_a_cost_are_one_mixture_that_leans_to_the_one_that_fits():
     assert both.coefficients.shape == (2 * len(MIXES), 2)
     assert both.coefficient(0).number().value == pytest.approx(5, abs=0.05)
     # At x = 4 it is 5 + 2 x 4, of both shapes together.
-    assert both.number(np.array([[1.0, 4.0], [1.0, 16.0]])).value == pytest.approx(13, abs=0.05)
+    assert both.combination(np.array([[1.0, 4.0], [1.0, 16.0]])).value == pytest.approx(13, abs=0.05)
     neither = System(designs, 5 + x**1.5, 5 + x**1.5).solve().coefficient(0)
     assert neither.number().low < 5 < neither.number().high
 
@@ -141,7 +141,7 @@ def test_the_noise_of_measured_speeds_is_not_that_of_the_wall_times():
 
     def reach(by_speeds):
         solved = System(np.ones((1, 3, 1)), times, times, by_speeds).solve()
-        found = solved.marginal(first, np.zeros(len(MIXES))).number()
+        found = solved.mixture(first, np.zeros(len(MIXES))).number()
         return (found.high - found.low) / 2 / (0.1 * (2 / 3) ** 0.5)
 
     assert reach(by_speeds=False) == pytest.approx(2**0.5, rel=0.03)

@@ -23,7 +23,7 @@ def said(points):
 
 def test_the_sentences_say_what_is_paid_once_and_how_that_is_known():
     sentences = said(POINTS)
-    assert sentences[0].startswith("They differ because each run pays 4 s (4 to 4) once")
+    assert sentences[0].startswith("They differ because each run has a fixed cost of 4 s (4 to 4)")
     assert "from 320 on 2 to 20 on 32" in sentences[0]
     assert sentences[1] == "It is what the steps at their measured speed leave of the wall times."
     assert sentences[2] == "Whichever point is left out, it is 4 s."
@@ -46,7 +46,7 @@ def test_a_point_without_a_speed_is_told_the_one_it_had():
 def test_the_assumption_of_a_fit_without_speeds_is_stated():
     blind = POINTS.assign(images_per_s_per_rank=float("nan"))
     assert (
-        "as changing alike at each doubling of the ranks or as in a ring allreduce: that it does cannot be told"
+        "as changing alike at each doubling of the ranks or as in a ring allreduce: that cannot be shown"
         in said(blind)[1]
     )
     assert "the same time at every point, which cannot be tested with these points" in said(blind[:3])[1]
