@@ -44,9 +44,9 @@ def cached_by_table(function: Callable[[pd.DataFrame], Result]) -> Callable[[pd.
 
 
 def row_dicts(table: pd.DataFrame) -> list[dict[Hashable, Any]]:
-    """The rows of a table, None for what is not known of whole numbers.
+    """Return the rows of a table as dictionaries, with None for missing whole numbers.
 
-    As `to_dict("records")` returns them, in a third of its time: that makes a series of each column first.
+    They are as of `to_dict("records")`, in a third of its time.
     """
     names = list(table)
     return [
@@ -56,9 +56,9 @@ def row_dicts(table: pd.DataFrame) -> list[dict[Hashable, Any]]:
 
 
 def measured(table: pd.DataFrame, *quantities: str) -> pd.DataFrame:
-    """The measured rows of these quantities, without those of a primary source.
+    """Return the measured rows of these quantities, without those of a primary source.
 
-    Of a series that was measured in rounds one row a launch and point: the harmonic mean of its rates in the rounds.
+    A series in rounds has one row per launch and point: the harmonic mean of its rates over the rounds.
     """
     if not table["quantity"].isin(quantities).any():  # most rules ask for what a table does not have
         return table.iloc[:0]
@@ -75,18 +75,18 @@ def measured(table: pd.DataFrame, *quantities: str) -> pd.DataFrame:
 
 
 def in_rounds(row: Row) -> bool:
-    """Whether a row that `measured` gives is of a launch in rounds."""
+    """Return whether a row from `measured` is of a launch in rounds."""
     return not pd.isna(row.get("round"))
 
 
 def over_smallest(points: pd.DataFrame, table: pd.DataFrame) -> dict[float, dict[str, Number]]:
-    """`uncertain` over the ranks of these points of one curve that was measured in rounds, which `table` has."""
+    """Return `uncertain` over the ranks of these points of one curve in rounds of `table`."""
     runs = speedups.rates(table[table["series"].eq(points["series"].iloc[0]) & table["kind"].eq("measured")])
     return uncertain(runs[runs["ranks"].isin(points["ranks"])], "ranks")
 
 
 def uncertain(runs: pd.DataFrame, over: str) -> dict[float, dict[str, Number]]:
-    """Rate, speedup and efficiency at each size of a curve, each with the interval of its rounds or repeats.
+    """Return rate, speedup and efficiency at each size of a curve, with the intervals of rounds or repeats.
 
     Arguments: `speedups.paired`. Without a pair of both sizes a number has no interval.
     """
@@ -102,7 +102,7 @@ def uncertain(runs: pd.DataFrame, over: str) -> dict[float, dict[str, Number]]:
 
 
 def lookup(rows: pd.DataFrame, names: Sequence[str] = (*SETTING, *SIZE)) -> Callable[[Row], list[Row]]:
-    """A function from a row to those of `rows` that agree with it in all of `names`; by default one configuration."""
+    """Return a function from a row to those of `rows` with the same `names`; by default of one configuration."""
 
     def key(row: Row) -> tuple[Any, ...]:
         return tuple(None if pd.isna(row[name]) else row[name] for name in names)
@@ -121,28 +121,28 @@ def lookup(rows: pd.DataFrame, names: Sequence[str] = (*SETTING, *SIZE)) -> Call
 
 
 def ranks_in_words(number: float) -> str:
-    """A number of ranks in words."""
+    """Return a number of ranks as text."""
     return "1 rank" if number == 1 else f"{number:g} ranks"
 
 
 def report_of(row: Row) -> str:
-    """The number of the report, or "local"."""
+    """Return the number of the report, or "local"."""
     return row["report"] or "local"
 
 
 def configuration(table: Container[Hashable]) -> list[str]:
-    """The columns that tell configurations apart; those of local records where the table, or a row of it, has them."""
+    """Return the columns that identify a configuration, with those of local records if the table has them."""
     return [*SETTING, *SIZE, *(name for name in ("series", "axis_value") if name in table)]
 
 
 def configurations(table: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """The rows of each configuration that was measured in one table: same machine, model, data, batch and ranks."""
+    """Yield the rows of each configuration of a table: same machine, model, data, batch and ranks."""
     for _, rows in table.groupby(configuration(table), dropna=False, sort=False):
         yield rows
 
 
 def curves(table: pd.DataFrame, *quantities: str) -> Iterator[pd.DataFrame]:
-    """The rows of each scaling curve, by ranks: what differs along it is the ranks, and what follows from them.
+    """Yield the rows of each scaling curve, by ranks: its points differ in ranks, and in what follows from them.
 
     Repeats are averaged; a curve has two points or more. Published points of one curve share the experiment and the
     batch per rank, or the global batch where all of them have one; local points share `series`.
@@ -169,7 +169,7 @@ def curves(table: pd.DataFrame, *quantities: str) -> Iterator[pd.DataFrame]:
 
 
 def _kept_batch(rows: pd.DataFrame, setting: pd.Series) -> pd.Series:
-    """The batch that tells curves of one setting apart: per rank, or global where it is one on all ranks."""
+    """Return the batch that identifies curves of one setting: per rank, or global if it is the same on all ranks."""
     batches_by_setting: dict[int, list[tuple[float, float]]] = defaultdict(list)
     for number, *batch in zip(setting.tolist(), rows["ranks"].tolist(), rows["global_batch"].tolist(), strict=True):
         batches_by_setting[number].append((batch[0], batch[1]))
@@ -181,7 +181,7 @@ def _kept_batch(rows: pd.DataFrame, setting: pd.Series) -> pd.Series:
 
 
 def bases(table: pd.DataFrame) -> Callable[[Row], list[Row]]:
-    """A function from a row to the throughputs that its speedup may be based on: its setting, on the fewest ranks.
+    """Return a function from a row to the throughputs of its setting on the fewest ranks: bases of its speedup.
 
     They have its batch per rank or, where none has it, its global batch; those of its experiment go first.
     """
@@ -200,12 +200,12 @@ def bases(table: pd.DataFrame) -> Callable[[Row], list[Row]]:
 
 
 def keeps_global_batch(row: Row, base: list[Row]) -> bool:
-    """Whether the base of a speedup has its global batch, and another batch per rank."""
+    """Return whether the base of a speedup has its global batch, and another batch per rank."""
     return bool(base) and all(one["batch_per_rank"] != row["batch_per_rank"] for one in base)
 
 
 def rates(curve: pd.DataFrame) -> pd.Series:
-    """Work per second of all ranks at each point of a curve, in any unit; of times, of equal work."""
+    """Return the work per second of all ranks at each point of a curve, in any unit; times are of equal work."""
     quantity = curve["quantity"].iloc[0]
     if quantity in TIMES:
         return metrics.rate(1.0, curve["value"])
@@ -213,7 +213,7 @@ def rates(curve: pd.DataFrame) -> pd.Series:
 
 
 def times_as_fast(row: Row, base: Row, here: float, there: float) -> float:
-    """How many times the work per second of one point another does, with these values of the quantity of both.
+    """Return the ratio of work per second of two points, from the values of the quantity of both.
 
     Of a time, where both did equal work; of a rate per rank that of all ranks counts.
     """
@@ -226,7 +226,7 @@ def times_as_fast(row: Row, base: Row, here: float, there: float) -> float:
 
 @cached_by_table
 def rate_curves(table: pd.DataFrame) -> list[pd.DataFrame]:
-    """Curves of throughput; of throughput per rank where that is all that is known."""
+    """Return curves of throughput, or of throughput per rank if nothing else is known."""
     whole = lookup(measured(table, *RATES))
     per_rank = (curve for curve in curves(table, *PER_RANK) if not whole(row_dicts(curve.head(1))[0]))
     return [*curves(table, *RATES), *per_rank]

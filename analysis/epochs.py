@@ -1,4 +1,4 @@
-"""Training over epochs, run by run: the values after the last epoch, and when the accuracy was stable."""
+"""Training over epochs: the values after the last epoch of each run, and when the accuracy was stable."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _TRAINING = ["epoch_s", "epochs_to_stable", "time_to_stable_s"]
 
 
 def final(local: pd.DataFrame, quantity: str) -> pd.Series:
-    """The value of a quantity after the last epoch of each run, by its record."""
+    """Return the value of a quantity after the last epoch of each run, by record."""
     rows = local[local["quantity"] == quantity]
     return rows.sort_values("epoch", kind="stable").groupby("record")["value"].last()
 
 
 def training(local: pd.DataFrame) -> pd.DataFrame:
-    """One row a run of the local table that trained over epochs, with its identity and three numbers.
+    """Return one row per run that trained over epochs, with its identity and three numbers.
 
     `epoch_s`: the median over its epochs, of which the first of a launch also traces the step. `epochs_to_stable`: see
     `metrics.epochs_to_stable`, of the validation accuracy; `time_to_stable_s`: the sum of these epochs' times, without
@@ -40,7 +40,7 @@ def training(local: pd.DataFrame) -> pd.DataFrame:
 
 
 def _stable(accuracy: pd.DataFrame) -> float:
-    """The epoch from which the accuracy is stable; NaN without one."""
+    """Return the epoch from which the accuracy is stable; NaN without one."""
     if accuracy.empty:
         return math.nan
     return float(metrics.epochs_to_stable(accuracy["epoch"].tolist(), accuracy["value"].tolist()))

@@ -121,13 +121,13 @@ SharedBatch = Literal["batch_per_rank", "global_batch"]
 
 
 def shared_batch(ranks: Sequence[float], global_batch: Sequence[float]) -> SharedBatch:
-    """The batch that the points of a curve share: the global batch (strong scaling) where it is one on other ranks."""
+    """Return the batch that the points of a curve share: the global one (strong scaling) if ranks do not change it."""
     strong = len(set(ranks)) > 1 and len(set(global_batch)) == 1
     return "global_batch" if strong else "batch_per_rank"
 
 
 def per_doubling(sizes: Sequence[float], rates: Sequence[float]) -> Number:
-    """The share of its efficiency that a curve keeps each time its size doubles: 1 is ideal scaling.
+    """Return the share of its efficiency that a curve keeps at each doubling of its size: 1 is ideal scaling.
 
     From the least-squares line of ln(rate) over log2(size) through all runs: exp(slope) / 2. The standard error is that
     of the slope, propagated to first order (JCGM 100:2008, 5.1.2), with runs - 2 degrees of freedom; two runs have
@@ -144,7 +144,7 @@ def per_doubling(sizes: Sequence[float], rates: Sequence[float]) -> Number:
 
 
 def _fewest(sizes: Sequence[float]) -> int:
-    """How often the size occurs that occurs least."""
+    """Return how often the least frequent size occurs."""
     return min(Counter(sizes).values())
 
 

@@ -52,7 +52,7 @@ _TELLS_NOTHING = re.compile(
 
 
 def hosts(run: RunRecord) -> set[str]:
-    """The names of the hosts that a record names in its own fields, with and without their domains."""
+    """Return the host names in the fields of a record, with and without their domains."""
     named = {process.host for process in run.processes} | {
         host.host for host in (run.environment.hosts if run.environment else [])
     }
@@ -62,26 +62,26 @@ def hosts(run: RunRecord) -> set[str]:
 
 
 def users(run: RunRecord) -> set[str]:
-    """The names of users in a record: in its variables, and as owners of home folders in its paths."""
+    """Return the user names in a record: in its variables, and as owners of home folders in its paths."""
     variables = run.environment.variables if run.environment else {}
     named = {value for name, value in variables.items() if _USER_VARIABLE.search(name)}
     return (named | set(_HOME.findall(record.dumps(run).decode()))) - COMMON
 
 
 def reveals(text: str, names: Collection[str]) -> bool:
-    """Whether a text that is packed as it is has one of these names as a word, a home folder or an address."""
+    """Return whether a text has one of these names as a word, a home folder or an address."""
     private = bool(_HOME.search(text) or _ADDRESS.search(text) or any(_addresses(text)))
     return private or bool(names and _any_of(names).search(text))
 
 
 def _any_of(names: Collection[str]) -> re.Pattern[str]:
-    """Any of these names, in any case, as a word; hyphens and underscores separate words. The longest first."""
+    """Return a pattern of these names as words, in any case, the longest first; hyphens and underscores split words."""
     longest = sorted(names, key=lambda name: (-len(name), name))
     return re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(map(re.escape, longest))})(?![A-Za-z0-9])", re.I)
 
 
 def _addresses(text: str) -> Iterator[str]:
-    """The IPv6 addresses in a text, but the machine's own."""
+    """Yield the IPv6 addresses in a text, without loopback addresses."""
     for address_text in _IPV6.findall(text):
         try:
             address = ipaddress.IPv6Address(address_text)
@@ -93,13 +93,13 @@ def _addresses(text: str) -> Iterator[str]:
 
 @functools.cache
 def _vocabulary() -> frozenset[str]:
-    """The words of the kit's own configuration, in lower case."""
+    """Return the words of the kit's own configuration, in lower case."""
     texts = [f"{path.stem}\n{path.read_text()}" for path in _CONF.rglob("*.yaml")]
     return frozenset(token.lower() for text in texts for token in _WORD.findall(text))
 
 
 def _file_alone(path: re.Match[str]) -> str:
-    """A path as the name of its file; one without a suffix may be a folder with the name of a person."""
+    """Return a path as its file name alone; one without a suffix may be a folder named after a person."""
     name = path[0].rpartition("/")[2]
     return f"/.../{name}" if "." in name.strip(".") else "/..."
 
@@ -122,11 +122,11 @@ class Scrubber:
 
     @property
     def names(self) -> set[str]:
-        """The names that are replaced, in lower case."""
+        """Return the names that are replaced, in lower case."""
         return {*self._new}
 
     def _new_name(self, structure: bool) -> dict[str, str]:
-        """The new names by the old ones; within structure without those that are words of the kit itself."""
+        """Return the new names by the old ones; within structure without words of the kit itself."""
         return {old: new for old, new in self._new.items() if not (structure and old in _vocabulary())}
 
     def _replaced(self, value: str, structure: bool) -> str:
@@ -154,7 +154,7 @@ class Scrubber:
         return self._text(value, structure)
 
     def _override(self, value: str, key: str) -> str:
-        """The value of an override in a command."""
+        """Return the scrubbed value of an override in a command."""
         if key in (*_FREE_TEXT, "account", "entity"):
             return "scrubbed"
         return self._string(value, "" if key == "hosts" else key, structure=False)
@@ -172,11 +172,11 @@ class Scrubber:
         return self._string(value, key, structure) if isinstance(value, str) else value
 
     def path(self, path: Path) -> Path:
-        """The place of a record in the folder of results, without names."""
+        """Return the path of a record in the folder of results, without names."""
         return Path(*(self._replaced(part, structure=True) for part in path.parts))
 
     def record(self, run: RunRecord) -> RunRecord:
-        """The record without names, folders, addresses and free text.
+        """Return the record without names, folders, addresses and free text.
 
         Numbers do not change, and the hash of the configuration is that of the scrubbed one. `notes` says that it was
         done.
@@ -188,7 +188,7 @@ class Scrubber:
 
 
 def remains(runs: Iterable[RunRecord]) -> list[str]:
-    """What programs and users wrote and scrubbed records still hold: a line for each text, with its field."""
+    """Return a line for each text by programs or users that scrubbed records still have, with its field."""
     lines: dict[str, None] = {}
 
     def tells_nothing(text: str) -> bool:

@@ -22,9 +22,9 @@ _THROUGHPUTS = ("images_per_s", "images_per_s_per_rank")
 
 
 def counting(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a tidy table whose throughputs count: of a series that was measured in rounds those of its rounds.
+    """Return a tidy table without throughputs of single points of series in rounds.
 
-    The launches of its single points are for what a job costs once.
+    Launches of single points serve to measure the fixed overhead of a job.
     """
     if "round" not in table or table["round"].isna().all():
         return table
@@ -33,7 +33,7 @@ def counting(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def rates(local: pd.DataFrame, by: str = "throughput") -> pd.DataFrame:
-    """One row a run of the local table, or a round of one, with its identity and `rate` in images/s.
+    """Return one row per run of the local table, or per round, with its identity and `rate` in images/s.
 
     `by` is "throughput" (of the timed steps; of a series in rounds those of its rounds alone), "wall time" (all images
     from the first step on / wall_s) or "job time" (the same images / job_s). Runs of two points belong together that
@@ -53,7 +53,7 @@ def rates(local: pd.DataFrame, by: str = "throughput") -> pd.DataFrame:
 
 
 def rows_of_point(local: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the local table of all that was measured of one point in these runs. runs: as `rates` gives them."""
+    """Return the rows of the local table of the point of these runs. runs: as from `rates`."""
     first = runs.iloc[0]
     at = local[local["record"].isin(runs["record"]) & local["series"].eq(first["series"])]
     at = at[at["ranks"].eq(first["ranks"]) & at["batch_per_rank"].eq(first["batch_per_rank"])]
@@ -67,7 +67,7 @@ Pair = tuple[str, int, int]  # launch, seed, turn
 
 
 def points(sizes: Sequence[float], rates: Sequence[float], pairs: Sequence[Pair] = ()) -> pd.DataFrame:
-    """Runs for `curve` and `paired` over the column `size`, from plain numbers.
+    """Return runs for `curve` and `paired` over the column `size`, from plain numbers.
 
     Without `pairs` the nth rate of one size is paired with the nth of another.
     """
@@ -80,7 +80,7 @@ def points(sizes: Sequence[float], rates: Sequence[float], pairs: Sequence[Pair]
 
 
 def paired(runs: pd.DataFrame, over: str, base: pd.DataFrame | None = None) -> pd.DataFrame:
-    """One row a size and pair: its rate, and speedup and efficiency over the smallest size in the same pair.
+    """Return one row per size and pair: rate, speedup and efficiency over the smallest size in the pair.
 
     `runs`: as `rates` gives them, of one curve; `over`: the column of the sizes (numbers of ranks, of nodes, or of what
     else varies). A pair is what ran in turn: the arms of one round, or the runs of one repeat. `base`: the runs of the
@@ -103,7 +103,7 @@ def paired(runs: pd.DataFrame, over: str, base: pd.DataFrame | None = None) -> p
 
 
 def _by_pair(runs: pd.DataFrame, over: str) -> pd.DataFrame:
-    """The rate of each size and pair, a mean where a pair has several, in order."""
+    """Return the rate of each size and pair in order, a mean if a pair has several."""
     rows = runs[[*_PAIR, "rate"]].assign(size=runs[over].astype(float))
     return rows.groupby(["size", *_PAIR], dropna=False)["rate"].mean().reset_index()
 
@@ -127,7 +127,7 @@ def spread_between_launches(points: pd.DataFrame, among: pd.DataFrame, over: str
 def curve(
     runs: pd.DataFrame, over: str, base: pd.DataFrame | None = None, spread: Spread | None = None
 ) -> pd.DataFrame:
-    """A scaling curve, one row a size: rate, speedup and efficiency, against the smallest size. Arguments: `paired`.
+    """Return a scaling curve, one row per size, with speedups over the smallest size. Arguments: `paired`.
 
     spread: as `spread_between_launches` returns it; without it that of this curve alone.
 
@@ -155,12 +155,12 @@ def curve(
 
 
 def rate_of(runs: pd.DataFrame) -> Number:
-    """The rate of the runs or rounds of one point, as `rates` gives them."""
+    """Return the rate of the runs or rounds of one point, as from `rates`."""
     return repeats.harmonic_mean(by_launch(runs.sort_values(_PAIR), "rate"))
 
 
 def paired_ratios(over: pd.DataFrame, under: pd.DataFrame) -> list[list[float]]:
-    """The rate of one set of runs over that of another, in each pair that has both, launch by launch.
+    """Return the ratio of the rates of two sets of runs in each pair that has both, by launch.
 
     `over`, `under`: as `rates` gives them, of one point each.
     """
@@ -168,7 +168,7 @@ def paired_ratios(over: pd.DataFrame, under: pd.DataFrame) -> list[list[float]]:
 
 
 def paired_differences(a: pd.DataFrame, b: pd.DataFrame, column: str) -> list[list[float]]:
-    """a - b of a column, in each pair of runs that has both, launch by launch; arguments as of `paired_ratios`."""
+    """Return a - b of a column in each pair of runs that has both, by launch; arguments as of `paired_ratios`."""
     return _paired_values(a, b, column, lambda x, y: x - y)
 
 
@@ -181,7 +181,7 @@ def _paired_values(
 
 
 def by_launch(values: pd.DataFrame, column: str) -> list[list[float]]:
-    """The values of a column that are not NaN, launch by launch; those of launches of a single point one by one."""
+    """Return the values of a column that are not NaN, by launch; each launch of a single point is a list of its own."""
     launches: dict[str, list[float]] = {}
     for launch, value in zip(values["launch"], values[column].tolist(), strict=True):
         if not math.isnan(value):
@@ -191,7 +191,7 @@ def by_launch(values: pd.DataFrame, column: str) -> list[list[float]]:
 
 
 def _speedup(pairs: pd.DataFrame, rate: Number, base_rate: Number, is_base: bool, spread: Spread | None) -> Number:
-    """The speedup of one size."""
+    """Return the speedup of one size."""
     if is_base:
         return unknown(1.0, rate.n)
     ratios = by_launch(pairs, "speedup")
@@ -205,9 +205,10 @@ _CURVE += [name + end for name in ("rate", "speedup", "efficiency") for end in (
 
 
 def base_of(curve: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame | None:
-    """The runs of another curve that the speedups of this one are over; None where they are over its own smallest size.
+    """Return the runs of another curve that are the base of this one's speedups; None if its own smallest size is.
 
-    Of a control in rounds those with allreduce, of its launches; of an arm those of the one arm that is on fewer ranks.
+    The base of a control in rounds are the runs of its launches with allreduce; that of an arm, the one arm on fewer
+    ranks.
     """
     if (curve["round"].notna() & curve["kind"].eq("control")).any():
         return runs[runs["launch"].isin(curve["launch"]) & runs["kind"].eq("measured")]
@@ -217,13 +218,13 @@ def base_of(curve: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame | None:
 
 
 def shares_per_doubling(runs: pd.DataFrame, over: str) -> Launches:
-    """`metrics.per_doubling` of a curve in rounds, launch by launch, round by round. Arguments: `paired`."""
+    """Return `metrics.per_doubling` of a curve in rounds, by launch and round. Arguments: `paired`."""
     shares = _by_pair(runs, over).groupby(_PAIR, sort=False)[["size", "rate"]].apply(_per_doubling).dropna()
     return [values.tolist() for _, values in shares.groupby(level="launch", sort=False)]
 
 
 def _per_doubling(pair: pd.DataFrame) -> float:
-    """The share of its efficiency that a curve keeps at each doubling of its size, in one round; NaN for one size."""
+    """Return the share of its efficiency that a curve keeps at each doubling, in one round; NaN for one size."""
     if len(pair) < 2:
         return math.nan
     return metrics.per_doubling(pair["size"].tolist(), pair["rate"].tolist()).value

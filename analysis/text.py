@@ -1,4 +1,4 @@
-"""Text and values from outside as they are written: on a terminal, in a cell of a CSV file, in JSON."""
+"""Safe text for terminals and CSV files, and values for JSON."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ class Printable:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write the text; returns its length."""
+        """Write the text and return its length."""
         shown = _CONTROL.sub(lambda character: ascii(character[0])[1:-1], text)
         encoding = self._stream.encoding or "utf-8"
         self._stream.write(shown.encode(encoding, "backslashreplace").decode(encoding))
         return len(text)
 
     def __getattr__(self, name: str) -> Any:
-        """All else is as of the stream."""
+        """Return any other attribute of the stream."""
         return getattr(self._stream, name)
 
 
 def csv_text(rows: pd.DataFrame, **options: Any) -> str:
-    """The rows as CSV with a header, with ' before each text that a spreadsheet would take for a formula."""
+    """Return the rows as CSV with a header, with ' before each text that a spreadsheet would take for a formula."""
     texts = rows.select_dtypes(["object", "str"]).columns
     return rows.assign(**{name: rows[name].map(_cell) for name in texts}).to_csv(
         index=False, lineterminator="\n", **options
@@ -52,7 +52,7 @@ def _cell(value: object) -> object:
 
 
 def json_value(value: Any) -> Any:
-    """A value as JSON has it, and what is in it: null for what is not known or not finite, numbers of NumPy as such."""
+    """Return a value and its content for JSON: None if not known or not finite, Python's numbers for NumPy's."""
     import numpy as np
     import pandas as pd
 

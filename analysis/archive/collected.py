@@ -1,4 +1,4 @@
-"""What an archive packs of a folder of results: records, and the files that launches left beside theirs."""
+"""The files that an archive packs: records of a folder of results, and the files that launches left beside them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Collected:
 
 
 def collect(results: Path, scrubbed: bool) -> Collected:
-    """What can be trusted below `results`; scrubbed: without names of hosts and users, paths and addresses.
+    """Collect the trustworthy records below `results`; scrubbed: without names of hosts and users, paths and addresses.
 
     A file beside a record is packed as it is, or not at all: its digest is in the record. Raises TableError without any
     record.
@@ -58,7 +58,7 @@ def collect(results: Path, scrubbed: bool) -> Collected:
 
 
 def _names(runs: Mapping[Path, RunRecord]) -> tuple[set[str], set[str]]:
-    """The names of hosts and of people in records, and those of this host and user."""
+    """Return the names of hosts and people in records, and those of this host and user."""
     here = socket.gethostname()
     hosts = {here, here.partition(".")[0]} - scrub.COMMON
     people: set[str] = set()
@@ -73,7 +73,7 @@ def _names(runs: Mapping[Path, RunRecord]) -> tuple[set[str], set[str]]:
 def _attachments(
     results: Path, runs: Mapping[Path, RunRecord], names: set[str] | None
 ) -> tuple[dict[Path, bytes], list[str]]:
-    """The files that records name, and what is left out. names: what no file may hold; None: any may be packed."""
+    """Return the files that records name, and lines for those left out. names: no file may contain them; None: any."""
     contents: dict[Path, bytes] = {}
     problems = []
     for record_path, name, stated in _named(runs):
@@ -93,7 +93,7 @@ def _attachments(
 
 
 def _named(runs: Mapping[Path, RunRecord]) -> Iterator[tuple[Path, str, str]]:
-    """The place of each record that names files beside it, the name of each, and its SHA-256."""
+    """Yield the path of each record that names files beside it, the name of each file, and its SHA-256."""
     for path, run in runs.items():
         for name, stated in run.attachments.items():
             if Path(name).name == name:  # beside it, and nowhere else

@@ -1,4 +1,4 @@
-"""What is in an archive, or in the folder that one was unpacked to: read file by file, nothing is unpacked."""
+"""The contents of an archive, or of the folder that it was unpacked to: read file by file, without unpacking."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Contents:
 
 
 def read(path: Path) -> Contents:
-    """What is in an archive or folder. Raises TableError where it cannot be read, naming the file where it ends."""
+    """Read the contents of an archive or folder. Raises TableError naming the file at which it cannot be read."""
     contents, at = Contents(), ""
     try:
         for name, problem, content in _folder_entries(path) if path.is_dir() else _archive_entries(path):
@@ -114,7 +114,7 @@ class _Forward(gzip.GzipFile):
 
 
 def _clashes(names: Iterable[str]) -> Iterator[str]:
-    """A line for the files that overwrite each other where names are not told apart by case or by kind of accent."""
+    """Yield a line for files that overwrite each other on a system that ignores case or the kind of accent."""
     alike: dict[str, list[str]] = defaultdict(list)
     for name in names:
         alike[unicodedata.normalize("NFC", name).casefold()].append(name)

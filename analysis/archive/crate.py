@@ -1,7 +1,7 @@
-"""An archive's `ro-crate-metadata.json`: what is in it, and which run made it, as a Process Run Crate.
+"""The `ro-crate-metadata.json` of an archive: its files and the runs that made them, as a Process Run Crate.
 
-https://w3id.org/ro/wfrun/process/0.5. Other programs find there what the records say in the kit's own words: each
-launch is an action, with its program, its beginning and end, and the record that it left.
+https://w3id.org/ro/wfrun/process/0.5. It tells other programs what the records contain: each
+launch is an action, with its program, its beginning and end, and its record.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TYPES = {".jsonl": "application/jsonl", ".md": "text/markdown", ".csv": "text/c
 
 
 def metadata(files: Iterable[str], records: Mapping[str, RunRecord]) -> bytes:
-    """The metadata of an archive: the same files and records give the same bytes.
+    """Return the metadata of an archive: the same files and records give the same bytes.
 
     files: all paths in it but its manifest; records: those of them that are records, by path.
     """
@@ -53,7 +53,7 @@ def metadata(files: Iterable[str], records: Mapping[str, RunRecord]) -> bytes:
 
 
 def _beside(name: str, run: RunRecord) -> list[str]:
-    """The paths of the files that a launch left beside its record, which is at `name`."""
+    """Return the paths of the files that a launch left beside its record at `name`."""
     return sorted(f"{name.rpartition('/')[0]}/{attached}" for attached in run.attachments)
 
 
@@ -62,7 +62,7 @@ def _profile() -> dict[str, Any]:
 
 
 def _file(name: str, run: RunRecord | None) -> dict[str, Any]:
-    """What is said of a file."""
+    """Return the properties of a file."""
     suffix = Path(name).suffix
     properties: dict[str, Any] = {"encodingFormat": _TYPES.get(suffix) or mimetypes.guess_type(name)[0] or "text/plain"}
     if run:
@@ -78,13 +78,13 @@ def _file(name: str, run: RunRecord | None) -> dict[str, Any]:
 
 
 def _commit(run: RunRecord) -> str:
-    """The commit that ran, with + where files were changed."""
+    """Return the commit that ran, with + if files were changed."""
     env = run.environment
     return ((env.git_commit or "") + ("+" if env.git_dirty else "")) if env else ""
 
 
 def _program(crate: ROCrate, run: RunRecord) -> SoftwareApplication:
-    """The kit at the commit of a run, with the packages that it ran on; each once."""
+    """Return the kit at the commit of a run, with its packages; each once."""
     commit = _commit(run)
     versions = run.environment.versions if run.environment else {}
     packages = [_package(crate, name, version) for name, version in sorted(versions.items())]
@@ -104,7 +104,7 @@ def _package(crate: ROCrate, name: str, version: str) -> ContextEntity:
 
 
 def _launch(run: RunRecord) -> dict[str, Any]:
-    """What is said of a launch: its command, when it ran, and how it ended."""
+    """Return the properties of a launch: its command, when it ran, and how it ended."""
     began = datetime.fromisoformat(run.started_at)
     properties = {
         "name": f"{run.experiment}: {run.point}, launch {run.repeat}",
@@ -123,7 +123,7 @@ def _launch(run: RunRecord) -> dict[str, Any]:
 def _drawn(
     crate: ROCrate, there: Mapping[str, Any], records: Mapping[str, RunRecord], programs: Mapping[str, Any]
 ) -> None:
-    """The action that made figures and page of the records."""
+    """Add the action that made figures and page from the records."""
     newest = max(records.values(), key=lambda run: run.started_at)
     results = [file for name, file in there.items() if name == "report.html" or name.startswith("figures/")]
     properties = {"name": "figures and page from the records", "description": "python -m analysis bundle"}

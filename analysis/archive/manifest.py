@@ -28,19 +28,19 @@ def digest(content: bytes) -> str:
 
 
 def text(digests: Mapping[str, str], signer: str | None = None) -> str:
-    """One line a file, sorted by name, as `sha256sum` writes and checks it. signer: the fingerprint of who signs it."""
+    """Return one line per file, by name, in the format of `sha256sum`. signer: the fingerprint of the signing key."""
     first = f"{_SIGNED_BY}{signer}\n" if signer else ""
     return first + "".join(f"{digests[name]}  {name}\n" for name in sorted(digests))
 
 
 def signer(content: str) -> str | None:
-    """The fingerprint of the key with which a manifest says that it was signed; None where it says nothing of it."""
+    """Return the fingerprint of the key with which a manifest says that it was signed, or None."""
     match = re.match(f"{_SIGNED_BY}({_FINGERPRINT})\n", content)
     return match[1] if match else None
 
 
 def parse(content: str, where: str) -> dict[str, str]:
-    """The digests in a manifest by the names of the files. Raises TableError naming a line that is none."""
+    """Return the digests in a manifest by file name. Raises TableError naming a malformed line."""
     digests: dict[str, str] = {}
     lines = content.removesuffix("\n").split("\n")
     first = 1 if signer(content) else 0
@@ -55,12 +55,12 @@ def parse(content: str, where: str) -> dict[str, str]:
 
 
 def shown(name: str) -> str:
-    """A name as it can be printed: one with control characters, or not in UTF-8, with these spelled out."""
+    """Return a name for printing, with control characters and bytes that are not UTF-8 escaped."""
     return name if name.isprintable() else repr(name)
 
 
 def differences(stated: Mapping[str, str], digests: Mapping[str, str]) -> list[str]:
-    """A line for each file that differs from the manifest, is missing, or is not in it."""
+    """Return a line for each file that differs from the manifest, is missing, or is not in it."""
     lines = [f"differs: {name}" for name in stated if name in digests and digests[name] != stated[name]]
     lines += [f"missing: {shown(name)}" for name in stated if name not in digests]
     lines += [f"extra: {name} is not in the {MANIFEST}" for name in digests if name not in stated]
@@ -68,7 +68,7 @@ def differences(stated: Mapping[str, str], digests: Mapping[str, str]) -> list[s
 
 
 def signing_key(path: Path) -> Path:
-    """The absolute path of a key. Raises TableError where there is no such file."""
+    """Return the absolute path of a key. Raises TableError if there is no such file."""
     key = path.expanduser().absolute()
     if not key.is_file():
         raise TableError(f"SIGN_KEY={path}: no such file; give an SSH key, as ~/.ssh/id_ed25519")
@@ -76,7 +76,7 @@ def signing_key(path: Path) -> Path:
 
 
 def fingerprint(key: Path) -> str:
-    """The fingerprint of a key, as ssh-keygen shows it. Raises TableError where it is none."""
+    """Return the fingerprint of a key, as ssh-keygen shows it. Raises TableError if it is no key."""
     done = _ssh_keygen("-l", "-f", str(key))
     match = re.search(_FINGERPRINT, _output(done))
     if done.returncode or not match:
@@ -85,7 +85,7 @@ def fingerprint(key: Path) -> str:
 
 
 def sign(content: bytes, key: Path) -> bytes:
-    """The signature of these bytes with a private key, or with a public one whose private part an agent holds.
+    """Return the signature of these bytes with a private key, or with a public one whose private part an agent holds.
 
     Raises TableError where the key cannot be used; ssh-keygen itself asks for a passphrase.
     """
@@ -100,9 +100,9 @@ def sign(content: bytes, key: Path) -> bytes:
 
 @dataclass(frozen=True)
 class Signed:
-    """What a signature says: whether it is good, and in words by which key.
+    """The result of a verification: whether the signature is good, and the text of ssh-keygen.
 
-    by: the fingerprint of that key; None where it is not good.
+    by: the fingerprint of its key; None if it is not good.
     """
 
     good: bool
@@ -111,7 +111,7 @@ class Signed:
 
 
 def verify(content: bytes, signature: bytes, key: Path | None = None) -> Signed:
-    """Whether the signature is of these bytes, and by `key` where one is given: a file with a public key.
+    """Verify the signature of these bytes, by `key` if given: a file with a public key.
 
     Raises TableError where `key` cannot be read.
     """

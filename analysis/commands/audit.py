@@ -23,7 +23,7 @@ JSON_VERSION = 1  # of the document that --format json prints (docs/json.md)
 
 @dataclass(frozen=True)
 class Audited:
-    """What was found, and what was left out of what was read."""
+    """The findings and judged claims, and what was left out."""
 
     findings: list[Finding]
     judged: list[Judged] = field(default_factory=list)
@@ -106,7 +106,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _audit_file(options: argparse.Namespace) -> Audited:
-    """The audit of one study. Raises TableError where it cannot be read, or records are given too."""
+    """Audit one study. Raises TableError if it cannot be read, or if records are given too."""
     if options.records:
         raise TableError(f"--file {options.file}: audits this study alone; leave out {options.records[0]}")
     read = user_table.read(options.file, options.columns)
@@ -115,7 +115,7 @@ def _audit_file(options: argparse.Namespace) -> Audited:
 
 
 def _audit_all(options: argparse.Namespace) -> Audited:
-    """The audit of the published numbers and of local records."""
+    """Audit the published numbers and local records."""
     study = Study(*_record_files(options.records))
     findings = audit.in_order([*audit.table_findings(study.published), *audit.record_findings(study)])
     return Audited(findings, claims.judge(claims.read(), study))

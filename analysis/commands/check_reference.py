@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _newest(machine: Machine, stored: Reference, since: str | None) -> list[Session]:
-    """The newest session of each experiment (with `since` all of them), without the launches of the reference."""
+    """Return the newest session of each experiment (with `since` all), without the launches of the reference."""
     sessions: list[Session] = []
     stored_digests = set(stored.records.values())
     for experiment in sorted({point.experiment for point in stored.points}):
@@ -66,7 +66,7 @@ def _newest(machine: Machine, stored: Reference, since: str | None) -> list[Sess
 
 
 def _only(session: Session, experiment: str, stored_digests: set[str]) -> Session | None:
-    """What an session has of an experiment and not of the reference."""
+    """Return the part of a session that is of an experiment and not of the reference."""
     table: pd.DataFrame = session.table[session.table["experiment"].eq(experiment)]
     own = set(table["record"])
     launches = tuple(one for one in session.launches if one.path in own and one.sha256 not in stored_digests)
@@ -81,7 +81,7 @@ def _days(sessions: list[Session]) -> str:
 
 
 def _changes(stored: Reference, sessions: list[Session]) -> list[str]:
-    """What made the launches then and now, where it differs."""
+    """Return lines on what differs in the provenance of launches then and now."""
     lines = []
     provenances = [one.provenance for one in sessions]
     now: dict[str, list[str]] = {

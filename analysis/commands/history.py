@@ -24,7 +24,7 @@ from train.record.record import RunRecord
 
 @dataclass(frozen=True)
 class Machine:
-    """The sessions on one machine, and what was measured of each point."""
+    """The sessions on one machine, and the values of each point."""
 
     name: str
     sessions: list[Session]
@@ -32,7 +32,7 @@ class Machine:
 
 
 def measured(results: Path, experiment: str | None, since: str | None = None) -> list[Machine]:
-    """What the records below a folder hold of an experiment (None: of all), by machine; every generation counts.
+    """Load the history of an experiment (None: of all) from the records below a folder, by machine.
 
     Raises TableError where there is nothing.
     """

@@ -46,13 +46,13 @@ class Comparison:
 
     @property
     def verdict(self) -> Word:
-        """The verdict in words."""
+        """Return the verdict in words."""
         if self.judged:
             return WORDS[self.judged.outcome]
         return "not judged" if self.allowed else "for information"
 
     def as_json(self) -> dict[str, Any]:
-        """The comparison for programs; docs/json.md has the schema."""
+        """Return the comparison for programs; docs/json.md has the schema."""
         names = ("report", "experiment", "model", "published_on", "local_on", "quantity", "unit", "axis", "at")
         allowed = {end: getattr(self.allowed, end, None) for end in ("low", "high")}
         return json_value(
@@ -71,14 +71,14 @@ class Comparisons:
     published_alone: list[str]
 
     def as_json(self) -> dict[str, Any]:
-        """All comparisons for programs; docs/json.md has the schema."""
+        """Return all comparisons for programs; docs/json.md has the schema."""
         alone = {"local_alone": self.local_alone, "published_alone": self.published_alone}
         return {"comparisons": [row.as_json() for row in self.rows], **alone}
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What is compared: a quantity of two curves, at one size (over another, where it is a ratio) or as a whole."""
+    """A quantity of two curves: at one size, over another size for a ratio, or of the whole curve."""
 
     published: Curve
     local: Curve
@@ -87,30 +87,30 @@ class Subject:
     over: float | None = None
 
     def find(self, quantity: str, limits: Sequence[Tolerance]) -> Tolerance | None:
-        """The tolerance for a quantity at this point."""
+        """Return the tolerance for a quantity at this point."""
         mine = self.local
         point = {"experiment": mine.experiment, "model": mine.model, "device": mine.device, "at": self.at}
         return tolerances.find(limits, quantity, **point)
 
     def limit(self, limits: Sequence[Tolerance]) -> Tolerance | None:
-        """The tolerance for it; none for an efficiency whose speedup has one, as they are one measurement."""
+        """Return its tolerance; none for an efficiency whose speedup has one, as both are one measurement."""
         speedup = self.quantity.replace("efficiency_", "speedup_")
         if speedup != self.quantity and self.at is not None and self.find(speedup, limits):
             return None
         return self.find(self.quantity, limits)
 
     def around(self, limits: Sequence[Tolerance]) -> Tolerance | None:
-        """The tolerance around a published number; one that states a value says nothing about that of the report."""
+        """Return the tolerance around a published number; one that states a value does not apply to a report."""
         limit = self.limit(limits)
         return limit if limit and limit.value is None else None
 
     def why_lost(self) -> str:
-        """Why it is not judged: a point of it is no measurement of scaling. "" where all are."""
+        """Return why it is not judged: a point is not valid as a scaling result; "" if all are."""
         return self.local.why_lost(*(size for size in (self.over, self.at) if size is not None))
 
 
 def compare_number(what: Subject, value: Number, local: Number, limit: Tolerance | None, note: str = "") -> Comparison:
-    """What is seen beside a published value, with the verdict by a tolerance (None: for information)."""
+    """Return a local number beside a published value, judged by a tolerance (None: for information)."""
     allowed = limit.bounds(value.value) if limit else None
     lost = what.why_lost()
     judged = limit.judge(local, value) if limit and not lost else None
@@ -125,10 +125,10 @@ def compare_number(what: Subject, value: Number, local: Number, limit: Tolerance
 
 
 def compare_curves(published: Curve, local: Curve, limits: Sequence[Tolerance]) -> Iterator[Comparison]:
-    """Two curves of one model over the same axis: raw rates, their ratios to the smallest size of both, their shape.
+    """Compare two curves of one model over the same axis: rates, ratios to the smallest common size, and shape.
 
-    Where the axis is one of scaling the ratios are speedup and efficiency, and the shape is the efficiency that each
-    doubling keeps, over all sizes of each curve, which need not be the same.
+    On an axis of scaling the ratios are speedup and efficiency. The shape is the efficiency that each doubling keeps,
+    over all sizes of each curve.
     """
     by = local.by.replace(" ", "_")
     both = sorted(set(published.sizes) & set(local.sizes))
@@ -151,9 +151,9 @@ def compare_curves(published: Curve, local: Curve, limits: Sequence[Tolerance]) 
 
 
 def _shapes(published: Curve, local: Curve, limits: Sequence[Tolerance]) -> Iterator[Comparison]:
-    """The efficiency that each doubling keeps, without the points that are no measurement of scaling.
+    """Compare the efficiency that each doubling keeps, without points that are not valid as scaling results.
 
-    For information where both curves have the same two sizes: then it is their speedup once more.
+    It is for information if both curves have the same two sizes: then it repeats their speedup.
     """
     valid = local.only(size for size in local.sizes if not local.why_lost(size))
     if local.axis not in SIZES or len(set(published.sizes)) < 2 or len(set(valid.sizes)) < 2:
@@ -182,7 +182,7 @@ def _per_doubling(local: Curve) -> Number:
 
 
 def points(curve: Curve) -> dict[float, dict[str, Number]]:
-    """Rate, speedup and efficiency at each size of a local curve, each with the interval of its rounds or repeats."""
+    """Return rate, speedup and efficiency at each size of a local curve, with the intervals of rounds or repeats."""
     return uncertain(curve.points(), "size")
 
 
@@ -192,11 +192,11 @@ _SAME = Bounds(1.0, 1.0)  # the ratio of what does not differ
 def compare_order(
     pairs: Sequence[tuple[Curve, Curve]], quantity: str, limits: Sequence[Tolerance]
 ) -> Iterator[Comparison]:
-    """The order of the models, as the share of their pairs that are ordered as in the report.
+    """Compare the order of the models: the share of their pairs that are ordered as in the report.
 
-    `pairs` has the published and the local curve of each model. By throughput, at the smallest size of each; or by the
-    efficiency that a doubling keeps. A pair that the local repeats cannot tell apart, or that the report prints alike,
-    is counted as either, in the two ends of the interval.
+    `pairs` has the published and the local curve of each model. They are ordered by throughput at the smallest size, or
+    by the efficiency that a doubling keeps. A pair that does not differ significantly, or that the report prints alike,
+    counts as agreeing at the upper end of the interval only.
     """
     pairs = [(theirs, mine) for theirs, mine in pairs if not mine.lost]
     mine = {local.model: _standing(local, quantity) for _, local in pairs}
@@ -236,7 +236,7 @@ def _standing(curve: Curve, quantity: str) -> Number:
 
 
 def _stated_standing(curve: Curve, quantity: str) -> Number:
-    """What a published curve is ordered by, with its rounding at the two ends of the curve."""
+    """Return the number by which a published curve is ordered, with its rounding at both ends of the curve."""
     first, last = min(curve.sizes), max(curve.sizes)
     if quantity != "order_by_efficiency":
         return curve.printed(first)

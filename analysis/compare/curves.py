@@ -41,43 +41,43 @@ class Curve:
     rates: tuple[float, ...]
     unit: str = "images/s"
     half_units: tuple[float, ...] = ()  # how far rounding can have moved each rate; of published curves
-    lost: tuple[tuple[float, str], ...] = ()  # sizes that are no measurement of scaling, and why
+    lost: tuple[tuple[float, str], ...] = ()  # sizes that are not valid as scaling results, and why
     pairs: tuple[speedups.Pair, ...] = ()  # of each rate; of local records
 
     @property
     def in_rounds(self) -> bool:
-        """Whether the points were measured in rounds."""
+        """Return whether the points were measured in rounds."""
         return any(launch for launch, _, _ in self.pairs)
 
     def points(self) -> pd.DataFrame:
-        """The runs, as `speedups.curve` takes them, over the column `size`."""
+        """Return the runs as `speedups.curve` takes them, over the column `size`."""
         return speedups.points(self.sizes, self.rates, self.pairs)
 
     def only(self, sizes: Iterable[float]) -> Curve:
-        """Returns the same curve at these sizes alone."""
+        """Return the curve at these sizes alone."""
         wanted = set(sizes)
         return self._at([nth for nth, size in enumerate(self.sizes) if size in wanted])
 
     def _at(self, positions: Sequence[int]) -> Curve:
-        """The same curve with these of its rates."""
+        """Return the curve with the rates at these positions."""
         sizes, rates = (tuple(values[nth] for nth in positions) for values in (self.sizes, self.rates))
         halves = tuple(self.half_units[nth] for nth in positions if self.half_units)
         pairs = tuple(self.pairs[nth] for nth in positions if self.pairs)
         return replace(self, sizes=sizes, rates=rates, half_units=halves, pairs=pairs)
 
     def why_lost(self, *sizes: float) -> str:
-        """Why one of these sizes is no measurement of scaling, in words; "" where all are. Without sizes: of any."""
+        """Return why one of these sizes (default: any) is not valid as a scaling result; "" if all are valid."""
         reasons = [f"{size:g} {self.axis}: {why}" for size, why in self.lost if size in sizes or not sizes]
         return "; ".join(reasons)
 
     def printed(self, size: float) -> Number:
-        """A published rate with its rounding."""
+        """Return a published rate with its rounding."""
         nth = self.sizes.index(size)
         half = self.half_units[nth] if self.half_units else 0.0
         return rounded(self.rates[nth], half)
 
     def by_launch(self) -> Curve:
-        """Returns the same curve with one rate a launch: of rounds their harmonic mean."""
+        """Return the curve with one rate per launch: the harmonic mean over its rounds."""
         if not self.in_rounds:
             return self
         inverse = metrics.rate(1.0, self.points().set_index(["size", "launch"])["rate"])
@@ -87,7 +87,7 @@ class Curve:
 
 
 def cell_text(row: Mapping[Hashable, Any], *names: str) -> str:
-    """The cells of a row that are known, for people."""
+    """Return the cells of a row that are not blank, as text."""
     forms = {"batch_per_rank": "batch {} per rank", "global_batch": "global batch {}"}
     return ", ".join(
         forms.get(name, "{}").format(row[name]) for name in names if not pd.isna(row[name]) and row[name] != ""
@@ -95,12 +95,12 @@ def cell_text(row: Mapping[Hashable, Any], *names: str) -> str:
 
 
 def axes(local: pd.DataFrame) -> dict[str, str]:
-    """The key that each experiment sweeps along its curves, by its local records."""
+    """Return the key that each experiment sweeps along its curves, from its local records."""
     return {str(name): str(rows["axis"].iloc[0]) for name, rows in local[local["axis"].ne("")].groupby("experiment")}
 
 
 def column(axis: str, rows: pd.DataFrame) -> str:
-    """The column with the sizes of a curve that sweeps `axis`: what published rows and local rows both have."""
+    """Return the column with the sizes of a curve over `axis` that published and local rows both have."""
     if axis in BATCHES:
         return "global_batch"
     if axis in ("", "nodes"):
@@ -109,10 +109,10 @@ def column(axis: str, rows: pd.DataFrame) -> str:
 
 
 def published_curves(table: pd.DataFrame, swept: Axes) -> list[Curve]:
-    """Every curve of the reports, from the published tidy table, over what local records of its experiment sweep.
+    """Return every published curve, over the axis that local records of its experiment sweep.
 
-    Throughputs; a speedup that is stated where the throughputs are not known; and wall times and job times of equal
-    work, as rates. A curve may have one point.
+    Curves are of throughputs; of stated speedups without throughputs; and of wall times and job times of equal work, as
+    rates. A curve may have one point.
     """
     curves = [*_throughputs(table, swept)]
     whole = {(c.report, c.experiment, c.model, c.on) for c in curves if len(c.sizes) > 1}
@@ -156,7 +156,7 @@ def _throughputs(table: pd.DataFrame, swept: Axes) -> Iterator[Curve]:
 
 
 def _stated(table: pd.DataFrame, swept: Axes) -> Iterator[Curve]:
-    """A speedup that is stated over one node, as the curve of two points that it is."""
+    """Yield each speedup that is stated over one node as a curve of two points."""
     rows = table[table["kind"].eq("stated") & table["quantity"].eq("speedup_throughput") & table["nodes"].gt(1)]
     for curve in _curves(rows.assign(rate=rows["value"]), table, swept):
         halves = (0.0, *curve.half_units)
@@ -164,7 +164,7 @@ def _stated(table: pd.DataFrame, swept: Axes) -> Iterator[Curve]:
 
 
 def local_curve(runs: pd.DataFrame, over: str, by: str = "throughput") -> Curve:
-    """The curve of one local series over a column; `runs` as `speedups.rates` gives them for `by`."""
+    """Return the curve of one local series over a column; `runs` as from `speedups.rates` for `by`."""
     runs = runs[runs[over].notna()].sort_values(over, kind="stable")
     first = runs.head(1).to_dict("records")[0]
     shared = [first["kept"]] if first["kept"] else []

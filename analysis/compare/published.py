@@ -38,7 +38,7 @@ def _single_rows(published: pd.DataFrame) -> pd.DataFrame:
 
 
 def _single_numbers(published: pd.DataFrame, local: pd.DataFrame, limits: Sequence[Tolerance]) -> Iterator[Comparison]:
-    """Final accuracies and epochs until they are stable; from which batch on the throughput no longer rises."""
+    """Compare final accuracies, epochs until they are stable, and the batch from which the throughput is flat."""
     for row in _single_rows(published).to_dict("records"):
         fits = local["experiment"].eq(row["experiment"])
         fits &= local["model"].eq(row["model"]) | (row["model"] == "")
@@ -56,7 +56,7 @@ def _single_numbers(published: pd.DataFrame, local: pd.DataFrame, limits: Sequen
 
 
 def _single(series: pd.DataFrame, quantity: str) -> Number | None:
-    """A number of a whole run, over repeats, or of a whole curve; None where the records do not have it."""
+    """Return a number of whole runs, over repeats, or of a whole curve; None if the records lack it."""
     if quantity == "flat_from_global_batch":
         mean = speedups.curve(speedups.rates(series), "global_batch").set_index("size")["rate"]
         # The rule for accuracies: the first from which on all stay close to the best.
@@ -67,7 +67,7 @@ def _single(series: pd.DataFrame, quantity: str) -> Number | None:
 
 
 def stated_values(local: pd.DataFrame, limits: Sequence[Tolerance]) -> Iterator[Comparison]:
-    """Local curves against the values that the tolerances state: what this machine is to reach."""
+    """Compare local curves with the values that the tolerances state for this machine."""
     if not any(limit.value is not None for limit in limits):
         return
     for _, series in local.groupby("series", sort=False):
@@ -80,7 +80,7 @@ def stated_values(local: pd.DataFrame, limits: Sequence[Tolerance]) -> Iterator[
 
 
 def _stated_of(curve: Curve, limits: Sequence[Tolerance]) -> Iterator[Comparison]:
-    """One local curve against the values that the tolerances state."""
+    """Compare one local curve with the values that the tolerances state."""
     names = {f"{name}_{curve.by.replace(' ', '_')}": name for name in ("speedup", "efficiency")}
     names |= {"images_per_s": "rate"} if curve.by == "throughput" else {}
     first = min(curve.sizes)
@@ -98,10 +98,9 @@ def _stated_of(curve: Curve, limits: Sequence[Tolerance]) -> Iterator[Comparison
 
 
 def compare(published: pd.DataFrame, local: pd.DataFrame, limits: Sequence[Tolerance]) -> Comparisons:
-    """Returns the local table beside the published one, experiment by experiment and model by model.
+    """Compare the local table with the published one, by experiment and model.
 
-    A model is compared with the report's numbers of the same device (CPU, GPU) where there are any, else with those of
-    the other one.
+    A model is compared with published numbers of the same device (CPU, GPU), or else of the other one.
     """
     local = local[local["kind"].eq("measured")]  # not the controls of emulated nodes: they tell which points are lost
     curves = published_curves(published, axes(local))
@@ -133,13 +132,13 @@ def compare(published: pd.DataFrame, local: pd.DataFrame, limits: Sequence[Toler
 
 
 def _together(rows: Sequence[Comparison]) -> list[Comparison]:
-    """The comparisons with the verdicts that stay when so many are made at once (Holm)."""
+    """Return the comparisons with verdicts that are corrected for their number (Holm)."""
     verdicts = iter(holm([row.judged for row in rows if row.judged]))
     return [replace(row, judged=next(verdicts)) if row.judged else row for row in rows]
 
 
 def _published_alone(table: pd.DataFrame, curves: Sequence[Curve], rows: Sequence[Comparison]) -> list[str]:
-    """The curves, and the single numbers of an experiment, that no comparison has, in words."""
+    """Return the published curves and single numbers without a comparison, as lines of text."""
     beside = {(row.report, row.experiment, row.published_on): {row.model} for row in rows}
     for row in rows:
         beside[row.report, row.experiment, row.published_on].add(row.model)
@@ -164,7 +163,7 @@ def _other_sizes(published: Curve, local: Curve) -> Iterator[str]:
 
 
 def _orders(pairs: Sequence[tuple[Curve, Curve]], limits: Sequence[Tolerance]) -> Iterator[Comparison]:
-    """Both orders of the models of one report and one setting; a model with two local series is in none."""
+    """Compare both orders of the models of one report and setting, without models with two local series."""
     models = [local.model for _, local in pairs]
     pairs = [pair for pair in pairs if pair[0].model and models.count(pair[1].model) == 1]
     if pairs and pairs[0][0].unit == "images/s":
@@ -175,7 +174,7 @@ def _orders(pairs: Sequence[tuple[Curve, Curve]], limits: Sequence[Tolerance]) -
 
 
 def counts(rows: Iterable[Comparison]) -> dict[str, int]:
-    """How many comparisons have each verdict."""
+    """Return how many comparisons have each verdict."""
     numbers: dict[str, Any] = dict.fromkeys(tolerances.VERDICTS, 0)
     for row in rows:
         numbers[row.verdict] += 1

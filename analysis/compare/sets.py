@@ -23,7 +23,7 @@ from train.record.record import RunRecord
 
 Word = Literal["B faster", "B slower", "no difference shown", "no interval", "not judged"]
 
-# What no measurement depends on; each launch has an address of its own where its ranks meet.
+# Keys on which no measurement depends, and the addresses of the ranks, which differ in each launch.
 _NOT_COMPARED = ("configuration.results", "configuration.tracking.", "configuration.launcher.timeout_s",
                  "environment.variables.HOROVOD_GLOO_RENDEZVOUS_", "environment.variables.TF_CONFIG")  # fmt: skip
 _MOST_SHOWN = 6
@@ -50,7 +50,7 @@ class Ratio:
 
     @property
     def verdict(self) -> Word:
-        """The verdict in words."""
+        """Return the verdict in words."""
         if not self.judged:
             return "not judged" if self.note else "no interval"
         if self.judged.outcome != "outside":
@@ -58,7 +58,7 @@ class Ratio:
         return "B faster" if self.judged.above else "B slower"
 
     def as_json(self) -> dict[str, Any]:
-        """The ratio for programs; docs/json.md has the schema."""
+        """Return the ratio for programs; docs/json.md has the schema."""
         return json_value(
             {"experiment": self.experiment, "point": self.point, "quantity": self.quantity, "by": self.by}
             | {"a": self.a.as_json(), "b": self.b.as_json(), "ratio": self.ratio.as_json()}
@@ -68,7 +68,7 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Difference:
-    """Something in which the runs of A and those of B differ."""
+    """A setting in which the runs of A and B differ."""
 
     experiments: str
     what: str
@@ -86,7 +86,7 @@ class Sets:
     left_out: list[str]
 
     def as_json(self) -> dict[str, Any]:
-        """Both sets for programs; docs/json.md has the schema."""
+        """Return both sets for programs; docs/json.md has the schema."""
         differences = [asdict(difference) for difference in self.differences]
         return {
             "ratios": [ratio.as_json() for ratio in self.ratios],
@@ -98,11 +98,11 @@ class Sets:
 
 @dataclass(frozen=True)
 class _Arm:
-    """What one record says of one point: its rates, and its speedups round by round where it was measured in rounds."""
+    """One point of a record: its rates and, for a launch in rounds, its speedup in each round."""
 
     rates: dict[str, float]
     speedups: list[float]
-    lost: str  # why it is no measurement of scaling
+    lost: str  # why it is not valid as a scaling result
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class _Run:
 
 
 def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    """The leaves of nested values, named by their path; the elements of a list share the list's name."""
+    """Yield the leaves of nested values with their path; the elements of a list share its name."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from _flat(inner, f"{name}.{key}" if name else str(key))
@@ -131,7 +131,7 @@ def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
 
 
 def provenance(run: RunRecord) -> dict[str, str]:
-    """How a run was made, as flat names and values: configuration, environment, cores of each rank, day."""
+    """Return the provenance of a run as flat names and values: configuration, environment, cores per rank, day."""
     values: dict[str, set[str]] = defaultdict(set)
     content = {
         "configuration": run.config,
@@ -169,7 +169,7 @@ _ARM = ["nodes", "batch_per_rank", "arm"]
 
 
 def _arms(local: pd.DataFrame) -> dict[str, dict[str, _Arm]]:
-    """What each record says of its point ("") or of each arm of a launch in rounds, by name; rates in images/s."""
+    """Return the point ("") of each record, or the arms of a launch in rounds by name; rates in images/s."""
     arms: dict[str, dict[str, _Arm]] = {path: {} for path in local["record"].unique()}
     for by in speedups.BY:
         rates = speedups.rates(local, by).dropna(subset="rate")
@@ -184,7 +184,7 @@ def _arms(local: pd.DataFrame) -> dict[str, dict[str, _Arm]]:
 
 
 def _speedups(arm_rates: pd.DataFrame, rates: pd.DataFrame) -> list[float]:
-    """The speedup of an arm in each round over the smallest arm with allreduce of its launch; [] for that arm."""
+    """Return the speedup of an arm in each round over the smallest arm with allreduce; [] for that arm."""
     launch_rates = rates[rates["record"].eq(arm_rates["record"].iloc[0])]
     measured = launch_rates[launch_rates["kind"].eq("measured")]
     base = measured[measured["ranks"].eq(measured["ranks"].min())]
@@ -202,9 +202,9 @@ def _configurations(runs: Sequence[_Run]) -> dict[tuple[str, str], dict[str, lis
 
 
 def _pairs(a: Sequence[_Run], b: Sequence[_Run]) -> tuple[list[tuple[list[_Run], list[_Run]]], list[str]]:
-    """The repeats of each point in both sets, and what cannot be paired.
+    """Return the repeats of each point in both sets, and lines for points that cannot be paired.
 
-    Runs of one configuration are paired; what then remains of a point is paired where each side has one configuration.
+    Runs of one configuration are paired. Other runs of a point are paired if each set has one configuration of it.
     """
     pairs, alone = [], []
     points_a, points_b = _configurations(a), _configurations(b)
@@ -243,7 +243,7 @@ def _ratios(a: list[_Run], b: list[_Run]) -> Iterator[Ratio]:
 def _ratio(
     run: _Run, quantity: Literal["images_per_s", "speedup"], by: str, sides: Sequence[Number], ratio: Number, note: str
 ) -> Ratio:
-    """One ratio, before the correction for the others; `sides`: the values of A and of B."""
+    """Return one ratio, not corrected for the others; `sides`: the values of A and B."""
     judged = leaning(ratio, Bounds(1.0, 1.0)) if ratio.has_interval and not note else None
     if judged and judged.outcome != "outside":  # an equality is not shown
         judged = Verdict("undecided", "across a bound", p=1.0)
@@ -252,13 +252,13 @@ def _ratio(
 
 
 def _together(ratios: Sequence[Ratio]) -> list[Ratio]:
-    """The ratios with the verdicts that stay when so many are made at once (Holm)."""
+    """Return the ratios with verdicts that are corrected for their number (Holm)."""
     verdicts = iter(holm([one.judged for one in ratios if one.judged]))
     return [replace(one, judged=next(verdicts)) if one.judged else one for one in ratios]
 
 
 def values(runs: Iterable[Mapping[str, str]], name: str) -> str:
-    """The values that runs have under one name of `making`: each once, or how many there are."""
+    """Return the distinct values of one name of `provenance`, or how many there are."""
     distinct = {run.get(name, "none") for run in runs}
     if len(distinct) > _MOST_SHOWN:
         return f"{len(distinct)} values"
@@ -268,7 +268,7 @@ def values(runs: Iterable[Mapping[str, str]], name: str) -> str:
 
 
 def changes(a: Sequence[Mapping[str, str]], b: Sequence[Mapping[str, str]]) -> Iterator[tuple[str, str, str]]:
-    """In what two sets of runs differ, from what `making` says of each: the name, and the values of either side."""
+    """Yield each name of `provenance` in which two sets of runs differ, with the values of either set."""
     for name in dict.fromkeys(name for runs in (a, b) for run in runs for name in run):
         left, right = ({run.get(name, "none") for run in runs} for runs in (a, b))
         if left != right:
@@ -276,7 +276,7 @@ def changes(a: Sequence[Mapping[str, str]], b: Sequence[Mapping[str, str]]) -> I
 
 
 def differences(a: Sequence[_Run], b: Sequence[_Run]) -> list[Difference]:
-    """In what the runs of two sets differ, each once, with the experiments that it holds for."""
+    """Return the differences of two sets of runs, each once, with the experiments that have it."""
     experiments_by_change: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     for experiment in dict.fromkeys(run.experiment for run in a):
         sides = [[run.provenance for run in runs if run.experiment == experiment] for runs in (a, b)]
@@ -286,7 +286,7 @@ def differences(a: Sequence[_Run], b: Sequence[_Run]) -> list[Difference]:
 
 
 def compare(a: Path, b: Path) -> Sets:
-    """The records in the folder (or file) `a` against those in `b`. Raises TableError where one has no complete run."""
+    """Compare the records in the folder or file `a` with those in `b`. Raises TableError without a complete run."""
     (runs_a, left_a), (runs_b, left_b) = _runs(a), _runs(b)
     pairs, alone = _pairs(runs_a, runs_b)
     made_alike = [[run for pair in pairs for run in pair[side]] for side in (0, 1)]

@@ -1,4 +1,4 @@
-"""A comparison in words and tables."""
+"""Comparisons as text and tables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _number(value: float) -> str:
 
 
 def _published(number: Number) -> str:
-    """A published number with what rounds to it, where that is not one number to the digits shown."""
+    """Return a published number, with the interval that rounds to it if the digits show it."""
     return number.text() if len({_number(end) for end in number.interval}) > 1 else _number(number.value)
 
 
@@ -62,7 +62,7 @@ def _shown(row: Comparison) -> dict[str, str]:
 
 
 def published_sections(compared: Comparisons) -> tuple[list[Section], Notes]:
-    """The tables of a comparison with the reports, one for each pair of published and local settings; and the notes."""
+    """Return the tables of a comparison with the reports, one for each pair of settings, and the notes."""
 
     def title(row: Comparison) -> str:
         report = f"report {row.report}, " if row.report else ""
@@ -78,8 +78,8 @@ def published_sections(compared: Comparisons) -> tuple[list[Section], Notes]:
     ]
     if any("in rounds" in row.local_on for row in compared.rows):
         how.append(
-            "Curves in rounds: the reports measured each point in a launch of its own; that both give the same number "
-            "is not shown (docs/statistics.md)."
+            "Curves in rounds: the reports measured each point in a separate launch; it is not shown that both give "
+            "the same number (docs/statistics.md)."
         )
     return sections, {
         "How": how if compared.rows else [],
@@ -90,7 +90,7 @@ def published_sections(compared: Comparisons) -> tuple[list[Section], Notes]:
 
 
 def sets_sections(compared: Sets, a: Path, b: Path) -> tuple[list[Section], Notes]:
-    """The tables of a comparison of two sets of local records, ratios and how the runs differ; and the notes."""
+    """Return the tables of a comparison of two sets (ratios, differences of the runs), and the notes."""
     ratios = [
         {
             "experiment": row.experiment,

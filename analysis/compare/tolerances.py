@@ -20,7 +20,7 @@ Word = Literal["within", "outside", "not decidable", "not judged", "for informat
 VERDICTS: tuple[Word, ...] = ("outside", "not decidable", "within", "not judged", "for information")
 WORDS: dict[Outcome, Word] = {"inside": "within", "outside": "outside", "undecided": "not decidable"}
 
-# What a comparison adds to the quantities of the tidy table, with its unit.
+# Quantities of comparisons that the tidy table does not have, with their units.
 COMPARED = {
     "efficiency_throughput_per_doubling": "fraction",
     "efficiency_wall_time_per_doubling": "fraction",
@@ -33,7 +33,7 @@ _SELECTORS = ("experiment", "model", "device", "at")
 
 
 def unit(quantity: str) -> str | None:
-    """The unit of a quantity of the tidy table or of a comparison; None where there is no such quantity."""
+    """Return the unit of a quantity of the tidy table or of a comparison; None for an unknown quantity."""
     definition = schema.quantity(quantity)
     return definition.unit if definition else COMPARED.get(quantity)
 
@@ -50,14 +50,14 @@ class Tolerance:
     where: dict[str, Any] = field(default_factory=dict)
 
     def bounds(self, published: float) -> Bounds:
-        """What is allowed, in the unit of the quantity."""
+        """Return the allowed values, in the unit of the quantity."""
         value = published if self.value is None else self.value
         low = -math.inf if self.lower is None else value * (1 + self.lower)
         high = math.inf if self.upper is None else value * (1 + self.upper)
         return Bounds(low, high)
 
     def judge(self, local: Number, published: Number) -> Verdict:
-        """Whether a local number is inside the tolerance or outside, whichever is likelier, and how often by chance.
+        """Return whether a local number is inside or outside the tolerance, and how often that is by chance.
 
         Inside: around every value that the published number may be rounded from. Outside: around none of them.
         """
@@ -92,7 +92,7 @@ def _tolerance(entry: dict[str, Any], where: str) -> Tolerance:
 
 
 def read(path: Path = TOLERANCES) -> list[Tolerance]:
-    """The tolerances in the TOML file `path`, in its order.
+    """Return the tolerances in the TOML file `path`, in its order.
 
     Raises TableError naming the file, the entry, what was given and what is allowed.
     """
@@ -104,7 +104,7 @@ def read(path: Path = TOLERANCES) -> list[Tolerance]:
 
 
 def find(tolerances: Sequence[Tolerance], quantity: str, **point: Any) -> Tolerance | None:
-    """The first tolerance for a quantity at a point (experiment, model, device, at); None where there is none."""
+    """Return the first tolerance for a quantity at a point (experiment, model, device, at), or None."""
     for tolerance in tolerances:
         if tolerance.quantity == quantity and all(point.get(key) == value for key, value in tolerance.where.items()):
             return tolerance

@@ -1,7 +1,7 @@
-"""What each launch measured of each point, session by session.
+"""The values of each point, by session and launch.
 
-Of training images/s, the speedup over the smallest point, wall time and job time; of allreduce alone the time of the
-smallest message, which shows the delay, and the bus bandwidth of the largest.
+Training has images/s, the speedup over the smallest point, wall time and job time. Allreduce alone has the time of the
+smallest message, which shows the latency, and the bus bandwidth of the largest.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ COSTS: tuple[Quantity, ...] = ("wall_s", "job_s", "allreduce_s")  # that are lar
 
 @dataclass(frozen=True, order=True)
 class Key:
-    """What makes a measurement of a point the same one another time."""
+    """The identity of a point over time: measurements with one key are compared."""
 
     experiment: str
     model: str
@@ -45,22 +45,22 @@ class Key:
 
 @dataclass
 class Values:
-    """One number a launch, by the number of the session; and why it is no measurement of scaling, if it is none."""
+    """One number per launch, by session number; and why a session is not valid as a scaling result."""
 
     by_session: dict[int, list[float]] = field(default_factory=dict)
     lost: dict[int, str] = field(default_factory=dict)
 
     def on(self, numbers: Collection[int]) -> list[float]:
-        """The values of some sessions."""
+        """Return the values of some sessions."""
         return [value for session, values in self.by_session.items() if session in numbers for value in values]
 
     def why_lost(self, numbers: Collection[int]) -> str:
-        """Why a value of some sessions is no measurement of scaling; "" where all are."""
+        """Return why some sessions are not valid as scaling results; "" if all are valid."""
         return "; ".join(dict.fromkeys(why for session, why in self.lost.items() if session in numbers))
 
 
 def histories(sessions: Iterable[Session]) -> dict[Key, Values]:
-    """The values of each point on each of the sessions, which are of one machine."""
+    """Return the values of each point in the sessions of one machine."""
     histories: dict[Key, Values] = defaultdict(Values)
     for session in sessions:
         for measured in (_throughputs, _times, _allreduces):
@@ -71,11 +71,11 @@ def histories(sessions: Iterable[Session]) -> dict[Key, Values]:
     return dict(sorted(histories.items(), key=lambda item: item[0]))
 
 
-Found = Iterator[tuple[Key, list[float], str]]  # of each point its values, and why they are no measurement of scaling
+Found = Iterator[tuple[Key, list[float], str]]  # a point, its values, and why they are not valid as scaling results
 
 
 def _throughputs(table: pd.DataFrame) -> Found:
-    """Each point of one session: a rate a launch, and a speedup a launch where there is a smaller point."""
+    """Yield a rate per launch of each point, and a speedup per launch if there is a smaller point."""
     rates = speedups.rates(table).dropna(subset="rate")
     for _, curve in rates.groupby(["model", "series"], sort=False):
         base = speedups.base_of(curve, rates)
@@ -91,9 +91,9 @@ def _throughputs(table: pd.DataFrame) -> Found:
 
 
 def _times(table: pd.DataFrame) -> Found:
-    """Each point of one session that had launches of its own: their wall times and job times.
+    """Yield wall times and job times of the points that were measured in separate launches.
 
-    Where ranks changed on the way, as in elastic training, a launch has no time to compare.
+    A launch whose ranks changed, as in elastic training, has no time to compare.
     """
     by: dict[str, Quantity] = {"wall time": "wall_s", "job time": "job_s"}
     for name, quantity in by.items():
@@ -103,7 +103,7 @@ def _times(table: pd.DataFrame) -> Found:
 
 
 def _allreduces(table: pd.DataFrame) -> Found:
-    """Each point of one session of allreduce alone: the smallest message's time, the largest one's bandwidth."""
+    """Yield the smallest message's time and the largest one's bandwidth of each point of allreduce alone."""
     every = allreduce.points_of(table)
     for _, point in every.groupby(["series", "ranks", "axis_value"], dropna=False, sort=False):
         smallest, largest = (point[point["message_bytes"].eq(size)] for size in _ends(point["message_bytes"]))
@@ -121,7 +121,7 @@ def _message_key(rows: pd.DataFrame, quantity: Quantity) -> Key:
 
 
 def _by_launch(point: pd.DataFrame, column: str, mean: Callable[[Sequence[float]], float]) -> list[float]:
-    """One value a launch, over its rounds where it has some."""
+    """Return one value per launch, over its rounds if it has some."""
     return [mean(rows[column].tolist()) for _, rows in point.groupby("record")]
 
 
@@ -130,7 +130,7 @@ def _lost(point: pd.DataFrame) -> str:
 
 
 def _speedups(paired: pd.DataFrame, ranks: int) -> list[float]:
-    """The speedup of a point in each launch: of rounds their median, of single points that of each repeat."""
+    """Return the speedup of a point in each launch: the median over its rounds, or that of each repeat."""
     pairs = paired[paired["size"].eq(ranks) & paired["speedup"].notna()]
     if not pairs["launch"].ne("").any():
         return pairs["speedup"].tolist()
@@ -138,7 +138,7 @@ def _speedups(paired: pd.DataFrame, ranks: int) -> list[float]:
 
 
 def _key(point: pd.DataFrame, quantity: Quantity, *more: str) -> Key:
-    """The key of one point; `more`: words that tell it apart beside those of its rows."""
+    """Return the key of one point; `more`: words that identify it beside those of its rows."""
     first = point.iloc[0]
     nodes = f"{first['nodes']} node{'s' if first['nodes'] != 1 else ''}"
     along = [] if first["axis"] in ("", "nodes") or _missing(first["axis_value"]) else [_along(first)]

@@ -1,4 +1,4 @@
-"""References that a site keeps: what its points measured once, with what, and how far from it is allowed.
+"""References that a site keeps: the values of its points, their provenance, and the tolerance.
 
 One JSON file each, `references/NAME.json`, described by `reference.schema.json` beside this module and checksummed like
 a record. docs/history.md explains each name.
@@ -48,13 +48,13 @@ class Point:
 
     @property
     def key(self) -> Key:
-        """What makes another measurement one of this point."""
+        """Return the key with which other measurements are compared."""
         return Key(self.experiment, self.model, self.ranks, self.point, self.quantity, self.series, self.machine)
 
 
 @dataclass(frozen=True)
 class Provenances:
-    """With what the launches were made; a list where they differ, "" where a record does not say."""
+    """The provenance of the launches: lists, as they may differ; "" if a record does not say."""
 
     commit: list[str]
     driver: list[str]
@@ -65,7 +65,7 @@ class Provenances:
 
 @dataclass(frozen=True)
 class Reference:
-    """What a file holds."""
+    """The content of a reference file."""
 
     name: str
     first_day: str
@@ -79,14 +79,14 @@ class Reference:
 
 
 def path(name: str, folder: Path = FOLDER) -> Path:
-    """Where the reference of a name is kept. Raises TableError for a name that is no file name."""
+    """Return the path of a reference. Raises TableError for a name that is no file name."""
     if not _NAME.fullmatch(name):
         raise TableError(f"NAME={name}: allowed are letters, digits, '.', '_' and '-', as owens-2026-11")
     return folder / f"{name}.json"
 
 
 def new_reference(name: str, sessions: Sequence[Session], histories: Mapping[Key, Values], within: float) -> Reference:
-    """A reference from all launches of some sessions. Points that are no measurement of scaling stay out."""
+    """Return a reference from all launches of some sessions, without points that are not valid scaling results."""
     launches = [launch for session in sessions for launch in session.launches]
     days = sorted(launch.started_at[:10] for launch in launches)
     points = [_point(key, values) for key, values in histories.items() if not values.lost]
@@ -129,13 +129,13 @@ def _provenances(launches: Iterable[Launch]) -> Provenances:
 
 
 def dumps(reference: Reference) -> bytes:
-    """The file's text, with its checksum."""
+    """Return the text of the file, with its checksum."""
     text = json.dumps(asdict(reference) | {"sha256": _NO_CHECKSUM}, indent=1, ensure_ascii=False).encode() + b"\n"
     return text.replace(_NO_CHECKSUM.encode(), hashlib.sha256(text).hexdigest().encode())
 
 
 def load(file: Path) -> Reference:
-    """The reference in a file. Raises TableError where there is none, or it is not as it was written."""
+    """Return the reference in a file. Raises TableError if there is none, or if it was edited."""
     try:
         text = file.read_bytes()
         reference = msgspec.json.decode(text, type=Reference, strict=True)
@@ -158,7 +158,7 @@ def load(file: Path) -> Reference:
 
 
 def reference_changes(reference: Reference, histories: Mapping[Key, Values]) -> list[Change]:
-    """Each point of a reference beside what was measured of it; `histories`: without the reference's own launches."""
+    """Return each point of a reference with its new values; `histories`: without the launches of the reference."""
     changes = []
     for point in reference.points:
         values = histories.get(point.key, Values())
@@ -169,7 +169,7 @@ def reference_changes(reference: Reference, histories: Mapping[Key, Values]) -> 
 
 
 def json_schema() -> dict[str, object]:
-    """The JSON Schema of a reference file, for programs that read it without this kit."""
+    """Return the JSON Schema of a reference file, for programs that read it without this kit."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"Reference of a site, version {VERSION}",

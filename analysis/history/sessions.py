@@ -1,7 +1,7 @@
 """Sessions: the launches of an experiment that were measured together, one after the other over time.
 
-An session begins where a launch repeats one that the session has already (as `FORCE=1` does), or where what made the
-launches changed: commit, driver, image or versions.
+A session begins if a launch repeats one that the session has already (as `FORCE=1` does), or if commit, driver, kernel,
+image or versions changed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from train.record.record import RunRecord
 
 @dataclass(frozen=True)
 class Provenance:
-    """What a launch was made with, as far as it is known; "" where the record does not say."""
+    """The commit and software of a launch; "" for what the record does not say."""
 
     commit: str  # seven digits, with + where files were changed
     driver: str  # of the GPUs
@@ -38,12 +38,12 @@ class Launch:
     key: tuple[str, str, int]  # point, hash of the configuration, repeat
     machine: str
     provenance: Provenance
-    details: dict[str, str]  # all that `compare` names where two sets differ
+    details: dict[str, str]  # all provenance that `compare` shows if two sets differ
 
 
 @dataclass(frozen=True)
 class Session:
-    """The launches that were measured together, and the rows of the local table that they have."""
+    """Launches that were measured together, and their rows of the local table."""
 
     number: int  # from 1, of this machine
     launches: tuple[Launch, ...]  # ascending by time
@@ -51,18 +51,18 @@ class Session:
 
     @property
     def provenance(self) -> Provenance:
-        """What all its launches were made with."""
+        """Return the provenance that all its launches share."""
         return self.launches[0].provenance
 
     @property
     def days(self) -> str:
-        """The day, or the first and the last."""
+        """Return the day, or the first and the last."""
         first, last = self.launches[0].started_at[:10], self.launches[-1].started_at[:10]
         return first if first == last else f"{first} to {last}"
 
 
 def provenance(run: RunRecord) -> Provenance:
-    """What a run was made with."""
+    """Return the commit and software of a run."""
     env = run.environment
     if env is None:
         return Provenance("", "", "", "", ())
@@ -75,7 +75,7 @@ def provenance(run: RunRecord) -> Provenance:
 
 
 def launches(table: pd.DataFrame, records: Mapping[str, RunRecord]) -> list[Launch]:
-    """The launches that a local table has rows of, ascending by time; records: by path."""
+    """Return the launches that a local table has rows of, ascending by time; records: by path."""
     machine = table.drop_duplicates("record").set_index("record")["machine"]
     launches = []
     for path, name in machine.items():
@@ -88,7 +88,7 @@ def launches(table: pd.DataFrame, records: Mapping[str, RunRecord]) -> list[Laun
 
 
 def _split(ordered: Iterable[Launch]) -> list[list[Launch]]:
-    """Launches of one machine, ascending by time, by the session on which they were measured."""
+    """Return the launches of one machine, ascending by time, split into sessions."""
     groups: list[list[Launch]] = []
     keys: set[tuple[str, str, int]] = set()
     for one in ordered:
@@ -101,7 +101,7 @@ def _split(ordered: Iterable[Launch]) -> list[list[Launch]]:
 
 
 def sessions(table: pd.DataFrame, records: Mapping[str, RunRecord]) -> dict[str, list[Session]]:
-    """The sessions on which an experiment was measured, by machine, ascending by time.
+    """Return the sessions of an experiment by machine, ascending by time.
 
     table: its local rows. records: by path.
     """
@@ -126,11 +126,11 @@ _ALWAYS = ("day", "environment.git_commit", "environment.variables.SLURM_", "env
 
 
 def changed(before: Session, now: Session) -> list[tuple[str, str, str]]:
-    """In what the launches of two sessions differ, but for what always does: the name, before and now."""
+    """Return the differences of two sessions, without those that all have: name, before, now."""
     changes = sets.changes([one.details for one in before.launches], [one.details for one in now.launches])
     return [one for one in changes if not one[0].startswith(_ALWAYS)]
 
 
 def since(sessions: Sequence[Session], day: str) -> list[Session]:
-    """The sessions that began on a day or later, as 2026-11-01."""
+    """Return the sessions that began on a day or later, as 2026-11-01."""
     return [one for one in sessions if one.launches[0].started_at[:10] >= day]

@@ -1,4 +1,4 @@
-"""A history, or a check against a reference, in words and tables."""
+"""A history, or a check against a reference, as text and tables."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SHOWN = 8  # changes of what made the launches that are named; the JSON has all
 
 
 def session_table(machine: str, machine_sessions: Sequence[Session]) -> str:
-    """The sessions of one machine: when, how many launches, and with what."""
+    """Return a table of the sessions of one machine, and what changed between them."""
     cells = [
         {
             "session": one.number,
@@ -54,14 +54,14 @@ def session_table(machine: str, machine_sessions: Sequence[Session]) -> str:
 
 
 def compared_sessions(base: Sequence[int], newest: int) -> str:
-    """Which sessions are compared: the newest, and those before it that were made alike."""
+    """Return which sessions are compared: the newest, and those before it with the same provenance."""
     several = f"sessions {base[0]} to {base[-1]}, all with the same commit and versions"
     earlier = f"session {base[0]}" if len(base) == 1 else several
     return f"session {newest} compared with {earlier}:"
 
 
 def table(rows: Sequence[Row], before: str, now: str) -> str:
-    """The points with their verdicts; `before` and `now` name the two sides."""
+    """Return a table of points with verdicts; `before` and `now` name the two sides."""
     cells = [
         {
             "model": subject(row.change.key),
@@ -81,12 +81,12 @@ def table(rows: Sequence[Row], before: str, now: str) -> str:
 
 
 def subject(key: Key) -> str:
-    """What was measured: the model, or allreduce alone."""
+    """Return the name of the model, or of allreduce alone."""
     return labels.name(key.model) if key.model else "allreduce"
 
 
 def quantity(key: Quantity) -> str:
-    """A quantity with its unit, as tables head it."""
+    """Return a quantity with its unit, as the head of a column."""
     name, unit, _ = SHOWN[key]
     return f"{name} [{unit}]" if unit else name
 
@@ -96,13 +96,13 @@ def _mean(values: Sequence[float], quantity: Quantity) -> str:
 
 
 def counts(rows: Sequence[Row]) -> str:
-    """How many values have each verdict."""
+    """Return how many values have each verdict."""
     counted = Counter(row.verdict for row in rows)
     return f"{len(rows)} values: " + ", ".join(f"{counted[name]} {name}" for name in VERDICTS)
 
 
 def how(within: float) -> str:
-    """How to read the verdicts."""
+    """Return how to read the verdicts."""
     percent = f"{100 * within:g} %"
     return textwrap.fill(
         f"As before: the 90 % interval of the ratio is within {percent} of 1. Slower, faster: the whole 95 % interval "
@@ -114,7 +114,7 @@ def how(within: float) -> str:
 
 
 def summary(reference: Reference) -> str:
-    """A reference that was written: its points with their intervals."""
+    """Return a table of the points of a reference with their intervals."""
     cells = [
         {
             "experiment": point.experiment,

@@ -41,18 +41,18 @@ class Row:
 
     @property
     def verdict(self) -> VerdictName:
-        """The verdict in words; not decidable where it was not judged."""
+        """Return the verdict in words; not decidable if it was not judged."""
         return verdict_name(self.judged, self.change.key.quantity in COSTS) if self.judged else "not decidable"
 
     @property
     def note(self) -> str:
-        """Why nothing was decided, where that does not follow from the interval."""
+        """Return why nothing was decided, if that does not follow from the interval."""
         if self.change.why_not or self.judged:
             return self.change.why_not
         return "one launch before and one now: how far launches differ is not known"
 
     def as_json(self) -> dict[str, Any]:
-        """The row for programs; docs/json.md has the schema."""
+        """Return the row for programs; docs/json.md has the schema."""
         key, p = self.change.key, self.judged.p if self.judged else math.nan
         ratio = self.ratio or unknown()
         return json_value(
@@ -64,7 +64,7 @@ class Row:
 
 
 def verdict_rows(changes: Sequence[Change], within: float) -> list[Row]:
-    """Each point with its verdict, of which all together are wrong at most 5 times in 100."""
+    """Return each change with its verdict; all together are wrong at most 5 times in 100."""
     ratios = {
         nth: mean_ratio(one.before, one.now, one.older) for nth, one in enumerate(changes) if one.before and one.now
     }
@@ -74,7 +74,7 @@ def verdict_rows(changes: Sequence[Change], within: float) -> list[Row]:
 
 
 def newest_changes(histories: Mapping[Key, Values], sessions: Sequence[Session]) -> list[Change]:
-    """Each point on the newest of some sessions beside those before it that were made alike."""
+    """Return each point in the newest session, compared with those before it with one provenance."""
     last, (*older, base) = sessions[-1].number, session_states(sessions[:-1]) or [[]]
     changes = []
     for key, values in histories.items():
@@ -86,10 +86,10 @@ def newest_changes(histories: Mapping[Key, Values], sessions: Sequence[Session])
 
 
 def session_states(sessions: Sequence[Session]) -> list[list[int]]:
-    """The numbers of sessions, in groups of those that follow each other and were made alike.
+    """Return session numbers in groups of neighbours with the same provenance.
 
-    The newest session is beside the last group: an older state of the machine, before an update that made it faster,
-    say, is no measure of what was lost since.
+    The newest session is compared with the last group: an older state of the machine, as before an update, does not
+    show what changed since.
     """
     return [[one.number for one in alike] for _, alike in itertools.groupby(sessions, key=lambda one: one.provenance)]
 
@@ -99,21 +99,21 @@ VERDICTS: tuple[VerdictName, ...] = ("slower", "not decidable", "as before", "fa
 
 
 def default_tolerance() -> float:
-    """How far from before a value still counts as the same, a fraction, where the user names none."""
+    """Return the default tolerance, a fraction: up to this far off a value counts as the same."""
     return limit("as_before")
 
 
 def launch_mean(values: Sequence[float]) -> Number:
-    """The mean of a point over its launches, with Student's interval on the logarithm; one launch has none."""
+    """Return the mean over launches with Student's interval on the logarithm; one launch has no interval."""
     return student.on_logarithm(student.mean(values))
 
 
 def mean_ratio(before: Sequence[float], now: Sequence[float], older: Sequence[Sequence[float]] = ()) -> Number:
-    """mean(now) / mean(before) of the values of single launches, with its interval.
+    """Return mean(now) / mean(before) of values of launches, with its interval.
 
-    Where nothing older is known, and both sides have two launches or more, it is the ratio that `compare` shows for two
-    sets, with Welch's interval. Else launches are taken to scatter alike about the mean of each group: before, now, and
-    each of `older`. With one launch in each there is no interval.
+    Without older groups, and with two launches or more on both sides, it is Welch's interval, as `compare` shows for
+    two sets. Otherwise the scatter is pooled about the mean of each group: before, now, and each of `older`. There is
+    no interval with one launch in each group.
     """
     if not any(len(values) > 1 for values in older) and min(len(before), len(now)) > 1:
         return student.ratio_of_means(before, now)
@@ -121,7 +121,7 @@ def mean_ratio(before: Sequence[float], now: Sequence[float], older: Sequence[Se
 
 
 def judge_ratios(ratios: Sequence[Number], fraction: float) -> list[Verdict]:
-    """The verdict on each ratio, all of which together are wrong at most 5 times in 100.
+    """Return the verdict on each ratio; all together are wrong at most 5 times in 100.
 
     Inside: its 90 % interval is within `fraction` of 1; outside: its whole 95 % interval is beyond.
     """
@@ -129,7 +129,7 @@ def judge_ratios(ratios: Sequence[Number], fraction: float) -> list[Verdict]:
 
 
 def verdict_name(one: Verdict, is_cost: bool) -> VerdictName:
-    """A verdict in words. `is_cost`: it is on a ratio of times, which is larger where something is slower."""
+    """Return a verdict in words. `is_cost`: the ratio is of times, which are larger if something is slower."""
     if one.outcome == "undecided":
         return "not decidable"
     return "as before" if one.outcome == "inside" else "slower" if one.above == is_cost else "faster"

@@ -47,23 +47,23 @@ class Drawn:
 
     @property
     def id(self) -> str:
-        """The id of the figure."""
+        """Return the id of the figure."""
         return self.entry.id
 
     @property
     def shows(self) -> str:
-        """What the figure shows, in a line."""
+        """Return a line on the content of the figure."""
         return self.entry.shows
 
     @property
     def alt(self) -> str:
-        """What stands for the image where it cannot be seen: what it shows, and how it is drawn."""
+        """Return the alternative text of the image: its content, and how it is drawn."""
         return " ".join([f"{self.id}: {self.shows}.", *self.caption[1:2]])
 
 
 @dataclass(frozen=True)
 class Analysed:
-    """What a page says beside its figures."""
+    """The content of a page beside its figures."""
 
     study: Study
     judged: Sequence[Judged]
@@ -74,7 +74,7 @@ class Analysed:
 
 
 def analyse(study: Study) -> Analysed:
-    """Judge, audit, recompute and compare: all that a page says beside its figures."""
+    """Judge, audit, recompute and compare: all content of a page beside its figures."""
     return Analysed(
         study,
         claims.judge(claims.read(), study),
@@ -86,7 +86,7 @@ def analyse(study: Study) -> Analysed:
 
 
 def about(analysed: Analysed, report: str) -> Analysed:
-    """The same for a page about one report."""
+    """Return the part that is about one report."""
     published = analysed.study.published
     own = published[published["report"].eq(report)]
     return replace(
@@ -107,7 +107,7 @@ def _drawn(entry: Entry, analysed: Analysed, folder: Path) -> Drawn:
 
 
 def sources(folder: Path = PUBLISHED) -> dict[str, str]:
-    """The citation of each report in SOURCES.md, by its number."""
+    """Return the citation of each report in SOURCES.md, by its number."""
     citations: dict[str, str] = {}
     for line in (folder / "SOURCES.md").read_text().splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
@@ -182,7 +182,7 @@ def _making(runs: Sequence[dict[str, str]], names: Sequence[str]) -> list[Row]:
 
 
 def _experiments(study: Study, drawn: Sequence[Drawn]) -> tuple[list[dict[str, Any]], list[Row]]:
-    """What the page says about each local experiment, and what all runs have in common."""
+    """Return the section of each local experiment, and the provenance that all runs share."""
     runs: dict[str, list[dict[str, str]]] = defaultdict(list)
     for path in study.local["record"].unique():
         run = study.records[path]
@@ -200,7 +200,7 @@ def _experiments(study: Study, drawn: Sequence[Drawn]) -> tuple[list[dict[str, A
 
 
 def _experiment(name: str, rows: pd.DataFrame, drawn: Sequence[Drawn]) -> dict[str, Any]:
-    """One experiment: its summary, its figures, and its runs one by one."""
+    """Return the section of one experiment: its summary, its figures, and its runs."""
     one_each = rows.drop_duplicates("record").sort_values("record")
     images_per_s = rows[rows["quantity"].eq("images_per_s") & rows["round"].isna()].set_index("record")["value"]
     rounds = rows.groupby("record")["round"].nunique()
@@ -233,7 +233,7 @@ def _rounds(number: int) -> str:
 
 
 def _reports(analysed: Analysed, drawn: Sequence[Drawn], reports: Sequence[str]) -> list[dict[str, Any]]:
-    """What the page says about each of these reports."""
+    """Return the section of each of these reports."""
     recomputed, cited = analysed.recomputed, sources()
     sections = []
     for number in reports:
@@ -258,7 +258,7 @@ def _reports(analysed: Analysed, drawn: Sequence[Drawn], reports: Sequence[str])
 
 
 def page(analysed: Analysed, figures: Sequence[Entry], folder: Path, only: Scope | None = None) -> str:
-    """Returns the page as HTML, with the figures that are SVG files in `folder`; `only`: about one report."""
+    """Return the page as HTML, with the figures that are SVG files in `folder`; `only`: about one report."""
     study = analysed.study
     drawn = [_drawn(entry, analysed, folder) for entry in figures]
     experiments, shared = _experiments(study, [one for one in drawn if one.entry.published is None])

@@ -1,4 +1,4 @@
-"""A page about one report: what of everything belongs to it, and what its reproduction came to."""
+"""The scope of a page about one report: its experiments, figures, and the outcome of its reproduction."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ class Scope:
     reproduced: Reproduction | None
 
     def narrowed(self, study: Study) -> Study:
-        """The study with the local records of its experiments alone."""
+        """Return the study with the local records of its experiments alone."""
         local = study.local[study.local["experiment"].isin(self.experiments)].reset_index(drop=True)
         return study.narrowed(local, [one for one in study.notices if set(Path(one.path).parts) & self.experiments])
 
     def figures(self, figures: Mapping[str, Entry]) -> dict[str, Entry]:
-        """Its figures, and those of its local records."""
+        """Return its figures, and those of its local records."""
         local = {id for id, entry in figures.items() if (entry.local or {}).get("experiment") in self.experiments}
         return {id: entry for id, entry in figures.items() if entry.report == self.report or
                 (entry.published is None and id in local)}  # fmt: skip
 
     def rows(self) -> list[dict[str, str]]:
-        """A row for each experiment of the reproduction: what became of it, and why; those that ran come first."""
+        """Return a row for each experiment of the reproduction: its outcome, and why; those that ran come first."""
         outcomes = sorted(self.reproduced.outcomes, key=lambda one: _ORDER.index(one.status)) if self.reproduced else []
         return [
             {
@@ -57,7 +57,7 @@ def _why(one: Outcome) -> str:
 
 
 def report_scope(report: str, published: pd.DataFrame, results: Path) -> Scope:
-    """What belongs to a report: experiments that it has numbers of, and those that reproduce it."""
+    """Return the scope of a report: experiments with numbers of it, and those that reproduce it."""
     reproduced = reproduction.read(results, report)
     named = set(published.loc[published["report"].eq(report), "experiment"]) - {""}
     return Scope(

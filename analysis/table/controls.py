@@ -14,10 +14,10 @@ _POINT = [*_SAME, "global_batch", "nodes"]
 
 
 def deviations(local: pd.DataFrame) -> pd.DataFrame:
-    """One row a kind of control run: what it shares with its points, `nodes`, `global_batch`, and `control_off`.
+    """Return one row per kind of control run: its columns shared with points, `nodes`, `global_batch`, `control_off`.
 
-    control_off: the change of images/s per rank from one node to so many, a fraction. In rounds the median of the
-    changes within a round, else the change of the means over repeats; NaN where no control on one node exists.
+    control_off: the change of images/s per rank from one node to so many, a fraction. In rounds it is the median of the
+    changes within a round, else the change of the means over repeats; NaN without a control on one node.
     """
     runs = local[local["kind"].eq("control") & local["quantity"].eq("images_per_s_per_rank")]
     in_rounds = _paired(runs[runs["round"].notna()])
@@ -26,7 +26,7 @@ def deviations(local: pd.DataFrame) -> pd.DataFrame:
 
 
 def _paired(runs: pd.DataFrame) -> pd.DataFrame:
-    """The deviations of controls that ran in rounds."""
+    """Return the deviations of controls that ran in rounds."""
     same = [*_SAME, "record", "round"]
     alone = runs.loc[runs["nodes"].eq(1), [*same, "value"]].rename(columns={"value": "alone"})
     both = runs.merge(alone, on=same, how="left")
@@ -35,7 +35,7 @@ def _paired(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _unpaired(runs: pd.DataFrame) -> pd.DataFrame:
-    """The deviations of controls that ran in launches of their own."""
+    """Return the deviations of controls that ran in separate launches."""
     mean = runs.groupby(_POINT, dropna=False)["value"].mean().rename("among").reset_index()
     alone = mean[mean["nodes"].eq(1)].drop(columns=["nodes", "global_batch"]).rename(columns={"among": "alone"})
     both = mean.merge(alone, on=_SAME, how="left")
@@ -44,10 +44,10 @@ def _unpaired(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def attach(local: pd.DataFrame) -> pd.DataFrame:
-    """Returns the local table with `control_off` and `control_nodes` filled in for emulated nodes that have a control.
+    """Return the local table with `control_off` and `control_nodes` of emulated nodes with a control.
 
-    That is the control on as many nodes, or on the next larger number that has one: fewer nodes disturb each other
-    less. One node has no others beside it: 0.
+    The control is on as many nodes, or on the next larger number that has one: fewer nodes disturb each other less. One
+    node is not disturbed: 0.
     """
     emulated = local[local["cpus_per_node"].notna()]
     if not emulated["kind"].eq("control").any():
@@ -62,14 +62,14 @@ def attach(local: pd.DataFrame) -> pd.DataFrame:
 
 
 def _records(frame: pd.DataFrame) -> list[dict[Hashable, Any]]:
-    """Its rows, with None for what is blank."""
+    """Return the rows, with None for blank cells."""
     return frame.astype(object).where(frame.notna(), None).to_dict("records")
 
 
 def _nearest_control(
     point: Mapping[Hashable, Any], controls: Sequence[Mapping[Hashable, Any]]
 ) -> tuple[float, int | None]:
-    """The deviation of the control of a point, and its nodes; NaN and None where there is none.
+    """Return the deviation of the control of a point, and its nodes; NaN and None without a control.
 
     A curve keeps the batch of a rank, or the global batch: then the control on more nodes has a smaller batch a rank.
     """
@@ -88,15 +88,15 @@ def _nearest_control(
 
 
 def lost(local: pd.DataFrame) -> pd.Series:
-    """Which rows are no measurement of scaling: ranks shared cores, or emulated nodes disturbed each other."""
+    """Return which rows are not valid as scaling results: shared cores, or emulated nodes that disturb each other."""
     disturbed = local["control_off"].abs() > local["flat_within_fraction"]
     return local["cores_shared"].fillna(False).astype(bool) | disturbed
 
 
 def why_lost(local: pd.DataFrame) -> pd.Series:
-    """Why each row is no measurement of scaling, in words; "" where it is one.
+    """Return why each row is not valid as a scaling result; "" if it is valid.
 
-    So are, unlike in `lost`, emulated nodes without a control: whether they disturbed each other is not known.
+    Unlike in `lost`, emulated nodes without a control are not valid: whether they disturbed each other is not known.
     """
     off, emulated = local["control_off"], local["cpus_per_node"].notna()
     columns = (off, local["control_nodes"], local["flat_within_fraction"])
@@ -110,12 +110,12 @@ def why_lost(local: pd.DataFrame) -> pd.Series:
 
 
 def numbers(nodes: pd.Series) -> str:
-    """Each number of nodes once, in ascending order: "2, 8 nodes"."""
+    """Return each number of nodes once, ascending: "2, 8 nodes"."""
     return f"{', '.join(str(number) for number in sorted(nodes.unique()))} nodes"
 
 
 def control_note(local: pd.DataFrame, name: Callable[[str], str]) -> str:
-    """What the control says about these rows, for a figure; "" where no node was emulated. name: of a model."""
+    """Return the result of the control of these rows, for a figure; "" without emulated nodes. name: of a model."""
     rows = local[local["cpus_per_node"].notna()]
     if rows.empty:
         return ""

@@ -14,12 +14,10 @@ _COMPRESSED = {"none": 1.0, "fp16": 0.5}  # share of the bytes of fp32
 
 
 def throughput_bounds(run: RunRecord, arm_index: int | None = None) -> dict[str, float]:
-    """The limits that are known, in images/s of the whole job, by quantity.
+    """Return the known upper bounds, in images/s of the whole job, by quantity.
 
-    COMPUTE: all ranks together, each as fast as in its fastest product of matrices. LINK: of the slowest link between
-    neighbours in a ring of the ranks; only where gradients are exchanged over TCP, by Gloo.
-
-    place: of an arm, in a launch in rounds.
+    COMPUTE: all ranks, each as fast as in its fastest matrix product. LINK: the slowest link between neighbours in a
+    ring of the ranks; only if Gloo exchanges gradients over TCP. arm_index: of an arm of a launch in rounds.
     """
     if run.work is None:
         return {}
@@ -37,7 +35,7 @@ def throughput_bounds(run: RunRecord, arm_index: int | None = None) -> dict[str,
 
 
 def _measured_at(config: Mapping[str, Any], index: int) -> int:
-    """The arm with which the limits of this one were measured: the first of its world, ranks and links."""
+    """Return the arm with which the bounds of this one were measured: the first with its ranks and links."""
 
     def alike(arm: Mapping[str, Any]) -> tuple[Any, ...]:
         return arm["world"], arm["ranks"], arm["link_mbit_per_s"]
@@ -47,7 +45,7 @@ def _measured_at(config: Mapping[str, Any], index: int) -> int:
 
 
 def _operations_per_s(ranks: Sequence[Rank], arm: int | None) -> float:
-    """Of all ranks together; 0 where one has none."""
+    """Return the operations/s of all ranks; 0 if one has no measurement."""
     fastest = [
         max(
             (
@@ -63,7 +61,7 @@ def _operations_per_s(ranks: Sequence[Rank], arm: int | None) -> float:
 
 
 def _bytes_per_s(ranks: Sequence[Rank], arm: int | None) -> float:
-    """Of the slowest link; 0 where one is not known."""
+    """Return the bytes/s of the slowest link; 0 if one has no measurement."""
     received = [
         [
             metrics.bandwidth(transfer.transferred_bytes, transfer.time_s)
@@ -79,18 +77,18 @@ PROCESSORS, GPUS = "joules_per_image", "gpu_joules_per_image"
 
 
 def energy_per_image(run: RunRecord) -> dict[str, float]:
-    """Joules an image in the timed steps of a launch of one point, as far as known, by quantity.
+    """Return the known joules per image in the timed steps of a launch of one point, by quantity.
 
-    PROCESSORS: of all packages of all hosts of the job, whatever ran on them. GPUS: of those of the ranks.
+    PROCESSORS: all packages of all hosts of the job, whatever ran on them. GPUS: those of the ranks.
     """
     images = run.config["global_batch"] * len(run.ranks[0].step_times_s)
     return _per_image([(one, one.timed_cores) for one in run.processes], images)
 
 
 def window_energy_per_image(run: RunRecord) -> dict[tuple[int, int], dict[str, float]]:
-    """The same of each round and arm of a launch in rounds: of the hosts of the ranks that took part.
+    """Return `energy_per_image` by round and arm of a launch in rounds, of the hosts whose ranks took part.
 
-    Empty where no rank counts: one that does counts from its first window on.
+    Empty if no rank has counters: one that does has them from its first window on.
     """
     if not any(_counts(window.cores) for rank in run.ranks for window in rank.windows[:1]):
         return {}

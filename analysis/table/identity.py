@@ -1,4 +1,4 @@
-"""What varies along a curve, and what its points share: worked out from what each record says was swept.
+"""The swept axis of a curve, and what its points share: derived from what each record says was swept.
 
 No experiment is known by name here: a new file in conf/experiment/, sweeping any key, gets its axis and its series.
 """
@@ -21,7 +21,7 @@ BATCHES = ("batch_per_rank", "global_batch")
 LINK = "system.link_mbit_per_s"
 # Runs with other seeds are repeats of one point.
 _SEED = "seed"
-# What changes no measurement, or says how a value came about. Of `measure` the numbers of steps count.
+# Keys that change no measurement, or say how a value came about. `measure` counts with its numbers of steps.
 _NOT_MEASURED = (
     "results",
     "tracking",
@@ -36,7 +36,7 @@ _NOT_MEASURED = (
     _SEED,
 )
 _STEPS = ("warm_up_steps", "timed_steps", "total_steps", "epochs")
-# How labels say the values of a key, by the last part of its name; of any other key, "momentum 0.9".
+# How labels show a value, by the last part of its key; any other key as "momentum 0.9".
 PHRASES = {
     **dict.fromkeys(("model", "dataset", "device", "precision", "machine", "measure", "arm", "swept"), "{}"),
     "optimizer": "{}",
@@ -52,7 +52,7 @@ PHRASES = {
 
 @dataclass(frozen=True)
 class Facts:
-    """What the identity of one run follows from. `config` is flat: dotted key -> value."""
+    """The facts that identify one run. `config` is flat: dotted key -> value."""
 
     experiment: str
     machine: str
@@ -64,7 +64,7 @@ class Facts:
 
 
 def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """The leaves of a resolved configuration by dotted key, without what changes no measurement."""
+    """Return the leaves of a configuration by dotted key, without those that change no measurement."""
     leaves: dict[str, Any] = {}
     for key, value in config.items():
         if not prefix and key in _NOT_MEASURED:
@@ -79,7 +79,7 @@ def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def phrase(key: str, value: Any) -> str:
-    """A value of a key in words: "momentum 0.9", "batch 32"."""
+    """Return a value of a key as text: "momentum 0.9", "batch 32"."""
     name = key.rpartition(".")[2]
     if value is None:
         return f"{name.replace('_', ' ')} none"
@@ -91,7 +91,7 @@ def _is_number(value: Any) -> bool:
 
 
 def axis(swept: Sequence[Mapping[str, Any]]) -> str:
-    """The dotted key that varies along the curves of an experiment, from what its runs say was swept; "" without one.
+    """Return the key that varies along the curves of an experiment, from its runs' swept keys; "" if none does.
 
     The nodes, else the ranks of a node, else the last key whose values are numbers (null: no limit). A config group
     (model, dataset, ...) is never one, nor the seed.
@@ -102,7 +102,7 @@ def axis(swept: Sequence[Mapping[str, Any]]) -> str:
 
 
 def identify(runs: Sequence[Facts]) -> list[dict[str, Any]]:
-    """For each run the columns axis, axis_value, swept, arm, kept, series and arms of `table.schema`."""
+    """Return the columns axis, axis_value, swept, arm, kept, series and arms of `table.schema` for each run."""
     points: dict[bytes, Facts] = {}  # a point is identified once, however often it was repeated
     shared = {id(run): run for run in runs}  # by repeats that one process read
     point_by_run = {run_id: points.setdefault(msgspec.json.encode(run), run) for run_id, run in shared.items()}
@@ -132,11 +132,10 @@ def _grouped(runs: Iterable[Facts], by: Any) -> dict[tuple[Any, ...], list[Facts
 
 
 def _varied(runs: Sequence[Facts]) -> frozenset[str]:
-    """The leaves in which the arms of these runs differ.
+    """Return the leaves in which the arms of these runs differ.
 
-    An arm that chooses another file of a group, as distribution=none, may differ in any leaf of it: one of which two
-    arms have no value in common, or that only one of them has. What was changed in all arms alike still tells the
-    comparisons apart.
+    An arm that chooses another file of a group, as distribution=none, may differ in any of its leaves: two arms have no
+    value in common, or only one has the leaf. A change in all arms alike makes another comparison.
     """
     keys = set(runs[0].arm_keys)
     groups = tuple(f"{key}." for key in keys)
@@ -166,7 +165,7 @@ def _columns(run: Facts, axis: str, varied: frozenset[str]) -> dict[str, Any]:
 
 
 def _digest(run: Facts, without: Iterable[str]) -> str:
-    """A short digest of all that was configured, but for these keys."""
+    """Return a short digest of the configuration without these keys."""
     left = {key: value for key, value in run.config.items() if key not in without}
     text = json.dumps([left, run.machine], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:8]

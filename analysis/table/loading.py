@@ -1,4 +1,4 @@
-"""The tidy tables: what the reports printed, and what local records hold."""
+"""Loading of the tidy tables: published numbers and local records."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _TEXT_BYTES = 500e6
 
 
 def published(folder: Path = PUBLISHED) -> pd.DataFrame:
-    """Every number that the five reports state, as the tidy table of `analysis.table.schema`.
+    """Return every number of the five reports, as the tidy table of `analysis.table.schema`.
 
     Raises TableError naming the file, the line and what is wrong with it.
     """
@@ -45,7 +45,7 @@ def published(folder: Path = PUBLISHED) -> pd.DataFrame:
 
 
 class Read(NamedTuple):
-    """One file: what the table keeps of it, its text, and the record in it; neither where it is none."""
+    """One file: its content for the table, its text, and its record; the last two only if it is a record."""
 
     content: Run | Notice
     text: bytes = b""
@@ -103,7 +103,7 @@ class Local:
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """Python looks for no circles meanwhile: records have none, and to look visits each of their objects again."""
+    """Disable the garbage collector meanwhile: records have no cycles, and it visits each of their objects again."""
     looked = gc.isenabled()
     gc.disable()
     try:
@@ -115,7 +115,7 @@ def _without_collection() -> Iterator[None]:
 
 @_without_collection()
 def local(*places: Path, every_generation: bool = False) -> Local:
-    """The complete records in `places` (results folders, record files) as a tidy table, each run's newest generation.
+    """Load the complete records in `places` (results folders, record files) as a tidy table, newest generations only.
 
     `every_generation`: older ones too, as a history needs them.
 
@@ -135,7 +135,7 @@ def local(*places: Path, every_generation: bool = False) -> Local:
 
 
 def _newest(runs: list[Run]) -> list[Run]:
-    """Of the generations of a run the newest."""
+    """Return the newest generation of each run."""
     newest: dict[tuple[str, str, str, int, int], Run] = {}
     for run in runs:
         if run.key not in newest or newest[run.key].generation < run.generation:
@@ -144,7 +144,7 @@ def _newest(runs: list[Run]) -> list[Run]:
 
 
 def _without_copies(read_all: list[Run | Notice]) -> list[Run | Notice]:
-    """What was read, with a notice in place of each run that is a copy of another."""
+    """Return the runs, with a notice in place of each that is a copy of another."""
     copied = copies.find([one.trace for one in read_all if isinstance(one, Run)])
     return [
         contradicted(one.trace.path, (copied[one.trace.path],))
@@ -164,7 +164,7 @@ def _read(path: str) -> Read:
 
 
 def _read_elsewhere(path: str) -> Read:
-    """As `_read`, in another process: a text passes between processes in less time than it takes to decode it."""
+    """Read as `_read` does, for another process, which decodes a text faster than a record passes between processes."""
     return _read(path)._replace(run=None)
 
 
@@ -185,7 +185,7 @@ def _size_bytes(path: str) -> int:
 
 
 def _tidy(points: list[Measured]) -> pd.DataFrame:
-    """One row a value, built a column at a time: 10,000 records make a fifth of a million rows."""
+    """Return one row per value, built by column: 10,000 records make 200,000 rows."""
     shared = _shared_columns(points)
     counts = [len(point.values["quantity"]) for point in points]
     point_of_row = np.repeat(np.arange(len(points)), np.array(counts, int))
@@ -206,7 +206,7 @@ def _tidy(points: list[Measured]) -> pd.DataFrame:
 
 
 def _shared_columns(points: list[Measured]) -> dict[str, Sequence[Any]]:
-    """What the values of a point share of each column, a cell a point."""
+    """Return the columns whose cells all values of a point share, one cell per point."""
     names = schema.LOCAL_NAMES
     cells = [*zip(*(point.cells for point in points), strict=True)] or [()] * len(names)
     columns: dict[str, Sequence[Any]] = dict(zip(names, cells, strict=True))
@@ -217,7 +217,7 @@ def _shared_columns(points: list[Measured]) -> dict[str, Sequence[Any]]:
 
 
 def _typed(column: schema.Column, cells: Sequence[Any]) -> pd.Series:
-    """The cells as a column of their kind; None is an empty one."""
+    """Return the cells as a column of their kind; None is an empty cell."""
     kinds = {"text": "str", "integer": "Int64", "number": "float64", "flag": "boolean"}
     if column.kind == "text":
         return pd.Series(["" if cell is None else cell for cell in cells], dtype=kinds[column.kind])

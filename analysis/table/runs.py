@@ -1,4 +1,4 @@
-"""One record as rows of the tidy table: what identifies the point or points that it measured, and their numbers."""
+"""One record as rows of the tidy table: the identity of each point that it measured, and its numbers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OF_EPOCH = (
 
 
 class Value(NamedTuple):
-    """One number of a run, with what places it within the run."""
+    """One number of a run, with its location in the run."""
 
     quantity: str
     value: float
@@ -41,7 +41,7 @@ class Value(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What one launch measured of one point."""
+    """The measurements of one point by one launch."""
 
     facts: Facts
     cells: tuple[Any, ...]  # that all its values share, one of each column of the table
@@ -49,7 +49,7 @@ class Measured(NamedTuple):
 
 
 class Run(NamedTuple):
-    """What the table keeps of one record: one point, or each arm of a launch in rounds."""
+    """One record for the table: one point, or each arm of a launch in rounds."""
 
     key: tuple[str, str, str, int, int]  # of each, the newest generation counts
     generation: int
@@ -69,13 +69,13 @@ class Notice:
     contradictions: tuple[Contradiction, ...] = ()  # where that is why
 
     def __str__(self) -> str:
-        """Path and reason, as the commands print them."""
+        """Return path and reason, as the commands print them."""
         rounds = f"; it counts with its {self.rounds} whole round{'s' * (self.rounds > 1)}" if self.rounds else ""
         return f"{self.path}: {self.reason}{rounds}"
 
 
 def tabulate(run: RunRecord, path: str) -> Run | Notice:
-    """Return what the table keeps of the record from the file `path`, or why it keeps nothing."""
+    """Return the run in the record from the file `path`, or a notice of why it is left out."""
     failed = run.status == "failed"
     notice = Notice(True, path, _failed(run.failure)) if failed else None
     if notice and not run.config.get("rounds"):
@@ -96,19 +96,19 @@ def tabulate(run: RunRecord, path: str) -> Run | Notice:
 
 
 def has_timeline(run: RunRecord) -> bool:
-    """Whether Horovod wrote its timeline in this run, and was slower for it: then it is a point of nothing."""
+    """Return whether Horovod wrote its timeline, which slows it down: such a run is no point."""
     return bool(run.config["distribution"].get("timeline"))
 
 
 def contradicted(path: str, contradictions: tuple[Contradiction, ...]) -> Notice:
-    """The notice of a record that cannot be true."""
+    """Return the notice of a record that contradicts itself."""
     return Notice(
         False, path, f"contradicts itself: {'; '.join(map(str, contradictions))}", contradictions=contradictions
     )
 
 
 def _failed(failure: Failure | None) -> str:
-    """Why a run failed, with the rank, the host, the phase and the step as far as they are known."""
+    """Return why a run failed, with rank, host, phase and step if they are known."""
     if failure is None:
         return "no reason recorded"
     where = {"rank": failure.rank, "host": failure.host, "phase": failure.phase, "step": failure.step}
@@ -117,12 +117,12 @@ def _failed(failure: Failure | None) -> str:
 
 
 def _key(run: RunRecord) -> tuple[str, str, str, int, int]:
-    """A complete launch replaces older ones of its repeat; one that failed after whole rounds is a separate launch."""
+    """Return the key of a repeat, whose newest launch counts; failed launches with whole rounds all count."""
     return run.experiment, run.point, run.config_hash, run.repeat, run.generation if run.status == "failed" else -1
 
 
 def _points(run: RunRecord, path: str) -> Iterator[Measured]:
-    """The point that a launch measured, or each of those that it measured in rounds."""
+    """Yield the point of a launch, or each point of a launch in rounds."""
     if run.config.get("rounds"):
         yield from _arms(run, path)
     else:
@@ -135,11 +135,10 @@ def _measured(run: RunRecord, machine: str, columns: Mapping[str, Any], values: 
 
 
 def _arms(run: RunRecord, path: str) -> Iterator[Measured]:
-    """The arms of a launch in rounds, with their throughputs in each whole round. Raises ValueError without any.
+    """Yield the arms of a launch in rounds, with the throughputs of whole rounds. Raises ValueError without any.
 
-    Where nodes are emulated, a point of one rank is a control too: it exchanges nothing.
-    Where images are read, arms with a batch in memory are left out: they only tell the parts of a step apart.
-    Phases and job time are those of all arms together, and not of a point.
+    On emulated nodes a point of one rank is a control too: it exchanges nothing. If images are read, arms with a batch
+    in memory are left out: they only serve to split a step. Phases and job time are of all arms together.
     """
     machine, emulated = _machine(run), run.config["system"].get("cpus_per_node") is not None
     arms = rounds.arms(run.config)
@@ -168,7 +167,7 @@ def _arms(run: RunRecord, path: str) -> Iterator[Measured]:
 
 
 def _alone(run: RunRecord, index: int) -> RunRecord:
-    """The record as it would be of a launch of one arm alone, as far as it tells which point that is."""
+    """Return the record as if one arm had been launched alone, as far as that identifies the point."""
     arm, ranks = run.config["rounds"][index], rounds.ranks_of(run.config, index)
     return replace(
         run,
@@ -187,7 +186,7 @@ def _facts(run: RunRecord, machine: str) -> Facts:
 
 @functools.lru_cache(maxsize=256)
 def _shared_facts(content: bytes) -> Facts:
-    """The facts of a point; its repeats share them."""
+    """Return the facts of a point; its repeats share them."""
     experiment, machine, config, swept, arm, arm_keys = msgspec.json.decode(content)
     return Facts(experiment, machine, flat(config), config.get("derived", []), swept, arm, arm_keys)
 
@@ -203,9 +202,10 @@ def _machine(run: RunRecord) -> str:
 
 
 def _operations(run: RunRecord) -> str:
-    """What carried the data between ranks: NCCL where there is one and the data is on GPUs, else the controller.
+    """Return what carried data between ranks: NCCL, if it is there and the data is on GPUs, else the controller.
 
-    A strategy of TensorFlow brings its own NCCL, and gRPC; parameter servers have no NCCL. Towers share a process.
+    A strategy of TensorFlow brings its own NCCL and gRPC. Parameter servers have no NCCL. In-process replicas share
+    memory.
     """
     if run.config["distribution"]["backend"] in backends.TOWERS:
         return "memory"
@@ -265,7 +265,7 @@ def _columns(run: RunRecord, path: str, machine: str) -> dict[str, Any]:
 
 
 def _training_columns(config: dict[str, Any]) -> dict[str, Any]:
-    """The columns that a run without a model leaves blank."""
+    """Return the columns that a run without a model leaves blank."""
     return {
         "model": config["model"]["name"],
         "dataset": config["dataset"]["name"],
@@ -279,7 +279,7 @@ def _training_columns(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _values(run: RunRecord) -> Iterator[Value]:
-    """The numbers of a complete record. Phases are those of the rank with the longest wall time: they add up."""
+    """Yield the numbers of a complete record. Phases are of the rank with the longest wall time: they add up."""
     sweeps = bool(run.ranks[0].allreduces)
     # Training over epochs has no warm-up.
     needed = ["timed"] if sweeps else [name for name in records.WALL_PHASES if name != "warm_up" or not run.epochs]
@@ -329,9 +329,9 @@ def _usage(run: RunRecord) -> Iterator[Value]:
 
 
 def _allreduces(run: RunRecord) -> Iterator[Value]:
-    """The median time of each message size in each round, each allreduce on its slowest rank; the rates of the limits.
+    """Yield the median time of each message size and round, on the slowest rank, and the rates of the bounds.
 
-    Of a stream that several ranks received, and of copies, the slowest counts: an allreduce waits for it.
+    The slowest receiver of a stream counts, and the slowest copy: an allreduce waits for it.
     """
     for entries in zip(*(rank.allreduces for rank in run.ranks), strict=True):
         times = [max(rank_times) for rank_times in zip(*(entry.times_s for entry in entries), strict=True)]

@@ -18,7 +18,7 @@ from train.record.record import ROLES
 
 @dataclass(frozen=True)
 class Column:
-    """What one column of a table may hold: values from `minimum` on, and greater than `above`."""
+    """A column of a table: values from `minimum` on, and greater than `above`."""
 
     name: str
     kind: Literal["text", "integer", "number", "flag"]
@@ -105,7 +105,7 @@ LOCAL_NAMES = tuple(column.name for column in COLUMNS + LOCAL_COLUMNS)  # of a t
 
 @dataclass(frozen=True)
 class Quantity:
-    """What the column `value` measures: the unit, and the range of possible values."""
+    """A measured quantity: its unit, and the range of possible values."""
 
     unit: str
     minimum: float = 0.0
@@ -113,7 +113,7 @@ class Quantity:
     maximum: float = np.inf
 
     def possible(self, value: float) -> bool:
-        """Whether a measurement can have this value."""
+        """Return whether a measurement can have this value."""
         return self.minimum <= value <= self.maximum and (value != 0 or self.zero)
 
 
@@ -206,7 +206,7 @@ _COUNTED = ("count", "steps", "epochs", "images")
 
 
 def half_unit(text: str, unit: str) -> float:
-    """Half a unit of the last digit of a printed number: 0.05 for "7.2", 5e6 for "2.59e9"; 0 for counts, NaN for words.
+    """Return half a unit of the last printed digit: 0.05 for "7.2", 5e6 for "2.59e9"; 0 for counts, NaN for words.
 
     Digits are those of the text: "0.6760" has four decimals. A number in thousands or millions is written so: "460e3".
     """
@@ -221,7 +221,7 @@ def half_unit(text: str, unit: str) -> float:
 
 @functools.cache
 def quantity(name: str) -> Quantity | None:
-    """The quantity called `name`, or None where there is none. Any `phase_<name>_s` is a time, 0 included."""
+    """Return the quantity called `name`, or None. Any `phase_<name>_s` is a time, 0 included."""
     if name.startswith("phase_") and name.endswith("_s"):
         return Quantity("s", zero=True)
     return QUANTITIES.get(name)
@@ -280,7 +280,7 @@ def _blank(cells: pd.Series) -> pd.Series:
 
 
 def _allowed(column: Column) -> str:
-    """What a column of numbers may hold, for a message."""
+    """Return the allowed values of a column of numbers, for a message."""
     limits = [f"{relation} {limit:g}" for relation, limit in (("above", column.above), ("of at least", column.minimum))
               if limit is not None]  # fmt: skip
     return f"; allowed: {'whole ' * (column.kind == 'integer')}numbers{''.join(f' {limit}' for limit in limits)}"
@@ -325,7 +325,7 @@ def _raise(where: str, problems: list[str]) -> None:
 
 
 def conform(frame: pd.DataFrame, columns: Sequence[Column], where: str) -> pd.DataFrame:
-    """Returns `frame` with those of `columns` that it has, in their order and with their types; `where` names it.
+    """Return `frame` with those of `columns` that it has, in their order and with their types; `where` names it.
 
     Text cells become str ("" where empty), integers Int64, numbers float64 (NaN where empty), flags boolean.
     Raises TableError listing every problem: a missing, unknown, misspelt or duplicate column; a cell that is not a
@@ -350,7 +350,7 @@ def conform(frame: pd.DataFrame, columns: Sequence[Column], where: str) -> pd.Da
 
 
 def read_csv(path: Path, columns: Sequence[Column]) -> pd.DataFrame:
-    """Returns the CSV file `path`, checked against `columns`. Raises TableError naming the file and all problems."""
+    """Return the CSV file `path`, checked against `columns`. Raises TableError naming the file and all problems."""
     try:
         frame = pd.read_csv(path, dtype=str, keep_default_na=False, skipinitialspace=True)
     except (OSError, UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
@@ -361,7 +361,7 @@ def read_csv(path: Path, columns: Sequence[Column]) -> pd.DataFrame:
 
 
 def check(table: pd.DataFrame, where: str = "table") -> pd.DataFrame:
-    """Returns the tidy `table` with its columns in order and of their types; the columns of local records are optional.
+    """Return the tidy `table` with its columns in order and of their types; the columns of local records are optional.
 
     Raises TableError naming each row whose quantity is unknown, whose unit is not that of the quantity, whose value is
     impossible, or which is a duplicate.

@@ -21,14 +21,14 @@ READINGS = ("at least", "at most", "about")
 
 
 def reading(note: str) -> str:
-    """How the report states the number: "at least", "at most", "about", or "" where it gives it as it is."""
+    """Return how the report states the number: "at least", "at most", "about", or "" for a plain number."""
     return next((form for form in READINGS if note.startswith(form)), "about" if note.startswith("approx") else "")
 
 
 def half_unit(row: Row) -> float:
-    """How far rounding can have moved the value of a row; 0 where it is not known to be rounded.
+    """Return how far rounding can have moved the value of a row; 0 if it is not known to be rounded.
 
-    Of a number that a report states, without its text, half a unit of the last digit that it takes to write it.
+    For a stated number without its text this is half a unit of the last digit needed to write it.
     """
     half = row.get("half_unit", math.nan)
     if half is not None and not math.isnan(half):
@@ -37,7 +37,7 @@ def half_unit(row: Row) -> float:
 
 
 def number(row: Row) -> Number:
-    """The number of a row, with all that it may have been before it was rounded; a bound is open to one side."""
+    """Return the number of a row with its rounding interval; a bound is open on one side."""
     value = float(row["value"])
     match reading(row["note"]):
         case "at least":
@@ -50,15 +50,15 @@ def number(row: Row) -> Number:
 
 
 def bounds(row: Row) -> Bounds:
-    """What a row says: a bound, 5 % around what is said to be about so, else what rounds to it."""
+    """Return the values that a row allows: a bound, 5 % around an "about", else all that rounds to it."""
     return Bounds(*number(row).interval)
 
 
 def follows(row: Row, computed: Number) -> Verdict:
-    """Whether a stated number follows from others, of which `computed` was made.
+    """Return whether a stated number follows from others, from which `computed` was computed.
 
-    Outside where nothing that the others allow rounds to it. Inside where something does, and all that they allow is
-    within 5 % of it: else a wrong number would follow as well.
+    Outside: nothing that the others allow rounds to it. Inside: something does, and all that they allow is within 5 %
+    of it; otherwise a wrong number would follow as well.
     """
     value = float(row["value"])
     if math.isnan(computed.value) or math.isnan(value):

@@ -20,7 +20,7 @@ class Contradiction:
     rule: str = ""
 
     def __str__(self) -> str:
-        """Both statements, as the commands print them."""
+        """Return both statements, as the commands print them."""
         return f"{self.stated}, but {self.follows}"
 
 
@@ -31,38 +31,38 @@ CHECKS: dict[str, Check] = {}
 
 
 def check(function: Check) -> Check:
-    """Adds a function to the checks by its name."""
+    """Add a function to the checks by its name."""
     CHECKS[function.__name__] = function
     return function
 
 
 def off(stated: float, follows: float) -> float | None:
-    """The relative difference of what is stated; None where it has no base."""
+    """Return the relative difference stated / follows - 1; None for a base of 0."""
     return stated / follows - 1 if follows else None
 
 
 def in_rounds(run: RunRecord) -> bool:
-    """Whether the launch measured several points in turn."""
+    """Return whether the launch measured several points in rounds."""
     return bool(run.config.get("rounds"))
 
 
 def sweeps(run: RunRecord) -> bool:
-    """Whether only allreduces were timed."""
+    """Return whether only allreduces were timed."""
     return run.config.get("allreduce_sweep") is not None
 
 
 def resized(run: RunRecord) -> bool:
-    """Whether ranks came or went: then they differ in what they measured."""
+    """Return whether ranks joined or left: then their measurements differ."""
     return bool(run.resizes or run.config["distribution"].get("elastic"))
 
 
 def size_of_point(run: RunRecord) -> int:
-    """The ranks that the configuration asks for: of the job, or where it has several worlds of the first."""
+    """Return the ranks of the configured point: of the job, or of its first rank group."""
     return int(run.config["nodes"] * run.config["ranks_per_node"])
 
 
 def size(run: RunRecord) -> int:
-    """The ranks of the job that were asked for."""
+    """Return the ranks that the job was to have."""
     return sum(group["ranks"] for group in run.config.get("worlds") or []) or size_of_point(run)
 
 
@@ -78,7 +78,7 @@ class Slack:
 
     @classmethod
     def from_run(cls, run: RunRecord) -> Slack:
-        """The slack of a run. A node that is held to a CPU quota stands still for up to one period of it."""
+        """Return the slack of a run. A node with a CPU quota stands still for up to one period of it."""
         distribution = run.config["distribution"]
         period_s = max((quota.period_s for quota in run.node_quotas), default=0.0)
         cycle_s = distribution.get("cycle_time_ms", limit("longest_cycle_ms")) / 1e3
@@ -92,7 +92,7 @@ class Slack:
         )
 
     def barrier_s(self, window_s: float, ranks: int) -> float:
-        """How long a barrier of so many ranks may take after the last step of a window, on the slowest rank.
+        """Return how long a barrier may take after the last step of a window, on the slowest rank.
 
         It ends with a cycle of Horovod.
         """
@@ -100,20 +100,20 @@ class Slack:
         return self.pause_s + cycles_s + self.crowded_fraction * window_s
 
     def apart_s(self, window_s: float) -> float:
-        """How far apart two ranks may time the same window: they leave a barrier within one cycle."""
+        """Return how far apart two ranks may time one window: they leave a barrier within one cycle."""
         return self.cycle_s + self.pause_s + self.crowded_fraction * window_s
 
 
 def delayed_s(cores: Iterable[CoreUse | None]) -> float:
-    """How long the rank that was kept waiting longest was ready and did not run, as the kernel counted it.
+    """Return the longest time that a rank was ready and did not run, as the kernel counted it.
 
-    It enters and leaves a barrier so much later, whatever the others do, and may read two clocks so far apart.
+    The rank enters and leaves a barrier so much later, and may read two clocks so far apart.
     """
     return max((use.delay_s for use in cores if use and use.delay_s is not None), default=0.0)
 
 
 def core_uses(run: RunRecord) -> Iterator[tuple[Rank, Window | None, CoreUse]]:
-    """What was counted around the timed steps of each rank (None), or around each of its windows."""
+    """Yield the counters around the timed steps of each rank (window None) and around each window."""
     for rank in run.ranks:
         if rank.timed_cores:
             yield rank, None, rank.timed_cores
@@ -123,15 +123,15 @@ def core_uses(run: RunRecord) -> Iterator[tuple[Rank, Window | None, CoreUse]]:
 
 
 def called(rank: Rank, window: Window | None) -> str:
-    """A rank, and the window in which it took part, in words."""
+    """Return the name of a rank and of its window."""
     return f"rank {rank.rank}" + (f", round {window.round}, arm {window.arm}" if window else "")
 
 
 def own_epochs(run: RunRecord) -> list[tuple[int, slice]]:
-    """The epochs that this launch trained, by their place, and which of its timed steps they are.
+    """Return the position of each epoch that this launch trained, and its timed steps.
 
-    The first of them also has the first step, which is not timed. A launch that resumed says so; its earlier epochs
-    are of another launch. Empty where no number of epochs gives the steps that were timed.
+    The first epoch also has the first step, which is not timed. The earlier epochs of a launch that resumed are of
+    another launch. Empty if no number of epochs gives the timed steps.
     """
     steps = len(run.ranks[0].step_times_s) + 1
     resumed = any("resumed after its epoch" in note for note in run.notes)

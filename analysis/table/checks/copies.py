@@ -46,7 +46,7 @@ def _in_order(lists: Iterable[Iterable[float]]) -> np.ndarray:
 
 
 def _equal(rows: np.ndarray) -> list[tuple[int, int]]:
-    """The places of equal rows (n, 3) of times that differ and that a clock gave, each with that of the one before."""
+    """Return pairs of positions of equal rows (n, 3) of differing times of a clock: the earlier, the later."""
     differ = (rows[:, 0] != rows[:, 1]) & (rows[:, 1] != rows[:, 2]) & (rows[:, 0] != rows[:, 2])
     (positions,) = np.nonzero(from_clock(rows).all(axis=1) & differ)
     positions = positions[np.lexsort((positions, *rows[positions].T))]
@@ -57,12 +57,12 @@ def _equal(rows: np.ndarray) -> list[tuple[int, int]]:
 
 
 def from_clock(times_s: np.ndarray) -> np.ndarray:
-    """Which times have more digits than one would type in."""
+    """Return which times have more digits than one would type."""
     return abs(times_s - np.rint(times_s / _MICROSECOND) * _MICROSECOND) > limit("clock_digits_s")
 
 
 def _timed(run: RunRecord) -> Iterator[Sequence[float]]:
-    """The times of `_measured`, in any order."""
+    """Yield the times of `_measured`, in any order."""
     for rank in run.ranks:
         yield rank.step_times_s
         for window in rank.windows:
@@ -73,7 +73,7 @@ def _timed(run: RunRecord) -> Iterator[Sequence[float]]:
 
 
 def _measured(run: RunRecord) -> Iterator[tuple[Rank, Window | AllreduceTimes | None, list[float]]]:
-    """What was timed one after the other, and by whom: steps, each window with its steps, allreduces of a size."""
+    """Yield each sequence of times with its rank: steps, a window with its steps, allreduces of one size."""
     for rank in run.ranks:
         yield rank, None, rank.step_times_s
         for window in rank.windows:
@@ -83,7 +83,7 @@ def _measured(run: RunRecord) -> Iterator[tuple[Rank, Window | AllreduceTimes | 
 
 
 def _where(rank: Rank, within: Window | AllreduceTimes | None, _: list[float]) -> str:
-    """Where such times stand in the record, in words."""
+    """Return the location of such times in the record."""
     if isinstance(within, Window):
         return f"rank {rank.rank}, round {within.round}, arm {within.arm}"
     if within:
@@ -92,7 +92,7 @@ def _where(rank: Rank, within: Window | AllreduceTimes | None, _: list[float]) -
 
 
 class Trace(NamedTuple):
-    """What tells one run from another: when it began, and the times that its clocks gave."""
+    """The fingerprint of a run: when it began, and the times of its clocks."""
 
     path: str
     sha256: str
@@ -101,7 +101,7 @@ class Trace(NamedTuple):
 
 
 def trace(run: RunRecord, path: str) -> Trace:
-    """The trace of a record: the phases of all ranks, and all timed steps and windows of rank 0."""
+    """Return the trace of a record: the phases of all ranks, and all timed steps and windows of rank 0."""
     lists = [[run.job_s], *(rank.phases_s.values() for rank in run.ranks)]
     for rank in run.ranks[:1]:
         lists += [rank.step_times_s, [window.window_s for window in rank.windows]]
@@ -114,9 +114,9 @@ def trace(run: RunRecord, path: str) -> Trace:
 
 
 def find(traces: Sequence[Trace]) -> dict[str, Contradiction]:
-    """The paths of copies, each with what it is a copy of; of runs that are equal the one that began first is none.
+    """Return the paths of copies with the reason; the run that began first is the original.
 
-    One record that was given twice is one run, and no copy.
+    A record that is passed twice is no copy.
     """
     ordered = sorted(traces, key=lambda trace: (trace.started_at, trace.path))
     owners: dict[float, list[Trace]] = defaultdict(list)
@@ -136,7 +136,7 @@ def find(traces: Sequence[Trace]) -> dict[str, Contradiction]:
 
 
 def _in_common(traces: Sequence[Trace]) -> dict[int, list[float]]:
-    """The times that several traces have, by the place of each trace that has enough of them for a copy, in order."""
+    """Return the times that several traces share, by position of each trace with enough of them for a copy."""
     times_s = np.concatenate([np.empty(0), *(one.times_s for one in traces)])
     positions = np.repeat(np.arange(len(traces)), np.fromiter((len(one.times_s) for one in traces), int))
     several = pd.Series(times_s).duplicated(keep=False).to_numpy()

@@ -32,7 +32,7 @@ from train.record.record import RunRecord
 def ranks_and_nodes(run: RunRecord) -> Iterator[Contradiction]:
     """A job has nodes x ranks_per_node ranks, numbered from 0, node by node; an elastic one those it ended with.
 
-    Towers are all in one process, the only one.
+    Ranks of in-process strategies share one process.
     """
     expected = run.resizes[-1].ranks_after if run.resizes else size(run)
     processes = 1 if run.config["distribution"]["backend"] in backends.TOWERS else expected
@@ -140,7 +140,7 @@ def _counted(stated: str, number: int, follows: str, expected: int) -> Iterator[
 
 
 def _asked_for(run: RunRecord) -> Iterator[Contradiction]:
-    """The steps of a complete run against its configuration."""
+    """Check the steps of a complete run against its configuration."""
     steps, measure = len(run.ranks[0].step_times_s), run.config["measure"]
     if in_rounds(run) or sweeps(run):
         yield from _counted(f"{steps} steps outside of the windows", steps, "none", 0)
@@ -189,7 +189,7 @@ def config_hash(run: RunRecord) -> Iterator[Contradiction]:
 
 @functools.lru_cache(maxsize=256)
 def _hash(config: bytes) -> str:
-    """The hash of a configuration, computed once for the repeats of a point."""
+    """Return the hash of a configuration, computed once for the repeats of a point."""
     return hashed.of(msgspec.json.decode(config))
 
 
@@ -210,7 +210,7 @@ def learning_rate(run: RunRecord) -> Iterator[Contradiction]:
 
 @check
 def swept_values(run: RunRecord) -> Iterator[Contradiction]:
-    """What the record says was swept is what its configuration has; of a config group `swept` names the file."""
+    """Swept values agree with the configuration; of a config group `swept` names the file."""
     for key, stated in run.swept.items():
         value = run.config
         for name in key.split("."):

@@ -90,7 +90,7 @@ def _ascending(what: str, values: list[float], end: float = math.inf) -> Iterato
 
 
 def _fit(window_s: float, steps_s: float, slack_s: float = math.inf) -> bool:
-    """Whether steps lie within their window, and fill it but for `slack_s`."""
+    """Return whether steps lie within their window, and fill it up to `slack_s`."""
     return -limit("rounding_s") <= window_s - steps_s <= slack_s
 
 
@@ -169,7 +169,7 @@ def computing_and_step(run: RunRecord) -> Iterator[Contradiction]:
 
 
 def _computed_late(rank: Rank, timed: Rank | Window, slack_s: float) -> Iterator[Contradiction]:
-    """Of those steps that ended before their gradients were ready, the ones that did so by more than `slack_s`."""
+    """Yield the steps that ended more than `slack_s` before their gradients were ready."""
     for step_s, computed_s in zip(timed.step_times_s, timed.compute_times_s, strict=False):
         if computed_s > step_s + slack_s:
             yield Contradiction(
@@ -180,7 +180,7 @@ def _computed_late(rank: Rank, timed: Rank | Window, slack_s: float) -> Iterator
 
 @check
 def counters_and_window(run: RunRecord) -> Iterator[Contradiction]:
-    """What the kernel counted on a rank's cores spans the barriers of the timed steps: it took no less time."""
+    """The kernel's counters of a rank's cores span the barriers of the timed steps: they took no less time."""
     rounding_s = limit("rounding_s")
     for rank, window, counted in core_uses(run):
         time_s = window.window_s if window else rank.phases_s.get("timed", 0.0)
