@@ -91,11 +91,11 @@ def _why_not(shown: pd.DataFrame) -> str:
 def _draw(options: argparse.Namespace, study: Study) -> None:
     """Draw the figure of the study's rows, and say where it is."""
     from analysis.figures import files
+    from analysis.figures.diagnosis import DIAGNOSIS
     from analysis.figures.entry import LOCAL, Entry
-    from analysis.figures.registry import DIAGNOSIS
 
     id = f"{LOCAL}-{options.experiment.replace('_', '-')}-{DIAGNOSIS.name}"
-    entry = Entry(id, DIAGNOSIS.shows, DIAGNOSIS.draw, local=DIAGNOSIS.where, reads_records=True)
+    entry = Entry(id, DIAGNOSIS.shows, DIAGNOSIS.caption, DIAGNOSIS.draw, local=DIAGNOSIS.where, reads_records=True)
     drawn = files.draw([entry], study, options.out)
     where = arguments.beside(options)
     print("\nfigure:", *(f"  {options.out / name}.{{pdf,png,svg}}" for name in drawn), sep="\n", file=where)

@@ -6,6 +6,7 @@ import argparse
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -144,16 +145,11 @@ def _draw(options: argparse.Namespace, machines: list[Machine], rows: list[list[
     """Draw one figure a machine, and say where they are."""
     from analysis.figures import files
     from analysis.figures import history as figure
-    from analysis.figures.entry import Entry, Points
 
     options.out.mkdir(parents=True, exist_ok=True)
     where = arguments.beside(options)
     for nth, (machine, machine_rows) in enumerate(zip(machines, rows, strict=True), 1):
         courses = [figure.Course(row.change.key, machine.histories[row.change.key], row) for row in machine_rows]
         id = f"history-{options.experiment.replace('_', '-')}" + (f"-{nth}" if nth > 1 else "")
-
-        def drawn(_: Points, machine: Machine = machine, courses: list[figure.Course] = courses) -> Any:
-            return figure.draw(machine.sessions, courses, within)
-
-        files.save(Entry(id, "points over time", drawn), Points(pd.DataFrame(), pd.DataFrame()), options.out)
+        files.save(id, partial(figure.draw, machine.sessions, courses, within), options.out)
         print("", f"figure: {options.out / id}.{{pdf,png,svg}}", sep="\n", file=where)

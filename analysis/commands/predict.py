@@ -5,6 +5,7 @@ import contextlib
 import json
 import math
 import textwrap
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -164,12 +165,10 @@ def _draw(options: argparse.Namespace, predictions: list[Answer], published: Pub
     """Draw the figure, and say where it is."""
     from analysis.figures import files
     from analysis.figures import prediction as figure
-    from analysis.figures.entry import Entry, Points
 
     if not any(target.supported for one in predictions for target in one.targets):
         return
     options.out.mkdir(parents=True, exist_ok=True)
-    entry = Entry("predicted", "what more ranks would give", lambda _: figure.draw(predictions, published.learned_for))
-    files.save(entry, Points(pd.DataFrame(), pd.DataFrame()), options.out)
+    files.save("predicted", partial(figure.draw, predictions, published.learned_for), options.out)
     where = arguments.beside(options)
-    print("", f"figure: {options.out / entry.id}.{{pdf,png,svg}}", sep="\n", file=where)
+    print("", f"figure: {options.out / 'predicted'}.{{pdf,png,svg}}", sep="\n", file=where)

@@ -15,7 +15,7 @@ from analysis.diagnose.paired_windows import Curve, curves
 from analysis.diagnose.split import LOSSES, Part, Split, splits
 from analysis.diagnose.text import NAMES
 from analysis.figures import plots
-from analysis.figures.entry import Points
+from analysis.figures.entry import WITH_CONTROL, Kind, Points
 from analysis.stats.number import Number
 
 if TYPE_CHECKING:
@@ -37,15 +37,7 @@ _BESIDE = 0.2  # between the marks of two parts at one point
 _MARKERS: dict[Part, str] = dict(zip(LOSSES, ("v", "s", "^", "D", "p", "X"), strict=True))
 
 
-def diagnosis(points: Points) -> Figure:
-    """Where the time of a step goes: its parts, stacked (left), and the efficiency if one part took no time (right).
-
-    A panel a model, a bar a number of nodes; the parts are means over the ranks and the rounds, and add up to the
-    measured step. Grey is what one node needs alone. Right: black, the efficiency by throughput; each mark is the
-    bound that is left if that part alone were gone, with its 95 % interval. Arms on as many nodes have a panel for each
-    number of nodes and a bar each; right: by how much a step, and each of its parts, is longer than with the base in
-    the same repeat. docs/diagnose.md says how each is measured.
-    """
+def _diagnosis(points: Points) -> Figure:
     found = [(curve, of) for curve in curves(points.local, points.records) if (of := splits(curve))]
     compared = comparisons(found)
     known = {id(arm) for one in compared for arm, _ in one.arms}
@@ -163,3 +155,20 @@ def _marks(axes: Axes, of: Sequence[Mapping[Part, Number]]) -> None:
             [x for x, _ in at], [e.value for _, e in at], ends, fmt=_MARKERS[part], color=_SHADES[part], markersize=3.5,
             elinewidth=0.8,
         )  # fmt: skip
+
+
+DIAGNOSIS = Kind(
+    "diagnosis",
+    "where the time of a step goes",
+    "Where the time of a step goes: its parts, stacked (left), and the efficiency if one part took no "
+    "time (right).\n\n"
+    "A panel a model, a bar a number of nodes; the parts are means over the ranks and the rounds, and add "
+    "up to the measured step. Grey is what one node needs alone. Right: black, the efficiency by "
+    "throughput; each mark is the bound that is left if that part alone were gone, with its 95 % "
+    "interval. Arms on as many nodes have a panel for each number of nodes and a bar each; right: by how "
+    "much a step, and each of its parts, is longer than with the base in the same repeat. "
+    "docs/diagnose.md says how each is measured.",
+    _diagnosis,
+    WITH_CONTROL,
+    reads_records=True,
+)

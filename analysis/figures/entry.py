@@ -1,11 +1,7 @@
-"""What a figure is: an id, what it shows, the rows that it draws, and the function that draws them.
-
-The docstring of the function is the caption of the figure.
-"""
+"""A figure: an id, what it shows, its caption, the rows that it draws, and the function that draws them."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -25,7 +21,7 @@ LOCAL = "own"
 
 @dataclass(frozen=True)
 class Points:
-    """What one figure draws: published and local rows, as tidy tables, and records by path if it reads them."""
+    """The data of one figure: published and local rows, as tidy tables, and records by path if it reads them."""
 
     published: pd.DataFrame
     local: pd.DataFrame
@@ -33,7 +29,20 @@ class Points:
 
 
 Draw = Callable[[Points], "Figure"]
-Where = dict[str, Any]  # column -> value, or a tuple of values
+Where = Mapping[str, Any]  # column -> value, or a tuple of values
+WITH_CONTROL: Where = {"kind": ("measured", "control")}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of figure of an experiment. `name` ends the figure's id: "" for the one figure of a special experiment."""
+
+    name: str
+    shows: str
+    caption: str
+    draw: Draw
+    where: Where = field(default_factory=dict)
+    reads_records: bool = False  # it draws numbers that are in the records and not in the table
 
 
 @dataclass(frozen=True)
@@ -45,6 +54,7 @@ class Entry:
 
     id: str
     shows: str
+    caption: str
     draw: Draw
     published: Where | None = None
     local: Where | None = None
@@ -55,38 +65,18 @@ class Entry:
         """The report that the figure is from, "own" where it shows local records alone."""
         return self.id.split("-")[0]
 
-    @property
-    def caption(self) -> str:
-        """The text below the figure."""
-        return inspect.cleandoc(self.draw.__doc__ or "")
-
     def points(self, study: Study) -> Points:
-        """The rows of both tables that this figure draws."""
-        local = select(study.local, self.local and {"kind": "measured"} | self.local)
+        """Return the rows of both tables that this figure draws."""
+        local = select(study.local, self.local and {"kind": "measured", **self.local})
         paths = local["record"].unique() if self.reads_records else ()
         return Points(select(study.published, self.published), local, {path: study.records[path] for path in paths})
 
 
 def select(table: pd.DataFrame, where: Where | None) -> pd.DataFrame:
-    """The rows whose columns have the value, or one of the tuple of values, that `where` gives; None gives no row."""
+    """Return the rows whose columns have the value, or one of the values, in `where`; None gives no row."""
     if where is None:
         return table.iloc[:0]
     chosen = pd.Series(True, table.index)
     for column, value in where.items():
         chosen &= table[column].isin(value if isinstance(value, tuple) else (value,))
     return table[chosen]
-
-
-class Figures(list[Entry]):
-    """The figures of one report, in its order: each is added by the decorator of its function."""
-
-    def add(
-        self, id: str, shows: str, published: Where | None = None, local: Where | None = None
-    ) -> Callable[[Draw], Draw]:
-        """Returns a decorator that adds the function below it as the figure `id`."""
-
-        def register(function: Draw) -> Draw:
-            self.append(Entry(id, shows, function, published, local))
-            return function
-
-        return register

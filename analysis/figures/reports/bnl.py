@@ -6,33 +6,18 @@ from typing import TYPE_CHECKING
 
 from analysis import labels
 from analysis.figures import plots
-from analysis.figures.entry import Figures, Points
+from analysis.figures.entry import Entry, Points
 from analysis.figures.reports import strategies
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-FIGURES = Figures()
-figure = FIGURES.add
-
 # No model of the report has these colours.
 _FREE = (plots.BLACK, plots.BLUE, plots.GREEN, plots.SKY, plots.INDIGO, plots.OLIVE)
 
 
-@figure(
-    "002-throughput",
-    "throughput of AlexNet, GoogLeNet and ResNet50 over GPUs, against ideal",
-    {"report": "002", "quantity": "largest_ranks"},
-    {"experiment": ("bnl_throughput", strategies.EXPERIMENT)},
-)
-def throughput(points: Points) -> Figure:
-    """Throughput relative to the smallest point, for AlexNet, GoogLeNet and ResNet50, over GPUs.
-
-    Only the abstract is known: "almost linear throughput (images/sec) scalability up to 256 GPUs". No point of it is
-    stated, so that only the ideal line is drawn, with the claim; any points are local. Of `make strategies` there is a
-    line for each strategy, relative to one rank alone.
-    """
+def _throughput(points: Points) -> Figure:
     of_report, of_strategies = strategies.split(points.local)
     fig, (axes,) = plots.canvas(height_mm=76)
     largest = int(points.published["value"].max())
@@ -46,3 +31,18 @@ def throughput(points: Points) -> Figure:
         axes, 0.03, 0.97, f'the report: "almost linear [...] up to {largest} GPUs";\nits points are not known', va="top"
     )
     return plots.legend(fig, labels.provenance(points.local))
+
+
+FIGURES = [
+    Entry(
+        "002-throughput",
+        "throughput of AlexNet, GoogLeNet and ResNet50 over GPUs, against ideal",
+        "Throughput relative to the smallest point, for AlexNet, GoogLeNet and ResNet50, over GPUs.\n\n"
+        'Only the abstract is known: "almost linear throughput (images/sec) scalability up to 256 GPUs". '
+        "No point of it is stated, so that only the ideal line is drawn, with the claim; any points are "
+        "local. Of `make strategies` there is a line for each strategy, relative to one rank alone.",
+        _throughput,
+        {"report": "002", "quantity": "largest_ranks"},
+        {"experiment": ("bnl_throughput", strategies.EXPERIMENT)},
+    ),
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -10,15 +11,12 @@ import pandas as pd
 from analysis import labels, metrics, speedups
 from analysis.explain import fit, runs
 from analysis.figures import plots
-from analysis.figures.entry import Figures, Points
+from analysis.figures.entry import Entry, Points
 from analysis.figures.plots import Line
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-
-FIGURES = Figures()
-figure = FIGURES.add
 
 _QUANTITIES = ("wall_s", "images_per_s_per_rank")
 _GPUS = "GPUs (local: ranks)"
@@ -68,36 +66,6 @@ def _speedup(points: Points) -> Figure:
     return plots.legend(fig, labels.provenance(points.local))
 
 
-@figure("000-vgg19", "speedup of VGG19: theoretical, by speed, by wall time", _published("vgg19"), _local("vgg19"))
-def vgg19(points: Points) -> Figure:
-    """Speedup of VGG19 on CIFAR10, batch 64 per GPU, 500 steps shared out among the GPUs.
-
-    By speed: GPUs x speed in parallel / speed in serial. By wall time: time in serial / time in parallel, where
-    time is that of the training without the initialisation. One run a point: no interval is known.
-    """
-    return _speedup(points)
-
-
-@figure("000-resnet101v2", "speedup of ResNet101 v2, as 000-vgg19", _published("resnet101v2"), _local("resnet101v2"))
-def resnet101v2(points: Points) -> Figure:
-    """Speedup of ResNet101 v2 on CIFAR10, batch 64 per GPU, 500 steps shared out among the GPUs.
-
-    By speed: GPUs x speed in parallel / speed in serial. By wall time: time in serial / time in parallel, where
-    time is that of the training without the initialisation. One run a point: no interval is known.
-    """
-    return _speedup(points)
-
-
-@figure("000-inceptionv4", "speedup of Inception v4, as 000-vgg19", _published("inceptionv4"), _local("inceptionv4"))
-def inceptionv4(points: Points) -> Figure:
-    """Speedup of Inception v4 on CIFAR10, batch 64 per GPU, 200 steps shared out among the GPUs.
-
-    As for the other models. The report prints a speed of 0.00 for 16 GPUs, which is left out here, and has no run with
-    32 GPUs ("unable to finish due to queueing constraints").
-    """
-    return _speedup(points)
-
-
 _MODELS = ("vgg19", "resnet101v2", "inceptionv4")
 
 
@@ -114,39 +82,7 @@ def _efficiency(points: Points, quantity: str, by: str, stated: float) -> Figure
     return plots.legend(fig, labels.provenance(points.local))
 
 
-@figure("000-efficiency-speed", "efficiency by speed of the three models", _published(_MODELS), _local(_MODELS))
-def efficiency_speed(points: Points) -> Figure:
-    """Efficiency by speed: speedup by speed / GPUs.
-
-    The report calls it "constant and higher than 0.94". Inception v4 on 16 GPUs, printed with a speed of 0.00, is left
-    out.
-    """
-    return _efficiency(points, "images_per_s_per_rank", "throughput", 0.94)
-
-
-@figure("000-efficiency-wall-time", "efficiency by wall time of the three models", _published(_MODELS), _local(_MODELS))
-def efficiency_wall_time(points: Points) -> Figure:
-    """Efficiency by wall time: (time in serial / time in parallel) / GPUs.
-
-    The report: "It lowers below 0.4, which is quite a bad efficiency." Local points: images per second of wall time,
-    which is the same where all points do the same work.
-    """
-    return _efficiency(points, "wall_s", "wall time", 0.4)
-
-
-@figure(
-    "000-explained",
-    "the contradiction explained: wall time split into a fixed cost and a cost per step",
-    {"report": "000", "quantity": (*_QUANTITIES, "steps_per_rank_planned"), "kind": ("measured", "planned")},
-)
-def explained(points: Points) -> Figure:
-    """Why speedup by speed and by wall time disagree: each run pays a cost once, which the speed does not see.
-
-    Top: the wall time of the training less the time that its images take at the measured speed, over GPUs; the lines
-    are the fixed cost of each model with its 95 % interval (bands). Bottom: efficiency by wall time (open marks), and
-    by wall time without the fixed cost (filled). Crosses are points that the others do not predict, whichever of them
-    is left out; the fixed cost is without them. Steps per GPU are those that the job script asks for.
-    """
+def _explained(points: Points) -> Figure:
     fig, (top, bottom) = plots.canvas(2, 1, height_mm=120)
     table, _ = runs.points(points.published, "report 000")
     for model in _MODELS:
@@ -172,3 +108,72 @@ def explained(points: Points) -> Figure:
     bottom.axhline(1, color=plots.GREY, linestyle=":")
     plots.write(bottom, 0.03, 0.06, "filled: without the fixed cost; open: with it")
     return plots.legend(fig)
+
+
+FIGURES = [
+    Entry(
+        "000-vgg19",
+        "speedup of VGG19: theoretical, by speed, by wall time",
+        "Speedup of VGG19 on CIFAR10, batch 64 per GPU, 500 steps shared out among the GPUs.\n\n"
+        "By speed: GPUs x speed in parallel / speed in serial. By wall time: time in serial / time in "
+        "parallel, where time is that of the training without the initialisation. One run a point: no "
+        "interval is known.",
+        _speedup,
+        _published("vgg19"),
+        _local("vgg19"),
+    ),
+    Entry(
+        "000-resnet101v2",
+        "speedup of ResNet101 v2, as 000-vgg19",
+        "Speedup of ResNet101 v2 on CIFAR10, batch 64 per GPU, 500 steps shared out among the GPUs.\n\n"
+        "By speed: GPUs x speed in parallel / speed in serial. By wall time: time in serial / time in "
+        "parallel, where time is that of the training without the initialisation. One run a point: no "
+        "interval is known.",
+        _speedup,
+        _published("resnet101v2"),
+        _local("resnet101v2"),
+    ),
+    Entry(
+        "000-inceptionv4",
+        "speedup of Inception v4, as 000-vgg19",
+        "Speedup of Inception v4 on CIFAR10, batch 64 per GPU, 200 steps shared out among the GPUs.\n\n"
+        "As for the other models. The report prints a speed of 0.00 for 16 GPUs, which is left out here, "
+        'and has no run with 32 GPUs ("unable to finish due to queueing constraints").',
+        _speedup,
+        _published("inceptionv4"),
+        _local("inceptionv4"),
+    ),
+    Entry(
+        "000-efficiency-speed",
+        "efficiency by speed of the three models",
+        "Efficiency by speed: speedup by speed / GPUs.\n\n"
+        'The report calls it "constant and higher than 0.94". Inception v4 on 16 GPUs, printed with a '
+        "speed of 0.00, is left out.",
+        partial(_efficiency, quantity="images_per_s_per_rank", by="throughput", stated=0.94),
+        _published(_MODELS),
+        _local(_MODELS),
+    ),
+    Entry(
+        "000-efficiency-wall-time",
+        "efficiency by wall time of the three models",
+        "Efficiency by wall time: (time in serial / time in parallel) / GPUs.\n\n"
+        'The report: "It lowers below 0.4, which is quite a bad efficiency." Local points: images per '
+        "second of wall time, which is the same where all points do the same work.",
+        partial(_efficiency, quantity="wall_s", by="wall time", stated=0.4),
+        _published(_MODELS),
+        _local(_MODELS),
+    ),
+    Entry(
+        "000-explained",
+        "the contradiction explained: wall time split into a fixed cost and a cost per step",
+        "Why speedup by speed and by wall time disagree: each run pays a cost once, which the speed does "
+        "not see.\n\n"
+        "Top: the wall time of the training less the time that its images take at the measured speed, "
+        "over GPUs; the lines are the fixed cost of each model with its 95 % interval (bands). Bottom: "
+        "efficiency by wall time (open marks), and by wall time without the fixed cost (filled). Crosses "
+        "are points that the others do not predict, whichever of them is left out; the fixed cost is "
+        "without them. Steps per GPU are those that the job script asks for.",
+        _explained,
+        {"report": "000", "quantity": (*_QUANTITIES, "steps_per_rank_planned"), "kind": ("measured", "planned")},
+    ),
+]

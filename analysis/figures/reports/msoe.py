@@ -8,16 +8,13 @@ import pandas as pd
 
 from analysis import epochs, labels, metrics
 from analysis.figures import plots
-from analysis.figures.entry import Figures, Points
+from analysis.figures.entry import Entry, Points
 from analysis.figures.plots import Line, Look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-
-FIGURES = Figures()
-figure = FIGURES.add
 
 _EPOCHS = {"fruit": 10, "caltech256": 30}
 
@@ -57,73 +54,7 @@ def _accuracy(points: Points) -> Figure:
     return plots.legend(fig, labels.provenance(points.local, scaling=False))
 
 
-@figure("004-model-1", "accuracy over epochs, model 1: fruit, 2 T4", _final("model 1"), _local("fruit", 2))
-def model_1(points: Points) -> Figure:
-    """Accuracy over epochs of model 1: fresh and rotten fruit, 2 T4 GPUs, batch 32, 10 epochs, fine-tuning.
-
-    The curves are lost: the final validation accuracy alone is printed.
-    """
-    return _accuracy(points)
-
-
-@figure("004-model-2", "accuracy over epochs, model 2: fruit, 4 T4", _final("model 2"), _local("fruit", 4))
-def model_2(points: Points) -> Figure:
-    """Accuracy over epochs of model 2: fresh and rotten fruit, 4 T4 GPUs, batch 32, 10 epochs, fine-tuning.
-
-    The curves are lost: the final validation accuracy alone is printed. Of both models the report says that "the
-    training accuracy plummets around the 8th epoch".
-    """
-    return _accuracy(points)
-
-
-@figure("004-model-3", "accuracy over epochs, model 3: Caltech256, 2 T4", _final("model 3"), _local("caltech256", 2))
-def model_3(points: Points) -> Figure:
-    """Accuracy over epochs of model 3: Caltech256, 2 T4 GPUs, batch 32, 30 epochs.
-
-    The curves are lost: the final accuracies are printed, and a plateau of the validation accuracy is read at epoch 15.
-    """
-    return _accuracy(points)
-
-
-@figure("004-model-4", "accuracy over epochs, model 4: Caltech256, 4 T4", _final("model 4"), _local("caltech256", 4))
-def model_4(points: Points) -> Figure:
-    """Accuracy over epochs of model 4: Caltech256, 4 T4 GPUs, batch 32, 30 epochs.
-
-    The curves are lost: the final accuracies are printed, and a plateau of the validation accuracy is read at epoch 19.
-    """
-    return _accuracy(points)
-
-
-@figure("004-model-5", "accuracy over epochs, model 5: Caltech256, 4 V100", _final("model 5"), _local("caltech256", 4))
-def model_5(points: Points) -> Figure:
-    """Accuracy over epochs of model 5: Caltech256, 4 V100 GPUs, batch 32, 30 epochs.
-
-    The curves are lost: the final accuracies are printed, and a plateau of the validation accuracy is read at epoch 20.
-    """
-    return _accuracy(points)
-
-
-@figure("004-model-6", "accuracy over epochs, model 6: Caltech256, 8 V100", _final("model 6"), _local("caltech256", 8))
-def model_6(points: Points) -> Figure:
-    """Accuracy over epochs of model 6: Caltech256, 8 V100 GPUs, batch 32, 30 epochs.
-
-    The curves are lost: the final accuracies are printed, and a plateau of the validation accuracy is read at epoch 25.
-    """
-    return _accuracy(points)
-
-
-@figure(
-    "004-gpu-use",
-    "GPU use over time, model 2: what is left of it",
-    {"report": "004", "run": "model 2", "quantity": ("job_s", "epoch_s"), "kind": "measured"},
-    _local("fruit", 4),
-)
-def gpu_use(points: Points) -> Figure:
-    """How much of the job the GPUs can have been busy, model 2: fresh and rotten fruit, 4 T4 GPUs.
-
-    The report's plot of GPU use is lost, and no number of it is stated. What is stated bounds it: ten epochs of 5 s in
-    a job of 205 s. Local bars: the timed steps in the time of the job; use second by second: own-fruit-usage.
-    """
+def _gpu_use(points: Points) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=48)
     value = points.published.set_index("quantity")["value"]
     bars = [("model 2", value["job_s"], _EPOCHS["fruit"] * value["epoch_s"], False)]
@@ -192,32 +123,11 @@ def _prediction(axes: Axes, rows: pd.DataFrame) -> None:
 _TWO = ("fruit", "caltech256")
 
 
-@figure(
-    "004-epoch-time",
-    "time per epoch over GPUs, with the prediction for 16",
-    {"report": "004", "quantity": "epoch_s", "kind": ("measured", "predicted")},
-    {"experiment": _TWO, "quantity": ("epoch_s",)},
-)
-def epoch_time(points: Points) -> Figure:
-    """Time per epoch over GPUs, fruit (dotted) and Caltech256, on T4 and V100.
-
-    The prediction is "slightly more" than 22 s. The times of the fruit are approximate. From 2 to 4 T4
-    Caltech256 goes from 209 s to 81 s: more than twice as fast. Local: the median over the epochs of a run.
-    """
+def _epoch_time(points: Points) -> Figure:
     return _times(points, "epoch_s", epochs.training(points.local), "time per epoch [s]")
 
 
-@figure(
-    "004-job-time",
-    "job time over GPUs, with the prediction for 16",
-    {"report": "004", "quantity": "job_s", "kind": ("measured", "predicted")},
-    {"experiment": _TWO, "quantity": ("job_s",)},
-)
-def job_time(points: Points) -> Figure:
-    """Job time over GPUs, fruit (dotted) and Caltech256, on T4 and V100.
-
-    The prediction is "slightly more" than 11:30.
-    """
+def _job_time(points: Points) -> Figure:
     local = points.local[points.local["quantity"] == "job_s"]
     return _times(points, "job_s", local.assign(job_s=local["value"]), "job time [s]")
 
@@ -225,18 +135,7 @@ def job_time(points: Points) -> Figure:
 _STABLE = {"report": "004", "quantity": "epochs_to_stable", "kind": ("measured", "predicted", "stated")}
 
 
-@figure(
-    "004-epochs-to-stable",
-    "epochs to stable accuracy, with the prediction for 16",
-    _STABLE,
-    _local("caltech256"),
-)
-def epochs_to_stable(points: Points) -> Figure:
-    """Epochs until the validation accuracy is stable, Caltech256, models 3 to 6, read by eye from curves now lost.
-
-    Dotted: the rule that the report draws from it, five more epochs for each doubling, with its prediction for 16 GPUs.
-    Local: the first epoch from which the validation accuracy stays within 0.01 of its best.
-    """
+def _epochs_to_stable(points: Points) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=76)
     rows = points.published
     _over_gpus(axes, rows[rows["kind"] == "measured"], style="")
@@ -251,19 +150,7 @@ def epochs_to_stable(points: Points) -> Figure:
     return plots.legend(fig, labels.provenance(points.local, scaling=False))
 
 
-@figure(
-    "004-time-to-stable",
-    "time to stable accuracy over GPUs",
-    {"report": "004", "run": ("model 3", "model 4", "model 5", "model 6", "prediction"),
-     "quantity": ("epochs_to_stable", "job_s"), "kind": ("measured", "predicted")},
-    _local("caltech256"),
-)  # fmt: skip
-def time_to_stable(points: Points) -> Figure:
-    """The effect of faster epochs and more of them: time until the validation accuracy is stable, Caltech256.
-
-    Epochs to stable accuracy / 30 epochs x job time, as the report computes it; the report did not plot it. The
-    prediction combines its predicted 30 epochs and 11:30. Local: the sum of the epochs' times until then.
-    """
+def _time_to_stable(points: Points) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=76)
     wide = points.published.pivot_table(
         "value", ["experiment", "run", "gpu", "ranks", "kind"], "quantity"
@@ -278,3 +165,128 @@ def time_to_stable(points: Points) -> Figure:
     axes.set_ylim(0)
     axes.set_ylabel("time to stable accuracy [min]")
     return plots.legend(fig, labels.provenance(points.local))
+
+
+FIGURES = [
+    Entry(
+        "004-model-1",
+        "accuracy over epochs, model 1: fruit, 2 T4",
+        "Accuracy over epochs of model 1: fresh and rotten fruit, 2 T4 GPUs, batch 32, 10 epochs, "
+        "fine-tuning.\n\n"
+        "The curves are lost: the final validation accuracy alone is printed.",
+        _accuracy,
+        _final("model 1"),
+        _local("fruit", 2),
+    ),
+    Entry(
+        "004-model-2",
+        "accuracy over epochs, model 2: fruit, 4 T4",
+        "Accuracy over epochs of model 2: fresh and rotten fruit, 4 T4 GPUs, batch 32, 10 epochs, "
+        "fine-tuning.\n\n"
+        "The curves are lost: the final validation accuracy alone is printed. Of both models the report "
+        'says that "the training accuracy plummets around the 8th epoch".',
+        _accuracy,
+        _final("model 2"),
+        _local("fruit", 4),
+    ),
+    Entry(
+        "004-model-3",
+        "accuracy over epochs, model 3: Caltech256, 2 T4",
+        "Accuracy over epochs of model 3: Caltech256, 2 T4 GPUs, batch 32, 30 epochs.\n\n"
+        "The curves are lost: the final accuracies are printed, and a plateau of the validation accuracy "
+        "is read at epoch 15.",
+        _accuracy,
+        _final("model 3"),
+        _local("caltech256", 2),
+    ),
+    Entry(
+        "004-model-4",
+        "accuracy over epochs, model 4: Caltech256, 4 T4",
+        "Accuracy over epochs of model 4: Caltech256, 4 T4 GPUs, batch 32, 30 epochs.\n\n"
+        "The curves are lost: the final accuracies are printed, and a plateau of the validation accuracy "
+        "is read at epoch 19.",
+        _accuracy,
+        _final("model 4"),
+        _local("caltech256", 4),
+    ),
+    Entry(
+        "004-model-5",
+        "accuracy over epochs, model 5: Caltech256, 4 V100",
+        "Accuracy over epochs of model 5: Caltech256, 4 V100 GPUs, batch 32, 30 epochs.\n\n"
+        "The curves are lost: the final accuracies are printed, and a plateau of the validation accuracy "
+        "is read at epoch 20.",
+        _accuracy,
+        _final("model 5"),
+        _local("caltech256", 4),
+    ),
+    Entry(
+        "004-model-6",
+        "accuracy over epochs, model 6: Caltech256, 8 V100",
+        "Accuracy over epochs of model 6: Caltech256, 8 V100 GPUs, batch 32, 30 epochs.\n\n"
+        "The curves are lost: the final accuracies are printed, and a plateau of the validation accuracy "
+        "is read at epoch 25.",
+        _accuracy,
+        _final("model 6"),
+        _local("caltech256", 8),
+    ),
+    Entry(
+        "004-gpu-use",
+        "GPU use over time, model 2: what is left of it",
+        "How much of the job the GPUs can have been busy, model 2: fresh and rotten fruit, 4 T4 GPUs.\n\n"
+        "The report's plot of GPU use is lost, and no number of it is stated. What is stated bounds it: "
+        "ten epochs of 5 s in a job of 205 s. Local bars: the timed steps in the time of the job; use "
+        "second by second: own-fruit-usage.",
+        _gpu_use,
+        {"report": "004", "run": "model 2", "quantity": ("job_s", "epoch_s"), "kind": "measured"},
+        _local("fruit", 4),
+    ),
+    Entry(
+        "004-epoch-time",
+        "time per epoch over GPUs, with the prediction for 16",
+        "Time per epoch over GPUs, fruit (dotted) and Caltech256, on T4 and V100.\n\n"
+        'The prediction is "slightly more" than 22 s. The times of the fruit are approximate. From 2 to 4 '
+        "T4 Caltech256 goes from 209 s to 81 s: more than twice as fast. Local: the median over the "
+        "epochs of a run.",
+        _epoch_time,
+        {"report": "004", "quantity": "epoch_s", "kind": ("measured", "predicted")},
+        {"experiment": _TWO, "quantity": ("epoch_s",)},
+    ),
+    Entry(
+        "004-job-time",
+        "job time over GPUs, with the prediction for 16",
+        "Job time over GPUs, fruit (dotted) and Caltech256, on T4 and V100.\n\n"
+        'The prediction is "slightly more" than 11:30.',
+        _job_time,
+        {"report": "004", "quantity": "job_s", "kind": ("measured", "predicted")},
+        {"experiment": _TWO, "quantity": ("job_s",)},
+    ),
+    Entry(
+        "004-epochs-to-stable",
+        "epochs to stable accuracy, with the prediction for 16",
+        "Epochs until the validation accuracy is stable, Caltech256, models 3 to 6, read by eye from "
+        "curves now lost.\n\n"
+        "Dotted: the rule that the report draws from it, five more epochs for each doubling, with its "
+        "prediction for 16 GPUs. Local: the first epoch from which the validation accuracy stays within "
+        "0.01 of its best.",
+        _epochs_to_stable,
+        _STABLE,
+        _local("caltech256"),
+    ),
+    Entry(
+        "004-time-to-stable",
+        "time to stable accuracy over GPUs",
+        "The effect of faster epochs and more of them: time until the validation accuracy is stable, "
+        "Caltech256.\n\n"
+        "Epochs to stable accuracy / 30 epochs x job time, as the report computes it; the report did not "
+        "plot it. The prediction combines its predicted 30 epochs and 11:30. Local: the sum of the "
+        "epochs' times until then.",
+        _time_to_stable,
+        {
+            "report": "004",
+            "run": ("model 3", "model 4", "model 5", "model 6", "prediction"),
+            "quantity": ("epochs_to_stable", "job_s"),
+            "kind": ("measured", "predicted"),
+        },
+        _local("caltech256"),
+    ),
+]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -12,15 +13,13 @@ from analysis import labels, speedups
 from analysis.curves import measured
 from analysis.derived import KEY, Setting, ratios_of_settings
 from analysis.figures import plots, roofline
-from analysis.figures.entry import Figures, Points
+from analysis.figures.entry import Entry, Points
 from analysis.figures.plots import Line
 from analysis.figures.reports import strategies
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FIGURES = Figures()
-figure = FIGURES.add
 
 _GPUS = [1, 2, 4, 8]
 _PUBLISHED = {"report": "003", "run": "", "quantity": "images_per_s", "kind": "measured"}
@@ -80,33 +79,6 @@ def _without_model(label: str) -> str:
     return label.partition(", ")[2]
 
 
-@figure("003-throughput", "throughput over GPUs, the 16 columns", _PUBLISHED, _WITH_STRATEGIES)
-def throughput(points: Points) -> Figure:
-    """Throughput over GPUs as in the spreadsheet, copying errors included (the audit lists them).
-
-    The sheet labels its rows 1 to 4; they are 1, 2, 4 and 8 GPUs, as in the blocks below. Its source updated variables
-    through a parameter server; of `make strategies` there is a line for each strategy. Thin lines: what limits the
-    local points.
-    """
-    return _columns(points, "rate", "throughput [images/s]")
-
-
-@figure("003-speedup", "speedup over GPUs, the 16 columns", _PUBLISHED, _WITH_STRATEGIES)
-def speedup(points: Points) -> Figure:
-    """Speedup over one GPU, from the spreadsheet's throughput."""
-    return _columns(points, "speedup", "speedup by throughput")
-
-
-@figure("003-efficiency", "efficiency over GPUs, the 16 columns", _PUBLISHED, _WITH_STRATEGIES)
-def efficiency(points: Points) -> Figure:
-    """Efficiency, speedup / GPUs, from the spreadsheet's throughput; dotted: ideal. The axis does not begin at 0.
-
-    4.20x on 4 GPUs (Inception v3, P100, batch 64, synthetic) comes from 596 images/s; the page that the sheet copied
-    has 569.
-    """
-    return _columns(points, "efficiency", "efficiency by throughput")
-
-
 _COLOURS = (plots.BLUE, plots.RED, plots.GREEN, plots.PINK, plots.ORANGE, plots.SKY, plots.BLACK, plots.GREY)
 _EIGHT = list(zip(_COLOURS, "os^vDPX*", strict=True))
 
@@ -146,38 +118,83 @@ def _word(column: str, cell: object) -> str:
     return {"imagenet": "real", "inceptionv3": "Inception", "resnet50": "ResNet50"}.get(str(cell), str(cell))
 
 
-@figure("003-synthetic-real", "synthetic against real data", _PUBLISHED, _LOCAL)
-def synthetic_real(points: Points) -> Figure:
-    """Throughput with synthetic data over that with real data, all else the same. The axis does not begin at 0.
-
-    The sheet: no "significant effect". No repeats are known, so that noise cannot be told from effect here.
-    """
-    return _comparison(points, Setting("dataset", "synthetic", "imagenet"), "throughput, synthetic / real")
-
-
-@figure("003-batch", "batch 64 against 32: speedup with each", _PUBLISHED, _LOCAL)
-def batch(points: Points) -> Figure:
-    """Speedup over one GPU with batch 64 per GPU, over that with 32, all else the same: the comparison of the sheet.
-
-    It compares speedups, not throughputs: each is divided by its throughput on one GPU, so that the ratio at one
-    GPU is 1 by definition. In throughput, batch 64 is faster. The axis does not begin at 0.
-    """
-    return _comparison(points, Setting("batch_per_rank", 64, 32), "speedup, batch 64 / batch 32", speedups=True)
-
-
-@figure("003-p100-k80", "P100 against K80", _PUBLISHED, _LOCAL)
-def p100_k80(points: Points) -> Figure:
-    """Throughput on P100 GPUs (DGX-1) over that on K80 GPUs (Google Compute Engine), all else the same.
-
-    The sheet: 4.4x faster (median). The axis does not begin at 0.
-    """
-    return _comparison(points, Setting("gpu", "P100", "K80"), "throughput, P100 / K80")
-
-
-@figure("003-models", "ResNet50 against Inception v3", _PUBLISHED, _LOCAL)
-def models(points: Points) -> Figure:
-    """Throughput of ResNet50 over that of Inception v3, all else the same.
-
-    The sheet: 1.61x (median). The axis does not begin at 0.
-    """
-    return _comparison(points, Setting("model", "resnet50", "inceptionv3"), "throughput, ResNet50 / Inception v3")
+FIGURES = [
+    Entry(
+        "003-throughput",
+        "throughput over GPUs, the 16 columns",
+        "Throughput over GPUs as in the spreadsheet, copying errors included (the audit lists them).\n\n"
+        "The sheet labels its rows 1 to 4; they are 1, 2, 4 and 8 GPUs, as in the blocks below. Its "
+        "source updated variables through a parameter server; of `make strategies` there is a line for "
+        "each strategy. Thin lines: what limits the local points.",
+        partial(_columns, value="rate", label="throughput [images/s]"),
+        _PUBLISHED,
+        _WITH_STRATEGIES,
+    ),
+    Entry(
+        "003-speedup",
+        "speedup over GPUs, the 16 columns",
+        "Speedup over one GPU, from the spreadsheet's throughput.",
+        partial(_columns, value="speedup", label="speedup by throughput"),
+        _PUBLISHED,
+        _WITH_STRATEGIES,
+    ),
+    Entry(
+        "003-efficiency",
+        "efficiency over GPUs, the 16 columns",
+        "Efficiency, speedup / GPUs, from the spreadsheet's throughput; dotted: ideal. The axis does not "
+        "begin at 0.\n\n"
+        "4.20x on 4 GPUs (Inception v3, P100, batch 64, synthetic) comes from 596 images/s; the page that "
+        "the sheet copied has 569.",
+        partial(_columns, value="efficiency", label="efficiency by throughput"),
+        _PUBLISHED,
+        _WITH_STRATEGIES,
+    ),
+    Entry(
+        "003-synthetic-real",
+        "synthetic against real data",
+        "Throughput with synthetic data over that with real data, all else the same. The axis does not "
+        "begin at 0.\n\n"
+        'The sheet: no "significant effect". No repeats are known, so that noise cannot be told from '
+        "effect here.",
+        partial(_comparison, setting=Setting("dataset", "synthetic", "imagenet"), label="throughput, synthetic / real"),
+        _PUBLISHED,
+        _LOCAL,
+    ),
+    Entry(
+        "003-batch",
+        "batch 64 against 32: speedup with each",
+        "Speedup over one GPU with batch 64 per GPU, over that with 32, all else the same: the comparison "
+        "of the sheet.\n\n"
+        "It compares speedups, not throughputs: each is divided by its throughput on one GPU, so that the "
+        "ratio at one GPU is 1 by definition. In throughput, batch 64 is faster. The axis does not begin "
+        "at 0.",
+        partial(
+            _comparison, setting=Setting("batch_per_rank", 64, 32), label="speedup, batch 64 / batch 32", speedups=True
+        ),
+        _PUBLISHED,
+        _LOCAL,
+    ),
+    Entry(
+        "003-p100-k80",
+        "P100 against K80",
+        "Throughput on P100 GPUs (DGX-1) over that on K80 GPUs (Google Compute Engine), all else the "
+        "same.\n\n"
+        "The sheet: 4.4x faster (median). The axis does not begin at 0.",
+        partial(_comparison, setting=Setting("gpu", "P100", "K80"), label="throughput, P100 / K80"),
+        _PUBLISHED,
+        _LOCAL,
+    ),
+    Entry(
+        "003-models",
+        "ResNet50 against Inception v3",
+        "Throughput of ResNet50 over that of Inception v3, all else the same.\n\n"
+        "The sheet: 1.61x (median). The axis does not begin at 0.",
+        partial(
+            _comparison,
+            setting=Setting("model", "resnet50", "inceptionv3"),
+            label="throughput, ResNet50 / Inception v3",
+        ),
+        _PUBLISHED,
+        _LOCAL,
+    ),
+]

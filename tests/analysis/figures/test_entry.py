@@ -1,6 +1,6 @@
 import pytest
 
-from analysis.figures.entry import Entry, Figures, select
+from analysis.figures.entry import Entry, select
 from tests.helpers.drawn_figures import study_of
 from tests.helpers.tidy_rows import row, table
 
@@ -18,27 +18,13 @@ def test_local_rows_are_the_measured_ones_unless_controls_are_asked_for(results)
         results.add(role=role, **run, **{"distribution.allreduce": role == "point"})
     local = results.table()
     where = {"experiment": "weak_scaling"}
-    measured = Entry("x", "x", lambda points: None, None, where).points(study_of(local, TABLE))
+    measured = Entry("x", "x", "", lambda points: None, None, where).points(study_of(local, TABLE))
     assert set(measured.local["kind"]) == {"measured"}
     assert measured.published.empty
-    both = Entry("x", "x", lambda points: None, None, where | {"kind": ("measured", "control")}).points(
+    both = Entry("x", "x", "", lambda points: None, None, where | {"kind": ("measured", "control")}).points(
         study_of(local, TABLE)
     )
     assert set(both.local["kind"]) == {"measured", "control"}
-
-
-def test_the_docstring_of_a_figure_is_its_caption():
-    figures = Figures()
-
-    @figures.add("001-figure-9", "something", {"report": "001"})
-    def draw(points):
-        """What is drawn.
-
-        And more.
-        """
-
-    (entry,) = figures
-    assert (entry.report, entry.caption) == ("001", "What is drawn.\n\nAnd more.")
 
 
 @pytest.mark.parametrize("where", [{"no_such_column": 1}])

@@ -2,10 +2,16 @@ import base64
 import csv
 import hashlib
 import io
+from functools import partial
 
+import matplotlib as mpl
+import numpy as np
 import pytest
+from matplotlib import font_manager
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
 
-from analysis.figures import files, registry
+from analysis.figures import files, plots, registry
 from analysis.figures.entry import Entry, Points
 from tests.helpers.drawn_figures import study_of
 from tests.helpers.tidy_rows import row, table
@@ -22,7 +28,7 @@ def test_the_same_input_gives_the_same_bytes(id, results, tmp_path):
     digests = []
     for folder in (tmp_path / "a", tmp_path / "b"):
         folder.mkdir()
-        files.save(entry, entry.points(study), folder)
+        files.save(id, partial(entry.draw, entry.points(study)), folder)
         digests.append({path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()})
     assert digests[0] == digests[1]
     assert set(digests[0]) == {f"{id}.pdf", f"{id}.png", f"{id}.svg"}
@@ -57,6 +63,39 @@ def test_a_page_holds_it_as_a_data_uri():
 def test_without_a_row_there_is_no_file(tmp_path):
     nothing = Points(points().local, points().local)
     assert (files.data_text(nothing), files.data_link(nothing)) == ("", "")
-    entries = [Entry("one", "one", lambda _: None, published={}), Entry("none", "none", lambda _: None)]
+    entries = [Entry("one", "one", "", lambda _: None, published={}), Entry("none", "none", "", lambda _: None)]
     files.write_data(entries, study_of(points().local, points().published), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["one.csv"]
+
+
+def figure(text: str, weight: str) -> Figure:
+    drawn = Figure(figsize=(3, 0.5), dpi=300)
+    drawn.text(0.02, 0.3, text, weight=weight)
+    return drawn
+
+
+def pixels(text: str, weight: str) -> np.ndarray:
+    canvas = FigureCanvasAgg(figure(text, weight))
+    canvas.draw()
+    return np.asarray(canvas.buffer_rgba()).copy()
+
+
+@pytest.mark.parametrize("weight", ["normal", "bold"])
+@pytest.mark.parametrize("text", ["AVATo fi ffl 0.95x [images/s] é ± − “a” …", "Ω ≤ 3 µs, α → β"])
+def test_texts_look_the_same(text, weight):
+    with mpl.rc_context(fname=plots.STYLE):
+        whole = pixels(text, weight)
+        with files.small_font():
+            assert (pixels(text, weight) == whole).all()
+        assert (pixels("another", weight) != whole).any()
+
+
+def test_it_is_the_part_that_is_embedded_and_only_within_the_context():
+    with mpl.rc_context(fname=plots.STYLE):
+        with files.small_font():
+            path = font_manager.findfont(font_manager.FontProperties(weight="bold"))
+            buffer = io.BytesIO()
+            figure("0.95", "bold").savefig(buffer, format="pdf")
+        assert path.endswith("/bold.ttf")
+        assert b"DejaVuSans-Bold" in buffer.getvalue()  # as the whole font is called
+        assert not font_manager.findfont(font_manager.FontProperties(weight="bold")).endswith("/bold.ttf")

@@ -11,7 +11,7 @@ from analysis import labels
 from analysis.experiments.allreduce import limits, points_of, size_words
 from analysis.experiments.network import sweep
 from analysis.figures import plots
-from analysis.figures.entry import Points
+from analysis.figures.entry import WITH_CONTROL, Kind, Points
 from analysis.figures.plots import Line
 
 if TYPE_CHECKING:
@@ -39,14 +39,7 @@ def _link_lines(panels: list[Axes], rows: pd.DataFrame, nth: int) -> None:
         )  # fmt: skip
 
 
-def link_rates(points: Points) -> Figure:
-    """Throughput as a share of the control's (top) and exposed communication of a step (bottom), over the link rate.
-
-    Each emulated node has a network of its own with a link of this rate in each direction. The control are the same
-    nodes without allreduce; exposed communication is how much longer a step takes than theirs. Dotted: the
-    shortest time in which the link can carry a ring allreduce, 2 (n - 1) / n x 4 bytes x parameters / rate. A time
-    below 0 is noise, and not on the axis.
-    """
+def _link_rates(points: Points) -> Figure:
     found = sweep(points.local)
     measured = points.local[points.local["kind"].eq("measured")]
     if found.empty:
@@ -68,11 +61,6 @@ def link_rates(points: Points) -> Figure:
     nodes = ", ".join(str(n) for n in sorted(found["nodes"].unique()))
     panels[0].set_title(f"{nodes} nodes", loc="left")
     return plots.legend(fig, labels.provenance(measured))
-
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 
 _COLOURS = {"gloo": plots.BLUE, "mpi": plots.RED, "nccl": plots.GREEN}
@@ -149,25 +137,48 @@ def _allreduce_note(local: pd.DataFrame) -> str:
     return "\n".join("\n".join(textwrap.wrap(line, 78)) for line in said)
 
 
-def allreduce_time(points: Points) -> Figure:
-    """Time of one Horovod allreduce over the size of the message, fp32, a panel a number of ranks.
-
-    Median of the timed allreduces of a round, each until its slowest rank had the sum. Small messages wait for
-    Horovod's cycle: its background thread looks for work once a cycle, so the flat part is the cycle, not the network.
-    """
+def _allreduce_time(points: Points) -> Figure:
     fig, _ = _panels(points, "time_s", 1e3, "time [ms]")
     return plots.legend(fig, _allreduce_note(points.local), columns=2)
 
 
-def allreduce_bandwidth(points: Points) -> Figure:
-    """Bus bandwidth of Horovod's allreduce over the size of the message, beside what link and memory carry.
-
-    Bus bandwidth as nccl-tests defines it: size / time x 2 (n - 1) / n for n ranks, the bytes/s that each link must
-    carry for it. Horizontal lines: plain TCP and a copy in memory, measured in the same launches, mean over them.
-    """
+def _allreduce_bandwidth(points: Points) -> Figure:
     fig, panels = _panels(points, "rate", 1e-9, "bus bandwidth [GB/s]")
     for axes, local in panels:
         for quantity, limit in limits(local).items():
             colour, style, words = _LIMITS[quantity]
             axes.axhline(limit.value / 1e9, color=colour, linestyle=style, linewidth=0.8, label=words)
     return plots.legend(fig, _allreduce_note(points.local), columns=2)
+
+
+LINK_RATES = Kind(
+    "",
+    "throughput and exposed communication over the rate of the links",
+    "Throughput as a share of the control's (top) and exposed communication of a step (bottom), over the "
+    "link rate.\n\n"
+    "Each emulated node has a network of its own with a link of this rate in each direction. The control "
+    "are the same nodes without allreduce; exposed communication is how much longer a step takes than "
+    "theirs. Dotted: the shortest time in which the link can carry a ring allreduce, 2 (n - 1) / n x 4 "
+    "bytes x parameters / rate. A time below 0 is noise, and not on the axis.",
+    _link_rates,
+    WITH_CONTROL,
+)
+ALLREDUCE_TIME = Kind(
+    "time",
+    "time of an allreduce over message size",
+    "Time of one Horovod allreduce over the size of the message, fp32, a panel a number of ranks.\n\n"
+    "Median of the timed allreduces of a round, each until its slowest rank had the sum. Small messages "
+    "wait for Horovod's cycle: its background thread looks for work once a cycle, so the flat part is the "
+    "cycle, not the network.",
+    _allreduce_time,
+)
+ALLREDUCE_BANDWIDTH = Kind(
+    "bandwidth",
+    "bus bandwidth of an allreduce over message size",
+    "Bus bandwidth of Horovod's allreduce over the size of the message, beside what link and memory "
+    "carry.\n\n"
+    "Bus bandwidth as nccl-tests defines it: size / time x 2 (n - 1) / n for n ranks, the bytes/s that "
+    "each link must carry for it. Horizontal lines: plain TCP and a copy in memory, measured in the same "
+    "launches, mean over them.",
+    _allreduce_bandwidth,
+)

@@ -12,7 +12,7 @@ import pandas as pd
 from analysis import labels, speedups
 from analysis.experiments.steps import Times, distributions
 from analysis.figures import plots, roofline
-from analysis.figures.entry import Points
+from analysis.figures.entry import WITH_CONTROL, Kind, Points
 from analysis.figures.plots import Line, Look
 from analysis.table import controls
 
@@ -51,12 +51,7 @@ def _apart(lines: list[Line], local: pd.DataFrame) -> list[Line]:
     return plots.side_by_side(lines) if local["arm"].nunique() > 1 else lines
 
 
-def throughput(points: Points) -> Figure:
-    """Throughput of the timed steps; dotted: the ideal from each point on the fewest nodes, or ranks. Both axes double.
-
-    Faint dots are the single rounds, or launches. Lines without markers: the limits of compute and of the links. Arms
-    on as many nodes stand side by side.
-    """
+def _throughput(points: Points) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=80)
     over = _over(points.local)
     lines = plots.local_lines(points.local, over=over)
@@ -74,16 +69,7 @@ def throughput(points: Points) -> Figure:
     return plots.legend(fig, labels.provenance(points.local))
 
 
-def efficiency(points: Points) -> Figure:
-    """Efficiency by throughput of the timed steps (top) and, where it is known, by wall time.
-
-    Both are shares of the ideal against the smallest point; of a curve in rounds by throughput the median over its
-    rounds. Faint dots are the single rounds, or launches. Crosses: the same ranks without allreduce, in the same
-    rounds; what they lack is contention, the rest is exchange. The wall time runs from the broadcast to the last timed
-    step of launches of single points: the cost that each run pays once counts too. Where nodes are emulated, their
-    control is below: the throughput of a node among others, without allreduce, over that of one alone; the band is what
-    the configuration allows.
-    """
+def _efficiency(points: Points) -> Figure:
     local = points.local[points.local["kind"].eq("measured")]
     over = _over(local)
     emulated = bool(local["control_off"].notna().any())
@@ -142,11 +128,7 @@ def _control(axes: Axes, local: pd.DataFrame, over: str) -> None:
     axes.set_ylabel("control / one node")
 
 
-def phases(points: Points) -> Figure:
-    """Where the time of the job went, phase by phase: mean over repeats, of the rank with the longest wall time.
-
-    The wall time of `efficiency by wall time` runs from broadcast to timed.
-    """
+def _phases(points: Points) -> Figure:
     over = _over(points.local)
     local = points.local[points.local["quantity"].str.startswith("phase_") | points.local["quantity"].eq("job_s")]
     local = local.assign(name=local["model"].map(labels.name))
@@ -178,21 +160,11 @@ def _sum(mean: pd.DataFrame, phases: tuple[str, ...]) -> pd.Series:
     return mean.reindex(columns=[f"phase_{name}_s" for name in phases]).sum(axis=1)
 
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-
 PERCENTILES = (5, 50, 95, 99)
 _DRAWN_TIMES = 300  # points of a line
 
 
-def step_times(points: Points) -> Figure:
-    """Distribution of the step times, a panel a series: the share of the timed steps that took at most so long.
-
-    Every timed step of every launch, on its slowest rank; each line goes from the shortest to the longest step, over a
-    logarithmic axis. Marked are the 5th, 50th, 95th and 99th percentile. Dashed: the same ranks without allreduce.
-    """
+def _step_times(points: Points) -> Figure:
     found = distributions(points.local, points.records)
     over = str(points.local["axis"].iloc[0])
     sizes = sorted(found[over].unique())
@@ -236,3 +208,47 @@ def _time_axis(axes: Axes, last: bool) -> None:
     axes.set_yticks([0.05, 0.5, 0.95])
     axes.set_ylabel("share of the steps")
     axes.set_xlabel("step time [ms]" if last else "")
+
+
+THROUGHPUT = Kind(
+    "throughput",
+    "throughput against ideal",
+    "Throughput of the timed steps; dotted: the ideal from each point on the fewest nodes, or ranks. Both "
+    "axes double.\n\n"
+    "Faint dots are the single rounds, or launches. Lines without markers: the limits of compute and of "
+    "the links. Arms on as many nodes stand side by side.",
+    _throughput,
+)
+EFFICIENCY = Kind(
+    "efficiency",
+    "efficiency by throughput and, if known, by wall time",
+    "Efficiency by throughput of the timed steps (top) and, where it is known, by wall time.\n\n"
+    "Both are shares of the ideal against the smallest point; of a curve in rounds by throughput the "
+    "median over its rounds. Faint dots are the single rounds, or launches. Crosses: the same ranks "
+    "without allreduce, in the same rounds; what they lack is contention, the rest is exchange. The wall "
+    "time runs from the broadcast to the last timed step of launches of single points: the cost that each "
+    "run pays once counts too. Where nodes are emulated, their control is below: the throughput of a node "
+    "among others, without allreduce, over that of one alone; the band is what the configuration allows.",
+    _efficiency,
+    WITH_CONTROL,
+)
+STEPS = Kind(
+    "steps",
+    "distribution of the step times",
+    "Distribution of the step times, a panel a series: the share of the timed steps that took at most so "
+    "long.\n\n"
+    "Every timed step of every launch, on its slowest rank; each line goes from the shortest to the "
+    "longest step, over a logarithmic axis. Marked are the 5th, 50th, 95th and 99th percentile. Dashed: "
+    "the same ranks without allreduce.",
+    _step_times,
+    WITH_CONTROL,
+    reads_records=True,
+)
+PHASES = Kind(
+    "phases",
+    "where the time of the job went",
+    "Where the time of the job went, phase by phase: mean over repeats, of the rank with the longest wall "
+    "time.\n\n"
+    "The wall time of `efficiency by wall time` runs from broadcast to timed.",
+    _phases,
+)

@@ -10,9 +10,9 @@ import pandas as pd
 from analysis import epochs, labels
 from analysis.experiments.equivalence import TOLERANCE, Pair, pairs, ranks_in_words
 from analysis.figures import plots
-from analysis.figures.entry import Points
-from analysis.figures.experiments.settings import along_axis
+from analysis.figures.entry import Kind, Points
 from analysis.figures.plots import Look
+from analysis.figures.settings import along_axis
 from analysis.table.identity import SCALING, phrase
 
 if TYPE_CHECKING:
@@ -39,12 +39,7 @@ def _points(local: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     return found
 
 
-def curves(points: Points) -> Figure:
-    """Accuracy on the validation samples (top) and on the training samples (bottom) over the epochs.
-
-    One line a point, mean over repeats. Training accuracy is that of the steps of the epoch, while the weights change;
-    validation accuracy is that of the weights at its end.
-    """
+def _curves(points: Points) -> Figure:
     from matplotlib import ticker
 
     found = _points(points.local)
@@ -66,13 +61,7 @@ _PANELS_OF_TIMES = (
 )
 
 
-def time_to_accuracy(points: Points) -> Figure:
-    """Time per epoch, epochs to stable accuracy, and time to stable accuracy, over the ranks or what else is swept.
-
-    Time per epoch: the median over the epochs of a run. Stable: the first epoch from which the validation accuracy
-    stays within 0.01 of its best. Time until then: the sum of these epochs' times, including the tracing of the first
-    step, without evaluation and without the start of the job.
-    """
+def _time_to_accuracy(points: Points) -> Figure:
     local, finish = along_axis(points.local)
     runs = epochs.training(local)
     fig, panels = plots.canvas(3, 1, height_mm=130, sharex=True)
@@ -84,11 +73,7 @@ def time_to_accuracy(points: Points) -> Figure:
     return plots.legend(fig, labels.provenance(points.local))
 
 
-def final_accuracy(points: Points) -> Figure:
-    """Accuracy after the last epoch on validation samples (top) and training samples (bottom), over what is swept.
-
-    Mean over repeats, also with other seeds, with its interval.
-    """
+def _final_accuracy(points: Points) -> Figure:
     local, finish = along_axis(points.local)
     fig, panels = plots.canvas(2, 1, height_mm=100, sharex=True)
     for axes, part in zip(panels, ("validation", "training"), strict=True):
@@ -117,14 +102,7 @@ _PANELS_OVER_TIME = (
 _BEFORE_FIRST_STEP = tuple(f"phase_{name}_s" for name in ("start", "import", "init", "data", "build", "broadcast"))
 
 
-def usage(points: Points) -> Figure:
-    """CPU, memory and GPU use of a rank over the time of the job, one line a point.
-
-    Mean over the ranks and repeats, of samples taken once a second from when TensorFlow is loaded. CPU: of the cores
-    that a rank is bound to. Memory: resident, of one rank. GPU: the share of the time in which any kernel ran on it,
-    as the driver reports it, not how much of the GPU was busy; without a GPU there is no such panel. Before the dots
-    the job starts and builds its model; then it traces the first step, trains, evaluates and saves, epoch by epoch.
-    """
+def _usage(points: Points) -> Figure:
     local = points.local
     panels = [panel for panel in _PANELS_OVER_TIME if (local["quantity"] == panel[0]).any()]
     found, rows_of_panels = _points(local), max(1, len(panels))
@@ -160,11 +138,6 @@ def _over_time(axes: Axes, rows: pd.DataFrame, quantity: str, scale: float, look
 OF_TIME = (*(panel[0] for panel in _PANELS_OVER_TIME), *_BEFORE_FIRST_STEP)
 OF_EPOCHS = ("epoch_s", "validation_accuracy", "train_accuracy")
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-
 _LOSS_COLOURS = {
     "horovod": {2: plots.SKY, 4: plots.RED},
     "mwms": {2: plots.BLUE, 4: plots.ORANGE},
@@ -196,16 +169,7 @@ def _losses(axes: Axes, pairs: list[Pair], title: str, over_images: bool) -> Non
     axes.set_ylabel("loss")
 
 
-def losses(points: Points) -> Figure:
-    """Training loss of one rank and of several on handwritten digits, a network without batch normalisation, n = 1.
-
-    Top left: the same global batch, the same samples in each step, the same learning rate. Top right: the batch per
-    rank kept, so that the global batch grows with the ranks and there are fewer updates for the same images. Bottom
-    left: the same, with Adam and a learning rate of 0.1 x ranks, as in report 004. Bottom right: the difference
-    from one rank's loss at each step, over that loss, for the upper two; dotted: the tolerance within which curves
-    count as the same. A difference of 0 is not drawn. Rings: ranks joined by TensorFlow's own strategy; squares: all
-    in one process, with variables on the CPU.
-    """
+def _draw_losses(points: Points) -> Figure:
     fig, (same, kept, as_report, off) = plots.canvas(2, 2, height_mm=108)
     found = [p for p in pairs(points.local) if p.repeat == 0]
     groups = {
@@ -233,3 +197,60 @@ def losses(points: Points) -> Figure:
     off.set_xlabel("step")
     off.set_ylabel("of its loss [fraction]")
     return plots.legend(fig, f"local: {'; '.join(points.local['machine'].unique())}; one run each")
+
+
+CURVES = Kind(
+    "curves",
+    "accuracy over epochs",
+    "Accuracy on the validation samples (top) and on the training samples (bottom) over the epochs.\n\n"
+    "One line a point, mean over repeats. Training accuracy is that of the steps of the epoch, while the "
+    "weights change; validation accuracy is that of the weights at its end.",
+    _curves,
+    {"quantity": OF_EPOCHS},
+)
+TIME_TO_ACCURACY = Kind(
+    "time-to-accuracy",
+    "time per epoch, epochs and time to stable accuracy",
+    "Time per epoch, epochs to stable accuracy, and time to stable accuracy, over the ranks or what else "
+    "is swept.\n\n"
+    "Time per epoch: the median over the epochs of a run. Stable: the first epoch from which the "
+    "validation accuracy stays within 0.01 of its best. Time until then: the sum of these epochs' times, "
+    "including the tracing of the first step, without evaluation and without the start of the job.",
+    _time_to_accuracy,
+    {"quantity": OF_EPOCHS},
+)
+USAGE = Kind(
+    "usage",
+    "CPU, memory and GPU use over time",
+    "CPU, memory and GPU use of a rank over the time of the job, one line a point.\n\n"
+    "Mean over the ranks and repeats, of samples taken once a second from when TensorFlow is loaded. CPU: "
+    "of the cores that a rank is bound to. Memory: resident, of one rank. GPU: the share of the time in "
+    "which any kernel ran on it, as the driver reports it, not how much of the GPU was busy; without a "
+    "GPU there is no such panel. Before the dots the job starts and builds its model; then it traces the "
+    "first step, trains, evaluates and saves, epoch by epoch.",
+    _usage,
+    {"quantity": OF_TIME},
+)
+ACCURACY = Kind(
+    "accuracy",
+    "final accuracy",
+    "Accuracy after the last epoch on validation samples (top) and training samples (bottom), over what "
+    "is swept.\n\n"
+    "Mean over repeats, also with other seeds, with its interval.",
+    _final_accuracy,
+    {"quantity": OF_EPOCHS},
+)
+EQUIVALENCE = Kind(
+    "",
+    "does averaging gradients lose precision: loss curves",
+    "Training loss of one rank and of several on handwritten digits, a network without batch "
+    "normalisation, n = 1.\n\n"
+    "Top left: the same global batch, the same samples in each step, the same learning rate. Top right: "
+    "the batch per rank kept, so that the global batch grows with the ranks and there are fewer updates "
+    "for the same images. Bottom left: the same, with Adam and a learning rate of 0.1 x ranks, as in "
+    "report 004. Bottom right: the difference from one rank's loss at each step, over that loss, for the "
+    "upper two; dotted: the tolerance within which curves count as the same. A difference of 0 is not "
+    "drawn. Rings: ranks joined by TensorFlow's own strategy; squares: all in one process, with variables "
+    "on the CPU.",
+    _draw_losses,
+)

@@ -1,1 +1,0 @@
-"""The figures of local records, by kind of experiment."""

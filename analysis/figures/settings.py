@@ -1,0 +1,245 @@
+"""Figures of throughput and energy over a setting or for each series, and of arms over their base."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from analysis import labels, speedups
+from analysis.experiments.arms import ratios
+from analysis.experiments.points import ENERGY_LABELS, joules, point_limits
+from analysis.figures import plots, roofline
+from analysis.figures.entry import Kind, Points
+from analysis.figures.plots import Line
+from analysis.stats import repeats
+from analysis.stats.repeats import Launches
+from analysis.table import controls
+from analysis.table.identity import SCALING
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def _throughput(points: Points) -> Figure:
+    fig, (axes,) = plots.canvas(height_mm=72)
+    local, values = placed(points.local)
+    plots.draw(axes, plots.local_lines(local, over="place"))
+    plots.setting(axes, values, str(local["axis"].iloc[0]))
+    axes.set_ylim(0)
+    roofline.draw(axes, local, "place")
+    axes.set_ylabel("throughput [images/s]")
+    return plots.legend(fig, labels.provenance(local))
+
+
+def placed(local: pd.DataFrame) -> tuple[pd.DataFrame, list[float]]:
+    """The local table with the column `place`, where each value of its axis stands, and the values in order."""
+    values = labels.ordered_values(local["axis_value"])
+    places, _ = labels.positions(values)
+    place = {f"{value}": x for value, x in zip(values, places, strict=True)}  # a NaN equals no other, its text does
+    return local.assign(place=[place[f"{float(value)}"] for value in local["axis_value"]]), values
+
+
+def along_axis(local: pd.DataFrame) -> tuple[pd.DataFrame, Callable[[Axes, bool], None]]:
+    """The table with the column `x`, and a function that gives panels this axis, with its label where it is the last.
+
+    Over the ranks, or over the values of the swept key where that is no number of ranks or nodes.
+    """
+    axis = str(local["axis"].iloc[0]) if len(local) else ""
+    if axis in ("", *SCALING):
+        ranks = local["ranks"].astype(float)
+        return local.assign(x=ranks), lambda axes, last: plots.doubling(axes, ranks, "ranks" if last else "")
+    table, values = placed(local)
+    return table.assign(x=table["place"]), lambda axes, last: plots.setting(axes, values, axis if last else "")
+
+
+def _batch(points: Points) -> Figure:
+    fig, (axes,) = plots.canvas(height_mm=72)
+    plots.draw(axes, plots.local_lines(points.local, over="global_batch"))
+    plots.doubling(axes, points.local["global_batch"], "global batch [images]")
+    axes.set_ylim(0)
+    roofline.draw(axes, points.local, "global_batch")
+    axes.set_ylabel("throughput [images/s]")
+    return plots.legend(fig, labels.provenance(points.local))
+
+
+def _division(points: Points) -> Figure:
+    fig, (axes,) = plots.canvas(height_mm=72)
+    plots.draw(axes, plots.local_lines(points.local, over="ranks_per_node"))
+    plots.doubling(axes, points.local["ranks_per_node"], "ranks per node x threads per rank")
+    named = points.local.drop_duplicates("ranks_per_node").sort_values("ranks_per_node")
+    ticks = [f"{r} x {t}" for r, t in zip(named["ranks_per_node"], named["threads_per_rank"], strict=True)]
+    axes.set_xticks(named["ranks_per_node"].tolist(), ticks)
+    axes.set_ylim(0)
+    roofline.draw(axes, points.local, "ranks_per_node")
+    axes.set_ylabel("throughput [images/s]")
+    return plots.legend(fig, labels.provenance(points.local))
+
+
+def _side_by_side(points: Points) -> Figure:
+    runs = speedups.rates(points.local)
+    series = list(runs.groupby(["model", "series"], sort=False))
+    fig, (axes,) = plots.canvas(height_mm=34 + 9 * len(series))
+    ticks: list[str] = []
+    for y, ((model, _), rows) in enumerate(series):
+        mean = repeats.harmonic_mean([rows["rate"].tolist()])
+        axes.plot(rows["rate"], [y - 0.22] * len(rows), ".", color=plots.GREY, markersize=3)
+        axes.plot([mean.low, mean.high], [y, y], color=plots.colour(model))
+        face = "white" if rows["cores_shared"].any() else plots.colour(model)
+        axes.plot(mean.value, y, plots.MARKERS[0], color=plots.colour(model), mfc=face)
+        roofline.mark(axes, point_limits(points.local, rows), y)
+        ticks.append("\n".join([f"{labels.name(model)}, n={mean.n}", *labels.told_apart(rows, runs)]))
+    axes.set_yticks(range(len(ticks)), ticks, fontsize=5.5)
+    axes.set_ylim(max(len(ticks), 1) - 0.5, -0.5)
+    axes.set_xlim(0)
+    axes.set_xlabel("throughput [images/s]")
+    return plots.legend(fig, labels.provenance(points.local))
+
+
+def _overhead(points: Points) -> Figure:
+    found = list(ratios(points.local))
+    fig, (axes,) = plots.canvas(height_mm=34 + 10 * len(found))
+    ticks: list[str] = []
+    for y, ratio in enumerate(found):
+        e = repeats.median(ratio.launches)
+        dots = [value for of in ratio.launches for value in of]
+        axes.plot(dots, [y - 0.22] * len(dots), ".", color=plots.GREY, markersize=3)
+        axes.plot([e.low, e.high], [y, y], color=plots.colour(ratio.model))
+        axes.plot(e.value, y, plots.MARKERS[0], color=plots.colour(ratio.model), markersize=4)
+        interval = "" if math.isnan(e.low) else f" ({e.low:.3f} to {e.high:.3f})"
+        numbers = f"median {e.value:.3f}{interval}, n={e.n} {ratio.what}{'s' * (e.n > 1)}"
+        ticks.append("\n".join(line for line in (*ratio.words, numbers) if line))
+    axes.axvline(1, color=plots.GREY, linestyle=":")
+    axes.set_yticks(range(len(ticks)), ticks, fontsize=5.5)
+    axes.set_ylim(max(len(ticks), 1) - 0.4, -0.5)
+    axes.set_xlabel("ratio of throughputs")
+    return plots.legend(fig, labels.provenance(points.local))
+
+
+def _energy_over_axis(points: Points) -> Figure:
+    local, finish = along_axis(points.local)
+    runs = speedups.rates(local)
+    quantities = _known(local)
+    fig, panels = plots.canvas(len(quantities), 1, height_mm=36 + 38 * len(quantities), sharex=True)
+    for axes, quantity in zip(panels, quantities, strict=True):
+        plots.draw(axes, _energy_lines(local, runs, quantity))
+        finish(axes, axes is panels[-1])
+        axes.set_ylim(0, 1.05 * axes.get_ylim()[1])
+        axes.set_ylabel(ENERGY_LABELS[quantity])
+    return plots.legend(fig, labels.provenance(points.local))
+
+
+def _known(local: pd.DataFrame) -> list[str]:
+    return [quantity for quantity in ENERGY_LABELS if local["quantity"].eq(quantity).any()]
+
+
+def _energy_lines(local: pd.DataFrame, runs: pd.DataFrame, quantity: str) -> list[Line]:
+    """A line for each series that has the quantity; runs: of all points, with their place `x`."""
+    series_of = {str(model): [*of["series"].unique()] for model, of in runs.groupby("model", sort=False)}
+    colours, lines = plots.colours(runs), []
+    for (model, series), of_series in runs.groupby(["model", "series"], sort=False):
+        at_x = {float(str(x)): joules(local, at, quantity) for x, at in of_series.groupby("x")}
+        known = {x: values for x, values in at_x.items() if values}
+        if not known:
+            continue
+        found = [repeats.median(values) for values in known.values()]
+        raw = [(x, value) for x, values in known.items() for of in values for value in of]
+        said = [f"{labels.name(model)}, local", labels.repeats(e.n for e in found), *labels.told_apart(of_series, runs)]
+        nth = series_of[str(model)].index(series)
+        look = colours[str(model), str(series)], plots.nth_marker(nth), plots.nth_style(nth)
+        values, low, high = ([getattr(e, end) for e in found] for end in ("value", "low", "high"))
+        lost = controls.lost(of_series).groupby(of_series["x"]).any()
+        dots = ([x for x, _ in raw], [y for _, y in raw]) if len(raw) > len(known) else ((), ())
+        lines.append(Line(", ".join(said), [*known], values, *look, low, high, [bool(lost[x]) for x in known], dots))
+    return lines
+
+
+def _energy_side_by_side(points: Points) -> Figure:
+    runs, quantities = speedups.rates(points.local), _known(points.local)
+    at_points = [at for _, at in runs.groupby(["model", "series", "ranks"], sort=False)]
+    fig, panels = plots.canvas(1, len(quantities), height_mm=34 + 9 * len(at_points), sharey=True)
+    for axes, quantity in zip(panels, quantities, strict=True):
+        for y, at in enumerate(at_points):
+            _energy_row(axes, joules(points.local, at, quantity), y, str(at["model"].iloc[0]))
+        axes.set_xlim(0, 1.05 * axes.get_xlim()[1])
+        axes.set_xlabel(ENERGY_LABELS[quantity])
+    ticks = ["\n".join([_named(at), *labels.told_apart(at, runs)]) for at in at_points]
+    panels[0].set_yticks(range(len(ticks)), ticks, fontsize=5.5)
+    panels[0].set_ylim(len(ticks) - 0.5, -0.5)
+    return plots.legend(fig, labels.provenance(points.local))
+
+
+def _named(at: pd.DataFrame) -> str:
+    ranks = int(at["ranks"].iloc[0])
+    return f"{labels.name(at['model'].iloc[0])}, {ranks} rank{'s' * (ranks > 1)}, n={len(at)}"
+
+
+def _energy_row(axes: Axes, values: Launches, y: int, model: str) -> None:
+    """One point along the x axis; nothing where its energy is not known."""
+    if not values:
+        return
+    dots, middle = [value for of in values for value in of], repeats.median(values)
+    axes.plot(dots, [y - 0.22] * len(dots), ".", color=plots.GREY, markersize=3)
+    if not math.isnan(middle.low):
+        axes.plot([middle.low, middle.high], [y, y], color=plots.colour(model))
+    axes.plot(middle.value, y, plots.MARKERS[0], color=plots.colour(model))
+
+
+DIVISION = Kind(
+    "",
+    "throughput over ranks x threads on one node",
+    "Throughput of the timed steps over the ranks that share one node, threads per rank such that they "
+    "fill it.\n\n"
+    "And the limits.",
+    _division,
+)
+BATCH = Kind(
+    "",
+    "throughput over batch size on one node",
+    "Throughput of the timed steps over the global batch, on one node, and its limits.",
+    _batch,
+)
+SETTING = Kind(
+    "throughput",
+    "throughput over what is swept",
+    "Throughput of the timed steps over the values of the swept key, with its interval, and the limits.",
+    _throughput,
+)
+ARMS = Kind(
+    "",
+    "one arm against another, as ratios",
+    "Throughput of one arm over that of another on as many ranks: with Horovod, or allreduce, over "
+    "without it.\n\n"
+    "A dot is the ratio within one round, or of the two runs of one repeat; the marker is their median "
+    "with its 95 % interval. 1: no cost.",
+    _overhead,
+)
+SIDE_BY_SIDE = Kind(
+    "throughput",
+    "throughput of each series",
+    "Throughput of the timed steps of each series: mean over repeats with its interval; dots: the "
+    "repeats; bars: the limits.",
+    _side_by_side,
+)
+ENERGY = Kind(
+    "energy",
+    "energy of an image",
+    "Energy of an image in the timed steps: median over rounds or launches, with its interval; dots: the "
+    "single ones.\n\n"
+    "Processors: the packages of all hosts that take part, as they count it themselves, whatever else ran "
+    "on them; on one machine the energy of a smaller point holds that of the idle cores too. GPUs: those "
+    "of the ranks. Memory, power supplies, fans and switches are in neither. The axis begins at 0.",
+    _energy_over_axis,
+)
+ENERGY_SIDE_BY_SIDE = Kind(
+    "energy",
+    "energy of an image of each series",
+    "Energy of an image in the timed steps of each series: median over rounds or launches, with its "
+    "interval.\n\n"
+    "Dots are the single ones. Processors: the packages of all hosts that take part, as they count it "
+    "themselves, whatever else ran on them. GPUs: those of the ranks. The axis begins at 0.",
+    _energy_side_by_side,
+)
