@@ -44,33 +44,35 @@ class _Part:
 class Noises:
     """The noise of the measurements of a table, pooled at each scale, and how often each point was measured.
 
-    It is pooled from points that were measured more than once; and for rates from the scatter of the points of each
+    It is pooled from points that were measured more than once, and for rates from the scatter of the points of each
     curve of three points or more about a straight line of ln(rate) over log2(ranks). No curve is straight, so the
-    latter is rather too large. A curve says nothing of its own points: one that is wrong would hide itself.
+    latter is rather too large. A curve is not used for its own points: a wrong one would hide itself.
     """
 
     parts: dict[_Scale, list[_Part]]
     counts: dict[_Point, int]
     base: Callable[[Row], Row | None]
 
-    def of(self, row: Row) -> Noise | None:
-        """The noise of the mean over the repeats of a point; of a speedup or an efficiency that of its rate.
+    def at(self, row: Row) -> Noise | None:
+        """Return the noise of the mean over the repeats of a point; for a speedup or an efficiency that of its rate.
 
-        None where nothing at its scale tells it.
+        None if it is not known at the scale of the point.
         """
         scale, point = _scale(row), _point(row)
         squares = [(part.square, part.degrees) for part in self.parts.get(scale, ()) if point not in part.curve]
         return pooled(squares, self.counts.get(point, 1), scale)
 
-    def of_base(self, row: Row) -> Noise | None:
-        """The noise of the smallest point of the curve that a speedup is over; None where it is not known."""
+    def measurements(self, row: Row) -> list[tuple[Noise | None, float]]:
+        """Return the noise of each measurement that a row is made from, and its power: a speedup is made from two."""
+        if not str(row["quantity"]).endswith("_throughput"):
+            return [(self.at(row), 1.0)]
         base = self.base(row)
-        return None if base is None else self.of(base)
+        return [(self.at(row), 1.0), (None if base is None else self.at(base), -1.0)]
 
 
 @cached_by_table
 def noises(table: pd.DataFrame) -> Noises:
-    """The noise of each measurement in a tidy table."""
+    """Return the noise of each measurement in a tidy table."""
     parts: dict[_Scale, list[_Part]] = defaultdict(list)
     repeated = _repeated(table)
     for row in repeated.drop_duplicates("at").to_dict("records"):
@@ -93,23 +95,20 @@ def noises(table: pd.DataFrame) -> Noises:
 
 
 def other_points_noise(curve: pd.DataFrame, *ranks: float) -> Noise | None:
-    """The noise that the points of a curve on other numbers of ranks tell by themselves; None of too few.
-
-    Whatever is wrong on these `ranks` does not enter it.
-    """
+    """Return the noise from the scatter of the points of a curve that are not on these ranks; None if too few are."""
     others = curve[~curve["ranks"].isin(ranks)]
-    if len(others) < MIN_POINTS + 1:  # one degree of freedom tells next to nothing
+    if len(others) < MIN_POINTS + 1:  # with one degree of freedom the interval is useless
         return None
     return pooled([_about_line(others)])
 
 
 def _about_line(curve: pd.DataFrame) -> tuple[float, int]:
-    """The sum of squares of the points of a curve about a straight line of ln(rate) over log2(ranks); its degrees."""
+    """Return the sum of squares about a straight line of ln(rate) over log2(ranks), and its degrees of freedom."""
     return square_about_line(np.log2(curve["ranks"].to_numpy(float)), np.log(rates(curve).to_numpy(float)))
 
 
 def _repeated(table: pd.DataFrame) -> pd.DataFrame:
-    """Measurements of points that were measured more than once, with the columns scale, at, size, sum.
+    """Return the measurements of points that were measured more than once, with columns scale, at, size, sum.
 
     `at` is the point, `size` how often it was measured, `sum` of the squares of the logarithms about their mean.
     """
@@ -129,17 +128,21 @@ def _repeated(table: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(scale=scale, at=at)
 
 
-def _what(quantity: str) -> str:
-    """What is measured: a rate, be it per rank or not, or the base of a speedup by throughput; else the quantity."""
-    of_rate = quantity in (*RATES, *PER_RANK) or quantity in ("speedup_throughput", "efficiency_throughput")
-    return _RATE if of_rate else quantity
+def _measured_quantity(quantity: str) -> str:
+    """Return what is measured: a rate, also one per rank or behind a speedup; else the quantity."""
+    rates_behind = (*RATES, *PER_RANK, "speedup_throughput", "efficiency_throughput")
+    return _RATE if quantity in rates_behind else quantity
 
 
 def _scale(row: Row) -> _Scale:
     ranks: float = row["ranks"]
     at = "" if pd.isna(ranks) else f"{ranks:g}"
-    return (*(str(row[name]) for name in ("source", "report", "device", "gpu")), _what(row["quantity"]), at)
+    return (
+        *(str(row[name]) for name in ("source", "report", "device", "gpu")),
+        _measured_quantity(row["quantity"]),
+        at,
+    )
 
 
 def _point(row: Row) -> _Point:
-    return (*(str(row.get(name)) for name in configuration(row)), _what(row["quantity"]))
+    return (*(str(row.get(name)) for name in configuration(row)), _measured_quantity(row["quantity"]))

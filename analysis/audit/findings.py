@@ -1,15 +1,16 @@
-"""A finding of the audit: its severity, the lists of rules, and how a number is compared with its bounds."""
+"""A finding of the audit, the lists of rules, and how a rule compares a number with its bounds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import pandas as pd
 
 from analysis import metrics
-from analysis.curves import Row, ranks_in_words, times_as_fast
+from analysis.curves import Row, ranks_in_words, report_of, times_as_fast
 from analysis.point_noise import Noises
 from analysis.stats.noise import Noise, with_noise
 from analysis.stats.number import Number, combined
@@ -35,106 +36,116 @@ class Finding:
     meaning: str
 
 
-TableRule = Callable[[pd.DataFrame], Iterator[Finding]]
-Rule = TypeVar("Rule", bound=Callable[..., Any])
+def finding(
+    where: Row | str, severity: Severity, stated: str, follows: str, off: float | None, meaning: str, place: str = ""
+) -> Finding:
+    """Return a finding at a row of a tidy table, or at the path of a record; `rule` adds the name of its rule.
 
-# By name, in the order of their modules.
-TABLE_RULES: dict[str, TableRule] = {}
-RECORD_RULES: dict[str, Callable[..., Iterator[Finding]]] = {}
-EXPERIMENT_RULES: dict[str, Callable[..., Iterator[Finding]]] = {}
+    `place` is the location in the report if it is not that of the row.
+    """
+    report, location = ("local", where) if isinstance(where, str) else (report_of(where), point_location(where))
+    return Finding(report, place or location, "", severity, stated, follows, off, meaning)
 
 
-def rule(rules: dict[str, Any]) -> Callable[[Rule], Rule]:
-    """Returns a decorator that adds a function to `rules` by its name; the docstring is the reason for the rule."""
+Rule = Callable[..., Iterator[Finding]]
+# By name, in the order of their modules: over a tidy table; over a record and its path; over a list of `Launch`.
+TABLE_RULES: dict[str, Rule] = {}
+RECORD_RULES: dict[str, Rule] = {}
+EXPERIMENT_RULES: dict[str, Rule] = {}
+
+
+def rule(rules: dict[str, Rule]) -> Callable[[Rule], Rule]:
+    """Return a decorator that adds a function to `rules` by its name, which its findings get."""
 
     def add(function: Rule) -> Rule:
-        rules[function.__name__] = function
-        return function
+        @functools.wraps(function)
+        def named(*arguments: Any) -> Iterator[Finding]:
+            return (replace(one, rule=function.__name__) for one in function(*arguments))
+
+        rules[function.__name__] = named
+        return named
 
     return add
 
 
+def point_label(row: Row) -> str:
+    """Return what tells a point apart from others of its table, as text."""
+    parts = [row["model"], row["dataset"], row["gpu"]]
+    if not pd.isna(row["batch_per_rank"]):
+        parts.append(f"batch {row['batch_per_rank']}")
+    if not pd.isna(row["ranks"]):
+        parts.append(ranks_in_words(row["ranks"]))
+    return ", ".join(dict.fromkeys(part for part in parts if part))
+
+
+def point_location(row: Row) -> str:
+    """Return where a row stands in its report, and its point."""
+    return f"{row['place']}: {point_label(row)}"
+
+
 def graded(off: float, warning: float | None = None, serious: float | None = None) -> Severity:
-    """The severity of a relative difference: a note below `warning`, serious from `serious` on."""
+    """Return the severity of a relative difference: a note below `warning`, serious from `serious` on."""
     warning = limit("graded_warning") if warning is None else warning
     serious = limit("graded_serious") if serious is None else serious
     return "serious" if abs(off) >= serious else "warning" if abs(off) >= warning else "note"
 
 
-# What is said of a number without an interval, by whether noise alone may be so large.
-_UNKNOWN = "no repeat on this device at this scale tells how large the noise is"
-_MAY_BE_NOISE = f"this cannot be judged: each was measured once, and {_UNKNOWN}"
+def severity(difference: Number, off: float, worst: Severity = "serious") -> Severity:
+    """Return the severity of a relative difference `off`, at most `worst`.
 
-
-def outside(numbers: Sequence[Number], bounds: Bounds) -> list[bool]:
-    """Whether each of the numbers of one curve is outside of the bounds; one without an interval by its value alone."""
-    judged = judge_all(numbers, bounds)
-    return [
-        verdict.outcome == "outside" if one.has_interval else not bounds.allow(one.value)
-        for one, verdict in zip(numbers, judged, strict=True)
-    ]
-
-
-def severity(of: Number, off: float, worst: Severity = "serious") -> Severity:
-    """How bad a relative difference is, at most `worst`.
-
-    Where its interval is known, by its size. Else nothing is alleged that noise alone may be: it is a note up to the
-    margin of single runs, a warning beyond, serious where they would be no measurements of the same thing.
+    With an interval it follows from the size. Without one, noise may explain the difference: it is a note up to the
+    margin of single runs, a warning beyond, and serious where the two are no measurements of the same thing.
     """
-    if of.has_interval:
-        found = graded(off)
+    if difference.has_interval:
+        grade = graded(off)
     elif beyond_noise(off):
-        found = "serious" if abs(off) > limit("apart_serious") else "warning"
+        grade = "serious" if abs(off) > limit("apart_serious") else "warning"
     else:
-        found = "note"
-    return worst if found == "serious" else found
+        grade = "note"
+    return worst if grade == "serious" else grade
 
 
 def beyond_noise(off: float) -> bool:
-    """Whether two single runs do not differ so much by noise, if it is as large as is assumed at most."""
+    """Return whether two single runs differ by more than the largest noise that is assumed explains."""
     return abs(off) > limit("single_runs")
 
 
-def because(of: Number, off: float, interval: str) -> str:
-    """Why a difference is alleged, or is not: by its interval, described in `interval`, or without one."""
-    if of.has_interval:
+def reason(difference: Number, off: float, interval: str) -> str:
+    """Return why a difference is alleged, or is not: `interval` describes its interval if it has one."""
+    if difference.has_interval:
         return interval
     if beyond_noise(off):
         noise, margin = limit("single_noise"), limit("single_runs")
         return f"each was measured once, but noise of {noise:.0%} would explain {margin:.0%} at most"
-    return _MAY_BE_NOISE
+    return (
+        "this cannot be judged: each was measured once, and no repeat on this device at this scale tells how large "
+        "the noise is"
+    )
 
 
-def faster(row: Row, base: Row, noisy: Noises) -> Number:
-    """How many times as much work per second one point of a curve does than another, in any runs of them.
+def outside(numbers: Sequence[Number], bounds: Bounds) -> list[bool]:
+    """Return whether each number of one curve is outside the bounds; without an interval its value decides."""
+    return [
+        verdict.outcome == "outside" if one.has_interval else not bounds.allow(one.value)
+        for one, verdict in zip(numbers, judge_all(numbers, bounds), strict=True)
+    ]
 
-    Within what was rounded to the printed numbers, widened by the noise of both.
+
+def speedup(row: Row, base: Row, noisy: Noises) -> Number:
+    """Return the work per second of one point of a curve over that of another, as it would be in any runs of them.
+
+    The interval covers the rounding of the printed numbers and the noise of both points.
     """
-    return faster_with_noise(row, base, noisy.of(row), noisy.of(base))
+    return speedup_with_noise(row, base, noisy.at(row), noisy.at(base))
 
 
-def faster_with_noise(row: Row, base: Row, here: Noise | None, there: Noise | None) -> Number:
-    """As `faster`, with the noise of both points given."""
-    both: Mapping[str, Number] = {"here": number(row), "there": number(base)}
-    found = combined(lambda here, there: times_as_fast(row, base, here, there), both)
-    return with_noise(found, [(here, 1.0), (there, -1.0)])
+def speedup_with_noise(row: Row, base: Row, noise: Noise | None, base_noise: Noise | None) -> Number:
+    """Return the same as `speedup`, with the noise of both points given."""
+    both = {"here": number(row), "there": number(base)}
+    ratio = combined(lambda here, there: times_as_fast(row, base, here, there), both)
+    return with_noise(ratio, [(noise, 1.0), (base_noise, -1.0)])
 
 
-def share(speedup: Number, ranks: float) -> Number:
-    """The efficiency of a speedup over so many times the ranks."""
+def efficiency(speedup: Number, ranks: float) -> Number:
+    """Return the efficiency of a speedup over so many times the ranks."""
     return speedup.through(lambda value: metrics.efficiency(value, ranks))
-
-
-def called(row: Row) -> str:
-    """A point in words: what tells it apart from others of its table."""
-    words = [row["model"], row["dataset"], row["gpu"]]
-    if not pd.isna(row["batch_per_rank"]):
-        words.append(f"batch {row['batch_per_rank']}")
-    if not pd.isna(row["ranks"]):
-        words.append(ranks_in_words(row["ranks"]))
-    return ", ".join(dict.fromkeys(word for word in words if word))
-
-
-def at(row: Row) -> str:
-    """The place of a row, and the point that it is of."""
-    return f"{row['place']}: {called(row)}"

@@ -9,8 +9,8 @@ from pathlib import Path
 import pandas as pd
 
 from analysis import metrics
-from analysis.audit.findings import TABLE_RULES, Finding, at, called, graded, rule
-from analysis.curves import SETTING, SIZE, Row, configurations, lookup, measured, report_of
+from analysis.audit.findings import TABLE_RULES, Finding, finding, graded, point_label, point_location, rule
+from analysis.curves import PER_RANK, RATES, SETTING, SIZE, Row, configurations, lookup, measured
 from analysis.thresholds import limit
 
 DEVICES = Path(__file__).with_name("devices.csv")
@@ -18,10 +18,10 @@ DEVICES = Path(__file__).with_name("devices.csv")
 
 @rule(TABLE_RULES)
 def measured_twice(table: pd.DataFrame) -> Iterator[Finding]:
-    """One configuration measured twice in a report with different results: the difference is its noise floor.
+    """Report a configuration measured twice in a report with different results: the difference is its noise floor.
 
-    No smaller difference in the report means anything. Repeats that are numbered as such are none. One finding a
-    report, on the widest pair.
+    No smaller difference in the report means anything. Numbered repeats do not count. One finding a report, on the
+    widest pair.
     """
     widest: dict[str, tuple[float, pd.DataFrame, int]] = {}
     unnumbered = table[table["source"].eq("published") & table["repeat"].isna()]
@@ -31,48 +31,42 @@ def measured_twice(table: pd.DataFrame) -> Iterator[Finding]:
             off = float(metrics.change_fraction(rows["value"].min(), rows["value"].max()))
             before = widest.get(report, (-1.0, rows, 0))
             widest[report] = (max(before[0], off), rows if off > before[0] else before[1], before[2] + 1)
-    for report, (off, rows, count) in widest.items():
+    for off, rows, count in widest.values():
         one, two = rows.sort_values("value").to_dict("records")[:: len(rows) - 1]
-        yield Finding(
-            report,
-            f"{one['place']} and {two['place']}: {called(one)}",
-            "measured_twice",
-            graded(off, serious=math.inf),
-            f"{one['value']:g} and {two['value']:g} {one['unit']}",
-            "one number",
-            off,
+        stated = f"{one['value']:g} and {two['value']:g} {one['unit']}"
+        meaning = (
             f"The widest of {count} configurations measured twice: no difference below {off:.1%} means anything in "
-            "this report.",
+            "this report."
         )
+        place = f"{one['place']} and {two['place']}: {point_label(one)}"
+        yield finding(one, graded(off, serious=math.inf), stated, "one number", off, meaning, place)
 
 
 @rule(TABLE_RULES)
 def copied_values(table: pd.DataFrame) -> Iterator[Finding]:
-    """Measurements that are equal in all of their many digits: one of them is a copy, not a measurement.
+    """Report measurements that are equal in all of their many digits: one is a copy, not a measurement.
 
-    Repeats of one point, or points of one setting. One finding a setting and quantity, on the first pair.
+    They are repeats of one point, or points of one setting. One finding a setting and quantity, on the first pair.
     """
-    rows = _of_many_digits(table)
+    rows = _many_digits(table)
     for _, same in rows.groupby([*SETTING, "quantity"], dropna=False, sort=False):
         twice = same[same.duplicated("value", keep=False)].to_dict("records")
         if twice:
             one, two = [row for row in twice if row["value"] == twice[0]["value"]][:2]
-            yield Finding(
-                report_of(two), at(two), "copied_values", "serious",
-                f"{two['quantity']} {two['value']:.12g} {two['unit']}",
-                f"not the number of {at(one)} to the last digit", None,
-                "Two measurements do not agree in so many digits: measure this point again.",
-            )  # fmt: skip
+            stated = f"{two['quantity']} {two['value']:.12g} {two['unit']}"
+            follows = f"not the number of {point_location(one)} to the last digit"
+            meaning = "Two measurements do not agree in so many digits: measure this point again."
+            yield finding(two, "serious", stated, follows, None, meaning)
 
 
 @rule(TABLE_RULES)
 def copied_curves(table: pd.DataFrame) -> Iterator[Finding]:
-    """Measurements of two models, data sets or devices that are equal in all of their many digits at several points.
+    """Report measurements of two models, data sets or devices that are equal in all of their many digits.
 
     One is a copy of the other under another name. One equal point may be chance, two on the same ranks are not. One
     finding a pair of settings and quantity, on the first point that they share.
     """
-    rows = _of_many_digits(table).reset_index(drop=True)
+    rows = _many_digits(table).reset_index(drop=True)
     settings = rows.groupby(SETTING, dropna=False, sort=False).ngroup()
     if settings.nunique() < 2:
         return
@@ -83,97 +77,88 @@ def copied_curves(table: pd.DataFrame) -> Iterator[Finding]:
     for _, pairs in same.groupby(["setting_first", "setting", "quantity"], sort=False):
         if pairs["ranks"].nunique() > 1:
             one, two = (rows.loc[pairs[name].iloc[0]].to_dict() for name in ("row_first", "row"))
-            yield Finding(
-                report_of(two), at(two), "copied_curves", "serious",
-                f"{two['quantity']} {two['value']:.12g} {two['unit']}, and {len(pairs) - 1} more",
-                f"not the numbers of {at(one)} to the last digit", None,
-                "One of them is a copy under another name: measure it.",
-            )  # fmt: skip
+            stated = f"{two['quantity']} {two['value']:.12g} {two['unit']}, and {len(pairs) - 1} more"
+            follows = f"not the numbers of {point_location(one)} to the last digit"
+            meaning = "One of them is a copy under another name: measure it."
+            yield finding(two, "serious", stated, follows, None, meaning)
 
 
-def _of_many_digits(table: pd.DataFrame) -> pd.DataFrame:
-    """The published measurements with so many digits that two do not agree in all of them by chance."""
-    rows = measured(table[table["source"].eq("published")], "images_per_s", "images_per_s_per_rank", "wall_s", "job_s")
+def _many_digits(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the published measurements with so many digits that two do not agree in all of them by chance."""
+    rows = measured(table[table["source"].eq("published")], *RATES, *PER_RANK, "wall_s", "job_s")
     return rows[rows["value"].map(_digits) >= limit("copied_digits")]
 
 
 def _digits(value: float) -> int:
-    """The significant digits that it takes to write a number."""
+    """Return the number of significant digits that it takes to write a number."""
     return len(f"{value:.15g}".partition("e")[0].replace(".", "").strip("-0"))
 
 
 @rule(TABLE_RULES)
 def zero_speed(table: pd.DataFrame) -> Iterator[Finding]:
-    """A speed of 0 for a run that took time: the meter never reported, so nothing was measured."""
+    """Report a speed of 0 for a run that took time: the meter never reported, so nothing was measured."""
     walls, steps = lookup(measured(table, "wall_s")), lookup(table[table["quantity"].eq("steps_per_rank_planned")])
-    speeds = measured(table, "images_per_s", "images_per_s_per_rank")
+    speeds = measured(table, *RATES, *PER_RANK)
     for row in speeds[speeds["value"].eq(0)].to_dict("records"):
-        follows, why = "more than 0", ""
+        follows, meaning = "more than 0", "Not a measured speed; no speedup can be computed from it."
         if walls(row) and steps(row):
             seconds, count = walls(row)[0]["value"], steps(row)[0]["value"]
             follows = f"{metrics.throughput(row['batch_per_rank'], count, seconds):.3g} {row['unit']} or more"
-            why = f" {count:g} steps in {seconds:g} s: too few for the meter to report once."
-        yield Finding(
-            report_of(row),
-            at(row),
-            "zero_speed",
-            "serious",
-            f"{row['value']:g} {row['unit']}",
-            follows,
-            None,
-            f"Not a measured speed; no speedup can be computed from it.{why}",
-        )
+            meaning += f" {count:g} steps in {seconds:g} s: too few for the meter to report once."
+        yield finding(row, "serious", f"{row['value']:g} {row['unit']}", follows, None, meaning)
 
 
 @rule(TABLE_RULES)
 def few_steps(table: pd.DataFrame) -> Iterator[Finding]:
-    """A speed over too few steps: the window is too short for a mean, and a single slow step changes it."""
+    """Report a speed over too few steps: a single slow step changes the mean over such a short window."""
     steps = table[table["quantity"].isin(["steps_per_rank", "steps_per_rank_planned"])]
     for _, rows in steps[steps["value"].lt(limit("few_steps"))].groupby("report", sort=False):
         if "measure" in rows and rows["measure"].eq("quick").all():
             continue
         least = rows.sort_values("value").to_dict("records")[0]
-        yield Finding(
-            report_of(least),
-            f"{at(least)}" + (f", and {len(rows) - 1} more" if len(rows) > 1 else ""),
-            "few_steps",
-            "warning",
-            f"{least['value']:g} steps",
-            f"{limit('few_steps'):g} or more",
-            None,
-            "The measured window is a few seconds long; its mean still includes the first, slower steps.",
-        )
+        place = point_location(least) + (f", and {len(rows) - 1} more" if len(rows) > 1 else "")
+        meaning = f"{_time_of_steps(least, table)}The mean over so few steps still includes the first, slower ones."
+        follows = f"{limit('few_steps'):g} or more"
+        yield finding(least, "warning", f"{least['value']:g} steps", follows, None, meaning, place)
+
+
+def _time_of_steps(steps: Row, table: pd.DataFrame) -> str:
+    """Return how long the steps of a row took, by the speed of their point, or at most, by its wall time; else ""."""
+    for speed in lookup(measured(table, *PER_RANK, *RATES))(steps):
+        batch = steps["global_batch"] if speed["quantity"] in RATES else steps["batch_per_rank"]
+        if speed["value"] > 0 and not pd.isna(batch):
+            return f"They took about {metrics.step_s(batch, speed['value']) * steps['value']:.2g} s. "
+    for wall in lookup(measured(table, "wall_s"))(steps):
+        return f"They took at most {wall['value']:.3g} s, the wall time. "
+    return ""
 
 
 @rule(TABLE_RULES)
 def coarse_clock(table: pd.DataFrame) -> Iterator[Finding]:
-    """A time read from a clock whose tick is a large part of it: half a tick is an error that no repeat shows.
+    """Report a time read from a clock whose tick is a large part of it: no repeat shows the error of half a tick.
 
-    Where every value of a quantity is a whole number, the tick is one second. One finding a curve, on the worst.
+    The tick is one second if every value of a quantity is a whole number. One finding a curve, on the worst.
     """
     for quantity in ("wall_s", "epoch_s", "init_s"):
         rows = measured(table[table["source"].eq("published")], quantity)
         for _, curve in rows.groupby([*SETTING, "experiment"], dropna=False, sort=False):
-            if len(curve) > 1 and (curve["value"] % 1 == 0).all():
-                least = curve.sort_values("value").to_dict("records")[0]
-                share = 0.5 / least["value"]
-                if share >= limit("coarse_clock"):
-                    yield Finding(
-                        report_of(least),
-                        at(least),
-                        "coarse_clock",
-                        graded(share, warning=limit("unrepeated"), serious=limit("apart_serious")),
-                        f"{quantity} {least['value']:g} s",
-                        f"{least['value'] - 0.5:g} to {least['value'] + 0.5:g} s",
-                        share,
-                        "All values of this curve are whole seconds: this one, and each speedup made from it, is known "
-                        f"to {share:.1%} at best.",
-                    )
+            if len(curve) < 2 or (curve["value"] % 1 != 0).any():
+                continue
+            least = curve.sort_values("value").to_dict("records")[0]
+            share = 0.5 / least["value"]
+            if share >= limit("coarse_clock"):
+                grade = graded(share, warning=limit("unrepeated"), serious=limit("apart_serious"))
+                follows = f"{least['value'] - 0.5:g} to {least['value'] + 0.5:g} s"
+                meaning = (
+                    "All values of this curve are whole seconds: this one, and each speedup made from it, is known "
+                    f"to {share:.1%} at best."
+                )
+                yield finding(least, grade, f"{quantity} {least['value']:g} s", follows, share, meaning)
 
 
 @rule(TABLE_RULES)
 def parts_and_total(table: pd.DataFrame) -> Iterator[Finding]:
-    """A total time that is not the sum of initialisation and training beside it."""
+    """Report a total time that is not the sum of initialisation and training beside it."""
     parts = [lookup(measured(table, quantity)) for quantity in ("init_s", "wall_s")]
     for row in measured(table, "job_s").to_dict("records"):
         if not all(part(row) for part in parts):
@@ -181,15 +166,13 @@ def parts_and_total(table: pd.DataFrame) -> Iterator[Finding]:
         follows = sum(float(part(row)[0]["value"]) for part in parts)
         if abs(follows - row["value"]) > limit("printed_sum_s"):
             off = metrics.change_fraction(follows, row["value"])
-            yield Finding(
-                report_of(row), at(row), "parts_and_total", graded(off), f"{row['value']:g} s", f"{follows:g} s", off,
-                "The total was not computed from these parts, or one of the three is wrong.",
-            )  # fmt: skip
+            meaning = "The total was not computed from these parts, or one of the three is wrong."
+            yield finding(row, graded(off), f"{row['value']:g} s", f"{follows:g} s", off, meaning)
 
 
 @rule(TABLE_RULES)
 def epochs_and_job(table: pd.DataFrame) -> Iterator[Finding]:
-    """Epochs x time of an epoch against the time of the job: it cannot exceed that, nor be a small part of it.
+    """Report epochs x time of an epoch that exceed the time of the job, or are a small part of it.
 
     More than the job: the time of the epoch is not typical. Far less: the job did something else most of the time.
     """
@@ -198,32 +181,31 @@ def epochs_and_job(table: pd.DataFrame) -> Iterator[Finding]:
         if not jobs(row) or not planned(row):
             continue
         total, count = float(jobs(row)[0]["value"]), float(planned(row)[0]["value"])
-        follows = count * row["value"]
-        off = metrics.change_fraction(total, follows)
-        # An epoch's time is printed in whole seconds.
-        slack = count * 0.5 / total
-        if off > slack:
-            yield Finding(
-                report_of(row), at(row), "epochs_and_job", graded(off, serious=limit("unrepeated")),
-                f"{count:g} epochs of {row['value']:g} s = {follows:g} s", f"at most the job's {total:g} s", off,
+        epochs_s = count * row["value"]
+        off = metrics.change_fraction(total, epochs_s)
+        stated = f"{count:g} epochs of {row['value']:g} s = {epochs_s:g} s"
+        if off > count * 0.5 / total:  # an epoch's time is printed in whole seconds
+            meaning = (
                 "The epochs alone take longer than the whole job: the printed epoch time is not a mean, but that of a "
-                "slow epoch (often the first, which reads the data).",
-            )  # fmt: skip
+                "slow epoch (often the first, which reads the data)."
+            )
+            yield finding(
+                row, graded(off, serious=limit("unrepeated")), stated, f"at most the job's {total:g} s", off, meaning
+            )
         elif off < -limit("elsewhere"):
-            yield Finding(
-                report_of(row), at(row), "epochs_and_job", "warning",
-                f"{count:g} epochs of {row['value']:g} s = {follows:g} s", f"most of the job's {total:g} s", off,
-                f"The epochs account for {follows / total:.0%} of the job; {total - follows:.0f} s went elsewhere "
-                "(start, loading, a second round of training). A speedup of the job is then not one of the training.",
-            )  # fmt: skip
+            meaning = (
+                f"The epochs account for {epochs_s / total:.0%} of the job; {total - epochs_s:.0f} s went elsewhere "
+                "(start, loading, a second round of training). A speedup of the job is then not one of the training."
+            )
+            yield finding(row, "warning", stated, f"most of the job's {total:g} s", off, meaning)
 
 
 @rule(TABLE_RULES)
 def faster_device(table: pd.DataFrame) -> Iterator[Finding]:
-    """A faster device that is not faster: something else limits both (input, host, network), and was measured instead.
+    """Report a faster device that is not faster: something else (input, host, network) limits both.
 
     The minimum to expect is the smaller of the ratios of peak arithmetic and of memory bandwidth (devices.csv); the
-    rule fires where not even half of that gain is seen.
+    rule fires if not even half of that gain shows.
     """
     with DEVICES.open() as file:
         devices = {
@@ -242,12 +224,16 @@ def faster_device(table: pd.DataFrame) -> Iterator[Finding]:
                 expected = min(b / a for a, b in zip(devices[slow["gpu"]], devices[fast["gpu"]], strict=True))
                 gain = metrics.speedup(fast["speed"], slow["speed"])
                 if expected > limit("device_gain") and gain - 1 < limit("device_share") * (expected - 1):
-                    yield Finding(
-                        report_of(fast), f"{at(fast)}, against {slow['gpu']}", "faster_device", "serious",
-                        f"{gain:.2f}x ({slow['value']:g} and {fast['value']:g} {fast['unit']})",
-                        f"{expected:.1f}x or more by peak arithmetic and memory bandwidth",
-                        metrics.change_fraction(expected, gain),
-                        "The device is not what limits this training; reading and preparing the input on the host is "
-                        "the usual reason: `make input-bench` shows how many cores a device needs for it. Then "
-                        "speedups here are those of the input, not of the training.",
-                    )  # fmt: skip
+                    yield _no_faster(slow, fast, expected, gain)
+
+
+def _no_faster(slow: Row, fast: Row, expected: float, gain: float) -> Finding:
+    stated = f"{gain:.2f}x ({slow['value']:g} and {fast['value']:g} {fast['unit']})"
+    follows = f"{expected:.1f}x or more by peak arithmetic and memory bandwidth"
+    meaning = (
+        "The device is not what limits this training; reading and preparing the input on the host is the usual reason: "
+        "`make input-bench` shows how many cores a device needs for it. Then speedups here are those of the input, not "
+        "of the training."
+    )
+    off = metrics.change_fraction(expected, gain)
+    return finding(fast, "serious", stated, follows, off, meaning, f"{point_location(fast)}, against {slow['gpu']}")

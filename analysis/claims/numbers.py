@@ -16,7 +16,7 @@ from analysis.curves import SOURCE_RUN, Row, row_dicts
 from analysis.derived import Derived
 from analysis.point_noise import Noises, noises
 from analysis.reports import recompute
-from analysis.stats.noise import Noise, with_noise
+from analysis.stats.noise import with_noise
 from analysis.stats.number import Number, combined
 from analysis.stats.verdict import Bounds, Outcome, Verdict
 from analysis.table import stated
@@ -93,14 +93,12 @@ class Data:
         if self.scope == "these runs":
             return found
         powers = _powers(formula, {name: number.value for name, number in numbers.items()}, found.value)
-        return with_noise(found, [one for name, row in rows.items() for one in self._runs(row, powers[name])])
-
-    def _runs(self, row: Row, power: float) -> list[tuple[Noise | None, float]]:
-        """The measurements that a row stands for, with the power of each: a speedup is made from two."""
-        noisy, runs = self.report.noises, [(self.report.noises.of(row), power)]
-        if str(row["quantity"]).endswith("_throughput"):
-            runs.append((noisy.of_base(row), -power))
-        return runs
+        measurements = [
+            (noise, power * powers[name])
+            for name, row in rows.items()
+            for noise, power in self.report.noises.measurements(row)
+        ]
+        return with_noise(found, measurements)
 
 
 def _powers(formula: Callable[..., float], values: Mapping[str, float], value: float) -> dict[str, float]:

@@ -16,7 +16,7 @@ import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from analysis import PUBLISHED, audit, claims
-from analysis.audit.findings import SEVERITIES, Finding, called
+from analysis.audit.findings import SEVERITIES, Finding, point_label
 from analysis.claims import VERDICTS, Judged
 from analysis.compare import published as beside
 from analysis.compare import sets, tolerances
@@ -158,7 +158,7 @@ def _derived(rows: pd.DataFrame) -> list[Row]:
     return [
         {
             "place": row["place"],
-            "of": ", ".join(filter(None, (row["run"], called(row)))),
+            "of": ", ".join(filter(None, (row["run"], point_label(row)))),
             "quantity": f"{row['quantity']} [{row['unit']}]",
             "stated": " ".join(filter(None, (row["read_as"], _number(row["stated"])))),
             "computed": _number(row["computed"]),

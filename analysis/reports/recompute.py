@@ -47,7 +47,7 @@ def speedups(table: pd.DataFrame) -> Iterator[Derived]:
         found = [_speedup(row, rate, first, share) for first in over]
         nearest = min(found, key=lambda one: abs(one.computed.value - row["value"]))
         if nearest.base and nearest.base["experiment"] != row["experiment"]:
-            other = with_noise(nearest.computed, [(noisy().of(rate), 1.0), (noisy().of(nearest.base), -1.0)])
+            other = with_noise(nearest.computed, [(noisy().at(rate), 1.0), (noisy().at(nearest.base), -1.0)])
             said = f"{nearest.formula}, the base from {nearest.base['place']}: that of its curve is not printed"
             nearest = Derived(row, other, said, nearest.base)
         yield nearest

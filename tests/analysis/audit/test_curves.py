@@ -137,6 +137,25 @@ def test_weak_scaling_keeps_the_steps_of_a_rank():
     assert finding.off == pytest.approx(-0.5)
 
 
+@pytest.mark.parametrize(
+    ("walls", "factor", "severity"),
+    [
+        ({1: 300, 2: 303, 4: 298}, 1.0, "note"),
+        ({1: 300, 2: 303, 4: 298}, 1.2, "serious"),  # the speeds are not those of the steps
+        ({1: 300, 2: 150, 4: 75}, 1.0, "serious"),  # not the same time
+    ],
+)
+def test_runs_of_about_the_same_time_did_unequal_work_on_purpose(walls, factor, severity):
+    speeds = {1: 100.0, 2: 190.0, 4: 340.0}
+    steps = {n: speeds[n] * walls[n] / (64 * n) for n in walls}  # 469, 450, 396: 16 % fewer
+    rows = [*curve("wall_s", walls), *curve("steps_per_rank", steps)]
+    speeds |= {4: speeds[4] * factor}
+    (finding,) = found(rules.unequal_work, *rows, *curve("images_per_s", speeds))
+    assert (finding.severity, "4 ranks" in finding.place) == (severity, True)
+    (finding,) = found(rules.unequal_work, *rows)
+    assert finding.severity == "serious"  # no speeds are stated
+
+
 def test_more_ranks_that_take_longer():
     shared_out = curve("steps_per_rank_planned", {16: 31, 32: 15}, kind="planned")
     (finding,) = found(rules.more_ranks_no_faster, *curve("wall_s", {16: 18.32, 32: 19.2}), *shared_out)

@@ -3,7 +3,17 @@ import math
 import pytest
 from scipy.special import ndtri
 
-from analysis.audit.findings import at, because, called, faster, graded, outside, rule, severity, share
+from analysis.audit.findings import (
+    efficiency,
+    graded,
+    outside,
+    point_label,
+    point_location,
+    reason,
+    rule,
+    severity,
+    speedup,
+)
 from analysis.point_noise import noises
 from analysis.stats.number import between, unknown
 from analysis.stats.verdict import Bounds
@@ -32,9 +42,9 @@ def test_how_bad_it_is(of, off, found):
 
 
 def test_without_an_interval_it_is_said_what_that_means():
-    assert because(between(1.3, 1.2, 1.4), 0.3, "the interval says so") == "the interval says so"
-    assert because(unknown(1.1), 0.1, "").startswith("this cannot be judged: each was measured once")
-    assert because(unknown(1.3), 0.3, "") == "each was measured once, but noise of 5% would explain 20% at most"
+    assert reason(between(1.3, 1.2, 1.4), 0.3, "the interval says so") == "the interval says so"
+    assert reason(unknown(1.1), 0.1, "").startswith("this cannot be judged: each was measured once")
+    assert reason(unknown(1.3), 0.3, "") == "each was measured once, but noise of 5% would explain 20% at most"
 
 
 def test_the_margin_of_single_runs_follows_from_the_noise_that_is_assumed():
@@ -46,19 +56,19 @@ def test_the_margin_of_single_runs_follows_from_the_noise_that_is_assumed():
 def test_a_ratio_has_the_rounding_of_both_and_the_noise_of_both():
     rows = curve("images_per_s", {1: 100.0, 4: 390.0}, kind="stated")
     noisy = noises(table(*curve("images_per_s", {1: 100.0, 4: 390.0})))
-    found = faster(rows[1], rows[0], noisy)
+    found = speedup(rows[1], rows[0], noisy)
     assert found.value == pytest.approx(3.9)
     assert math.isnan(found.low)  # measured once: no noise is known
     repeats = [row("images_per_s", v, n, repeat=i) for n, vs in {1: (99, 101), 4: (388, 392)}.items()
                for i, v in enumerate(vs)]  # fmt: skip
-    found = faster({**rows[1], "kind": "measured"}, {**rows[0], "kind": "measured"}, noises(table(*repeats)))
+    found = speedup({**rows[1], "kind": "measured"}, {**rows[0], "kind": "measured"}, noises(table(*repeats)))
     # Deviations of the means ln(101/99)/2 and ln(392/388)/2, 1.2 degrees: t is about 8.2.
     deviation = math.hypot(math.log(101 / 99) / 2, math.log(392 / 388) / 2)
     assert 3.9 * math.exp(6 * deviation) < found.high < 3.9 * math.exp(12.8 * deviation)
 
 
 def test_an_efficiency_has_the_interval_of_its_speedup():
-    found = share(between(3.6, 3.2, 4.0), 4)
+    found = efficiency(between(3.6, 3.2, 4.0), 4)
     assert (found.value, found.low, found.high) == pytest.approx((0.9, 0.8, 1.0))
 
 
@@ -91,6 +101,6 @@ def test_a_rule_may_have_bounds_of_its_own():
 
 
 def test_a_point_is_called_by_what_is_known_of_it():
-    assert called(row("images_per_s", 100, 4)) == "resnet50, imagenet, P100, batch 64, 4 ranks"
-    assert called(row("images_per_s", 100, None, batch=None, gpu="")) == "resnet50, imagenet"
-    assert at(row("images_per_s", 100, 1, model="")) == "figure 1: imagenet, P100, batch 64, 1 rank"
+    assert point_label(row("images_per_s", 100, 4)) == "resnet50, imagenet, P100, batch 64, 4 ranks"
+    assert point_label(row("images_per_s", 100, None, batch=None, gpu="")) == "resnet50, imagenet"
+    assert point_location(row("images_per_s", 100, 1, model="")) == "figure 1: imagenet, P100, batch 64, 1 rank"

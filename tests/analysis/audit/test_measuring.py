@@ -34,6 +34,20 @@ def test_a_window_of_few_steps():
     assert not found(rules.few_steps, *curve("steps_per_rank_planned", {8: 62, 16: 30}, kind="planned"))
 
 
+@pytest.mark.parametrize(
+    ("beside", "length"),
+    [
+        (("images_per_s_per_rank", 32), "They took about 40 s. "),  # 20 steps of 64 images
+        (("images_per_s", 128), "They took about 40 s. "),
+        (("wall_s", 54.2), "They took at most 54.2 s, the wall time. "),
+        (("init_s", 3), ""),
+    ],
+)
+def test_few_steps_may_take_long(beside, length):
+    (finding,) = found(rules.few_steps, row("steps_per_rank", 20, 4), row(*beside, 4))
+    assert finding.meaning == f"{length}The mean over so few steps still includes the first, slower ones."
+
+
 def test_a_clock_of_whole_seconds():
     (finding,) = found(rules.coarse_clock, *curve("epoch_s", {1: 20, 2: 11, 4: 5}))
     assert finding.off == pytest.approx(0.1)  # 0.5 of 5 s

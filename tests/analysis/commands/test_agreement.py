@@ -5,7 +5,7 @@ import pytest
 
 from analysis import audit
 from analysis.audit import findings as judging
-from analysis.audit.findings import at
+from analysis.audit.findings import point_location
 from analysis.claims.numbers import WORDS, Data, Report
 from analysis.compare import published as compare
 from analysis.compare import tolerances
@@ -44,8 +44,8 @@ def test_the_audit_alleges_what_tables_contradict_and_nothing_else():
     for rule, quantities in SAME_NUMBER.items():
         found = {finding.place: finding for finding in findings if finding.rule == rule}
         of = [line for _, line in lines() if line.row["quantity"] in quantities]
-        wrong = {at(line.row) for line in of if line.verdict.outcome == "outside"}
-        unclear = {at(line.row) for line in of if line.verdict.outcome == "undecided"}
+        wrong = {point_location(line.row) for line in of if line.verdict.outcome == "outside"}
+        unclear = {point_location(line.row) for line in of if line.verdict.outcome == "undecided"}
         assert wrong <= set(found) <= wrong | unclear, rule
         assert all(found[place].severity == "note" for place in set(found) - wrong), rule
 
@@ -90,7 +90,7 @@ def test_a_point_has_one_interval_in_the_audit_and_in_the_claims():
             base, *points = curve.to_dict("records")
             for row in points:
                 (claimed,) = efficiency({**row, "kind": "computed"})
-                audited = judging.share(judging.faster(row, base, noisy), row["ranks"] / base["ranks"])
+                audited = judging.efficiency(judging.speedup(row, base, noisy), row["ranks"] / base["ranks"])
                 mine, theirs = (audited.value, audited.low, audited.high), data.number(claimed)
                 assert mine == pytest.approx((theirs.value, theirs.low, theirs.high), rel=2e-3, nan_ok=True), row[
                     "place"
