@@ -176,7 +176,7 @@ def _named(curve: Curve) -> dict[str, str]:
 def _row(check: Check, i: int) -> dict[str, str]:
     found = check.predicted
     numbers = {
-        "fitted up to": f"{check.cut.known.largest:g}",
+        "fitted up to": f"{check.cut.lower.largest:g}",
         "ranks": f"{check.cut.beyond.ranks[i]:g}",
         "measured": f"{check.measured[i]:.4g}",
         "predicted": f"{found.images_per_s[i]:.4g}",

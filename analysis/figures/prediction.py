@@ -12,7 +12,7 @@ from analysis import labels, metrics
 from analysis.figures import plots
 from analysis.predict.answers import Answer, sizes
 from analysis.predict.points import Curve
-from analysis.predict.prediction import LEVEL, Learned, limit_s, predict
+from analysis.predict.prediction import LEVEL, Learned, predict, shortest_step_s
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,14 +55,14 @@ def _panel(axes: Axes, found: Answer, learned: Learned) -> None:
     along = np.unique(np.concatenate([np.round(along), curve.ranks, asked]))
     at = sizes(curve, along, found.global_batch)
     predicted = predict(curve, at, learned)
-    for of_form in predicted.of_forms.values():
-        axes.plot(along, of_form / along, color=plots.GREY, linewidth=0.4, label="each form")
+    for rates in predicted.by_form.values():
+        axes.plot(along, rates / along, color=plots.GREY, linewidth=0.4, label="each form")
     band = (predicted.low / along, predicted.high / along)
     axes.fill_between(along, *band, color=colour, alpha=0.2, linewidth=0, label=f"{100 * LEVEL:.0f} % interval")
     axes.plot(along, predicted.images_per_s / along, color=colour, label="predicted")
     base = metrics.per_rank(float(curve.images_per_s[curve.base]), float(curve.ranks[curve.base]))
     axes.axhline(base, color=plots.GREY, linestyle=":", label="ideal")
-    least = limit_s(curve, at)
+    least = shortest_step_s(curve, at)
     if (bounds := least > 0).any():
         axes.plot(
             along[bounds],

@@ -1,4 +1,4 @@
-"""What published curves teach about predictions: which form does well, how noisy points are, how fast errors grow.
+"""Calibration of predictions on published curves: weights of the forms, noise of points, growth of errors.
 
 Each curve is cut after its third point, its fourth, ...; what was cut off is predicted. Curves of one machine are not
 independent, so each machine counts as much as any other, each of its curves equally, each prediction equally.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -29,10 +29,10 @@ _MAX_GROWTH = 0.6  # a factor of 1.8 for each doubling: no curve here needs it
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """A curve, its points up to a size, and the larger ones, which those can carry."""
+    """A curve, its points up to a size, and the larger ones that a prediction from those supports."""
 
     curve: Curve
-    known: Curve
+    lower: Curve
     beyond: Sizes
     measured_s: np.ndarray  # the time of a step at each size beyond
 
@@ -43,7 +43,7 @@ class Cut:
 
 
 def cuts(curves: Sequence[Curve], noise: float) -> list[Cut]:
-    """Every cut of the curves that leaves points enough, with the points beyond that are supported."""
+    """Return every cut of the curves that leaves points enough, with the points beyond that are supported."""
     return [cut for curve in curves for cut in _cuts(curve, noise)]
 
 
@@ -51,82 +51,80 @@ def _cuts(curve: Curve, noise: float) -> Iterator[Cut]:
     if curve.strong:
         return
     for size in np.unique(curve.ranks)[MIN_POINTS - 1 : -1]:
-        known = curve.only(curve.ranks <= size)
-        more = curve.only(curve.ranks > size)
-        carried = np.array([not why for why in why_not(known, Sizes(more.ranks, more.batch), noise)])
-        if carried.any():
-            more = more.only(carried)
-            yield Cut(curve, known, Sizes(more.ranks, more.batch), more.step_s)
+        lower, upper = curve.only(curve.ranks <= size), curve.only(curve.ranks > size)
+        supported = np.array([not why for why in why_not(lower, Sizes(upper.ranks, upper.batch), noise)])
+        if supported.any():
+            upper = upper.only(supported)
+            yield Cut(curve, lower, Sizes(upper.ranks, upper.batch), upper.step_s)
 
 
-def _shares(found: Sequence[Cut]) -> list[float]:
-    """How much each prediction of each cut counts; the sum over all predictions is 1."""
-    of_curve = Counter[int]()
-    for cut in found:
-        of_curve[id(cut.curve)] += len(cut.measured_s)
-    curves = {id(cut.curve): cut.curve.source for cut in found}
-    of_source = Counter(curves.values())
-    return [1 / len(of_source) / of_source[cut.curve.source] / of_curve[id(cut.curve)] for cut in found]
+def _shares(cuts: Sequence[Cut]) -> list[float]:
+    """Return the weight of each prediction of each cut; the sum over all predictions is 1."""
+    predictions = Counter[int]()
+    for cut in cuts:
+        predictions[id(cut.curve)] += len(cut.measured_s)
+    curves = Counter({id(cut.curve): cut.curve.source for cut in cuts}.values())
+    return [1 / len(curves) / curves[cut.curve.source] / predictions[id(cut.curve)] for cut in cuts]
 
 
 def learn(curves: Sequence[Curve]) -> Learned:
-    """The weights of the forms, the noise of a typical point, and the growth of the error, from these curves.
+    """Return the weights of the forms, the noise of a typical point, and the growth of the error, from these curves.
 
     A form counts by the inverse square of its median error per doubling: one machine on which all forms fail alike does
-    not make them alike. The growth is the smallest with which intervals
-    of the level hold that share of the points beyond. Raises ValueError where no curve can be cut.
+    not make them alike. The growth is the smallest with which intervals of the level hold that share of the points
+    beyond. Raises ValueError where no curve can be cut.
     """
     noise = _noise(curves)
-    found = cuts(curves, noise)
-    if not found:
-        raise ValueError("no curve has points beyond the first three that these can carry")
-    shares = _shares(found)
-    weights = _weights(found, shares, noise)
-    averaged = [average(cut.known, cut.beyond, weights, noise) for cut in found]
-    return Learned(weights, noise, *_growth(found, averaged, shares))
+    every_cut = cuts(curves, noise)
+    if not every_cut:
+        raise ValueError("no curve has points beyond the first three that these support")
+    shares = _shares(every_cut)
+    weights = _weights(every_cut, shares, noise)
+    averaged = [average(cut.lower, cut.beyond, weights, noise) for cut in every_cut]
+    return Learned(weights, noise, *_growth(every_cut, averaged, shares))
 
 
 def _noise(curves: Sequence[Curve]) -> float:
-    """The relative error of a typical point: the root mean square of what a + b log2 n leaves, each machine alike.
+    """Return the relative error of a typical point: the root mean square residual of a + b log2 n, each machine alike.
 
-    Of each curve the points below its largest, which is for the growth: there a curve may bend.
+    The largest point of each curve is left out: the growth is from it, and there a curve may bend.
     """
-    of_source: dict[str, list[float]] = {}
+    variances: dict[str, list[float]] = defaultdict(list)
     for curve in curves:
-        known = curve.only(curve.ranks < curve.ranks.max())
-        if len(known.ranks) >= MIN_POINTS and not curve.doubts and not curve.strong:
-            fit = forms.fit(forms.LOGARITHM, known, np.ones(len(known.ranks)))
-            left = np.log(known.step_s) - fit.ln_s(Sizes(known.ranks, known.batch))
-            of_source.setdefault(curve.source, []).append(float(left @ left) / (len(left) - 2))
-    if not of_source:
+        lower = curve.only(curve.ranks < curve.ranks.max())
+        if len(lower.ranks) >= MIN_POINTS and not curve.doubts and not curve.strong:
+            fit = forms.fit(forms.LOGARITHM, lower, np.ones(len(lower.ranks)))
+            residuals = np.log(lower.step_s) - fit.ln_s(Sizes(lower.ranks, lower.batch))
+            variances[curve.source].append(float(residuals @ residuals) / (len(residuals) - 2))
+    if not variances:
         raise ValueError("no curve has a point beyond its first three")
-    return max(math.sqrt(float(np.mean([np.mean(values) for values in of_source.values()]))), _LEAST)
+    return max(math.sqrt(float(np.mean([np.mean(values) for values in variances.values()]))), _LEAST)
 
 
-def _weights(found: Sequence[Cut], shares: Sequence[float], noise: float) -> dict[str, float]:
-    """How much each form counts."""
+def _weights(cuts: Sequence[Cut], shares: Sequence[float], noise: float) -> dict[str, float]:
+    """Return the weight of each form."""
     weight = {}
     for name in forms.FORMS:
         off: list[tuple[float, float]] = []
-        for cut, share in zip(found, shares, strict=True):
-            fit = forms.fit(name, cut.known, cut.known.relative_error(noise))
-            doublings = np.log2(cut.beyond.ranks / cut.known.largest)
+        for cut, share in zip(cuts, shares, strict=True):
+            fit = forms.fit(name, cut.lower, cut.lower.relative_error(noise))
+            doublings = np.log2(cut.beyond.ranks / cut.lower.largest)
             off += [(float(error), share) for error in abs(cut.ln_s - fit.ln_s(cut.beyond)) / doublings]
         weight[name] = 1 / max(_median(off), _LEAST) ** 2
     return {name: value / sum(weight.values()) for name, value in weight.items()}
 
 
 def _median(weighted: Sequence[tuple[float, float]]) -> float:
-    """The smallest of the values with which, and with all smaller ones, half of the weight is reached."""
+    """Return the weighted median: the smallest value that reaches half of the weight with all smaller ones."""
     values, weights = np.array(sorted(weighted)).T
     return float(values[np.searchsorted(np.cumsum(weights), 0.5 * weights.sum())])
 
 
-def _growth(found: Sequence[Cut], averaged: Sequence[Averaged], shares: Sequence[float]) -> tuple[float, float]:
-    """The growth to the faster and to the slower side: of those with which intervals hold enough, the smallest sum."""
+def _growth(cuts: Sequence[Cut], averaged: Sequence[Averaged], shares: Sequence[float]) -> tuple[float, float]:
+    """Return the growth to the faster and to the slower side: the smallest sum with which intervals hold enough."""
     pooled = _pooled(averaged)
-    measured = np.concatenate([cut.ln_s for cut in found])
-    counts = np.repeat(shares, [len(cut.measured_s) for cut in found])
+    measured = np.concatenate([cut.ln_s for cut in cuts])
+    counts = np.repeat(shares, [len(cut.measured_s) for cut in cuts])
     tail = (1 - LEVEL) / 2
 
     def enough(faster: float, slower: float) -> bool:
@@ -138,14 +136,14 @@ def _growth(found: Sequence[Cut], averaged: Sequence[Averaged], shares: Sequence
 
 
 def _pooled(averaged: Sequence[Averaged]) -> Averaged:
-    """The predictions of several curves side by side. All have the same forms."""
+    """Return the predictions of several curves side by side. All have the same forms."""
     first = averaged[0]
     ln_s, deviation = (np.hstack([getattr(one, name) for one in averaged]) for name in ("ln_s", "deviation"))
     return Averaged(first.names, first.weights, ln_s, deviation, np.concatenate([one.doublings for one in averaged]))
 
 
 def _smallest(enough: Callable[[float, float], bool], faster: float) -> float:
-    """The smallest growth to the slower side that is enough beside one to the faster side, by bisection to 0.0001."""
+    """Return the smallest growth to the slower side that is enough beside `faster`, by bisection to 0.0001."""
     low, high = 0.0, _MAX_GROWTH
     if enough(faster, low):
         return low
@@ -157,7 +155,7 @@ def _smallest(enough: Callable[[float, float], bool], faster: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Check:
-    """Predictions of what was cut off a curve, made with what the curves of other machines taught."""
+    """Predictions of the points that were cut off a curve, with the calibration from other machines."""
 
     cut: Cut
     learned: Learned
@@ -181,56 +179,56 @@ class Check:
 
 
 def by_source(curves: Sequence[Curve], in_general: Learned) -> dict[str, Learned]:
-    """What the curves of all other machines taught, for each machine that taught something itself.
+    """Return the calibration from the curves of all other machines, for each machine whose curves can be cut.
 
-    `in_general`: what all curves teach, which is what may be used for any other machine.
+    `in_general`: the calibration from all curves, which any other machine uses.
     """
     sources = dict.fromkeys(cut.curve.source for cut in cuts(curves, in_general.noise))
     return {source: learn([curve for curve in curves if curve.source != source]) for source in sources}
 
 
-def checks(curves: Sequence[Curve], taught: Mapping[str, Learned]) -> list[Check]:
-    """Each cut of each curve, predicted with what the curves of the other machines taught (`by_source`)."""
-    found = []
-    for source, learned in taught.items():
-        for cut in cuts([curve for curve in curves if curve.source == source], learned.noise):
-            found.append(Check(cut, learned, predict(cut.known, cut.beyond, learned)))
-    return found
+def checks(curves: Sequence[Curve], by_source: Mapping[str, Learned]) -> list[Check]:
+    """Return each cut of each curve, predicted with the calibration from other machines (`by_source`)."""
+    return [
+        Check(cut, learned, predict(cut.lower, cut.beyond, learned))
+        for source, learned in by_source.items()
+        for cut in cuts([curve for curve in curves if curve.source == source], learned.noise)
+    ]
 
 
 @dataclass(frozen=True)
 class PublishedCurves:
-    """The published curves with what all of them teach, and what those of all other machines teach, by machine."""
+    """The published curves, the calibration from all of them, and by machine that from all other machines."""
 
     curves: list[Curve]
     in_general: Learned
     by_source: dict[str, Learned]
 
     def learned_for(self, curve: Curve) -> Learned:
-        """What may be used for a curve: nothing of its own machine."""
+        """Return the calibration for a curve: without the curves of its machine."""
         return self.by_source.get(curve.source, self.in_general)
 
     @functools.cached_property
     def checks(self) -> list[Check]:
-        """How predictions of the published curves did, each with what the other machines taught."""
+        """The predictions of the published curves, each with the calibration from other machines."""
         return checks(self.curves, self.by_source)
 
 
 @cached_by_table
 def published_curves(published: pd.DataFrame) -> PublishedCurves:
-    """Return the published curves, and what they teach."""
+    """Return the published curves, and their calibration."""
     curves = reading.published(published)
     in_general = learn(curves)
     return PublishedCurves(curves, in_general, by_source(curves, in_general))
 
 
-# Predictions of so few ranks are not counted: what is asked for lies beyond one machine.
+# Predictions of so few ranks are not counted: users ask for more ranks than one machine has.
 ABOVE = 8
 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Of all published curves with points above 8 ranks."""
+    """The accuracy of predictions above 8 ranks, over all published curves with such points."""
 
     curves: int
     machines: int
@@ -242,23 +240,22 @@ class Accuracy:
 
 
 def predictions_above(checks: Sequence[Check]) -> Iterator[tuple[Check, int]]:
-    """Each prediction of a point above 8 ranks: its check, and its position there."""
+    """Yield each prediction of a point above 8 ranks: its check, and its position there."""
     for check in checks:
         yield from ((check, i) for i in np.flatnonzero(check.cut.beyond.ranks > ABOVE).tolist())
 
 
 def accuracy(checks: Sequence[Check]) -> Accuracy:
-    """How well predictions above 8 ranks did."""
-    found = list(predictions_above(checks))
-    nearest = [abs(float(check.error[i])) for check, i in found if _all_below(check)]
-    held = sum(bool(check.held[i]) for check, i in found)
-    of_curves = {id(check.cut.curve): check.cut.curve.source for check, _ in found}
-    low, high = proportion(held, len(found)).interval
-    machines = len(set(of_curves.values()))
-    return Accuracy(len(of_curves), machines, float(np.median(nearest)), held, len(found), low, high)
+    """Return the accuracy of predictions above 8 ranks."""
+    predictions = list(predictions_above(checks))
+    nearest = [abs(float(check.error[i])) for check, i in predictions if _from_all_below(check)]
+    held = sum(bool(check.held[i]) for check, i in predictions)
+    sources = {id(check.cut.curve): check.cut.curve.source for check, _ in predictions}
+    low, high = proportion(held, len(predictions)).interval
+    machines = len(set(sources.values()))
+    return Accuracy(len(sources), machines, float(np.median(nearest)), held, len(predictions), low, high)
 
 
-def _all_below(check: Check) -> bool:
-    """Whether the largest point was predicted from all points below it."""
-    curve = check.cut.curve
-    return len(check.cut.known.ranks) == len(curve.ranks) - 1
+def _from_all_below(check: Check) -> bool:
+    """Return whether the largest point was predicted from all points below it."""
+    return len(check.cut.lower.ranks) == len(check.cut.curve.ranks) - 1

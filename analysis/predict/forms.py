@@ -21,44 +21,44 @@ _OVERLAPS = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0)
 # A share of a time that is rounding.
 _NOTHING = 1e-9
 
-# What sizes of one curve look like to a form: one column a coefficient.
+# Returns the columns of a form for the sizes of one curve: one column a coefficient.
 Columns = Callable[[Curve, Curve | Sizes], np.ndarray]
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A form with its coefficients. `row` gives the derivatives of the logarithm of its time by them."""
+    """A form with its coefficients. `row` returns the derivatives of the logarithm of its time by them."""
 
     seconds: Callable[[Sizes], np.ndarray]
     row: Callable[[Sizes], np.ndarray]
     covariance: np.ndarray  # of the coefficients, for points whose relative error is 1
 
     def ln_s(self, at: Sizes) -> np.ndarray:
-        """The logarithm of the time of a step at each size."""
+        """Return the logarithm of the time of a step at each size."""
         return np.log(self.seconds(at))
 
     def variance(self, at: Sizes) -> np.ndarray:
-        """The variance of that logarithm from the error of the points alone, for a relative error of 1."""
+        """Return the variance of that logarithm from the error of the points alone, for a relative error of 1."""
         rows = self.row(at)
         return np.einsum("ij,jk,ik->i", rows, self.covariance, rows)
 
 
 def _exchange(curve: Curve, ranks: np.ndarray) -> np.ndarray:
-    """Columns of the slowest of n ranks (log2 n), and of the exchange within a node and between nodes."""
+    """Return columns of the slowest of n ranks (log2 n), and of the exchange within a node and between nodes."""
     per_node = 1.0 if math.isnan(curve.ranks_per_node) else curve.ranks_per_node
     return np.column_stack([np.log2(ranks), hops(np.minimum(ranks, per_node)), hops(curve.nodes(ranks))])
 
 
 def _compute(curve: Curve, at: Curve | Sizes) -> np.ndarray:
-    """Columns of what a rank computes: a constant, and where batches vary another that grows with the batch."""
+    """Return columns of the computing of a rank: a constant, and where batches vary the batch."""
     ones = np.ones(len(at.ranks))
     return np.column_stack([ones, at.batch]) if curve.strong else ones[:, None]
 
 
 def _linear(columns: Columns) -> Callable[[Curve, np.ndarray], Fitted]:
-    """A form that is linear in its coefficients: non-negative least squares of the relative residuals."""
+    """Return a fit of columns: non-negative least squares of the relative residuals."""
 
-    def fit_it(curve: Curve, error: np.ndarray) -> Fitted:
+    def fit_linear(curve: Curve, error: np.ndarray) -> Fitted:
         weighted = columns(curve, curve) / (curve.step_s * error)[:, None]
         coefficients = _at_least_0(weighted, 1 / error)
         active = coefficients > 0
@@ -71,29 +71,29 @@ def _linear(columns: Columns) -> Callable[[Curve, np.ndarray], Fitted]:
 
         return Fitted(seconds, row, _inverse(weighted[:, active]))
 
-    return fit_it
+    return fit_linear
 
 
 def _at_least_0(columns: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """The coefficients of the columns, at least 0, whose sum is nearest to what is wanted (least squares)."""
+    """Return the coefficients of the columns, at least 0, whose sum is nearest to `wanted` (least squares)."""
     from scipy.optimize import nnls  # it takes longer to import than most commands to run
 
     # Columns of one length: the solver's tolerance is absolute, and seconds may be of any size.
     length = np.linalg.norm(columns, axis=0)
     length[length == 0] = 1.0
-    found = nnls(columns / length, wanted)[0]
-    # What rounding leaves of a term that is not there would count as one that is, and widen the interval.
-    found[found <= _NOTHING * np.linalg.norm(wanted)] = 0.0
-    return found / length
+    coefficients = nnls(columns / length, wanted)[0]
+    # The rounding error of an absent term would count as a term, and widen the interval.
+    coefficients[coefficients <= _NOTHING * np.linalg.norm(wanted)] = 0.0
+    return coefficients / length
 
 
 def _inverse(rows: np.ndarray) -> np.ndarray:
-    """The covariance of coefficients whose rows have an error of 1."""
+    """Return the covariance of coefficients whose rows have an error of 1."""
     return np.linalg.pinv(rows.T @ rows)
 
 
 def _power_law(curve: Curve, error: np.ndarray) -> Fitted:
-    """t = a n^p with p of at least 0: a line through the logarithms."""
+    """Fit t = a n^p with p of at least 0: a line through the logarithms."""
     x, y, weight = np.log(curve.ranks), np.log(curve.step_s), 1 / error**2
     middle, level = np.average(x, weights=weight), np.average(y, weights=weight)
     across = float(weight @ (x - middle) ** 2)
@@ -119,9 +119,9 @@ def _server(curve: Curve, at: Curve | Sizes) -> np.ndarray:
 
 
 def _even(curve: Curve, at: Curve | Sizes) -> np.ndarray:
-    """The logarithm, and where points of several ranks a node are on one node and on more, the exchange between them.
+    """Return columns of the logarithm, and with several ranks a node of the exchange between nodes.
 
-    It sets in at the second node: that is a step in the curve, no bend.
+    The exchange sets in at the second node: that is a step in the curve, no bend.
     """
     between = hops(curve.nodes(at.ranks))[:, None] if curve.ranks_per_node > 1 else np.empty((len(at.ranks), 0))
     return np.column_stack([_logarithm(curve, at), between])
@@ -132,7 +132,7 @@ def _bent(curve: Curve, at: Curve | Sizes) -> np.ndarray:
 
 
 def _overlapped(curve: Curve, error: np.ndarray) -> Fitted:
-    """t = (T^p + C(n)^p)^(1/p): the exchange C hides behind the step without allreduce, T, which was measured."""
+    """Fit t = (T^p + C(n)^p)^(1/p): the exchange C hides behind the step without allreduce, T, which was measured."""
     fits = [_with_overlap(curve, error, power) for power in _OVERLAPS]
     at = Sizes(curve.ranks, curve.batch)
     return min(fits, key=lambda fit: float(np.sum(((fit.ln_s(at) - np.log(curve.step_s)) / error) ** 2)))
@@ -157,11 +157,11 @@ def _with_overlap(curve: Curve, error: np.ndarray, power: float) -> Fitted:
     return Fitted(seconds, row, _inverse(row(Sizes(curve.ranks, curve.batch)) / error[:, None]))
 
 
-# What is averaged. The step of an allreduce in a ring, and three rivals: t = a + b log2 n; a power law; and Ernest's
+# The forms that are averaged: the step of an allreduce in a ring; t = a + b log2 n; a power law; and Ernest's
 # (Venkataraman et al., NSDI'16), whose term in n is also what one server costs that all ranks send to.
 STEP, SERVER, LOGARITHM, POWER_LAW = "step", "server", "logarithm", "power law"
 FORMS = (STEP, LOGARITHM, POWER_LAW, SERVER)
-# What is tested for a bend, and not averaged: a curve that goes on evenly, and one with a cost in n besides.
+# The forms that are tested for a bend, and not averaged: a curve that goes on evenly, and one with a cost in n besides.
 EVEN, BENT = "even", "bent"
 _FITS = {
     STEP: _linear(_step),
@@ -174,7 +174,7 @@ _FITS = {
 
 
 def fit(name: str, curve: Curve, error: np.ndarray) -> Fitted:
-    """One form fitted to a curve whose points have these relative errors.
+    """Return one form fitted to a curve whose points have these relative errors.
 
     Where the step without allreduce was measured, the step overlaps computing and exchange.
     """
@@ -184,5 +184,5 @@ def fit(name: str, curve: Curve, error: np.ndarray) -> Fitted:
 
 
 def fits(curve: Curve, error: np.ndarray) -> dict[str, Fitted]:
-    """Each form fitted to a curve whose points have these relative errors; of varying batches all but the power law."""
+    """Return each form fitted to a curve whose points have these relative errors; no power law where batches vary."""
     return {name: fit(name, curve, error) for name in FORMS if not (curve.strong and name == POWER_LAW)}

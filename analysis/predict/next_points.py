@@ -1,4 +1,4 @@
-"""What to measure next: the points that narrow the intervals of the targets most for their cost.
+"""The points to measure next: those that narrow the intervals of the targets most for their cost.
 
 As in Ernest's experiment design (Venkataraman et al., NSDI'16, section 4) a point counts by what its row adds to the
 design matrix of the fit; here also by how much less remains to extrapolate.
@@ -17,10 +17,10 @@ from analysis import metrics
 from analysis.predict.points import Curve, Sizes
 from analysis.predict.prediction import MIN_POINTS, Learned, average, bend, predict, why_not
 
-MOST = 2  # points that are proposed
+MAX_POINTS = 2
 # A point that narrows the intervals by less is not worth a launch: a fraction of their width.
 _WORTH = 0.05
-# What a point costs with MEASURE=report: launches, and steps of each (10 of warm-up, 100 timed).
+# The cost of a point with MEASURE=report: launches, and steps of each (10 of warm-up, 100 timed).
 _LAUNCHES, _STEPS = 6, 110
 
 
@@ -36,17 +36,16 @@ class NextPoint:
 
 
 def next_points(curve: Curve, at: Sizes, learned: Learned, fixed_s: float = 0.0) -> list[NextPoint]:
-    """One or two points worth measuring for these targets, the best one first.
+    """Return up to two points worth measuring for these targets, the best one first.
 
-    None where no point helps: what more points cannot help, as a curve that bends.
-
-    Where a target is not supported, the cheapest that make the most of them so. The interval after is what is expected
-    if the points turn out as predicted. `fixed_s`: what each launch pays once.
+    Empty where no point helps, as for a curve that bends. Where targets are not supported, they are the cheapest points
+    that support most of them. The interval after is expected if the points turn out as predicted. `fixed_s`: the fixed
+    cost of a launch.
     """
-    found: list[NextPoint] = []
+    points: list[NextPoint] = []
     if not len(curve.ranks) or curve.doubts or bend(curve, learned.noise):
-        return found
-    while len(found) < MOST:
+        return points
+    while len(points) < MAX_POINTS:
         before = _state(curve, at, learned)
         best: tuple[tuple[float, ...], Curve, NextPoint] | None = None
         for ranks in _candidates(curve, at):
@@ -59,13 +58,13 @@ def next_points(curve: Curve, at: Sizes, learned: Learned, fixed_s: float = 0.0)
         if best is None:
             break
         curve = best[1]
-        found.append(best[2])
-    return found
+        points.append(best[2])
+    return points
 
 
 @dataclass(frozen=True)
 class _State:
-    """How well a curve carries the targets: how many, and the mean logarithm of high / low of their intervals.
+    """How many targets a curve supports, and the mean logarithm of high / low of their intervals.
 
     `sizes`: different numbers of ranks among its points, as far as they are needed.
     """
@@ -76,16 +75,17 @@ class _State:
 
 
 def _state(curve: Curve, at: Sizes, learned: Learned) -> _State:
-    carried = np.array([not why for why in why_not(curve, at, learned.noise)])
+    supported = np.array([not why for why in why_not(curve, at, learned.noise)])
     different = min(len(np.unique(curve.ranks)), MIN_POINTS)
-    if not carried.any():
+    if not supported.any():
         return _State(0, math.inf, different)
-    found = predict(curve, Sizes(at.ranks[carried], at.batch[carried]), learned)
-    return _State(int(carried.sum()), float(np.mean(np.log(found.high / found.low))), different)
+    prediction = predict(curve, Sizes(at.ranks[supported], at.batch[supported]), learned)
+    width = float(np.mean(np.log(prediction.high / prediction.low)))
+    return _State(int(supported.sum()), width, different)
 
 
 def _candidates(curve: Curve, at: Sizes) -> list[float]:
-    """Numbers of ranks up to the largest target that are not measured: powers of two, and so many full nodes."""
+    """Return numbers of ranks up to the largest target that are not measured: powers of two, of ranks or nodes."""
     largest = float(at.ranks.max())
     powers = 2.0 ** np.arange(math.floor(math.log2(largest)) + 1)
     if math.isfinite(curve.ranks_per_node):
@@ -95,7 +95,7 @@ def _candidates(curve: Curve, at: Sizes) -> list[float]:
 
 
 def _with(curve: Curve, ranks: float, learned: Learned) -> Curve:
-    """The curve with one more point, where the forms expect it."""
+    """Return the curve with one more point, where the forms expect it."""
     batch = float(curve.batch[curve.base])
     if curve.strong:
         batch *= float(curve.ranks[curve.base]) / ranks
@@ -115,7 +115,7 @@ def _with(curve: Curve, ranks: float, learned: Learned) -> Curve:
 
 
 def _cost(more: Curve, ranks: float, fixed_s: float) -> float:
-    """Node hours of a point; NaN where the batch, and so the time of a step, is not known."""
+    """Return the node hours of a point; NaN where the batch, and so the time of a step, is not known."""
     which = more.ranks == ranks
     if float(more.batch.max()) <= 1:
         return math.nan
@@ -124,7 +124,7 @@ def _cost(more: Curve, ranks: float, fixed_s: float) -> float:
 
 
 def _worth(before: _State, after: _State, nodes: float, cost: float) -> tuple[float, ...]:
-    """Orders points: more targets supported, then more narrowing for the cost; empty where a point is not worth it."""
+    """Return a sort key: more targets supported, then more narrowing for the cost; empty where it is not worth it."""
     price = nodes if math.isnan(cost) else cost
     if after.supported > before.supported:
         return (after.supported, 1 / price)
@@ -144,12 +144,12 @@ def _next_point(curve: Curve, ranks: float, cost: float, before: _State, after: 
 
 
 def command(curve: Curve, points: Sequence[NextPoint], experiment: str) -> str:
-    """The command that measures these points, for the largest of them; points that are there are not measured again."""
+    """Return the command that measures these points, up to the largest; measured points are not measured again."""
     largest = max(points, key=lambda point: point.ranks)
     per_node = 1 if math.isnan(curve.ranks_per_node) else min(int(curve.ranks_per_node), largest.ranks)
     batch = float(curve.batch[curve.base])
     keys = [f"ranks_per_node={per_node}"] if per_node > 1 else []
     keys += [f"batch_per_rank={batch:g}"] if batch > 1 and not (curve.strong or experiment == "strong_scaling") else []
-    words = [f"make {experiment.replace('_', '-')}", f"NODES={largest.nodes}"]
-    words += [f"MODELS={curve.model}"] if curve.model else []
-    return " ".join([*words, *([f'ARGS="{" ".join(keys)}"'] if keys else []), "MEASURE=report"])
+    parts = [f"make {experiment.replace('_', '-')}", f"NODES={largest.nodes}"]
+    parts += [f"MODELS={curve.model}"] if curve.model else []
+    return " ".join([*parts, *([f'ARGS="{" ".join(keys)}"'] if keys else []), "MEASURE=report"])

@@ -9,10 +9,12 @@ import numpy as np
 
 from analysis import metrics
 
+_ARRAYS = ("ranks", "batch", "images_per_s", "spread", "repeats")
+
 
 @dataclass(frozen=True)
 class Doubt:
-    """Why points carry no prediction, however many there are; of these numbers of ranks, or of all."""
+    """The reason why points support no prediction, however many there are; for these numbers of ranks, or for all."""
 
     reason: str
     ranks: tuple[int, ...] = ()
@@ -27,7 +29,7 @@ class Curve:
     """Points by ranks, one array element each. Points at the same number of ranks differ in their batch."""
 
     model: str
-    name: str  # what tells it from other curves, in words
+    name: str  # its setting: machine, batch, ...
     source: str  # the machine: curves of one machine are not independent
     ranks: np.ndarray  # ascending
     batch: np.ndarray  # images of a rank in one step; 1 where it is not known
@@ -43,8 +45,8 @@ class Curve:
     compute_limit_images_per_s: float = math.nan  # of one rank, whose processors do nothing but multiply
     ring_s: float = math.nan  # all gradients over the slowest link: 2 (n - 1) / n of it is the shortest exchange
     series: str = ""  # of local records
-    # Whether the gradients may go through a server that saturates beyond the points, which nothing in them tells: how
-    # they are exchanged is not known. An allreduce, or a server on each node, grows with the ranks.
+    # Whether the gradients may go through a server that saturates beyond the points: how they are exchanged is not
+    # known. An allreduce, or a server on each node, grows with the ranks.
     may_saturate: bool = False
     work: str = "images"  # what its rates count: "tokens", "epochs", ...; "" for rates without a unit
 
@@ -65,28 +67,27 @@ class Curve:
 
     @property
     def base(self) -> int:
-        """The position of the point that speedups are over: the fewest ranks, of these the largest batch."""
+        """The position of the base of speedups: the fewest ranks, with the largest batch."""
         return int(np.lexsort((-self.batch, self.ranks))[0])
 
     def nodes(self, ranks: np.ndarray) -> np.ndarray:
-        """Nodes that so many ranks take; a node of its own for each rank where their number is not known."""
+        """Return the nodes that so many ranks take; one for each rank where the ranks of a node are not known."""
         per_node = 1 if math.isnan(self.ranks_per_node) else self.ranks_per_node
         return np.ceil(np.asarray(ranks, float) / per_node)
 
     def only(self, which: np.ndarray) -> Curve:
-        """The curve with only those points that the mask selects, and the doubts about them."""
-        cut = {name: getattr(self, name)[which] for name in ("ranks", "batch", "images_per_s", "spread", "repeats")}
-        left = [doubt for doubt in self.doubts if not doubt.ranks or {*doubt.ranks} & {*cut["ranks"].tolist()}]
-        return replace(self, doubts=tuple(left), **cut)
+        """Return the curve with only those points that the mask selects, and the doubts about them."""
+        arrays = {name: getattr(self, name)[which] for name in _ARRAYS}
+        left = [doubt for doubt in self.doubts if not doubt.ranks or {*doubt.ranks} & {*arrays["ranks"].tolist()}]
+        return replace(self, doubts=tuple(left), **arrays)
 
     def relative_error(self, noise: float) -> np.ndarray:
-        """The error of each point over that of a typical one, whose noise is given as a fraction.
+        """Return the error of each point over that of a typical one, whose noise is `noise` as a fraction.
 
         Where its standard error is known, both add in quadrature; else n measurements count as n.
         """
         by_repeats = np.sqrt(np.median(self.repeats) / self.repeats)
-        known = np.isfinite(self.spread)
-        return np.where(known, np.sqrt(1 + (np.where(known, self.spread, 0) / noise) ** 2), by_repeats)
+        return np.where(np.isfinite(self.spread), np.sqrt(1 + (self.spread / noise) ** 2), by_repeats)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,32 +99,31 @@ class Sizes:
 
 
 def weak(curve: Curve, ranks: np.ndarray) -> Sizes:
-    """Sizes that keep the batch of a rank: that of the curve's points on the fewest ranks."""
+    """Return sizes with a constant batch per rank: that of the curve's points on the fewest ranks."""
     ranks = np.asarray(ranks, float)
     return Sizes(ranks, np.full(len(ranks), curve.batch[curve.base]))
 
 
 def strong(ranks: np.ndarray, global_batch: float) -> Sizes:
-    """Sizes that keep the global batch: each rank has its share of it."""
+    """Return sizes with a constant global batch: each rank has its share of it."""
     ranks = np.asarray(ranks, float)
     return Sizes(ranks, global_batch / ranks)
 
 
 def joined(curves: list[Curve]) -> list[Curve]:
-    """Curves of one model, machine and node put together, whose batches per rank differ; others as they are."""
+    """Return curves of one model, machine and node joined where their batches per rank differ; others as they are."""
     groups: dict[tuple[str, str, float], list[Curve]] = {}
     for curve in curves:
         per_node = -1.0 if math.isnan(curve.ranks_per_node) else curve.ranks_per_node
         groups.setdefault((curve.model, curve.source, per_node), []).append(curve)
-    return [_one(of) for of in groups.values()]
+    return [_joined(group) for group in groups.values()]
 
 
-def _one(curves: list[Curve]) -> Curve:
+def _joined(curves: list[Curve]) -> Curve:
     if len(curves) == 1:
         return curves[0]
-    names = ("ranks", "batch", "images_per_s", "spread", "repeats")
-    found = {name: np.concatenate([getattr(curve, name) for curve in curves]) for name in names}
-    order = np.lexsort((found["batch"], found["ranks"]))
+    arrays = {name: np.concatenate([getattr(curve, name) for curve in curves]) for name in _ARRAYS}
+    order = np.lexsort((arrays["batch"], arrays["ranks"]))
     doubts = tuple(dict.fromkeys(doubt for curve in curves for doubt in curve.doubts))
-    sorted_by_ranks = {name: values[order] for name, values in found.items()}
+    sorted_by_ranks = {name: values[order] for name, values in arrays.items()}
     return replace(curves[0], name="several batches", doubts=doubts, compute_s=math.nan, **sorted_by_ranks)

@@ -1,4 +1,4 @@
-"""The forms averaged: a predicted time of a step, and how likely it is to be shorter or longer."""
+"""The forms averaged: a predicted time of a step with its interval, and why a curve supports no prediction."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from analysis.predict.points import Curve, Sizes
 from analysis.thresholds import limit
 
 LEVEL = 0.90
-# Each form predicts the logarithm of a time: two coefficients, a level and a slope, are used up whatever the form.
-_USED = 2
+# Each form predicts the logarithm of a time with two coefficients, a level and a slope.
+_COEFFICIENTS = 2
 
 
 @dataclass(frozen=True)
 class Learned:
-    """What other curves taught. `weights`: of each form; `noise`: relative error of a typical point.
+    """The calibration from other curves. `weights`: of each form; `noise`: relative error of a typical point.
 
     `faster`, `slower`: the standard deviation by which the logarithm of a time is off to either side, for each doubling
     beyond the points. Curves get worse more often than better.
@@ -33,9 +33,9 @@ class Learned:
 
 @dataclass(frozen=True, eq=False)
 class Averaged:
-    """The logarithm of the time of a step, as each form has it: a distribution for each form and size.
+    """The logarithm of the time of a step by each form: a distribution for each form and size.
 
-    It is made of two halves of normal distributions, as wide as the error may grow to either side.
+    It consists of two halves of normal distributions, as wide as the error may grow to either side.
     """
 
     names: tuple[str, ...]
@@ -50,7 +50,7 @@ class Averaged:
         return self.weights @ self.ln_s
 
     def probability(self, ln_s: np.ndarray, faster: float, slower: float) -> np.ndarray:
-        """How likely the logarithm of the time is below that given, at each size."""
+        """Return how likely the logarithm of the time is below `ln_s`, at each size."""
         from scipy.special import ndtr  # it takes longer to import than most commands to run
 
         off = ln_s - self.ln_s
@@ -58,7 +58,7 @@ class Averaged:
         return self.weights @ ndtr(off / np.hypot(self.deviation, growth))
 
     def quantile(self, probability: float, faster: float, slower: float) -> np.ndarray:
-        """The logarithm of the time that is not exceeded with this probability, at each size; by bisection."""
+        """Return the logarithm of the time that is not exceeded with this probability, at each size; by bisection."""
         reach = 8 * np.hypot(self.deviation, max(faster, slower) * self.doublings).max(axis=0)
         low, high = self.ln_s.min(axis=0) - reach, self.ln_s.max(axis=0) + reach
         for _ in range(40):
@@ -69,11 +69,11 @@ class Averaged:
 
 
 def average(curve: Curve, at: Sizes, weights: dict[str, float], noise: float) -> Averaged:
-    """The forms fitted to a curve and averaged with these weights. `noise`: relative error of a typical point.
+    """Return the forms fitted to a curve and averaged with these weights. `noise`: relative error of a typical point.
 
-    The noise of the curve itself is that of its residuals, with the typical one as one more value: with three points
-    there is hardly a residual. Student's t for so few values widens it, at the level of the interval. The deviation is
-    that of another measurement, not of its mean.
+    The noise of the curve itself is that of its residuals, with the typical one as one more value: three points leave
+    hardly a residual. Student's t for so few values widens it, at the level of the interval. The deviation is that of
+    another measurement, not of its mean.
     """
     from scipy.special import ndtri, stdtrit
 
@@ -81,12 +81,12 @@ def average(curve: Curve, at: Sizes, weights: dict[str, float], noise: float) ->
     fitted = forms.fits(curve, error)
     share = np.array([weights[name] for name in fitted])
     share = share / share.sum()
-    own = Sizes(curve.ranks, curve.batch)
-    residuals = np.log(curve.step_s) - share @ np.array([fit.ln_s(own) for fit in fitted.values()])
-    degrees = 1 + max(len(residuals) - _USED - curve.strong, 0)
-    of_curve = math.sqrt((noise**2 + float(np.sum((residuals / error) ** 2))) / degrees)
+    measured = Sizes(curve.ranks, curve.batch)
+    residuals = np.log(curve.step_s) - share @ np.array([fit.ln_s(measured) for fit in fitted.values()])
+    degrees = 1 + max(len(residuals) - _COEFFICIENTS - curve.strong, 0)
+    curve_noise = math.sqrt((noise**2 + float(np.sum((residuals / error) ** 2))) / degrees)
     tail = 0.5 + LEVEL / 2
-    wider = float(stdtrit(degrees, tail) / ndtri(tail)) * of_curve
+    wider = float(stdtrit(degrees, tail) / ndtri(tail)) * curve_noise
     return Averaged(
         tuple(fitted),
         share,
@@ -98,20 +98,21 @@ def average(curve: Curve, at: Sizes, weights: dict[str, float], noise: float) ->
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """Images/s of the whole job at each size, with the interval, and what each form alone says."""
+    """Images/s of the whole job at each size, with the interval, and that of each form alone."""
 
     at: Sizes
     images_per_s: np.ndarray
     low: np.ndarray
     high: np.ndarray
-    of_forms: dict[str, np.ndarray]
+    by_form: dict[str, np.ndarray]
 
 
-def limit_s(curve: Curve, at: Sizes) -> np.ndarray:
-    """The shortest time of a step that processors and links allow, as far as they are known; else 0.
+def shortest_step_s(curve: Curve, at: Sizes) -> np.ndarray:
+    """Return the shortest time of a step that processors and links allow, as far as they are known; else 0.
 
-    Each alone: an exchange may be hidden behind computing. Known may be the step without allreduce, the products of
-    matrices and the streams between ranks that the jobs measured, and the rate of an emulated link.
+    It is the longest of the single bounds: an exchange may be hidden behind computing. They are from the step without
+    allreduce, the products of matrices and the streams between ranks that the jobs measured, and the rate of an
+    emulated link.
     """
     compute = 0.0 if math.isnan(curve.compute_s) or curve.strong else curve.compute_s
     least = np.full(len(at.ranks), compute)
@@ -127,45 +128,45 @@ def limit_s(curve: Curve, at: Sizes) -> np.ndarray:
 
 
 def _saturated(curve: Curve, at: Sizes) -> np.ndarray:
-    """The logarithm of the time of a step behind one server that is busy from the largest point on.
+    """Return the logarithm of the time of a step behind one server that is busy from the largest point on.
 
-    It then takes the gradients of so many ranks a second and no more. Beyond the points no server of this curve is
-    slower: at the largest of them it was not.
+    From there it takes the gradients of as many ranks a second. Beyond the points no server of this curve is slower:
+    at the largest of them it was not.
     """
     largest = curve.ranks == curve.largest
     return np.log(curve.step_s[largest].max() * np.maximum(at.ranks / curve.largest, 1.0))
 
 
 def ideal(curve: Curve, at: Sizes) -> np.ndarray:
-    """Images/s if each rank were as fast as at the point that speedups are over."""
+    """Return images/s if each rank were as fast as at the base of the speedups."""
     base = curve.base
-    of_rank = metrics.per_rank(float(curve.images_per_s[base]), float(curve.ranks[base]))
-    return metrics.whole_job(np.full(len(at.ranks), of_rank), at.ranks)
+    rate = metrics.per_rank(float(curve.images_per_s[base]), float(curve.ranks[base]))
+    return metrics.whole_job(np.full(len(at.ranks), rate), at.ranks)
 
 
 def predict(curve: Curve, at: Sizes, learned: Learned) -> Prediction:
-    """Images/s at each size, with the 90 % interval of a measurement there.
+    """Return images/s at each size, with the 90 % interval of a measurement there.
 
-    No value is above the ideal, none beyond the limits that are known. The upper end may be above the ideal by what
-    noise adds to the point that the ideal is taken from. Where a server may saturate beyond the points the lower end is
-    the rate of the largest point, less the noise of both measurements.
+    No value is above the ideal, none beyond the bounds that are known. The upper end may be above the ideal by the
+    noise of the point that the ideal is from. Where a server may saturate beyond the points, the lower end is the rate
+    of the largest point, less the noise of both measurements.
     """
     from scipy.special import ndtri
 
-    found = average(curve, at, learned.weights, learned.noise)
+    averaged = average(curve, at, learned.weights, learned.noise)
     ideal_s = metrics.step_s(at.batch, metrics.per_rank(ideal(curve, at), at.ranks))
     tail = (1 - LEVEL) / 2
-    # Of all sizes the smallest deviation is nearest to that of a point that was measured.
-    noise = float(found.deviation.min())
-    fastest = found.quantile(tail, learned.faster, learned.slower)
+    # The smallest deviation of all sizes is nearest to that of a point that was measured.
+    noise = float(averaged.deviation.min())
+    fastest = averaged.quantile(tail, learned.faster, learned.slower)
     fastest = np.maximum(fastest, np.log(ideal_s) + float(ndtri(tail)) * noise)
-    slowest = found.quantile(1 - tail, learned.faster, learned.slower)
+    slowest = averaged.quantile(1 - tail, learned.faster, learned.slower)
     if curve.may_saturate:
         slowest = np.maximum(slowest, _saturated(curve, at) - math.sqrt(2) * float(ndtri(tail)) * noise)
-    value = np.maximum(found.value, np.log(ideal_s))
+    value = np.maximum(averaged.value, np.log(ideal_s))
 
     def rate(ln_s: np.ndarray) -> np.ndarray:
-        step_s = np.maximum(np.exp(ln_s), limit_s(curve, at))
+        step_s = np.maximum(np.exp(ln_s), shortest_step_s(curve, at))
         return metrics.whole_job(metrics.rate(at.batch, step_s), at.ranks)
 
     return Prediction(
@@ -173,7 +174,10 @@ def predict(curve: Curve, at: Sizes, learned: Learned) -> Prediction:
         rate(value),
         rate(np.maximum(slowest, value)),
         rate(np.minimum(fastest, value)),
-        {name: rate(np.maximum(ln_s, np.log(ideal_s))) for name, ln_s in zip(found.names, found.ln_s, strict=True)},
+        {
+            name: rate(np.maximum(ln_s, np.log(ideal_s)))
+            for name, ln_s in zip(averaged.names, averaged.ln_s, strict=True)
+        },
     )
 
 
@@ -185,13 +189,13 @@ BEND_EXPONENT = limit("bend_exponent")
 
 
 def why_not(curve: Curve, at: Sizes, noise: float) -> list[str]:
-    """For each size why the curve cannot carry a prediction there, in words; "" where it can."""
-    general = _of_curve(curve, noise)
-    return [general or _of_size(curve, ranks, batch) for ranks, batch in zip(at.ranks, at.batch, strict=True)]
+    """Return for each size the reason why the curve supports no prediction there; "" where it does."""
+    general = _curve_reason(curve, noise)
+    return [general or _size_reason(curve, ranks, batch) for ranks, batch in zip(at.ranks, at.batch, strict=True)]
 
 
-def _of_curve(curve: Curve, noise: float) -> str:
-    """Why the points carry no prediction at all."""
+def _curve_reason(curve: Curve, noise: float) -> str:
+    """Return why the points support no prediction at all."""
     different = len(np.unique(curve.ranks))
     if curve.doubts:
         return "; ".join(map(str, curve.doubts))
@@ -201,8 +205,8 @@ def _of_curve(curve: Curve, noise: float) -> str:
     return bend(curve, noise)
 
 
-def _of_size(curve: Curve, ranks: float, batch: float) -> str:
-    """Why the points carry no prediction at one size."""
+def _size_reason(curve: Curve, ranks: float, batch: float) -> str:
+    """Return why the points support no prediction at one size."""
     if batch not in curve.batch and not curve.strong:
         return "the batch of a rank changes: points at two batches per rank or more are needed"
     if batch < 1 and curve.batch.max() > 1:
@@ -218,12 +222,12 @@ def _of_size(curve: Curve, ranks: float, batch: float) -> str:
 
 
 def bend(curve: Curve, noise: float) -> str:
-    """How the curve already bends, in words; "" where no bend can be seen, or there are too few points to see one.
+    """Return how the curve already bends; "" where no bend is significant, or there are too few points to test.
 
-    Two tests stand beside the rule for the last step. With a term in n (one server that all send to) beside
-    a + b log2 n, are the residuals smaller than chance makes them (F of one degree, one-sided)? Is the last point
-    slower than a + b log2 n through the others says (externally studentized residual)? Both count the noise of a
-    typical point as one more residual, and allow for the exchange that sets in at the second node.
+    Two tests stand beside the rule for the last step. Does a term in n (one server that all send to) beside
+    a + b log2 n make the residuals smaller than chance does (F of one degree, one-sided)? Is the last point slower than
+    a + b log2 n through the others (externally studentized residual)? Both count the noise of a typical point as one
+    more residual, and allow for the exchange that sets in at the second node.
     """
     if len(curve.ranks) <= MIN_POINTS or curve.strong:
         return ""
@@ -241,31 +245,31 @@ def bend(curve: Curve, noise: float) -> str:
     return ""
 
 
-def _used(curve: Curve) -> int:
-    """The coefficients of a curve that goes on evenly."""
+def _even_coefficients(curve: Curve) -> int:
+    """Return the number of coefficients of a curve that goes on evenly."""
     return 3 if curve.ranks_per_node > 1 and curve.nodes(curve.ranks).max() > 1 else 2
 
 
 def _linear_cost_p(curve: Curve, noise: float) -> float:
-    """How likely chance alone makes the residuals so much smaller with a term in n."""
+    """Return how likely chance alone makes the residuals so much smaller with a term in n."""
     from scipy.special import stdtr
 
     error = curve.relative_error(noise)
     fits = (forms.fit(name, curve, error) for name in (forms.EVEN, forms.BENT))
     without, with_it = (_residual(curve, fit, error) for fit in fits)
-    degrees = 1 + max(len(curve.ranks) - _used(curve) - 1, 0)
+    degrees = 1 + max(len(curve.ranks) - _even_coefficients(curve) - 1, 0)
     scatter = (noise**2 + with_it) / degrees
     return float(1 - stdtr(degrees, math.sqrt(max(without - with_it, 0) / scatter)))
 
 
 def _late_p(curve: Curve, noise: float) -> float:
-    """How likely chance alone makes the last point so much slower than the others say."""
+    """Return how likely chance alone makes the last point so much slower than the fit of the others."""
     from scipy.special import stdtr
 
     others, last = curve.only(curve.ranks < curve.largest), curve.only(curve.ranks == curve.largest)
     error = others.relative_error(noise)
     fit = forms.fit(forms.EVEN, others, error)
-    degrees = 1 + max(len(others.ranks) - _used(others), 0)
+    degrees = 1 + max(len(others.ranks) - _even_coefficients(others), 0)
     scatter = (noise**2 + _residual(others, fit, error)) / degrees
     at = Sizes(last.ranks, last.batch)
     off = (np.log(last.step_s) - fit.ln_s(at)) / np.sqrt(scatter * (1 + fit.variance(at)))
@@ -273,6 +277,6 @@ def _late_p(curve: Curve, noise: float) -> float:
 
 
 def _residual(curve: Curve, fit: forms.Fitted, error: np.ndarray) -> float:
-    """The sum of squares of what a form leaves of the points, relative to their error."""
+    """Return the sum of squared residuals of a form, relative to the error of the points."""
     off = np.log(curve.step_s) - fit.ln_s(Sizes(curve.ranks, curve.batch))
     return float(np.sum((off / error) ** 2))

@@ -1,4 +1,4 @@
-"""Predictions in words and tables."""
+"""Predictions as tables and sentences."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from analysis.predict.prediction import LEVEL
 from analysis.stats.number import Number
 
 WIDTH = 100
-# Forms that are further apart disagree: then what each of them says is shown.
+# Forms that are further apart disagree: then their range is shown.
 _APART = 1.05
-_NAMED = 3  # curves of one reason that are named; the JSON has all
+_MAX_CURVES = 3  # that are named for one reason; the JSON has all
 
 
 def report(answers: Sequence[Answer], accuracy: str) -> str:
-    """All answers: a table of what is predicted, why the rest is not, and how good such predictions were."""
-    shown = table(answers) if any(target.supported for found in answers for target in found.targets) else ""
-    notes = [(_how_to_read(answers, shown) if shown else "") + accuracy, *_saturating(answers), *_once(answers)]
-    lines = [*filter(None, [shown]), *not_given(answers)]
-    return "\n\n".join([*lines, *(textwrap.fill(note, WIDTH) for note in notes)])
+    """Return a table of the predictions, why others are missing, and how good such predictions were."""
+    shown = table(answers) if any(target.supported for one in answers for target in one.targets) else ""
+    notes = [(_how_to_read(answers, shown) if shown else "") + accuracy, *_saturating(answers), *_fixed_costs(answers)]
+    parts = [*filter(None, [shown]), *_missing(answers)]
+    return "\n\n".join([*parts, *(textwrap.fill(note, WIDTH) for note in notes)])
 
 
 def table(answers: Sequence[Answer]) -> str:
-    """What is predicted, one line a curve and target."""
-    rows = [_row(found.curve, target) for found in answers for target in found.targets if target.supported]
-    kept = {header: any(row.get(header) for row in rows) for header in _HEADERS}
-    cells = [[row.get(header, "") for header in _HEADERS if kept[header]] for row in rows]
-    works = {found.curve.work for found in answers}
-    rate = f"{works.pop()}/s".lstrip("/") if len(works) == 1 and works != {""} else "rate"
-    shown = [rate if header == "images/s" else header for header in _HEADERS if kept[header]]
+    """Return the predictions, one line a curve and target."""
+    rows = [_row(one.curve, target) for one in answers for target in one.targets if target.supported]
+    headers = [header for header in _HEADERS if any(row.get(header) for row in rows)]
+    cells = [[row.get(header, "") for header in headers] for row in rows]
+    works = {one.curve.work for one in answers}
+    rate = f"{works.pop()}/s" if len(works) == 1 and works != {""} else "rate"
+    shown = [rate if header == "images/s" else header for header in headers]
     return tabulate(cells, shown, disable_numparse=True)
 
 
@@ -62,9 +62,9 @@ def _row(curve: Curve, target: Target) -> dict[str, str]:
         row["wall time"] = _ends(numbers["wall_s"].scaled(factor), ".3g", unit)
     if "cost" in numbers:
         row["cost"] = _ends(numbers["cost"], ".3g")
-    alone = sorted(target.of_forms.values())
-    if alone[-1] > _APART * alone[0]:
-        row["forms"] = f"{_plain(alone[0], '.4g')} to {_plain(alone[-1], '.4g')}"
+    low, *_, high = sorted(target.by_form.values())
+    if high > _APART * low:
+        row["forms"] = f"{_plain(low, '.4g')} to {_plain(high, '.4g')}"
     return row
 
 
@@ -74,66 +74,67 @@ def _ends(number: Number, form: str, unit: str = "") -> str:
 
 
 def _plain(number: float, form: str) -> str:
-    """A number without an exponent: of 1000 or more in whole ones."""
+    """Return a number without an exponent: from 1000 on without decimals."""
     return f"{number:{form}}" if number < 1000 else f"{number:,.0f}"
 
 
-def not_given(answers: Sequence[Answer]) -> Iterator[str]:
-    """Why the rest is not predicted: one paragraph a reason, with the curves that it holds for."""
+def _missing(answers: Sequence[Answer]) -> Iterator[str]:
+    """Yield why predictions are missing: one paragraph a reason, with the curves that it holds for."""
     reasons: dict[tuple[str, tuple[int, ...]], list[str]] = defaultdict(list)
-    for found in answers:
-        for why in dict.fromkeys(target.why for target in found.targets if target.why):
-            ranks = tuple(target.ranks for target in found.targets if target.why == why)
-            reasons[why, ranks].append(_called(found.curve))
+    for one in answers:
+        for why in dict.fromkeys(target.why for target in one.targets if target.why):
+            ranks = tuple(target.ranks for target in one.targets if target.why == why)
+            reasons[why, ranks].append(_title(one.curve))
     for (why, ranks), curves in reasons.items():
-        more = f"; and {len(curves) - _NAMED} more" if len(curves) > _NAMED else ""
+        more = f"; and {len(curves) - _MAX_CURVES} more" if len(curves) > _MAX_CURVES else ""
         to = ", ".join(map(str, ranks))
-        yield textwrap.fill(f"Not predicted to {to}: {why}. {'; '.join(curves[:_NAMED])}{more}.", WIDTH)
+        yield textwrap.fill(f"Not predicted to {to}: {why}. {'; '.join(curves[:_MAX_CURVES])}{more}.", WIDTH)
 
 
-def _called(curve: Curve) -> str:
-    return ", ".join(word for word in (curve.model, curve.name) if word) or "the curve"
+def _title(curve: Curve) -> str:
+    return ", ".join(filter(None, (curve.model, curve.name))) or "the curve"
 
 
 def _how_to_read(answers: Sequence[Answer], shown: str) -> str:
-    """What the columns mean."""
-    bases = {int(found.curve.ranks[found.curve.base]) for found in answers if len(found.curve.ranks)}
-    of = f", {bases.pop()}" if len(bases) == 1 else ""
-    said = f"In brackets: the {LEVEL:.0%} interval of one measurement there. Speedup and efficiency: over the fewest "
-    said += f"ranks of the curve{of}. "
-    return said + ("Forms: what each of them says where they disagree. " if "forms" in shown else "")
+    """Return the meaning of the columns."""
+    bases = {int(one.curve.ranks[one.curve.base]) for one in answers if len(one.curve.ranks)}
+    base = f", {bases.pop()}" if len(bases) == 1 else ""
+    return (
+        f"In brackets: the {LEVEL:.0%} interval of one measurement there. Speedup and efficiency: over the fewest "
+        f"ranks of the curve{base}. "
+    ) + ("Forms: the range of the single forms where they disagree. " if "forms" in shown else "")
 
 
 def _saturating(answers: Sequence[Answer]) -> Iterator[str]:
-    """Why lower ends are so low, where a server may saturate beyond the points."""
-    if any(found.curve.may_saturate and target.supported for found in answers for target in found.targets):
+    """Yield why lower ends are so low, where a server may saturate beyond the points."""
+    if any(one.curve.may_saturate and target.supported for one in answers for target in one.targets):
         yield (
             "How gradients are exchanged is not known. One server that all ranks send to may saturate just beyond the "
-            "points, which nothing in them tells: the lower ends allow for it. Where it was an allreduce (Horovod, "
+            "points, which they cannot show: the lower ends allow for it. Where it was an allreduce (Horovod, "
             "NCCL, MPI), say so: EXCHANGE=allreduce (--exchange allreduce)."
         )
 
 
-def _once(answers: Sequence[Answer]) -> Iterator[str]:
-    """What a job pays once in the wall times, and why a cost is missing: one line for the curves that share it."""
+def _fixed_costs(answers: Sequence[Answer]) -> Iterator[str]:
+    """Yield the fixed cost in the wall times, and why a cost is missing: one line for the curves that share it."""
     curves: dict[str, list[str]] = defaultdict(list)
-    for found in answers:
-        for target in found.targets[-1:] if any("wall_s" in target.numbers for target in found.targets) else []:
-            once = found.fixed_s
-            said = "without what a job pays once, which these points do not tell"
-            if once is not None:
-                said = f"with {max(once.value, 0.0):.3g} s that a job pays once (make explain)"
-            curves[said + ("; no cost: ranks_per_node is not known" if math.isnan(target.nodes) else "")].append(
-                _called(found.curve)
-            )
-    for said, of in curves.items():
-        yield f"Wall time of {'; '.join(of)}: {said}."
+    for one in answers:
+        if not any("wall_s" in target.numbers for target in one.targets):
+            continue
+        note = "without the fixed cost of a job, which these points do not show"
+        if one.fixed_s is not None:
+            note = f"with a fixed cost of {max(one.fixed_s.value, 0.0):.3g} s a job (make explain)"
+        if math.isnan(one.targets[-1].nodes):
+            note += "; no cost: ranks_per_node is not known"
+        curves[note].append(_title(one.curve))
+    for note, titles in curves.items():
+        yield f"Wall time of {'; '.join(titles)}: {note}."
 
 
 def next_points(curve: Curve, points: Sequence[NextPoint], command: str) -> str:
-    """What to measure next for one curve."""
-    said = [_point(point) for point in points]
-    filled = textwrap.fill(f"To measure next, {_called(curve)}: {'; then '.join(said)}.", WIDTH)
+    """Return the points to measure next for one curve, and the command for them."""
+    proposals = "; then ".join(map(_point, points))
+    filled = textwrap.fill(f"To measure next, {_title(curve)}: {proposals}.", WIDTH)
     return f"{filled}\n    {command}" if command else filled
 
 
@@ -147,12 +148,12 @@ def _point(point: NextPoint) -> str:
     return f"{where}, which narrows the interval from a factor of {point.before:.2f} to {point.after:.2f}"
 
 
-def accuracy_sentence(found: Accuracy) -> str:
-    """The accuracy in one sentence."""
-    share = f"{found.held / found.points:.0%}; {found.low:.0%} to {found.high:.0%}, were they independent"
+def accuracy_sentence(accuracy: Accuracy) -> str:
+    """Return the accuracy in one sentence."""
+    share = f"{accuracy.held / accuracy.points:.0%}; {accuracy.low:.0%} to {accuracy.high:.0%}, were they independent"
     return (
-        f"Checked on the {found.curves} published curves with points above {ABOVE} ranks, each predicted with what the "
-        f"curves of other machines taught: the largest point was predicted from all below it within "
-        f"{found.largest_error:.1%} (median), and the {LEVEL:.0%} interval held {found.held} of {found.points} points "
-        f"({share}), on {found.machines} machines."
+        f"Checked on the {accuracy.curves} published curves with points above {ABOVE} ranks, each calibrated on "
+        f"the curves of other machines: the largest point was predicted from all below it within "
+        f"{accuracy.largest_error:.1%} (median), and the {LEVEL:.0%} interval held {accuracy.held} of "
+        f"{accuracy.points} points ({share}), on {accuracy.machines} machines."
     )

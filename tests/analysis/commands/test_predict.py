@@ -74,7 +74,7 @@ def test_local_records_and_a_job(results, capsys):
     asked = ["--experiment", "weak-scaling", "--results", str(results.folder), "--to", "16", "--images", "160"]
     assert main(["predict", *asked, "--price", "36"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "with 5.87 s that a job pays once" in said
+    assert "with a fixed cost of 5.87 s a job" in said
     assert "cost" in said
     assert main(["predict", *asked, "--format", "json", "--price", "36"]) == 0
     (row,) = json.loads(capsys.readouterr().out)

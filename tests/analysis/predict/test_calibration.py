@@ -27,14 +27,14 @@ def published():
 def test_a_curve_is_cut_after_its_third_point_and_each_one_after():
     (of,) = [curve(logarithmic)]
     found = calibration.cuts([of], 0.015)
-    assert [(cut.known.largest, cut.beyond.ranks.tolist()) for cut in found] == [(4, [8, 16]), (8, [16])]
+    assert [(cut.lower.largest, cut.beyond.ranks.tolist()) for cut in found] == [(4, [8, 16]), (8, [16])]
     assert found[0].measured_s == pytest.approx([1.15, 1.2])
 
 
 def test_what_the_points_below_cannot_carry_is_not_counted():
     assert calibration.cuts([curve(logarithmic, doubts=(Doubt("x"),))], 0.015) == []
     across = curve(logarithmic, (1, 2, 4, 8, 16), ranks_per_node=4.0)
-    assert [cut.known.largest for cut in calibration.cuts([across], 0.015)] == [8]  # 4 and below are one node
+    assert [cut.lower.largest for cut in calibration.cuts([across], 0.015)] == [8]  # 4 and below are one node
 
 
 def test_perfect_curves_teach_that_nothing_grows():
@@ -96,7 +96,7 @@ def test_with_it_the_intervals_hold_nine_of_ten_as_they_are_counted(published):
     taught = calibration.published_curves(Study().published).in_general
     by_curve, source = {}, {}
     for cut in calibration.cuts(published, taught.noise):
-        found = predict(cut.known, cut.beyond, taught)
+        found = predict(cut.lower, cut.beyond, taught)
         rate = cut.beyond.ranks * cut.beyond.batch / cut.measured_s
         by_curve.setdefault(id(cut.curve), []).extend((found.low <= rate) & (rate <= found.high))
         source[id(cut.curve)] = cut.curve.source
@@ -131,6 +131,6 @@ def test_the_bars_are_met_on_the_published_curves():
     assert found.largest_error <= 0.035
     assert found.held / found.points >= 0.85
     for check in checks:
-        base = check.cut.known.base
-        ideal = check.cut.known.images_per_s[base] / check.cut.known.ranks[base] * check.cut.beyond.ranks
+        base = check.cut.lower.base
+        ideal = check.cut.lower.images_per_s[base] / check.cut.lower.ranks[base] * check.cut.beyond.ranks
         assert ((check.predicted.images_per_s > 0) & (check.predicted.images_per_s <= ideal + 1e-9)).all()

@@ -105,7 +105,7 @@ def test_no_value_is_negative_superlinear_or_outside_its_interval(times, per_nod
     assert (found.images_per_s <= ideal(of, at) * (1 + 1e-12)).all()
     of_rank = found.images_per_s / at.ranks
     assert (np.diff(of_rank) <= 1e-9 * of_rank[:-1]).all()
-    assert all((alone <= ideal(of, at) * (1 + 1e-12)).all() for alone in found.of_forms.values())
+    assert all((alone <= ideal(of, at) * (1 + 1e-12)).all() for alone in found.by_form.values())
 
 
 def test_known_intervals_of_points_tell_the_noise():

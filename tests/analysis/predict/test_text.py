@@ -36,7 +36,7 @@ def test_forms_that_disagree_are_shown():
 def test_wall_times_say_what_they_include_and_why_a_cost_is_missing():
     once = student(10.0, 0.5, 3, 5)
     said = text.report([found(job=Job(1e6, 3), fixed_s=once)], "")
-    assert "with 10 s that a job pays once (make explain); no cost: ranks_per_node is not known" in " ".join(
+    assert "with a fixed cost of 10 s a job (make explain); no cost: ranks_per_node is not known" in " ".join(
         said.split()
     )
     assert "cost" in text.table([found(job=Job(1e6, 3), ranks_per_node=4.0)])
