@@ -40,8 +40,7 @@ def run(options: argparse.Namespace) -> int:
             "comparisons": [one.as_json() for one in comparisons(split_curves)],
             "jobs": [job.as_json() for job in jobs.jobs(shown)],
         }
-        json.dump(document, sys.stdout, indent=1, allow_nan=False)
-        print()
+        print(json.dumps(document, indent=1, allow_nan=False))
     else:
         print("\n\n".join(_sections(shown, split_curves)))
     if options.draw:

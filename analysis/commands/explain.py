@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import sys
 import textwrap
 from pathlib import Path
 
@@ -52,8 +51,7 @@ def run(options: argparse.Namespace) -> int:
     if options.format == "json":
         curves = [document.as_json(one, split) for one, split in explained]
         content = {"curves": curves, "not_split": refused, "notes": notes, "read_as": read_as}
-        json.dump(content, sys.stdout, indent=1, allow_nan=False)
-        print()
+        print(json.dumps(content, indent=1, allow_nan=False))
         return 0 if explained else 1
     if read_as:
         print(*read_as, sep="\n", end="\n\n")

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import sys
 from pathlib import Path
 
 from analysis import TableError
@@ -36,8 +35,7 @@ def run(options: argparse.Namespace) -> int:
         print(text.report(launch, steps))
         print(f"\n{out}: open it at https://ui.perfetto.dev, which keeps it in your browser, or at chrome://tracing\n")
     if options.format == "json":
-        json.dump(documents, sys.stdout, indent=1, allow_nan=False)
-        print()
+        print(json.dumps(documents, indent=1, allow_nan=False))
     else:
         print("in brackets: the 95 % interval of the median over steps; docs/timeline.md: what each part is")
     return 0

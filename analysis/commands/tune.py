@@ -48,10 +48,7 @@ def run(options: argparse.Namespace) -> int:
         )
         return 1
     if options.format == "json":
-        json.dump(
-            {"contests": [ranking.as_json(contest) for contest in contests]}, sys.stdout, indent=1, allow_nan=False
-        )
-        print()
+        print(json.dumps({"contests": [ranking.as_json(contest) for contest in contests]}, indent=1, allow_nan=False))
     else:
         print("\n\n".join(ranking.report(contest) for contest in contests))
     if path:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, TypeVar
 
 from analysis import metrics, speedups
 from analysis.compare import tolerances
@@ -16,7 +16,7 @@ from analysis.curves import uncertain
 from analysis.stats import student
 from analysis.stats.number import Number, between, combined, common_covers, exact, unknown
 from analysis.stats.repeats import median
-from analysis.stats.verdict import Bounds, Verdict, apart
+from analysis.stats.verdict import Bounds, Verdict, apart, holm
 from analysis.text import json_value
 
 
@@ -107,6 +107,15 @@ class Subject:
     def why_lost(self) -> str:
         """Return why it is not judged: a point is not valid as a scaling result; "" if all are."""
         return self.local.why_lost(*(size for size in (self.over, self.at) if size is not None))
+
+
+Judged = TypeVar("Judged", bound=Any)  # a dataclass with `judged`: Verdict | None
+
+
+def holm_corrected(rows: Sequence[Judged]) -> list[Judged]:
+    """Return comparisons with verdicts that are corrected for their number (Holm)."""
+    verdicts = iter(holm([row.judged for row in rows if row.judged]))
+    return [replace(row, judged=next(verdicts)) if row.judged else row for row in rows]
 
 
 def compare_number(what: Subject, value: Number, local: Number, limit: Tolerance | None, note: str = "") -> Comparison:

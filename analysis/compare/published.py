@@ -18,13 +18,13 @@ from analysis.compare.comparison import (
     compare_curves,
     compare_number,
     compare_order,
+    holm_corrected,
     points,
 )
 from analysis.compare.curves import SIZES, Curve, axes, cell_text, column, local_curve, published_curves
 from analysis.compare.tolerances import Tolerance
 from analysis.stats import student
 from analysis.stats.number import Number, exact, unknown
-from analysis.stats.verdict import holm
 from analysis.table.stated import number
 from analysis.thresholds import limit
 
@@ -128,13 +128,7 @@ def compare(published: pd.DataFrame, local: pd.DataFrame, limits: Sequence[Toler
     rows += _single_numbers(published, local, limits)
     left = _published_alone(published, curves, rows)
     rows += stated_values(local, limits)
-    return Comparisons(_together(rows), [*dict.fromkeys(alone)], left)
-
-
-def _together(rows: Sequence[Comparison]) -> list[Comparison]:
-    """Return the comparisons with verdicts that are corrected for their number (Holm)."""
-    verdicts = iter(holm([row.judged for row in rows if row.judged]))
-    return [replace(row, judged=next(verdicts)) if row.judged else row for row in rows]
+    return Comparisons(holm_corrected(rows), [*dict.fromkeys(alone)], left)
 
 
 def _published_alone(table: pd.DataFrame, curves: Sequence[Curve], rows: Sequence[Comparison]) -> list[str]:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import pandas as pd
 
 from analysis import TableError, speedups
+from analysis.compare.comparison import holm_corrected
 from analysis.stats import repeats
 from analysis.stats.number import Number, unknown
 from analysis.stats.student import ratio_of_means
-from analysis.stats.verdict import Bounds, Verdict, holm, leaning
+from analysis.stats.verdict import Bounds, Verdict, leaning
 from analysis.study import Study, record_files
 from analysis.table import controls
 from analysis.text import json_value
@@ -251,12 +252,6 @@ def _ratio(
     return Ratio(run.experiment, run.point, quantity, by, a, b, ratio, judged, note)
 
 
-def _together(ratios: Sequence[Ratio]) -> list[Ratio]:
-    """Return the ratios with verdicts that are corrected for their number (Holm)."""
-    verdicts = iter(holm([one.judged for one in ratios if one.judged]))
-    return [replace(one, judged=next(verdicts)) if one.judged else one for one in ratios]
-
-
 def values(runs: Iterable[Mapping[str, str]], name: str) -> str:
     """Return the distinct values of one name of `provenance`, or how many there are."""
     distinct = {run.get(name, "none") for run in runs}
@@ -291,7 +286,7 @@ def compare(a: Path, b: Path) -> Sets:
     pairs, alone = _pairs(runs_a, runs_b)
     made_alike = [[run for pair in pairs for run in pair[side]] for side in (0, 1)]
     return Sets(
-        _together([one for pair in pairs for one in _ratios(*pair)]),
+        holm_corrected([one for pair in pairs for one in _ratios(*pair)]),
         differences(*made_alike),
         alone,
         [f"A: {line}" for line in left_a] + [f"B: {line}" for line in left_b],

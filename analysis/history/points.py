@@ -6,7 +6,6 @@ smallest message, which shows the latency, and the bus bandwidth of the largest.
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -104,16 +103,12 @@ def _times(table: pd.DataFrame) -> Found:
 
 def _allreduces(table: pd.DataFrame) -> Found:
     """Yield the smallest message's time and the largest one's bandwidth of each point of allreduce alone."""
-    every = allreduce.points_of(table)
-    for _, point in every.groupby(["series", "ranks", "axis_value"], dropna=False, sort=False):
-        smallest, largest = (point[point["message_bytes"].eq(size)] for size in _ends(point["message_bytes"]))
+    for _, point in allreduce.points_of(table).groupby(["series", "ranks", "axis_value"], dropna=False, sort=False):
+        sizes = point["message_bytes"]
+        smallest, largest = point[sizes.eq(sizes.min())], point[sizes.eq(sizes.max())]
         yield _message_key(smallest, "allreduce_s"), _by_launch(smallest, "time_s", statistics.fmean), _lost(point)
         rates = _by_launch(largest, "rate", statistics.harmonic_mean)
         yield _message_key(largest, "bus_bandwidth_bytes_per_s"), rates, _lost(point)
-
-
-def _ends(sizes: pd.Series) -> tuple[int, int]:
-    return int(sizes.min()), int(sizes.max())
 
 
 def _message_key(rows: pd.DataFrame, quantity: Quantity) -> Key:
@@ -141,17 +136,10 @@ def _key(point: pd.DataFrame, quantity: Quantity, *more: str) -> Key:
     """Return the key of one point; `more`: words that identify it beside those of its rows."""
     first = point.iloc[0]
     nodes = f"{first['nodes']} node{'s' if first['nodes'] != 1 else ''}"
-    along = [] if first["axis"] in ("", "nodes") or _missing(first["axis_value"]) else [_along(first)]
-    parts = [nodes, *along, *(part for part in (first["swept"], first["arm"], *more) if part)]
+    named = first["axis"] not in ("", "nodes") and not pd.isna(first["axis_value"])
+    along = phrase(first["axis"], first["axis_value"]) if named else ""
+    parts = filter(None, [nodes, along, first["swept"], first["arm"], *more])
     return Key(
         first["experiment"], first["model"], int(first["ranks"]), ", ".join(parts), quantity, first["series"],
         first["machine"],
     )  # fmt: skip
-
-
-def _along(first: pd.Series) -> str:
-    return phrase(first["axis"], first["axis_value"])
-
-
-def _missing(value: object) -> bool:
-    return value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value))

@@ -18,7 +18,7 @@ import msgspec
 
 from analysis import TableError
 from analysis.history import verdicts
-from analysis.history.points import UNITS, Key, Quantity, Unit, Values
+from analysis.history.points import UNITS, Key, Unit, Values
 from analysis.history.sessions import Launch, Session
 from analysis.history.verdicts import Change
 
@@ -30,17 +30,10 @@ _NO_CHECKSUM = "0" * 64
 
 
 @dataclass(frozen=True)
-class Point:
+class Point(Key):
     """One point: its mean over launches with the 95 % interval (null: one launch), and the value of each launch."""
 
-    experiment: str
-    model: str
-    ranks: int
-    point: str
-    quantity: Quantity
     unit: Unit
-    series: str  # a digest of the configuration and the machine: only the same one is compared
-    machine: str
     value: float
     low: float | None
     high: float | None
@@ -49,7 +42,7 @@ class Point:
     @property
     def key(self) -> Key:
         """Return the key with which other measurements are compared."""
-        return Key(self.experiment, self.model, self.ranks, self.point, self.quantity, self.series, self.machine)
+        return Key(**{name: getattr(self, name) for name in Key.__match_args__})
 
 
 @dataclass(frozen=True)
@@ -98,20 +91,7 @@ def _point(key: Key, values: Values) -> Point:
     launches = [value for session_values in values.by_session.values() for value in session_values]
     mean = verdicts.launch_mean(launches)
     low, high = (mean.low, mean.high) if len(launches) > 1 else (None, None)
-    return Point(
-        experiment=key.experiment,
-        model=key.model,
-        ranks=key.ranks,
-        point=key.point,
-        quantity=key.quantity,
-        unit=UNITS[key.quantity],
-        series=key.series,
-        machine=key.machine,
-        value=mean.value,
-        low=low,
-        high=high,
-        launches=launches,
-    )
+    return Point(**asdict(key), unit=UNITS[key.quantity], value=mean.value, low=low, high=high, launches=launches)
 
 
 def _provenances(launches: Iterable[Launch]) -> Provenances:

@@ -108,97 +108,52 @@ class Quantity:
     """A measured quantity: its unit, and the range of possible values."""
 
     unit: str
-    minimum: float = 0.0
     zero: bool = False  # whether 0 is possible
     maximum: float = np.inf
 
     def possible(self, value: float) -> bool:
         """Return whether a measurement can have this value."""
-        return self.minimum <= value <= self.maximum and (value != 0 or self.zero)
+        return 0 <= value <= self.maximum and (value != 0 or self.zero)
 
 
-_time, _count, _ratio = Quantity("s"), Quantity("count"), Quantity("x")
-_fraction = Quantity("fraction", zero=True, maximum=1.0)
-_accuracy = _fraction
-# A report prints a speed of 0.00 for a run that trained: the table keeps it, figures and the audit name it.
-_rate = Quantity("images/s", zero=True)
-_bandwidth = Quantity("bytes/s")
-_energy = Quantity("J")
-
-QUANTITIES = {
-    "images_per_s": _rate,
-    "images_per_s_per_rank": _rate,
-    "init_s": _time,
-    "wall_s": _time,
-    "job_s": _time,
-    "epoch_s": _time,
-    "steps_per_rank_planned": Quantity("steps"),
-    "steps_per_rank": Quantity("steps", zero=True),
-    "images": Quantity("images"),
-    "epochs_planned": Quantity("epochs"),
-    "epochs_to_stable": Quantity("epochs"),
-    "epochs_to_stable_per_doubling": Quantity("epochs"),
-    "time_to_stable_s": _time,
-    "train_accuracy": _accuracy,
-    "validation_accuracy": _accuracy,
-    "validation_accuracy_loss_fraction": _fraction,
-    "train_accuracy_spread_fraction": _fraction,
-    "validation_accuracy_spread_fraction": _fraction,
-    "train_loss": Quantity("1", zero=True),
-    "validation_loss": Quantity("1", zero=True),
-    "step_loss": Quantity("1", zero=True),
-    "validation_mean_absolute_error": Quantity("classes", zero=True),  # years, where a class is a year of age
-    "speedup_throughput": _ratio,
-    "speedup_wall_time": _ratio,
-    "speedup_job_time": _ratio,
-    "efficiency_throughput": Quantity("fraction"),  # above 1 where a speedup is beyond ideal
-    "efficiency_wall_time": Quantity("fraction"),
-    "efficiency_job_time": Quantity("fraction"),
-    "ratio_synthetic_to_real": _ratio,
-    "ratio_batch_64_to_32": _ratio,
-    "ratio_p100_to_k80": _ratio,
-    "ratio_resnet50_to_inceptionv3": _ratio,
-    "median_speedup_throughput": _ratio,
-    "median_efficiency_throughput": Quantity("fraction"),
-    "median_ratio_synthetic_to_real": _ratio,
-    "median_ratio_batch_64_to_32": _ratio,
-    "median_ratio_p100_to_k80": _ratio,
-    "median_ratio_resnet50_to_inceptionv3": _ratio,
-    "job_s_improvement_fraction": _fraction,
-    "epoch_s_decrease_fraction": _fraction,
-    "compute_limit_images_per_s": _rate,
-    "link_limit_images_per_s": _rate,
-    "joules_per_image": _energy,
-    "gpu_joules_per_image": _energy,
-    "allreduce_s": _time,
-    "tcp_stream_bytes_per_s": _bandwidth,
-    "tcp_ring_bytes_per_s": _bandwidth,
-    "memory_copy_bytes_per_s": _bandwidth,
-    "parameters": _count,
-    "model_bytes": Quantity("bytes"),
-    "peak_memory_bytes": Quantity("bytes", zero=True),
-    "cpu_use_fraction": Quantity("fraction", zero=True),  # a clock's ticks can make it a little more than 1
-    "memory_bytes": Quantity("bytes"),
-    "gpu_use_fraction": _fraction,
-    "gpu_memory_bytes": Quantity("bytes", zero=True),
-    "dataset_bytes": Quantity("bytes"),
-    "dataset_images": _count,
-    "dataset_train_images": _count,
-    "dataset_validation_images": _count,
-    "dataset_validation_fraction": _fraction,
-    "dataset_classes": _count,
-    "dataset_images_per_class_min": _count,
-    "dataset_images_per_class_max": _count,
-    "dataset_images_per_class_mean": Quantity("images per class"),
-    "learning_rate_per_rank": Quantity("1"),
-    "best_global_batch": Quantity("images"),
-    "flat_from_global_batch": Quantity("images"),
-    "largest_ranks": _count,
-    "effective_batch": Quantity("images"),
-    "distributed_optimizer_lines": Quantity("count", zero=True),
-    "dataset_image_pixels_mean": Quantity("pixels"),
-    "ranks_as_printed": _count,  # a label beside values; `ranks` holds what they are of
+# Names by quantity, separated by spaces.
+_NAMES = {
+    # A report prints a speed of 0.00 for a run that trained: the table keeps it, figures and the audit name it.
+    Quantity("images/s", zero=True): """
+        images_per_s images_per_s_per_rank compute_limit_images_per_s link_limit_images_per_s""",
+    Quantity("s"): "init_s wall_s job_s epoch_s time_to_stable_s allreduce_s",
+    Quantity("steps"): "steps_per_rank_planned",
+    Quantity("steps", zero=True): "steps_per_rank",
+    Quantity("images"): "images best_global_batch flat_from_global_batch effective_batch",
+    Quantity("epochs"): "epochs_planned epochs_to_stable epochs_to_stable_per_doubling",
+    Quantity("fraction", zero=True, maximum=1.0): """
+        train_accuracy validation_accuracy validation_accuracy_loss_fraction train_accuracy_spread_fraction
+        validation_accuracy_spread_fraction job_s_improvement_fraction epoch_s_decrease_fraction gpu_use_fraction
+        dataset_validation_fraction""",
+    # An efficiency is above 1 if the speedup is beyond ideal.
+    Quantity("fraction"): """
+        efficiency_throughput efficiency_wall_time efficiency_job_time median_efficiency_throughput""",
+    Quantity("fraction", zero=True): "cpu_use_fraction",  # a clock's ticks can make it a little more than 1
+    Quantity("1"): "learning_rate_per_rank",
+    Quantity("1", zero=True): "train_loss validation_loss step_loss",
+    Quantity("classes", zero=True): "validation_mean_absolute_error",  # years, where a class is a year of age
+    Quantity("x"): """
+        speedup_throughput speedup_wall_time speedup_job_time median_speedup_throughput ratio_synthetic_to_real
+        ratio_batch_64_to_32 ratio_p100_to_k80 ratio_resnet50_to_inceptionv3 median_ratio_synthetic_to_real
+        median_ratio_batch_64_to_32 median_ratio_p100_to_k80 median_ratio_resnet50_to_inceptionv3""",
+    Quantity("J"): "joules_per_image gpu_joules_per_image",
+    Quantity("bytes/s"): "tcp_stream_bytes_per_s tcp_ring_bytes_per_s memory_copy_bytes_per_s",
+    Quantity("bytes"): "model_bytes memory_bytes dataset_bytes",
+    Quantity("bytes", zero=True): "peak_memory_bytes gpu_memory_bytes",
+    # `ranks_as_printed`: a label beside values; `ranks` has the ranks of these values.
+    Quantity("count"): """
+        parameters dataset_images dataset_train_images dataset_validation_images dataset_classes
+        dataset_images_per_class_min dataset_images_per_class_max largest_ranks ranks_as_printed""",
+    Quantity("count", zero=True): "distributed_optimizer_lines",
+    Quantity("images per class"): "dataset_images_per_class_mean",
+    Quantity("pixels"): "dataset_image_pixels_mean",
 }
+QUANTITIES = {name: quantity for quantity, names in _NAMES.items() for name in names.split()}
 
 
 # Such numbers are counted, not rounded, where they are printed to the last unit.

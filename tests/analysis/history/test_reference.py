@@ -9,7 +9,7 @@ from analysis.history import reference
 
 def made():
     point = reference.Point(
-        "weak_scaling", "resnet50", 2, "2 nodes", "images_per_s", "images/s", "abcd", "cpu", 26.0, None, None, [26.0]
+        "weak_scaling", "resnet50", 2, "2 nodes", "images_per_s", "abcd", "cpu", "images/s", 26.0, None, None, [26.0]
     )
     of = reference.Provenances(["0" * 7], [""], ["6.1"], [""], {"tensorflow": ["2.18.1"]})
     return reference.Reference("here", "2026-11-01", "2026-11-02", 0.05, [point], of, {"a/record.json": "1" * 64})
