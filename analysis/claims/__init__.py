@@ -1,12 +1,11 @@
-"""The claims, read from `published/claims.toml`, and their verdicts.
+"""The claims of the reports, read from `published/claims.toml`, each with a verdict that is computed from numbers.
 
-The claims are data: what is said and where, the hypothesis that it comes to, which check decides it, over which numbers
-and within which limits. docs/claims.md explains how a claim is judged.
+A claim is data: what is said and where, the hypothesis that it comes to, which check decides it, over which numbers and
+within which bounds. docs/claims.md explains how a claim is judged.
 """
 
 from __future__ import annotations
 
-import inspect
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,18 @@ import pandas as pd
 
 from analysis import PUBLISHED, TableError
 from analysis.claims.checks import CHECKS
-from analysis.claims.numbers import SCOPES, WORDS, Claimed, Data, Report, Scope, Unknown, Word, words
+from analysis.claims.numbers import (
+    SCOPES,
+    ClaimBounds,
+    Data,
+    Report,
+    Scope,
+    Unknown,
+    VerdictName,
+    listed,
+    selection_text,
+    verdict_name,
+)
 from analysis.claims.numbers import VERDICTS as VERDICTS
 from analysis.derived import computed
 from analysis.stats.verdict import Verdict
@@ -24,7 +34,7 @@ from analysis.study import Study
 
 CLAIMS = PUBLISHED / "claims.toml"
 _NEEDED = ("id", "report", "place", "text", "hypothesis", "check")
-_LIMITS = tuple(Claimed.__dataclass_fields__)
+_BOUNDS = tuple(ClaimBounds.__dataclass_fields__)
 
 
 @dataclass(frozen=True)
@@ -44,51 +54,46 @@ class Claim:
 
     @property
     def data(self) -> str:
-        """The numbers that bear on it, in words."""
+        """Return the numbers that bear on it, as text."""
         if self.experiment:
             return f"local records of {self.experiment}"
-        of = self.arguments.get("of", {})
-        named = all(isinstance(selection, dict) for selection in of.values()) and of
-        said = " | ".join(f"{name}: {words(selection)}" for name, selection in of.items()) if named else words(of)
-        return said or f"every cell of {self.arguments['ratio']}"
+        numbers = self.arguments.get("numbers", {})
+        if not numbers:
+            return f"every cell of {self.arguments['ratio']}"
+        if all(isinstance(selection, dict) for selection in numbers.values()):
+            return " | ".join(f"{name}: {selection_text(selection)}" for name, selection in numbers.items())
+        return selection_text(numbers)
 
     @property
     def rule(self) -> str:
-        """The check and its limits, in words."""
-        limits = {name: value for name, value in self.arguments.items() if name in _LIMITS}
-        given = {name: value for name, value in self.arguments.items() if name not in (*_LIMITS, "of", "ratio", "unit")}
-        if self.check in _WITH_MARGIN and "margin" in limits:
-            given["margin"] = limits.pop("margin")
-        said = [
-            f"{name} {', '.join(map(str, value)) if isinstance(value, list) else value}"
-            for name, value in given.items()
-        ]
-        said += [str(Claimed(**limits))] if limits else []
-        doc = str(inspect.getdoc(CHECKS[self.check])).split("\n")[0].rstrip(".")
-        return f"{self.check}: {doc}" + (f" ({'; '.join(said)})" if said else "") + f"; {self.scope}"
-
-
-# Checks whose margin is an argument of their own, and not one of the limits.
-_WITH_MARGIN = ("trend", "flat_from")
+        """Return the rule of its check and the bounds, as text."""
+        check = CHECKS[self.check]
+        bounds = {name: self.arguments[name] for name in _BOUNDS if name in self.arguments}
+        others = {k: v for k, v in self.arguments.items() if k not in (*_BOUNDS, "numbers", "ratio", "unit")}
+        if check.own_margin and "margin" in bounds:
+            others["margin"] = bounds.pop("margin")
+        parts = [f"{name} {', '.join(map(str, listed(value)))}" for name, value in others.items()]
+        parts += [str(ClaimBounds(**bounds))] if bounds else []
+        return f"{self.check}: {check.rule}" + (f" ({'; '.join(parts)})" if parts else "") + f"; {self.scope}"
 
 
 @dataclass(frozen=True)
 class Judged:
-    """A claim with its verdict and the numbers that decide it, in words."""
+    """A claim with its verdict and the numbers that decide it, as text."""
 
     claim: Claim
-    verdict: Word
+    verdict: VerdictName
     evidence: str
 
     def as_json(self) -> dict[str, str]:
-        """The claim and its verdict for programs; docs/json.md has the schema."""
-        claim = self.claim
-        said = {name: getattr(claim, name) for name in ("id", "report", "place", "text", "hypothesis", "data", "rule")}
-        return said | {"scope": claim.scope, "verdict": self.verdict, "evidence": self.evidence, "remark": claim.remark}
+        """Return the claim and its verdict for programs; docs/json.md has the schema."""
+        names = ("id", "report", "place", "text", "hypothesis", "data", "rule", "scope")
+        fields = {name: getattr(self.claim, name) for name in names}
+        return fields | {"verdict": self.verdict, "evidence": self.evidence, "remark": self.claim.remark}
 
 
 def read(path: Path = CLAIMS) -> list[Claim]:
-    """The claims in the TOML file `path`. Raises TableError naming the file, the claim and what is wrong with it."""
+    """Return the claims in the TOML file `path`. Raises TableError naming the file, the claim and what is wrong."""
     try:
         entries = tomllib.loads(path.read_text())["claim"]
     except (OSError, tomllib.TOMLDecodeError, KeyError) as error:
@@ -100,24 +105,23 @@ def read(path: Path = CLAIMS) -> list[Claim]:
     return claims
 
 
-def _claim(given: dict[str, Any], where: str) -> Claim:
-    """One entry of the list; what is left of it are the arguments of its check."""
-    where = f"{where} ({given.get('id', 'no id')})"
-    if absent := [name for name in _NEEDED if name not in given]:
+def _claim(entry: dict[str, Any], where: str) -> Claim:
+    """Return one entry of the list as a claim; what is left of it are the arguments of its check."""
+    where = f"{where} ({entry.get('id', 'no id')})"
+    if absent := [name for name in _NEEDED if name not in entry]:
         raise TableError(f"{where}: no {', '.join(absent)}")
-    if given["check"] not in CHECKS:
-        raise TableError(f"{where}: check '{given['check']}' given, allowed: {', '.join(CHECKS)}")
-    if given.get("scope", SCOPES[0]) not in SCOPES:
-        raise TableError(f"{where}: scope '{given['scope']}' given, allowed: {', '.join(SCOPES)}")
-    fields = {name: given.pop(name) for name in _NEEDED}
-    also = {name: given.pop(name) for name in ("scope", "experiment", "remark") if name in given}
-    return Claim(**fields, **also, arguments=given)
+    if entry["check"] not in CHECKS:
+        raise TableError(f"{where}: check '{entry['check']}' given, allowed: {', '.join(CHECKS)}")
+    if entry.get("scope", SCOPES[0]) not in SCOPES:
+        raise TableError(f"{where}: scope '{entry['scope']}' given, allowed: {', '.join(SCOPES)}")
+    fields = {name: entry.pop(name) for name in (*_NEEDED, "scope", "experiment", "remark") if name in entry}
+    return Claim(**fields, arguments=entry)
 
 
 def judge(claims: list[Claim], study: Study) -> list[Judged]:
     """Return each claim with its verdict, from the published numbers, or from local records if the claim says so.
 
-    Raises TableError where an argument is wrong.
+    Raises TableError if an argument is wrong.
     """
     return judge_numbers(claims, study.published, study.local, study.published)
 
@@ -125,19 +129,20 @@ def judge(claims: list[Claim], study: Study) -> list[Judged]:
 def judge_numbers(
     claims: list[Claim], table: pd.DataFrame, local: pd.DataFrame, published: pd.DataFrame
 ) -> list[Judged]:
-    """Return the same for the numbers in the tidy `table`; `published` teaches how curves go on."""
+    """Return the same for the numbers in the tidy `table`; predictions learn from `published`."""
     numbers = pd.concat([table, computed(table)], ignore_index=True)
-    by_report = {report: numbers[numbers["report"].eq(report)] for report in {claim.report for claim in claims}}
-    reports = {report: Report(rows, published) for report, rows in by_report.items()}
+    reports = {
+        name: Report(numbers[numbers["report"].eq(name)], published) for name in {claim.report for claim in claims}
+    }
     judged = []
     for claim in claims:
-        own = local[local["experiment"].eq(claim.experiment)]
-        of = Report(own, published) if claim.experiment else reports[claim.report]
+        own = Report(local[local["experiment"].eq(claim.experiment)], published)
+        data = Data(own if claim.experiment else reports[claim.report], claim.scope)
         try:
-            verdict, evidence = CHECKS[claim.check](Data(of, claim.scope), **claim.arguments)
+            verdict, evidence = CHECKS[claim.check].judge(data, **claim.arguments)
         except Unknown as missing:
             verdict, evidence = Verdict("undecided"), str(missing)
         except (TypeError, KeyError, ValueError) as error:
             raise TableError(f"claim {claim.id}: {claim.check}: {error}") from error
-        judged.append(Judged(claim, WORDS[verdict.outcome], evidence))
+        judged.append(Judged(claim, verdict_name(verdict), evidence))
     return judged

@@ -10,7 +10,17 @@ import numpy as np
 import pandas as pd
 
 from analysis import metrics
-from analysis.claims.numbers import Claimed, Data, Selection, Unknown, arithmetic, counts, groups, one
+from analysis.claims.numbers import (
+    ClaimBounds,
+    Data,
+    Result,
+    Selection,
+    Unknown,
+    arithmetic,
+    counts,
+    groups,
+    rows_by_group,
+)
 from analysis.curves import TIMES
 from analysis.derived import RATIOS, pairs
 from analysis.predict import answers, calibration, reading
@@ -24,57 +34,50 @@ from analysis.stats.verdict import Bounds, Verdict, judge, judge_all, opposite, 
 from analysis.table import stated
 from analysis.table.stated import MARGIN, half_unit
 
-Found = tuple[Verdict, str]
 # What all points of one curve share.
 _CURVE = ["experiment", "model", "dataset", "device", "gpu", "machine", "batch_per_rank"]
+_SAME = Bounds(1 - MARGIN, 1 + MARGIN)
+_MARGIN_TEXT = f"within {100 * MARGIN:.3g} % of 1"
 
 
-def mean(data: Data, of: Selection, unit: Sequence[str], **claimed: float) -> Found:
-    """The geometric mean of a selection is within the limits; each value of the columns `unit` counts once.
+def mean(data: Data, numbers: Selection, unit: Sequence[str], **claimed: float) -> Result:
+    """Return whether the geometric mean of a selection is within bounds; each value of the columns `unit` counts once.
 
     Points of one curve share a base and are no repeats of each other: the interval is over the units.
     """
-    found = [(name, _log_mean(rows)) for name, rows in groups(data.select(of), unit)]
-    return _of_units(found, Claimed(**claimed))
+    units = []
+    for name, rows in groups(data.select(numbers), unit):
+        values = rows.to_dict("records")
+        log = float(np.mean([math.log(row["value"]) for row in values]))
+        units.append((name, log, float(np.mean([half_unit(row) / row["value"] for row in values]))))
+    return _mean_of_logs(units, ClaimBounds(**claimed))
 
 
-def mean_ratio(data: Data, formula: str, of: Mapping[str, Selection], each: Sequence[str], **claimed: float) -> Found:
-    """The geometric mean of a formula, worked out for each value of some columns, is within the limits."""
-    selected = {name: dict(groups(data.select(selection), each)) for name, selection in of.items()}
-    common = [key for key in next(iter(selected.values())) if all(key in other for other in selected.values())]
-    if not common:
-        raise Unknown(f"no {', '.join(each)} for which all of {', '.join(of)} are known")
-    found = []
-    for key in common:
-        rows = {name: one(selected[name][key], f"{name}, {key}") for name in of}
-        numbers = {name: stated.number(row) for name, row in rows.items()}
-        number = combined(lambda **values: arithmetic(formula, values), numbers)
-        found.append((key, (math.log(number.value), math.log(number.high / number.low) / 2)))
-    return _of_units(found, Claimed(**claimed))
+def mean_ratio(
+    data: Data, formula: str, numbers: Mapping[str, Selection], each: Sequence[str], **claimed: float
+) -> Result:
+    """Return whether the geometric mean of a formula, computed for each value of columns, is within bounds."""
+    units = []
+    for name, rows in rows_by_group(data, numbers, each):
+        inputs = {key: stated.number(row) for key, row in rows.items()}
+        number = combined(lambda **values: arithmetic(formula, values), inputs)
+        units.append((name, math.log(number.value), math.log(number.high / number.low) / 2))
+    return _mean_of_logs(units, ClaimBounds(**claimed))
 
 
-def _log_mean(rows: pd.DataFrame) -> tuple[float, float]:
-    """The mean of the logarithms of some values, and how far rounding can move it."""
-    values = rows.to_dict("records")
-    return (
-        float(np.mean([math.log(row["value"]) for row in values])),
-        float(np.mean([half_unit(row) / row["value"] for row in values])),
-    )
+def _mean_of_logs(units: Sequence[tuple[str, float, float]], wanted: ClaimBounds) -> Result:
+    """Return the verdict on the geometric mean over units, each with its name, its logarithm and its rounding."""
+    rounding = float(np.mean([half for _, _, half in units]))
+    number = exponential(widened(student.mean([log for _, log, _ in units]), rounding))
+    texts = ", ".join(f"{name} {math.exp(log):.4g}" for name, log, _ in units)
+    evidence = f"claimed: {wanted}. Geometric mean over {len(units)}: {number}; {texts}"
+    return judge(number, wanted.bounds, wanted.same), evidence
 
 
-def _of_units(found: Sequence[tuple[str, tuple[float, float]]], wanted: Claimed) -> Found:
-    """The verdict on the geometric mean over units, from the logarithm of each and its rounding."""
-    rounding = float(np.mean([half for _, (_, half) in found]))
-    number = exponential(widened(student.mean([log for _, (log, _) in found]), rounding))
-    told = ", ".join(f"{name} {math.exp(log):.4g}" for name, (log, _) in found)
-    return (
-        judge(number, wanted.bounds, wanted.same),
-        f"claimed: {wanted}. Geometric mean over {len(found)}: {number}; {told}",
-    )
-
-
-def trend(data: Data, of: Selection, direction: Literal["rising", "falling", "none"], margin: float = MARGIN) -> Found:
-    """A quantity rises or falls with the size; "none": it changes by less than a margin at each doubling.
+def trend(
+    data: Data, numbers: Selection, direction: Literal["rising", "falling", "none"], margin: float = MARGIN
+) -> Result:
+    """Return whether a quantity rises or falls with the size; "none": changes by less than a margin at each doubling.
 
     From the slope of ln(value) over log2(size) that all curves have in common, each quantity by itself: all must agree.
     """
@@ -83,51 +86,54 @@ def trend(data: Data, of: Selection, direction: Literal["rising", "falling", "no
         "rising": Bounds(low=1.0, strict=True),
         "none": Bounds(1 - margin, 1 + margin),
     }[direction]
-    found, told = [], []
-    for name, rows in groups(data.select(of), ["quantity"]):
+    verdicts, texts = [], []
+    for name, rows in groups(data.select(numbers), ["quantity"]):
         curves = _curves(rows)
         number, _ = _slope(curves)
-        found.append(judge(number, bounds))
-        told.append(f"{name}: x {number} at each doubling, from {number.n} points of {len(curves)} curves")
+        verdicts.append(judge(number, bounds))
+        texts.append(f"{name}: x {number} at each doubling, from {number.n} points of {len(curves)} curves")
     claimed = f"within {100 * margin:.3g} % of 1" if direction == "none" else direction
-    return together(found), f"claimed: {claimed}. {'; '.join(told)}"
+    return together(verdicts), f"claimed: {claimed}. {'; '.join(texts)}"
 
 
-def same_trend(data: Data, of: Selection, among: str, one: str) -> Found:
-    """One of a column changes with the size as the others do: at each doubling by the same factor, within a margin.
+def same_trend(data: Data, numbers: Selection, among: str, one: str) -> Result:
+    """Return whether one value of a column changes at each doubling by the same factor as the others, within a margin.
 
     Over the sizes that it has; each quantity by itself: all must agree.
     """
-    found, told = [], []
-    for name, rows in groups(data.select(of), ["quantity"]):
+    verdicts, texts = [], []
+    for name, rows in groups(data.select(numbers), ["quantity"]):
         mine = rows[rows[among].eq(one)]
         others = rows[rows[among].ne(one) & rows["ranks"].isin(mine["ranks"])]
-        (a, of_mine), (b, of_others) = (_slope(_curves(part)) for part in (mine, others))
-        number = exponential(student.difference(of_mine.slope, of_others.slope))
-        found.append(judge(number, Bounds(1 - MARGIN, 1 + MARGIN)))
-        told.append(f"{name}: x {a} at each doubling, the others x {b}: the ratio is {number}")
-    return together(found), f"claimed: the ratio is within {100 * MARGIN:.3g} % of 1. {'; '.join(told)}"
+        (a, my_trend), (b, other_trend) = (_slope(_curves(part)) for part in (mine, others))
+        number = exponential(student.difference(my_trend.slope, other_trend.slope))
+        verdicts.append(judge(number, _SAME))
+        texts.append(f"{name}: x {a} at each doubling, the others x {b}: the ratio is {number}")
+    return together(verdicts), f"claimed: the ratio is {_MARGIN_TEXT}. {'; '.join(texts)}"
 
 
 def _curves(rows: pd.DataFrame) -> list[list[dict]]:
-    """The points of each curve of two numbers of ranks or more, by ranks."""
+    """Return the points of each curve of two numbers of ranks or more, by ranks."""
     by = [name for name in _CURVE if name in rows]
-    found = [of.sort_values("ranks").to_dict("records") for _, of in rows.groupby(by, dropna=False, sort=False)]
-    curves = [of for of in found if len({row["ranks"] for row in of}) > 1]
+    curves = [
+        [{**row, "x": math.log2(row["ranks"])} for row in curve.sort_values("ranks").to_dict("records")]
+        for _, curve in rows.groupby(by, dropna=False, sort=False)
+        if curve["ranks"].nunique() > 1
+    ]
     if not curves:
         raise Unknown("no curve of two points or more is known over ranks")
-    return [[{**row, "x": math.log2(row["ranks"])} for row in of] for of in curves]
+    return curves
 
 
 def _slope(curves: Sequence[Sequence[dict]]) -> tuple[Number, Trend]:
-    """The factor by which a quantity changes at each doubling, with its interval; and the line of its logarithm."""
-    fitted = trends.fit([[(row["x"], math.log(row["value"])) for row in of] for of in curves])
-    rounding = fitted.rounding([[(row["x"], half_unit(row) / row["value"]) for row in of] for of in curves])
+    """Return the factor by which a quantity changes at each doubling, and the line of its logarithm."""
+    fitted = trends.fit([[(row["x"], math.log(row["value"])) for row in curve] for curve in curves])
+    rounding = fitted.rounding([[(row["x"], half_unit(row) / row["value"]) for row in curve] for curve in curves])
     return exponential(widened(fitted.slope, rounding)), fitted
 
 
-def same(data: Data, ratio: str, by: Sequence[str]) -> Found:
-    """Two settings give the same throughput: in each group of cells the mean ratio is within a margin of 1.
+def same(data: Data, ratio: str, by: Sequence[str]) -> Result:
+    """Return whether two settings give the same throughput: in each group the mean ratio is within a margin of 1.
 
     Student's t on the logarithms of the ratios of one group (columns `by`), over all groups by Holm.
     """
@@ -136,35 +142,36 @@ def same(data: Data, ratio: str, by: Sequence[str]) -> Found:
     cells = pairs(data.table, ratio)
     if cells.empty:
         raise Unknown(f"no pair of cells for {ratio}")
-    numbers, told = [], []
+    ratios, texts = [], []
     for name, group in groups(cells, by):
         number = exponential(widened(student.mean(np.log(group["follows"])), float(group["off"].mean())))
-        numbers.append(number)
-        told.append(f"{name}: {number}, {len(group)} cells")
-    found = judge_all(numbers, Bounds(1 - MARGIN, 1 + MARGIN))
-    return together(found), f"claimed: within {100 * MARGIN:.3g} % of 1. {'; '.join(told)}; {counts(found)}"
+        ratios.append(number)
+        texts.append(f"{name}: {number}, {len(group)} cells")
+    verdicts = judge_all(ratios, _SAME)
+    return together(verdicts), f"claimed: {_MARGIN_TEXT}. {'; '.join(texts)}; {counts(verdicts)}"
 
 
-def irreconcilable(data: Data, of: Selection) -> Found:
-    """Speed and wall time contradict each other: no fixed cost reconciles them.
+def irreconcilable(data: Data, numbers: Selection) -> Result:
+    """Return whether no fixed cost reconciles speeds with wall times.
 
-    The wall time of each point is regressed on its images over its measured speed: where a fixed cost is all that the
-    two differ by, the slope is 1. The models have one slope, and each a fixed cost of its own. Judged with the smallest
-    point of each curve and without it, which exchanges nothing: a verdict that depends on it is none.
+    The wall time of each point is regressed on its images over its measured speed: if a fixed cost is all that the two
+    differ by, the slope is 1. The models have one slope, and each a fixed cost of its own. Judged with the smallest
+    point of each curve, which exchanges nothing, and without it: a verdict that depends on it is none.
     """
-    found, told = [], []
-    curves = [_times(data, rows) for _, rows in groups(data.select(of), ["model"])]
-    for said, first in (("all points", 0), ("without the smallest of each curve", 1)):
-        kept = [of[first:] for of in curves if len(of) > first]
-        number = trends.fit(kept).slope
-        found.append(judge(number, Bounds(1 - MARGIN, 1 + MARGIN)))
-        told.append(f"{said}, {number.n} of {len(kept)} curves: {number} s of wall time for a second of computing")
-    verdict = opposite(together(found)) if len({one.outcome for one in found}) == 1 else Verdict("undecided")
-    return verdict, f"reconciled: 1 within {100 * MARGIN:.3g} %. {'; '.join(told)}"
+    verdicts, texts = [], []
+    curves = [_times(data, rows) for _, rows in groups(data.select(numbers), ["model"])]
+    for name, first in (("all points", 0), ("without the smallest of each curve", 1)):
+        rest = [curve[first:] for curve in curves if len(curve) > first]
+        number = trends.fit(rest).slope
+        verdicts.append(judge(number, _SAME))
+        texts.append(f"{name}, {number.n} of {len(rest)} curves: {number} s of wall time for a second of computing")
+    agree = len({verdict.outcome for verdict in verdicts}) == 1
+    verdict = opposite(together(verdicts)) if agree else Verdict("undecided")
+    return verdict, f"reconciled: 1 within {100 * MARGIN:.3g} %. {'; '.join(texts)}"
 
 
 def _times(data: Data, walls: pd.DataFrame) -> list[tuple[float, float]]:
-    """The time that the images of each point take at its measured speed, and its wall time, in s, by ranks."""
+    """Return the time that the images of each point take at its measured speed, and its wall time, in s, by ranks."""
     key = ["model", "ranks", "batch_per_rank"]
     speed = data.select({"quantity": "images_per_s_per_rank"})
     steps = data.select({"quantity": "steps_per_rank_planned", "kind": "planned"})
@@ -174,26 +181,26 @@ def _times(data: Data, walls: pd.DataFrame) -> list[tuple[float, float]]:
     return list(zip((images / both["value_speed"]).tolist(), both["value"].tolist(), strict=True))
 
 
-def predicted(data: Data, of: Selection, at: int, share: bool = False, **claimed: float) -> tuple[Verdict, str]:
-    """What the measured points carry for more ranks is within the limits, with the 90 % interval of `make predict`.
+def predicted(data: Data, numbers: Selection, at: int, share: bool = False, **claimed: float) -> Result:
+    """Return whether the prediction of `make predict` for `at` ranks is within bounds, with its 90 % interval.
 
-    `share`: the bounds are of the efficiency over the smallest point, else of the quantity itself. A prediction that is
-    consistent with the claim shows it only where its whole interval is within the bounds.
+    `share`: the bounds are those of the efficiency over the smallest point, else of the quantity itself. A prediction
+    that is consistent with the claim shows it only if its whole interval is within the bounds.
     """
-    wanted = Claimed(**claimed)
-    found, told, taught = [], [], calibration.published_curves(data.report.published)
-    for curve, in_time in _predicted_curves(data, of):
-        claimed_rate = _rate_bounds(curve, wanted.bounds, at, share, in_time)
-        verdict, reason = answers.judge_claim(curve, at, claimed_rate, taught.learned_for(curve))
-        found.append(verdict)
-        told.append(f"{curve.model + ': ' if curve.model else ''}{answers.claim_verdict(verdict)}: {reason}")
-    return together(found), f"claimed: {wanted}. {'; '.join(told)}"
+    wanted = ClaimBounds(**claimed)
+    verdicts, texts, published = [], [], calibration.published_curves(data.report.published)
+    for curve, in_time in _predicted_curves(data, numbers):
+        bounds = _rate_bounds(curve, wanted.bounds, at, share, in_time)
+        verdict, reason = answers.judge_claim(curve, at, bounds, published.learned_for(curve))
+        verdicts.append(verdict)
+        texts.append(f"{curve.model + ': ' if curve.model else ''}{answers.claim_verdict(verdict)}: {reason}")
+    return together(verdicts), f"claimed: {wanted}. {'; '.join(texts)}"
 
 
-def _predicted_curves(data: Data, of: Selection) -> Iterator[tuple[Curve, bool]]:
-    """The curves of a selection, and whether they are of times; without any number one curve without points."""
+def _predicted_curves(data: Data, numbers: Selection) -> Iterator[tuple[Curve, bool]]:
+    """Yield the curves of a selection, and whether they are of times; without any number one curve without points."""
     try:
-        rows = data.select(of)
+        rows = data.select(numbers)
     except Unknown:
         rows = data.table.iloc[:0]
     times, rates = rows[rows["quantity"].isin(TIMES)], rows[~rows["quantity"].isin(TIMES)]
@@ -203,7 +210,7 @@ def _predicted_curves(data: Data, of: Selection) -> Iterator[tuple[Curve, bool]]
 
 
 def _rate_bounds(curve: Curve, bounds: Bounds, at: int, share: bool, in_time: bool) -> Bounds:
-    """The bounds of a time, or of an efficiency, as those of the rate of a curve at so many ranks."""
+    """Return the bounds of a time, or of an efficiency, as those of the rate of a curve at so many ranks."""
     low, high = max(bounds.low, 0.0), bounds.high
     if share:
         if not len(curve.ranks):

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from analysis.curves import SOURCE_RUN, Row, row_dicts
+from analysis.curves import SOURCE_RUN, Row, ranks_in_words, row_dicts
 from analysis.derived import Derived
 from analysis.point_noise import Noises, noises
 from analysis.reports import recompute
@@ -26,6 +26,7 @@ from analysis.table.stated import MARGIN
 Scope = Literal["these runs", "any run"]
 SCOPES: tuple[Scope, ...] = ("these runs", "any run")
 Selection = Mapping[str, Any]
+Result = tuple[Verdict, str]  # of a check: the verdict, and the numbers that decide it as text
 
 
 class Unknown(Exception):
@@ -34,19 +35,19 @@ class Unknown(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """The numbers of one report, measured and computed; what is made from all of them is made once."""
+    """The numbers of one report, measured and computed; noise and derived numbers are computed once."""
 
     table: pd.DataFrame
-    published: pd.DataFrame  # the numbers of all reports, which teach how curves go on
+    published: pd.DataFrame  # the numbers of all reports, for predictions
 
     @cached_property
     def noises(self) -> Noises:
-        """The noise of the measurements of the report."""
+        """Return the noise of the measurements of the report."""
         return noises(self.table[self.table["kind"].ne("computed")])
 
     @cached_property
     def derived(self) -> list[Derived]:
-        """The derived numbers that the report states, each with its verdict."""
+        """Return the derived numbers that the report states, each with its verdict."""
         return list(recompute.derived_numbers(self.table[self.table["kind"].ne("computed")]))
 
 
@@ -59,89 +60,104 @@ class Data:
 
     @property
     def table(self) -> pd.DataFrame:
-        """All numbers of the report."""
+        """Return all numbers of the report."""
         return self.report.table
 
-    def select(self, of: Selection) -> pd.DataFrame:
-        """The rows whose columns have the values in `of` (a list: any of them), measured or computed unless it says so.
+    def select(self, selection: Selection) -> pd.DataFrame:
+        """Return the rows whose columns have the values in `selection` (a list: any of them).
 
-        Rows of a primary source only where `run` asks for them. Raises Unknown where there is none, KeyError for a
-        column.
+        By default measured and computed ones, and those of a primary source only if `run` asks for them. Raises Unknown
+        if there are none, KeyError for a column that does not exist.
         """
-        if unknown := [name for name in of if name not in self.table.columns]:
-            raise KeyError(f"no column {', '.join(unknown)}")
-        wanted = {"kind": ["measured", "computed"]} | dict(of)
-        rows = self.table if "run" in of else self.table[self.table["run"].ne(SOURCE_RUN)]
+        if absent := [name for name in selection if name not in self.table.columns]:
+            raise KeyError(f"no column {', '.join(absent)}")
+        wanted = {"kind": ["measured", "computed"]} | dict(selection)
+        rows = self.table if "run" in selection else self.table[self.table["run"].ne(SOURCE_RUN)]
         for name, value in wanted.items():
-            rows = rows[rows[name].isin(value if isinstance(value, list) else [value])]
+            rows = rows[rows[name].isin(listed(value))]
         if rows.empty:
-            raise Unknown(f"no number is known for {words(of)}")
+            raise Unknown(f"no number is known for {selection_text(selection)}")
         return rows
 
-    def single(self, of: Selection) -> Row:
-        """The one row of a selection. Raises ValueError where there are several: they must not be mixed."""
-        return one(self.select(of), words(of))
+    def single(self, selection: Selection) -> Row:
+        """Return the one row of a selection. Raises ValueError if there are several: they must not be mixed."""
+        return single_row(self.select(selection), selection_text(selection))
 
     def number(self, row: Row) -> Number:
-        """The number of a row: with its rounding, and where the claim is about any run with its noise too."""
+        """Return the number of a row with its rounding, and its noise too if the claim is about any run."""
         return self.formula(lambda x: x, {"x": row})
 
     def formula(self, formula: Callable[..., float], rows: Mapping[str, Row]) -> Number:
-        """What a formula makes of the numbers of some rows, with their rounding, and their noise as in `number`."""
+        """Return the value of a formula over some rows, with their rounding, and their noise as in `number`."""
         numbers = {name: stated.number(row) for name, row in rows.items()}
-        found = combined(formula, numbers)
+        value = combined(formula, numbers)
         if self.scope == "these runs":
-            return found
-        powers = _powers(formula, {name: number.value for name, number in numbers.items()}, found.value)
+            return value
+        powers = _powers(formula, {name: number.value for name, number in numbers.items()}, value.value)
         measurements = [
             (noise, power * powers[name])
             for name, row in rows.items()
             for noise, power in self.report.noises.measurements(row)
         ]
-        return with_noise(found, measurements)
+        return with_noise(value, measurements)
 
 
 def _powers(formula: Callable[..., float], values: Mapping[str, float], value: float) -> dict[str, float]:
-    """The power with which each value enters a formula, to first order: d ln(formula) / d ln(value)."""
-    step, found = 1e-6, {}
+    """Return the power with which each value enters a formula, to first order: d ln(formula) / d ln(value)."""
+    step, powers = 1e-6, {}
     for name in values:
         moved = formula(**{**values, name: values[name] * (1 + step)})
-        found[name] = (moved - value) / value / step if value else math.inf
-    return found
+        powers[name] = (moved - value) / value / step if value else math.inf
+    return powers
 
 
-def one(rows: pd.DataFrame, what: str) -> Row:
-    """The only one of some rows. Raises ValueError where there are several."""
+def single_row(rows: pd.DataFrame, what: str) -> Row:
+    """Return the only one of some rows. Raises ValueError if there are several."""
     if len(rows) > 1:
-        raise ValueError(f"{len(rows)} numbers for {what}: {shown(row_dicts(rows.head(4)))}, ...")
+        raise ValueError(f"{len(rows)} numbers for {what}: {values_text(row_dicts(rows.head(4)))}, ...")
     return row_dicts(rows)[0]
 
 
-def words(of: Selection) -> str:
-    """A selection in words."""
-    said = {name: ", ".join(map(str, value)) if isinstance(value, list) else str(value) for name, value in of.items()}
-    return "; ".join(f"{name} {value}" if value else f"no {name}" for name, value in said.items())
+def selection_text(selection: Selection) -> str:
+    """Return a selection as text."""
+    texts = {name: ", ".join(map(str, listed(value))) for name, value in selection.items()}
+    return "; ".join(f"{name} {text}" if text else f"no {name}" for name, text in texts.items())
 
 
-def shown(rows: Iterable[Mapping[Hashable, Any]]) -> str:
-    """The values of some rows, and what tells them apart, in words."""
-    return ", ".join(f"{row['value']:.4g} ({point(row)})" for row in rows)
+def listed(value: Any) -> list[Any]:
+    """Return a value of a selection as the list of values that it allows."""
+    return value if isinstance(value, list) else [value]
 
 
-def point(row: Mapping[Hashable, Any]) -> str:
-    """What a row is of, in words."""
-    ranks = "" if pd.isna(row["ranks"]) else f"{row['ranks']} rank{'s' * (row['ranks'] != 1)}"
-    said = [row["model"] or row["run"], row["gpu"], ranks]
-    return ", ".join(dict.fromkeys(str(word) for word in said if word))
+def values_text(rows: Iterable[Mapping[Hashable, Any]]) -> str:
+    """Return the values of some rows, and what tells them apart, as text."""
+    return ", ".join(f"{row['value']:.4g} ({point_text(row)})" for row in rows)
+
+
+def point_text(row: Mapping[Hashable, Any]) -> str:
+    """Return the point that a row is about, as text."""
+    ranks = "" if pd.isna(row["ranks"]) else ranks_in_words(row["ranks"])
+    return ", ".join(dict.fromkeys(str(part) for part in (row["model"] or row["run"], row["gpu"], ranks) if part))
 
 
 def groups(rows: pd.DataFrame, by: Sequence[str]) -> list[tuple[str, pd.DataFrame]]:
-    """The rows of each value of some columns, with those values in words."""
-    found = rows.groupby(list(by), dropna=False, sort=True)
-    return [(", ".join(_word(name, cell) for name, cell in zip(by, cells, strict=True)), of) for cells, of in found]
+    """Return the rows of each value of some columns, with those values as text."""
+    return [
+        (", ".join(_cell_text(name, cell) for name, cell in zip(by, cells, strict=True)), group)
+        for cells, group in rows.groupby(list(by), dropna=False, sort=True)
+    ]
 
 
-def _word(column: str, cell: Any) -> str:
+def rows_by_group(data: Data, numbers: Mapping[str, Selection], by: Sequence[str]) -> list[tuple[str, dict[str, Row]]]:
+    """Return one row of each selection for each value of some columns that all have. Raises Unknown without any."""
+    selected = {name: dict(groups(data.select(selection), by)) for name, selection in numbers.items()}
+    common = [key for key in next(iter(selected.values())) if all(key in other for other in selected.values())]
+    if not common:
+        raise Unknown(f"no {', '.join(by)} for which all of {', '.join(numbers)} are known")
+    return [(key, {name: single_row(selected[name][key], f"{name}, {key}") for name in numbers}) for key in common]
+
+
+def _cell_text(column: str, cell: Any) -> str:
     if pd.isna(cell) or cell == "":
         return f"no {column}"
     if column in ("ranks", "nodes"):
@@ -149,9 +165,13 @@ def _word(column: str, cell: Any) -> str:
     return {"batch_per_rank": "batch {}", "global_batch": "global batch {}"}.get(column, "{}").format(cell)
 
 
-Word = Literal["contradicted", "not decidable", "supported"]
-WORDS: dict[Outcome, Word] = {"outside": "contradicted", "undecided": "not decidable", "inside": "supported"}
-VERDICTS: tuple[Word, ...] = tuple(WORDS.values())
+VerdictName = Literal["contradicted", "not decidable", "supported"]
+VERDICT_NAMES: dict[Outcome, VerdictName] = {
+    "outside": "contradicted",
+    "undecided": "not decidable",
+    "inside": "supported",
+}
+VERDICTS: tuple[VerdictName, ...] = tuple(VERDICT_NAMES.values())
 
 _OPERATORS: dict[type, Callable[[float, float], float]] = {
     ast.Add: operator.add,
@@ -162,7 +182,7 @@ _OPERATORS: dict[type, Callable[[float, float], float]] = {
 
 
 def arithmetic(formula: str, values: dict[str, float]) -> float:
-    """The value of a formula of names, numbers, + - * / and brackets. Raises ValueError for anything else in it."""
+    """Return the value of a formula of names, numbers, + - * / and brackets. Raises ValueError for other parts."""
 
     def value(node: ast.expr) -> float:
         match node:
@@ -180,11 +200,11 @@ def arithmetic(formula: str, values: dict[str, float]) -> float:
 
 
 @dataclass(frozen=True)
-class Claimed:
+class ClaimBounds:
     """What a number must be for a claim to hold: beyond a bound, or about a value.
 
     `within` is the fraction that "about" allows. `roughly` moves bounds apart by a fraction. `margin` does not move
-    them: what is beyond a bound by less than this fraction is not contradicted by it, and counts as within.
+    them: what is beyond a bound by less than this fraction does not contradict it, and counts as within.
     """
 
     at_least: float | None = None
@@ -198,7 +218,7 @@ class Claimed:
 
     @property
     def bounds(self) -> Bounds:
-        """What is allowed."""
+        """Return what is allowed."""
         low = max((x for x in (self.at_least, self.more_than) if x is not None), default=-math.inf)
         high = min((x for x in (self.at_most, self.less_than) if x is not None), default=math.inf)
         if self.about is not None:
@@ -208,25 +228,25 @@ class Claimed:
 
     @property
     def same(self) -> Bounds | None:
-        """What counts as allowed where it cannot be told from it, by the margin."""
+        """Return what counts as allowed because it differs by less than the margin; None without one."""
         return self.bounds.wider(self.margin) if self.margin else None
 
     def __str__(self) -> str:
-        """The limits in words."""
-        said = [
-            f"{name.replace('_', ' ')} {limit:.6g}"
+        """Return the bounds as text."""
+        parts = [
+            f"{name.replace('_', ' ')} {bound:.6g}"
             for name in ("at_least", "at_most", "more_than", "less_than")
-            if (limit := getattr(self, name)) is not None
+            if (bound := getattr(self, name)) is not None
         ]
         if self.about is not None:
-            said.append(f"within {100 * self.within:.3g} % of {self.about:.6g}")
+            parts.append(f"within {100 * self.within:.3g} % of {self.about:.6g}")
         also = f", give or take {100 * self.roughly:.3g} %" if self.roughly else ""
-        return " and ".join(said) + also + (f", with a margin of {100 * self.margin:.3g} %" if self.margin else "")
+        return " and ".join(parts) + also + (f", with a margin of {100 * self.margin:.3g} %" if self.margin else "")
 
 
 @dataclass(frozen=True)
 class Extreme:
-    """Which one of the column `among` is claimed to be the highest, or the lowest."""
+    """The claim that one value of the column `among` has the highest, or the lowest, number."""
 
     among: str
     highest: Any = None
@@ -234,25 +254,30 @@ class Extreme:
 
     @property
     def name(self) -> Any:
-        """The claimed one."""
+        """Return the value that is claimed to be the highest or lowest."""
         return self.highest if self.lowest is None else self.lowest
 
     @property
     def bounds(self) -> Bounds:
-        """What its ratio to each of the others must be."""
+        """Return what its ratio to each of the others must be."""
         return Bounds(low=1.0, strict=True) if self.lowest is None else Bounds(high=1.0, strict=True)
 
 
 @dataclass(frozen=True)
 class Plateau:
-    """From where on a quantity is claimed not to rise: the value `at` of the column `along`; by less than `margin`."""
+    """The claim that a quantity rises by less than `margin` from the value `at` of the column `along` on."""
 
     along: str
     at: float
     margin: float
 
 
+def verdict_name(verdict: Verdict) -> VerdictName:
+    """Return the name of a verdict on a claim."""
+    return VERDICT_NAMES[verdict.outcome]
+
+
 def counts(verdicts: Sequence[Verdict]) -> str:
-    """How many verdicts there are of each kind, in words."""
-    words = [WORDS[verdict.outcome] for verdict in verdicts]
-    return ", ".join(f"{words.count(word)} {word}" for word in VERDICTS if word in words)
+    """Return how many verdicts there are of each kind, as text."""
+    names = [verdict_name(verdict) for verdict in verdicts]
+    return ", ".join(f"{names.count(name)} {name}" for name in VERDICTS if name in names)

@@ -44,7 +44,7 @@ RATES = rounded(curve("images_per_s", {1: 100, 2: 190, 4: 360}), 0.5)
 def test_predicted():
     # 100 images/s a rank up to 16 ranks, without a loss: 3200 on 32, with an interval of about 15 % down.
     rates = curve("images_per_s", {n: 100 * n for n in (1, 2, 4, 8, 16)})
-    ask = {"of": {"quantity": "images_per_s"}, "at": 32}
+    ask = {"numbers": {"quantity": "images_per_s"}, "at": 32}
     assert verdict("predicted", *rates, **ask, at_least=1000) == "supported"
     assert verdict("predicted", *rates, **ask, at_least=10000) == "contradicted"
     assert verdict("predicted", *rates, **ask, share=True, at_most=0.5) == "contradicted"
@@ -59,7 +59,7 @@ def test_predicted():
 def test_predicted__of_times_and_of_nothing():
     # 1600 s of work shared out: 50 s on 32 ranks.
     times = curve("job_s", {n: 1600 / n for n in (1, 2, 4, 8, 16)})
-    ask = {"of": {"quantity": "job_s"}, "at": 32}
+    ask = {"numbers": {"quantity": "job_s"}, "at": 32}
     assert verdict("predicted", *times, **ask, at_least=30) == "supported"
     assert verdict("predicted", *times, **ask, at_most=30) == "contradicted"
     told = judged("predicted", *RATES, **ask, share=True, about=1)
@@ -69,14 +69,14 @@ def test_predicted__of_times_and_of_nothing():
 
 class TestNotKnown:
     def test_a_number_that_is_not_known_decides_nothing(self):
-        told = judged("every", *RATES, of={"quantity": "efficiency_throughput", "ranks": 8}, at_least=0.9)
+        told = judged("every", *RATES, numbers={"quantity": "efficiency_throughput", "ranks": 8}, at_least=0.9)
         assert told == ("not decidable", "no number is known for quantity efficiency_throughput; ranks 8")
 
     def test_one_run_decides_nothing_about_any_run(self):
-        of = {"quantity": "efficiency_throughput", "ranks": 2}
+        numbers = {"quantity": "efficiency_throughput", "ranks": 2}
         two = RATES[:2]
-        assert verdict("every", *two, of=of, at_least=0.9) == "supported"
-        told = judged("every", *two, of=of, at_least=0.9, scope="any run")
+        assert verdict("every", *two, numbers=numbers, at_least=0.9) == "supported"
+        told = judged("every", *two, numbers=numbers, at_least=0.9, scope="any run")
         assert told[0] == "not decidable"
         assert "no repeat on this device at this scale" in told[1]
 
@@ -87,64 +87,66 @@ def test_stated():
     def speedup(value, half):
         return row("speedup_throughput", value, 8, kind="stated") | {"half_unit": half}
 
-    of = {"quantity": "speedup_throughput"}
-    assert verdict("stated", *rates, speedup(7, 0.5), of=of) == "supported"  # 136.51 / 19.4 = 7.04
-    assert verdict("stated", *rates, speedup(6.6, 0.05), of=of) == "contradicted"
-    assert verdict("stated", speedup(7, 0.5), of=of) == "not decidable"  # no throughputs
-    assert verdict("stated", *rates, of=of) == "not decidable"  # nothing is stated
+    numbers = {"quantity": "speedup_throughput"}
+    assert verdict("stated", *rates, speedup(7, 0.5), numbers=numbers) == "supported"  # 136.51 / 19.4 = 7.04
+    assert verdict("stated", *rates, speedup(6.6, 0.05), numbers=numbers) == "contradicted"
+    assert verdict("stated", speedup(7, 0.5), numbers=numbers) == "not decidable"  # no throughputs
+    assert verdict("stated", *rates, numbers=numbers) == "not decidable"  # nothing is stated
 
 
 def test_every():
-    of = {"quantity": "efficiency_throughput", "ranks": [2, 4]}  # 0.95 and 0.9, each +- 0.6 %
-    assert verdict("every", *RATES, of=of, at_least=0.89) == "supported"
-    assert verdict("every", *RATES, of=of, at_least=0.94) == "contradicted"
-    assert verdict("every", *RATES, of=of, at_least=0.9) == "not decidable"  # rounding
+    numbers = {"quantity": "efficiency_throughput", "ranks": [2, 4]}  # 0.95 and 0.9, each +- 0.6 %
+    assert verdict("every", *RATES, numbers=numbers, at_least=0.89) == "supported"
+    assert verdict("every", *RATES, numbers=numbers, at_least=0.94) == "contradicted"
+    assert verdict("every", *RATES, numbers=numbers, at_least=0.9) == "not decidable"  # rounding
 
 
 def test_every__says_what_it_is_not_so_for():
-    of = {"quantity": "efficiency_throughput", "ranks": [2, 4]}
-    told = judged("every", *curve("images_per_s", {1: 100, 2: 190, 4: 360}), of=of, at_least=0.92)[1]
+    numbers = {"quantity": "efficiency_throughput", "ranks": [2, 4]}
+    told = judged("every", *curve("images_per_s", {1: 100, 2: 190, 4: 360}), numbers=numbers, at_least=0.92)[1]
     assert told.startswith("claimed: at least 0.92. 0.9 (resnet50, P100, 4 ranks); 0.95")
     assert told.endswith("2 numbers: 1 contradicted, 1 supported")
 
 
 def test_every__superlinear_is_an_interval_above_one():
-    of = {"quantity": "efficiency_throughput", "ranks": 4}
+    numbers = {"quantity": "efficiency_throughput", "ranks": 4}
     faster = curve("images_per_s", {1: 100, 4: 412})
     # 3 %: two repeats 0.1 % apart have t(0.95, 1) = 6.3 and leave 0.6 %; 10 % apart they leave everything open
     quiet, loud = ([*repeats(100, 100 * by), *repeats(50, 50 * by, ranks=1)] for by in (1.001, 1.1))
-    limits = {"of": of, "at_most": 1, "margin": 0.05, "scope": "any run"}
+    limits = {"numbers": numbers, "at_most": 1, "margin": 0.05, "scope": "any run"}
     assert verdict("every", *faster, *quiet, **limits) == "contradicted"
     assert verdict("every", *faster, *loud, **limits) == "not decidable"
     assert verdict("every", *curve("images_per_s", {1: 100, 4: 390}), *quiet, **limits) == "supported"
 
 
 def test_formula():
-    of = {"four": {"quantity": "images_per_s", "ranks": 4}, "one": {"quantity": "images_per_s", "ranks": 1}}
+    numbers = {"four": {"quantity": "images_per_s", "ranks": 4}, "one": {"quantity": "images_per_s", "ranks": 1}}
 
     def judge(**limits):
-        return verdict("formula", *RATES, formula="four / one", of=of, **limits)  # 3.577 to 3.623
+        return verdict("formula", *RATES, formula="four / one", numbers=numbers, **limits)  # 3.577 to 3.623
 
     assert judge(about=3.6, within=0.01) == "supported"
     assert judge(about=3.8, within=0.01) == "contradicted"
     assert judge(about=3.63, within=0.005) == "not decidable"
-    told = judged("formula", *RATES, formula="four / one", of=of, unit="x", about=3.6)[1]
+    told = judged("formula", *RATES, formula="four / one", numbers=numbers, unit="x", about=3.6)[1]
     assert told == ("claimed: within 5 % of 3.6. four / one = 3.6 (3.577 to 3.623) x, with four = 360, one = 100")
 
 
 def test_formula__for_each_value():
     rows = [*RATES, *curve("images_per_s", {1: 100, 2: 190, 4: 260}, model="vgg16")]
-    of = {"four": {"quantity": "images_per_s", "ranks": 4}, "one": {"quantity": "images_per_s", "ranks": 1}}
-    ask = {"formula": "four / one", "of": of, "each": ["model"], "at_least": 3}
+    numbers = {"four": {"quantity": "images_per_s", "ranks": 4}, "one": {"quantity": "images_per_s", "ranks": 1}}
+    ask = {"formula": "four / one", "numbers": numbers, "each": ["model"], "at_least": 3}
     assert verdict("formula", *rows, **ask) == "contradicted"
     assert verdict("formula", *rows[:4], **ask) == "supported"  # the other model has no fourth rank
 
 
 def test_formula__of_another_run_is_told_from_the_noise():
-    of = {"four": {"quantity": "images_per_s", "model": "resnet50", "ranks": 4}, "six": {"quantity": "images_per_s",
-          "model": "vgg16", "ranks": 4}}  # fmt: skip
+    numbers = {
+        "four": {"quantity": "images_per_s", "model": "resnet50", "ranks": 4},
+        "six": {"quantity": "images_per_s", "model": "vgg16", "ranks": 4},
+    }
     rows = [*curve("images_per_s", {4: 105}), *curve("images_per_s", {4: 100}, model="vgg16")]
-    ask = {"formula": "four / six", "of": of, "more_than": 1, "scope": "any run"}
+    ask = {"formula": "four / six", "numbers": numbers, "more_than": 1, "scope": "any run"}
     assert verdict("formula", *rows, *repeats(100, 100.1, 100.2), **ask) == "supported"
     assert verdict("formula", *rows, *repeats(100, 104, 108), **ask) == "not decidable"
     assert verdict("formula", *rows, **ask) == "not decidable"
@@ -153,15 +155,15 @@ def test_formula__of_another_run_is_told_from_the_noise():
 
 def test_formula__numbers_are_not_mixed():
     with pytest.raises(Exception, match="3 numbers for quantity images_per_s"):
-        judged("formula", *RATES, formula="a", of={"a": {"quantity": "images_per_s"}}, at_least=1)
+        judged("formula", *RATES, formula="a", numbers={"a": {"quantity": "images_per_s"}}, at_least=1)
 
 
 def test_spread():
     rows = [row("validation_accuracy", v, n) | {"half_unit": 5e-5} for n, v in ((2, 0.6888), (4, 0.676), (8, 0.6719))]
-    of = {"quantity": "validation_accuracy"}  # 0.0169 +- 0.0001
-    assert verdict("spread", *rows, of=of, at_most=0.0175) == "supported"
-    assert verdict("spread", *rows, of=of, at_most=0.015) == "contradicted"
-    assert verdict("spread", *rows, of=of, at_most=0.0169) == "not decidable"
+    numbers = {"quantity": "validation_accuracy"}  # 0.0169 +- 0.0001
+    assert verdict("spread", *rows, numbers=numbers, at_most=0.0175) == "supported"
+    assert verdict("spread", *rows, numbers=numbers, at_most=0.015) == "contradicted"
+    assert verdict("spread", *rows, numbers=numbers, at_most=0.0169) == "not decidable"
 
 
 def test_order():
@@ -169,21 +171,24 @@ def test_order():
         [*curve("images_per_s", {1: 66, 8: 509}), *curve("images_per_s", {1: 64, 8: 671}, model="vgg16")], 0.5
     )
     ask = {"among": "model", "highest": "vgg16", "at": ["ranks"]}
-    of = {"quantity": "images_per_s"}
-    assert verdict("order", *rows, of=of | {"ranks": 8}, **ask) == "supported"
-    assert verdict("order", *rows, of=of, **ask) == "contradicted"  # at 1
-    assert verdict("order", *rows, of=of, **ask, need=1) == "supported"
-    assert verdict("order", *rounded(rows, 5), of=of, **ask) == "not decidable"
-    assert verdict("order", *rows, of=of | {"model": "vgg16"}, **ask) == "not decidable"
-    assert verdict("order", *rows, of=of | {"ranks": 8}, **ask, scope="any run") == "not decidable"
-    assert verdict("order", *rows, of=of | {"ranks": 1}, among="model", lowest="vgg16", at=["ranks"]) == "supported"
+    numbers = {"quantity": "images_per_s"}
+    assert verdict("order", *rows, numbers=numbers | {"ranks": 8}, **ask) == "supported"
+    assert verdict("order", *rows, numbers=numbers, **ask) == "contradicted"  # at 1
+    assert verdict("order", *rows, numbers=numbers, **ask, need=1) == "supported"
+    assert verdict("order", *rounded(rows, 5), numbers=numbers, **ask) == "not decidable"
+    assert verdict("order", *rows, numbers=numbers | {"model": "vgg16"}, **ask) == "not decidable"
+    assert verdict("order", *rows, numbers=numbers | {"ranks": 8}, **ask, scope="any run") == "not decidable"
+    assert (
+        verdict("order", *rows, numbers=numbers | {"ranks": 1}, among="model", lowest="vgg16", at=["ranks"])
+        == "supported"
+    )
 
 
 def test_flat_from():
     def batches(**rates):
         return [row("images_per_s", rate, 1, batch=int(name[1:])) for name, rate in rates.items()]
 
-    ask = {"of": {"quantity": "images_per_s"}, "along": "global_batch", "at": 8, "each": ["model"], "margin": 0.05}
+    ask = {"numbers": {"quantity": "images_per_s"}, "along": "global_batch", "at": 8, "each": ["model"], "margin": 0.05}
     assert verdict("flat_from", *batches(b4=80, b8=100, b16=102, b32=99), **ask) == "supported"
     assert verdict("flat_from", *batches(b4=80, b8=100, b16=130), **ask) == "contradicted"  # it still rises
     assert verdict("flat_from", *batches(b4=99, b8=100, b16=101), **ask) == "contradicted"  # it was flat before
@@ -197,7 +202,7 @@ def efficiencies(**shares):
 
 
 def test_mean():
-    ask = {"of": {"quantity": "efficiency_throughput", "ranks": 8}, "unit": ["model"], "about": 1}
+    ask = {"numbers": {"quantity": "efficiency_throughput", "ranks": 8}, "unit": ["model"], "about": 1}
     assert verdict("mean", *efficiencies(a=0.98, b=0.99, c=0.985), **ask) == "supported"
     assert verdict("mean", *efficiencies(a=0.84, b=0.85, c=0.86), **ask) == "contradicted"
     # ln: mean -0.1158, deviation 0.0478 of 3: t(0.975, 2) = 4.303 leaves 0.791 to 1.003
@@ -214,8 +219,8 @@ def test_mean_ratio():
             for name, value in values.items()
         ]
 
-    of = {name: {"quantity": "speedup_throughput", "device": name, "kind": "stated"} for name in ("gpu", "cpu")}
-    ask = {"formula": "gpu / cpu", "of": of, "each": ["model"], "about": 1}
+    numbers = {name: {"quantity": "speedup_throughput", "device": name, "kind": "stated"} for name in ("gpu", "cpu")}
+    ask = {"formula": "gpu / cpu", "numbers": numbers, "each": ["model"], "about": 1}
     assert verdict("mean_ratio", *stated(acpu=7, agpu=7.05, bcpu=6, bgpu=6, ccpu=7, cgpu=6.98), **ask) == "supported"
     assert verdict("mean_ratio", *stated(acpu=7, agpu=8.4, bcpu=6, bgpu=7.2, ccpu=7, cgpu=8.5), **ask) == "contradicted"
     assert verdict("mean_ratio", *stated(acpu=7, agpu=6.6, bcpu=7, bgpu=8, ccpu=7, cgpu=9), **ask) == "not decidable"
@@ -223,7 +228,7 @@ def test_mean_ratio():
 
 
 def test_trend():
-    ask = {"of": {"quantity": "efficiency_throughput"}}
+    ask = {"numbers": {"quantity": "efficiency_throughput"}}
     falling = curve("images_per_s", {1: 100, 2: 190, 4: 360})  # 1, 0.95, 0.9
     assert verdict("trend", *falling, **ask, direction="falling") == "supported"
     assert verdict("trend", *falling, **ask, direction="rising") == "contradicted"
@@ -235,7 +240,7 @@ def test_trend():
 
 
 def test_trend__none_needs_a_margin():
-    ask = {"of": {"quantity": "efficiency_throughput"}, "direction": "none"}
+    ask = {"numbers": {"quantity": "efficiency_throughput"}, "direction": "none"}
     assert verdict("trend", *curve("images_per_s", {1: 100, 2: 199, 4: 399, 8: 798}), **ask) == "supported"
     assert verdict("trend", *curve("images_per_s", {1: 100, 2: 170, 4: 289, 8: 491}), **ask) == "contradicted"
     assert verdict("trend", *curve("images_per_s", {1: 100, 2: 180, 4: 410, 8: 750}), **ask) == "not decidable"
@@ -243,8 +248,8 @@ def test_trend__none_needs_a_margin():
 
 def test_trend__quantities_are_not_mixed():
     rows = [*curve("images_per_s", {1: 100, 2: 190, 4: 361}), *curve("job_s", {1: 100, 2: 45, 4: 20})]
-    of = {"quantity": ["efficiency_throughput", "efficiency_job_time"]}
-    told = judged("trend", *rows, of=of, direction="falling")  # one falls, the other rises
+    numbers = {"quantity": ["efficiency_throughput", "efficiency_job_time"]}
+    told = judged("trend", *rows, numbers=numbers, direction="falling")  # one falls, the other rises
     assert told[0] == "contradicted"
     assert told[1].count("from 3 points of 1 curves") == 2
 
@@ -258,7 +263,7 @@ def test_same_trend():
             *curve("images_per_s", {1: 50, 2: 50 * 2 * last, 4: 50 * 4 * last**2, 8: 50 * 8 * last**3.1}, model="c"),
         ]
 
-    ask = {"of": {"quantity": "efficiency_throughput"}, "among": "model", "one": "c"}
+    ask = {"numbers": {"quantity": "efficiency_throughput"}, "among": "model", "one": "c"}
     assert verdict("same_trend", *models(0.97), **ask) == "supported"
     assert verdict("same_trend", *models(0.7), **ask) == "contradicted"
     short = [one for one in models(0.97) if one["model"] != "c" or one["ranks"] < 4]
@@ -293,7 +298,7 @@ def test_irreconcilable(speed, expected):
         *curve("steps_per_rank_planned", steps, kind="planned"),
     ]
     measured = curve("images_per_s_per_rank", dict.fromkeys(steps, speed))
-    assert verdict("irreconcilable", *rows, *measured, of={"quantity": "wall_s"}) == expected
+    assert verdict("irreconcilable", *rows, *measured, numbers={"quantity": "wall_s"}) == expected
 
 
 def test_irreconcilable__a_verdict_that_depends_on_the_smallest_point_is_none():
@@ -301,27 +306,27 @@ def test_irreconcilable__a_verdict_that_depends_on_the_smallest_point_is_none():
     walls = {n: 4 + 0.1 * s for n, s in steps.items()} | {2: 30.0}
     rows = [*curve("wall_s", walls), *curve("steps_per_rank_planned", steps, kind="planned")]
     measured = curve("images_per_s_per_rank", dict.fromkeys(steps, 640))
-    assert verdict("irreconcilable", *rows, *measured, of={"quantity": "wall_s"}) == "not decidable"
+    assert verdict("irreconcilable", *rows, *measured, numbers={"quantity": "wall_s"}) == "not decidable"
 
 
 def test_a_primary_source_is_read_only_where_asked_for():
     rows = [row("images_per_s", 596, 4), row("images_per_s", 569, 4, run="primary source", place="the page")]
-    of = {"sheet": {"quantity": "images_per_s"}, "page": {"quantity": "images_per_s", "run": "primary source"}}
-    assert "sheet = 596, page = 569" in judged("formula", *rows, formula="sheet / page", of=of, about=1)[1]
+    numbers = {"sheet": {"quantity": "images_per_s"}, "page": {"quantity": "images_per_s", "run": "primary source"}}
+    assert "sheet = 596, page = 569" in judged("formula", *rows, formula="sheet / page", numbers=numbers, about=1)[1]
 
 
 def test_half_units_are_those_of_the_csv():
     published = loading.published()
-    of = published["report"].eq("000") & published["model"].eq("resnet101v2") & published["ranks"].eq(1)
-    speed = published[of & published["quantity"].eq("images_per_s_per_rank")]
+    rows = published["report"].eq("000") & published["model"].eq("resnet101v2") & published["ranks"].eq(1)
+    speed = published[rows & published["quantity"].eq("images_per_s_per_rank")]
     assert (speed["value"].item(), speed["half_unit"].item()) == (202, 0.5)
     assert "half_unit" in [column.name for column in schema.COLUMNS]
 
 
 def test_noted():
     sheet = curve("images_per_s", {1: 100, 2: 190})
-    page = [of | {"run": "primary source", "note": "update: a"} for of in sheet]
-    ask = {"of": {"quantity": "images_per_s"}}
+    page = [one | {"run": "primary source", "note": "update: a"} for one in sheet]
+    ask = {"numbers": {"quantity": "images_per_s"}}
     assert judged("noted", *sheet, *page, **ask, says="update: a") == ("supported", "2 of 2 numbers: update: a")
     assert verdict("noted", *sheet, *page, **ask, says="update: b") == "contradicted"
     told = judged("noted", *sheet, page[0], page[1] | {"note": "update: b"}, **ask, says="update: a")

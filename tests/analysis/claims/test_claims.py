@@ -1,7 +1,7 @@
 import pytest
 
 from analysis import TableError, claims
-from analysis.claims import Claim
+from analysis.claims import Claim, checks
 from analysis.table import loading
 from tests.helpers.drawn_figures import study_of
 from tests.helpers.judged import judged as judged_claims
@@ -110,6 +110,12 @@ def test_a_copied_number_that_was_measured_in_another_way_contradicts_the_head_o
     assert claims.judge([claim], study_of(NOTHING, gone))[0].verdict == "not decidable"
 
 
+def test_the_rule_that_readers_see_does_not_come_from_a_docstring(monkeypatch):
+    monkeypatch.setattr(checks.every, "__doc__", None)
+    claim = Claim("a", "001", "p", "t", "every", {"numbers": {"quantity": "images_per_s"}, "at_least": 1}, "h")
+    assert claim.rule == "every: Every number of a selection is within the limits (at least 1); these runs"
+
+
 def test_no_verdict_is_typed_in():
     assert all(claim.check in claims.CHECKS and claim.arguments.get("needs") is None for claim in claims.read())
     assert "unknown" not in claims.CHECKS
@@ -137,6 +143,6 @@ def test_a_list_that_cannot_be_used(tmp_path, text, says):
 
 
 def test_wrong_arguments_name_the_claim():
-    wrong = Claim("a", "001", "p", "t", "every", {"of": {"quantiy": "images_per_s"}}, "h")
+    wrong = Claim("a", "001", "p", "t", "every", {"numbers": {"quantiy": "images_per_s"}}, "h")
     with pytest.raises(TableError, match=r"claim a: every: .*no column quantiy"):
         claims.judge([wrong], study_of(NOTHING, table(*curve("images_per_s", {1: 100, 2: 190}))))

@@ -33,16 +33,16 @@ def test_anything_else_is_no_formula(bad):
     ],
 )
 def test_limits_on_three(given_limits, holds):
-    assert numbers.Claimed(**given_limits).bounds.allow(3.0) is holds
+    assert numbers.ClaimBounds(**given_limits).bounds.allow(3.0) is holds
 
 
 def test_a_margin_is_apart_from_the_limits():
-    assert numbers.Claimed(at_most=1, margin=0.05).same.allow(1.04)
-    assert numbers.Claimed(at_most=1).same is None
+    assert numbers.ClaimBounds(at_most=1, margin=0.05).same.allow(1.04)
+    assert numbers.ClaimBounds(at_most=1).same is None
 
 
 def test_limits_in_words():
-    assert str(numbers.Claimed(at_least=24e6, at_most=26e6, roughly=0.05)) == (
+    assert str(numbers.ClaimBounds(at_least=24e6, at_most=26e6, roughly=0.05)) == (
         "at least 2.4e+07 and at most 2.6e+07, give or take 5 %"
     )
-    assert str(numbers.Claimed(about=1)) == "within 5 % of 1"
+    assert str(numbers.ClaimBounds(about=1)) == "within 5 % of 1"

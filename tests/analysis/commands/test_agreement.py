@@ -6,7 +6,7 @@ import pytest
 from analysis import audit
 from analysis.audit import findings as judging
 from analysis.audit.findings import point_location
-from analysis.claims.numbers import WORDS, Data, Report
+from analysis.claims.numbers import VERDICT_NAMES, Data, Report, listed
 from analysis.compare import published as compare
 from analysis.compare import tolerances
 from analysis.curves import SETTING, SIZE, lookup, rate_curves
@@ -54,13 +54,13 @@ def test_a_claim_about_a_stated_number_has_the_verdict_of_its_line():
     about = [item for item in judged() if item.claim.check == "stated"]
     assert len(about) > 20
     for item in about:
-        of = {name: value if isinstance(value, list) else [value] for name, value in item.claim.arguments["of"].items()}
+        numbers = {name: listed(value) for name, value in item.claim.arguments["numbers"].items()}
         mine = [
             line
             for report, line in lines()
-            if report == item.claim.report and all(line.row[name] in values for name, values in of.items())
+            if report == item.claim.report and all(line.row[name] in values for name, values in numbers.items())
         ]
-        assert item.verdict == WORDS[recompute.verdict(mine).outcome], item.claim.id
+        assert item.verdict == VERDICT_NAMES[recompute.verdict(mine).outcome], item.claim.id
 
 
 def test_a_ratio_is_what_it_is_in_tables_and_in_the_claims():
@@ -121,7 +121,7 @@ def test_a_claim_about_a_prediction_has_the_verdict_of_its_line():
         (line,) = [
             d for r, d in lines() if r == "004" and d.row["kind"] == "predicted" and d.row["quantity"] == quantity
         ]
-        assert about[name].verdict == WORDS[line.verdict.outcome] == "not decidable"
+        assert about[name].verdict == VERDICT_NAMES[line.verdict.outcome] == "not decidable"
         assert "2 numbers of ranks measured, at least 3 are needed" in about[name].evidence
     assert "no numbers of ranks measured" in about["002-almost-linear-to-256"].evidence
 
