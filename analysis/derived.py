@@ -17,7 +17,7 @@ from analysis.table.stated import follows, half_unit
 
 
 def computed(table: pd.DataFrame) -> pd.DataFrame:
-    """Returns rows of kind "computed": what follows from the measured numbers of a report, point by point.
+    """Return rows of kind "computed": what follows from the measured numbers of a report, point by point.
 
     speedup_ and efficiency_ by throughput, wall time (images / wall_s, or equal work) and job time; job_s and epoch_s
     over those at half as many ranks (`…_per_doubling`, a fraction); time_to_stable_s = job_s x epochs_to_stable /
@@ -56,7 +56,7 @@ def _speedups(table: pd.DataFrame) -> Iterator[dict]:
 
 
 def _rounding(*rows: Row) -> float:
-    """How far rounding can move a product or quotient of printed numbers, as a fraction of it, to first order."""
+    """Return how far rounding can move a product or quotient of printed numbers, a fraction of it, to first order."""
     return sum(half_unit(row) / row["value"] for row in rows)
 
 
@@ -91,7 +91,7 @@ _WITH = {"gpu": ("machine",), "batch_per_rank": ("global_batch",)}
 
 
 def pairs(table: pd.DataFrame, ratio: str, normalised: bool = False) -> pd.DataFrame:
-    """Returns both sides of every cell of a printed ratio, from the throughputs of the same table.
+    """Return both sides of every cell of a printed ratio, from the throughputs of the same table.
 
     Columns: those of the tidy table (of the upper side), `upper`, `lower` [images/s, or x where `normalised`, each
     over its own fewest ranks], `follows` = upper / lower, `off`: how far rounding can move it, a fraction of it.
@@ -107,10 +107,10 @@ def pairs(table: pd.DataFrame, ratio: str, normalised: bool = False) -> pd.DataF
         rows = rows.assign(value=metrics.speedup(rows["value"], first["value"]), off=off)
     key = [name for name in [*SETTING, *SIZE] if name != column and name not in _WITH.get(column, ())]
     upper, lower = rows[rows[column] == over], rows[rows[column] == under][[*key, "value", "off"]]
-    found = upper.merge(lower, on=key, suffixes=("", "_lower"))
-    found["upper"], found["lower"] = found["value"], found["value_lower"]
-    found["off"] += found["off_lower"]
-    return found.assign(follows=metrics.speedup(found["upper"], found["lower"]))
+    both = upper.merge(lower, on=key, suffixes=("", "_lower"))
+    both["upper"], both["lower"] = both["value"], both["value_lower"]
+    both["off"] += both["off_lower"]
+    return both.assign(follows=metrics.speedup(both["upper"], both["lower"]))
 
 
 KEY = ["batch_per_rank", "dataset", "model", "gpu", "ranks"]
@@ -118,7 +118,7 @@ KEY = ["batch_per_rank", "dataset", "model", "gpu", "ranks"]
 
 @dataclass(frozen=True)
 class Setting:
-    """What differs between the two sides of a ratio, all else the same: the rows where a column is `over` / `under`."""
+    """The two sides of a ratio, all else the same: the rows with one value of a column `over` those with another."""
 
     column: str
     over: object
@@ -126,7 +126,7 @@ class Setting:
 
 
 def ratios_of_settings(rows: pd.DataFrame, setting: Setting, speedups: bool) -> pd.DataFrame:
-    """Throughput, or speedup, over that of the other setting; columns: the others of KEY, ratio, low, high, n."""
+    """Return throughput, or speedup, over that of the other setting; columns: the rest of KEY, ratio, low, high, n."""
     cells = {key: student.mean(group.tolist()) for key, group in rows.groupby(KEY)["value"]}
     if speedups:
         one = {key[:-1]: cell for key, cell in cells.items() if key[-1] == 1}
@@ -135,13 +135,13 @@ def ratios_of_settings(rows: pd.DataFrame, setting: Setting, speedups: bool) -> 
             for key, cell in cells.items()
             if key[:-1] in one
         }
-    at, found = KEY.index(setting.column), []
+    at, rows_of_ratios = KEY.index(setting.column), []
     for key, cell in cells.items():
         other = cells.get((*key[:at], setting.under, *key[at + 1 :]))
         if key[at] == setting.over and other:
             r = student.ratio(cell, other)
-            found.append((*key, r.value, r.low, r.high, r.n))
-    return pd.DataFrame(found, columns=[*KEY, "ratio", "low", "high", "n"]).drop(columns=setting.column)
+            rows_of_ratios.append((*key, r.value, r.low, r.high, r.n))
+    return pd.DataFrame(rows_of_ratios, columns=[*KEY, "ratio", "low", "high", "n"]).drop(columns=setting.column)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,11 +155,11 @@ class Derived:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether what is stated follows."""
+        """Return whether what is stated follows."""
         return follows(self.row, self.computed)
 
 
 def stated(table: pd.DataFrame, *quantities: str) -> Sequence[Row]:
-    """The rows of these quantities that a report derives, claims or predicts."""
+    """Return the rows of these quantities that a report derives, claims or predicts."""
     rows = table[table["kind"].isin(["stated", "predicted"]) & table["quantity"].isin(quantities)]
     return row_dicts(rows)

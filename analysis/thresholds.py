@@ -24,7 +24,7 @@ class Threshold:
 
 
 def read(path: Path = THRESHOLDS) -> dict[str, Threshold]:
-    """The thresholds in the TOML file `path`, by name.
+    """Return the thresholds in the TOML file `path`, by name.
 
     Raises TableError naming the file, and an entry that lacks a value, unit, reason or source.
     """
@@ -40,11 +40,11 @@ def read(path: Path = THRESHOLDS) -> dict[str, Threshold]:
 
 
 @functools.cache
-def _known() -> Mapping[str, Threshold]:
+def _thresholds() -> Mapping[str, Threshold]:
     return read()
 
 
 @functools.cache
 def limit(name: str) -> float:
-    """The value of a threshold, in its unit."""
-    return _known()[name].value
+    """Return the value of a threshold, in its unit."""
+    return _thresholds()[name].value

@@ -62,8 +62,8 @@ def launch_findings(study: Study) -> list[Finding]:
     whole rounds count.
     """
     paths = sorted(set(study.local["record"]))
-    found = [*run_findings((path, study.records[path]) for path in paths), *_left_out(study)]
-    return in_order([*found, *provenance.missing(sorted({Path(path).parents[1] for path in paths}))])
+    findings = [*run_findings((path, study.records[path]) for path in paths), *_left_out(study)]
+    return in_order([*findings, *provenance.missing(sorted({Path(path).parents[1] for path in paths}))])
 
 
 def run_findings(runs: Iterable[tuple[str, RunRecord]]) -> Iterator[Finding]:

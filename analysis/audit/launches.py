@@ -29,7 +29,7 @@ _DIVIDE = ("ranks_per_node", "threads_per_rank")  # keys that say how many cores
 
 @dataclass(frozen=True)
 class Launch:
-    """What the rules compare between the launches of an experiment: how each was made, and its result."""
+    """A launch as rules compare it with others of its experiment: how it was made, and its result."""
 
     path: str
     experiment: str

@@ -39,7 +39,7 @@ _BOUNDS = tuple(ClaimBounds.__dataclass_fields__)
 
 @dataclass(frozen=True)
 class Claim:
-    """What a report claims, where, and the check that decides it, with its arguments."""
+    """A sentence of a report, where it stands, and the check that decides it, with its arguments."""
 
     id: str
     report: str

@@ -155,7 +155,7 @@ def irreconcilable(data: Data, numbers: Selection) -> Result:
     """Return whether no fixed cost reconciles speeds with wall times.
 
     The wall time of each point is regressed on its images over its measured speed: if a fixed cost is all that the two
-    differ by, the slope is 1. The models have one slope, and each a fixed cost of its own. Judged with the smallest
+    differ by, the slope is 1. The models share a slope, each with another fixed cost. Judged with the smallest
     point of each curve, which exchanges nothing, and without it: a verdict that depends on it is none.
     """
     verdicts, texts = [], []

@@ -201,7 +201,7 @@ def arithmetic(formula: str, values: dict[str, float]) -> float:
 
 @dataclass(frozen=True)
 class ClaimBounds:
-    """What a number must be for a claim to hold: beyond a bound, or about a value.
+    """The bounds on a number for a claim to hold: beyond a bound, or about a value.
 
     `within` is the fraction that "about" allows. `roughly` moves bounds apart by a fraction. `margin` does not move
     them: what is beyond a bound by less than this fraction does not contradict it, and counts as within.
