@@ -1,10 +1,9 @@
-"""The columns of a table as numbers under their names: decimal marks, units, and cells that cannot be used."""
+"""The columns of a table as numbers under their names: decimal marks, units, and faulty cells."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,13 +12,14 @@ import numpy as np
 from analysis import TableError
 from analysis.user_table import headers, numbers, sizes
 from analysis.user_table.headers import Header
-from analysis.user_table.numbers import Cell, Missing, Number
+from analysis.user_table.numbers import Cell, Missing, PrintedNumber
 from analysis.user_table.shape import Column, Long
 
 _COUNTS = ("nodes", "ranks_per_node", "ranks", "repeat", "n")
 _WHOLE = ("batch_per_rank", "global_batch", "batch", "steps_per_rank", "images")  # as good as always
 _RATIOS = ("speedup", "efficiency", "scaling")
 _LEAST, _MOST = 1e-9, 1e12
+_SECONDS = re.compile(r"(?:^|[_\W])s(?:ec|econd)?s?$", re.I)
 _KINDS = {
     "rate": ("rate", "number", "count"), "time": ("time", "number"), "share": ("share", "ratio", "number"),
     "count": ("count", "number", "ratio"), "steps": ("rate", "number"),
@@ -28,7 +28,7 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Quantity:
-    """One column under its name: a cell of numbers a row, or of text. guess: what was not told by the file."""
+    """One column under its name: a cell of numbers a row, or of text. guess: what the file does not say."""
 
     name: str
     header: Header
@@ -38,43 +38,44 @@ class Quantity:
     guess: str = ""
 
 
-def read(table: Long, told: Mapping[str, str]) -> tuple[list[Quantity], list[str]]:
-    """The columns of a table that are known, and what is to note of those that are not.
+def read(table: Long, overrides: Mapping[str, str]) -> tuple[list[Quantity], list[str], dict[str, str]]:
+    """Return the known columns of a table, notes on them, and why each unknown header is not used.
 
     Raises TableError where two columns are both the number of ranks, and differ.
     """
-    columns = [_of_devices(column, table) for column in table.columns]
+    columns = [_as_ranks(column, table) for column in table.columns]
     columns, notes = _one_each(columns, table)
-    columns, size_columns = _with_sizes(columns)
-    marks, guesses = _marks(columns, table, told)
-    found = []
+    columns, quantities = _with_sizes(columns)
+    file_mark = _file_mark(columns, table, overrides)
+    read_columns = []
     for column in columns:
-        name = column.header.name
-        if name in headers.TEXT:
-            found.append(Quantity(name, column.header, (), column.cells, column.at))
-        elif name:
-            cells = numbers.column(column.cells, marks[id(column)] or ".")
-            if not marks[id(column)]:
-                cells = [_asked(cell, text) for cell, text in zip(cells, column.cells, strict=True)]
-            found.append(_in_units(column, cells, guesses.get(id(column), "")))
-    return [*found, *size_columns], [*notes, *_unused(columns)]
+        if column.header.name in headers.TEXT:
+            read_columns.append(Quantity(column.header.name, column.header, (), column.cells, column.at))
+        elif column.header.name:
+            mark, guess = _mark(column, columns, table, overrides.get("decimal", ""), file_mark)
+            cells = numbers.column(column.cells, mark or ".")
+            if not mark:
+                cells = [_without_ambiguous(cell, text) for cell, text in zip(cells, column.cells, strict=True)]
+            read_columns.append(_in_units(column, cells, guess))
+    unused = {one.header.text: one.header.why for one in columns if not one.header.name and one.header.text}
+    return [*read_columns, *quantities], notes, unused
 
 
-def _asked(cell: Cell, text: str) -> Cell:
-    """A cell whose decimal mark nothing tells: nothing, where that matters."""
-    if isinstance(cell, Missing) or not numbers.tells([text]):
+def _without_ambiguous(cell: Cell, text: str) -> Cell:
+    """Return a cell of a column without a decimal mark: none, where its value depends on the mark."""
+    if isinstance(cell, Missing) or not numbers.depends_on_mark([text]):
         return cell
     return Missing(f'\'{text}\': of thousands, or decimals? Say COLUMNS="decimal=," or COLUMNS="decimal=."')
 
 
-def _of_devices(column: Column, table: Long) -> Column:
-    """A column called "GPU" or "device" whose cells count them, as one of ranks; a list of devices as their number."""
+def _as_ranks(column: Column, table: Long) -> Column:
+    """Return a column "GPU" or "device" whose cells count them as one of ranks; lists of devices as their number."""
     header = column.header
     others = [one for one in table.columns if one is not column]
     counted = all(re.fullmatch(r"\d+", cell) for cell in column.cells)
     if header.name == "gpu" and counted and not any(one.header.name == "ranks" for one in others):
         return replace(column, header=replace(header, name="ranks"))
-    if header.name == "ranks" and not header.told and (listed := sizes.ids(list(column.cells))):
+    if header.name == "ranks" and not header.overridden and (listed := sizes.ids(list(column.cells))):
         if any(one.header.name == "ranks" for one in others):
             return replace(column, header=replace(header, name="", why="numbers of devices"))
         return replace(column, cells=tuple(map(str, listed)))
@@ -82,19 +83,19 @@ def _of_devices(column: Column, table: Long) -> Column:
 
 
 def _one_each(columns: Sequence[Column], table: Long) -> tuple[list[Column], list[str]]:
-    """The columns, of which each name is used once: of two that are equal, or of text, the first."""
-    kept, notes = [], []
+    """Return the columns with each name used once: by the first of two that are equal."""
+    unique, notes = [], []
     first: dict[str, Column] = {}
     for column in columns:
         name = column.header.name
         if not name or name == "setting" or name not in first:
-            kept.append(column)
+            unique.append(column)
             if name:
                 first[name] = column
             continue
         both = f"'{first[name].header.text}' and '{column.header.text}'"
         if name in headers.TEXT:
-            kept.append(replace(column, header=replace(column.header, name="setting")))
+            unique.append(replace(column, header=replace(column.header, name="setting")))
         elif column.cells == first[name].cells:
             notes.append(f"columns {both} are equal: the first is used")
         elif name in ("ranks", "nodes"):
@@ -107,44 +108,44 @@ def _one_each(columns: Sequence[Column], table: Long) -> tuple[list[Column], lis
                 f"columns {both} are both {name}, and differ: the first is used; to use the other say "
                 f'COLUMNS="{first[name].header.text}=unused"'
             )
-    return kept, notes
+    return unique, notes
 
 
 def _with_sizes(columns: Sequence[Column]) -> tuple[list[Column], list[Quantity]]:
-    """The columns, those of ranks in words ("2 nodes x 4") as numbers; and the sizes that such words hold beside."""
-    kept, more = [], []
+    """Return the columns, with ranks in words ("2 nodes x 4") as numbers; and the other sizes in such words."""
+    sized, more = [], []
     named = {column.header.name for column in columns}
     for column in columns:
         read = _sizes_in(column, named)
         if read is None:
-            kept.append(column)
+            sized.append(column)
             continue
-        found = zip(read, column.cells, strict=True)
-        cells = tuple(str(one.ranks or one.nodes) if one else cell for one, cell in found)
-        kept.append(Column(replace(column.header, name="ranks"), cells, column.at))
+        pairs = zip(read, column.cells, strict=True)
+        cells = tuple(str(one.ranks or one.nodes) if one else cell for one, cell in pairs)
+        sized.append(Column(replace(column.header, name="ranks"), cells, column.at))
         for name in {"nodes", "ranks_per_node"} - named:
             values = [getattr(one, name) if one else 0 for one in read]
             if any(values):
-                numbers_of = tuple(Number(value) if value else Missing("", False) for value in values)
+                numbers_of = tuple(PrintedNumber(value) if value else Missing("", False) for value in values)
                 more.append(Quantity(name, Header(column.header.text, name), numbers_of, column.cells, column.at))
         gpus = {one.gpu for one in read if one and one.gpu}
         if len(gpus) == 1 and "gpu" not in named:
             text = (gpus.pop(),) * len(cells)
             more.append(Quantity("gpu", Header(column.header.text, "gpu"), (), text, column.at))
-    if not {column.header.name for column in kept} & {"ranks", "nodes"}:
-        kept = _numbered(kept)
-    return kept, more
+    if not {column.header.name for column in sized} & {"ranks", "nodes"}:
+        sized = _numbered(sized)
+    return sized, more
 
 
 def _sizes_in(column: Column, named: set[str]) -> list[sizes.Sizes | None] | None:
-    """The sizes in the cells of a column that has them in words; None for another column."""
+    """Return the sizes in the cells of a column that has them in words; None for another column."""
     name = column.header.name
     if name not in ("ranks", "nodes", "", *headers.TEXT) or "ranks" in named - {name} or _plain(column):
         return None
     read = [sizes.read(cell) for cell in column.cells]
     if name in ("ranks", "nodes"):
-        known = any(one and (one.ranks or name == "ranks") for one in read)
-        return read if known else None
+        has_ranks = any(one and (one.ranks or name == "ranks") for one in read)
+        return read if has_ranks else None
     in_words = [
         one and re.search(r"\d\s*[x×]|\d\s*-?[a-z]", cell, re.I) for one, cell in zip(read, column.cells, strict=True)
     ]
@@ -152,79 +153,59 @@ def _sizes_in(column: Column, named: set[str]) -> list[sizes.Sizes | None] | Non
 
 
 def _numbered(columns: Sequence[Column]) -> list[Column]:
-    """The columns of a table without numbers of ranks; those in a column of words, as "Parallel 4", are taken."""
-    for place, column in enumerate(columns):
-        found = [re.findall(r"(?<![\w.])\d+(?![\w.%])", cell) for cell in column.cells]
+    """Return the columns of a table without numbers of ranks, with those in a column of words, as "Parallel 4"."""
+    for position, column in enumerate(columns):
+        digits = [re.findall(r"(?<![\w.])\d+(?![\w.%])", cell) for cell in column.cells]
         in_words = column.header.name in ("", *headers.TEXT) and not _plain(column)
-        if in_words and all(len(one) == 1 for one in found) and len({one[0] for one in found}) == len(found) > 1:
-            ranks = Column(replace(column.header, name="ranks"), tuple(one[0] for one in found), column.at)
-            return [*columns[:place], ranks, *columns[place + 1 :]]
+        if in_words and all(len(one) == 1 for one in digits) and len({one[0] for one in digits}) == len(digits) > 1:
+            ranks = Column(replace(column.header, name="ranks"), tuple(one[0] for one in digits), column.at)
+            return [*columns[:position], ranks, *columns[position + 1 :]]
     return list(columns)
 
 
 def _plain(column: Column) -> bool:
-    """Whether the cells of a column are numbers alone."""
+    """Return whether the cells of a column are numbers alone."""
     return all(re.fullmatch(r"[\d.,'\s]*", cell) for cell in column.cells)
 
 
-def _marks(columns: Sequence[Column], table: Long, told: Mapping[str, str]) -> tuple[dict[int, str], dict[int, str]]:
-    """The decimal mark of each column, "" where nothing tells; and what was guessed."""
-    allowed = {id(column): numbers.marks(column.cells) for column in columns}
-    certain = [next(iter(allowed[id(column)])) for column in columns if len(allowed[id(column)]) == 1]
-    of_file = (
-        told.get("decimal")
-        or table.grid.decimal
-        or (Counter(certain).most_common(1)[0][0] if len({*certain}) == 1 else "")
-    )
-    found, guesses = {}, {}
-    for column in columns:
-        marks = allowed[id(column)]
-        if told.get("decimal"):
-            found[id(column)] = told["decimal"]
-        elif len(marks) == 1:
-            found[id(column)] = next(iter(marks))
-        elif not numbers.tells(column.cells):
-            found[id(column)] = of_file or "."
-        else:
-            mark = numbers.decide(column.cells, _fitting(column, columns, table))
-            english = "" if "';'" in table.grid.format else "."
-            found[id(column)] = mark or of_file or english
-            which = "a decimal" if _is_decimal(column.cells, found[id(column)]) else "a thousands"
-            other = next((cell for cell in column.cells if numbers.tells([cell])), "")
-            said = (
-                (
-                    f"'{other}' is read with {which} mark: "
-                    + (
-                        "the rest of its column, or what it is of, says so"
-                        if mark
-                        else "as in other columns"
-                        if of_file
-                        else f'nothing tells; if not, say COLUMNS="decimal={"," if found[id(column)] == "." else "."}"'
-                    )
-                )
-                if found[id(column)]
-                else ""
-            )
-            guesses[id(column)] = said
-    return found, guesses
+def _file_mark(columns: Sequence[Column], table: Long, overrides: Mapping[str, str]) -> str:
+    """Return the decimal mark of a file: as COLUMNS says, as its separator leaves, or of all columns that show one."""
+    shown = {mark for column in columns if len(marks := numbers.marks(column.cells)) == 1 for mark in marks}
+    return overrides.get("decimal") or table.grid.decimal or (shown.pop() if len(shown) == 1 else "")
 
 
-def _is_decimal(cells: Sequence[str], mark: str) -> bool:
-    return any(mark and numbers.tells([cell]) and mark in cell for cell in cells)
+def _mark(column: Column, columns: Sequence[Column], table: Long, override: str, file_mark: str) -> tuple[str, str]:
+    """Return the decimal mark of a column, "" where it cannot be determined; and what was guessed."""
+    marks = numbers.marks(column.cells)
+    if override or len(marks) == 1:
+        return override or next(iter(marks)), ""
+    if not (ambiguous := [cell for cell in column.cells if numbers.depends_on_mark([cell])]):
+        return file_mark or ".", ""
+    fitting = numbers.decide(column.cells, _fitting(column, columns, table))
+    mark = fitting or file_mark or ("" if "';'" in table.grid.format else ".")
+    if not mark:
+        return "", ""
+    kind = "a decimal" if any(mark in cell for cell in ambiguous) else "a thousands"
+    reason = f'a guess; if not, say COLUMNS="decimal={"," if mark == "." else "."}"'
+    if fitting or file_mark:
+        reason = "the rest of its column, or what it is of, says so" if fitting else "as in other columns"
+    return mark, f"'{ambiguous[0]}' is read with {kind} mark: {reason}"
 
 
 def _fitting(column: Column, columns: Sequence[Column], table: Long) -> Callable[[list[Cell]], bool]:
-    """A test whether the numbers of a column can be what the column is of."""
+    """Return a test whether numbers have a plausible size for the quantity of a column."""
     name = column.header.name
     sized = next((one for one in columns if one.header.name in ("ranks", "nodes")), None)
-    ranks = [cell.value for cell in numbers.column(sized.cells, ".") if isinstance(cell, Number)] if sized else []
+    ranks = (
+        [cell.value for cell in numbers.column(sized.cells, ".") if isinstance(cell, PrintedNumber)] if sized else []
+    )
     spread = max(ranks) / min(ranks) if ranks and min(ranks) > 0 else 1.0
     expected = (
         _expected(columns, len(table.lines)) if name in ("rate", "images_per_s", "images_per_s_per_rank") else None
     )
 
     def fits(cells: list[Cell]) -> bool:
-        values = [cell.value for cell in cells if isinstance(cell, Number) and cell.value > 0]
+        values = [cell.value for cell in cells if isinstance(cell, PrintedNumber) and cell.value > 0]
         if not values:
             return False
         if name in _COUNTS + _WHOLE:
@@ -240,14 +221,16 @@ def _fitting(column: Column, columns: Sequence[Column], table: Long) -> Callable
 
 
 def _expected(columns: Sequence[Column], rows: int) -> np.ndarray | None:
-    """The images per second of a rank that steps, batch and wall time tell; None where one is not there."""
+    """Return the images per second of a rank by steps, batch and wall time; None where one is missing."""
     product = np.ones(rows)
     for names, power in ((("steps_per_rank",), 1), (("batch_per_rank", "batch"), 1), (("wall_s",), -1)):
         column = next((one for one in columns if one.header.name in names), None)
-        if column is None or numbers.tells(column.cells) or len(column.cells) != rows:
+        if column is None or numbers.depends_on_mark(column.cells) or len(column.cells) != rows:
             return None
         mark = next(iter(numbers.marks(column.cells)), ".")
-        values = [cell.value if isinstance(cell, Number) else math.nan for cell in numbers.column(column.cells, mark)]
+        values = [
+            cell.value if isinstance(cell, PrintedNumber) else math.nan for cell in numbers.column(column.cells, mark)
+        ]
         product = product * np.array(values) ** power
     return product if np.isfinite(product).all() else None
 
@@ -262,53 +245,49 @@ def _kind(name: str) -> str:
     return "rate" if name in ("rate", "images_per_s", "images_per_s_per_rank", "low", "high") else "time"
 
 
-def _in_units(column: Column, cells: Sequence[Cell], guess: str) -> Quantity:
-    """A column in its unit: s, images/s, fractions; with what is wrong with each cell that cannot be."""
-    name, unit = column.header.name, column.header.unit
-    kind = _kind(name)
-    found = [_checked(name, kind, cell, text) for cell, text in zip(cells, column.cells, strict=True)]
-    plain = [cell for cell in found if isinstance(cell, Number) and cell.unit.kind in ("number", "count")]
-    if unit is not None and unit.kind in (kind, "share" if kind == "share" else kind) and unit.factor != 1:
-        scaled = [
-            cell.times(unit.factor) if isinstance(cell, Number) and cell.unit.kind in ("number", "count") else cell
-            for cell in found
-        ]
-        found = scaled
-    elif unit is not None and unit.kind == "number" and unit.factor != 1 and kind == "rate":
-        found = [cell.times(unit.factor) if isinstance(cell, Number) else cell for cell in found]
+def _in_units(column: Column, texts: Sequence[Cell], guess: str) -> Quantity:
+    """Return a column in its unit: s, images/s, fractions; with the fault of each cell that cannot be."""
+    name, unit, kind = column.header.name, column.header.unit, _kind(column.header.name)
+    cells = [_checked(name, kind, cell, text) for cell, text in zip(texts, column.cells, strict=True)]
+    values = [cell for cell in cells if isinstance(cell, PrintedNumber)]
+    plain = [cell for cell in values if cell.unit.kind in ("number", "count")]
+    if unit is not None and unit.kind == kind:
+        cells = _scaled(cells, unit.factor, ("number", "count"))
+    elif unit is not None and unit.kind == "number" and kind == "rate":
+        cells = [cell.times(unit.factor) if isinstance(cell, PrintedNumber) else cell for cell in cells]
     elif name == "efficiency" and plain and max(cell.value for cell in plain) > 2.5:
-        found = [
-            cell.times(0.01) if isinstance(cell, Number) and cell.unit.kind == "number" else cell for cell in found
-        ]
+        cells = _scaled(cells, 0.01, ("number",))
         guess = guess or "in per cent: values above 2.5"
     elif (
         kind == "time"
         and plain
         and unit is None
-        and not column.header.told
-        and not re.search(r"(?:^|[_\W])s(?:ec|econd)?s?$", column.header.text, re.I)
+        and not column.header.overridden
+        and not _SECONDS.search(column.header.text)
     ):
         guess = "; ".join(filter(None, (guess, "no unit is given: taken as seconds")))
-    if name in ("images_per_s", "rate") and any(isinstance(cell, Number) and cell.unit.of == "rank" for cell in found):
+    per_rank = any(cell.unit.per == "rank" for cell in values)
+    if per_rank and name in ("images_per_s", "rate"):
         name = "images_per_s_per_rank"
-    if name == "batch" and any(isinstance(cell, Number) and cell.unit.of == "rank" for cell in found):
+    elif per_rank and name == "batch":
         name = "batch_per_rank"
-    if name == "rate" and plain == [] and any(isinstance(cell, Number) and cell.unit.work == "steps" for cell in found):
+    elif name == "rate" and not plain and any(cell.unit.work == "steps" for cell in values):
         name = "steps_per_s"
-    if name == "scaling":
-        name, guess = _scaling(found)
-    return Quantity(name, column.header, tuple(found), column.cells, column.at, guess)
+    elif name == "scaling":
+        share = max((cell.value for cell in values), default=0) <= 1.25
+        name, guess = ("efficiency", "its values are shares") if share else ("speedup", "its values are above 1")
+    return Quantity(name, column.header, tuple(cells), column.cells, column.at, guess)
 
 
-def _scaling(cells: Sequence[Cell]) -> tuple[str, str]:
-    """Whether a column called scaling has speedups, or efficiencies."""
-    values = [cell for cell in cells if isinstance(cell, Number)]
-    share = max((cell.value for cell in values), default=0) <= 1.25
-    return ("efficiency", "its values are shares") if share else ("speedup", "its values are above 1")
+def _scaled(cells: Sequence[Cell], factor: float, kinds: Sequence[str]) -> list[Cell]:
+    """Return the cells, with numbers whose units are of these kinds multiplied."""
+    return [
+        cell.times(factor) if isinstance(cell, PrintedNumber) and cell.unit.kind in kinds else cell for cell in cells
+    ]
 
 
 def _checked(name: str, kind: str, cell: Cell, text: str) -> Cell:
-    """A cell that can be of this quantity, or why it cannot."""
+    """Return a cell that can be of this quantity, or why it cannot."""
     if isinstance(cell, Missing):
         return cell
     if cell.unit.kind not in _KINDS[kind]:
@@ -322,10 +301,3 @@ def _checked(name: str, kind: str, cell: Cell, text: str) -> Cell:
     if name in _COUNTS and cell.value % 1:
         return Missing(f"{text} given, must be a whole number")
     return cell
-
-
-def _unused(columns: Sequence[Column]) -> list[str]:
-    unused = {
-        column.header.text: column.header.why for column in columns if not column.header.name and column.header.text
-    }
-    return [f"columns not used: {', '.join(f'{text!r} ({why})' for text, why in unused.items())}"] if unused else []

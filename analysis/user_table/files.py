@@ -113,14 +113,14 @@ def grids(file: Text) -> list[Grid]:
     if not text:
         raise TableError(f"{file.where}: it is empty")
     if text[0] in "[{" and (rows := _json(text)) is not None:
-        return [_of_objects(file.where, rows)]
+        return [_json_grid(file.where, rows)]
     if re.search(r"<table\b", text, re.I):
         return _html(file)
     if re.search(r"\\begin\{tabular|\\\\\s*(?:\\hline)?\s*$", text, re.M) and text.count("&") > 2:
         return [_latex(file)]
-    found = _markdown(file)
-    if found:
-        return found
+    markdown = _markdown(file)
+    if markdown:
+        return markdown
     return [_separated(file) or _aligned(file)]
 
 
@@ -135,7 +135,7 @@ def _json(text: str) -> Any:
         return None
 
 
-def _of_objects(where: str, content: Any) -> Grid:
+def _json_grid(where: str, content: Any) -> Grid:
     """A list of objects, or an object of lists (also one inside another object), as a grid; its lines count objects."""
     while isinstance(content, dict) and not _columns(content):
         inner = [value for value in content.values() if isinstance(value, list | dict) and value]
@@ -146,9 +146,9 @@ def _of_objects(where: str, content: Any) -> Grid:
         names = [str(name) for name in content]
         rows: list[Sequence[Any]] = [*zip(*content.values(), strict=True)]
     elif isinstance(content, dict) and content and all(isinstance(one, dict) for one in content.values()):
-        rows, names = _of_rows([{"name": name, **one} for name, one in content.items()])
+        rows, names = _flat_rows([{"name": name, **one} for name, one in content.items()])
     elif isinstance(content, list) and content and all(isinstance(one, dict) for one in content):
-        rows, names = _of_rows(content)
+        rows, names = _flat_rows(content)
     elif isinstance(content, list) and content and all(isinstance(one, list) for one in content):
         names, rows = [_cell(cell) for cell in content[0]], content[1:]
     else:
@@ -157,7 +157,7 @@ def _of_objects(where: str, content: Any) -> Grid:
     return Grid(where, "JSON", tuple(cells), tuple(range(len(cells))), decimal=".")
 
 
-def _of_rows(content: Sequence[dict[str, Any]]) -> tuple[list[Sequence[Any]], list[str]]:
+def _flat_rows(content: Sequence[dict[str, Any]]) -> tuple[list[Sequence[Any]], list[str]]:
     flat = [dict(_flat(one)) for one in content]
     names = [*dict.fromkeys(name for one in flat for name in one)]
     return [[one.get(name) for name in names] for one in flat], names
@@ -197,7 +197,7 @@ def markup(text: str) -> str:
 
 def _markdown(file: Text) -> list[Grid]:
     """The tables of Markdown: rows of cells between '|', of which the second has dashes alone; titles stand above."""
-    found: list[Grid] = []
+    tables: list[Grid] = []
     rows: list[tuple[str, ...]] = []
     lines: list[int] = []
     title = ""
@@ -206,8 +206,8 @@ def _markdown(file: Text) -> list[Grid]:
     def close() -> None:
         dashes = [at for at, row in enumerate(rows) if all(re.fullmatch(r":?-+:?", cell) for cell in row)]
         if rows and dashes and dashes[0] <= 2:
-            kept = [(row, line) for at, (row, line) in enumerate(zip(rows, lines, strict=True)) if at not in dashes]
-            found.append(Grid(file.where, "Markdown", *_transposed(kept), title=title))
+            pairs = [(row, line) for at, (row, line) in enumerate(zip(rows, lines, strict=True)) if at not in dashes]
+            tables.append(Grid(file.where, "Markdown", *_transposed(pairs), title=title))
         rows.clear()
         lines.clear()
 
@@ -227,7 +227,7 @@ def _markdown(file: Text) -> list[Grid]:
             over = [text for above, text in headings.items() if 2 < above < level][-1:]
             title = ", ".join([*over, headings[level]])
     close()
-    return found
+    return tables
 
 
 def _transposed(rows: Iterable[tuple[tuple[str, ...], int]]) -> tuple[tuple[tuple[str, ...], ...], tuple[int, ...]]:
@@ -342,20 +342,18 @@ def _latex(file: Text) -> Grid:
     return Grid(file.where, "LaTeX", tuple(rows), tuple(lines))
 
 
+_LATEX_CHARACTERS = {
+    r"\times": "×", r"\pm": "±", r"\%": "%", r"\,": "", "~": " ", r"\#": "#", r"\_": "_",
+}  # fmt: skip
+
+
 def _latex_cell(text: str) -> list[str]:
     text = text.strip()
     spanned = re.fullmatch(r"\\multicolumn\{(\d+)\}\{[^}]*\}\{(.*)\}", text, re.S)
     times, text = (_whole(spanned[1]), spanned[2]) if spanned else (1, text)
     text = re.sub(r"\\multirow\{[^}]*\}\{[^}]*\}\{(.*)\}", r"\1", text)
-    text = (
-        text.replace(r"\times", "×")
-        .replace(r"\pm", "±")
-        .replace(r"\%", "%")
-        .replace(r"\,", "")
-        .replace("~", " ")
-        .replace(r"\#", "#")
-        .replace(r"\_", "_")
-    )
+    for command, character in _LATEX_CHARACTERS.items():
+        text = text.replace(command, character)
     for _ in range(3):
         text = re.sub(r"\\[a-zA-Z]+\{([^{}]*)\}", r"\1", text)
     return [markup(re.sub(r"\\[a-zA-Z]+|[${}]", "", text))] * times
@@ -364,10 +362,10 @@ def _latex_cell(text: str) -> list[str]:
 def _separated(file: Text) -> Grid | None:
     """Separated values; None where no separator stands in two lines or more alike."""
     text = "\n".join(file.lines)
-    skipped, told = 0, re.match(r"sep=(.)\n", text)
-    if told:
-        text, skipped = text[told.end() :], 1
-    separator = told[1] if told and told[1] in SEPARATORS else _separator(text)
+    skipped, declared = 0, re.match(r"sep=(.)\n", text)
+    if declared:
+        text, skipped = text[declared.end() :], 1
+    separator = declared[1] if declared and declared[1] in SEPARATORS else _separator(text)
     if not separator:
         return None
     rows, lines, before = [], [], skipped
@@ -428,20 +426,20 @@ def _tabs_out(line: str) -> str:
 
 def _aligned(file: Text) -> Grid:
     """Columns of text that stand under each other, separated by spaces or tabs."""
-    kept = [(number, _tabs_out(line).rstrip()) for number, line in enumerate(file.lines, 1)]
-    kept = [(number, line) for number, line in kept if re.search(r"\w", line)]
+    lines = [(number, _tabs_out(line).rstrip()) for number, line in enumerate(file.lines, 1)]
+    lines = [(number, line) for number, line in lines if re.search(r"\w", line)]
     for pattern in (_PHRASE, _WORD):
-        found = [[cell[0] for cell in re.finditer(pattern, line)] for _, line in kept]
-        lengths = {len(row) for row in found}
+        rows = [[cell[0] for cell in re.finditer(pattern, line)] for _, line in lines]
+        lengths = {len(row) for row in rows}
         if len(lengths) == 1 and lengths.pop() > 1:
-            return _text_grid(file, found, [number for number, _ in kept])
-    numbered = [line for _, line in kept if sum(has_value(word) for word in line.split()) * 2 > len(line.split())]
+            return _text_grid(file, rows, [number for number, _ in lines])
+    numbered = [line for _, line in lines if sum(has_value(cell) for cell in line.split()) * 2 > len(line.split())]
     pattern = next(
         (one for one in (_PHRASE, _WORD) if max((len(_spans(one, line)) for line in numbered), default=0) > 1), _WORD
     )
-    edges = _edges(_spans(pattern, line) for line in numbered or [line for _, line in kept])
-    rows = [_placed(line, edges) for _, line in kept]
-    return _text_grid(file, rows, [number for number, _ in kept])
+    edges = _edges(_spans(pattern, line) for line in numbered or [line for _, line in lines])
+    rows = [_placed(line, edges) for _, line in lines]
+    return _text_grid(file, rows, [number for number, _ in lines])
 
 
 def _spans(pattern: str, line: str) -> list[tuple[int, int, str]]:
@@ -466,7 +464,7 @@ def _text_grid(file: Text, rows: Sequence[Sequence[str]], lines: Sequence[int]) 
 
 
 def _edges(rows: Iterable[Sequence[tuple[int, int, str]]]) -> list[tuple[int, int]]:
-    """Where columns begin and end: the cells of all rows that overlap, put together."""
+    """Return where columns begin and end: overlapping cells of all rows joined."""
     edges: list[tuple[int, int]] = []
     for start, end in sorted((start, end) for row in rows for start, end, _ in row):
         if edges and start < edges[-1][1]:

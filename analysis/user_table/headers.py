@@ -44,7 +44,7 @@ class Header:
 
     name: of NAMES; "batch" or "rate" where it does not say of what (SCOPED); "scaling" for a speedup or an efficiency;
     "" where it is not known, and `why` says why it is not used. label: its words that say neither quantity nor unit, as
-    "TF32". told: whether the user gave the name.
+    "TF32". overridden: whether the user gave the name.
     """
 
     text: str
@@ -52,7 +52,7 @@ class Header:
     unit: Unit | None = None
     label: str = ""
     why: str = ""
-    told: bool = False
+    overridden: bool = False
 
     @property
     def needs_numbers(self) -> bool:
@@ -60,25 +60,25 @@ class Header:
         return bool(self.name) and self.name not in TEXT
 
 
-def overrides(text: str) -> dict[str, str]:
-    """What COLUMNS= says: "Machine Num=nodes,Speed=images_per_s" as names by header, in lower case.
+def parse_overrides(text: str) -> dict[str, str]:
+    """Return the names by COLUMNS=: "Machine Num=nodes,Speed=images_per_s" by header in lower case.
 
     Raises TableError for a name that is none of NAMES, "unused" or "decimal".
     """
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     if text.strip().isdigit():  # a terminal's width, which some shells export under this name
-        return found
+        return names
     for part in re.split(r"[,;](?=[^=]*=)", text) if text else ():
-        header, separator, name = (word.strip() for word in part.rpartition("="))
+        header, separator, name = (part_text.strip() for part_text in part.rpartition("="))
         name, _, unit = name.partition(" ")
-        known = {*NAMES, UNUSED}
-        if not separator or not header or not (name in known or (header == "decimal" and name in (".", ","))):
+        allowed = {*NAMES, UNUSED}
+        if not separator or not header or not (name in allowed or (header == "decimal" and name in (".", ","))):
             raise TableError(
-                f"COLUMNS: '{part.strip()}' given; allowed: HEADER=NAME, of {', '.join(sorted(known))}; or decimal=. "
+                f"COLUMNS: '{part.strip()}' given; allowed: HEADER=NAME, of {', '.join(sorted(allowed))}; or decimal=. "
                 "or decimal=,"
             )
-        found[plain(header)] = f"{name} {unit}".strip()
-    return found
+        names[plain(header)] = f"{name} {unit}".strip()
+    return names
 
 
 def plain(text: str) -> str:
@@ -156,20 +156,22 @@ _RANKS_ALONE = any_of(
 )
 
 
-def read(text: str, told: Mapping[str, str] = {}) -> Header:
-    """What a header means; `told` is what the user says of headers (`overrides`)."""
-    given = told.get(plain(text))
-    if given is not None:
-        name, _, of = given.partition(" ")
-        return Header(text, "" if name == UNUSED else name, units.read(of), why="as COLUMNS says", told=True)
+def read(text: str, overrides: Mapping[str, str] = {}) -> Header:
+    """Return the meaning of a header; `overrides` as `parse_overrides` returns them."""
+    override = overrides.get(plain(text))
+    if override is not None:
+        name, _, unit_text = override.partition(" ")
+        return Header(
+            text, "" if name == UNUSED else name, units.read(unit_text), why="as COLUMNS says", overridden=True
+        )
     if re.sub(r"\W+", "_", plain(text)) in NAMES:  # the names of the kit itself
         return Header(text, re.sub(r"\W+", "_", plain(text)))
-    words, unit = _without_unit(_words(text))
-    name, why = _name(words, unit)
+    phrase, unit = _without_unit(_phrase(text))
+    name, why = _name(phrase, unit)
     return Header(text, name, unit, _label(text) if name else "", why)
 
 
-def _words(text: str) -> str:
+def _phrase(text: str) -> str:
     """A header in plain words: "num_gpus", "BatchSize", "#GPUs" as "num gpus", "batch size", "# gpus"."""
     text = re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", " ", text.strip())
     text = re.sub(r"\bns?(?=gpus?\b)|\bn(?=proc)", "num ", text.replace("_", " "), flags=re.I)
@@ -177,123 +179,127 @@ def _words(text: str) -> str:
     return re.sub(r"\s+", " ", text).strip(" :.,").lower()
 
 
-def _without_unit(words: str) -> tuple[str, Unit | None]:
+def _without_unit(phrase: str) -> tuple[str, Unit | None]:
     """The words of a header without its unit, which stands in brackets, or last; with that of a rate in words."""
-    for found in re.finditer(r"[(\[{]([^()\[\]{}]*)[)\]}]", words):
-        if (unit := units.read(found[1])) and unit.kind not in ("number", "count"):
-            rest = f"{words[: found.start()]} {words[found.end() :]}"
+    for match in re.finditer(r"[(\[{]([^()\[\]{}]*)[)\]}]", phrase):
+        if (unit := units.read(match[1])) and unit.kind not in ("number", "count"):
+            rest = f"{phrase[: match.start()]} {phrase[match.end() :]}"
             return re.sub(r"\s+", " ", rest).strip(), unit
-    if rate := re.search(_RATE_IN_WORDS, words):
-        return words, units.read(rate[0])
+    if rate := re.search(_RATE_IN_WORDS, phrase):
+        return phrase, units.read(rate[0])
     if last := re.search(
-        rf"[,\-:]\s*((?:{WORK})?\s*/?\s*{TIME}|%)$|\bin ({TIME}|%|percent)$| ({TIME}|%|x|percent)$", words
+        rf"[,\-:]\s*((?:{WORK})?\s*/?\s*{TIME}|%)$|\bin ({TIME}|%|percent)$| ({TIME}|%|x|percent)$", phrase
     ):
         text = next(filter(None, last.groups()))
         if text not in ("m", "d", "h") or last[2]:
-            return words[: last.start()].strip(" ,-:"), units.read(text)
-    return words, units.read(words) if (units.read(words) or Unit("number")).kind in ("rate", "time", "share") else None
+            return phrase[: last.start()].strip(" ,-:"), units.read(text)
+    return phrase, units.read(phrase) if (units.read(phrase) or Unit("number")).kind in (
+        "rate",
+        "time",
+        "share",
+    ) else None
 
 
 Named = tuple[str, str]  # the name, and why there is none
 
 
-def _name(words: str, unit: Unit | None) -> Named:
+def _name(phrase: str, unit: Unit | None) -> Named:
     """The name of what a header says in these words, or why it is none that is used."""
-    found = (rule(words, unit) for rule in _RULES)
-    return next((named for named in found if named is not None), ("", "not known"))
+    results = (rule(phrase, unit) for rule in _RULES)
+    return next((named for named in results if named is not None), ("", "not known"))
 
 
-def _has(pattern: str, words: str) -> bool:
-    return re.search(pattern, words) is not None
+def _has(pattern: str, phrase: str) -> bool:
+    return re.search(pattern, phrase) is not None
 
 
 def _is(kind: str, unit: Unit | None) -> bool:
     return unit is not None and unit.kind == kind
 
 
-def _ranks_of_node(words: str, unit: Unit | None) -> Named | None:
+def _ranks_of_node(phrase: str, unit: Unit | None) -> Named | None:
     count = r"(?: num(?:ber)?| count)?"
-    of_node = rf"{RANK}{count} ?(?:per|/) ?{NODE}|{RANK}(?: a| in each| each) {NODE}|per node {RANK}"
-    return ("ranks_per_node", "") if _has(rf"{of_node}|\bppn\b|local size", words) else None
+    per_node = rf"{RANK}{count} ?(?:per|/) ?{NODE}|{RANK}(?: a| in each| each) {NODE}|per node {RANK}"
+    return ("ranks_per_node", "") if _has(rf"{per_node}|\bppn\b|local size", phrase) else None
 
 
-def _ratio(words: str, unit: Unit | None) -> Named | None:
+def _ratio(phrase: str, unit: Unit | None) -> Named | None:
     """Speedups, efficiencies, and what may be either."""
-    if _has(rf"speed ?-?ups?\b|\b{any_of('acceleration', 'scaling factor')}\b", words):
-        versus = _has(r"\b(?:to|vs\.?|versus|against|compared|over)\b|\([^()]+ (?:-|–|->|→|/) [^()]+\)", words)
-        settings = versus and not _has(r"\b(?:1|one|single)\b", words)
-        if settings or _has(rf"\b{_NOT_USED['not measured']}\b", words):
+    if _has(rf"speed ?-?ups?\b|\b{any_of('acceleration', 'scaling factor')}\b", phrase):
+        versus = _has(r"\b(?:to|vs\.?|versus|against|compared|over)\b|\([^()]+ (?:-|–|->|→|/) [^()]+\)", phrase)
+        settings = versus and not _has(r"\b(?:1|one|single)\b", phrase)
+        if settings or _has(rf"\b{_NOT_USED['not measured']}\b", phrase):
             return "", "a ratio of two settings" if settings else "not measured"
         return "speedup", ""
-    if _has(r"\b(?:versus|vs\.?|relative to|compared (?:to|with)) (?:1|one|a single|single)\b", words):
+    if _has(r"\b(?:versus|vs\.?|relative to|compared (?:to|with)) (?:1|one|a single|single)\b", phrase):
         return "speedup", ""
     share = r"\beff(?:iciency)?\b|(?:%|percent(?:age)?|fraction) ?(?:of )?(?:linear|ideal|perfect|max)"
-    if _has(share, words) and not _has(r"energy|power|memory", words):
+    if _has(share, phrase) and not _has(r"energy|power|memory", phrase):
         return "efficiency", ""
-    if _has(r"\b(?:strong|weak)[ -]scaling\b|^scal(?:ing|ability)\b", words) and not _is("rate", unit):
+    if _has(r"\b(?:strong|weak)[ -]scaling\b|^scal(?:ing|ability)\b", phrase) and not _is("rate", unit):
         return "scaling", ""
     return None
 
 
-def _not_used(words: str, unit: Unit | None) -> Named | None:
-    if _has(r"batch|\bbs\b|\btrain|world size", words):
+def _not_used(phrase: str, unit: Unit | None) -> Named | None:
+    if _has(r"batch|\bbs\b|\btrain|world size", phrase):
         return None
-    reasons = [why for why, pattern in _NOT_USED.items() if _has(rf"\b{pattern}(?!\w)", words)]
-    why = next((why for why in reasons if why != "scatter" or not _has(r"mean|avg|average|±|\+", words)), "")
-    of_training = _is("rate", unit) and why != "not measured" and not _has(r"inference|eval|memory|test\b", words)
-    return ("", why) if why and not of_training else None
+    reasons = [why for why, pattern in _NOT_USED.items() if _has(rf"\b{pattern}(?!\w)", phrase)]
+    why = next((why for why in reasons if why != "scatter" or not _has(r"mean|avg|average|±|\+", phrase)), "")
+    is_training = _is("rate", unit) and why != "not measured" and not _has(r"inference|eval|memory|test\b", phrase)
+    return ("", why) if why and not is_training else None
 
 
-def _rate(words: str, unit: Unit | None) -> Named | None:
+def _rate(phrase: str, unit: Unit | None) -> Named | None:
     if unit is not None and unit.kind == "rate" and unit.work in ("steps", "epochs"):
         return f"{unit.work}_per_s", ""
-    if not _is("rate", unit) and (_is("time", unit) or _has(_TIME_WORDS, words) or not _has(_PACE, words)):
+    if not _is("rate", unit) and (_is("time", unit) or _has(_TIME_WORDS, phrase) or not _has(_PACE, phrase)):
         return None
-    if _has(_OF_RANK, words) or (unit is not None and unit.of == "rank"):
+    if _has(_OF_RANK, phrase) or (unit is not None and unit.per == "rank"):
         return "images_per_s_per_rank", ""
-    return ("images_per_s" if _has(_OF_JOB, words) else "rate"), ""
+    return ("images_per_s" if _has(_OF_JOB, phrase) else "rate"), ""
 
 
-def _batch(words: str, unit: Unit | None) -> Named | None:
+def _batch(phrase: str, unit: Unit | None) -> Named | None:
     batch = any_of("batch batches batch-?sizes? minibatch(?:es)? bs bsz gbs mbs", r"batch ?sizes?")
-    if not _has(rf"\b{batch}\b(?! ?= ?\d)", words) or _has(rf"{_TIME_WORDS}|batches", words) or _is("time", unit):
+    if not _has(rf"\b{batch}\b(?! ?= ?\d)", phrase) or _has(rf"{_TIME_WORDS}|batches", phrase) or _is("time", unit):
         return None
-    if _has(rf"{_OF_RANK}|\bmbs\b|\b{RANK}$", words):
+    if _has(rf"{_OF_RANK}|\bmbs\b|\b{RANK}$", phrase):
         return "batch_per_rank", ""
-    return ("global_batch" if _has(rf"{_OF_JOB}|\bgbs\b", words) else "batch"), ""
+    return ("global_batch" if _has(rf"{_OF_JOB}|\bgbs\b", phrase) else "batch"), ""
 
 
-def _time(words: str, unit: Unit | None) -> Named | None:
-    if not _is("time", unit) and not _has(_TIME_WORDS, words):
+def _time(phrase: str, unit: Unit | None) -> Named | None:
+    if not _is("time", unit) and not _has(_TIME_WORDS, phrase):
         return None
     work = unit.work if unit else ""
-    if _has(r"\b(?:init\w*|start ?-?up|set ?-?up|launch)\b", words):
+    if _has(r"\b(?:init\w*|start ?-?up|set ?-?up|launch)\b", phrase):
         return "init_s", ""
-    if work == "epochs" or (_has(r"\bepochs?\b", words) and not _has(r"\d+ epochs", words)):
+    if work == "epochs" or (_has(r"\bepochs?\b", phrase) and not _has(r"\d+ epochs", phrase)):
         return "epoch_s", ""
-    if work == "steps" or _has(rf"\b{_STEP}\b", re.sub(rf"[\d.,]+ ?k? ?{_STEP}\b", "", words)):
+    if work == "steps" or _has(rf"\b{_STEP}\b", re.sub(rf"[\d.,]+ ?k? ?{_STEP}\b", "", phrase)):
         return "step_s", ""
-    if _has(r"\b(?:accuracy|converge\w*|to reach|target|solution|quality)\b", words):
+    if _has(r"\b(?:accuracy|converge\w*|to reach|target|solution|quality)\b", phrase):
         return "", "the time to an accuracy"
-    if _has(r"\b(?:image|sample|example)\b", words):
+    if _has(r"\b(?:image|sample|example)\b", phrase):
         return "", "the time of an image"
     whole = any_of("total overall job e2e complete full", "end ?-?to ?-?end")
-    return ("job_s" if _has(rf"\b{whole}\b", words) and not _has("train", words) else "wall_s"), ""
+    return ("job_s" if _has(rf"\b{whole}\b", phrase) and not _has("train", phrase) else "wall_s"), ""
 
 
-def _alone(words: str, unit: Unit | None) -> Named | None:
+def _alone(phrase: str, unit: Unit | None) -> Named | None:
     """Headers that say what they are of in all of their words."""
-    return next(((name, "") for name, pattern in _WHOLE_HEADERS.items() if re.fullmatch(pattern, words)), None)
+    return next(((name, "") for name, pattern in _WHOLE_HEADERS.items() if re.fullmatch(pattern, phrase)), None)
 
 
-def _counted(words: str, unit: Unit | None) -> Named | None:
+def _counted(phrase: str, unit: Unit | None) -> Named | None:
     """Numbers of nodes and of ranks."""
-    bare = re.sub(rf"{_COUNT}|#|\(.*?\)|\bused\b|\bin use\b", " ", words).strip(" :.")
+    bare = re.sub(rf"{_COUNT}|#|\(.*?\)|\bused\b|\bin use\b", " ", phrase).strip(" :.")
     if re.fullmatch(rf"(?:(?:compute|worker|gpu|physical) )?{NODE}(?: num(?:ber)?| count)?", bare):
         return "nodes", ""
     ranks = rf"(?:[a-z0-9-]+ )?{RANK}(?: num(?:ber)?| count)?|{_RANKS_ALONE}"
     product = rf"\(?{NODE} ?[x×*/] ?{RANK}.*"
-    return ("ranks", "") if re.fullmatch(rf"{ranks}|{product}", bare) or words in ("n", "# n") else None
+    return ("ranks", "") if re.fullmatch(rf"{ranks}|{product}", bare) or phrase in ("n", "# n") else None
 
 
 _RULES: tuple[Callable[[str, Unit | None], Named | None], ...] = (
@@ -312,15 +318,15 @@ _KNOWN = any_of(
 def _label(text: str) -> str:
     """The words of a header that say neither quantity nor unit, as "TF32" of "Throughput - TF32 (img/s)"."""
     parts = []
-    for word in re.split(r"\s+|(?<=\))|(?=\()", text.replace("_", " ")):
-        bare = word.strip("()[]{},:;.#-=%/")
+    for token in re.split(r"\s+|(?<=\))|(?=\()", text.replace("_", " ")):
+        bare = token.strip("()[]{},:;.#-=%/")
         unit = units.read(bare)
-        known = re.fullmatch(
+        is_known = re.fullmatch(
             rf"{_KNOWN}|{RANK}|{NODE}|{WORK}|{_STEP}|(?:{WORK}|{RANK}|time)/(?:{TIME}|{RANK}|{NODE}|epoch)(?:/.*)?",
             bare,
             re.I,
         )
-        if bare and not known and (unit is None or unit.kind in ("count", "number") or bare.lower() == "m"):
+        if bare and not is_known and (unit is None or unit.kind in ("count", "number") or bare.lower() == "m"):
             parts.append(bare)
     return " ".join(parts)
 
@@ -334,9 +340,9 @@ _AT = re.compile(
 def ranks_in(text: str) -> tuple[int, str] | None:
     """The number of ranks or nodes that a header is of, as "4 GPUs" or "2 nodes", and "ranks", "nodes" or ""."""
     text = re.sub(r"\([^)]*\)|\[[^\]]*\]", "", text).strip()
-    found = _AT.fullmatch(text)
-    if not found:
+    match = _AT.fullmatch(text)
+    if not match:
         return None
-    word = (found["unit1"] or found["unit2"] or "").lower()
-    kind = "nodes" if re.fullmatch(NODE, word) else "ranks" if word or found["gpu"] else ""
-    return int(found["n"]), kind
+    unit = (match["unit1"] or match["unit2"] or "").lower()
+    kind = "nodes" if re.fullmatch(NODE, unit) else "ranks" if unit or match["gpu"] else ""
+    return int(match["n"]), kind

@@ -55,60 +55,62 @@ def _line(text: str, at: int) -> int:
 
 def _stated(text: str, pattern: str) -> str:
     """The last thing that a text states in this pattern; "" for nothing."""
-    found = re.findall(pattern, text, re.M)
-    return str(found[-1]).strip() if found else ""
+    matches = re.findall(pattern, text, re.M)
+    return str(matches[-1]).strip() if matches else ""
 
 
 def _horovod(text: str, file: Text) -> Iterator[Row]:
     """One row for each total, with its 95 % interval (1.96 standard deviations over its iterations)."""
     before = 0
-    for found in _HOROVOD.finditer(text):
-        part, before = text[before : found.end()], found.end()
-        value, spread = float(found[3]), float(found[4])
+    for match in _HOROVOD.finditer(text):
+        part, before = text[before : match.end()], match.end()
+        value, spread = float(match[3]), float(match[4])
         yield {
             "model": _stated(part, r"^(?:.*?\s)?Model:\s*(\S+)"),
-            "ranks": found[1],
+            "ranks": match[1],
             "batch_per_rank": _stated(part, r"Batch size:\s*(\d+)"),
-            "images_per_s": f"{found[3]} ± {found[4]}" if 0 < spread < value else found[3],
-            "line": _line(text, found.start(1)),
+            "images_per_s": f"{match[3]} ± {match[4]}" if 0 < spread < value else match[3],
+            "line": _line(text, match.start(1)),
         }
 
 
 def _tf_cnn_benchmarks(text: str, file: Text) -> Iterator[Row]:
     """One row for each total; ranks are its devices, times the workers of Horovod or of a cluster."""
     before = 0
-    for found in _CNN.finditer(text):
-        part, before = text[before : found.end()], found.end()
+    for match in _CNN.finditer(text):
+        part, before = text[before : match.end()], match.end()
         devices = re.findall(r"'[^']*'", _stated(part, r"Devices:\s*\[(.*)\]"))
         workers = _stated(part, r"(?:horovod\.size|num_workers|Number of workers|-np)[ :=]+(\d+)")
         ranks = len(devices) * int(workers) if devices and workers else len(devices) or _ranks_in_name(file)
-        of_job, of_device = _stated(part, r"Batch size:\s*(\d+) global"), _stated(part, r"(\d+(?:\.\d+)?) per device")
+        whole, each = _stated(part, r"Batch size:\s*(\d+) global"), _stated(part, r"(\d+(?:\.\d+)?) per device")
         yield {
             "model": _stated(part, r"Model:\s*(\S+)"),
             "dataset": _stated(part, r"Dataset:\s*(\S+)"),
             "ranks": ranks or "",
-            "global_batch": of_job,
-            "batch_per_rank": of_device.removesuffix(".0"),
-            "images_per_s": found[1],
-            "line": _line(text, found.start()),
+            "global_batch": whole,
+            "batch_per_rank": each.removesuffix(".0"),
+            "images_per_s": match[1],
+            "line": _line(text, match.start()),
         }
 
 
 def _ranks_in_name(file: Text) -> int:
     """The number of ranks that the name of a file or its folder says; 0 where neither does."""
     for name in (Path(file.where).stem, Path(file.where).parent.name):
-        if found := _RANKS_IN_NAME.search(name):
-            return int(found[1] or found[2])
+        if match := _RANKS_IN_NAME.search(name):
+            return int(match[1] or match[2])
     return 0
 
 
 def _keras(text: str, file: Text) -> Iterator[Row]:
     """One row: the median over the epochs but the first of the time of a step, or of an epoch."""
-    ends = [found for found in _KERAS.finditer(text) if found[1] == found[2]]
+    ends = [match for match in _KERAS.finditer(text) if match[1] == match[2]]
     if not ends or not (_EPOCH.search(text) or len(ends) > 1):
         return
-    of_step = [float(found[4]) * {"us": 1e-6, "ms": 1e-3, "s": 1.0}[found[5]] for found in ends if found[6] == "step"]
-    seconds = [float(re.sub(r"[ms]", "", found[3])) * (1e-3 if found[3].endswith("ms") else 1.0) for found in ends]
+    step_times = [
+        float(match[4]) * {"us": 1e-6, "ms": 1e-3, "s": 1.0}[match[5]] for match in ends if match[6] == "step"
+    ]
+    seconds = [float(re.sub(r"[ms]", "", match[3])) * (1e-3 if match[3].endswith("ms") else 1.0) for match in ends]
     counted = slice(1, None) if len(ends) > 1 else slice(None)  # the first epoch traces and compiles
     row: Row = {
         "ranks": _stated(text, _RANKS_STATED) or _ranks_in_name(file) or "",
@@ -118,17 +120,17 @@ def _keras(text: str, file: Text) -> Iterator[Row]:
         "global_batch": _stated(text, r"(?i)global batch(?: size)?\s*[:=]\s*(\d+)"),
     }
     row |= {"epoch_s": f"{statistics.median(seconds[counted]):g}"}
-    if of_step and len(of_step) == len(ends):
-        row["step_s"] = f"{statistics.median(of_step[counted]):g}"
+    if step_times and len(step_times) == len(ends):
+        row["step_s"] = f"{statistics.median(step_times[counted]):g}"
     yield row | {"n": len(ends[counted]), "line": _line(text, ends[-1].start())}
 
 
 def _mlperf(text: str, file: Text) -> Iterator[Row]:
     """One row a run: from run_start to run_stop; and the throughput where it is logged."""
     events: list[tuple[int, dict[str, Any]]] = []
-    for found in _MLLOG.finditer(text):
+    for match in _MLLOG.finditer(text):
         try:
-            events.append((_line(text, found.start()), json.loads(found[1])))
+            events.append((_line(text, match.start()), json.loads(match[1])))
         except (json.JSONDecodeError, RecursionError):
             continue
     values = {str(event.get("key")): event.get("value") for _, event in events if event.get("value") is not None}

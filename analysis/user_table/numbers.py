@@ -17,29 +17,9 @@ from analysis.user_table.units import Unit
 
 MARKS = ".,"
 _MISSING = {
-    "",
-    "-",
-    "--",
-    "---",
-    "–",
-    "—",
-    "n/a",
-    "n.a.",
-    "na",
-    "nan",
-    "none",
-    "null",
-    "nil",
-    "?",
-    "tbd",
-    "x",
-    "/",
-    ".",
-    "…",
-    "...",
-    "#n/a",
-    "-nan",
-}
+    "", "-", "--", "---", "–", "—", "n/a", "n.a.", "na", "nan", "none", "null", "nil", "?", "tbd", "x", "/", ".", "…",
+    "...", "#n/a", "-nan",
+}  # fmt: skip
 _FAILED = re.compile(
     r"oom|out of memory|.*\berror\b.*|fail(?:ed|ure)?|crash(?:ed)?|time ?out|timed out|dnf|did not finish|killed|hang"
     r"|inf|✗|✘",
@@ -64,7 +44,7 @@ _PLAIN = Unit("number")
 
 
 @dataclass(frozen=True)
-class Number:
+class PrintedNumber:
     """A number as it is printed: half_unit is how far rounding can have moved it, low and high are its range.
 
     about: "about", "at most" or "at least" where the cell says so. unit: what stands behind it in the cell.
@@ -77,7 +57,7 @@ class Number:
     high: float = math.nan
     about: str = ""
 
-    def times(self, factor: float) -> Number:
+    def times(self, factor: float) -> PrintedNumber:
         """The number in another unit."""
         scaled = {name: getattr(self, name) * factor for name in ("value", "half_unit", "low", "high")}
         return replace(self, **scaled)
@@ -88,10 +68,10 @@ class Missing:
     """Why a cell has no number; `said` is False for an empty one."""
 
     reason: str
-    said: bool = True
+    noted: bool = True
 
 
-Cell = Number | Missing
+Cell = PrintedNumber | Missing
 
 
 def clean(text: str) -> str:
@@ -106,24 +86,24 @@ def is_number(text: str) -> bool:
     text = clean(text)
     if text.lower() in _MISSING or _FAILED.fullmatch(text):
         return True
-    return any(isinstance(_parse(text, mark), Number) for mark in MARKS)
+    return any(isinstance(_parse(text, mark), PrintedNumber) for mark in MARKS)
 
 
 def has_value(text: str) -> bool:
     """Whether a cell has a number."""
-    return any(isinstance(_parse(clean(text), mark), Number) for mark in MARKS)
+    return any(isinstance(_parse(clean(text), mark), PrintedNumber) for mark in MARKS)
 
 
 def marks(cells: Sequence[str]) -> set[str]:
     """The decimal marks that all of these cells allow: both where no cell tells, none where cells contradict."""
     allowed = set(MARKS)
     for text in map(clean, cells):
-        possible = {mark for mark in MARKS if isinstance(_parse(text, mark), Number)}
+        possible = {mark for mark in MARKS if isinstance(_parse(text, mark), PrintedNumber)}
         allowed &= possible or allowed
     return allowed
 
 
-def tells(cells: Sequence[str]) -> bool:
+def depends_on_mark(cells: Sequence[str]) -> bool:
     """Whether what the cells mean depends on the decimal mark."""
     return any(len({_value(_parse(clean(text), mark)) for mark in MARKS} - {None}) > 1 for text in cells)
 
@@ -140,7 +120,7 @@ def decide(cells: Sequence[str], fits: Callable[[list[Cell]], bool]) -> str:
 
 
 def _value(cell: Cell) -> float | None:
-    return cell.value if isinstance(cell, Number) else None
+    return cell.value if isinstance(cell, PrintedNumber) else None
 
 
 def _parse(text: str, mark: str) -> Cell:
@@ -151,33 +131,33 @@ def _parse(text: str, mark: str) -> Cell:
         )
     if _FAILED.fullmatch(text):
         return Missing(f"'{text}': not measured")
-    if found := _CLOCK.fullmatch(text):
-        days, first, second, third = found.groups()
+    if match := _CLOCK.fullmatch(text):
+        days, first, second, third = match.groups()
         hours = (
             [int(first), int(second), float((third or "0").replace(",", "."))]
             if third
             else [0, int(first), int(second)]
         )
         seconds = int(days or 0) * 86400 + hours[0] * 3600 + hours[1] * 60 + hours[2]
-        return Number(seconds, 0.5, Unit("time", text="h:mm:ss" if third else "m:ss"))
+        return PrintedNumber(seconds, 0.5, Unit("time", text="h:mm:ss" if third else "m:ss"))
     if _PARTS.fullmatch(text) and len(parts := _PART.findall(text)) > 1:
         seconds = sum(float(number.replace(",", ".")) * units.TIMES[unit.lower()] for number, unit in parts)
-        return Number(seconds, 0.5 * units.TIMES[parts[-1][1].lower()], Unit("time", text="h m s"))
-    found = _CELL.fullmatch(text)
-    if not found:
+        return PrintedNumber(seconds, 0.5 * units.TIMES[parts[-1][1].lower()], Unit("time", text="h m s"))
+    match = _CELL.fullmatch(text)
+    if not match:
         return Missing(f"'{text}' is no number")
-    unit = _unit(found["unit"] or found["first_unit"] or "")
-    value, other = _number(found["value"], mark), _number(found["other"] or "", mark)
-    if unit is None or value is None or (found["other"] and other is None):
+    unit = _unit(match["unit"] or match["first_unit"] or "")
+    value, other = _number(match["value"], mark), _number(match["other"] or "", mark)
+    if unit is None or value is None or (match["other"] and other is None):
         return Missing(f"'{text}' is no number")
-    number = Number(value.value, value.half_unit, unit, about=_about(found["about"] or ""))
-    ranged = _spread(number, other, found["join"]) if other is not None else number
+    number = PrintedNumber(value.value, value.half_unit, unit, about=_about(match["about"] or ""))
+    ranged = _spread(number, other, match["join"]) if other is not None else number
     if ranged is None:
         return Missing(f"'{text}' is no number")
     return ranged.times(unit.factor) if unit.kind != "count" else ranged
 
 
-def _spread(number: Number, other: Number, join: str) -> Number | None:
+def _spread(number: PrintedNumber, other: PrintedNumber, join: str) -> PrintedNumber | None:
     """A number with a range: 2.8 ± 0.1, or 2.7 - 2.9, whose middle counts; None where its ends are the wrong way."""
     if join in ("±", "+/-", "+-", "-/+"):
         return replace(number, low=number.value - other.value, high=number.value + other.value)
@@ -198,15 +178,15 @@ def _unit(text: str) -> Unit | None:
     scale = re.match(r"(k|K|M|G)\s+(?=\S)|(k|K|M)(?=(?:img|image|sample|tok|example|ex/|/s))", text)
     if scale and (rest := units.read(text[scale.end() :])):
         return replace(rest, factor=rest.factor * {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9}[(scale[1] or scale[2])])
-    found = units.read(text)
-    if found is None and re.fullmatch(r"[KMG]i?B?(?: each)?|[kMG]B/s|W|°?C|GFLOPS?|TFLOPS?", text):
+    unit = units.read(text)
+    if unit is None and re.fullmatch(r"[KMG]i?B?(?: each)?|[kMG]B/s|W|°?C|GFLOPS?|TFLOPS?", text):
         return Unit("other", text=text)
-    if found is None and (each := re.fullmatch(r"(.*\S)\s+each", text)):
+    if unit is None and (each := re.fullmatch(r"(.*\S)\s+each", text)):
         return _unit(each[1])
-    return found
+    return unit
 
 
-def _number(token: str, mark: str) -> Number | None:
+def _number(token: str, mark: str) -> PrintedNumber | None:
     """A number in digits with this mark before its decimals, and any other in groups of three; None for none."""
     mantissa, _, exponent = token.partition("e") if "e" in token else token.partition("E")
     for group in ("", *_GROUPS[mark]):
@@ -217,5 +197,5 @@ def _number(token: str, mark: str) -> Number | None:
             decimals = len(plain.partition(".")[2])
             power = int(exponent or 0)
             value = float(plain) * 10.0**power if abs(power) < 300 else math.nan
-            return Number(value, 0.5 * 10.0 ** (power - decimals)) if math.isfinite(value) else None
+            return PrintedNumber(value, 0.5 * 10.0 ** (power - decimals)) if math.isfinite(value) else None
     return None

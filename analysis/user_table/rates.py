@@ -20,20 +20,20 @@ def rates(runs: pd.DataFrame) -> pd.DataFrame:
     and batch are known; 1 / the time of an epoch, or of a run, where all points do equal work; speedups, or
     efficiencies x ranks, whose `work` is "" for no unit. NaN where there is none.
     """
-    found = pd.DataFrame({"rate": math.nan, "work": ""}, index=runs.index)
-    found["work"] = found["work"].astype(object)
+    columns = pd.DataFrame({"rate": math.nan, "work": ""}, index=runs.index)
+    columns["work"] = columns["work"].astype(object)
     key = [name for name in TEXT if name in runs]
     for _, curve in runs.groupby(key, dropna=False, sort=False) if key else [((), runs)]:
-        rate, work = _of_curve(curve)
-        found.loc[curve.index, "rate"] = rate
-        found.loc[curve.index, "work"] = work
-    return found
+        rate, work = _curve_rates(curve)
+        columns.loc[curve.index, "rate"] = rate
+        columns.loc[curve.index, "work"] = work
+    return columns
 
 
-def _of_curve(curve: pd.DataFrame) -> tuple[pd.Series, str]:
+def _curve_rates(curve: pd.DataFrame) -> tuple[pd.Series, str]:
     measured = curve.get("images_per_s", pd.Series(math.nan, curve.index))
     if measured.notna().any():
-        return measured, next((word for word in curve["work"] if word), "images")
+        return measured, next((unit for unit in curve["work"] if unit), "images")
     if {"steps_per_rank", "global_batch", "wall_s"} <= {*curve} and curve["steps_per_rank"].notna().any():
         return metrics.rate(curve["global_batch"] * curve["steps_per_rank"], curve["wall_s"]), "images"
     for name, work in _TIMES.items():

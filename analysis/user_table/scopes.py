@@ -12,7 +12,7 @@ _NEAR = 0.04
 _GROWS, _FLAT = 0.25, 0.12  # powers of the ranks with which a rate grows
 
 
-def of_rate(runs: pd.DataFrame, key: list[str]) -> tuple[str, str, bool]:
+def rate_scope(runs: pd.DataFrame, key: list[str]) -> tuple[str, str, bool]:
     """The name of the column `rate`: of one rank, or of the whole job; why; and whether that is certain.
 
     runs: with ranks, rate, and where they are known speedup, efficiency, step_s, batch_per_rank, global_batch. key: the
@@ -20,8 +20,8 @@ def of_rate(runs: pd.DataFrame, key: list[str]) -> tuple[str, str, bool]:
     """
     whole, one = "images_per_s", "images_per_s_per_rank"
     for stated in ("speedup", "efficiency"):
-        if stated in runs and (found := _by_stated(runs, key, stated)):
-            return found, f"its {stated} says so", True
+        if stated in runs and (name := _by_stated(runs, key, stated)):
+            return name, f"its {stated} says so", True
     if {"step_s", "batch_per_rank"} <= {*runs}:
         product = (runs["rate"] * runs["step_s"] / runs["batch_per_rank"]).median()
         total = (runs["rate"] * runs["step_s"] / runs["batch_per_rank"] / runs["ranks"]).median()
@@ -37,33 +37,33 @@ def of_rate(runs: pd.DataFrame, key: list[str]) -> tuple[str, str, bool]:
     return whole, "it grows with the ranks" if power > _GROWS else "nothing in the table tells", False
 
 
-def of_batch(runs: pd.DataFrame, key: list[str]) -> tuple[str, str, bool]:
+def batch_scope(runs: pd.DataFrame, key: list[str]) -> tuple[str, str, bool]:
     """The name of the column `batch`, why, and whether that is certain."""
     if {"step_s", "images_per_s"} <= {*runs}:
         total = (runs["images_per_s"] * runs["step_s"] / runs["batch"]).median()
         if abs(np.log(total)) < 0.1:
             return "global_batch", "it is rate x step time", True
-    steps = _of_steps(runs)
+    steps = _steps_per_s(runs)
     if steps is not None and _power(runs.assign(rate=steps), key) > _NEAR:
         return (
             "global_batch",
             "steps take less time on more ranks: of one rank, they would do more than their share",
             False,
         )
-    kept_per_rank, kept = [], []
+    constant_each, constant_total = [], []
     for _, curve in runs.groupby(key, dropna=False) if key else [((), runs)]:
-        known = curve[curve["batch"].notna() & curve["ranks"].notna()]
-        if known["ranks"].nunique() > 1 and known["batch"].nunique() > 1:
-            kept_per_rank.append((known["batch"] / known["ranks"]).nunique() == 1)
-            kept.append((known["batch"] * known["ranks"]).nunique() == 1)
-    if kept_per_rank and all(kept_per_rank):
+        rows = curve[curve["batch"].notna() & curve["ranks"].notna()]
+        if rows["ranks"].nunique() > 1 and rows["batch"].nunique() > 1:
+            constant_each.append((rows["batch"] / rows["ranks"]).nunique() == 1)
+            constant_total.append((rows["batch"] * rows["ranks"]).nunique() == 1)
+    if constant_each and all(constant_each):
         return "global_batch", "it grows as the ranks do", False
-    if kept and all(kept):
+    if constant_total and all(constant_total):
         return "batch_per_rank", "it shrinks as the ranks grow", False
     return "batch_per_rank", "nothing in the table tells", False
 
 
-def _of_steps(runs: pd.DataFrame) -> pd.Series | None:
+def _steps_per_s(runs: pd.DataFrame) -> pd.Series | None:
     """Steps per second, where the table has them or their time."""
     if "steps_per_s" in runs:
         return runs["steps_per_s"]
@@ -71,17 +71,17 @@ def _of_steps(runs: pd.DataFrame) -> pd.Series | None:
 
 
 def _by_stated(runs: pd.DataFrame, key: list[str], stated: str) -> str:
-    """What makes a stated speedup or efficiency follow from the rates; "" where both do, or neither."""
+    """Return the scope by which a stated speedup or efficiency follows from the rates; "" for both, or neither."""
     errors: dict[str, list[float]] = {"images_per_s": [], "images_per_s_per_rank": []}
     for curve in _curves(runs, key):
-        known = curve[curve[stated].gt(0) & curve["rate"].gt(0)]
-        if known["ranks"].nunique() < 2:
+        rows = curve[curve[stated].gt(0) & curve["rate"].gt(0)]
+        if rows["ranks"].nunique() < 2:
             continue
-        first = known.sort_values("ranks", kind="stable").iloc[0]
-        ranks = known["ranks"] / first["ranks"]
-        shares = known[stated] / first[stated]
+        first = rows.sort_values("ranks", kind="stable").iloc[0]
+        ranks = rows["ranks"] / first["ranks"]
+        shares = rows[stated] / first[stated]
         gain = shares if stated == "speedup" else shares * ranks
-        rates = known["rate"] / first["rate"]
+        rates = rows["rate"] / first["rate"]
         more = ranks > 1
         errors["images_per_s"] += np.abs(np.log(rates / gain))[more].tolist()
         errors["images_per_s_per_rank"] += np.abs(np.log(rates * ranks / gain))[more].tolist()
@@ -93,9 +93,9 @@ def _power(runs: pd.DataFrame, key: list[str]) -> float:
     """The median power of the ranks with which the rates of curves grow; NaN without a curve."""
     powers = []
     for curve in _curves(runs, key):
-        known = curve[curve["rate"].gt(0) & curve["ranks"].gt(0)]
-        if known["ranks"].nunique() > 1:
-            powers.append(np.polyfit(np.log(known["ranks"].astype(float)), np.log(known["rate"]), 1)[0])
+        rows = curve[curve["rate"].gt(0) & curve["ranks"].gt(0)]
+        if rows["ranks"].nunique() > 1:
+            powers.append(np.polyfit(np.log(rows["ranks"].astype(float)), np.log(rows["rate"]), 1)[0])
     return float(np.median(powers)) if powers else np.nan
 
 

@@ -1,4 +1,4 @@
-"""The shape of a table: where its headers are, and its rows as one row a point, whatever runs across its columns."""
+"""The shape of a table: its headers, and its rows as one row a point, whatever runs across its columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from analysis.user_table import headers, numbers
 from analysis.user_table.files import Grid
 from analysis.user_table.headers import Header
 
-_KEYS = {*headers.TEXT, *headers.SIZES, "batch", *headers.COUNTS}  # what tells points apart; the rest is measured
+_KEYS = {*headers.TEXT, *headers.SIZES, "batch", *headers.COUNTS}  # they identify points; the rest is measured
 _MEASURED = {*headers.MEASURED, "rate", "scaling", "steps_per_s", "epochs_per_s"}
 _TOTAL = re.compile(r"(?:grand )?total|sum|average|avg\.?|mean|median|geo ?mean|std\.?(?: ?dev\.?)?|min|max", re.I)
 _REMARK = re.compile(r"\s*(?:[*†‡]|note\b|source\b|\(?\d\)|\[\d\])", re.I)
@@ -27,10 +27,14 @@ class Column:
     cells: tuple[str, ...]
     at: tuple[str, ...]
 
+    def take(self, rows: Sequence[int]) -> Column:
+        """Return the column with these of its rows, in this order."""
+        return replace(self, cells=tuple(self.cells[row] for row in rows), at=tuple(self.at[row] for row in rows))
+
 
 @dataclass(frozen=True)
 class Long:
-    """A table with one row a point. lines: of the file. notes: rows that are left out; guesses: how it was taken."""
+    """A table with one row a point. lines: of the file. notes: rows that are left out; guesses: about its shape."""
 
     grid: Grid
     title: str
@@ -38,6 +42,15 @@ class Long:
     columns: tuple[Column, ...]
     notes: tuple[str, ...] = ()
     guesses: tuple[str, ...] = ()
+
+    def take(self, rows: Sequence[int], common: Sequence[Column], more: Sequence[Column], *guesses: str) -> Long:
+        """Return the table with these of its rows in its `common` columns, beside columns that have as many rows."""
+        return replace(
+            self,
+            lines=tuple(self.lines[row] for row in rows),
+            columns=(*(column.take(rows) for column in common), *more),
+            guesses=(*self.guesses, *guesses),
+        )
 
 
 @dataclass
@@ -53,25 +66,25 @@ class Block:
     notes: list[str] = field(default_factory=list)
 
 
-def tables(grid: Grid, told: Mapping[str, str]) -> list[Long]:
-    """The tables of a grid, one row a point each. `told`: what the user says of headers."""
-    blocks = _blocks(grid, told)
-    if not blocks and any(name.isdigit() for name in told):  # no headers: the user says what each column is
+def tables(grid: Grid, overrides: Mapping[str, str]) -> list[Long]:
+    """Return the tables of a grid, one row a point each. `overrides`: names of headers by COLUMNS."""
+    blocks = _blocks(grid, overrides)
+    if not blocks and any(name.isdigit() for name in overrides):  # no headers: the user says what each column is
         width = max(map(len, grid.rows))
         blocks = [Block(grid, grid.title, [str(number) for number in range(1, width + 1)])]
         for row, line in zip(grid.rows, grid.lines, strict=True):
             _add(blocks[0], row, line, "")
-    return [_long(block, told) for block in blocks if block.rows]
+    return [_long(block, overrides) for block in blocks if block.rows]
 
 
 def first_row(grid: Grid) -> str:
-    """The cells of the first row that has several, for a message."""
+    """Return the cells of the first row that has several, for a message."""
     rows = [row for row in grid.rows if sum(map(bool, row)) > 1] or list(grid.rows) or [()]
     return ", ".join(f"'{cell}'" for cell in rows[0] if cell)
 
 
-def _blocks(grid: Grid, told: Mapping[str, str]) -> list[Block]:
-    found: list[Block] = []
+def _blocks(grid: Grid, overrides: Mapping[str, str]) -> list[Block]:
+    blocks: list[Block] = []
     title, section = grid.title, ""
     above: list[tuple[str, ...]] = []  # rows of text just above, which may be the upper headers
     in_header = False
@@ -80,71 +93,71 @@ def _blocks(grid: Grid, told: Mapping[str, str]) -> list[Block]:
         filled = [cell for cell in cells if cell]
         if not filled or all(re.fullmatch(r"[-=_*.:+|\s]+", cell) and cell not in ("-", "--") for cell in filled):
             continue
-        over = above if found and found[-1].title == title else [*above, (title,)]
-        if _is_header(cells, over, told) and not (found and not in_header and _repeats(found[-1], cells)):
-            if in_header and found and not found[-1].rows:
-                found[-1].headers = _under([found[-1].headers, cells], told)
+        over = above if blocks and blocks[-1].title == title else [*above, (title,)]
+        if _is_header(cells, over, overrides) and not (blocks and not in_header and _repeats(blocks[-1], cells)):
+            if in_header and blocks and not blocks[-1].rows:
+                blocks[-1].headers = _under([blocks[-1].headers, cells], overrides)
             else:
-                found.append(Block(grid, title, _under([*above, cells], told)))
+                blocks.append(Block(grid, title, _under([*above, cells], overrides)))
                 section = ""
             in_header, above = True, []
             continue
-        if found and _repeats(found[-1], cells):
+        if blocks and _repeats(blocks[-1], cells):
             continue
         alone = len(filled) == 1 or (len({*filled}) == 1 and len(filled) > 2)
         if alone and not numbers.is_number(filled[0]):
             if len(filled[0]) <= 60 and not _REMARK.match(filled[0]):
-                title, section = (title if found and found[-1].rows else filled[0]), filled[0]
+                title, section = (title if blocks and blocks[-1].rows else filled[0]), filled[0]
             above = []
             continue
         if not any(numbers.is_number(cell) for cell in filled) and not (
-            found and len(filled) >= len(found[-1].headers) - 1 and not in_header
+            blocks and len(filled) >= len(blocks[-1].headers) - 1 and not in_header
         ):
-            if in_header and found and not found[-1].rows:  # units, or the lower of two headers
-                found[-1].headers = _under([found[-1].headers, cells], told)
+            if in_header and blocks and not blocks[-1].rows:  # units, or the lower of two headers
+                blocks[-1].headers = _under([blocks[-1].headers, cells], overrides)
             else:
                 above = [cells]
             continue
         in_header = False
-        if found:
-            _add(found[-1], cells, line, section)
-    return found
+        if blocks:
+            _add(blocks[-1], cells, line, section)
+    return blocks
 
 
 def _repeats(block: Block, cells: Sequence[str]) -> bool:
-    """Whether a row has the headers of the table once more."""
+    """Return whether a row repeats the headers of the table."""
     return [cell for cell in cells if cell] == [cell for cell in block.headers if cell]
 
 
-def _is_header(cells: Sequence[str], above: Sequence[Sequence[str]], told: Mapping[str, str]) -> bool:
-    """Whether a row has headers: of columns that are known, or of numbers of ranks."""
+def _is_header(cells: Sequence[str], above: Sequence[Sequence[str]], overrides: Mapping[str, str]) -> bool:
+    """Return whether a row has headers: of known columns, or of numbers of ranks."""
     filled = [cell for cell in cells if cell]
-    explicit = [found for cell in filled if (found := _wide(cell)) and found[1]]
+    explicit = [size for cell in filled if (size := _wide(cell)) and size[1]]
     if len({n for n, *_ in explicit}) > 1 and len(explicit) * 2 >= len(filled) - 1:
         return True
     bare = [int(cell) for cell in filled[1:] if re.fullmatch(r"\d{1,6}", cell)]
     if len(bare) > 1 and bare == sorted({*bare}) and len(bare) == len(filled) - 1:
-        first = headers.read(filled[0], told)
-        of_ranks = re.search(
+        first = headers.read(filled[0], overrides)
+        names_ranks = re.search(
             rf"\b(?:{headers.RANK}|{headers.NODE})\b", " ".join([filled[0], *(c for r in above for c in r)]), re.I
         )
         return not numbers.has_value(filled[0]) and (
-            first.name in ("ranks", "nodes") or (bool(of_ranks) and not first.name.startswith("images"))
+            first.name in ("ranks", "nodes") or (bool(names_ranks) and not first.name.startswith("images"))
         )
     if any(numbers.has_value(cell) for cell in filled) or len(filled) < 2:
         return False
-    return any(headers.read(cell, told).name for cell in filled) and not (
-        len(filled) == 2 and all(headers.read(cell, told).name in headers.TEXT for cell in filled)
+    return any(headers.read(cell, overrides).name for cell in filled) and not (
+        len(filled) == 2 and all(headers.read(cell, overrides).name in headers.TEXT for cell in filled)
     )
 
 
-def _under(rows: Sequence[Sequence[str]], told: Mapping[str, str]) -> list[str]:
-    """Headers that stand in several rows, put together; one that spans several columns stands over all of them."""
+def _under(rows: Sequence[Sequence[str]], overrides: Mapping[str, str]) -> list[str]:
+    """Return headers in several rows joined; one that spans several columns is over all of them."""
     width = max(map(len, rows))
     padded = [[*row, *[""] * (width - len(row))] for row in rows]
     for upper, lower in pairwise(padded):
         for column in range(1, width):
-            alone = headers.read(lower[column], told).name in ("ranks", "nodes")
+            alone = headers.read(lower[column], overrides).name in ("ranks", "nodes")
             if not upper[column] and lower[column] and upper[column - 1] and not alone:
                 upper[column] = upper[column - 1]
     return [" ".join(dict.fromkeys(filter(None, column))) for column in zip(*padded, strict=True)]
@@ -181,31 +194,31 @@ def _add(block: Block, cells: tuple[str, ...], line: int, section: str) -> None:
 
 
 def _wide(text: str) -> tuple[int, str, str] | None:
-    """The number of ranks that a header is of: the number, "ranks" or "nodes" or "", and its other words."""
+    """Return the number of ranks in a header: the number, "ranks" or "nodes" or "", and the other words."""
     if plain := headers.ranks_in(text):
         return (*plain, "")
     unit = rf"(?:{headers.RANK}|{headers.NODE})"
     for pattern in (rf"\b(\d{{1,6}})\s*[x×]?\s*-?({unit})\b", rf"\b({unit})\s*[=:]?\s*(\d{{1,6}})$"):
-        if found := re.search(pattern, text, re.I):
-            number, word = (found[1], found[2]) if found[1].isdigit() else (found[2], found[1])
-            rest = re.sub(r"\s+", " ", f"{text[: found.start()]} {text[found.end() :]}").strip(" -,@:()[]")
+        if match := re.search(pattern, text, re.I):
+            number, unit_name = (match[1], match[2]) if match[1].isdigit() else (match[2], match[1])
+            rest = re.sub(r"\s+", " ", f"{text[: match.start()]} {text[match.end() :]}").strip(" -,@:()[]")
             rest = re.sub(
                 r"^(?:on|with|at|for|using)\b|\b(?:on|with|at|for|using|number of|num|#|no\.)$", "", rest, flags=re.I
             ).strip(" -,@:")
-            return int(number), "nodes" if re.fullmatch(headers.NODE, word, re.I) else "ranks", rest
+            return int(number), "nodes" if re.fullmatch(headers.NODE, unit_name, re.I) else "ranks", rest
     return None
 
 
-def _long(block: Block, told: Mapping[str, str]) -> Long:
-    """A table with one row a point."""
+def _long(block: Block, overrides: Mapping[str, str]) -> Long:
+    """Return a block as a table with one row a point."""
     columns = [
-        Column(_read(text, cells, told), cells, (text,) * len(cells))
+        Column(_read(text, cells, overrides), cells, (text,) * len(cells))
         for text, cells in zip(block.headers, zip(*block.rows, strict=True), strict=True)
     ]
     if any(block.sections):
         columns.append(_column("section", "setting", block.sections))
     table = Long(block.grid, block.title, tuple(block.lines), tuple(columns), tuple(block.notes))
-    table = _by_column(_down(_across(table, block.headers, told)), told)
+    table = _by_column(_down(_across(table, block.headers, overrides)), overrides)
     return _with_batch(_by_label(table))
 
 
@@ -213,19 +226,19 @@ _BATCH = re.compile(r"\b(?:batch[ _-]?size|bsz|bs|batch)(?: per (?:gpu|device))?
 
 
 def _with_batch(table: Long) -> Long:
-    """A table without a column of batches with those that the names of its settings, or its title, state."""
+    """Return a table without batches with those that the names of its settings, or its title, state."""
     if any("batch" in column.header.name for column in table.columns):
         return table
     settings = [column.cells for column in table.columns if column.header.text in ("the columns", "section")]
-    texts = [[*words, table.title] for words in zip(*settings, strict=True)] or [[table.title]] * len(table.lines)
-    found = [next((match[1] for text in row if (match := _BATCH.search(text))), "") for row in texts]
-    if not all(found):
+    texts = [[*texts, table.title] for texts in zip(*settings, strict=True)] or [[table.title]] * len(table.lines)
+    batches = [next((match[1] for text in row if (match := _BATCH.search(text))), "") for row in texts]
+    if not all(batches):
         return table
-    return replace(table, columns=(*table.columns, _column("batch size in titles", "batch", found)))
+    return replace(table, columns=(*table.columns, _column("batch size in titles", "batch", batches)))
 
 
 def _alike(columns: Sequence[Column]) -> list[Column]:
-    """The columns with labels that differ in case alone written as the first of them."""
+    """Return the columns with labels that differ only in case written as the first of them."""
     first: dict[str, str] = {}
     return [
         replace(one, header=replace(one.header, label=first.setdefault(one.header.label.lower(), one.header.label)))
@@ -233,73 +246,69 @@ def _alike(columns: Sequence[Column]) -> list[Column]:
     ]
 
 
-def _read(text: str, cells: Sequence[str], told: Mapping[str, str]) -> Header:
-    """What a header means above these cells: "n" is a number of repeats, or of thousands the size of a problem."""
-    header = headers.read(text, told)
+def _read(text: str, cells: Sequence[str], overrides: Mapping[str, str]) -> Header:
+    """Return the meaning of a header above these cells: "n" counts repeats, or from 1000 on is a problem size."""
+    header = headers.read(text, overrides)
     large = header.name == "n" and any(re.fullmatch(r"\d{4,}", cell) for cell in cells)
-    return replace(header, name="", why="not known") if large and not header.told else header
+    return replace(header, name="", why="not known") if large and not header.overridden else header
 
 
 def _column(text: str, name: str, cells: Sequence[str], at: Sequence[str] = ()) -> Column:
     return Column(Header(text, name), tuple(cells), tuple(at) or (text,) * len(cells))
 
 
-def _across(table: Long, texts: Sequence[str], told: Mapping[str, str]) -> Long:
-    """A table whose columns are numbers of ranks, with one row for each; others as they are."""
-    found = {place: wide for place, text in enumerate(texts) if (wide := _wide(text)) and plainly(text, told)}
+def _across(table: Long, texts: Sequence[str], overrides: Mapping[str, str]) -> Long:
+    """Return a table whose columns are numbers of ranks with one row for each; others as they are."""
+    wide_columns = {
+        position: wide for position, text in enumerate(texts) if (wide := _wide(text)) and plainly(text, overrides)
+    }
     over = next(
         (
-            place
-            for place, text in enumerate(texts)
-            if place not in found and headers.read(text, told).name in ("ranks", "nodes")
+            position
+            for position, text in enumerate(texts)
+            if position not in wide_columns and headers.read(text, overrides).name in ("ranks", "nodes")
         ),
         None,
     )
-    kinds = {kind for _, kind, _ in found.values()}
-    numbered = len({n for n, *_ in found.values()}) > 1
+    kinds = {kind for _, kind, _ in wide_columns.values()}
+    numbered = len({n for n, *_ in wide_columns.values()}) > 1
     in_corner = over == 0 and all(not numbers.has_value(cell) for cell in table.columns[0].cells)
-    if not numbered or (over is not None and not in_corner) or (kinds == {""} and len(found) < len(texts) - 1):
+    if not numbered or (over is not None and not in_corner) or (kinds == {""} and len(wide_columns) < len(texts) - 1):
         return table
     kind = next(
-        (kind for _, kind, _ in found.values() if kind), headers.read(texts[0], told).name if in_corner else "ranks"
+        (kind for _, kind, _ in wide_columns.values() if kind),
+        headers.read(texts[0], overrides).name if in_corner else "ranks",
     )
-    lead = [column for place, column in enumerate(table.columns) if place not in found]
-    rests = [*dict.fromkeys(rest for *_, rest in found.values())]
-    sizes = [*dict.fromkeys(n for n, *_ in found.values())]
-    where = {(n, rest): place for place, (n, _, rest) in found.items()}
+    lead = [column for position, column in enumerate(table.columns) if position not in wide_columns]
+    rests = [*dict.fromkeys(rest for *_, rest in wide_columns.values())]
+    sizes = [*dict.fromkeys(n for n, *_ in wide_columns.values())]
+    where = {(n, rest): position for position, (n, _, rest) in wide_columns.items()}
     rows = [(row, n) for row in range(len(table.lines)) for n in sizes]
-    columns = [
-        replace(column, cells=tuple(column.cells[row] for row, _ in rows), at=tuple(column.at[row] for row, _ in rows))
-        for column in lead
-    ]
-    columns.append(
-        _column(
-            "the numbers across", kind, [str(n) for _, n in rows], [_text_at(texts, where, n, rests) for _, n in rows]
-        )
-    )
+    at = [_text_at(texts, where, n, rests) for _, n in rows]
+    columns = [_column("the numbers across", kind, [str(n) for _, n in rows], at)]
     for rest in rests:
         cells = [table.columns[where[n, rest]].cells[row] if (n, rest) in where else "" for row, n in rows]
-        header = headers.read(rest, told) if rest else Header("the cells", told.get("cells", ""))
+        header = headers.read(rest, overrides) if rest else Header("the cells", overrides.get("cells", ""))
         columns.append(Column(header, tuple(cells), tuple(_text_at(texts, where, n, [rest]) for _, n in rows)))
-    long = replace(table, lines=tuple(table.lines[row] for row, _ in rows), columns=tuple(columns))
-    return _named(_by_quantity(long, in_corner, told), told)
+    long = table.take([row for row, _ in rows], lead, columns)
+    return _named(_by_quantity(long, in_corner, overrides), overrides)
 
 
-def plainly(text: str, told: Mapping[str, str]) -> bool:
-    """Whether the user says nothing else of a header."""
-    return headers.plain(text) not in told
+def plainly(text: str, overrides: Mapping[str, str]) -> bool:
+    """Return whether COLUMNS does not name a header."""
+    return headers.plain(text) not in overrides
 
 
 def _text_at(texts: Sequence[str], where: Mapping[tuple[int, str], int], n: int, rests: Sequence[str]) -> str:
     return next((texts[where[n, rest]] for rest in rests if (n, rest) in where), str(n))
 
 
-def _by_quantity(table: Long, in_corner: bool, told: Mapping[str, str]) -> Long:
-    """A table with quantities down one of its columns, with a column for each of them; others as they are."""
-    for place, column in enumerate(table.columns[:-2]):
-        if column.header.name and not (in_corner and place == 0):
+def _by_quantity(table: Long, in_corner: bool, overrides: Mapping[str, str]) -> Long:
+    """Return a table with quantities down one of its columns with a column for each; others as they are."""
+    for position, column in enumerate(table.columns[:-2]):
+        if column.header.name and not (in_corner and position == 0):
             continue
-        read = {text: headers.read(text, told) for text in dict.fromkeys(column.cells)}
+        read = {text: headers.read(text, overrides) for text in dict.fromkeys(column.cells)}
         measured = {text: header for text, header in read.items() if header.name and header.name not in headers.TEXT}
         if not measured or any(text and text not in measured and not read[text].why for text in read):
             continue
@@ -308,20 +317,16 @@ def _by_quantity(table: Long, in_corner: bool, told: Mapping[str, str]) -> Long:
         for row in range(len(table.lines)):
             points[tuple(one.cells[row] for one in others)].setdefault(column.cells[row], row)
         chosen = [next(iter(rows.values())) for rows in points.values()]
-        columns = [
-            replace(one, cells=tuple(one.cells[row] for row in chosen), at=tuple(one.at[row] for row in chosen))
-            for one in others
-        ]
-        values = table.columns[-1]
-        for text in read:
-            cells = tuple(values.cells[rows[text]] if text in rows else "" for rows in points.values())
-            columns.append(Column(read[text], cells, (text,) * len(cells)))
-        return replace(table, lines=tuple(table.lines[row] for row in chosen), columns=tuple(columns))
+        columns, values = [], table.columns[-1].cells
+        for text, header in read.items():
+            cells = tuple(values[rows[text]] if text in rows else "" for rows in points.values())
+            columns.append(Column(header, cells, (text,) * len(cells)))
+        return table.take(chosen, others, columns)
     return table
 
 
-def _named(table: Long, told: Mapping[str, str]) -> Long:
-    """A table across whose corner tells settings apart, and whose cells are what `_cells_are` says."""
+def _named(table: Long, overrides: Mapping[str, str]) -> Long:
+    """Return a table with ranks across with its first columns as settings, and the quantity of its cells."""
     last = table.columns[-1]
     if last.header.text != "the cells":
         return table
@@ -333,18 +338,18 @@ def _named(table: Long, told: Mapping[str, str]) -> Long:
         for one in table.columns[:-1]
     ]
     texts = [table.title, *(one.header.text for one in table.columns[:-2])]
-    header, guess = _cells_are(texts, table.columns[-2].cells, last, told)
+    header, guess = _cells_are(texts, table.columns[-2].cells, last, overrides)
     return replace(table, columns=(*lead, replace(last, header=header)), guesses=(*table.guesses, *guess))
 
 
 def _cells_are(
-    texts: Sequence[str], sizes: Sequence[str], cells: Column, told: Mapping[str, str]
+    texts: Sequence[str], sizes: Sequence[str], cells: Column, overrides: Mapping[str, str]
 ) -> tuple[Header, tuple[str, ...]]:
-    """What cells without a header are of, and what was guessed: by these texts, else by how they change with sizes."""
+    """Return the header of cells without one, and the guess: by these texts, else by how they change with sizes."""
     if cells.header.name:
         return cells.header, ()
     for text in texts:
-        header = headers.read(text, told)
+        header = headers.read(text, overrides)
         quantity = header if header.name in _MEASURED else _quantity_in(text)
         if quantity:
             return replace(quantity, label=""), (f"the cells are {quantity.name}, by '{text}'",)
@@ -355,35 +360,35 @@ def _cells_are(
 
 
 def _quantity_in(text: str) -> Header | None:
-    """A quantity that a title speaks of."""
+    """Return the quantity that a title names; None for none."""
     rate = r"(?:images?|imgs?|samples?|examples?|tok(?:en)?s?)\s*(?:/|per) ?(?:s\w*)"
     time = r"(?:training|epoch|step|wall) time|time per \w+"
-    words = re.findall(rf"(?i){rate}|throughput|speed-?ups?|efficiency|{time}", text)
-    return next((header for word in words if (header := headers.read(word)).name), None)
+    phrases = re.findall(rf"(?i){rate}|throughput|speed-?ups?|efficiency|{time}", text)
+    return next((header for phrase in phrases if (header := headers.read(phrase)).name), None)
 
 
 def _grows(sizes: Sequence[str], cells: Sequence[str]) -> bool:
-    """Whether most of the cells grow with the sizes beside them, of rows that follow each other."""
+    """Return whether most of the cells grow with the sizes beside them, from row to row."""
     values = numbers.column(cells, ".")
     steps = [
         after.value > before.value
         for before, after, small, large in zip(values, values[1:], sizes, sizes[1:], strict=False)
-        if isinstance(before, numbers.Number) and isinstance(after, numbers.Number)
+        if isinstance(before, numbers.PrintedNumber) and isinstance(after, numbers.PrintedNumber)
         if small.isdigit() and large.isdigit() and int(large) > int(small)
     ]
     return sum(steps) * 2 >= len(steps)
 
 
 def _down(table: Long) -> Long:
-    """A table in which the blank cells of merged columns have the value above them."""
+    """Return a table in which the blank cells of merged columns have the value above them."""
     columns, guesses = [], []
     measured = next(
-        (place for place, one in enumerate(table.columns) if one.header.name and one.header.name not in _KEYS),
+        (position for position, one in enumerate(table.columns) if one.header.name and one.header.name not in _KEYS),
         len(table.columns),
     )
-    for place, column in enumerate(table.columns):
-        merged = (place < measured and column.header.name in _KEYS - {"ranks", *headers.COUNTS}) or (
-            place == 0 and not column.header.name
+    for position, column in enumerate(table.columns):
+        merged = (position < measured and column.header.name in _KEYS - {"ranks", *headers.COUNTS}) or (
+            position == 0 and not column.header.name
         )
         cells = [*column.cells]
         if merged and cells and cells[0] and "" in cells:
@@ -394,35 +399,26 @@ def _down(table: Long) -> Long:
     return replace(table, columns=tuple(columns), guesses=(*table.guesses, *guesses))
 
 
-def _by_column(table: Long, told: Mapping[str, str]) -> Long:
-    """A table whose measured columns are named after settings alone, as of frameworks, with a row for each of them."""
+def _by_column(table: Long, overrides: Mapping[str, str]) -> Long:
+    """Return a table whose measured columns are named after settings, as frameworks, with a row for each."""
     names = {column.header.name for column in table.columns}
     unknown = [column for column in table.columns if not column.header.name and column.header.why == "not known"]
     numeric = [column for column in unknown if _mostly_numbers(column.cells)]
-    said = "cells" in told or headers.read(table.title, told).name in _MEASURED or _quantity_in(table.title)
-    if not names & {"ranks", "nodes"} or names & _MEASURED or not numeric or not said:
+    stated = "cells" in overrides or headers.read(table.title, overrides).name in _MEASURED or _quantity_in(table.title)
+    if not names & {"ranks", "nodes"} or names & _MEASURED or not numeric or not stated:
         return table
     common = [column for column in table.columns if not any(column is one for one in numeric)]
     rows = [(row, one) for one in numeric for row in range(len(table.lines))]
-    columns = [
-        replace(one, cells=tuple(one.cells[row] for row, _ in rows), at=tuple(one.at[row] for row, _ in rows))
-        for one in common
-    ]
-    columns.append(_column("the columns", "setting", [one.header.text for _, one in rows]))
-    sizes = next(one for one in columns if one.header.name in ("ranks", "nodes"))
+    setting = _column("the columns", "setting", [one.header.text for _, one in rows])
+    sizes = next(one for one in common if one.header.name in ("ranks", "nodes")).take([row for row, _ in rows])
     cells = Column(
-        Header("the cells", told.get("cells", "")),
+        Header("the cells", overrides.get("cells", "")),
         tuple(one.cells[row] for row, one in rows),
         tuple(one.header.text for _, one in rows),
     )
-    header, guess = _cells_are([table.title], sizes.cells, cells, told)
+    header, guess = _cells_are([table.title], sizes.cells, cells, overrides)
     curves = f"a curve for each of: {', '.join(one.header.text for one in numeric)}"
-    return replace(
-        table,
-        lines=tuple(table.lines[row] for row, _ in rows),
-        columns=(*columns, replace(cells, header=header)),
-        guesses=(*table.guesses, curves, *guess),
-    )
+    return table.take([row for row, _ in rows], common, (setting, replace(cells, header=header)), curves, *guess)
 
 
 def _mostly_numbers(cells: Sequence[str]) -> bool:
@@ -431,47 +427,41 @@ def _mostly_numbers(cells: Sequence[str]) -> bool:
 
 
 def _by_label(table: Long) -> Long:
-    """A table with several columns of one quantity, as of two precisions, with a row for each of these labels."""
-    of_name: dict[str, list[Column]] = defaultdict(list)
+    """Return a table with several columns of one quantity, as of two precisions, with a row for each label."""
+    columns_by_name: dict[str, list[Column]] = defaultdict(list)
     table = replace(table, columns=tuple(_alike(table.columns)))
     for column in table.columns:
         if column.header.name in _MEASURED or "batch" in column.header.name or column.header.name == "steps_per_rank":
-            of_name[column.header.name].append(column)
+            columns_by_name[column.header.name].append(column)
     several = {
-        name: of for name, of in of_name.items() if len(of) > 1 and len({one.header.label for one in of}) == len(of)
+        name: group
+        for name, group in columns_by_name.items()
+        if len(group) > 1 and len({one.header.label for one in group}) == len(group)
     }
     if not several:
         return table
-    labels = [*dict.fromkeys(one.header.label for of in several.values() for one in of)]
-    split = [one for of in several.values() for one in of]
+    labels = [*dict.fromkeys(one.header.label for group in several.values() for one in group)]
+    split = [one for group in several.values() for one in group]
     split += [
-        of[0]
-        for name, of in of_name.items()
-        if name not in several and of[0].header.label in labels and name not in _KEYS
+        group[0]
+        for name, group in columns_by_name.items()
+        if name not in several and group[0].header.label in labels and name not in _KEYS
     ]
     common = [column for column in table.columns if not any(column is one for one in split)]
     rows = [(row, label) for label in labels for row in range(len(table.lines))]
-    columns = [
-        replace(one, cells=tuple(one.cells[row] for row, _ in rows), at=tuple(one.at[row] for row, _ in rows))
-        for one in common
-    ]
+    columns = []
     for name in dict.fromkeys(one.header.name for one in split):
         its = {one.header.label: one for one in split if one.header.name == name}
         first = next(iter(its.values()))
         cells = tuple(its[label].cells[row] if label in its else "" for row, label in rows)
         at = tuple(its.get(label, first).header.text for _, label in rows)
         columns.append(Column(replace(first.header, label=""), cells, at))
-    numbered = [_RUN.fullmatch(label) for label in labels]
-    if all(numbered):
-        number = {label: found[1] for label, found in zip(labels, numbered, strict=True) if found}
-        columns.append(_column("the columns", "repeat", [number[label] for _, label in rows]))
+    runs = [_RUN.fullmatch(label) for label in labels]
+    if all(runs):
+        number = {label: match[1] for label, match in zip(labels, runs, strict=True) if match}
+        labelled = _column("the columns", "repeat", [number[label] for _, label in rows])
+        guess = "repeats in columns"
     else:
-        columns.append(_column("the columns", "setting", [label for _, label in rows]))
-    guess = (
-        f"a curve for each of: {', '.join(label or 'no label' for label in labels)}"
-        if not all(numbered)
-        else "repeats in columns"
-    )
-    return replace(
-        table, lines=tuple(table.lines[row] for row, _ in rows), columns=tuple(columns), guesses=(*table.guesses, guess)
-    )
+        labelled = _column("the columns", "setting", [label for _, label in rows])
+        guess = f"a curve for each of: {', '.join(label or 'no label' for label in labels)}"
+    return table.take([row for row, _ in rows], common, [*columns, labelled], guess)

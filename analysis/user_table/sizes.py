@@ -20,7 +20,7 @@ _WORDS = {"single": 1, "one": 1, "two": 2, "dual": 2, "four": 4, "quad": 4, "eig
 
 @dataclass(frozen=True)
 class Sizes:
-    """What a cell says; 0 for what it does not. gpu: the type of the devices."""
+    """The sizes in one cell; 0 where it has none. gpu: the type of the devices."""
 
     ranks: int = 0
     nodes: int = 0
@@ -30,23 +30,23 @@ class Sizes:
 
 def read(text: str) -> Sizes | None:
     """The numbers of ranks and nodes in a cell of words; None where it has none."""
-    low = re.sub(rf"\b({'|'.join(_WORDS)})\b", lambda word: str(_WORDS[word[0].lower()]), text.strip(), flags=re.I)
+    low = re.sub(rf"\b({'|'.join(_WORDS)})\b", lambda match: str(_WORDS[match[0].lower()]), text.strip(), flags=re.I)
     plain = re.match(r"(\d+)\b(?!\s*[x×*]\s*\d+\b)", low)
-    if found := _SHORT.match(low):
-        return Sizes(int(found[1]) * int(found[2]), int(found[1]), int(found[2]))
+    if match := _SHORT.match(low):
+        return Sizes(int(match[1]) * int(match[2]), int(match[1]), int(match[2]))
     if len(re.findall(r"\d+", low)) > 4:  # the code of a configuration
         return None
-    if (found := _PRODUCT.search(low)) and len(re.findall(r"\d+", low)) <= 3:
-        nodes, of_node = int(found[1]), int(found[2])
+    if (match := _PRODUCT.search(low)) and len(re.findall(r"\d+", low)) <= 3:
+        nodes, per_node = int(match[1]), int(match[2])
         total = re.match(r"\s*(\d+)\s*(?:\w+\s*)?\(", low)
-        if nodes and of_node and (not total or int(total[1]) == nodes * of_node):
-            return Sizes(nodes * of_node, nodes, of_node)
-    nodes_found = _NODES.search(low)
-    ranks_found = next(
-        (one for one in _RANKS.finditer(low) if not nodes_found or one.start() != nodes_found.start()), None
+        if nodes and per_node and (not total or int(total[1]) == nodes * per_node):
+            return Sizes(nodes * per_node, nodes, per_node)
+    nodes_match = _NODES.search(low)
+    ranks_match = next(
+        (one for one in _RANKS.finditer(low) if not nodes_match or one.start() != nodes_match.start()), None
     )
-    nodes, ranks = (int(found[1]) if found else 0 for found in (nodes_found, ranks_found))
-    gpu = (ranks_found and ranks_found["gpu"]) or ""
+    nodes, ranks = (int(match[1]) if match else 0 for match in (nodes_match, ranks_match))
+    gpu = (ranks_match and ranks_match["gpu"]) or ""
     if nodes and ranks:
         if ranks < nodes or re.search(r"\beach\b|\bper\b|/ ?node|[x×*]", low):
             return Sizes(nodes * ranks, nodes, ranks, gpu)

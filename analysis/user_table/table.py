@@ -1,4 +1,4 @@
-"""A user's table as it was read: one row a point, how each column was read, what was guessed, what was left out."""
+"""A user's table: one row a point, how each column was read, and notes on guesses and omissions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from analysis.user_table import columns, files, headers, logs, numbers, scopes, 
 from analysis.user_table.columns import Quantity
 from analysis.user_table.files import Grid
 from analysis.user_table.headers import NAMES, TEXT
-from analysis.user_table.numbers import Missing, Number
+from analysis.user_table.numbers import Missing, PrintedNumber
 from analysis.user_table.shape import Long
 
 _MEASURED = ("images_per_s", "images_per_s_per_rank", "wall_s", "job_s", "epoch_s", "step_s", "speedup", "efficiency")
@@ -33,7 +33,7 @@ _TIDY = ("init_s", "wall_s", "job_s", "epoch_s", "images_per_s_per_rank", "image
 
 @dataclass(frozen=True)
 class Reading:
-    """How one column was read. guess: what the file does not say, and why it is taken so."""
+    """How one column was read. guess: what the file does not say, and the reason for the choice."""
 
     header: str
     name: str
@@ -41,10 +41,10 @@ class Reading:
     guess: str = ""
 
     def __str__(self) -> str:
-        """In words: "'Global Throughput (img/s)' -> images_per_s, of the whole job"."""
+        """Return, for example, "'Global Throughput (img/s)' -> images_per_s, of the whole job"."""
         scope = _SCOPE.get(self.name, "")
-        said = ", ".join(filter(None, (self.name, scope, self.unit)))
-        return f"'{self.header}' -> {said}" + (f" (guessed: {self.guess})" if self.guess else "")
+        description = ", ".join(filter(None, (self.name, scope, self.unit)))
+        return f"'{self.header}' -> {description}" + (f" (guessed: {self.guess})" if self.guess else "")
 
 
 @dataclass(frozen=True)
@@ -75,27 +75,27 @@ class UserTable:
         return lines
 
     def tidy(self) -> pd.DataFrame:
-        """The table as rows of `analysis.table.schema`, checked."""
+        """Return the table as rows of `analysis.table.schema`, checked."""
         return self.published if self.published is not None else _tidy(self)
 
 
-def read(path: Path, told: str = "") -> UserTable:
-    """The table in a file, in the files of a folder, or on standard input ("-"). `told`: what COLUMNS= says.
+def read(path: Path, columns_text: str = "") -> UserTable:
+    """Return the table in a file, in the files of a folder, or on standard input ("-"). `columns_text`: of COLUMNS=.
 
     Raises TableError naming the file and what is missing, where there is no number of ranks or nothing measured.
     """
-    says = headers.overrides(told)
+    overrides = headers.parse_overrides(columns_text)
     parts: list[UserTable] = []
     problems: list[str] = []
     for text in files.texts(path):
         try:
-            found, unused = _of_file(text, says)
+            usable, unused = _file_tables(text, overrides)
         except TableError as error:
             problems.append(str(error))
             continue
-        parts += found
-        problems += unused if not found else []
-        if found and unused:
+        parts += usable
+        problems += unused if not usable else []
+        if usable and unused:
             problems.append(f"{text.where}: {len(unused)} other tables have no numbers of ranks, or nothing measured")
     if not parts:
         raise TableError("\n".join(problems[:_SHOWN]) or f"{path}: no table")
@@ -105,27 +105,27 @@ def read(path: Path, told: str = "") -> UserTable:
 _SHOWN = 5  # problems of one file
 
 
-def _of_file(text: files.Text, told: Mapping[str, str]) -> tuple[list[UserTable], list[str]]:
-    """The tables in the text of a file that can be used, and why others cannot."""
+def _file_tables(text: files.Text, overrides: Mapping[str, str]) -> tuple[list[UserTable], list[str]]:
+    """Return the tables in the text of a file that can be used, and why others cannot."""
     parts: list[UserTable] = []
     problems: list[str] = []
     for grid in logs.grids(text) or files.grids(text):
         if published := _published(grid):
             parts.append(published)
             continue
-        found = shape.tables(grid, told)
-        if not found:
+        shaped = shape.tables(grid, overrides)
+        if not shaped:
             problems.append(_no_headers(grid))
-        for table in found:
+        for table in shaped:
             try:
-                parts.append(_assembled(table, told))
+                parts.append(_assembled(table, overrides))
             except TableError as error:
                 problems.append(str(error))
     return _labelled(parts), sorted(problems, key=lambda problem: "no column of" not in problem)
 
 
 def _labelled(parts: Sequence[UserTable]) -> list[UserTable]:
-    """Several tables of one file, told apart by their titles, or where they begin."""
+    """Return the tables of one file, each with its title, or its first line, as a setting."""
     if len(parts) < 2 or any(part.published is not None for part in parts):
         return list(parts)
     labels = [part.title or f"line {part.runs['line'].iloc[0]}" for part in parts]
@@ -133,30 +133,33 @@ def _labelled(parts: Sequence[UserTable]) -> list[UserTable]:
         label if labels.count(label) == 1 else f"{label}, line {part.runs['line'].iloc[0]}"
         for label, part in zip(labels, parts, strict=True)
     ]
-    found = []
-    for label, part in zip(labels, parts, strict=True):
-        setting = part.runs["setting"] if "setting" in part.runs else pd.Series("", part.runs.index)
-        runs = part.runs.assign(setting=(label + " " + setting.astype(str)).str.strip())
-        guesses = ("several tables: a curve for each of their titles", *part.guesses)
-        found.append(replace(part, runs=runs, guesses=guesses))
-    return found
+    guess = "several tables: a curve for each of their titles"
+    settings_of_parts = [part.runs.get("setting", pd.Series("", part.runs.index)).astype(str) for part in parts]
+    return [
+        replace(
+            part,
+            runs=part.runs.assign(setting=(label + " " + setting).str.strip()),
+            guesses=(guess, *part.guesses),
+        )
+        for label, setting, part in zip(labels, settings_of_parts, parts, strict=True)
+    ]
 
 
 def _no_headers(grid: Grid) -> str:
-    known = "; ".join(
+    examples = "; ".join(
         f"{name}: {', '.join(others)}"
         for name, others in headers.EXAMPLES.items()
         if name in ("ranks", "images_per_s", "wall_s", "speedup")
     )
     return (
         f"{grid.where}: no headers that are known, or no row below them; read as {grid.format}, its first row is "
-        f"{shape.first_row(grid)}; headers are known as {known}; for others say "
+        f"{shape.first_row(grid)}; headers are known as {examples}; for others say "
         'COLUMNS="HEADER=NAME,...", without headers COLUMNS="1=ranks,2=wall_s,..."'
     )
 
 
 def _published(grid: Grid) -> UserTable | None:
-    """A grid that is a tidy table (analysis.table.schema); None for others. Raises TableError for a bad one."""
+    """Return a grid that is a tidy table (analysis.table.schema); None for others. Raises TableError for a bad one."""
     if not grid.rows or "quantity" not in grid.rows[0] or "value" not in grid.rows[0]:
         return None
     head = list(grid.rows[0])
@@ -171,31 +174,25 @@ def _published(grid: Grid) -> UserTable | None:
 
 
 def _together(path: str, parts: Sequence[UserTable], notes: Sequence[str]) -> UserTable:
-    """The tables of a file or folder as one."""
-    given = [part for part in parts if part.published is not None]
-    if given:
-        published = pd.concat([part.published for part in given], ignore_index=True)
+    """Return the tables of a file or folder as one."""
+    tidy_parts = [part for part in parts if part.published is not None]
+    if tidy_parts:
+        published = pd.concat([part.published for part in tidy_parts], ignore_index=True)
         return UserTable(path, pd.DataFrame(), pd.DataFrame(), notes=tuple(notes), published=published)
     runs = pd.concat([part.runs for part in parts], ignore_index=True)
     rounding = pd.concat([part.rounding for part in parts], ignore_index=True)
-    for name in runs:
-        if name in TEXT or name == "work":
-            runs[name] = runs[name].fillna("")
-    return UserTable(
-        path,
-        runs,
-        rounding,
-        tuple({(one.header, one.name): one for part in reversed(parts) for one in reversed(part.readings)}.values())[
-            ::-1
-        ],
-        tuple(dict.fromkeys(guess for part in parts for guess in part.guesses)),
-        (*(note for part in parts for note in part.notes), *notes),
-    )
+    runs = runs.fillna({name: "" for name in runs if name in TEXT or name == "work"})
+    readings: dict[tuple[str, str], Reading] = {}
+    for reading in (reading for part in parts for reading in part.readings):
+        readings.setdefault((reading.header, reading.name), reading)
+    guesses = tuple(dict.fromkeys(guess for part in parts for guess in part.guesses))
+    all_notes = (*(note for part in parts for note in part.notes), *notes)
+    return UserTable(path, runs, rounding, tuple(readings.values()), guesses, all_notes)
 
 
 @dataclass
 class _Assembly:
-    """One table on its way: numbers and their rounding by name, and what is to say of them."""
+    """One table under construction: numbers and their rounding by name, and notes."""
 
     table: Long
     values: pd.DataFrame
@@ -207,11 +204,11 @@ class _Assembly:
 
     @property
     def key(self) -> list[str]:
-        """The columns that tell curves apart."""
+        """The columns that distinguish curves."""
         return [name for name in TEXT if name in self.values]
 
     def rename(self, old: str, new: str, guess: str) -> None:
-        """Give a column its name, with why it is taken so."""
+        """Give a column its name, with the reason."""
         if new in self.values:  # the file has it already
             self.values[new] = self.values[new].fillna(self.values.pop(old))
             return
@@ -221,35 +218,35 @@ class _Assembly:
         self.readings[new] = Reading(reading.header, new, reading.unit, "; ".join(filter(None, (reading.guess, guess))))
 
     def put(self, name: str, values: pd.Series, rounding: pd.Series | None = None) -> None:
-        """Give a column that follows from others, where the file has none."""
+        """Fill in a column that follows from others, where the file has no value."""
         have = self.values[name] if name in self.values else pd.Series(math.nan, self.values.index)
         half = self.rounding[name] if name in self.rounding else pd.Series(math.nan, self.values.index)
         self.values[name] = have.fillna(values)
         self.rounding[name] = half.where(have.notna(), rounding if rounding is not None else math.nan)
 
 
-def _assembled(table: Long, told: Mapping[str, str]) -> UserTable:
-    quantities, notes = columns.read(table, told)
-    made = _Assembly(table, *_frames(quantities), readings=_readings(quantities, table))
-    made.guesses += table.guesses
-    made.notes += [*table.notes, *_bad_cells(quantities, table), *(f"{table.grid.where}: {note}" for note in notes)]
-    made.work = next((unit for one in quantities if (unit := _work(one))), "")
-    _sizes(made)
-    _settings(made, quantities)
-    _scopes(made)
-    _derived(made)
-    _usable(made)
-    runs = made.values.reset_index(drop=True)
-    runs["work"] = made.work
+def _assembled(table: Long, overrides: Mapping[str, str]) -> UserTable:
+    quantities, notes, unused = columns.read(table, overrides)
+    assembly = _Assembly(table, *_frames(quantities), readings=_readings(quantities, table))
+    assembly.guesses += table.guesses
+    assembly.notes += [*table.notes, *_bad_cells(quantities, table), *(f"{table.grid.where}: {note}" for note in notes)]
+    assembly.work = next((unit for one in quantities if (unit := _work(one))), "")
+    _sizes(assembly)
+    _settings(assembly, quantities, unused)
+    _scopes(assembly)
+    _derived(assembly)
+    _usable(assembly)
+    runs = assembly.values.reset_index(drop=True)
+    runs["work"] = assembly.work
     order = ["file", "line", "place", *(name for name in NAMES if name in runs), "work"]
-    readings = [made.readings[name] for name in (*NAMES, "steps_per_s") if name in made.readings]
+    readings = [assembly.readings[name] for name in (*NAMES, "steps_per_s") if name in assembly.readings]
     return UserTable(
         table.grid.where,
         runs[order],
-        made.rounding.reset_index(drop=True),
+        assembly.rounding.reset_index(drop=True),
         tuple(reading for reading in readings if reading.header not in ("the columns", "section")),
-        tuple(made.guesses),
-        tuple(made.notes),
+        tuple(assembly.guesses),
+        tuple(assembly.notes),
         title=table.title,
     )
 
@@ -259,11 +256,13 @@ def _frames(quantities: Sequence[Quantity]) -> tuple[pd.DataFrame, pd.DataFrame]
     for one in quantities:
         if one.name in TEXT:
             continue
-        values[one.name] = [cell.value if isinstance(cell, Number) else math.nan for cell in one.cells]
+        values[one.name] = [cell.value if isinstance(cell, PrintedNumber) else math.nan for cell in one.cells]
         rounding[one.name] = [
-            cell.half_unit if isinstance(cell, Number) and not cell.about else math.nan for cell in one.cells
+            cell.half_unit if isinstance(cell, PrintedNumber) and not cell.about else math.nan for cell in one.cells
         ]
-        spread = [(cell.low, cell.high) if isinstance(cell, Number) else (math.nan, math.nan) for cell in one.cells]
+        spread = [
+            (cell.low, cell.high) if isinstance(cell, PrintedNumber) else (math.nan, math.nan) for cell in one.cells
+        ]
         if one.name in ("images_per_s", "images_per_s_per_rank", "rate") and any(
             math.isfinite(low) for low, _ in spread
         ):
@@ -272,212 +271,201 @@ def _frames(quantities: Sequence[Quantity]) -> tuple[pd.DataFrame, pd.DataFrame]
 
 
 def _readings(quantities: Sequence[Quantity], table: Long) -> dict[str, Reading]:
-    found = {}
+    readings = {}
     for one in quantities:
         unit = one.header.unit
-        text = next((cell.unit.text for cell in one.cells if isinstance(cell, Number) and cell.unit.text), "")
-        of_cell = f"{text} in the cells" if text and not (unit and unit.text) else ""
-        given = (
+        text = next((cell.unit.text for cell in one.cells if isinstance(cell, PrintedNumber) and cell.unit.text), "")
+        cell_unit = f"{text} in the cells" if text and not (unit and unit.text) else ""
+        header_unit = (
             f"in {unit.text}"
             if unit and unit.text and unit.kind == "time" and unit.factor != 1
             else unit.text
             if unit and unit.kind == "rate"
             else ""
         )
-        headers_of = one.header.text if len({*one.at}) < 2 else ", ".join(dict.fromkeys(one.at))
-        found[one.name] = Reading(headers_of, one.name, given or of_cell, one.guess)
-    return found
+        texts = one.header.text if len({*one.at}) < 2 else ", ".join(dict.fromkeys(one.at))
+        readings[one.name] = Reading(texts, one.name, header_unit or cell_unit, one.guess)
+    return readings
 
 
 def _work(one: Quantity) -> str:
-    """What a column of rates counts."""
+    """Return the unit of work of a column of rates."""
     if one.name not in ("rate", "images_per_s", "images_per_s_per_rank"):
         return ""
-    units = [one.header.unit, *(cell.unit for cell in one.cells if isinstance(cell, Number))]
+    units = [one.header.unit, *(cell.unit for cell in one.cells if isinstance(cell, PrintedNumber))]
     return next((unit.work for unit in units if unit and unit.work), "")
 
 
 def _bad_cells(quantities: Sequence[Quantity], table: Long) -> Iterator[str]:
-    """What is wrong with each cell that cannot be used, and whether its row is used without it."""
+    """Yield the fault of each cell that cannot be used, and whether its row is used without it."""
     columns_of = {one.name: one for one in quantities if one.cells}
     measured = [columns_of[name] for name in (*_MEASURED, "rate", "steps_per_s") if name in columns_of]
-    has_any = [any(isinstance(one.cells[row], Number) for one in measured) for row in range(len(table.lines))]
-    said = set()
+    has_any = [any(isinstance(one.cells[row], PrintedNumber) for one in measured) for row in range(len(table.lines))]
+    reported = set()
     for name, one in columns_of.items():
         for row, (cell, line, at) in enumerate(zip(one.cells, table.lines, one.at, strict=True)):
             lost = name == "ranks" or (one in measured and not has_any[row])
-            if not isinstance(cell, Missing) or not cell.reason or (lost and row in said):
+            if not isinstance(cell, Missing) or not cell.reason or (lost and row in reported):
                 continue
-            if cell.said or lost or name in ("wall_s", "steps_per_rank"):
+            if cell.noted or lost or name in ("wall_s", "steps_per_rank"):
                 left = "the row is left out" if lost else "the row is used without it"
                 yield f"{table.grid.where}, line {line}, column '{at}': {cell.reason}; {left}"
-                said |= {row} if lost else set()
+                reported |= {row} if lost else set()
 
 
-def _settings(made: _Assembly, quantities: Sequence[Quantity]) -> None:
-    """Add the columns of text: models and the like, and what else tells curves apart."""
-    table, index = made.table, made.values.index
-    texts: dict[str, pd.Series] = {}
+def _settings(assembly: _Assembly, quantities: Sequence[Quantity], unused: dict[str, str]) -> None:
+    """Add the columns of text: models and the like, and unknown ones that distinguish curves; note `unused` ones."""
+    table, texts = assembly.table, dict[str, pd.Series]()
+
+    def add(name: str, cells: Sequence[str]) -> None:
+        values = pd.Series(list(cells), assembly.values.index, dtype=object)
+        texts[name] = (texts[name] + " " + values).str.strip() if name in texts else values
+
     for one in quantities:
-        if one.name not in TEXT:
-            continue
-        cells = pd.Series(list(one.text), index, dtype=object)
-        if one.name in texts:
-            cells = (texts[one.name] + " " + cells).str.strip()
-        texts[one.name] = cells
+        if one.name in TEXT:
+            add(one.name, one.text)
     for column in table.columns:
-        if column.header.name or column.header.why != "not known" or not _tells_apart(column, made):
-            continue
-        short = all(len(cell) < 6 for cell in column.cells)
-        cells = pd.Series(
-            [f"{column.header.text} {cell}" if short and cell else cell for cell in column.cells], index, dtype=object
-        )
-        texts["setting"] = (texts["setting"] + " " + cells).str.strip() if "setting" in texts else cells
-        made.readings["setting"] = Reading(column.header.text, "setting", guess="its text tells curves apart")
-        made.notes = [
-            note.replace(f"'{column.header.text}' (not known), ", "").replace(
-                f", '{column.header.text}' (not known)", ""
-            )
-            for note in made.notes
-        ]
-        made.notes = [
-            note for note in made.notes if not note.endswith(f"columns not used: '{column.header.text}' (not known)")
-        ]
-    ranks = made.values.get("ranks", made.values.get("nodes"))
+        header = column.header
+        if not header.name and header.why == "not known" and _distinguishes_curves(column, assembly):
+            short = all(len(cell) < 6 for cell in column.cells)
+            add("setting", [f"{header.text} {cell}" if short and cell else cell for cell in column.cells])
+            assembly.readings["setting"] = Reading(header.text, "setting", guess="its text tells curves apart")
+            unused.pop(header.text, None)
+    if unused:
+        listed = ", ".join(f"{text!r} ({why})" for text, why in unused.items())
+        assembly.notes.append(f"{table.grid.where}: columns not used: {listed}")
+    ranks = assembly.values["ranks"]
     for name in ("setting", "framework", "machine", "precision"):
-        if (
-            name in texts
-            and ranks is not None
-            and ranks.nunique() > 1
-            and ranks.groupby(texts[name]).nunique().max() < 2
-        ):
-            made.notes.append(
-                f"{table.grid.where}: '{made.readings[name].header}' differs at each number of ranks: unused"
-            )
-            del texts[name], made.readings[name]
-    for name, cells in texts.items():
-        made.values[name] = cells.to_numpy(object)
+        if name in texts and ranks.nunique() > 1 and ranks.groupby(texts[name]).nunique().max() < 2:
+            header_text = assembly.readings.pop(name).header
+            assembly.notes.append(f"{table.grid.where}: '{header_text}' differs at each number of ranks: unused")
+            del texts[name]
+    assembly.values = assembly.values.assign(**{name: cells.to_numpy(object) for name, cells in texts.items()})
 
 
-def _tells_apart(column: shape.Column, made: _Assembly) -> bool:
-    """Whether each value of a column stands at several numbers of ranks; of numbers, where rows are alike without."""
-    ranks, cells = made.values["ranks"], pd.Series(column.cells, made.values.index)
+def _distinguishes_curves(column: shape.Column, assembly: _Assembly) -> bool:
+    """Return whether each value of a column has several numbers of ranks; for numbers, if rows are alike without it."""
+    ranks, cells = assembly.values["ranks"], pd.Series(column.cells, assembly.values.index)
     if cells.nunique() < 2 or cells.eq("").any():
         return False
     numeric = cells.map(numbers.has_value).any()
-    alike = made.values[[name for name in ("ranks", "batch", "batch_per_rank") if name in made.values]].duplicated()
+    alike = assembly.values[
+        [name for name in ("ranks", "batch", "batch_per_rank") if name in assembly.values]
+    ].duplicated()
     return bool((ranks.groupby(cells).nunique() > 1).all() and (alike.any() or not numeric))
 
 
-def _sizes(made: _Assembly) -> None:
+def _sizes(assembly: _Assembly) -> None:
     """Ranks from nodes and ranks per node, or as many as nodes; rows without any are left out."""
-    have = {*made.values}
+    have = {*assembly.values}
     if "ranks" not in have and {"nodes", "ranks_per_node"} <= have:
-        made.values["ranks"] = made.values["nodes"] * made.values["ranks_per_node"]
+        assembly.values["ranks"] = assembly.values["nodes"] * assembly.values["ranks_per_node"]
     elif "ranks" not in have and "nodes" in have:
-        made.values["ranks"] = made.values["nodes"]
-        made.guesses.append("how many ranks a node has is not given: each node is taken as one rank")
+        assembly.values["ranks"] = assembly.values["nodes"]
+        assembly.guesses.append("how many ranks a node has is not given: each node is taken as one rank")
     elif "ranks" not in have:
-        raise TableError(_missing(made, "ranks"))
+        raise TableError(_missing(assembly, "ranks"))
     if "ranks_per_node" not in have and {"ranks", "nodes"} <= have:
-        each = made.values["ranks"] / made.values["nodes"]
-        made.values["ranks_per_node"] = each.where(each % 1 == 0)
+        each = assembly.values["ranks"] / assembly.values["nodes"]
+        assembly.values["ranks_per_node"] = each.where(each % 1 == 0)
     if not {*_MEASURED, "rate", "steps_per_s", "epochs_per_s"} & have:
-        raise TableError(_missing(made, "a rate, a time, a speedup or an efficiency"))
+        raise TableError(_missing(assembly, "a rate, a time, a speedup or an efficiency"))
 
 
-def _missing(made: _Assembly, what: str) -> str:
-    """That a table lacks something, what its headers are, and which of them it may be."""
-    texts = [text for column in made.table.columns for text in dict.fromkeys(column.at) if text]
-    known = headers.EXAMPLES.get(what, ())
-    also = f" (also read as it: {', '.join(known)})" if known else ""
-    asked = [column.header.text for column in made.table.columns if not column.header.name and column.header.text]
+def _missing(assembly: _Assembly, what: str) -> str:
+    """Return that a table lacks something, what its headers are, and which of them it may be."""
+    texts = [text for column in assembly.table.columns for text in dict.fromkeys(column.at) if text]
+    examples = headers.EXAMPLES.get(what, ())
+    also = f" (also read as it: {', '.join(examples)})" if examples else ""
+    asked = [column.header.text for column in assembly.table.columns if not column.header.name and column.header.text]
     like = difflib.get_close_matches(what, asked, 1, 0.6) or asked[:1]
     say = f'; say which it is: COLUMNS="{like[0]}={"ranks" if what == "ranks" else "images_per_s"}"' if like else ""
     return (
-        f"{made.table.grid.where}, line {made.table.lines[0]}: no column of {what}{also}; read as "
-        f"{made.table.grid.format}, the headers are {', '.join(map(repr, dict.fromkeys(texts)))}{say}"
+        f"{assembly.table.grid.where}, line {assembly.table.lines[0]}: no column of {what}{also}; read as "
+        f"{assembly.table.grid.format}, the headers are {', '.join(map(repr, dict.fromkeys(texts)))}{say}"
     )
 
 
-def _scopes(made: _Assembly) -> None:
-    """Say of rates and batches whether they are of one rank or of the whole job."""
-    if "efficiency" in made.values and "speedup" not in made.values:
-        pass
-    runs = made.values
+def _scopes(assembly: _Assembly) -> None:
+    """Name rates and batches as those of one rank or of the whole job."""
+    runs = assembly.values
     if "batch" in runs and "step_s" not in runs:
-        _scope_of_batch(made)
-    if "rate" in made.values:
-        name, why, certain = scopes.of_rate(made.values, made.key)
-        made.rename("rate", name, "" if certain else why)
+        _scope_of_batch(assembly)
+    if "rate" in assembly.values:
+        name, why, certain = scopes.rate_scope(assembly.values, assembly.key)
+        assembly.rename("rate", name, "" if certain else why)
         if certain:
-            reading = made.readings[name]
-            made.readings[name] = Reading(
+            reading = assembly.readings[name]
+            assembly.readings[name] = Reading(
                 reading.header, name, ", ".join(filter(None, (reading.unit, why))), reading.guess
             )
-    if "batch" in made.values:
-        if "images_per_s" not in made.values and "images_per_s_per_rank" in made.values:
-            made.values["images_per_s"] = made.values["images_per_s_per_rank"] * made.values["ranks"]
-        _scope_of_batch(made)
+    if "batch" in assembly.values:
+        if "images_per_s" not in assembly.values and "images_per_s_per_rank" in assembly.values:
+            assembly.values["images_per_s"] = assembly.values["images_per_s_per_rank"] * assembly.values["ranks"]
+        _scope_of_batch(assembly)
 
 
-def _scope_of_batch(made: _Assembly) -> None:
-    name, why, certain = scopes.of_batch(made.values, made.key)
-    made.rename("batch", name, "" if certain else why)
+def _scope_of_batch(assembly: _Assembly) -> None:
+    name, why, certain = scopes.batch_scope(assembly.values, assembly.key)
+    assembly.rename("batch", name, "" if certain else why)
 
 
-def _derived(made: _Assembly) -> None:
+def _derived(assembly: _Assembly) -> None:
     """Add what follows from other columns: batches, rates of steps, and rates of one rank and of all."""
-    runs, ranks = made.values, made.values["ranks"]
+    runs, ranks = assembly.values, assembly.values["ranks"]
     if "batch_per_rank" in runs:
-        made.put("global_batch", runs["batch_per_rank"] * ranks)
+        assembly.put("global_batch", runs["batch_per_rank"] * ranks)
     if "global_batch" in runs:
-        made.put("batch_per_rank", runs["global_batch"] / ranks)
+        assembly.put("batch_per_rank", runs["global_batch"] / ranks)
     rated = {"images_per_s", "images_per_s_per_rank"} & {*runs}
     if "steps_per_s" in runs and not rated:
         batch = runs.get("batch_per_rank", 1.0)
-        made.put("images_per_s_per_rank", runs["steps_per_s"] * batch, made.rounding["steps_per_s"] * batch)
+        assembly.put("images_per_s_per_rank", runs["steps_per_s"] * batch, assembly.rounding["steps_per_s"] * batch)
     elif "step_s" in runs and not rated:
         batch = runs["batch_per_rank"] if "batch_per_rank" in runs else pd.Series(1.0, runs.index)
         rate = batch / runs["step_s"]
-        made.put("images_per_s_per_rank", rate, rate * made.rounding["step_s"] / runs["step_s"])
+        assembly.put("images_per_s_per_rank", rate, rate * assembly.rounding["step_s"] / runs["step_s"])
     if {"steps_per_s", "step_s"} & {*runs} and not rated and "batch_per_rank" not in runs:
-        made.work = "batches"
-        made.guesses.append("the batch is not given: it is taken as equal on all ranks, and rates count batches")
-    if "images_per_s" in made.values:
-        half = made.rounding["images_per_s"] / ranks if "images_per_s" in made.rounding else None
-        made.put("images_per_s_per_rank", made.values["images_per_s"] / ranks, half)
-    elif "images_per_s_per_rank" in made.values:
-        half = made.rounding["images_per_s_per_rank"] * ranks if "images_per_s_per_rank" in made.rounding else None
-        made.put("images_per_s", metrics.whole_job(made.values["images_per_s_per_rank"], ranks), half)
+        assembly.work = "batches"
+        assembly.guesses.append("the batch is not given: it is taken as equal on all ranks, and rates count batches")
+    if "images_per_s" in assembly.values:
+        half = assembly.rounding["images_per_s"] / ranks if "images_per_s" in assembly.rounding else None
+        assembly.put("images_per_s_per_rank", assembly.values["images_per_s"] / ranks, half)
+    elif "images_per_s_per_rank" in assembly.values:
+        half = (
+            assembly.rounding["images_per_s_per_rank"] * ranks if "images_per_s_per_rank" in assembly.rounding else None
+        )
+        assembly.put("images_per_s", metrics.whole_job(assembly.values["images_per_s_per_rank"], ranks), half)
         for end in ("low", "high"):
-            if end in made.values:
-                made.values[end] = made.values[end] * ranks
-    made.values = made.values.drop(columns=[name for name in ("steps_per_s", "epochs_per_s") if name in made.values])
-
-
-def _usable(made: _Assembly) -> None:
-    """Leave out rows without a number of ranks, or without anything measured; say where the others stand."""
-    grid, lines = made.table.grid, made.table.lines
-    measured = [name for name in _MEASURED if name in made.values]
-    empty = made.values[measured].isna().all(axis=1)
-    without = made.values["ranks"].isna()
-    at = next((column.at for column in made.table.columns if column.header.text == "the numbers across"), None) or next(
-        (column.at for column in made.table.columns if len({*column.at}) > 1), None
+            if end in assembly.values:
+                assembly.values[end] = assembly.values[end] * ranks
+    assembly.values = assembly.values.drop(
+        columns=[name for name in ("steps_per_s", "epochs_per_s") if name in assembly.values]
     )
+
+
+def _usable(assembly: _Assembly) -> None:
+    """Leave out rows without a number of ranks or a measurement; add the location of the others."""
+    grid, lines = assembly.table.grid, assembly.table.lines
+    measured = [name for name in _MEASURED if name in assembly.values]
+    empty = assembly.values[measured].isna().all(axis=1)
+    without = assembly.values["ranks"].isna()
+    at = next(
+        (column.at for column in assembly.table.columns if column.header.text == "the numbers across"), None
+    ) or next((column.at for column in assembly.table.columns if len({*column.at}) > 1), None)
     name = Path(grid.where).name or grid.where
-    kept = ~(empty | without)
-    made.values.insert(0, "file", grid.where)
-    made.values.insert(1, "line", list(lines))
+    used = ~(empty | without)
+    assembly.values.insert(0, "file", grid.where)
+    assembly.values.insert(1, "line", list(lines))
     places = [f"{name}, line {line}" + (f", '{at[row]}'" if at else "") for row, line in enumerate(lines)]
-    made.values.insert(2, "place", places)
-    made.values, made.rounding = made.values[kept], made.rounding[kept]
-    if made.values.empty:
-        raise TableError("\n".join([f"{grid.where}: no row can be used", *made.notes[:20]]))
+    assembly.values.insert(2, "place", places)
+    assembly.values, assembly.rounding = assembly.values[used], assembly.rounding[used]
+    if assembly.values.empty:
+        raise TableError("\n".join([f"{grid.where}: no row can be used", *assembly.notes[:20]]))
 
 
 def _tidy(table: UserTable) -> pd.DataFrame:
-    """One row a number, as of a published report; repeats of one configuration are numbered."""
+    """Return one row a number, as of a published report; repeats of one configuration are numbered."""
     runs = table.runs
     key = [name for name in (*TEXT, "nodes", "ranks_per_node", "ranks", "batch_per_rank") if name in runs]
     same = runs.groupby(key, dropna=False)["line"]
@@ -499,14 +487,14 @@ def _tidy(table: UserTable) -> pd.DataFrame:
 
 
 def settings(runs: pd.DataFrame) -> pd.Series:
-    """What tells curves apart beside model, data and machine, in words: framework, precision, other settings."""
-    words = [runs[name] for name in ("framework", "precision", "setting") if name in runs]
-    joined = [" ".join(filter(None, map(str, row))) for row in zip(*words, strict=True)] if words else ""
+    """Return the setting of each run beside model, data and machine: framework, precision, other settings."""
+    texts = [runs[name] for name in ("framework", "precision", "setting") if name in runs]
+    joined = [" ".join(filter(None, map(str, row))) for row in zip(*texts, strict=True)] if texts else ""
     return pd.Series(joined, runs.index, dtype=object)
 
 
 def _base(run: pd.Series, repeat: float, setting: str) -> dict[str, object]:
-    """The columns of a tidy row that tell what it is of; what tells curves apart beside the model is part of it."""
+    """Return the columns of a tidy row that identify its run; the setting is part of the model."""
 
     def whole(name: str) -> int | None:
         value = run.get(name, math.nan)
@@ -525,23 +513,16 @@ def _base(run: pd.Series, repeat: float, setting: str) -> dict[str, object]:
 
 
 def _number(table: UserTable, index: object, name: str, quantity: str, value: float) -> dict[str, object]:
-    known = schema.quantity(quantity)
-    assert known is not None
+    described = schema.quantity(quantity)
+    assert described is not None
     half = table.rounding[name].get(index, math.nan) if name in table.rounding else math.nan
-    return {"quantity": quantity, "value": float(value), "unit": known.unit, "half_unit": half}
+    return {"quantity": quantity, "value": float(value), "unit": described.unit, "half_unit": half}
 
 
 def _stated(table: UserTable, index: object, run: pd.Series) -> Iterator[dict[str, object]]:
-    """The speedup and the efficiency that a run states: by throughput where the table has one, else by time."""
-    by = (
-        "throughput"
-        if "images_per_s" in table.runs
-        else "wall_time"
-        if "wall_s" in table.runs
-        else "job_time"
-        if "job_s" in table.runs
-        else "throughput"
-    )
+    """Yield the speedup and the efficiency that a run states: by throughput where the table has one, else by time."""
+    sources = {"images_per_s": "throughput", "wall_s": "wall_time", "job_s": "job_time"}
+    by = next((name for column, name in sources.items() if column in table.runs), "throughput")
     for name in ("speedup", "efficiency"):
         if name in table.runs and not pd.isna(run[name]):
             yield _number(table, index, name, f"{name}_{by}", run[name])

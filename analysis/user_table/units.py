@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 
-def any_of(words: str, *phrases: str) -> str:
+def any_of(alternatives: str, *phrases: str) -> str:
     """A pattern for any of these words, given with spaces between them, and phrases."""
-    return f"(?:{'|'.join(sorted([*phrases, *words.split()], key=len, reverse=True))})"
+    return f"(?:{'|'.join(sorted([*phrases, *alternatives.split()], key=len, reverse=True))})"
 
 
 RANK = any_of(
@@ -42,15 +42,15 @@ Kind = Literal["rate", "time", "share", "ratio", "count", "number", "other"]
 
 @dataclass(frozen=True)
 class Unit:
-    """What a unit measures, and what a number in it is multiplied by: to 1/s, s, or a fraction.
+    """A unit: its kind of quantity, and the factor to 1/s, s, or a fraction.
 
-    work: what is counted, as "images". of: "rank" or "node" where the unit says that it is of one. text: as written.
+    work: what is counted, as "images". per: "rank" or "node" where the unit says that it is of one. text: as written.
     """
 
     kind: Kind
     factor: float = 1.0
     work: str = ""
-    of: str = ""
+    per: str = ""
     text: str = ""
 
 
@@ -66,26 +66,26 @@ def read(text: str) -> Unit | None:
         return Unit("ratio", text=text)
     if low in _SCALES and (low != "m" or text == "M"):
         return Unit("number", _SCALES[low], text=text)
-    if (found := _TIME.fullmatch(low)) and text != "M":
-        return Unit("time", TIMES[found["time"]], _work(found["work"]), text=text)
+    if (match := _TIME.fullmatch(low)) and text != "M":
+        return Unit("time", TIMES[match["time"]], _work(match["work"]), text=text)
     if low in ("h:mm:ss", "hh:mm:ss", "h:m:s", "mm:ss", "hms", "hh:mm"):
         return Unit("time", text=text)
     if low in ("fps", "ips", "sps", "tps", "qps", "wps", "samples/s", "/s", "1/s", "hz"):
         return Unit(
             "rate", work={"tps": "tokens", "wps": "words", "ips": "images", "fps": "frames"}.get(low, ""), text=text
         )
-    if (found := _RATE.fullmatch(low)) and (found["work"] or "/" in low or "per" in low):
-        of = found["of"] or ""
-        scale = _SCALES.get(found["scale"] or "", 1.0)
-        scope = "rank" if re.fullmatch(RANK, of) else "node" if of else ""
-        return Unit("rate", scale / TIMES[found["time"]], _work(found["work"]), scope, text)
+    if (match := _RATE.fullmatch(low)) and (match["work"] or "/" in low or "per" in low):
+        per = match["of"] or ""
+        scale = _SCALES.get(match["scale"] or "", 1.0)
+        scope = "rank" if re.fullmatch(RANK, per) else "node" if per else ""
+        return Unit("rate", scale / TIMES[match["time"]], _work(match["work"]), scope, text)
     if re.fullmatch(rf"(?:(?:per|/) ?)?(?:{RANK}|{NODE}|{WORK}|cores?|threads?)", low):
-        of = "rank" if re.fullmatch(rf"(?:per|/) ?{RANK}", low) else ""
-        return Unit("count", of=of, text=text)
-    if found := re.fullmatch(r"([kmgt]?)i?b(?:ytes)?/s(?:ec)?", low):
-        return Unit("rate", {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}[found[1]], "bytes", text=text)
-    if found := re.fullmatch(r"([a-z]{2,12})/s(?:ec)?", low):
-        return Unit("rate", work=found[1], text=text)
+        per = "rank" if re.fullmatch(rf"(?:per|/) ?{RANK}", low) else ""
+        return Unit("count", per=per, text=text)
+    if match := re.fullmatch(r"([kmgt]?)i?b(?:ytes)?/s(?:ec)?", low):
+        return Unit("rate", {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}[match[1]], "bytes", text=text)
+    if match := re.fullmatch(r"([a-z]{2,12})/s(?:ec)?", low):
+        return Unit("rate", work=match[1], text=text)
     return None
 
 
@@ -96,6 +96,6 @@ _NAMES = {
 }  # fmt: skip
 
 
-def _work(word: str | None) -> str:
-    """The plain name of what is counted."""
-    return next((name for name, pattern in _NAMES.items() if re.fullmatch(pattern, word or "", re.I)), "")
+def _work(counted: str | None) -> str:
+    """Return the plain name of what is counted; "" for an unknown one."""
+    return next((name for name, pattern in _NAMES.items() if re.fullmatch(pattern, counted or "", re.I)), "")

@@ -100,7 +100,7 @@ def test_the_names_of_the_kit_are_known():
 
 
 def test_the_user_says_what_a_header_is():
-    told = headers.overrides("Machine Num=nodes,Speed (a)=images_per_s_per_rank, note=unused,Took=wall_s min")
+    told = headers.parse_overrides("Machine Num=nodes,Speed (a)=images_per_s_per_rank, note=unused,Took=wall_s min")
     assert headers.read("Machine Num", told).name == "nodes"
     assert headers.read("speed (A)", told).name == "images_per_s_per_rank"
     assert headers.read("note", told).name == ""
@@ -113,7 +113,7 @@ def test_the_user_says_what_a_header_is():
 @pytest.mark.parametrize("said", ["GPUs", "GPUs=gpus", "=ranks x"])
 def test_what_the_user_may_say_is_listed(said):
     with pytest.raises(TableError, match=r"COLUMNS: .* given; allowed: HEADER=NAME, of batch_per_rank, "):
-        headers.overrides(said)
+        headers.parse_overrides(said)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.user_table import numbers
-from analysis.user_table.numbers import Missing, Number
+from analysis.user_table.numbers import Missing, PrintedNumber
 
 
 def one(text, mark="."):
@@ -45,7 +45,7 @@ def one(text, mark="."):
 )
 def test_cells_as_people_write_them(text, value, half_unit, kind):
     cell = one(text)
-    assert isinstance(cell, Number)
+    assert isinstance(cell, PrintedNumber)
     assert cell.value == pytest.approx(value)
     assert cell.half_unit == pytest.approx(half_unit)
     assert cell.unit.kind == kind
@@ -64,7 +64,7 @@ def test_cells_as_people_write_them(text, value, half_unit, kind):
 )
 def test_ranges(text, value, low, high):
     cell = one(text)
-    assert isinstance(cell, Number)
+    assert isinstance(cell, PrintedNumber)
     assert (cell.value, cell.low, cell.high) == pytest.approx((value, low, high))
 
 
@@ -99,7 +99,7 @@ def test_one_cell_tells_the_mark_of_its_column():
 
 def test_where_no_cell_tells_what_fits_decides():
     cells = ["320", "615", "1.180", "2.290"]
-    assert numbers.tells(cells)
+    assert numbers.depends_on_mark(cells)
 
     def alike(found):
         values = [cell.value for cell in found]
@@ -107,7 +107,7 @@ def test_where_no_cell_tells_what_fits_decides():
 
     assert numbers.decide(cells, alike) == ","
     assert numbers.decide(["1.234", "2.345"], alike) == ""  # both fit
-    assert not numbers.tells(["320", "1 234"])
+    assert not numbers.depends_on_mark(["320", "1 234"])
 
 
 @given(
@@ -119,7 +119,7 @@ def test_a_number_written_in_any_locale_is_read_back(whole, decimals, group, mar
     digits = f"{whole:,}".replace(",", group)
     text = digits + (mark + "7" * decimals if decimals else "")
     cell = one(text, mark)
-    assert isinstance(cell, Number)
+    assert isinstance(cell, PrintedNumber)
     assert math.isclose(cell.value, float(f"{whole}.{'7' * decimals}0"), rel_tol=1e-12)
     assert math.isclose(cell.half_unit, 0.5 * 10**-decimals)
 
@@ -128,4 +128,4 @@ def test_a_number_written_in_any_locale_is_read_back(whole, decimals, group, mar
 def test_any_text_is_a_number_or_a_reason(text):
     for mark in numbers.MARKS:
         cell = one(text, mark)
-        assert isinstance(cell, Number | Missing)
+        assert isinstance(cell, PrintedNumber | Missing)

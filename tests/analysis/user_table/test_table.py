@@ -87,9 +87,7 @@ def test_where_nothing_tells_between_semicolons_it_is_asked_for(tmp_path):
 def test_elsewhere_it_is_read_as_in_english_and_said(tmp_path):
     found = read(tmp_path, "ranks\timages_per_s\n1\t1,180\n2\t2,290\n")
     assert found.runs["images_per_s"].tolist() == [1180, 2290]
-    assert any(
-        "'1,180' is read with a thousands mark: nothing tells; if not, say" in one for one in found.interpretation
-    )
+    assert any("'1,180' is read with a thousands mark: a guess; if not, say" in one for one in found.interpretation)
 
 
 def test_merged_cells_have_the_value_above(tmp_path):
