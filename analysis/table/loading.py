@@ -218,9 +218,10 @@ def _shared_columns(points: list[Measured]) -> dict[str, Sequence[Any]]:
 
 def _typed(column: schema.Column, cells: Sequence[Any]) -> pd.Series:
     """Return the cells as a column of their kind; None is an empty cell."""
-    kinds = {"text": "str", "integer": "Int64", "number": "float64", "flag": "boolean"}
     if column.kind == "text":
-        return pd.Series(["" if cell is None else cell for cell in cells], dtype=kinds[column.kind])
+        return pd.Series(["" if cell is None else cell for cell in cells], dtype=schema.DTYPES[column.kind])
     if column.kind == "flag":
-        return pd.Series(cells, dtype=kinds[column.kind])
-    return pd.Series(np.array(cells, float), dtype=kinds[column.kind])  # a list with None is looked at cell by cell
+        return pd.Series(cells, dtype=schema.DTYPES[column.kind])
+    return pd.Series(
+        np.array(cells, float), dtype=schema.DTYPES[column.kind]
+    )  # a list with None is looked at cell by cell

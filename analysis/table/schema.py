@@ -2,7 +2,6 @@
 
 import difflib
 import functools
-import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
@@ -187,8 +186,17 @@ def _like(name: str, allowed: Iterable[str]) -> str:
     return f"; did you mean '{close[0]}'?" if close else ""
 
 
-def _row(frame: pd.DataFrame, position: int) -> str:
-    return f"line {position + 2}" if isinstance(frame.index, pd.RangeIndex) else f"row {frame.index[position]}"
+def _row(cells: pd.Series | pd.DataFrame, position: int) -> str:
+    return f"line {position + 2}" if isinstance(cells.index, pd.RangeIndex) else f"row {cells.index[position]}"
+
+
+def _bad_cells(column: Column, cells: pd.Series, wrong: pd.Series, problem: str) -> list[str]:
+    """Return a line for each wrong cell."""
+    shown = [f"{cell:g}" if isinstance(cell, float) else f"'{cell}'" for cell in cells[wrong]]
+    return [
+        f"{_row(cells, i)}: {column.name}: {cell} {problem}"
+        for i, cell in zip(np.flatnonzero(wrong), shown, strict=True)
+    ]
 
 
 def _name_columns(frame: pd.DataFrame, columns: Sequence[Column]) -> list[str]:
@@ -201,30 +209,12 @@ def _name_columns(frame: pd.DataFrame, columns: Sequence[Column]) -> list[str]:
     return problems
 
 
-def _limits(column: Column, cells: pd.Series, frame: pd.DataFrame) -> list[str]:
-    problems = []
-    for limit, beyond, relation in (
-        (column.minimum, operator.lt, "at least"),
-        (column.above, operator.le, "more than"),
-    ):
-        if limit is not None:
-            problems += [
-                f"{_row(frame, i)}: {column.name}: {cells.iloc[i]:g} given, must be {relation} {limit:g}"
-                for i in np.flatnonzero(beyond(cells, limit))
-            ]
-    return problems
-
-
-def _text(column: Column, cells: pd.Series, empty: pd.Series, frame: pd.DataFrame) -> tuple[pd.Series, list[str]]:
+def _text(column: Column, cells: pd.Series, empty: pd.Series) -> tuple[pd.Series, list[str]]:
     cells = cells.fillna("").astype(str)
-    problems = []
-    if column.allowed:
-        wrong = ~cells.isin([*column.allowed, ""])
-        problems = [
-            f"{_row(frame, i)}: {column.name}: '{cells.iloc[i]}' given, allowed: {', '.join(column.allowed)}"
-            for i in np.flatnonzero(wrong)
-        ]
-    return cells, problems
+    if not column.allowed:
+        return cells, []
+    wrong = ~cells.isin([*column.allowed, ""])
+    return cells, _bad_cells(column, cells, wrong, f"given, allowed: {', '.join(column.allowed)}")
 
 
 def _blank(cells: pd.Series) -> pd.Series:
@@ -241,36 +231,30 @@ def _allowed(column: Column) -> str:
     return f"; allowed: {'whole ' * (column.kind == 'integer')}numbers{''.join(f' {limit}' for limit in limits)}"
 
 
-def _number(column: Column, cells: pd.Series, empty: pd.Series, frame: pd.DataFrame) -> tuple[pd.Series, list[str]]:
+def _number(column: Column, cells: pd.Series, empty: pd.Series) -> tuple[pd.Series, list[str]]:
     numbers = pd.to_numeric(cells.mask(empty), errors="coerce").astype(float)
-    wrong = ~empty & ~np.isfinite(numbers)
-    allowed = _allowed(column)
-    problems = [
-        f"{_row(frame, i)}: {column.name}: '{cells.iloc[i]}' is not a number{allowed}" for i in np.flatnonzero(wrong)
-    ]
+    wrong, allowed = ~empty & ~np.isfinite(numbers), _allowed(column)
+    problems = _bad_cells(column, cells, wrong, f"is not a number{allowed}")
     if column.kind == "integer":
         broken = numbers.notna() & (numbers % 1 != 0) & ~wrong
-        problems += [
-            f"{_row(frame, i)}: {column.name}: '{cells.iloc[i]}' is not a whole number{allowed}"
-            for i in np.flatnonzero(broken)
-        ]
+        problems += _bad_cells(column, cells, broken, f"is not a whole number{allowed}")
         numbers = numbers.mask(broken | wrong)
-    problems += _limits(column, numbers, frame)
+    if column.minimum is not None:
+        problems += _bad_cells(column, numbers, numbers < column.minimum, f"given, must be at least {column.minimum:g}")
+    if column.above is not None:
+        problems += _bad_cells(column, numbers, numbers <= column.above, f"given, must be more than {column.above:g}")
     return numbers.astype("Int64") if column.kind == "integer" else numbers, problems
 
 
-def _flag(column: Column, cells: pd.Series, empty: pd.Series, frame: pd.DataFrame) -> tuple[pd.Series, list[str]]:
+def _flag(column: Column, cells: pd.Series, empty: pd.Series) -> tuple[pd.Series, list[str]]:
     flags = cells.astype(object).map({True: True, False: False, "True": True, "False": False}).astype("boolean")
-    wrong = flags.isna() & ~empty
-    return flags, [
-        f"{_row(frame, i)}: {column.name}: '{cells.iloc[i]}' is not True or False" for i in np.flatnonzero(wrong)
-    ]
+    return flags, _bad_cells(column, cells, flags.isna() & ~empty, "is not True or False")
 
 
 _CONVERT = {"text": _text, "integer": _number, "number": _number, "flag": _flag}
 # A column without any value, as often as not in a table of a few rows.
 _NOTHING = {"text": "", "integer": pd.NA, "number": np.nan, "flag": pd.NA}
-_TYPES = {"text": "str", "integer": "Int64", "number": "float64", "flag": "boolean"}
+DTYPES = {"text": "str", "integer": "Int64", "number": "float64", "flag": "boolean"}
 
 
 def _raise(where: str, problems: list[str]) -> None:
@@ -294,9 +278,9 @@ def conform(frame: pd.DataFrame, columns: Sequence[Column], where: str) -> pd.Da
             continue
         empty = _blank(frame[column.name])
         if empty.all():
-            converted[column.name] = pd.Series(_NOTHING[column.kind], frame.index, _TYPES[column.kind])
+            converted[column.name] = pd.Series(_NOTHING[column.kind], frame.index, DTYPES[column.kind])
         else:
-            converted[column.name], bad_cells = _CONVERT[column.kind](column, frame[column.name], empty, frame)
+            converted[column.name], bad_cells = _CONVERT[column.kind](column, frame[column.name], empty)
             problems += bad_cells
         if not column.blank:
             problems += [f"{_row(frame, i)}: {column.name} is empty" for i in np.flatnonzero(empty)]
