@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from analysis import TableError
-from analysis.user_table import headers, numbers, sizes
+from analysis.user_table import headers, numbers, units
 from analysis.user_table.headers import Header
 from analysis.user_table.numbers import Cell, Missing, PrintedNumber
 from analysis.user_table.shape import Column, Long
@@ -75,7 +75,7 @@ def _as_ranks(column: Column, table: Long) -> Column:
     counted = all(re.fullmatch(r"\d+", cell) for cell in column.cells)
     if header.name == "gpu" and counted and not any(one.header.name == "ranks" for one in others):
         return replace(column, header=replace(header, name="ranks"))
-    if header.name == "ranks" and not header.overridden and (listed := sizes.ids(list(column.cells))):
+    if header.name == "ranks" and not header.overridden and (listed := units.device_counts(list(column.cells))):
         if any(one.header.name == "ranks" for one in others):
             return replace(column, header=replace(header, name="", why="numbers of devices"))
         return replace(column, cells=tuple(map(str, listed)))
@@ -137,12 +137,12 @@ def _with_sizes(columns: Sequence[Column]) -> tuple[list[Column], list[Quantity]
     return sized, more
 
 
-def _sizes_in(column: Column, named: set[str]) -> list[sizes.Sizes | None] | None:
+def _sizes_in(column: Column, named: set[str]) -> list[units.Sizes | None] | None:
     """Return the sizes in the cells of a column that has them in words; None for another column."""
     name = column.header.name
     if name not in ("ranks", "nodes", "", *headers.TEXT) or "ranks" in named - {name} or _plain(column):
         return None
-    read = [sizes.read(cell) for cell in column.cells]
+    read = [units.sizes_in(cell) for cell in column.cells]
     if name in ("ranks", "nodes"):
         has_ranks = any(one and (one.ranks or name == "ranks") for one in read)
         return read if has_ranks else None

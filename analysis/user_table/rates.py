@@ -1,9 +1,11 @@
-"""The rate of each run of a user's table, whatever the table has of it: a rate, a time of equal work, a speedup."""
+"""The rate of each run of a user's table, and whether rates and batches are of one rank or of the whole job."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
+import numpy as np
 import pandas as pd
 
 from analysis import metrics
@@ -44,3 +46,106 @@ def _curve_rates(curve: pd.DataFrame) -> tuple[pd.Series, str]:
     if "efficiency" in curve:
         return curve["efficiency"] * curve["ranks"], ""
     return measured, ""
+
+
+# So near must a rate be to what a speedup says of it, as a fraction.
+_NEAR = 0.04
+_GROWS, _FLAT = 0.25, 0.12  # powers of the ranks with which a rate grows
+
+
+def rate_scope(runs: pd.DataFrame, key: list[str]) -> tuple[str, str, bool]:
+    """The name of the column `rate`: of one rank, or of the whole job; why; and whether that is certain.
+
+    runs: with ranks, rate, and where they are known speedup, efficiency, step_s, batch_per_rank, global_batch. key: the
+    columns that tell curves apart.
+    """
+    whole, one = "images_per_s", "images_per_s_per_rank"
+    for stated in ("speedup", "efficiency"):
+        if stated in runs and (name := _by_stated(runs, key, stated)):
+            return name, f"its {stated} says so", True
+    if {"step_s", "batch_per_rank"} <= {*runs}:
+        product = (runs["rate"] * runs["step_s"] / runs["batch_per_rank"]).median()
+        total = (runs["rate"] * runs["step_s"] / runs["batch_per_rank"] / runs["ranks"]).median()
+        if abs(np.log(product)) < 0.1 < abs(np.log(total)):
+            return one, "rate x step time is the batch of a rank", True
+        if abs(np.log(total)) < 0.1 < abs(np.log(product)):
+            return whole, "rate x step time is the batch of all ranks", True
+    power = _power(runs, key)
+    if np.isnan(power):
+        return whole, "nothing in the table tells", False
+    if power < _FLAT:
+        return one, "it does not grow with the ranks: of the whole job, more ranks would gain nothing", False
+    return whole, "it grows with the ranks" if power > _GROWS else "nothing in the table tells", False
+
+
+def batch_scope(runs: pd.DataFrame, key: list[str]) -> tuple[str, str, bool]:
+    """The name of the column `batch`, why, and whether that is certain."""
+    if {"step_s", "images_per_s"} <= {*runs}:
+        total = (runs["images_per_s"] * runs["step_s"] / runs["batch"]).median()
+        if abs(np.log(total)) < 0.1:
+            return "global_batch", "it is rate x step time", True
+    steps = _steps_per_s(runs)
+    if steps is not None and _power(runs.assign(rate=steps), key) > _NEAR:
+        return (
+            "global_batch",
+            "steps take less time on more ranks: of one rank, they would do more than their share",
+            False,
+        )
+    constant_each, constant_total = [], []
+    for _, curve in runs.groupby(key, dropna=False) if key else [((), runs)]:
+        rows = curve[curve["batch"].notna() & curve["ranks"].notna()]
+        if rows["ranks"].nunique() > 1 and rows["batch"].nunique() > 1:
+            constant_each.append((rows["batch"] / rows["ranks"]).nunique() == 1)
+            constant_total.append((rows["batch"] * rows["ranks"]).nunique() == 1)
+    if constant_each and all(constant_each):
+        return "global_batch", "it grows as the ranks do", False
+    if constant_total and all(constant_total):
+        return "batch_per_rank", "it shrinks as the ranks grow", False
+    return "batch_per_rank", "nothing in the table tells", False
+
+
+def _steps_per_s(runs: pd.DataFrame) -> pd.Series | None:
+    """Steps per second, where the table has them or their time."""
+    if "steps_per_s" in runs:
+        return runs["steps_per_s"]
+    return 1 / runs["step_s"] if "step_s" in runs else None
+
+
+def _by_stated(runs: pd.DataFrame, key: list[str], stated: str) -> str:
+    """Return the scope by which a stated speedup or efficiency follows from the rates; "" for both, or neither."""
+    errors: dict[str, list[float]] = {"images_per_s": [], "images_per_s_per_rank": []}
+    for curve in _curves(runs, key):
+        rows = curve[curve[stated].gt(0) & curve["rate"].gt(0)]
+        if rows["ranks"].nunique() < 2:
+            continue
+        first = rows.sort_values("ranks", kind="stable").iloc[0]
+        ranks = rows["ranks"] / first["ranks"]
+        shares = rows[stated] / first[stated]
+        gain = shares if stated == "speedup" else shares * ranks
+        rates = rows["rate"] / first["rate"]
+        more = ranks > 1
+        errors["images_per_s"] += np.abs(np.log(rates / gain))[more].tolist()
+        errors["images_per_s_per_rank"] += np.abs(np.log(rates * ranks / gain))[more].tolist()
+    fits = [name for name, values in errors.items() if values and np.median(values) < _NEAR]
+    return fits[0] if len(fits) == 1 else ""
+
+
+def _power(runs: pd.DataFrame, key: list[str]) -> float:
+    """The median power of the ranks with which the rates of curves grow; NaN without a curve."""
+    powers = []
+    for curve in _curves(runs, key):
+        rows = curve[curve["rate"].gt(0) & curve["ranks"].gt(0)]
+        if rows["ranks"].nunique() > 1:
+            powers.append(np.polyfit(np.log(rows["ranks"].astype(float)), np.log(rows["rate"]), 1)[0])
+    return float(np.median(powers)) if powers else np.nan
+
+
+def _curves(runs: pd.DataFrame, key: list[str]) -> Iterator[pd.DataFrame]:
+    """The rows of each curve: alike in the key and, unless they share one global batch, in the batch."""
+    batches = [name for name in ("batch_per_rank", "batch") if name in runs]
+    for _, rows in runs.groupby(key, dropna=False, sort=False) if key else [((), runs)]:
+        strong = len(batches) == 1 and (rows[batches[0]] * rows["ranks"]).nunique() == 1
+        if strong or not batches:
+            yield rows
+        else:
+            yield from (curve for _, curve in rows.groupby(batches, dropna=False, sort=False))

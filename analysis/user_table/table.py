@@ -12,7 +12,7 @@ import pandas as pd
 
 from analysis import TableError, metrics
 from analysis.table import schema
-from analysis.user_table import columns, files, headers, logs, numbers, scopes, shape
+from analysis.user_table import columns, files, headers, logs, numbers, rates, shape
 from analysis.user_table.columns import Quantity
 from analysis.user_table.files import Grid
 from analysis.user_table.headers import NAMES, TEXT
@@ -392,7 +392,7 @@ def _scopes(assembly: _Assembly) -> None:
     if "batch" in runs and "step_s" not in runs:
         _scope_of_batch(assembly)
     if "rate" in assembly.values:
-        name, why, certain = scopes.rate_scope(assembly.values, assembly.key)
+        name, why, certain = rates.rate_scope(assembly.values, assembly.key)
         assembly.rename("rate", name, "" if certain else why)
         if certain:
             reading = assembly.readings[name]
@@ -406,7 +406,7 @@ def _scopes(assembly: _Assembly) -> None:
 
 
 def _scope_of_batch(assembly: _Assembly) -> None:
-    name, why, certain = scopes.batch_scope(assembly.values, assembly.key)
+    name, why, certain = rates.batch_scope(assembly.values, assembly.key)
     assembly.rename("batch", name, "" if certain else why)
 
 

@@ -1,7 +1,7 @@
 import pytest
 
-from analysis.user_table import sizes
-from analysis.user_table.sizes import Sizes
+from analysis.user_table import units
+from analysis.user_table.units import Sizes
 
 
 @pytest.mark.parametrize(
@@ -25,10 +25,10 @@ from analysis.user_table.sizes import Sizes
     ],
 )
 def test_sizes_in_words(text, found):
-    assert sizes.read(text) == found
+    assert units.sizes_in(text) == found
 
 
 def test_lists_of_devices_are_counted():
-    assert sizes.ids(["0", "0,1", "4,5,6"]) == [1, 2, 3]
-    assert sizes.ids(["1", "2", "4"]) is None
-    assert sizes.ids(["1,1", "0,1"]) is None
+    assert units.device_counts(["0", "0,1", "4,5,6"]) == [1, 2, 3]
+    assert units.device_counts(["1", "2", "4"]) is None
+    assert units.device_counts(["1,1", "0,1"]) is None
