@@ -21,7 +21,7 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A folder with one record. The audit of it and of all published numbers takes seconds: it is made once."""
     results = Results(tmp_path_factory.mktemp("audited"))
     results.add()
-    made, audit = {}, command._of_all
+    made, audit = {}, command._audit_all
 
     def once(options):
         place = tuple(options.records)
@@ -30,7 +30,7 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         return made[place]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(command, "_of_all", once)
+        patch.setattr(command, "_audit_all", once)
         yield str(results.folder)
 
 
