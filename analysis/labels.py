@@ -1,4 +1,4 @@
-"""Names and labels in text: models, what tells series apart, repeats, notes below a figure, and places on an axis."""
+"""Labels: names of models, distinctions between series, numbers of repeats, notes below a figure, ticks of an axis."""
 
 import math
 import textwrap
@@ -18,63 +18,63 @@ _NAMES = {
 
 
 def name(model: object) -> str:
-    """A model's name as papers write it."""
+    """Return a model's name as papers write it."""
     return _NAMES.get(str(model), str(model))
 
 
-# Backends, and what a label says of them also where nothing else is drawn.
-_ALWAYS_SAID = {backends.ASYNCHRONOUS: "asynchronous", backends.TOWERS: "variables on the CPU"}
+# Backends with the phrase that a label has also where nothing else is drawn.
+_ALWAYS_LABELLED = {backends.ASYNCHRONOUS: "asynchronous", backends.TOWERS: "variables on the CPU"}
 # How ranks exchange gradients.
 STRATEGY = ("backend", "gradients", "cycle_time_ms")
-# Columns that can tell two series of one model apart.
-_TELL = ("swept", "arm", "machine", "dataset", "device", "precision", "measure", "batch_per_rank", *STRATEGY)
+# Columns in which two series of one model can differ.
+_DISTINCTIVE = ("swept", "arm", "machine", "dataset", "device", "precision", "measure", "batch_per_rank", *STRATEGY)
 
 
-def measured(runs: pd.DataFrame, curve: pd.DataFrame) -> str:
-    """How often the points of a curve were measured, for a legend: "24 rounds in 2 launches", "n=3"."""
+def measurement_counts(runs: pd.DataFrame, curve: pd.DataFrame) -> str:
+    """Return how often the points of a curve were measured, for a legend: "24 rounds in 2 launches", "n=3"."""
     if runs["round"].isna().all():
-        return repeats(curve["n"])
-    words = []
+        return n_range(curve["n"])
+    counts = []
     for column, one in (("n", "round"), ("launches", "launch")):
         low, high = curve[column].min(), curve[column].max()
         several = "es" if one == "launch" else "s"
-        words.append((f"{high}" if low == high else f"{low} to {high}") + f" {one}{several if high > 1 else ''}")
-    return " in ".join(words)
+        counts.append((f"{high}" if low == high else f"{low} to {high}") + f" {one}{several if high > 1 else ''}")
+    return " in ".join(counts)
 
 
-def told_apart(series: pd.DataFrame, among: pd.DataFrame, *said: str) -> list[str]:
-    """What the rows of one series have in common that others `among` them have not: phrases for a label.
+def distinctions(series: pd.DataFrame, among: pd.DataFrame, *named: str) -> list[str]:
+    """Return phrases for a label: values that the rows of one series share, and others `among` them do not.
 
-    said: the columns that the label names already.
+    named: the columns that the label names already.
     """
-    words: dict[str, None] = {}
-    of_models = among.groupby("model")
-    named = among["arm"].nunique() > 1 and (of_models["arm"].nunique() == of_models["series"].nunique()).all()
-    said += STRATEGY if named and "arm" not in said else ()  # the arm's name says it
-    for column in _TELL:
-        if column not in said and among[column].nunique() > 1 and series[column].nunique() == 1:
+    phrases: dict[str, None] = {}
+    models = among.groupby("model")
+    by_arm = among["arm"].nunique() > 1 and (models["arm"].nunique() == models["series"].nunique()).all()
+    named += STRATEGY if by_arm and "arm" not in named else ()  # the arm's name says it
+    for column in _DISTINCTIVE:
+        if column not in named and among[column].nunique() > 1 and series[column].nunique() == 1:
             phrase = PHRASES[column].format(series[column].iloc[0])
-            words |= dict.fromkeys(part for part in phrase.split(", ") if part)
-    words |= {word: None for of, word in _ALWAYS_SAID.items() if series["backend"].isin(of).all()}
-    return [*words, *servers(series)]
+            phrases |= dict.fromkeys(part for part in phrase.split(", ") if part)
+    phrases |= {label: None for names, label in _ALWAYS_LABELLED.items() if series["backend"].isin(names).all()}
+    return [*phrases, *server_cores(series)]
 
 
-def servers(runs: pd.DataFrame) -> list[str]:
-    """A phrase where, in all runs, parameter servers had cores beside those of the ranks: "+2 cores for servers"."""
+def server_cores(runs: pd.DataFrame) -> list[str]:
+    """Return a phrase if parameter servers had cores beside those of the ranks in all runs: "+2 cores for servers"."""
     cores = int(runs["server_cores"].min())
     return [f"+{cores} core{'s' * (cores > 1)} for servers"] if cores else []
 
 
-def repeats(counts: Iterable[int]) -> str:
-    """How many repeats the points have, for a legend: "n=3", "n=1 to 3"; below 6 there is no interval."""
+def n_range(counts: Iterable[int]) -> str:
+    """Return how many repeats the points have, for a legend: "n=3", "n=1 to 3"; below 6 there is no interval."""
     low, high = min(counts := list(counts)), max(counts)
     return f"n={high}" if low == high else f"n={low} to {high}"
 
 
-def provenance(local: pd.DataFrame, scaling: bool = True) -> str:
-    """A note for below the figure: the machines of the local points, and how to read them; "" without any.
+def figure_note(local: pd.DataFrame, scaling: bool = True) -> str:
+    """Return a note below a figure: the machines of the local points, and how to read them; "" without any.
 
-    scaling: the figure shows times or rates, which shared cores distort; they leave accuracies as they are.
+    scaling: the figure shows times or rates, which shared cores distort; accuracies they leave as they are.
     """
     if local.empty:
         return ""
@@ -84,36 +84,36 @@ def provenance(local: pd.DataFrame, scaling: bool = True) -> str:
     if len(in_rounds):
         one = in_rounds.groupby("series")["record"].nunique().min() == 1
         within = ", over rounds within one launch, not over other launches" if one else ""
-    said = [f"bars: 95 % interval{within}"]
+    remarks = [f"bars: 95 % interval{within}"]
     if counts["record"].nunique().min() < intervals.MIN_VALUES:
-        said.append(f"none where n < {intervals.MIN_VALUES}")
+        remarks.append(f"none where n < {intervals.MIN_VALUES}")
     if len(in_rounds):
-        said.append("dots: rounds")
+        remarks.append("dots: rounds")
     if scaling and local["cores_shared"].any():
-        said.append("hollow, hatched: shared cores, no measure of scaling")
+        remarks.append("hollow, hatched: shared cores, not valid as a scaling result")
     elif scaling and controls.lost(local).any():
-        said.append("hollow, hatched: no measure of scaling")
+        remarks.append("hollow, hatched: not valid as a scaling result")
     if local["backend"].isin(backends.ASYNCHRONOUS).any():
-        said.append("asynchronous: not synchronous SGD")
-    lines = ["local: " + "; ".join(local["machine"].unique()), "; ".join(said), *assumed(local)]
+        remarks.append("asynchronous: not synchronous SGD")
+    lines = ["local: " + "; ".join(local["machine"].unique()), "; ".join(remarks), *assumptions(local)]
     if emulated := controls.control_note(local, name):
-        lines += [emulated, "images: " + images(local[local["cpus_per_node"].notna()])]
+        lines += [emulated, "images: " + image_sizes(local[local["cpus_per_node"].notna()])]
         if local["quantity"].eq("wall_s").any():
             lines += ["quotas apply from the warm-up on: wall time also counts what ran without them"]
     return "\n".join("\n".join(textwrap.wrap(line, 78)) for line in lines)
 
 
-def assumed(local: pd.DataFrame) -> list[str]:
-    """A line an experiment: the keys of its configuration that its report does not state; none where it states all."""
+def assumptions(local: pd.DataFrame) -> list[str]:
+    """Return a line for each experiment with the keys of its configuration that its report does not state."""
     keys = local.loc[local["assumed"].ne(""), ["experiment", "assumed"]].drop_duplicates()
     return [
-        f"{experiment}, assumed, not stated by the report: {words}"
-        for experiment, words in keys.itertuples(index=False)
+        f"{experiment}, assumed, not stated by the report: {names}"
+        for experiment, names in keys.itertuples(index=False)
     ]
 
 
-def images(local: pd.DataFrame) -> str:
-    """The size of the images of each model, in words."""
+def image_sizes(local: pd.DataFrame) -> str:
+    """Return the size of the images of each model."""
     sizes = local[["model", "image_size"]].dropna().drop_duplicates()
     return ", ".join(f"{name(model)} {size} x {size}" for model, size in sizes.itertuples(index=False))
 
@@ -123,16 +123,16 @@ _TICKS_APART = 0.08
 
 
 def ordered_values(values: Iterable[float]) -> list[float]:
-    """Each value of an axis once, ascending; NaN (no limit, say) comes last."""
-    given = [float(value) for value in values]
-    return sorted({value for value in given if not math.isnan(value)}) + [math.nan] * any(map(math.isnan, given))
+    """Return each value of an axis once, ascending; NaN (no limit, say) comes last."""
+    numbers = [float(value) for value in values]
+    return sorted({value for value in numbers if not math.isnan(value)}) + [math.nan] * any(map(math.isnan, numbers))
 
 
 def positions(values: Sequence[float]) -> tuple[list[float], str]:
-    """Where ordered values of any setting stand on an axis, and how it is spaced: "", "logarithmic", "evenly spaced".
+    """Return the positions of ordered values on an axis, and its spacing: "", "logarithmic", "evenly spaced".
 
-    In proportion where their ticks do not overlap, else by their logarithms, else one after the other; the last is
-    also for values that are no number.
+    Positions are in proportion where the ticks do not overlap, else by their logarithms, else one after the other; the
+    last is also for values that are no number.
     """
     x = np.asarray(values, float)
     if len(x) < 3 and np.isfinite(x).all():

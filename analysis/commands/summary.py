@@ -56,8 +56,8 @@ def _sections(experiment: str, shown: pd.DataFrame) -> list[str]:
         title = "time and bus bandwidth [GB/s] by message size, mean over rounds"
         lines += ["", title, "", allreduce.by_size(shown)]
     if emulated := controls.control_note(shown, labels.name):
-        lines += ["", emulated, f"images: {labels.images(shown)}"]
-    if assumed := labels.assumed(shown):
+        lines += ["", emulated, f"images: {labels.image_sizes(shown)}"]
+    if assumed := labels.assumptions(shown):
         lines += ["", *assumed]
     return lines
 

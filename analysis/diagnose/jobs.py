@@ -58,7 +58,7 @@ def jobs(local: pd.DataFrame) -> list[Job]:
             for name, phases in GROUPS.items()
         }
         parts = {name: _mean(values) for name, values in sums.items() if values.any()}
-        label = ", ".join(labels.told_apart(at, rows, "batch_per_rank"))
+        label = ", ".join(labels.distinctions(at, rows, "batch_per_rank"))
         result.append(Job(str(model), label, int(str(nodes)), int(str(batch)), parts, _mean(runs["job_s"])))
     return result
 

@@ -138,7 +138,7 @@ def curves(local: pd.DataFrame, records: Mapping[str, RunRecord]) -> list[Curve]
             continue
         controls = rows[rows["kind"].eq("control") & rows["arms"].isin(points["arms"])]
         paths = [*_record_paths(points, controls), *(bases[series]["record"].unique() if series in bases else ())]
-        label = ", ".join(labels.told_apart(points, measured))
+        label = ", ".join(labels.distinctions(points, measured))
         results.append(_curve(points, label, {path: records[path] for path in paths}))
     return results
 
@@ -174,7 +174,7 @@ def _curve(points: pd.DataFrame, label: str, records: Mapping[str, RunRecord]) -
         arm=str(first["arm"]),
         is_base=bool(points["role"].eq("base").any()),
         arms=str(first["arms"]),
-        servers=", ".join(labels.servers(points)),
+        servers=", ".join(labels.server_cores(points)),
     )
 
 

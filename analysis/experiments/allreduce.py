@@ -14,20 +14,24 @@ from analysis.stats.number import Number
 from analysis.stats.repeats import singles
 
 _POINT = ["operations", "cycle_time_ms", "ranks", "series"]
-LIMITS = {"tcp_ring_bytes_per_s": "TCP ring", "tcp_stream_bytes_per_s": "TCP stream", "memory_copy_bytes_per_s": "copy"}
+HARDWARE_RATES = {
+    "tcp_ring_bytes_per_s": "TCP ring",
+    "tcp_stream_bytes_per_s": "TCP stream",
+    "memory_copy_bytes_per_s": "copy",
+}
 _UNITS = ("B", "KiB", "MiB", "GiB")
 
 
-def size_words(message_bytes: float) -> str:
-    """A message size for people: 1 KiB, 512 MiB."""
+def size_label(message_bytes: float) -> str:
+    """Return a message size with its unit: 1 KiB, 512 MiB."""
     power = min(int(message_bytes).bit_length() // 10, len(_UNITS) - 1)
     while power and message_bytes < 1 << 10 * power:
         power -= 1
     return f"{message_bytes / (1 << 10 * power):g} {_UNITS[power]}"
 
 
-def points_of(local: pd.DataFrame) -> pd.DataFrame:
-    """One row a round and message size: its identity, `time_s`, and `rate`, the bus bandwidth in bytes/s.
+def rounds(local: pd.DataFrame) -> pd.DataFrame:
+    """Return one row for each round and message size: its identity, `time_s`, and `rate`, the bus bandwidth in bytes/s.
 
     time_s: the median over the timed allreduces, each as measured on its slowest rank.
     """
@@ -39,31 +43,31 @@ def points_of(local: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(time_s=rows["value"], rate=rate)
 
 
-def limits(local: pd.DataFrame) -> dict[str, Number]:
-    """The rates of link and memory, in bytes/s, mean over runs, by quantity; what was not measured is left out.
+def hardware_rates(local: pd.DataFrame) -> dict[str, Number]:
+    """Return the measured rates of link and memory, in bytes/s, mean over runs, by quantity.
 
     `tcp_ring_bytes_per_s` is what the slowest rank received while all ranks sent to their next one.
     """
-    values = local[local["quantity"].isin(LIMITS)].groupby("quantity")["value"]
-    found = {str(quantity): repeats.arithmetic_mean(singles(group.tolist())) for quantity, group in values}
-    return {quantity: found[quantity] for quantity in LIMITS if quantity in found}
+    values = local[local["quantity"].isin(HARDWARE_RATES)].groupby("quantity")["value"]
+    rates = {str(quantity): repeats.arithmetic_mean(singles(group.tolist())) for quantity, group in values}
+    return {quantity: rates[quantity] for quantity in HARDWARE_RATES if quantity in rates}
 
 
 def as_json(local: pd.DataFrame) -> list[dict[str, Any]]:
-    """One object a point and message size, for programs, ascending by size.
+    """Return one object for each point and message size for JSON, ascending by size.
 
     operations (gloo, mpi, nccl), cycle_time_ms, ranks, message_bytes, launches; then allreduce_s and
     bus_bandwidth_bytes_per_s, means over rounds, each as `{"value", "low", "high", "level", "n"}`.
     """
-    found = []
-    for _, at in points_of(local).groupby([*_POINT, "message_bytes"]):
+    points = []
+    for _, at in rounds(local).groupby([*_POINT, "message_bytes"]):
         first = at.iloc[0]
         point = {"operations": first["operations"], "cycle_time_ms": float(first["cycle_time_ms"])}
         point |= {name: int(first[name]) for name in ("ranks", "message_bytes")}
         point |= {"launches": at["record"].nunique()}
         point |= {"allreduce_s": repeats.arithmetic_mean([at["time_s"].tolist()]).as_json()}
-        found.append(point | {"bus_bandwidth_bytes_per_s": repeats.harmonic_mean([at["rate"].tolist()]).as_json()})
-    return found
+        points.append(point | {"bus_bandwidth_bytes_per_s": repeats.harmonic_mean([at["rate"].tolist()]).as_json()})
+    return points
 
 
 def _digits(value: float) -> str:
@@ -71,20 +75,19 @@ def _digits(value: float) -> str:
     return f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
 
 
-def _words(values: pd.Series, unit: float) -> str:
-    e = repeats.arithmetic_mean([values.tolist()]).over(unit)
-    return _digits(e.value) + ("" if math.isnan(e.low) else f" ({_digits(e.low)} to {_digits(e.high)})")
+def _mean(values: pd.Series, unit: float) -> str:
+    mean = repeats.arithmetic_mean([values.tolist()]).over(unit)
+    return _digits(mean.value) + ("" if math.isnan(mean.low) else f" ({_digits(mean.low)} to {_digits(mean.high)})")
 
 
 def rows(local: pd.DataFrame) -> pd.DataFrame:
-    """One row a point: time of the smallest message, bus bandwidth of the largest and of the best one, and the limits.
+    """Return one row for each point: the smallest message's time, the largest and best bus bandwidth, and the bounds.
 
-    With 95 % intervals over the rounds. `of the TCP ring`: the largest message's bus bandwidth over the ring's.
+    They have 95 % intervals over the rounds. `of the TCP ring`: the largest message's bus bandwidth over the ring's.
     """
-    found = []
-    runs = points_of(local)
+    points = []
+    runs = rounds(local)
     for (operations, cycle_ms, ranks, _), at in runs.groupby(_POINT):
-        of_point = local[local["record"].isin(at["record"])]
         sizes = {int(str(size)): group for size, group in at.groupby("message_bytes")}
         best = max(sizes, key=lambda size: sizes[size]["rate"].mean())
         small, large = sizes[min(sizes)], sizes[max(sizes)]
@@ -92,37 +95,37 @@ def rows(local: pd.DataFrame) -> pd.DataFrame:
             "backend": operations,
             "cycle\n[ms]": f"{cycle_ms:g}",
             "ranks": ranks,
-            "series": " ".join(labels.told_apart(at, runs, "cycle_time_ms")),
+            "series": " ".join(labels.distinctions(at, runs, "cycle_time_ms")),
             "rounds": len(at) // at["message_bytes"].nunique(),
             "launches": at["record"].nunique(),
-            f"{size_words(min(sizes))}\n[ms]": _words(small["time_s"], 1e-3),
-            f"{size_words(max(sizes))}\n[ms]": _words(large["time_s"], 1e-3),
-            f"{size_words(max(sizes))}: bus\n[GB/s]": _words(large["rate"], 1e9),
-            "best bus\n[GB/s]": f"{_words(sizes[best]['rate'], 1e9)} at {size_words(best)}",
+            f"{size_label(min(sizes))}\n[ms]": _mean(small["time_s"], 1e-3),
+            f"{size_label(max(sizes))}\n[ms]": _mean(large["time_s"], 1e-3),
+            f"{size_label(max(sizes))}: bus\n[GB/s]": _mean(large["rate"], 1e9),
+            "best bus\n[GB/s]": f"{_mean(sizes[best]['rate'], 1e9)} at {size_label(best)}",
         }
-        limit = limits(of_point)
-        row |= {f"{LIMITS[name]}\n[GB/s]": f"{e.value / 1e9:.3g}" for name, e in limit.items()}
-        if ring := limit.get("tcp_ring_bytes_per_s"):
+        bounds = hardware_rates(local[local["record"].isin(at["record"])])
+        row |= {f"{HARDWARE_RATES[name]}\n[GB/s]": f"{e.value / 1e9:.3g}" for name, e in bounds.items()}
+        if ring := bounds.get("tcp_ring_bytes_per_s"):
             row["of the\nTCP ring"] = f"{large['rate'].mean() / ring.value:.0%}"
         notes = [*dict.fromkeys(note for note in at["note"] if note)]
         notes += ["shared cores"] if at["cores_shared"].any() else []
-        found.append(row | {"note": "; ".join(notes)})
-    table = pd.DataFrame(found).fillna("")
+        points.append(row | {"note": "; ".join(notes)})
+    table = pd.DataFrame(points).fillna("")
     return table[[column for column in table if not table[column].eq("").all()]]
 
 
 def by_size(local: pd.DataFrame) -> str:
-    """A table for people: one row a message size, for each point its time in ms and its bus bandwidth in GB/s."""
-    runs = points_of(local)
+    """Return a text table: one row a message size, for each point its time in ms and its bus bandwidth in GB/s."""
+    runs = rounds(local)
     cells: dict[str, dict[int, str]] = {}
     for (operations, cycle_ms, ranks, _), at in runs.groupby(_POINT):
         name = "\n".join(
-            [f"{operations}, {cycle_ms:g} ms,", f"{ranks} ranks", *labels.told_apart(at, runs, "cycle_time_ms")]
+            [f"{operations}, {cycle_ms:g} ms,", f"{ranks} ranks", *labels.distinctions(at, runs, "cycle_time_ms")]
         )
         cells[name] = {
-            int(str(size)): f"{_digits(of['time_s'].mean() * 1e3)} ms {of['rate'].mean() / 1e9:.2g}"
-            for size, of in at.groupby("message_bytes")
+            int(str(size)): f"{_digits(rows['time_s'].mean() * 1e3)} ms {rows['rate'].mean() / 1e9:.2g}"
+            for size, rows in at.groupby("message_bytes")
         }
     table = pd.DataFrame(cells).sort_index().fillna("")
-    table.index = pd.Index([size_words(size) for size in table.index], name="message")
+    table.index = pd.Index([size_label(size) for size in table.index], name="message")
     return tabulate(table, headers="keys", disable_numparse=True, stralign="right")

@@ -1,4 +1,4 @@
-"""Does averaging gradients lose precision? Loss curves of several ranks beside that of one rank, step by step."""
+"""Does averaging gradients lose precision? The loss curve of several ranks compared with that of one, step by step."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from analysis.thresholds import limit
 TOLERANCE = limit("loss_apart")
 NEEDS = "records of `make equivalence`: the same steps on one rank and on several, and steps with a larger global batch"
 
-# What two runs of one comparison share; runs with other seeds start from other weights.
+# The columns that two compared runs share; runs with other seeds start from other weights.
 _ALIKE = ["arms", "repeat", "seed", "optimizer"]
 _INDEX = [*_ALIKE, "series", "backend", "learning_rate", "global_batch", "batch_per_rank", "ranks"]
 
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """A run of several ranks beside the run of one rank that it must follow, or is compared with."""
+    """A run of several ranks, and the run of one rank that it must follow or is compared with."""
 
     optimizer: str
     backend: str  # what joined the ranks
@@ -57,19 +57,19 @@ class Pair:
 
 
 def pairs(local: pd.DataFrame) -> list[Pair]:
-    """Each run of several ranks beside one of one rank: of its global batch and learning rate, else its batch per rank.
+    """Return each run of several ranks with the run of one rank that it is compared with.
 
-    `local` is the local table. Runs without such a counterpart are left out.
+    That has its global batch and learning rate, else its batch per rank. Runs without such a counterpart are left out.
     """
     losses = local[local["quantity"] == "step_loss"]
     wide = losses.pivot_table("value", _INDEX, "step").sort_index()
     runs = wide.index.to_frame(index=False)
-    found = []
+    pairs = []
     for number, run in ((number, runs.iloc[number]) for number in range(len(runs))):
-        beside = _counterparts(runs, run)
-        if run["ranks"] > 1 and len(beside):
-            one = beside.iloc[0]
-            found.append(
+        counterparts = _counterparts(runs, run)
+        if run["ranks"] > 1 and len(counterparts):
+            one = counterparts.iloc[0]
+            pairs.append(
                 Pair(
                     optimizer=run["optimizer"],
                     backend=run["backend"],
@@ -81,14 +81,14 @@ def pairs(local: pd.DataFrame) -> list[Pair]:
                     one_global_batch=one["global_batch"],
                     one_learning_rate=one["learning_rate"],
                     losses=wide.iloc[number],
-                    one_losses=wide.iloc[beside.index[0]],
+                    one_losses=wide.iloc[counterparts.index[0]],
                 )
             )
-    return sorted(found, key=lambda p: (not p.same_steps, not p.same_rate, p.backend, p.ranks))
+    return sorted(pairs, key=lambda p: (not p.same_steps, not p.same_rate, p.backend, p.ranks))
 
 
 def _counterparts(runs: pd.DataFrame, run: pd.Series) -> pd.DataFrame:
-    """The runs of one rank that a run of several is laid beside."""
+    """The runs of one rank that a run of several is compared with."""
     one = runs[(runs["ranks"] == 1) & (runs[_ALIKE] == run[_ALIKE]).all(axis=1)]
     same_rate = one["learning_rate"] == run["learning_rate"]
     same = one[same_rate & (one["global_batch"] == run["global_batch"])]
@@ -97,36 +97,36 @@ def _counterparts(runs: pd.DataFrame, run: pd.Series) -> pd.DataFrame:
     return same if len(same) else like
 
 
-def ranks_in_words(pair: Pair) -> str:
-    """The ranks of a pair in words, with what joined them unless that is Horovod."""
+def ranks_label(pair: Pair) -> str:
+    """Return a label of the ranks of a pair, with their backend unless that is Horovod."""
     return f"{pair.ranks} ranks" + (f" ({pair.backend})" if pair.backend != "horovod" else "")
 
 
-def _each(found: Sequence[Pair]) -> str:
-    return ", ".join(f"{ranks_in_words(p)} {p.off.max():.2g}" for p in found)
+def _each(pairs: Sequence[Pair]) -> str:
+    return ", ".join(f"{ranks_label(p)} {p.off.max():.2g}" for p in pairs)
 
 
-def verdict(found: Sequence[Pair]) -> tuple[bool | None, str]:
-    """Whether averaging loses precision, with the numbers that decide it; None where they do not."""
-    same, other = [p for p in found if p.same_steps], [p for p in found if not p.same_steps]
+def verdict(pairs: Sequence[Pair]) -> tuple[bool | None, str]:
+    """Return whether averaging loses precision, None where it is undecided, and the numbers that decide it."""
+    same, other = [p for p in pairs if p.same_steps], [p for p in pairs if not p.same_steps]
     if not same or not other:
         return None, f"it would take {NEEDS}"
-    steps = min(len(p.off) for p in found)
+    steps = min(len(p.off) for p in pairs)
     lost = [p for p in same if not p.agree]
-    told = (
+    numbers = (
         f"the same samples, learning rate and {steps} steps on one rank and on several: the losses differ by at most "
         f"{_each(same)} (relative; tolerance {TOLERANCE:g})"
     )
     for same_rate, rate in ((True, ""), (False, ", the learning rate too")):
         if group := [p for p in other if p.same_rate == same_rate]:
-            told += f"; batch per rank kept, so that the global batch grows with the ranks{rate}: {_each(group)}"
+            numbers += f"; batch per rank kept, so that the global batch grows with the ranks{rate}: {_each(group)}"
     if lost:
-        return True, told
-    return (None if any(p.agree for p in other) else False), told
+        return True, numbers
+    return (None if any(p.agree for p in other) else False), numbers
 
 
-def summary(found: Sequence[Pair]) -> str:
-    """Returns the pairs as a table, and below it the verdict in words."""
+def summary(pairs: Sequence[Pair]) -> str:
+    """Return the pairs as a table, and below it the verdict."""
     rows = [
         {
             "joined by": p.backend,
@@ -139,9 +139,9 @@ def summary(found: Sequence[Pair]) -> str:
             "at step": f"{p.off.idxmax()}",
             "": ("the same steps: " if p.same_steps else "other steps: ") + ("agree" if p.agree else "differ"),
         }
-        for p in found
+        for p in pairs
     ]
-    loses, told = verdict(found)
-    said = {True: "yes", False: "no", None: "not decidable"}[loses]
+    loses, numbers = verdict(pairs)
+    answer = {True: "yes", False: "no", None: "not decidable"}[loses]
     table = tabulate(rows, headers="keys", disable_numparse=True)
-    return f"{table}\n\nDoes averaging gradients lose precision? {said}: {told}."
+    return f"{table}\n\nDoes averaging gradients lose precision? {answer}: {numbers}."

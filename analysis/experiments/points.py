@@ -1,41 +1,84 @@
-"""What bounds the throughput of one point, and the energy of an image there."""
+"""The numbers of one point beside its throughput: its roofline bounds, the energy of an image, and its step times."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from analysis import speedups
 from analysis.stats import repeats
 from analysis.stats.number import Number
 from analysis.stats.repeats import Launches
 from analysis.table.hardware import COMPUTE, GPUS, LINK, PROCESSORS
+from train.record import batch
+from train.record.record import RunRecord
 
-
-def point_limits(local: pd.DataFrame, runs: pd.DataFrame) -> dict[str, float]:
-    """The limits of one point [images/s], by quantity: means over its launches.
-
-    runs: of the point, as `speedups.rates` gives them.
-    """
-    at = speedups.rows_of_point(local, runs)
-    found = {name: at.loc[at["quantity"].eq(name), "value"] for name in (COMPUTE, LINK)}
-    return {name: float(values.mean()) for name, values in found.items() if len(values)}
-
-
+Times = NDArray[np.float64]
 ENERGY_LABELS = {PROCESSORS: "processors [J/image]", GPUS: "GPUs [J/image]"}
 ENERGIES = frozenset(ENERGY_LABELS)  # the quantities of energy
 
 
-def point_energy(local: pd.DataFrame, at: pd.DataFrame) -> dict[str, Number]:
-    """The joules of an image of one point, by quantity: medians over rounds or launches, where they are known.
+def point_bounds(local: pd.DataFrame, runs: pd.DataFrame) -> dict[str, float]:
+    """Return the roofline bounds of one point [images/s], by quantity: means over its launches.
 
-    at: the runs of the point, as `speedups.rates` gives them.
+    runs: the runs of the point, as `speedups.rates` gives them.
     """
-    found = {quantity: joules(local, at, quantity) for quantity in ENERGY_LABELS}
-    return {quantity: repeats.median(values) for quantity, values in found.items() if values}
+    rows = speedups.rows_of_point(local, runs)
+    values = {name: rows.loc[rows["quantity"].eq(name), "value"] for name in (COMPUTE, LINK)}
+    return {name: float(bounds.mean()) for name, bounds in values.items() if len(bounds)}
 
 
-def joules(local: pd.DataFrame, at: pd.DataFrame, quantity: str) -> Launches:
-    """The joules of an image in each round or launch of a point."""
-    rows = speedups.rows_of_point(local, at)
-    of_launches = rows[rows["quantity"].eq(quantity)].groupby("record", sort=False)["value"]
-    return [values.tolist() for _, values in of_launches]
+def point_energy(local: pd.DataFrame, runs: pd.DataFrame) -> dict[str, Number]:
+    """Return the joules of an image of one point, by quantity: medians over rounds or launches, where they are known.
+
+    runs: the runs of the point, as `speedups.rates` gives them.
+    """
+    values = {quantity: joules(local, runs, quantity) for quantity in ENERGY_LABELS}
+    return {quantity: repeats.median(launches) for quantity, launches in values.items() if launches}
+
+
+def joules(local: pd.DataFrame, runs: pd.DataFrame, quantity: str) -> Launches:
+    """Return the joules of an image in each round or launch of a point."""
+    rows = speedups.rows_of_point(local, runs)
+    launches = rows[rows["quantity"].eq(quantity)].groupby("record", sort=False)["value"]
+    return [values.tolist() for _, values in launches]
+
+
+def step_times(local: pd.DataFrame, records: Mapping[str, RunRecord]) -> pd.DataFrame:
+    """Return one row for each launch and point whose throughput counts: its identity, and `times`, its timed steps [s].
+
+    records: by path.
+    """
+    rows = speedups.rates(local).drop_duplicates(["record", "series", "axis_value", "batch_per_rank"])
+    times = {index: _times(records[row["record"]], row) for index, row in rows.iterrows()}
+    rows = rows.assign(times=pd.Series(times, dtype=object))
+    return rows[rows["times"].str.len() > 0]
+
+
+def _times(run: RunRecord, point: pd.Series) -> list[float]:
+    """The timed steps [s] of a launch, each on its slowest rank; of one in rounds those of one point, window by window.
+
+    `point`: a row of the local table. Empty where the launch has no such arm.
+    """
+    arms: list[dict[str, Any]] = run.config.get("rounds", [])
+    if not arms:
+        return _slowest([rank.step_times_s for rank in run.ranks])
+    wanted = [point["nodes"], point["batch_per_rank"], point["allreduce"], point["role"]]
+    windows = defaultdict(list)
+    for window in (window for rank in run.ranks for window in rank.windows):
+        arm = arms[window.arm]
+        if [arm["nodes"], batch.of_arm(arm), arm["allreduce"], arm["role"]] == wanted:
+            windows[window.round].append(window.step_times_s)
+    return [time_s for times_by_rank in windows.values() for time_s in _slowest(times_by_rank)]
+
+
+def _slowest(times_by_rank: list[list[float]]) -> list[float]:
+    """Each step on its slowest rank; those of rank 0 where elastic training changed the ranks during the run."""
+    if len({len(times) for times in times_by_rank}) > 1:
+        return times_by_rank[0]
+    return np.max(times_by_rank, axis=0).tolist()

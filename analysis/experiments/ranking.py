@@ -27,7 +27,7 @@ from analysis.stats.verdict import Bounds, Verdict, judge_at
 from train.record.record import RunRecord
 
 WIDTH = 110
-Word = Literal["base", "faster", "slower", "no difference", "given up: behind", "too few launches"]
+ArmVerdict = Literal["base", "faster", "slower", "no difference", "dropped: significantly slower", "too few launches"]
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Arm:
     exchange: Mapping[str, Any]  # the same of all keys of `distribution` in which arms of the contest differ
     images_per_s: Number
     ratio: Number  # its images/s over those of the base in the same repeat: the median, with the contest's interval
-    verdict: Word
+    verdict: ArmVerdict
 
 
 @dataclass(frozen=True)
@@ -61,39 +61,39 @@ class Contest:
 
 
 def contests(local: pd.DataFrame, records: Mapping[str, RunRecord]) -> list[Contest]:
-    """The contests in the local rows of one experiment: those that have the base and another arm; records: by path."""
+    """Return the contests in the local rows of one experiment that have the base and another arm; records: by path."""
     runs = speedups.rates(local[local["kind"].eq("measured")])
-    found = []
+    result = []
     for (model, machine, _), rows in runs.groupby(["model", "machine", "ranks"], sort=False):
-        of_arms = {str(name): of for name, of in rows.groupby("arm", sort=False)}
+        arms = {str(name): arm for name, arm in rows.groupby("arm", sort=False)}
         bases = rows.loc[rows["role"].eq("base"), "arm"].unique()
-        if len(bases) == 1 and len(of_arms) > 1:
-            of_records = {name: records[of["record"].iloc[0]] for name, of in of_arms.items()}
-            found.append(_contest(str(model), str(machine), str(bases[0]), of_arms, of_records))
-    return found
+        if len(bases) == 1 and len(arms) > 1:
+            runs_by_arm = {name: records[arm["record"].iloc[0]] for name, arm in arms.items()}
+            result.append(_contest(str(model), str(machine), str(bases[0]), arms, runs_by_arm))
+    return result
 
 
 def _contest(
-    model: str, machine: str, base_name: str, of_arms: Mapping[str, pd.DataFrame], runs: Mapping[str, RunRecord]
+    model: str, machine: str, base_name: str, rows: Mapping[str, pd.DataFrame], runs: Mapping[str, RunRecord]
 ) -> Contest:
-    """of_arms, runs: the rows of each arm, and one of its records, by its name."""
-    base = of_arms[base_name]
-    level = 1 - (1 - LEVEL) / (len(of_arms) - 1)
-    leading = max(of_arms.values(), key=lambda of: _typical(_ratios(of, base)))
+    """The ranking of one contest; rows, runs: the rows of each arm, and one of its records, by its name."""
+    base = rows[base_name]
+    level = 1 - (1 - LEVEL) / (len(rows) - 1)
+    leading = max(rows.values(), key=lambda arm: _typical(_ratios(arm, base)))
     arms = []
-    for name, of in of_arms.items():
-        run, ratio = runs[name], _ratio(of, base, level)
-        beside_base = _word(judge_at(ratio, Bounds(1.0, 1.0)))
-        word: Word = "base" if name == base_name else beside_base or _unfinished(of, leading)
+    for name, arm_rows in rows.items():
+        run, ratio = runs[name], _ratio(arm_rows, base, level)
+        against_base = _arm_verdict(judge_at(ratio, Bounds(1.0, 1.0)))
+        outcome: ArmVerdict = "base" if name == base_name else against_base or _unfinished(arm_rows, leading)
         settings = differing(run, runs[base_name])
-        arms.append(Arm(name, settings, _exchange(run), speedups.rate_of(of), ratio, word))
+        arms.append(Arm(name, settings, _exchange(run), speedups.rate_of(arm_rows), ratio, outcome))
     ranked = sorted(arms, key=lambda arm: -arm.ratio.value)
     system = runs[base_name].config["system"]
     return Contest(model, machine, int(base["ranks"].iloc[0]), base_name, level, ranked, system)
 
 
 def differing(run: RunRecord, base: RunRecord) -> dict[str, Any]:
-    """The keys of an arm's configuration whose values are not those of the base, among those in which arms differ."""
+    """Return the keys in which an arm's configuration differs from that of the base, with the values of the arm."""
     keys = [key for key in run.arm_keys if _value(run, key) != _value(base, key)]
     return {key: _value(run, key) for key in keys}
 
@@ -113,7 +113,7 @@ def _exchange(run: RunRecord) -> dict[str, Any]:
 
 def _ratios(runs: pd.DataFrame, base: pd.DataFrame) -> list[float]:
     """The images/s of an arm over those of the base in each repeat that has both."""
-    return [value for of in speedups.paired_ratios(runs, base) for value in of]
+    return [value for launch in speedups.paired_ratios(runs, base) for value in launch]
 
 
 def _typical(ratios: list[float]) -> float:
@@ -125,22 +125,22 @@ def _ratio(runs: pd.DataFrame, base: pd.DataFrame, level: float) -> Number:
     return repeats.median(repeats.singles(_ratios(runs, base)), level)
 
 
-def _word(verdict: Verdict) -> Word | None:
-    """What an arm is beside the base; None where the ratio has no interval."""
+def _arm_verdict(verdict: Verdict) -> ArmVerdict | None:
+    """The verdict on an arm against the base; None where the ratio has no interval."""
     if verdict.outcome == "outside":
         return "faster" if verdict.above else "slower"
     return None if verdict.why == "no interval" else "no difference"
 
 
-def _unfinished(runs: pd.DataFrame, leading: pd.DataFrame) -> Word:
-    """Why an arm has too few launches: the launcher gives up those that are behind the leading arm."""
+def _unfinished(runs: pd.DataFrame, leading: pd.DataFrame) -> ArmVerdict:
+    """Why an arm has too few launches: the launcher drops those significantly slower than the leading one."""
     ratios = _ratios(runs, leading)
     fewer = runs["record"].nunique() < leading["record"].nunique()
-    return "given up: behind" if fewer and ratios and max(ratios) < 1 else "too few launches"
+    return "dropped: significantly slower" if fewer and ratios and max(ratios) < 1 else "too few launches"
 
 
 def as_json(contest: Contest) -> dict[str, Any]:
-    """A contest for programs; docs/tuning.md has the keys."""
+    """Return a contest for JSON; docs/tuning.md has the keys."""
     return {
         "model": contest.model,
         "machine": contest.machine,
@@ -160,7 +160,7 @@ def as_json(contest: Contest) -> dict[str, Any]:
 
 
 def report(contest: Contest) -> str:
-    """The ranking of a contest as a table, and what follows from it, in words."""
+    """Return the ranking of a contest as a table, and what follows from it."""
     title = f"{labels.name(contest.model)}, {contest.ranks} ranks, on {contest.machine}"
     table = tabulate([_row(arm, contest.base) for arm in contest.arms], headers="keys", disable_numparse=True)
     note = (
@@ -182,21 +182,22 @@ def _row(arm: Arm, base: str) -> dict[str, str]:
 
 
 def _conclusion(contest: Contest) -> str:
-    """What the ranking comes to."""
+    """The conclusion from the ranking."""
     best = contest.winner
     if best is None:
         unsure = [arm.name for arm in contest.arms if arm.verdict == "too few launches"]
         if unsure:
-            return (
-                f"No arm is known to be faster than {contest.base}; too few launches of {', '.join(unsure)}: REPEATS=."
-            )
-        best_known = f"No arm is faster than {contest.base}: keep it."
-        return f"{best_known} Where it says no difference, there is none that shows here."
-    said = ", ".join(f"{key}={value}" for key, value in best.settings.items())
+            more = f"too few launches of {', '.join(unsure)}: REPEATS=."
+            return f"No arm is significantly faster than {contest.base}; {more}"
+        return (
+            f"No arm is significantly faster than {contest.base}: keep it. 'no difference' means that none is "
+            "significant."
+        )
+    settings = ", ".join(f"{key}={value}" for key, value in best.settings.items())
     alike = [arm.name for arm in contest.arms if arm.verdict == "faster" and arm is not best]
     others = f" Faster too, and perhaps as fast: {', '.join(alike)}." if alike else ""
     return (
-        f"{best.name} ({said}) is {best.ratio.value:.3g} times as fast as {contest.base}, "
+        f"{best.name} ({settings}) is {best.ratio.value:.3g} times as fast as {contest.base}, "
         f"{best.ratio.low:.3g} to {best.ratio.high:.3g}.{others} WRITE=name writes it into conf/system/name.yaml."
     )
 
@@ -207,7 +208,7 @@ def _fewest(level: float) -> int:
 
 
 def system_file(contest: Contest, name: str, folder: Path) -> str:
-    """A file of conf/system that has the node of the contest, and the winner's settings of exchange and threads.
+    """Return a file of conf/system with the node of the contest, and the winner's settings of exchange and threads.
 
     folder: of the files of conf/system.
     """

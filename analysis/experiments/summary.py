@@ -1,4 +1,4 @@
-"""What one experiment measured, point by point: as a table for people, and as JSON for programs."""
+"""The numbers of one experiment, point by point: as a text table and as JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis import epochs, labels, speedups
 from analysis.experiments import allreduce, arms
-from analysis.experiments.points import point_energy, point_limits
+from analysis.experiments.points import point_bounds, point_energy
 from analysis.stats import repeats
 from analysis.stats.number import Number, from_ends, unknown
 from analysis.stats.repeats import singles
@@ -44,7 +44,7 @@ class Point:
     """One point of an experiment: its runs or rounds, as `speedups.rates` gives them, and its numbers by name."""
 
     runs: pd.DataFrame
-    series: str  # what tells it from the other series of its model, in words
+    series: str  # a label that tells it from the other series of its model
     numbers: dict[str, Number]
 
     @property
@@ -59,25 +59,25 @@ class Point:
 
 
 def points(local: pd.DataFrame) -> list[Point]:
-    """The points of one experiment, by model and series."""
+    """Return the points of one experiment, by model and series."""
     rates = {by: speedups.rates(local, by) for by in speedups.BY}
-    among, found = _once(rates["throughput"]), []
+    among, result = _without_own_controls(rates["throughput"]), []
     ratios = arms.ratios(local) if arms.compared(local) else ()
-    over_first = {(of.series, of.ranks): repeats.median(of.launches) for of in ratios}
-    for (_, name), of_series in among.groupby(["model", "series"], sort=False):
+    over_first = {(ratio.series, ratio.ranks): repeats.median(ratio.launches) for ratio in ratios}
+    for (_, name), series in among.groupby(["model", "series"], sort=False):
         curves = _curves({by: runs[runs["series"] == name] for by, runs in rates.items()}, among)
-        for _, at in of_series.groupby([*_POINT, "axis_value"], dropna=False):
+        for _, at in series.groupby([*_POINT, "axis_value"], dropna=False):
             numbers = {"images_per_s": speedups.rate_of(at)}
             numbers |= dict(_speedups(at, curves)) | dict(_at_the_end(at, local))
             size = (name, int(at["ranks"].iloc[0]))
             numbers |= {_OVER_FIRST: over_first[size]} if size in over_first else {}
-            numbers |= dict(_limits(at, local, numbers["images_per_s"])) | point_energy(local, at)
-            said = ("arm",) if at["kind"].eq("control").all() else ()
-            found.append(Point(at, " ".join(labels.told_apart(at, among, *said)), numbers))
-    return found
+            numbers |= dict(_bounds(at, local, numbers["images_per_s"])) | point_energy(local, at)
+            named = ("arm",) if at["kind"].eq("control").all() else ()
+            result.append(Point(at, " ".join(labels.distinctions(at, among, *named)), numbers))
+    return result
 
 
-def _once(runs: pd.DataFrame) -> pd.DataFrame:
+def _without_own_controls(runs: pd.DataFrame) -> pd.DataFrame:
     """The runs without those that are the control of themselves: a rank alone exchanges nothing, in the same rounds."""
     same = ["record", "round", "ranks", "batch_per_rank"]
     control = runs["kind"].eq("control") & runs["round"].notna()
@@ -85,16 +85,16 @@ def _once(runs: pd.DataFrame) -> pd.DataFrame:
     return runs[~(control & runs["ranks"].eq(1) & itself)]
 
 
-def _curves(of_series: dict[str, pd.DataFrame], among: pd.DataFrame) -> dict[str, pd.DataFrame]:
+def _curves(rates: dict[str, pd.DataFrame], among: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Speedup and efficiency of one series over its ranks, by each rate; none where ranks do not vary."""
-    runs = of_series["throughput"]
+    runs = rates["throughput"]
     base = speedups.base_of(runs, among)
     if runs["axis"].iloc[0] not in SCALING or (base is None and runs["ranks"].nunique() == 1):
         return {}
     if base is not None:  # the controls on its ranks are of other batches
-        of_series = {"throughput": runs[runs["ranks"] > base["ranks"].min()]}
+        rates = {"throughput": runs[runs["ranks"] > base["ranks"].min()]}
     spread = speedups.spread_between_launches(runs, among, "ranks")
-    return {by: speedups.curve(of, "ranks", base, spread).set_index("size") for by, of in of_series.items()}
+    return {by: speedups.curve(rows, "ranks", base, spread).set_index("size") for by, rows in rates.items()}
 
 
 def _speedups(at: pd.DataFrame, curves: dict[str, pd.DataFrame]) -> Iterator[tuple[str, Number]]:
@@ -108,11 +108,11 @@ def _speedups(at: pd.DataFrame, curves: dict[str, pd.DataFrame]) -> Iterator[tup
                 yield f"{name}_{by.replace(' ', '_')}", number
 
 
-def _limits(at: pd.DataFrame, local: pd.DataFrame, rate: Number) -> Iterator[tuple[str, Number]]:
-    """The limits of a point, and the share of each that its throughput reaches; a limit counts as exact."""
-    for quantity, limit in point_limits(local, at).items():
-        yield quantity, unknown(limit, int(at["record"].nunique()))
-        yield quantity.replace("_images_per_s", "_fraction"), rate.over(limit)
+def _bounds(at: pd.DataFrame, local: pd.DataFrame, rate: Number) -> Iterator[tuple[str, Number]]:
+    """The bounds of a point, and the share of each that its throughput reaches; a bound counts as exact."""
+    for quantity, bound in point_bounds(local, at).items():
+        yield quantity, unknown(bound, int(at["record"].nunique()))
+        yield quantity.replace("_images_per_s", "_fraction"), rate.over(bound)
 
 
 def _at_the_end(at: pd.DataFrame, local: pd.DataFrame) -> Iterator[tuple[str, Number]]:
@@ -124,9 +124,9 @@ def _at_the_end(at: pd.DataFrame, local: pd.DataFrame) -> Iterator[tuple[str, Nu
 
 
 def as_json(local: pd.DataFrame) -> list[dict[str, Any]]:
-    """The points of one experiment, for programs.
+    """Return the points of one experiment for JSON.
 
-    Of each: experiment, model, `series` (what tells it from other series, in words), nodes, ranks, ranks_per_node,
+    Each has: experiment, model, `series` (a label that tells it from other series), nodes, ranks, ranks_per_node,
     threads_per_rank, batch_per_rank, global_batch; `arm` ("without-allreduce" for the control of a curve in rounds);
     `axis`, the key that varies along the curve, with `axis_value`; `design`, "rounds" or "launches" (each of one point
     alone), the numbers of `rounds` and of `launches`; `note`. Then its numbers, each as
@@ -162,33 +162,33 @@ def _number(value: float, unknown: str) -> str:
 
 
 def _remarks(runs: pd.DataFrame) -> str:
-    said = ["without Horovod"] if (runs["backend"] == "none").any() else []
-    said += ["without allreduce"] if not said and not runs["allreduce"].all() else []
-    said += ["not synchronous SGD"] if runs["backend"].isin(backends.ASYNCHRONOUS).any() else []
-    said += labels.servers(runs)
-    said += ["shared cores: no measure of scaling"] if runs["cores_shared"].any() else []
-    return "; ".join(said)
+    remarks = ["without Horovod"] if (runs["backend"] == "none").any() else []
+    remarks += ["without allreduce"] if not remarks and not runs["allreduce"].all() else []
+    remarks += ["not synchronous SGD"] if runs["backend"].isin(backends.ASYNCHRONOUS).any() else []
+    remarks += labels.server_cores(runs)
+    remarks += ["shared cores: not valid as a scaling result"] if runs["cores_shared"].any() else []
+    return "; ".join(remarks)
 
 
 def rows(local: pd.DataFrame) -> pd.DataFrame:
-    """One row a point of one experiment, in the order of the models, for people.
+    """Return one row for each point of one experiment, in the order of the models, for a text table.
 
-    Columns: model, what tells its series apart, nodes, ranks, threads and batch per rank, the value of the swept key
+    Columns: model, label of the series, nodes, ranks, threads and batch per rank, the value of the swept key
     where none of these shows it, rounds, launches, images/s; the share of the limits that this reaches, and the joules
     of an image, where they are known; where nodes or ranks per node vary, speedup and efficiency by throughput, wall
-    time and job time over the fewest ranks; what training over epochs came to; a note. In brackets the 95 % interval
-    where it is known. A sweep over allreduces has the columns of `allreduce.rows`.
+    time and job time over the fewest ranks; the final accuracy of training over epochs; a note. Brackets hold the
+    95 % interval where it is known. A sweep over allreduces has the columns of `allreduce.rows`.
     """
     if local["quantity"].eq("allreduce_s").any():
         return allreduce.rows(local)
     among = speedups.rates(local)
     table = pd.DataFrame([_row(point, among) for point in points(local)])
-    kept = [column for column in table if not table[column].isin([""]).all()]
-    return table[sorted(kept, key=lambda column: column == "note")]
+    columns = [column for column in table if not table[column].isin([""]).all()]
+    return table[sorted(columns, key=lambda column: column == "note")]
 
 
 def _row(point: Point, among: pd.DataFrame) -> dict[str, object]:
-    """What a point is, and its numbers; `among`: the runs of the experiment."""
+    """The row of a point; `among`: the runs of the experiment."""
     first = point.runs.iloc[0]
     row: dict[str, object] = {"model": labels.name(first["model"]), "series": point.series}
     row |= {header: first[column] for column, header in _POINT.items()}

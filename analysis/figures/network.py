@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from analysis import labels
-from analysis.experiments.allreduce import limits, points_of, size_words
-from analysis.experiments.network import sweep
+from analysis.experiments.allreduce import hardware_rates, rounds, size_label
+from analysis.experiments.arms import link_rates
 from analysis.figures import plots
 from analysis.figures.entry import WITH_CONTROL, Kind, Points
 from analysis.figures.plots import Line
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def _rate_axis(axes: Axes, points: pd.DataFrame, label: str) -> None:
     """An x axis of link rates; no limit comes last."""
-    places = list(dict.fromkeys(points.sort_values("place")["link"]))
+    places = list(dict.fromkeys(points.sort_values("position")["link"]))
     axes.set_xticks(range(len(places)), places)
     axes.set_xlim(-0.3, len(places) - 0.7)
     axes.set_xlabel(label)
@@ -30,27 +30,27 @@ def _rate_axis(axes: Axes, points: pd.DataFrame, label: str) -> None:
 def _link_lines(panels: list[Axes], rows: pd.DataFrame, nth: int) -> None:
     """Share and exposed communication of one series. A logarithmic axis has no place for 0 or less."""
     model = rows["model"].iloc[0]
-    label = f"{labels.name(model)}, {rows['parameters'].iloc[0] / 1e6:.3g} M parameters, {labels.repeats(rows['n'])}"
+    label = f"{labels.name(model)}, {rows['parameters'].iloc[0] / 1e6:.3g} M parameters, {labels.n_range(rows['n'])}"
     for axes, value in zip(panels, ("share", "exposed_s"), strict=True):
         y, low, high = (rows[f"{value}{end}"].where(rows[value].gt(0)).tolist() for end in ("", "_low", "_high"))
         colour, marker = plots.colour(model), plots.nth_marker(nth)
         plots.draw(
-            axes, [Line(label, rows["place"].tolist(), y, colour, marker, "--", low, high, rows["lost"].tolist())]
+            axes, [Line(label, rows["position"].tolist(), y, colour, marker, "--", low, high, rows["lost"].tolist())]
         )  # fmt: skip
 
 
 def _link_rates(points: Points) -> Figure:
-    found = sweep(points.local)
+    found = link_rates(points.local)
     measured = points.local[points.local["kind"].eq("measured")]
     if found.empty:
         fig, (axes,) = plots.canvas(height_mm=40)
         plots.write(axes, 0.5, 0.5, "no control: run the experiment to its end", ha="center")
-        return plots.legend(fig, labels.provenance(measured))
+        return plots.legend(fig, labels.figure_note(measured))
     fig, panels = plots.canvas(2, 1, height_mm=112, sharex=True)
     for nth, ((model, _), rows) in enumerate(found.groupby(["model", "series"], sort=False)):
-        _link_lines(panels, rows.sort_values("place"), nth)
+        _link_lines(panels, rows.sort_values("position"), nth)
         limited = rows[rows["min_s"].gt(0)]
-        panels[1].plot(limited["place"], limited["min_s"], ":", color=plots.colour(model), linewidth=0.9)
+        panels[1].plot(limited["position"], limited["min_s"], ":", color=plots.colour(model), linewidth=0.9)
     panels[1].plot([], [], ":", color=plots.GREY, label="minimum of the link")
     plots.fraction(panels[0], "throughput / control", ideal=False)
     panels[0].axhline(1, color=plots.GREY, linestyle="-", linewidth=0.5)
@@ -60,7 +60,7 @@ def _link_rates(points: Points) -> Figure:
         _rate_axis(axes, found, "link of a node [Mbit/s]" if axes is panels[-1] else "")
     nodes = ", ".join(str(n) for n in sorted(found["nodes"].unique()))
     panels[0].set_title(f"{nodes} nodes", loc="left")
-    return plots.legend(fig, labels.provenance(measured))
+    return plots.legend(fig, labels.figure_note(measured))
 
 
 _COLOURS = {"gloo": plots.BLUE, "mpi": plots.RED, "nccl": plots.GREEN}
@@ -83,8 +83,8 @@ def _allreduce_lines(shown: pd.DataFrame, runs: pd.DataFrame, value: str, scale:
         everywhere = runs[(runs[key] == list(names)).all(axis=1)]
         operations, cycle_ms = str(names[0]), names[1]
         counts = everywhere.groupby(["ranks", "message_bytes"])["record"].nunique()
-        words = [f"{_NAMES[operations]}, cycle {cycle_ms:g} ms", labels.repeats(counts)]
-        words += labels.told_apart(of_line, runs, "cycle_time_ms")
+        words = [f"{_NAMES[operations]}, cycle {cycle_ms:g} ms", labels.n_range(counts)]
+        words += labels.distinctions(of_line, runs, "cycle_time_ms")
         sizes = of_line.groupby("message_bytes")
         mean, low, high = ((sizes[value].agg(of) * scale).tolist() for of in ("mean", "min", "max"))
         lines.append(
@@ -104,7 +104,7 @@ def _sizes(axes: Axes, sizes: pd.Series, label: str) -> None:
     axes.set_xscale("log", base=2)
     low, high = int(sizes.min()).bit_length() - 1, int(sizes.max()).bit_length() - 1
     axes.xaxis.set_major_locator(ticker.FixedLocator([1 << k for k in range(low, high + 1, max(1, (high - low) // 5))]))
-    axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda x, _: size_words(x)))
+    axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda x, _: size_label(x)))
     axes.xaxis.set_minor_locator(ticker.NullLocator())
     axes.set_xlabel(label)
 
@@ -113,7 +113,7 @@ def _panels(points: Points, value: str, scale: float, label: str) -> tuple[Figur
     """One panel for each number of ranks; the axes, each with the rows of the local table that it shows."""
     from matplotlib import ticker
 
-    runs = points_of(points.local)
+    runs = rounds(points.local)
     ranks = sorted(runs["ranks"].unique())
     fig, panels = plots.canvas(len(ranks), 1, height_mm=40 + 42 * len(ranks), sharex=True, sharey=True)
     shown = []
@@ -133,7 +133,7 @@ def _panels(points: Points, value: str, scale: float, label: str) -> tuple[Figur
 def _allreduce_note(local: pd.DataFrame) -> str:
     said = ["; ".join(local["machine"].unique()), "marks: mean of the rounds; bars: from the lowest to the highest"]
     if local["cores_shared"].any():
-        said.append("hollow: more ranks than cores, no measurement of the backend")
+        said.append("hollow: more ranks than cores, not valid for the backend")
     return "\n".join("\n".join(textwrap.wrap(line, 78)) for line in said)
 
 
@@ -145,7 +145,7 @@ def _allreduce_time(points: Points) -> Figure:
 def _allreduce_bandwidth(points: Points) -> Figure:
     fig, panels = _panels(points, "rate", 1e-9, "bus bandwidth [GB/s]")
     for axes, local in panels:
-        for quantity, limit in limits(local).items():
+        for quantity, limit in hardware_rates(local).items():
             colour, style, words = _LIMITS[quantity]
             axes.axhline(limit.value / 1e9, color=colour, linestyle=style, linewidth=0.8, label=words)
     return plots.legend(fig, _allreduce_note(points.local), columns=2)

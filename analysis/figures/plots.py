@@ -123,11 +123,11 @@ def local_lines(local: pd.DataFrame, by: str = "throughput", value: str = "rate"
         spread = speedups.spread_between_launches(points, runs, over)
         curve, values = speedups.curve(points, over, base, spread), speedups.paired(points, over, base)
         shared = controls.lost(points).groupby(points[over]).any()
-        model, measured = points["model"].iloc[0], labels.measured(points, curve)
+        model, measured = points["model"].iloc[0], labels.measurement_counts(points, curve)
         nth = runs[runs["model"] == model]["series"].unique().tolist().index(series)
         lines.append(
             Line(
-                ", ".join([f"{labels.name(model)}, local", measured, *labels.told_apart(points, runs)]),
+                ", ".join([f"{labels.name(model)}, local", measured, *labels.distinctions(points, runs)]),
                 curve["size"].tolist(), curve[value].tolist(), colour_of[str(model), str(series)],
                 nth_marker(nth), nth_style(nth),
                 curve[f"{value}_low"].tolist(), curve[f"{value}_high"].tolist(), shared.tolist(),
@@ -279,7 +279,7 @@ def means(runs: pd.DataFrame, value: str, over: str, look: Look, scaling: bool =
     at = {float(str(x)): arithmetic_mean([rows[value].tolist()]) for x, rows in runs.groupby(over)}
     shared = controls.lost(runs).groupby(runs[over]).any().tolist() if scaling else ()
     values, low, high = ([getattr(e, end) for e in at.values()] for end in ("value", "low", "high"))
-    words = f"{look.label}, {labels.repeats(e.n for e in at.values())}"
+    words = f"{look.label}, {labels.n_range(e.n for e in at.values())}"
     marker, style = nth_marker(look.nth), nth_style(look.nth)
     raw = (runs[over].tolist(), runs[value].tolist()) if len(runs) > len(at) else ((), ())
     return Line(words, list(at), values, look.colour, marker, style, low, high, shared, raw)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import labels, speedups
-from analysis.experiments.steps import Times, distributions
+from analysis.experiments.points import Times, step_times
 from analysis.figures import plots, roofline
 from analysis.figures.entry import WITH_CONTROL, Kind, Points
 from analysis.figures.plots import Line, Look
@@ -66,7 +66,7 @@ def _throughput(points: Points) -> Figure:
     plots.doubling(axes, points.local[over], _words(over))
     plots.logarithmic(axes, "throughput [images/s]")
     roofline.draw(axes, points.local, over)
-    return plots.legend(fig, labels.provenance(points.local))
+    return plots.legend(fig, labels.figure_note(points.local))
 
 
 def _efficiency(points: Points) -> Figure:
@@ -86,7 +86,7 @@ def _efficiency(points: Points) -> Figure:
         _control(panels[-1], local, over)
     for axes in panels:
         plots.doubling(axes, local[over], _words(over) if axes is panels[-1] else "")
-    return plots.legend(fig, labels.provenance(local))
+    return plots.legend(fig, labels.figure_note(local))
 
 
 def _by_wall_time(axes: Axes, local: pd.DataFrame, over: str) -> None:
@@ -94,7 +94,7 @@ def _by_wall_time(axes: Axes, local: pd.DataFrame, over: str) -> None:
     lines = _apart(plots.local_lines(local, "wall time", "efficiency", over), local)
     plots.draw(axes, (replace(line, label="") for line in lines))
     launches = local[local["quantity"].eq("wall_s")].groupby(["series", over])["record"].nunique()
-    plots.fraction(axes, f"efficiency by wall time\n({labels.repeats(launches)})")
+    plots.fraction(axes, f"efficiency by wall time\n({labels.n_range(launches)})")
 
 
 def _without_allreduce(axes: Axes, local: pd.DataFrame, over: str) -> None:
@@ -138,11 +138,11 @@ def _phases(points: Points) -> Figure:
     for axes, ((model, _), rows) in zip(panels, curves, strict=False):
         _stack(axes, rows, over)
         n = rows[rows["quantity"] == "job_s"].groupby(over)["record"].nunique()
-        axes.set_title(textwrap.fill(", ".join([str(model), labels.repeats(n), *labels.told_apart(rows, local)]), 18))
+        axes.set_title(textwrap.fill(", ".join([str(model), labels.n_range(n), *labels.distinctions(rows, local)]), 18))
     for axes in panels[len(curves) :]:
         axes.set_visible(False)
     panels[0].set_ylabel("time of the job [s]")
-    return plots.legend(fig, labels.provenance(local))
+    return plots.legend(fig, labels.figure_note(local))
 
 
 def _stack(axes: Axes, rows: pd.DataFrame, over: str) -> None:
@@ -165,7 +165,7 @@ _DRAWN_TIMES = 300  # points of a line
 
 
 def _step_times(points: Points) -> Figure:
-    found = distributions(points.local, points.records)
+    found = step_times(points.local, points.records)
     over = str(points.local["axis"].iloc[0])
     sizes = sorted(found[over].unique())
     measured = found[found["kind"].eq("measured")]
@@ -178,7 +178,7 @@ def _step_times(points: Points) -> Figure:
             look = Look(f"{words}, without allreduce" if control else words, plots.nth_colour(sizes.index(size)))
             _distribution(axes, np.concatenate(at["times"].tolist()), look, "--" if control else "-")
         counts = [sum(map(len, at["times"])) for _, at in shown.groupby([over, "kind"])]
-        title = [labels.name(model), f"{labels.repeats(counts)} steps", *labels.told_apart(rows, measured)]
+        title = [labels.name(model), f"{labels.n_range(counts)} steps", *labels.distinctions(rows, measured)]
         axes.set_title(textwrap.fill(", ".join(title), 60), loc="left")
         _time_axis(axes, axes is panels[-1])
     panels[0].plot([], [], "o", color=plots.GREY, markersize=3, label="5th, 50th, 95th, 99th percentile")

@@ -10,7 +10,7 @@ import pandas as pd
 
 from analysis import labels, speedups
 from analysis.experiments.arms import ratios
-from analysis.experiments.points import ENERGY_LABELS, joules, point_limits
+from analysis.experiments.points import ENERGY_LABELS, joules, point_bounds
 from analysis.figures import plots, roofline
 from analysis.figures.entry import Kind, Points
 from analysis.figures.plots import Line
@@ -32,7 +32,7 @@ def _throughput(points: Points) -> Figure:
     axes.set_ylim(0)
     roofline.draw(axes, local, "place")
     axes.set_ylabel("throughput [images/s]")
-    return plots.legend(fig, labels.provenance(local))
+    return plots.legend(fig, labels.figure_note(local))
 
 
 def placed(local: pd.DataFrame) -> tuple[pd.DataFrame, list[float]]:
@@ -63,7 +63,7 @@ def _batch(points: Points) -> Figure:
     axes.set_ylim(0)
     roofline.draw(axes, points.local, "global_batch")
     axes.set_ylabel("throughput [images/s]")
-    return plots.legend(fig, labels.provenance(points.local))
+    return plots.legend(fig, labels.figure_note(points.local))
 
 
 def _division(points: Points) -> Figure:
@@ -76,7 +76,7 @@ def _division(points: Points) -> Figure:
     axes.set_ylim(0)
     roofline.draw(axes, points.local, "ranks_per_node")
     axes.set_ylabel("throughput [images/s]")
-    return plots.legend(fig, labels.provenance(points.local))
+    return plots.legend(fig, labels.figure_note(points.local))
 
 
 def _side_by_side(points: Points) -> Figure:
@@ -90,13 +90,13 @@ def _side_by_side(points: Points) -> Figure:
         axes.plot([mean.low, mean.high], [y, y], color=plots.colour(model))
         face = "white" if rows["cores_shared"].any() else plots.colour(model)
         axes.plot(mean.value, y, plots.MARKERS[0], color=plots.colour(model), mfc=face)
-        roofline.mark(axes, point_limits(points.local, rows), y)
-        ticks.append("\n".join([f"{labels.name(model)}, n={mean.n}", *labels.told_apart(rows, runs)]))
+        roofline.mark(axes, point_bounds(points.local, rows), y)
+        ticks.append("\n".join([f"{labels.name(model)}, n={mean.n}", *labels.distinctions(rows, runs)]))
     axes.set_yticks(range(len(ticks)), ticks, fontsize=5.5)
     axes.set_ylim(max(len(ticks), 1) - 0.5, -0.5)
     axes.set_xlim(0)
     axes.set_xlabel("throughput [images/s]")
-    return plots.legend(fig, labels.provenance(points.local))
+    return plots.legend(fig, labels.figure_note(points.local))
 
 
 def _overhead(points: Points) -> Figure:
@@ -110,13 +110,13 @@ def _overhead(points: Points) -> Figure:
         axes.plot([e.low, e.high], [y, y], color=plots.colour(ratio.model))
         axes.plot(e.value, y, plots.MARKERS[0], color=plots.colour(ratio.model), markersize=4)
         interval = "" if math.isnan(e.low) else f" ({e.low:.3f} to {e.high:.3f})"
-        numbers = f"median {e.value:.3f}{interval}, n={e.n} {ratio.what}{'s' * (e.n > 1)}"
-        ticks.append("\n".join(line for line in (*ratio.words, numbers) if line))
+        numbers = f"median {e.value:.3f}{interval}, n={e.n} {ratio.unit}{'s' * (e.n > 1)}"
+        ticks.append("\n".join(line for line in (*ratio.label, numbers) if line))
     axes.axvline(1, color=plots.GREY, linestyle=":")
     axes.set_yticks(range(len(ticks)), ticks, fontsize=5.5)
     axes.set_ylim(max(len(ticks), 1) - 0.4, -0.5)
     axes.set_xlabel("ratio of throughputs")
-    return plots.legend(fig, labels.provenance(points.local))
+    return plots.legend(fig, labels.figure_note(points.local))
 
 
 def _energy_over_axis(points: Points) -> Figure:
@@ -129,7 +129,7 @@ def _energy_over_axis(points: Points) -> Figure:
         finish(axes, axes is panels[-1])
         axes.set_ylim(0, 1.05 * axes.get_ylim()[1])
         axes.set_ylabel(ENERGY_LABELS[quantity])
-    return plots.legend(fig, labels.provenance(points.local))
+    return plots.legend(fig, labels.figure_note(points.local))
 
 
 def _known(local: pd.DataFrame) -> list[str]:
@@ -137,23 +137,28 @@ def _known(local: pd.DataFrame) -> list[str]:
 
 
 def _energy_lines(local: pd.DataFrame, runs: pd.DataFrame, quantity: str) -> list[Line]:
-    """A line for each series that has the quantity; runs: of all points, with their place `x`."""
-    series_of = {str(model): [*of["series"].unique()] for model, of in runs.groupby("model", sort=False)}
+    """A line for each series that has the quantity; runs: of all points, with their position `x`."""
+    series_by_model = {str(model): [*rows["series"].unique()] for model, rows in runs.groupby("model", sort=False)}
     colours, lines = plots.colours(runs), []
-    for (model, series), of_series in runs.groupby(["model", "series"], sort=False):
-        at_x = {float(str(x)): joules(local, at, quantity) for x, at in of_series.groupby("x")}
-        known = {x: values for x, values in at_x.items() if values}
-        if not known:
+    for (model, series), rows in runs.groupby(["model", "series"], sort=False):
+        joules_at = {float(str(x)): joules(local, at, quantity) for x, at in rows.groupby("x")}
+        launches = {x: values for x, values in joules_at.items() if values}
+        if not launches:
             continue
-        found = [repeats.median(values) for values in known.values()]
-        raw = [(x, value) for x, values in known.items() for of in values for value in of]
-        said = [f"{labels.name(model)}, local", labels.repeats(e.n for e in found), *labels.told_apart(of_series, runs)]
-        nth = series_of[str(model)].index(series)
+        medians = [repeats.median(values) for values in launches.values()]
+        raw = [(x, value) for x, values in launches.items() for launch in values for value in launch]
+        label = [f"{labels.name(model)}, local", labels.n_range(median.n for median in medians)]
+        nth = series_by_model[str(model)].index(series)
         look = colours[str(model), str(series)], plots.nth_marker(nth), plots.nth_style(nth)
-        values, low, high = ([getattr(e, end) for e in found] for end in ("value", "low", "high"))
-        lost = controls.lost(of_series).groupby(of_series["x"]).any()
-        dots = ([x for x, _ in raw], [y for _, y in raw]) if len(raw) > len(known) else ((), ())
-        lines.append(Line(", ".join(said), [*known], values, *look, low, high, [bool(lost[x]) for x in known], dots))
+        values, low, high = ([getattr(median, end) for median in medians] for end in ("value", "low", "high"))
+        lost = controls.lost(rows).groupby(rows["x"]).any()
+        lines.append(
+            Line(
+                ", ".join([*label, *labels.distinctions(rows, runs)]), [*launches], values, *look, low, high,
+                [bool(lost[x]) for x in launches],
+                ([x for x, _ in raw], [y for _, y in raw]) if len(raw) > len(launches) else ((), ()),
+            )
+        )  # fmt: skip
     return lines
 
 
@@ -166,10 +171,10 @@ def _energy_side_by_side(points: Points) -> Figure:
             _energy_row(axes, joules(points.local, at, quantity), y, str(at["model"].iloc[0]))
         axes.set_xlim(0, 1.05 * axes.get_xlim()[1])
         axes.set_xlabel(ENERGY_LABELS[quantity])
-    ticks = ["\n".join([_named(at), *labels.told_apart(at, runs)]) for at in at_points]
+    ticks = ["\n".join([_named(at), *labels.distinctions(at, runs)]) for at in at_points]
     panels[0].set_yticks(range(len(ticks)), ticks, fontsize=5.5)
     panels[0].set_ylim(len(ticks) - 0.5, -0.5)
-    return plots.legend(fig, labels.provenance(points.local))
+    return plots.legend(fig, labels.figure_note(points.local))
 
 
 def _named(at: pd.DataFrame) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from analysis import epochs, labels
-from analysis.experiments.equivalence import TOLERANCE, Pair, pairs, ranks_in_words
+from analysis.experiments.equivalence import TOLERANCE, Pair, pairs, ranks_label
 from analysis.figures import plots
 from analysis.figures.entry import Kind, Points
 from analysis.figures.plots import Look
@@ -30,7 +30,7 @@ def _points(local: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
     for (model, _, ranks, _), rows in local.groupby(["model", "series", "ranks", "axis_value"], dropna=False):
         axis, value = rows["axis"].iloc[0], rows["axis_value"].iloc[0]
         words = [labels.name(model)] if local["model"].nunique() > 1 else []
-        words += labels.told_apart(rows, local)
+        words += labels.distinctions(rows, local)
         if axis and axis not in SCALING:
             words.append(phrase(axis, None if pd.isna(value) else value))
         if not words or local["ranks"].nunique() > 1:
@@ -51,7 +51,7 @@ def _curves(points: Points) -> Figure:
         axes.set_ylabel(f"{part} accuracy")
     panels[-1].set_xlabel("epoch")
     panels[-1].xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
-    return plots.legend(fig, labels.provenance(points.local, scaling=False))
+    return plots.legend(fig, labels.figure_note(points.local, scaling=False))
 
 
 _PANELS_OF_TIMES = (
@@ -70,7 +70,7 @@ def _time_to_accuracy(points: Points) -> Figure:
         finish(axes, axes is panels[-1])
         axes.set_ylim(0)
         axes.set_ylabel(label)
-    return plots.legend(fig, labels.provenance(points.local))
+    return plots.legend(fig, labels.figure_note(points.local))
 
 
 def _final_accuracy(points: Points) -> Figure:
@@ -82,13 +82,13 @@ def _final_accuracy(points: Points) -> Figure:
         _one_line_a_series(axes, last, "value", scaling=False)
         finish(axes, axes is panels[-1])
         axes.set_ylabel(f"final {part}\naccuracy")
-    return plots.legend(fig, labels.provenance(points.local, scaling=False))
+    return plots.legend(fig, labels.figure_note(points.local, scaling=False))
 
 
 def _one_line_a_series(axes: Axes, runs: pd.DataFrame, column: str, scaling: bool) -> None:
     """A column of `runs`, one row a run, over their `x`."""
     for nth, ((model, _), group) in enumerate(runs.groupby(["model", "series"], sort=False)):
-        words = ", ".join([labels.name(model), *labels.told_apart(group, runs)])
+        words = ", ".join([labels.name(model), *labels.distinctions(group, runs)])
         plots.draw(axes, [plots.means(group, column, "x", Look(words, plots.nth_colour(nth), nth), scaling)])
 
 
@@ -127,7 +127,7 @@ def _over_time(axes: Axes, rows: pd.DataFrame, quantity: str, scale: float, look
     if samples.empty:  # no samples, or no GPU
         return
     mean = samples.groupby("time_s")["value"].mean() * scale
-    x, words = mean.index.astype(float), f"{look.label}, {labels.repeats([samples['record'].nunique()])}"
+    x, words = mean.index.astype(float), f"{look.label}, {labels.n_range([samples['record'].nunique()])}"
     axes.plot(x, mean, label=words, color=look.colour, linestyle=_STYLES[look.nth % len(_STYLES)])
     before = rows[rows["record"].isin(samples["record"]) & rows["quantity"].isin(_BEFORE_FIRST_STEP)]
     begin = max(x.min(), before.groupby("record")["value"].sum().mean())
@@ -160,7 +160,7 @@ def _loss_look(pair: Pair) -> dict[str, Any]:
 
 def _losses(axes: Axes, pairs: list[Pair], title: str, over_images: bool) -> None:
     drawn = [("1 rank", p.one_global_batch, p.one_losses, _ONE) for p in pairs[:1]]
-    drawn += [(ranks_in_words(p), p.global_batch, p.losses, _loss_look(p)) for p in pairs]
+    drawn += [(ranks_label(p), p.global_batch, p.losses, _loss_look(p)) for p in pairs]
     for label, global_batch, losses, look in drawn:
         x = losses.index * global_batch / 1000 if over_images else losses.index
         axes.plot(x, losses, label=label, **look)

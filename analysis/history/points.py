@@ -103,7 +103,7 @@ def _times(table: pd.DataFrame) -> Found:
 
 def _allreduces(table: pd.DataFrame) -> Found:
     """Yield the smallest message's time and the largest one's bandwidth of each point of allreduce alone."""
-    for _, point in allreduce.points_of(table).groupby(["series", "ranks", "axis_value"], dropna=False, sort=False):
+    for _, point in allreduce.rounds(table).groupby(["series", "ranks", "axis_value"], dropna=False, sort=False):
         sizes = point["message_bytes"]
         smallest, largest = point[sizes.eq(sizes.min())], point[sizes.eq(sizes.max())]
         yield _message_key(smallest, "allreduce_s"), _by_launch(smallest, "time_s", statistics.fmean), _lost(point)
@@ -112,7 +112,7 @@ def _allreduces(table: pd.DataFrame) -> Found:
 
 
 def _message_key(rows: pd.DataFrame, quantity: Quantity) -> Key:
-    return _key(rows, quantity, allreduce.size_words(rows["message_bytes"].iloc[0]))
+    return _key(rows, quantity, allreduce.size_label(rows["message_bytes"].iloc[0]))
 
 
 def _by_launch(point: pd.DataFrame, column: str, mean: Callable[[Sequence[float]], float]) -> list[float]:

@@ -34,32 +34,32 @@ def test_a_label_says_what_tells_a_series_apart_once(results):
         results.add(batch_per_rank=batch, swept=swept)
     local = results.table()
     for batch in (4, 8):
-        assert labels.told_apart(local[local["batch_per_rank"] == batch], local) == [f"batch {batch}"]
+        assert labels.distinctions(local[local["batch_per_rank"] == batch], local) == [f"batch {batch}"]
 
 
 @pytest.mark.parametrize(("counts", "words"), [([3, 3], "n=3"), ([1, 3, 2], "n=1 to 3")])
 def test_repeats_in_words(counts, words):
-    assert labels.repeats(counts) == words
+    assert labels.n_range(counts) == words
 
 
 def test_the_note_below_a_figure_says_how_to_read_its_local_points(results):
     results.add()
-    assert labels.provenance(results.table()) == "local: AMD EPYC 9B45, 4 cores\nbars: 95 % interval; none where n < 6"
-    assert labels.provenance(results.table().iloc[:0]) == ""
+    assert labels.figure_note(results.table()) == "local: AMD EPYC 9B45, 4 cores\nbars: 95 % interval; none where n < 6"
+    assert labels.figure_note(results.table().iloc[:0]) == ""
 
 
 def test_a_series_that_another_distribution_measured_says_so(results):
     for backend in ("horovod", "mwms"):
         results.add(nodes=2, **{"distribution.backend": backend})
     local = results.table()
-    assert labels.told_apart(local[local["backend"] == "mwms"], local) == ["distribution mwms"]
+    assert labels.distinctions(local[local["backend"] == "mwms"], local) == ["distribution mwms"]
 
 
 def test_how_a_strategy_differs_from_others_is_said_also_where_it_is_alone(results):
     for backend in ("ps", "ps_cpu"):
         results.add(nodes=2, **{"distribution.backend": backend})
     local = results.table()
-    said = {backend: labels.told_apart(of, of) for backend, of in local.groupby("backend")}
+    said = {backend: labels.distinctions(of, of) for backend, of in local.groupby("backend")}
     assert said == {"ps": ["asynchronous"], "ps_cpu": ["variables on the CPU"]}
 
 
@@ -69,6 +69,6 @@ def test_cores_that_parameter_servers_had_beside_those_of_the_ranks_are_said(res
     run.servers = [Server(rank, f"host{rank}", [0, 1], 1) for rank in (2, 3)]
     save(run, results.folder)
     local = results.table()
-    assert labels.told_apart(local, local) == ["asynchronous", "+4 cores for servers"]
-    assert labels.servers(local.assign(server_cores=1)) == ["+1 core for servers"]
-    assert labels.servers(local.assign(server_cores=0)) == []
+    assert labels.distinctions(local, local) == ["asynchronous", "+4 cores for servers"]
+    assert labels.server_cores(local.assign(server_cores=1)) == ["+1 core for servers"]
+    assert labels.server_cores(local.assign(server_cores=0)) == []

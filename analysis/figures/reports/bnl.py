@@ -30,7 +30,7 @@ def _throughput(points: Points) -> Figure:
     plots.write(
         axes, 0.03, 0.97, f'the report: "almost linear [...] up to {largest} GPUs";\nits points are not known', va="top"
     )
-    return plots.legend(fig, labels.provenance(points.local))
+    return plots.legend(fig, labels.figure_note(points.local))
 
 
 FIGURES = [

@@ -63,7 +63,7 @@ def _speedup(points: Points) -> Figure:
     plots.logarithmic(time, "training time [s]")
     time.grid(False)
     time.spines["right"].set_visible(True)
-    return plots.legend(fig, labels.provenance(points.local))
+    return plots.legend(fig, labels.figure_note(points.local))
 
 
 _MODELS = ("vgg19", "resnet101v2", "inceptionv4")
@@ -79,7 +79,7 @@ def _efficiency(points: Points, quantity: str, by: str, stated: float) -> Figure
     axes.axhline(stated, color=plots.BLACK, linewidth=0.6, linestyle="--", label=f"the report's bound, {stated:g}")
     plots.doubling(axes, [*points.published["ranks"], *points.local["ranks"]], _GPUS)
     plots.fraction(axes, f"efficiency by {'speed' if by == 'throughput' else by}")
-    return plots.legend(fig, labels.provenance(points.local))
+    return plots.legend(fig, labels.figure_note(points.local))
 
 
 def _explained(points: Points) -> Figure:

@@ -51,7 +51,7 @@ def _accuracy(points: Points) -> Figure:
     axes.set_ylim(0, 1)
     axes.set_ylabel("accuracy")
     plots.write(axes, 0.03, 0.03, "the report's curves are lost")
-    return plots.legend(fig, labels.provenance(points.local, scaling=False))
+    return plots.legend(fig, labels.figure_note(points.local, scaling=False))
 
 
 def _gpu_use(points: Points) -> Figure:
@@ -71,7 +71,7 @@ def _gpu_use(points: Points) -> Figure:
     axes.set_yticks(range(len(bars)), [label for label, *_ in bars])
     axes.set_xlabel("time [s]")
     axes.grid(False, axis="y")
-    return plots.legend(fig, labels.provenance(points.local))
+    return plots.legend(fig, labels.figure_note(points.local))
 
 
 _NAMES = {"fruit": "fruit", "caltech256": "Caltech256"}
@@ -98,7 +98,7 @@ def _local_over_ranks(axes: Axes, runs: pd.DataFrame, value: str, scaling: bool 
     """Local values, mean and interval over repeats; `runs` has one row a run."""
     for (experiment, _), group in runs.groupby(["experiment", "series"], sort=False):
         colour, nth = _LOCAL_STYLES[str(experiment)]
-        words = ", ".join([f"{_NAMES[str(experiment)]}, local", *labels.told_apart(group, runs)])
+        words = ", ".join([f"{_NAMES[str(experiment)]}, local", *labels.distinctions(group, runs)])
         plots.draw(axes, [plots.means(group, value, "ranks", Look(words, colour, nth), scaling)])
 
 
@@ -112,7 +112,7 @@ def _times(points: Points, quantity: str, local: pd.DataFrame, label: str) -> Fi
     _local_over_ranks(axes, local, quantity)
     plots.doubling(axes, [*rows["ranks"], *local["ranks"]], "GPUs (local: ranks)")
     plots.logarithmic(axes, label)
-    return plots.legend(fig, labels.provenance(points.local))
+    return plots.legend(fig, labels.figure_note(points.local))
 
 
 def _prediction(axes: Axes, rows: pd.DataFrame) -> None:
@@ -147,7 +147,7 @@ def _epochs_to_stable(points: Points) -> Figure:
     plots.doubling(axes, [*rows["ranks"], *local["ranks"]], "GPUs (local: ranks)")
     axes.set_ylim(0)
     axes.set_ylabel("epochs to stable accuracy")
-    return plots.legend(fig, labels.provenance(points.local, scaling=False))
+    return plots.legend(fig, labels.figure_note(points.local, scaling=False))
 
 
 def _time_to_stable(points: Points) -> Figure:
@@ -164,7 +164,7 @@ def _time_to_stable(points: Points) -> Figure:
     plots.doubling(axes, [*wide["ranks"], *local["ranks"]], "GPUs (local: ranks)")
     axes.set_ylim(0)
     axes.set_ylabel("time to stable accuracy [min]")
-    return plots.legend(fig, labels.provenance(points.local))
+    return plots.legend(fig, labels.figure_note(points.local))
 
 
 FIGURES = [

@@ -68,7 +68,7 @@ def _ranks_threads(points: Points) -> Figure:
     axes.set_xticks(list(ticks), list(ticks.values()))
     plots.logarithmic(axes, "throughput [images/s]")
     roofline.draw(axes, points.local, "ranks_per_node", whose="local")
-    return plots.legend(fig, labels.provenance(points.local))
+    return plots.legend(fig, labels.figure_note(points.local))
 
 
 def _batch_cpu(points: Points) -> Figure:
@@ -87,7 +87,7 @@ def _batch_cpu(points: Points) -> Figure:
     if points.local.empty:
         axes.set_yticks([])
         plots.write(axes, 0.72, 0.5, "the report's\npoints are lost", ha="center")
-    return plots.legend(fig, labels.provenance(points.local), columns=1)
+    return plots.legend(fig, labels.figure_note(points.local), columns=1)
 
 
 def _batch_gpu(points: Points) -> Figure:
@@ -98,7 +98,7 @@ def _batch_gpu(points: Points) -> Figure:
     axes.set_ylim(0)
     roofline.draw(axes, points.local, "global_batch", whose="local")
     axes.set_ylabel("throughput [images/s]")
-    return plots.legend(fig, labels.provenance(points.local))
+    return plots.legend(fig, labels.figure_note(points.local))
 
 
 def _weak(points: Points) -> Figure:
@@ -129,7 +129,7 @@ def _weak(points: Points) -> Figure:
     axes.plot([], [], ":", color=plots.GREY, label="ideal, from 1 node")
     if not (rate["nodes"] == 1).any():
         axes.plot([], [], "x", color=plots.GREY, label="at 8 / stated speedup")
-    return plots.legend(fig, labels.provenance(points.local))
+    return plots.legend(fig, labels.figure_note(points.local))
 
 
 _WEAK = ("images_per_s", "speedup_throughput")
@@ -144,7 +144,7 @@ def _strong(points: Points, remark: str) -> Figure:
     plots.doubling(axes, nodes, "nodes")
     plots.logarithmic(axes, "speedup by throughput", 2)
     plots.write(axes, 0.03, 0.97, remark, va="top")
-    return plots.legend(fig, labels.provenance(points.local))
+    return plots.legend(fig, labels.figure_note(points.local))
 
 
 def _strong_gpu(points: Points) -> Figure:

@@ -71,7 +71,7 @@ def _columns(points: Points, value: str, label: str) -> Figure:
         axes.label_outer() if value != "rate" else None
     roofline.one_label(panels)
     fig.supylabel(label, fontsize=7)
-    return plots.legend(fig, labels.provenance(points.local))
+    return plots.legend(fig, labels.figure_note(points.local))
 
 
 def _without_model(label: str) -> str:
@@ -96,7 +96,7 @@ def _comparison(points: Points, setting: Setting, label: str, speedups: bool = F
     plots.draw(axes, drawn)
     plots.doubling(axes, [*_GPUS, *(x for line in drawn for x in line.x)], "GPUs")
     axes.set_ylabel(label)
-    return plots.legend(fig, labels.provenance(points.local) if drawn else "")
+    return plots.legend(fig, labels.figure_note(points.local) if drawn else "")
 
 
 def _own_ratios(local: pd.DataFrame, setting: Setting, speedups: bool) -> Iterator[Line]:
@@ -104,10 +104,10 @@ def _own_ratios(local: pd.DataFrame, setting: Setting, speedups: bool) -> Iterat
     rows = measured(local, "images_per_s")
     told = [name for name in KEY[:-1] if name != setting.column]
     for nth, (_, of_strategy) in enumerate(rows.groupby(list(labels.STRATEGY), dropna=False, sort=False)):
-        exchange = labels.told_apart(of_strategy, rows, "swept", *KEY)
+        exchange = labels.distinctions(of_strategy, rows, "swept", *KEY)
         for cells, found in ratios_of_settings(of_strategy, setting, speedups).groupby(told):
             words = [_word(name, cell) for name, cell in zip(told, cells, strict=True) if cell]
-            label = ", ".join(["local", *words, labels.repeats(found["n"]), *exchange])
+            label = ", ".join(["local", *words, labels.n_range(found["n"]), *exchange])
             x, y, low, high = (found[name].tolist() for name in ("ranks", "ratio", "low", "high"))
             yield Line(label, x, y, plots.BLACK, plots.nth_marker(nth), plots.nth_style(nth), low, high)
 

@@ -15,8 +15,8 @@ def test_what_is_assumed_is_said_below_table_and_figures(results, capsys):
     results.add(experiment="fruit", assumed=["model.name", "weights"])
     results.add(experiment="weak_scaling")
     line = "fruit, assumed, not stated by the report: model.name, weights"
-    assert labels.assumed(loading.local(results.folder).table) == [line]
-    assert line in labels.provenance(loading.local(results.folder).table)
+    assert labels.assumptions(loading.local(results.folder).table) == [line]
+    assert line in labels.figure_note(loading.local(results.folder).table)
     assert main(["summary", "fruit", "--results", str(results.folder)]) == 0
     assert line in capsys.readouterr().out.splitlines()
 

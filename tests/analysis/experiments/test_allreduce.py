@@ -40,7 +40,7 @@ def test_the_slowest_rank_is_the_limit(results):
     ring, copy = ("tcp_ring", "10.0.0.1", 4000), ("memory_copy", "", 9000)
     stream = ("tcp_stream", "10.0.0.1", 3000, 1.0)
     add(results, {MIB: [[1.0], [1.0]]}, transfers=[[(*ring, 2.0), (*copy, 1.0)], [stream, (*ring, 1.0), (*copy, 3.0)]])
-    found = {name: e.value for name, e in allreduce.limits(own(results)).items()}
+    found = {name: e.value for name, e in allreduce.hardware_rates(own(results)).items()}
     assert found == {
         "tcp_ring_bytes_per_s": 2000.0,
         "tcp_stream_bytes_per_s": 3000.0,
@@ -62,7 +62,7 @@ def test_points_and_their_table_worked_by_hand(results):
         add(results, times, ranks=4, transfers=ring, repeat=repeat)
     add(results, {1024: [[0.001]] * 2, 10**9: [[0.5]] * 2}, controller="mpi", cycle_ms=1.0)
     table = own(results)
-    points = allreduce.points_of(table)
+    points = allreduce.rounds(table)
     large = points[(points["operations"] == "gloo") & (points["message_bytes"] == 10**9)]
     assert sorted(large["rate"]) == pytest.approx([0.5e9, 1.5e9])  # 1e9 x 1.5 / 3 s, / 1 s
     gloo, mpi = summary.rows(table).to_dict("records")
@@ -90,7 +90,7 @@ def test_on_gpus_nccl_carries_what_horovod_was_built_for(results):
     [(512, "512 B"), (1024, "1 KiB"), (1 << 19, "512 KiB"), (1 << 29, "512 MiB"), (1 << 30, "1 GiB")],
 )
 def test_sizes_are_said_in_binary_units(given, words):
-    assert allreduce.size_words(given) == words
+    assert allreduce.size_label(given) == words
 
 
 @pytest.mark.slow

@@ -95,7 +95,7 @@ def test_an_arm_that_had_more_cores_says_so(results):
         made.servers = [Server(2, "host2", [0], 1)] if arm == "ps" else []
         save(made, results.folder)
     [ratio] = arms.ratios(results.table())
-    assert ratio.words == ["ResNet50, 2 ranks: ps (asynchronous) / horovod", "ps: +1 core for servers"]
+    assert ratio.label == ["ResNet50, 2 ranks: ps (asynchronous) / horovod", "ps: +1 core for servers"]
 
 
 def test_of_arms_in_rounds_the_ratio_is_the_median_over_rounds(results):

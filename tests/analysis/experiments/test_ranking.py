@@ -11,7 +11,7 @@ FLAT = {"distribution.gradients": "flat", "distribution.cycle_time_ms": 20.0}
 
 @pytest.fixture
 def study(results):
-    """Ten launches of the base, of an arm 1.25 times as fast, one alike, one slower; three of one that was given up."""
+    """Ten launches of the base, of an arm 1.25 times as fast, one alike, one slower; three of one that was dropped."""
 
     def add(arm, times, **config):
         for repeat, step_s in enumerate(times):
@@ -41,7 +41,7 @@ def test_arms_are_ranked_by_ratios_to_the_base_in_the_same_repeat(study):
         "as-configured": "base",
         "grouped": "no difference",
         "separate": "slower",
-        "one-core-free": "given up: behind",
+        "one-core-free": "dropped: significantly slower",
     }
     best = contest.winner
     assert (best.ratio.value, best.ratio.low, best.ratio.high) == pytest.approx((1.25, 1.25, 1.25))
@@ -63,7 +63,7 @@ def test_the_report_says_what_follows(study):
 def test_without_a_faster_arm_the_base_stays(study):
     [contest] = ranking.contests(study.local[~study.local["arm"].eq("cycle-5ms")], study.records)
     assert contest.winner is None
-    assert "No arm is faster than as-configured: keep it" in ranking.report(contest)
+    assert "No arm is significantly faster than as-configured: keep it" in ranking.report(contest)
     few = study.local[study.local["repeat"].lt(5)]
     [contest] = ranking.contests(few, study.records)
     assert "too few launches of cycle-5ms, grouped, separate" in " ".join(ranking.report(contest).split())

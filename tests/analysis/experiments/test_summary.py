@@ -43,7 +43,7 @@ def test_arms_and_shared_cores_are_noted(results):
     crowded.cores_shared = True
     save(crowded, results.folder)
     notes = summary.rows(loading.local(results.folder).table)["note"].tolist()
-    assert sorted(notes) == ["", "shared cores: no measure of scaling", "without Horovod", "without allreduce"]
+    assert sorted(notes) == ["", "shared cores: not valid as a scaling result", "without Horovod", "without allreduce"]
 
 
 def test_the_error_of_the_age_is_that_after_the_last_epoch(results):

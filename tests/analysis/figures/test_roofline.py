@@ -3,7 +3,7 @@ import pytest
 
 from analysis import speedups
 from analysis.experiments import summary
-from analysis.experiments.points import point_limits
+from analysis.experiments.points import point_bounds
 from analysis.figures import plots, roofline
 from tests.helpers.drawn_figures import drawn
 from tests.helpers.limited_records import limited
@@ -21,7 +21,7 @@ def local(results):
 
 def test_a_point_has_its_own_limits_and_reaches_shares_of_them(local):
     runs = speedups.rates(local)
-    found = point_limits(local, runs[runs["nodes"].eq(2)])
+    found = point_bounds(local, runs[runs["nodes"].eq(2)])
     assert found == {roofline.COMPUTE: pytest.approx(10), roofline.LINK: pytest.approx(160)}
     one, two = summary.points(local)
     assert one.numbers["compute_limit_fraction"].value == pytest.approx(0.8)

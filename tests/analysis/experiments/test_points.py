@@ -1,18 +1,18 @@
 import pytest
 
-from analysis.experiments import steps
+from analysis.experiments.points import step_times
 from tests.helpers.drawn_figures import drawn
 from tests.helpers.own_records import curve_in_rounds, make_record, make_rounds, save
 
 
 def distributions(results):
     study = results.study()
-    return steps.distributions(study.local, study.records)
+    return step_times(study.local, study.records)
 
 
 def times_of(results):
-    found = distributions(results)
-    return {(row["nodes"], row["kind"]): row["times"] for _, row in found.iterrows()}
+    rows = distributions(results)
+    return {(row["nodes"], row["kind"]): row["times"] for _, row in rows.iterrows()}
 
 
 def test_each_step_of_an_arm_is_that_of_its_slowest_rank(results):
@@ -35,8 +35,8 @@ def test_launches_of_single_points_have_their_steps(results):
 
 def test_of_a_curve_in_rounds_the_steps_are_those_of_the_rounds(results):
     curve_in_rounds(results.folder)
-    found = distributions(results)
-    assert found["round"].notna().all()
+    rows = distributions(results)
+    assert rows["round"].notna().all()
 
 
 @pytest.mark.slow
