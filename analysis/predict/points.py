@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -125,5 +126,5 @@ def _joined(curves: list[Curve]) -> Curve:
     arrays = {name: np.concatenate([getattr(curve, name) for curve in curves]) for name in _ARRAYS}
     order = np.lexsort((arrays["batch"], arrays["ranks"]))
     doubts = tuple(dict.fromkeys(doubt for curve in curves for doubt in curve.doubts))
-    sorted_by_ranks = {name: values[order] for name, values in arrays.items()}
+    sorted_by_ranks: dict[str, Any] = {name: values[order] for name, values in arrays.items()}
     return replace(curves[0], name="several batches", doubts=doubts, compute_s=math.nan, **sorted_by_ranks)

@@ -186,8 +186,8 @@ def _like(name: str, allowed: Iterable[str]) -> str:
     return f"; did you mean '{close[0]}'?" if close else ""
 
 
-def _row(cells: pd.Series | pd.DataFrame, position: int) -> str:
-    return f"line {position + 2}" if isinstance(cells.index, pd.RangeIndex) else f"row {cells.index[position]}"
+def _row(cells: pd.Series | pd.DataFrame, position: int | np.integer) -> str:
+    return f"line {position + 2}" if isinstance(cells.index, pd.RangeIndex) else f"row {cells.index[int(position)]}"
 
 
 def _bad_cells(column: Column, cells: pd.Series, wrong: pd.Series, problem: str) -> list[str]:

@@ -12,6 +12,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -59,7 +60,8 @@ def save(folder: Path, progress: Progress, variables: Sequence[tf.Variable], fin
     try:
         folder.mkdir(exist_ok=True)
         with temporary.open("wb") as file:
-            np.savez(file, **{_HEAD: head}, **{str(n): variable.numpy() for n, variable in enumerate(variables)})
+            arrays: dict[str, Any] = {_HEAD: head, **{str(n): one.numpy() for n, one in enumerate(variables)}}
+            np.savez(file, **arrays)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
