@@ -7,6 +7,7 @@ It holds raw facts; `analysis` computes every metric from them.
 
 import errno
 import hashlib
+import inspect
 import json
 import os
 import stat
@@ -390,6 +391,8 @@ _version_decoder, _decoder = msgspec.json.Decoder(_Version), msgspec.json.Decode
 def json_schema() -> dict[str, Any]:
     """The JSON Schema of a record file, for programs that read records without this kit."""
     _, defined = msgspec.json.schema_components([RunRecord], ref_template="#/$defs/{name}")
+    for definition in defined.values():  # Python before 3.13 keeps the indentation of docstrings
+        definition["description"] = inspect.cleandoc(definition["description"])
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"Run record, version {SCHEMA_VERSION}",
