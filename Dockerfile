@@ -1,5 +1,5 @@
 # One file for all variants: docker build --build-arg VARIANT=cpu . (make image VARIANT=cpu adds labels; docs/images.md).
-# containers/install.sh and requirements/ define what is installed; singularity.def uses them too.
+# containers/install.sh and uv.lock define what is installed; singularity.def uses them too.
 ARG BASE=debian:bookworm-slim
 # An image with the CUDA toolkit; only VARIANT=cuda needs one: nvidia/cuda:12.5.1-devel-ubuntu22.04.
 ARG TOOLKIT=debian:bookworm-slim
@@ -10,9 +10,9 @@ FROM ${BASE} AS build
 ARG VARIANT
 COPY containers/install.sh /opt/kit/containers/
 RUN /opt/kit/containers/install.sh compilers ${VARIANT}
-COPY requirements/*.py requirements/horovod-cmake.sh requirements/build.txt requirements/cpu.txt requirements/cuda.txt \
-    requirements/horovod.txt requirements/mpich.txt /opt/kit/requirements/
-# The cache mount has what pip downloaded and Horovod's compiled wheel, for the next build on this machine.
+COPY pyproject.toml uv.lock /opt/kit/
+COPY requirements /opt/kit/requirements
+# The cache mount has what uv downloaded and compiled, for the next build on this machine.
 RUN --mount=type=bind,from=toolkit,target=/toolkit --mount=type=cache,target=/opt/cache \
     XDG_CACHE_HOME=/opt/cache /opt/kit/containers/install.sh environment ${VARIANT}
 

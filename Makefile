@@ -50,6 +50,7 @@ about.TOOLKIT       := IMAGE       of an image with CUDA: what it is compiled in
 about.BUILD_OPTIONS := "..."       more options for `docker build`
 about.SIF_OPTIONS   := "..."       more options for `singularity build`
 about.FROM_OCI      := 1           of sif: from the image that make image built
+about.SOURCE        := FOLDER      of test-horovod: a copy of Horovod's repository, at the version that is installed
 about.UNIT          := 1           of test: only the fast tests
 about.PYTEST_ARGS   := "..."       of test: more options for pytest
 
@@ -84,8 +85,8 @@ SET := $(if $(filter-out none,$(CONTAINER)),$(if $(filter ssh,$(LAUNCHER)),$(PAC
 VENV := .venv$(if $(filter gpu,$(DEVICE)),-gpu)
 KIT := $(VENV)/bin/python
 
-# An environment that exists is completed by its own Python: the locks depend on its version.
-BASE_PYTHON = "$${PYTHON:-$$(command -v $(VENV)/bin/python || command -v python3.11 || command -v python3 || echo python3)}"
+SETUP := requirements/setup.sh $(VENV)
+ANY_PYTHON = "$${PYTHON:-$$(command -v $(VENV)/bin/python || echo python3)}"
 EXPERIMENT_FILES := $(wildcard conf/experiment/*.yaml)
 EXPERIMENTS := $(filter-out diagnose tune timeline,$(subst _,-,$(notdir $(EXPERIMENT_FILES:.yaml=))))
 
@@ -106,8 +107,8 @@ help: ## show this page
 	@awk -f docs/help.awk $(firstword $(MAKEFILE_LIST)) $(EXPERIMENT_FILES)
 
 .PHONY: setup
-setup: ## create the virtual environment, with Horovod compiled or from ~/.cache (not with CONTAINER=); other targets do it first
-	@$(BASE_PYTHON) requirements/install.py $(SET) $(VENV)
+setup: ## create the virtual environment, with Horovod compiled or from uv's cache (not with CONTAINER=); other targets do it first
+	@$(SETUP) $(SET)
 
 doctor: ## is this machine ready? a table of checks, each with its fix
 
@@ -135,7 +136,7 @@ input-bench: ## is the input the limit? images/s of one core: decoding, resizing
 # The analysis needs only a few packages: they are installed if there is no environment yet.
 .PHONY: setup-analysis
 setup-analysis:
-	@$(BASE_PYTHON) requirements/install.py analysis $(VENV)
+	@$(SETUP) analysis
 
 figures: ## draw every figure: the published points, with your records on top
 tables: ## recompute every derived number of the reports; show stated and computed side by side
@@ -156,11 +157,11 @@ bundle-check: ## check that an archive is what its author packed: FILE= (default
 
 .PHONY: image
 image: ## build the image kit:cpu with CONTAINER=docker, podman or buildah, or the first that works (VARIANT=mvapich2, VARIANT=cuda)
-	@$(BASE_PYTHON) containers/build.py image "$${VARIANT:-cpu}"
+	@$(ANY_PYTHON) containers/build.py image "$${VARIANT:-cpu}"
 
 .PHONY: sif
 sif: ## build images/kit-cpu.sif with singularity only (VARIANT=; FROM_OCI=1: from the image that make image built)
-	@$(BASE_PYTHON) containers/build.py sif "$${VARIANT:-cpu}" $(if $(call on,FROM_OCI),--from-oci)
+	@$(ANY_PYTHON) containers/build.py sif "$${VARIANT:-cpu}" $(if $(call on,FROM_OCI),--from-oci)
 
 .PHONY: test-images
 test-images: SET := launch
@@ -176,14 +177,19 @@ test-gpu: setup ## on a host with NVIDIA GPUs: driver, NCCL, allreduce, weak sca
 
 .PHONY: dev
 dev:
-	@$(BASE_PYTHON) requirements/install.py $(PACKAGES) $(VENV) --dev
+	@$(SETUP) $(PACKAGES) dev
+
+# Neither needs TensorFlow, Horovod or a compiler.
+.PHONY: setup-lint
+setup-lint:
+	@$(SETUP) launch dev
 
 .PHONY: lint
-lint: dev ## check format, style, types, and which package imports which
+lint: setup-lint ## check format, style, types, and which package imports which
 	@$(VENV)/bin/ruff format --check . && $(VENV)/bin/ruff check . && $(VENV)/bin/mypy && $(VENV)/bin/lint-imports
 
 .PHONY: format
-format: dev ## format the code
+format: setup-lint ## format the code
 	@$(VENV)/bin/ruff format . && $(VENV)/bin/ruff check --fix .
 
 # All files in one call, the longest first (tests/conftest.py). Four at a time on two cores, because some wait for clocks.
@@ -197,9 +203,18 @@ test: dev ## run all tests; UNIT=1: only the fast ones; PYTEST_ARGS="..."
 test-cluster: setup ## open a shell on NODES=4 simulated hosts with ssh and Slurm, all on this machine (needs root)
 	@$(KIT) tests/helpers/simcluster.py shell --hosts "$${NODES:-4}"
 
+.PHONY: test-pythons
+test-pythons: ## set up and run the fast tests with each Python of 3.11 to 3.13 that is on PATH, in .venv-3.11 and so on
+	@.ci/pythons
+
+.PHONY: test-horovod
+test-horovod: ## run Horovod's own tests on two ranks, with each controller that it was compiled with: SOURCE=folder of its repository
+	@$(SETUP) $(PACKAGES) horovod-tests
+	@$(KIT) tests/helpers/horovod_tests.py "$$SOURCE"
+
 .PHONY: lock
-lock: ## resolve requirements/*.in again (needs uv)
-	@cd requirements && ./lock.sh
+lock: setup-analysis ## resolve the groups in pyproject.toml again, into uv.lock
+	@PATH="$$PATH:$(VENV)/uv/bin" uv lock
 
 .DEFAULT:
 	$(error no target '$@'. Experiments: $(EXPERIMENTS). Everything else: make help)

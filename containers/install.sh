@@ -1,6 +1,6 @@
 #!/bin/sh
 # The steps shared by Dockerfile and singularity.def: install.sh STEP VARIANT, as root, in the image being built.
-# Python packages and their versions are listed in requirements/, system packages here.
+# Python packages and their versions are in uv.lock, system packages here.
 set -eu
 
 kit=/opt/kit       # this repository
@@ -25,25 +25,24 @@ apt_install() {
 case $step in
 compilers) # build tools; they stay out of the final image
     # shellcheck disable=SC2086 # the list may be empty
-    apt_install g++ make python3.11-dev python3.11-venv $mpi_headers
+    apt_install g++ make python3-venv $mpi_headers
     ;;
 
-environment) # TensorFlow, Horovod compiled for it, and the other packages, from the lock files
+environment) # TensorFlow, Horovod compiled for it, and the other packages, from the lock
     if [ "$variant" = cuda ]; then
         cuda=$(echo $toolkit/usr/local/cuda-12*)
         [ -x "$cuda/bin/nvcc" ] || { echo "no nvcc in $cuda: set TOOLKIT to an image with the CUDA toolkit" >&2; exit 1; }
         export PATH="$cuda/bin:$PATH" CUDAToolkit_ROOT="$cuda"
     fi
     mpich=''
-    [ "$variant" = mvapich2 ] && mpich=--mpich
+    [ "$variant" = mvapich2 ] && mpich=mpich
     # shellcheck disable=SC2086
-    python3.11 $kit/requirements/install.py $packages $venv --unchecked $mpich
-    # Remove dependencies of TensorFlow that no rank loads: Clang for its code generators, Google's cloud storage, the web
-    # server of TensorBoard. Then what only builds need: headers, tests of packages, build tools, debug symbols.
-    $venv/bin/python -m pip uninstall -q -y --root-user-action=ignore \
-        libclang tensorflow-io-gcs-filesystem tensorboard-data-server cmake wheel pip
+    UV_COMPILE_BYTECODE=1 UV_LINK_MODE=copy $kit/requirements/setup.sh $venv $packages $mpich
+    # Remove what no rank loads: Clang, which TensorFlow's code generators need. Then what only builds need: headers, tests
+    # of packages, build tools, debug symbols.
+    $venv/uv/bin/uv pip uninstall --quiet --python $venv libclang cmake wheel
     cd $venv
-    rm -rf install.log include share/man lib/python3.11/site-packages/tensorflow/include
+    rm -rf install.log requirements.txt uv include share/man lib/python3*/site-packages/tensorflow/include
     # tensorflow/_api/*/test is not a test.
     find lib -depth -type d -name tests -path '*/site-packages/*' -not -path '*/tensorflow/*' -exec rm -rf {} +
     find lib -name 'mpi_lib*.so' -exec strip --strip-unneeded {} +
@@ -51,12 +50,12 @@ environment) # TensorFlow, Horovod compiled for it, and the other packages, from
 
 runtime) # what the final image adds to the base
     # shellcheck disable=SC2086
-    apt_install python3.11 tini openssh-client openssh-server $mpi
+    apt_install python3 tini openssh-client openssh-server $mpi
     rm -f /etc/ssh/ssh_host_*  # keys in an image would be public
     mkdir -p /run/sshd
     # Let the loader find the CUDA libraries that Horovod needs, also in a SIF.
     if [ "$variant" = cuda ]; then
-        ls -d $venv/lib/python3.11/site-packages/nvidia/nccl/lib $venv/lib/python3.11/site-packages/nvidia/cuda_runtime/lib \
+        ls -d $venv/lib/python3*/site-packages/nvidia/nccl/lib $venv/lib/python3*/site-packages/nvidia/cuda_runtime/lib \
             >/etc/ld.so.conf.d/kit.conf
         ldconfig
     fi

@@ -413,7 +413,8 @@ def another_mpi_under_slurm(variant: str) -> str:
 
 def install_other_mpi(folder: str) -> None:
     """Install the MPI that replaces a site's, below a folder."""
-    output([sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--prefix", folder, OTHER_MPI])
+    uv = shutil.which("uv") or f"{sys.prefix}/uv/bin/uv"
+    output([uv, "pip", "install", "--quiet", "--no-deps", "--prefix", folder, "--python", sys.executable, OTHER_MPI])
 
 
 def another_mpi(variant: str) -> str:

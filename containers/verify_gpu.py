@@ -30,7 +30,7 @@ from train.rank.gpus import GpuUse  # noqa: E402
 RESULTS = Path("results-gpu")
 MODELS = "resnet50,vgg16"
 BATCH = 64  # of a rank, as in report 003; fits 16 GB in both precisions
-MIN_DRIVER = (525, 60)  # CUDA 12, which TensorFlow 2.18 needs
+MIN_DRIVER = (525, 60)  # CUDA 12, which TensorFlow 2.21 needs
 _QUERY = ("index", "uuid", "name", "driver_version", "memory.total", "utilization.gpu", "memory.used")
 _APART_BYTES, _APART_FRACTION = 64 * 2**20, 0.25  # two readings are not of one moment
 
@@ -125,7 +125,7 @@ def driver(_: str) -> str:
     first = here()[0]
     version = tuple(int(part) for part in first.driver.split(".")[:2])
     assert version >= MIN_DRIVER, (
-        f"driver {first.driver}: TensorFlow 2.18 needs {'.'.join(map(str, MIN_DRIVER))} or newer"
+        f"driver {first.driver}: TensorFlow 2.21 needs {'.'.join(map(str, MIN_DRIVER))} or newer"
     )
     return f"{len(here())} x {first.name}, {first.memory_bytes / 2**30:.0f} GiB; driver {first.driver}"
 

@@ -89,7 +89,7 @@ def test_the_driver_must_be_new_enough(driver, good, monkeypatch):
     if good:
         assert verify_gpu.driver("") == "1 x Tesla P100, 16 GiB; driver 550.54.15"
     else:
-        with pytest.raises(AssertionError, match=r"driver 470.82.01: TensorFlow 2.18 needs 525.60 or newer"):
+        with pytest.raises(AssertionError, match=r"driver 470.82.01: TensorFlow 2.21 needs 525.60 or newer"):
             verify_gpu.driver("")
     with pytest.raises(Skipped, match="one GPU: an exchange needs two"):
         verify_gpu.several()

@@ -43,12 +43,11 @@ def kit(tmp_path, monkeypatch):
     monkeypatch.setenv("LOG", str(tmp_path / "log"))
     for part in ("Makefile", "conf", "docs", "train"):
         (tmp_path / part).symlink_to(ROOT / part)
-    (tmp_path / ".venv/bin").mkdir(parents=True)
-    for name in ("python", "ruff", "mypy", "lint-imports", "../../requirements/lock.sh"):
-        program = tmp_path / ".venv/bin" / name
-        program.parent.resolve().mkdir(exist_ok=True)
-        program.resolve().write_text(STUB)
-        program.resolve().chmod(0o755)
+    programs = [f".venv/bin/{name}" for name in ("python", "ruff", "mypy", "lint-imports")]
+    for name in (*programs, ".venv/uv/bin/uv", ".ci/pythons", "requirements/setup.sh"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(STUB)
+        (tmp_path / name).chmod(0o755)
     return tmp_path
 
 

@@ -71,14 +71,13 @@ def make_command(folder: Path, *words: str) -> list[str]:
     Its set-up does nothing: it would change the environment that runs the tests.
     """
     folder.mkdir(exist_ok=True)
-    for part in ("Makefile", "analysis", "conf", "docs", "requirements", "train"):
+    for part in ("Makefile", "analysis", "conf", "docs", "train"):
         if not (folder / part).exists():
             (folder / part).symlink_to(ROOT / part)
-    python = folder / ".venv/bin/python"
-    if not python.exists():
-        python.parent.mkdir(parents=True)
-        python.write_text(f'#!/bin/sh\ncase "$1" in requirements/*) exit 0 ;; esac\nexec "{sys.executable}" "$@"\n')
-        python.chmod(0o755)
+    for name, text in ((".venv/bin/python", f'exec "{sys.executable}" "$@"'), ("requirements/setup.sh", "")):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(f"#!/bin/sh\n{text}\n")
+        (folder / name).chmod(0o755)
     return ["make", "-C", str(folder), *words]
 
 

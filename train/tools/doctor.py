@@ -26,11 +26,6 @@ OK, WARNING, FAILURE = "OK", "warning", "FAILURE"
 _DISK_GIB = {"analysis": 0.6, "launch": 0.8, "cpu": 4.0, "cuda": 10.0}
 _SETUP_MEMORY_GIB = {"analysis": 0.5, "launch": 0.5, "cpu": 3.0, "cuda": 4.0}
 _RUN_DISK_GIB = 1.0  # for the records of a measurement
-# What to do where a distribution has no Python 3.11, as Debian 13 has not: each line is a way of its own.
-_OTHER_PYTHON = ROOT / "requirements/other-python.txt"
-_IN_AN_IMAGE = """\
-run the ranks in an image: sudo apt-get install podman; make image CONTAINER=podman; then make ... CONTAINER=podman
-or """
 # What Horovod's kernels include, and a call that needs the runtime library.
 _CUDA_PROGRAM = """\
 #include <cuda_runtime.h>
@@ -69,38 +64,25 @@ def check_platform() -> Check:
     return Check("platform", FAILURE, found, "run it on 64-bit x86 Linux, or in a container")
 
 
-def check_python(tensorflow: bool = True) -> Check:
-    """Whether this is Python 3.11; 3.12 is a warning: the locks have wheels for it, but it is untested.
-
-    tensorflow: it is to run here. Without it, for the analysis and for ranks in an image, 3.13 does too.
-    """
-    found, other = platform.python_version(), _OTHER_PYTHON.read_text()
-    if sys.version_info[:2] == (3, 11):
+def check_python() -> Check:
+    """Whether this is a Python that uv.lock is for, and which one it is."""
+    of = f"of {sys.prefix}, made with {sys.base_prefix}" if sys.prefix != sys.base_prefix else sys.executable
+    found = f"{platform.python_version()}, {of}"
+    if sys.version_info[:2] in ((3, 11), (3, 12), (3, 13)):
         return Check("Python", OK, found)
-    if sys.version_info[:2] == (3, 12):
-        return Check("Python", WARNING, f"{found}: the locks were made for 3.11; this version is untested", other)
-    if sys.version_info[:2] == (3, 13) and not tensorflow:
-        return Check("Python", OK, f"{found}, with locks of its own")
-    in_an_image = tensorflow and sys.version_info[:2] == (3, 13)
-    needed = "TensorFlow 2.18.1 has no wheels beyond 3.12" if in_an_image else "there are locks for 3.11 to 3.13"
-    return Check("Python", FAILURE, f"{found}: 3.11 is required ({needed})", _IN_AN_IMAGE * in_an_image + other)
-
-
-def check_venv() -> Check:
-    """Whether Python can create virtual environments: Debian has a separate package for that."""
-    done = subprocess.run([sys.executable, "-c", "import venv, ensurepip"], capture_output=True)
-    if done.returncode == 0:
-        return Check("venv", OK, "installed")
-    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
-    return Check("venv", FAILURE, "no module ensurepip", f"sudo apt-get install python{version}-venv")
+    fix = "make clean-env, then set up again; PYTHON= names the Python to use"
+    return Check("Python", FAILURE, f"{found}: uv.lock and TensorFlow 2.21 are for 3.11, 3.12 and 3.13", fix)
 
 
 def check_compiler() -> Check:
-    """Whether there are a C++ compiler and make, which build Horovod."""
-    missing = [name for name in ("g++", "make") if not shutil.which(name)]
+    """Whether there are a C++ compiler and make, which build Horovod; which compiler, and why that one."""
+    compiler, why = os.environ.get("CXX", "").split()[:1], "CXX= names it"
+    if not compiler:
+        compiler, why = ["c++" if shutil.which("c++") else "g++"], "the first on PATH; CXX= names another"
+    missing = [name for name in (*compiler, "make") if not shutil.which(name)]
     if missing:
         return Check("compiler", FAILURE, f"no {' and no '.join(missing)}", "sudo apt-get install g++ make")
-    return Check("compiler", OK, _first_line("g++", "--version"))
+    return Check("compiler", OK, f"{_first_line(*compiler, '--version')}: {shutil.which(compiler[0])}, {why}")
 
 
 def check_cuda_toolkit() -> Check:
@@ -194,7 +176,7 @@ def check_horovod() -> list[Check]:
         return [Check("TensorFlow and Horovod", FAILURE, last, "make clean-env, then set up again")]
     tensorflow, built, gpus = done.stdout.strip().splitlines()[-3:]
     return [
-        Check("TensorFlow", OK, f"{tensorflow}, tf_keras {importlib.metadata.version('tf_keras')}"),
+        Check("TensorFlow", OK, f"{tensorflow}, tf_keras {importlib.metadata.version('tf_keras')}, as in uv.lock"),
         Check("Horovod", OK, f"{importlib.metadata.version('horovod')}, built with {built}"),
         check_gpus(int(gpus)),
     ]
@@ -287,7 +269,7 @@ def _first_line(*command: str) -> str:
 def before_setup(packages: str) -> list[Check]:
     """What setting up the set `packages` (analysis, launch, cpu, cuda) needs."""
     compiled = packages in ("cpu", "cuda")  # they have TensorFlow, and Horovod, which is compiled
-    checks = [check_platform(), check_python(compiled), check_venv()]
+    checks = [check_platform(), check_python()]
     checks += [check_disk(_DISK_GIB[packages]), check_memory(_SETUP_MEMORY_GIB[packages])]
     if compiled:
         checks += [check_compiler(), check_mpi()]
@@ -296,9 +278,9 @@ def before_setup(packages: str) -> list[Check]:
     return checks
 
 
-def before_run(ranks: int, within: list[Check], contained: bool = False) -> list[Check]:
+def before_run(ranks: int, within: list[Check]) -> list[Check]:
     """What a measurement with this many ranks needs; within: the checks of what they run in, bare or a container."""
-    checks = [check_platform(), check_python(not contained), *within, check_own_name()]
+    checks = [check_platform(), check_python(), *within, check_own_name()]
     return [
         *checks,
         check_cores(ranks),
@@ -337,7 +319,7 @@ def _checks(arguments: argparse.Namespace) -> list[Check]:
         return before_setup(arguments.before_setup)
     if arguments.container != "none":
         image = check_container(arguments.container, arguments.device, arguments.image)
-        return before_run(arguments.ranks, [image], contained=True)
+        return before_run(arguments.ranks, [image])
     return before_run(arguments.ranks, [check_compiler(), check_mpi(), *check_horovod()])
 
 

@@ -14,32 +14,21 @@ from train.tools import doctor
 Version = namedtuple("Version", "major minor micro")
 
 
-@pytest.mark.parametrize(
-    ("version", "state"),
-    [((3, 11, 2), doctor.OK), ((3, 12, 1), doctor.WARNING), ((3, 13, 0), doctor.FAILURE), ((3, 10, 9), doctor.FAILURE)],
-)
-def test_which_python_will_do(monkeypatch, version, state):
+@pytest.mark.parametrize("version", [(3, 11, 2), (3, 12, 1), (3, 13, 0)])
+def test_which_python_is_used_is_said(monkeypatch, version):
     monkeypatch.setattr(doctor.sys, "version_info", Version(*version))
-    found = doctor.check_python()
-    assert found.state == state
-    assert bool(found.fix) == (state != doctor.OK)
+    check = doctor.check_python()
+    assert (check.state, check.fix) == (doctor.OK, "")
+    assert sys.prefix in check.found
 
 
-def test_where_ranks_run_in_an_image_a_newer_python_does_too(monkeypatch):
-    monkeypatch.setattr(doctor.sys, "version_info", Version(3, 13, 5))
-    assert doctor.check_python(tensorflow=False).state == doctor.OK
-    for way in ("make image CONTAINER=podman", "uv python install 3.11", "pyenv install 3.11"):
-        assert way in doctor.check_python().fix
-    assert "no wheels beyond 3.12" in doctor.check_python().found
-
-
-@pytest.mark.parametrize("tensorflow", [False, True])
 @pytest.mark.parametrize("version", [(3, 10, 9), (3, 14, 0)])
-def test_an_image_is_no_way_out_where_the_launcher_does_not_run_either(monkeypatch, version, tensorflow):
+def test_a_python_without_a_lock_is_a_failure_that_says_which_have_one(monkeypatch, version):
     monkeypatch.setattr(doctor.sys, "version_info", Version(*version))
-    check = doctor.check_python(tensorflow)
-    assert (check.state, "CONTAINER" in check.fix) == (doctor.FAILURE, False)
-    assert "there are locks for 3.11 to 3.13" in check.found
+    check = doctor.check_python()
+    assert check.state == doctor.FAILURE
+    assert "uv.lock and TensorFlow 2.21 are for 3.11, 3.12 and 3.13" in check.found
+    assert check.fix == "make clean-env, then set up again; PYTHON= names the Python to use"
 
 
 def test_a_fix_of_several_lines_is_printed_below_itself(capsys):
@@ -56,8 +45,21 @@ def test_what_is_short_fails_with_its_fix():
 
 
 def test_a_missing_compiler_is_named_with_its_package(monkeypatch):
-    monkeypatch.setattr(doctor.shutil, "which", lambda name: None if name == "g++" else f"/usr/bin/{name}")
+    monkeypatch.delenv("CXX", raising=False)
+    monkeypatch.setattr(doctor.shutil, "which", lambda name: "/usr/bin/make" if name == "make" else None)
     assert doctor.check_compiler() == ("compiler", doctor.FAILURE, "no g++", "sudo apt-get install g++ make")
+
+
+@pytest.mark.parametrize(("cxx", "taken", "why"), [("", "c++", "the first on PATH"), ("my-c++ -m64", "my-c++", "CXX=")])
+def test_which_compiler_is_used_is_said_and_why(monkeypatch, tmp_path, cxx, taken, why):
+    for name in ("c++", "my-c++", "make"):
+        (tmp_path / name).write_text(f"#!/bin/sh\necho {name} 12.2\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("CXX", cxx)
+    check = doctor.check_compiler()
+    assert check.state == doctor.OK
+    assert check.found.startswith(f"{taken} 12.2: {tmp_path}/{taken}, {why}")
 
 
 @pytest.mark.parametrize(("packages", "compiled"), [("analysis", False), ("launch", False), ("cpu", True)])

@@ -1,0 +1,180 @@
+"""requirements/compile_horovod.py: the build itself is what every test runs in; here is what it decides."""
+
+import os
+import shutil
+import stat
+import sys
+from collections import namedtuple
+from pathlib import Path
+
+import pytest
+
+from tests.helpers import ROOT
+
+sys.path.insert(0, str(ROOT / "requirements"))
+import compile_horovod
+
+
+def _program(folder: Path, name: str, text: str) -> Path:
+    """A program that runs these lines of shell."""
+    program = folder / name
+    program.write_text(f"#!/bin/sh\n{text}\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    return program
+
+
+@pytest.fixture
+def machine(tmp_path):
+    """The environment variables of a machine with a compiler and no MPI."""
+    _program(tmp_path, "c++", "echo c++ 12.2")
+    return {"PATH": str(tmp_path)}
+
+
+def test_horovod_is_built_with_mpi_where_its_compiler_is(machine, tmp_path):
+    without = compile_horovod.build_settings(tmp_path, machine)
+    _program(tmp_path, "mpicc", "")
+    both = compile_horovod.build_settings(tmp_path, machine)
+    assert [settings.get("HOROVOD_WITH_MPI") for settings in (without, both)] == [None, "1"]
+    assert [settings.get("HOROVOD_WITHOUT_MPI") for settings in (without, both)] == ["1", None]
+    assert both["HOROVOD_WITH_GLOO"] == both["HOROVOD_WITH_TENSORFLOW"] == "1"
+    assert not any("NCCL" in name for name in both)
+
+
+def test_headers_come_from_the_kit_first_then_from_tensorflow_then_as_the_user_says(machine, tmp_path):
+    flags = compile_horovod.build_settings(tmp_path, machine | {"CXXFLAGS": "-O3"})["CXXFLAGS"].split()
+    assert flags[0] == f"-I{ROOT / 'requirements/include'}"
+    assert all(flag.startswith(f"-I{tmp_path}/tensorflow/include/external/") for flag in flags[1:-1])
+    assert flags[-1] == "-O3"
+
+
+def test_all_cores_compile_whatever_make_tells_the_commands_it_runs(machine, tmp_path):
+    cores = len(os.sched_getaffinity(0))
+    started_by_make = machine | {"MAKEFLAGS": " -- PYTHON=python3.12"}
+    assert compile_horovod.build_settings(tmp_path, started_by_make)["MAKEFLAGS"] == f"-j{cores}"
+
+
+def test_horovod_for_gpus_links_the_nccl_of_the_lock(machine, tmp_path):
+    library = tmp_path / "nvidia/nccl/lib"
+    library.mkdir(parents=True)
+    (library / "libnccl.so.2").write_text("a library")
+    settings = compile_horovod.build_settings(tmp_path, machine)
+    assert (settings["HOROVOD_GPU_OPERATIONS"], settings["HOROVOD_NCCL_HOME"]) == ("NCCL", str(library.parent))
+    assert (library / "libnccl.so").read_text() == "a library"  # the linker looks for this name
+    compile_horovod.build_settings(tmp_path, machine)  # a second time changes nothing
+
+
+def _key(machine, site):
+    return compile_horovod.build_key(compile_horovod.build_settings(site, machine), machine)
+
+
+def test_what_is_compiled_is_the_same_in_another_clone_and_environment(machine, tmp_path, monkeypatch):
+    before = _key(machine, tmp_path)
+    shutil.copytree(ROOT / "requirements", tmp_path / "requirements")
+    monkeypatch.setattr(compile_horovod, "HERE", tmp_path / "requirements")
+    assert _key(machine, tmp_path / "other") == before
+
+
+def _a_newer_compiler(machine, tmp_path, monkeypatch):
+    _program(tmp_path, "c++", "echo c++ 14.2")
+
+
+def _an_mpi(machine, tmp_path, monkeypatch):
+    _program(tmp_path, "mpicxx", "echo g++ -lmpi")
+
+
+def _an_option(machine, tmp_path, monkeypatch):
+    machine["HOROVOD_DEBUG"] = "1"
+
+
+def _flags(machine, tmp_path, monkeypatch):
+    machine["CXXFLAGS"] = "-O3"
+
+
+def _another_tensorflow(machine, tmp_path, monkeypatch):
+    other = namedtuple("Distribution", "name version")("tensorflow_cpu", "2.22.0")
+    monkeypatch.setattr(compile_horovod.metadata, "distributions", lambda: [other])
+
+
+def _another_python(machine, tmp_path, monkeypatch):
+    monkeypatch.setattr(compile_horovod.sys, "version", "3.14.0")
+
+
+def _another_header(machine, tmp_path, monkeypatch):
+    shutil.copytree(ROOT / "requirements", tmp_path / "requirements")
+    next((tmp_path / "requirements").rglob("*.h")).write_text("// another")
+    monkeypatch.setattr(compile_horovod, "HERE", tmp_path / "requirements")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [_a_newer_compiler, _an_mpi, _an_option, _flags, _another_tensorflow, _another_python, _another_header],
+)
+def test_what_changes_the_library_changes_the_key(machine, tmp_path, monkeypatch, change):
+    before = _key(machine, tmp_path)
+    change(machine, tmp_path, monkeypatch)
+    assert _key(machine, tmp_path) != before
+
+
+def test_what_a_compiler_said_is_shown_although_much_follows():
+    compiled = [f"[ {number}%] Building CXX object" for number in range(90)]
+    cause = ["In file included from a.cc:1:", "b.h:2:10: fatal error: nccl.h: No such file or directory"]
+    rest = [f"line {number}" for number in range(60)]
+    shown = compile_horovod.reasons([*compiled, *cause, *rest])
+    assert shown[:4] == [*compiled[-2:], *cause]
+    assert shown[4:28] == rest[:24]
+    assert shown[-26:] == ["...", *rest[-25:]]
+
+
+def test_of_a_build_that_names_no_error_the_last_lines_are_shown():
+    assert compile_horovod.reasons([f"line {number}" for number in range(60)]) == [f"line {n}" for n in range(35, 60)]
+    assert compile_horovod.reasons(["short", "error: at the end"]) == ["short", "error: at the end"]
+    assert compile_horovod.reasons([]) == []
+
+
+# In place of uv: it compiles for as long as two lines take, or fails.
+UV = """
+case "$*" in
+*"cache clean"*) echo cleaned >>{folder}/said ;;
+*install*horovod.txt*) echo "[ 50%] Building CXX object a.cc.o"; echo built >>{folder}/said; {ending} ;;
+esac
+"""
+
+
+@pytest.fixture
+def set_up(monkeypatch, tmp_path):
+    """Runs main() with a uv that ends so, and a check of what was compiled that ends so; returns what uv did."""
+
+    def run(ending, check):
+        uv = _program(tmp_path, "uv", UV.format(folder=tmp_path, ending=ending))
+        monkeypatch.setattr(compile_horovod, "_CHECK", check)
+        monkeypatch.setattr(compile_horovod.sys, "argv", ["compile_horovod.py", str(uv), str(tmp_path / "horovod.txt")])
+        monkeypatch.setattr(compile_horovod.sys, "prefix", str(tmp_path))
+        monkeypatch.setenv("PATH", os.environ["PATH"])
+        compile_horovod.main()
+        return (tmp_path / "said").read_text().split()
+
+    return run
+
+
+def test_horovod_is_compiled_and_checked(set_up, tmp_path):
+    assert set_up("true", "") == ["built"]
+    assert "[ 50%] Building CXX object a.cc.o" in (tmp_path / "install.log").read_text()
+
+
+def test_one_that_does_not_load_is_removed_from_the_cache_and_compiled_again(set_up, tmp_path):
+    """As one that was compiled for another library than there is now."""
+    first_fails = (
+        f"import pathlib, sys; said = pathlib.Path('{tmp_path}/said').read_text(); sys.exit('cleaned' not in said)"
+    )
+    assert set_up("true", first_fails) == ["built", "cleaned", "built"]
+
+
+def test_one_that_never_loads_is_an_error(set_up):
+    with pytest.raises(SystemExit, match="does not load with all its parts"):
+        set_up("true", "raise SystemExit(1)")
+
+
+def test_one_that_does_not_compile_is_an_error_that_shows_why(set_up, capsys):
+    with pytest.raises(SystemExit, match=r"does not compile; the whole log is in .*install\.log"):
+        set_up("echo 'a.cc:1: error: no such thing'; exit 1", "")
+    assert "  | a.cc:1: error: no such thing" in capsys.readouterr().out
