@@ -214,7 +214,7 @@ test-horovod: ## run Horovod's own tests on two ranks, with each controller that
 
 .PHONY: lock
 lock: setup-analysis ## resolve the groups in pyproject.toml again, into uv.lock
-	@PATH="$$PATH:$(VENV)/uv/bin" uv lock
+	@PATH="$$PATH:$(VENV)/uv/bin" requirements/lock.sh
 
 .DEFAULT:
 	$(error no target '$@'. Experiments: $(EXPERIMENTS). Everything else: make help)
