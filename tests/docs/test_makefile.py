@@ -44,7 +44,7 @@ def kit(tmp_path, monkeypatch):
     for part in ("Makefile", "conf", "docs", "train"):
         (tmp_path / part).symlink_to(ROOT / part)
     programs = [f".venv/bin/{name}" for name in ("python", "ruff", "mypy", "lint-imports")]
-    for name in (*programs, ".venv/uv/bin/uv", ".ci/pythons", "requirements/setup.sh"):
+    for name in (*programs, ".venv/uv/bin/uv", ".ci/pythons", "requirements/setup.sh", "requirements/lock.sh"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(STUB)
         (tmp_path / name).chmod(0o755)
