@@ -33,7 +33,7 @@ from tabulate import tabulate
 from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.schema import Config
-from train.distribution import rendezvous
+from train.distribution import slurm
 from train.launch.batch.jobs import jobs
 from train.launch.batch.launcher import BatchLauncher
 from train.launch.launchers import LAUNCHERS
@@ -47,8 +47,8 @@ from train.rank import open_files, roll_call
 from train.rank.roll_call import Details, Expected, Present
 from train.record import protocol, source
 from train.record.record import Host
-from train.transport.secret import Secret
-from train.transport.tcp_group import on_this_machine
+from train.transport.rendezvous import Secret
+from train.transport.tcp_group import connect_on_machine
 
 RANKS_PER_NODE = 4
 _STACK_BYTES = 256 * 1024
@@ -153,7 +153,7 @@ def meet_worlds(ranks: int) -> float:
 
 def _of_worlds(rank: int, ranks: int, folder: Path) -> None:
     open_files.allow_for(ranks)  # as a rank does before it meets the others
-    group = on_this_machine(folder, rank, ranks)
+    group = connect_on_machine(folder, rank, ranks)
     assert group.gather(rank, int) == list(range(ranks))
     group.barrier()
 
@@ -172,7 +172,7 @@ def _of_a_step(rank: int, ranks: int, folder: Path) -> None:
         "SLURM_NODEID": str(node), "SLURM_LOCALID": str(local), "SLURM_PROCID": str(rank),
         "SLURMD_NODENAME": f"node{node:04d}", "SLURM_SRUN_COMM_HOST": "127.0.0.1",
     }  # fmt: skip
-    rendezvous.meet(folder)
+    slurm.set_gloo_variables(folder)
     assert os.environ["HOROVOD_CROSS_SIZE"] == str(ranks // RANKS_PER_NODE)
     _ask_server(rank)
 

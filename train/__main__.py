@@ -21,14 +21,17 @@ from typing import NoReturn  # noqa: E402
 
 from train import task  # noqa: E402
 from train.config.checks import ConfigError  # noqa: E402
-from train.distribution.protocol import RankDropped  # noqa: E402
 from train.rank import launcher_watch, placement  # noqa: E402
 from train.rank.phases import PhaseClock  # noqa: E402
 from train.record import protocol  # noqa: E402
 from train.record.parts import Part, PartWriter  # noqa: E402
 from train.record.record import Failure  # noqa: E402
 from train.standalone import Standalone  # noqa: E402
-from train.transport.failures import PeerLost, RankUnresponsive  # noqa: E402
+from train.transport import (  # noqa: E402
+    PeerLost,
+    RankDropped,
+    RankUnresponsive,
+)
 from train.worker import Worker  # noqa: E402
 
 

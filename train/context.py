@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from train.config.schema import Config
-from train.distribution.protocol import Distribution
+from train.distribution.base import Distribution
 from train.rank.energy import Meter
 from train.rank.phases import PhaseClock
 from train.rank.quota_gate import QuotaGate

@@ -17,13 +17,13 @@ from pathlib import Path
 
 from train.config.identity import config_hash, learning_rate, point_name, resolved, swept_values
 from train.config.schema import Config
-from train.distribution.protocol import Distribution
+from train.distribution.base import Distribution
 from train.rank import placement
 from train.rank.phases import PhaseClock
 from train.record import assembly, parts, paths, protocol, source
 from train.record.parts import Part, PartWriter
 from train.record.record import RECORD_NAME, Failure, dumps, write_atomically
-from train.transport.secret import Secret
+from train.transport.rendezvous import Secret
 
 
 @dataclass(frozen=True)

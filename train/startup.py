@@ -15,7 +15,7 @@ from train import distribution
 from train.config.checks import ConfigError
 from train.config.schema import Config
 from train.rank import placement
-from train.transport.secret import Secret
+from train.transport.rendezvous import Secret
 
 # tf_keras imports these if it can, for data and layers that no model of this kit has; a fifth of TensorFlow's import.
 _NOT_NEEDED = ("pandas", "scipy")

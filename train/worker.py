@@ -12,7 +12,7 @@ from train import distribution, startup
 from train.config import worlds
 from train.config.identity import config_hash
 from train.context import Context
-from train.distribution.protocol import Distribution
+from train.distribution.base import Distribution
 from train.rank import core_use, energy, environment, gpus, open_files, placement, roll_call
 from train.rank.phases import PhaseClock
 from train.rank.quota_gate import QuotaGate
@@ -23,7 +23,7 @@ from train.record.record import Failure
 from train.standalone import Standalone
 from train.task import Task
 from train.transport import tcp_group
-from train.transport.secret import Secret
+from train.transport.rendezvous import Secret
 from train.transport.tcp_group import AllRanks
 
 
@@ -77,9 +77,9 @@ class Worker:
         everyone: AllRanks = ranks
         if task.config.worlds and task.folder:
             rank = placement.first_rank() + ranks.rank
-            everyone = tcp_group.on_this_machine(task.folder, rank, task.config.ranks_of_job)
+            everyone = tcp_group.connect_on_machine(task.folder, rank, task.config.ranks_of_job)
         elif config.rounds:
-            everyone = tcp_group.beside(ranks, self._key)
+            everyone = tcp_group.connect_joined(ranks, self._key)
         context = Context(
             config=config,
             distribution=ranks,

@@ -76,7 +76,7 @@ for gradients, compression in [("flat", "none"), ("flat", "fp16"), ("grouped", "
 # Two ranks that take two passes make the steps of one rank over the whole batch.
 import tf_keras
 from train.datasets import DATASETS
-from train.distribution.single import Single
+from train.distribution.base import Single
 from train.loop.learner import Learner
 from train.models import build
 
@@ -146,7 +146,7 @@ config = load(["nodes=3"])
 config.join_in_turn = True
 distribution.prepare(config, Path("."), None)
 joined = distribution.join(config, Path("."))
-everyone = tcp_group.beside(joined, lambda: b"k" * 64)
+everyone = tcp_group.connect_joined(joined, lambda: b"k" * 64)
 rank = joined.rank
 assert everyone.gather(rank, int) == joined.gather(rank, int) == [0, 1, 2]
 
@@ -186,7 +186,7 @@ from tests.train.loop.test_step import linear_model
 from train import distribution
 from train.config.compose import load
 from train.config.schema import RoundArm
-from train.distribution.single import Single
+from train.distribution.base import Single
 from train.loop import step
 
 config = load(["nodes=3", "optimizer.learning_rate=0.1", "optimizer.momentum=0"])

@@ -4,8 +4,7 @@ import itertools
 
 from train.config.schema import Config
 from train.context import Context
-from train.distribution.protocol import Distribution
-from train.distribution.single import Single
+from train.distribution.base import Distribution, Single
 from train.rank.energy import Meter
 from train.rank.phases import PhaseClock
 from train.rank.quota_gate import QuotaGate

@@ -1,1 +1,1 @@
-"""Allreduces and links, measured without a model."""
+"""Allreduces, links and memory, measured without a model."""

@@ -16,10 +16,10 @@ import numpy as np
 import psutil
 import tensorflow as tf
 
+from train.allreduce import bandwidth
 from train.config.schema import AllreduceSweep
 from train.context import Context
-from train.distribution import link
-from train.distribution.protocol import Distribution
+from train.distribution.base import Distribution
 from train.rank import placement
 from train.record.record import AllreduceTimes
 
@@ -77,7 +77,7 @@ def run(context: Context) -> None:
     sweep, distribution, part = context.config.allreduce_sweep, context.distribution, context.part
     assert sweep
     context.clock.enter("data")
-    transfers, problems = link.measure(distribution, sweep.probe_s, context.key)
+    transfers, problems = bandwidth.measure(distribution, sweep.probe_s, context.key)
     part.add(transfers=transfers, notes=[f"not measured: {problem}" for problem in problems])
     sizes, note = _sizes(sweep, context)
     part.add(notes=note)

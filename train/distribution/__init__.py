@@ -1,4 +1,4 @@
-"""How ranks meet and exchange gradients. Nothing here knows of models or training loops.
+"""How ranks join and exchange gradients. Nothing here knows of models or training loops.
 
 `prepare`, import TensorFlow, then `join`, before any operation: Horovod and TensorFlow read their settings when they
 load, and a strategy of TensorFlow must come first.
@@ -15,19 +15,16 @@ from typing import TYPE_CHECKING
 from train.config.backends import FUSION_THRESHOLD_BYTES
 from train.config.schema import Config
 from train.config.schema import Distribution as Settings
-from train.distribution import rendezvous
-from train.distribution.protocol import Distribution
-from train.distribution.single import Single
+from train.distribution import slurm
+from train.distribution.base import Distribution, Single
 from train.rank import placement
 from train.record import protocol
-from train.transport.rendezvous_file import IMPORT_WITHIN_S
-from train.transport.secret import Secret
+from train.transport.rendezvous import IMPORT_WITHIN_S, Secret
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
     from train.distribution.cluster import Cluster
-
 
 # Horovod's autotuner takes the median of five samples for each setting that it tries. By default it needs a thousand
 # steps; with these about 130.
@@ -37,37 +34,37 @@ _AUTOTUNE = {
     "HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES": "4",
 }
 
-
 _prepared: list[Cluster] = []  # the ranks of a strategy of TensorFlow, from `prepare` to `join`
 
 
 def prepare(config: Config, folder: Path, secret: Secret | None) -> None:
-    """Set the environment variables that Horovod and TensorFlow read, from the configuration: so it describes what was
-    measured. The workers of a strategy of TensorFlow meet here.
+    """Set the environment variables that Horovod and TensorFlow read, from the configuration.
+
+    So the configuration describes what was measured. The ranks of a strategy of TensorFlow connect here.
 
     folder: one that all hosts see, in which ranks that srun started find each other.
-    secret: of the job; None where no launcher made one.
-    Raises ConfigError where they do not find each other.
+    secret: of the job; None without a launcher.
+    Raises ConfigError if the ranks do not find each other.
     """
     if not config.distribution.is_strategy:
         _set_up_horovod(config.distribution, folder)
     # A launcher that knows the hosts names them: each of them may call the interface between them by another name.
     peers = os.environ.get(protocol.PEERS)
-    if config.distribution.controller == "gloo" and rendezvous.needed(os.environ):
-        rendezvous.meet(folder)
+    if config.distribution.controller == "gloo" and slurm.is_needed(os.environ):
+        slurm.set_gloo_variables(folder)
         peers = peers or os.environ.get("SLURM_SRUN_COMM_HOST")
     if interface := config.launcher.interface or (peers and placement.interface_towards(peers.split(","))):
         os.environ["HOROVOD_GLOO_IFACE"] = os.environ["NCCL_SOCKET_IFNAME"] = interface
     if config.distribution.is_strategy:
         from train.distribution import cluster
 
-        _prepared.append(cluster.meet(config.distribution, config.ranks, secret, folder))
+        _prepared.append(cluster.connect(config.distribution, config.ranks, secret, folder))
         os.environ["TF_CONFIG"] = _prepared[-1].config()
 
 
 def _set_up_horovod(settings: Settings, folder: Path) -> None:
     """Set the variables that Horovod reads."""
-    # Where both are set Horovod 0.28.1 crashes when ranks meet a second time, and its autotuner leaves them alone.
+    # If both are set Horovod 0.28.1 crashes when ranks join a second time, and its autotuner leaves them alone.
     unset = settings.elastic or settings.autotune
     fusion = None if settings.fusion_threshold_bytes == FUSION_THRESHOLD_BYTES else settings.fusion_threshold_bytes
     tuned = {"HOROVOD_CYCLE_TIME": settings.cycle_time_ms, "HOROVOD_FUSION_THRESHOLD": fusion}
@@ -75,7 +72,7 @@ def _set_up_horovod(settings: Settings, folder: Path) -> None:
     if settings.autotune:
         _set({"HOROVOD_AUTOTUNE": "1", "HOROVOD_AUTOTUNE_LOG": str(folder / "autotune.csv"), **_AUTOTUNE})
     os.environ.setdefault("HOROVOD_GLOO_TIMEOUT_SECONDS", str(IMPORT_WITHIN_S))  # Horovod's own is 30 s
-    # A user's own is not kept: nothing that is timed has one.
+    # A user's own timeline is switched off: nothing that is timed has one.
     timeline = str(protocol.horovod_timeline_path(folder)) if settings.timeline else None
     _set({"HOROVOD_TIMELINE": timeline, "HOROVOD_TIMELINE_MARK_CYCLES": None})
 
@@ -89,7 +86,7 @@ def _set(variables: Mapping[str, str | None]) -> None:
 
 
 def inter_op_threads(config: Config) -> int:
-    """Threads of TensorFlow that run operations of this process: one, where none of them waits for another rank.
+    """Return the number of TensorFlow's threads that run operations: one, if none waits for another rank.
 
     Several towers run at the same time, in a thread each.
 
@@ -100,26 +97,24 @@ def inter_op_threads(config: Config) -> int:
 
 
 def join(config: Config, folder: Path, report: Callable[[str], None] = print) -> Distribution:
-    """The backend that the configuration names, with all ranks met.
+    """Return the backend that the configuration names, with all ranks joined.
 
     folder: as `prepare` takes it.
-    report: takes why this process was ended, where it cannot say so itself.
-    Raises ConfigError, or RankUnresponsive where a rank hangs.
+    report: takes why this process was ended, if it cannot say so itself.
+    Raises ConfigError, or RankUnresponsive if a rank hangs.
     """
     if config.distribution.backend == "none":
         return Single()
     if config.distribution.in_one_process:
-        from train.distribution.towers import Towers
+        from train.distribution.central_storage import CentralStorage
 
-        return Towers(config.towers)
-    joined = (
-        _joined_by_strategy(config, report) if config.distribution.is_strategy else _joined_by_horovod(config, folder)
-    )
-    rendezvous.clear()
+        return CentralStorage(config.towers)
+    joined = _join_strategy(config, report) if config.distribution.is_strategy else _join_horovod(config, folder)
+    slurm.remove_files()
     return joined
 
 
-def _joined_by_strategy(config: Config, report: Callable[[str], None]) -> Distribution:
+def _join_strategy(config: Config, report: Callable[[str], None]) -> Distribution:
     if config.distribution.asynchronous:
         from train.distribution.parameter_servers import ParameterServers
 
@@ -129,23 +124,21 @@ def _joined_by_strategy(config: Config, report: Callable[[str], None]) -> Distri
     return MultiWorker(config.distribution, _prepared.pop(), report)
 
 
-def _joined_by_horovod(config: Config, folder: Path) -> Distribution:
+def _join_horovod(config: Config, folder: Path) -> Distribution:
     if config.distribution.elastic:
         from train.distribution.elastic import ElasticHorovod
 
         return ElasticHorovod(config.distribution, config.ranks, folder)
+    from train.distribution.horovod import Horovod, RejoiningHorovod
+
     if config.join_in_turn:
-        from train.distribution.in_turn import HorovodInTurn
-
-        return HorovodInTurn(config.distribution, config.ranks)
-    from train.distribution.horovod import Horovod
-
+        return RejoiningHorovod(config.distribution, config.ranks)
     sizes = {arm.ranks for arm in config.rounds if arm.world == placement.world()}
     return Horovod(config.distribution, config.ranks, sorted(sizes - {1, config.ranks}))
 
 
 def weights_differ(distribution: Distribution, variables: Sequence[tf.Variable]) -> bool:
-    """Whether any two ranks hold different values: compares a digest of each rank, so 32 bytes are sent."""
+    """Return whether any two ranks hold different values: compares a digest of each rank, so 32 bytes are sent."""
     if distribution.size == 1:
         return False
     digest = hashlib.sha256()

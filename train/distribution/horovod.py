@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import copy
+import os
+import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
@@ -16,12 +17,10 @@ from horovod.common.exceptions import HorovodInternalError
 
 from train.config.checks import ConfigError
 from train.config.schema import Distribution as Settings
-from train.distribution.plain import Plain
-from train.distribution.protocol import Distribution
-from train.distribution.single import Single
-from train.distribution.tapes import ExchangingTape, as_one
-from train.transport import messages
-from train.transport.failures import PeerLost
+from train.distribution.base import Distribution, Single
+from train.distribution.gradient_tape import ExchangingTape, flat_exchange
+from train.transport import PeerLost, connections, messages, rendezvous_server
+from train.transport.connections import Address
 
 _COMPRESSIONS = {"none": hvd.Compression.none, "fp16": hvd.Compression.fp16}
 _OPERATIONS = {"average": hvd.Average, "adasum": hvd.Adasum}
@@ -30,12 +29,15 @@ _OPERATIONS = {"average": hvd.Average, "adasum": hvd.Adasum}
 class _HorovodPeerLost(PeerLost, HorovodInternalError):
     """PeerLost by the name that Horovod's elastic mode knows."""
 
+    def __init__(self, message: str) -> None:
+        super().__init__(f"an exchange with the other ranks failed: {message}")
+
 
 @contextmanager
 def exchanges() -> Iterator[None]:
-    """A context in which a failed exchange raises PeerLost.
+    """Return a context in which a failed exchange raises PeerLost.
 
-    TensorFlow raises UnknownError or AbortedError for it, as for much else. Only the message tells that Horovod failed:
+    TensorFlow raises UnknownError or AbortedError for it, as for much else. Only the message shows that Horovod failed:
     it names the operation, by its type, or within a compiled step by its name. Both contain "Horovod". An exchange that
     fails because the ranks disagree on a shape or a type raises FailedPreconditionError, and no peer is lost.
     """
@@ -44,81 +46,68 @@ def exchanges() -> Iterator[None]:
     except PeerLost:
         raise
     except HorovodInternalError as error:
-        raise _HorovodPeerLost(_words(str(error))) from error
+        raise _HorovodPeerLost(str(error)) from error
     except (tf.errors.UnknownError, tf.errors.AbortedError) as error:
         if "Horovod" not in str(error.message):
             raise
-        raise _HorovodPeerLost(_words(str(error.message))) from error
+        raise _HorovodPeerLost(str(error.message)) from error
 
 
-def _words(message: str) -> str:
-    return f"an exchange with the other ranks failed: {message}"
+class HorovodGroup(Distribution):
+    """Ranks that exchange within one process set of Horovod."""
 
-
-class Horovod(Plain):
-    """Ranks joined by Horovod."""
-
-    def __init__(self, settings: Settings, ranks: int, groups: Sequence[int] = ()) -> None:
-        """Meet the other ranks. Raises ConfigError where there are not `ranks` of them.
-
-        groups: the numbers of ranks of groups to prepare, neither 1 nor all.
-        """
-        self._settings, self._among = settings, hvd.global_process_set
-        self._sets = {size: hvd.ProcessSet(list(range(size))) for size in groups}
-        self.meet()
-        if self.size != ranks and not settings.elastic:
-            raise ConfigError(
-                f"nodes x ranks_per_node={ranks}: Horovod's size is {hvd.size()}. "
-                + (
-                    "Each process started alone: start them with horovodrun or mpirun, or with srun and the --mpi "
-                    "that the MPI library was built for (srun --mpi=list), and without --cleanenv in a container"
-                    if hvd.size() == 1
-                    else "Start as many processes as nodes x ranks_per_node, or change those"
-                )
-            )
-
-    def meet(self) -> None:
-        """Wait for all ranks."""
-        hvd.init(process_sets=list(self._sets.values()))
-        self.rank, self.size, self.local_rank = hvd.rank(), hvd.size(), hvd.local_rank()
+    def __init__(self, settings: Settings, size: int, process_set: hvd.ProcessSet) -> None:
+        """Take the first `size` ranks of the job, which Horovod has joined, and their process set."""
+        self._settings, self._process_set = settings, process_set
+        self.rank, self.size, self.local_rank = hvd.rank(), size, hvd.local_rank()
 
     def tape(self, tape: tf.GradientTape) -> tf.GradientTape:
-        """A tape that joins the gradients of all ranks, unless the run is a control without allreduce."""
+        """Return a tape that joins the gradients of all ranks, unless the run is a control without allreduce."""
         if not self._settings.allreduce or self.size == 1:
             return tape
         compression = _COMPRESSIONS[self._settings.compression]
         if self._settings.gradients == "flat":
             # `exchanges` recognises a failed exchange by this name, and the ranks the tensor: without its scope, which
             # is another one in the graphs of other ranks.
-            how = {"op": hvd.Average, "compression": compression, "process_set": self._among, "ignore_name_scope": True}
-            return ExchangingTape(tape, as_one(partial(hvd.allreduce, name="HorovodAllreduce_gradients", **how)))
+            allreduce = partial(
+                hvd.allreduce,
+                name="HorovodAllreduce_gradients",
+                op=hvd.Average,
+                compression=compression,
+                process_set=self._process_set,
+                ignore_name_scope=True,
+            )
+            return ExchangingTape(tape, flat_exchange(allreduce))
         groups = 1 if self._settings.gradients == "grouped" else None
         op = _OPERATIONS[self._settings.op]
-        return hvd.DistributedGradientTape(tape, groups=groups, process_set=self._among, compression=compression, op=op)
+        return hvd.DistributedGradientTape(
+            tape, groups=groups, process_set=self._process_set, compression=compression, op=op
+        )
 
     def broadcast(self, variables: Sequence[tf.Variable]) -> None:
         """Set the variables to the values of rank 0."""
         # In place it is one operation for all, but it tells variables apart by name, and nested models repeat names.
         remaining = list(variables)
         while remaining:
-            together = {variable.name: variable for variable in reversed(remaining)}
-            hvd.broadcast_variables(list(together.values()), root_rank=0, inplace=True, process_set=self._among)
-            remaining = [variable for variable in remaining if together[variable.name] is not variable]
+            by_name = {variable.name: variable for variable in reversed(remaining)}
+            hvd.broadcast_variables(list(by_name.values()), root_rank=0, inplace=True, process_set=self._process_set)
+            remaining = [variable for variable in remaining if by_name[variable.name] is not variable]
 
     def average(self, variables: Sequence[tf.Variable]) -> None:
         """Set the variables to their mean over ranks."""
         if variables:
-            means = hvd.grouped_allreduce([v.value() for v in variables], op=hvd.Average, process_set=self._among)
+            values = [variable.value() for variable in variables]
+            means = hvd.grouped_allreduce(values, op=hvd.Average, process_set=self._process_set)
             for variable, mean in zip(variables, means, strict=True):
                 variable.assign(mean)
 
     def sum(self, values: np.ndarray) -> np.ndarray:
-        """The element-wise sum over ranks, on every rank."""
-        return hvd.allreduce(tf.constant(values), op=hvd.Sum, process_set=self._among).numpy()
+        """Return the element-wise sum over ranks, on every rank."""
+        return hvd.allreduce(tf.constant(values), op=hvd.Sum, process_set=self._process_set).numpy()
 
     def allreduce(self, tensor: tf.Tensor, name: str) -> tf.Tensor:
-        """The element-wise sum over ranks, on every rank and on the tensor's device; `name` is the same on all."""
-        return hvd.allreduce(tensor, op=hvd.Sum, name=name, process_set=self._among)
+        """Return the element-wise sum over ranks, on every rank and the tensor's device; `name` is the same on all."""
+        return hvd.allreduce(tensor, op=hvd.Sum, name=name, process_set=self._process_set)
 
     def gather(self, value: Any, kind: Any) -> list[Any]:
         """Return the values of all ranks, in the order of ranks, on every rank. kind: their type.
@@ -126,31 +115,111 @@ class Horovod(Plain):
         Horovod's own allgather_object would unpickle what comes from the network.
         """
         own = np.frombuffer(messages.encode(value), np.uint8)
-        sizes = hvd.allgather(tf.constant([len(own)]), name="gather.sizes", process_set=self._among).numpy()
-        together = hvd.allgather(tf.constant(own), name="gather.values", process_set=self._among).numpy()
-        received = np.split(together, np.cumsum(sizes)[:-1])
+        sizes = hvd.allgather(tf.constant([len(own)]), name="gather.sizes", process_set=self._process_set).numpy()
+        joined = hvd.allgather(tf.constant(own), name="gather.values", process_set=self._process_set).numpy()
+        received = np.split(joined, np.cumsum(sizes)[:-1])
         return [messages.decode(one.tobytes(), kind, f"rank {rank}") for rank, one in enumerate(received)]
 
     def barrier(self) -> None:
         """Return when all ranks have called it."""
-        hvd.allreduce(tf.zeros(1), op=hvd.Sum, name="barrier", process_set=self._among).numpy()
+        hvd.allreduce(tf.zeros(1), op=hvd.Sum, name="barrier", process_set=self._process_set).numpy()
+
+    def exchanges(self) -> AbstractContextManager[None]:
+        """Return a context in which a failed exchange raises PeerLost."""
+        return exchanges()
+
+
+class Horovod(HorovodGroup):
+    """All ranks of a job."""
+
+    def __init__(self, settings: Settings, ranks: int, groups: Sequence[int] = ()) -> None:
+        """Join the other ranks. Raises ConfigError if there are not `ranks` of them.
+
+        groups: the sizes of groups to prepare, neither 1 nor all.
+        """
+        self._process_sets = {size: hvd.ProcessSet(list(range(size))) for size in groups}
+        self.join()
+        super().__init__(settings, hvd.size(), hvd.global_process_set)
+        if self.size != ranks and not settings.elastic:
+            raise ConfigError(
+                f"nodes x ranks_per_node={ranks}: Horovod's size is {self.size}. "
+                + (
+                    "Each process started alone: start them with horovodrun or mpirun, or with srun and the --mpi "
+                    "that the MPI library was built for (srun --mpi=list), and without --cleanenv in a container"
+                    if self.size == 1
+                    else "Start as many processes as nodes x ranks_per_node, or change those"
+                )
+            )
+
+    def join(self) -> None:
+        """Wait for all ranks."""
+        hvd.init(process_sets=list(self._process_sets.values()))
 
     def group(self, ranks: int, allreduce: bool) -> Distribution:
-        """The first `ranks` ranks: those of a group that was prepared, rank 0 alone, or all.
+        """Return the first `ranks` ranks: those of a group that was prepared, rank 0 alone, or all.
 
         Without allreduce their gradients stay local.
         """
         if ranks == 1:
             return Single()
-        made = copy.copy(self)
-        made.size, made._among = ranks, self._sets.get(ranks, hvd.global_process_set)
-        made._settings = replace(self._settings, allreduce=allreduce)
-        return made
-
-    def exchanges(self) -> AbstractContextManager[None]:
-        """A context in which a failed exchange raises PeerLost."""
-        return exchanges()
+        process_set = self._process_sets.get(ranks, hvd.global_process_set)
+        return HorovodGroup(replace(self._settings, allreduce=allreduce), ranks, process_set)
 
     def leave(self) -> None:
         """Shut down cleanly."""
         hvd.shutdown()
+
+
+def _rejoin(size: int) -> None:
+    """Join the first `size` ranks of the machine, and no others."""
+    os.environ["HOROVOD_SIZE"] = os.environ["HOROVOD_LOCAL_SIZE"] = str(size)
+    with exchanges():
+        hvd.init()
+
+
+class _RejoinedGroup(HorovodGroup):
+    """Ranks that Horovod joins only within `joined`."""
+
+    @contextmanager
+    def joined(self) -> Iterator[None]:
+        """Return a context in which Horovod joins these ranks and no others. Only for use within `apart`."""
+        _rejoin(self.size)
+        try:
+            yield
+        finally:
+            hvd.shutdown()
+
+
+class RejoiningHorovod(Horovod):
+    """Ranks of one machine, which Horovod joins all together, or one group at a time.
+
+    Horovod negotiates in every cycle among all ranks that it has joined, whether or not they exchange. On a whole core
+    that is lost in the noise. Of a node that has a fifth of a core it takes up to a tenth, most if one node works and
+    seven wait. A rank that is not joined waits in a `TcpGroup`, which costs nothing.
+    """
+
+    def __init__(self, settings: Settings, ranks: int) -> None:
+        """Join the other ranks. Raises ConfigError if there are not `ranks` of them."""
+        super().__init__(settings, ranks)
+        # The launcher's own server forgets addresses only after all ranks have come.
+        self._server: subprocess.Popen[str] | None  # serves as long as this process has its standard input
+        host = connections.bind_host([])
+        self._server, port = rendezvous_server.start(self.size, host) if self.rank == 0 else (None, 0)
+        address = self.gather(Address(host, port), Address)[0]
+        os.environ["HOROVOD_GLOO_RENDEZVOUS_ADDR"] = address.host
+        os.environ["HOROVOD_GLOO_RENDEZVOUS_PORT"] = str(address.port)
+        # Horovod 0.28.1 keeps its cycle time when it joins ranks again; it must not be given a second time.
+        os.environ.pop("HOROVOD_CYCLE_TIME", None)
+
+    def group(self, ranks: int, allreduce: bool) -> Distribution:
+        """Return the first `ranks` ranks, for use within their `joined`; rank 0 alone needs no Horovod."""
+        if ranks == 1:
+            return Single()
+        return _RejoinedGroup(replace(self._settings, allreduce=allreduce), ranks, hvd.global_process_set)
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Return a context in which Horovod joins only the ranks of a group in `joined`; at its end it joins all."""
+        hvd.shutdown()
+        yield
+        _rejoin(self.size)

@@ -4,11 +4,11 @@ With distribution.servers_on=nodes each server is in a process of its own, a ran
 
 Rank 0 coordinates: it makes the variables on the servers, and gives each worker its steps. A worker applies its
 gradients when it has them, without waiting for others: this is not synchronous SGD. Worker and server of a rank are
-servers of TensorFlow in its process, whose threads share its cores; what they do needs no Python.
+servers of TensorFlow in its process, whose threads share its cores; their work needs no Python.
 
 As TensorFlow's ClusterCoordinator does, rank 0 has a thread for each worker, which starts one step after the other
-there. The ClusterCoordinator itself is not used: it does not say which worker made a step, and where a worker is gone
-it waits for it without a limit.
+there. The ClusterCoordinator itself is not used: it does not say which worker made a step, and it waits without a limit
+for a worker that is gone.
 """
 
 from __future__ import annotations
@@ -19,49 +19,44 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import pairwise
-from typing import Any, TypeVar
+from typing import Any
 
 import tensorflow as tf
 
-from train.distribution import timeouts
-from train.distribution.cluster import Cluster, Report, limited
-from train.distribution.members import Members, taking_port
-from train.distribution.protocol import Distribution
-from train.distribution.tasks import COORDINATOR, SERVER, WORKER
-from train.transport.failures import PeerLost, RankUnresponsive
+from train.distribution.base import Function, Result
+from train.distribution.cluster import COORDINATOR, SERVER, WORKER, Cluster, check_servers, while_servers_answer
+from train.distribution.strategy import Report, StrategyRanks, taking_port, time_limited
+from train.transport import PeerLost, RankUnresponsive
 
 _ASK_EVERY_S = 10.0  # whether all tasks still answer
 _STEP_WITHIN_S = 40.0
 _FIRST_STEP_WITHIN_S = 300.0  # it is traced, which takes minutes on shared cores
 _TIMES_LONGER = 4  # than steps before: where steps are so long, a step may be
 
-Function = TypeVar("Function", bound=Callable)
-Result = TypeVar("Result")
-
 
 def step_limit_s(longest_s: float | None) -> float:
-    """How long a step may take where the longest one of the phase before took so long; in s.
+    """Return how long a step may take, in s, from the longest one of the phase before.
 
-    None: there was none, and the first step also traces.
+    longest_s: None without a step before; the first one also traces.
     """
     return _FIRST_STEP_WITHIN_S if longest_s is None else max(_STEP_WITHIN_S, _TIMES_LONGER * longest_s)
 
 
-class ParameterServers(Members):
+class ParameterServers(StrategyRanks):
     """Ranks joined by parameter servers. The methods that make or run something are for rank 0 alone."""
 
     def __init__(self, cluster: Cluster, report: Report) -> None:
         """Start the servers of this rank; on rank 0 make the strategy when those of all ranks are there.
 
-        report: takes why this process was ended, where another rank hangs meanwhile.
-        Raises ConfigError where a port is taken.
+        report: takes why this process was ended, if another rank hangs meanwhile.
+        Raises ConfigError if a port is taken.
         """
         super().__init__(cluster)
         self._cluster, self.workers = cluster, len(cluster.ranks_with(WORKER))
         self._longest_s: float | None = None  # step of the last `run`
         self._servers = [_serve(cluster, task) for task in (WORKER, SERVER) if task in self._own.ports]
         self.barrier()
-        self._group.on_wait = timeouts.while_answering(self._peers)
+        self._group.on_wait = while_servers_answer(self._peers)
         self._strategy: tf.distribute.Strategy | None = None
         if COORDINATOR in self._own.ports:
             self._strategy = _strategy(cluster, report)
@@ -69,11 +64,11 @@ class ParameterServers(Members):
         self.barrier()
 
     def scope(self) -> AbstractContextManager[None]:
-        """The scope of the strategy, whose variables are on the servers in turn."""
+        """Return the scope of the strategy, whose variables are on the servers in turn."""
         return self._strategy.scope() if self._strategy else nullcontext()
 
     def compiled(self, function: Function) -> Function:
-        """The function compiled, as a worker runs it."""
+        """Return the compiled function, as a worker runs it."""
 
         def on_worker(*arguments: tf.Tensor) -> Any:
             assert self._strategy
@@ -81,20 +76,16 @@ class ParameterServers(Members):
 
         return tf.function(on_worker, autograph=False)
 
-    def local(self, variables: Sequence[tf.Variable]) -> list[tf.Variable]:
-        """The variables themselves: there is one of each."""
-        return list(variables)
-
     def tape(self, tape: tf.GradientTape) -> tf.GradientTape:
-        """The tape as it is: each worker applies its own gradients."""
+        """Return the tape unchanged: each worker applies its own gradients."""
         return tape
 
     def on(self, rank: int) -> AbstractContextManager[None]:
-        """A context whose operations run on the worker of a rank."""
+        """Return a context whose operations run on the worker of a rank."""
         return tf.device(f"/job:{WORKER}/task:{rank}")
 
     def run(self, step: Callable[[int], Result], count: int) -> list[list[Result]]:
-        """What `step` returned on each worker, by rank: each makes `count` steps at its own pace, from one start.
+        """Return the results of `step` on each worker, by rank: each makes `count` steps at its own pace.
 
         step: of the worker of a rank; its operations run there.
         Raises RankUnresponsive, and what a step raises.
@@ -102,37 +93,38 @@ class ParameterServers(Members):
         ends = {rank: [time.monotonic()] for rank in range(self.workers)}  # of each step, after the begin of the first
 
         def steps(rank: int) -> list[Result]:
-            made = []
+            results = []
             with self.on(rank):
                 for _ in range(count):
-                    made.append(step(rank))
+                    results.append(step(rank))
                     ends[rank].append(time.monotonic())
-            return made
+            return results
 
-        of_ranks = [self._threads.submit(steps, rank) for rank in range(self.workers)]
-        busy = {*of_ranks}
+        futures = [self._threads.submit(steps, rank) for rank in range(self.workers)]
+        busy = {*futures}
         while busy:
             done, busy = wait(busy, _ASK_EVERY_S, FIRST_EXCEPTION)
             for future in done:
                 future.result()
             if busy:
-                timeouts.check_answers(self._peers, range(self.size))
-                self._check_steps({rank: ends[rank][-1] for rank, future in enumerate(of_ranks) if future in busy})
-        self._longest_s = max((b - a for of in ends.values() for a, b in pairwise(of)), default=self._longest_s)
-        return [future.result() for future in of_ranks]
+                check_servers(self._peers, range(self.size))
+                self._check_steps({rank: ends[rank][-1] for rank, future in enumerate(futures) if future in busy})
+        durations_s = (end - begin for times in ends.values() for begin, end in pairwise(times))
+        self._longest_s = max(durations_s, default=self._longest_s)
+        return [future.result() for future in futures]
 
     def _check_steps(self, busy: Mapping[int, float]) -> None:
-        """Raise RankUnresponsive where a rank, which answers, has made no step for too long.
+        """Raise RankUnresponsive if a rank, which answers, has made no step for too long.
 
         busy: the ranks that have not made all steps yet -> when they made their last one.
         """
         limit_s = step_limit_s(self._longest_s)
         if slow := [rank for rank, at in busy.items() if time.monotonic() - at > limit_s]:
-            named = ", ".join(f"rank {rank} ({self._peers[rank].host})" for rank in slow)
-            raise RankUnresponsive(f"{named} made no step within {limit_s:.0f} s, though it answers")
+            ranks = ", ".join(f"rank {rank} ({self._peers[rank].host})" for rank in slow)
+            raise RankUnresponsive(f"{ranks} made no step within {limit_s:.0f} s, though it answers")
 
     def exchanges(self) -> AbstractContextManager[None]:
-        """A context in which an error of TensorFlow that says that a task is gone raises PeerLost."""
+        """Return a context in which an error of TensorFlow that says that a task is gone raises PeerLost."""
         return self._exchanges()
 
     @contextmanager
@@ -146,41 +138,36 @@ class ParameterServers(Members):
             lost = [f"rank {rank} ({self._peers[rank].host})" for rank in ranks]
             raise PeerLost(f"an exchange with {', '.join(lost) or 'the other ranks'} failed: {message}") from error
 
-    # What follows needs ranks that agree on something, which these never do: no code path of asynchronous training
-    # calls it.
+    # The methods below need ranks that agree on something, which these never do: asynchronous training calls none.
 
     def broadcast(self, variables: Sequence[tf.Variable]) -> None:
-        """Not there: a variable has one value."""
+        """Raise NotImplementedError: a variable has one value."""
         raise NotImplementedError("parameter servers have one value of each variable")
 
     average = broadcast
 
     def allreduce(self, tensor: tf.Tensor, name: str) -> tf.Tensor:
-        """Not there."""
+        """Raise NotImplementedError."""
         raise NotImplementedError("the workers of parameter servers exchange nothing with each other")
-
-    def group(self, ranks: int, allreduce: bool) -> Distribution:
-        """Not there: no launch in rounds is planned for a strategy."""
-        raise NotImplementedError("the workers of parameter servers have no groups")
 
 
 def _serve(cluster: Cluster, task: str) -> tf.distribute.Server:
-    """TensorFlow's server for a task of this rank. Raises ConfigError where its port is taken meanwhile."""
+    """Return TensorFlow's server for a task of this rank. Raises ConfigError if its port is taken meanwhile."""
     settings = tf.compat.v1.ConfigProto(  # a server does not take those of its process by itself
         intra_op_parallelism_threads=tf.config.threading.get_intra_op_parallelism_threads(),
         inter_op_parallelism_threads=tf.config.threading.get_inter_op_parallelism_threads(),
     )
-    places = tf.train.ClusterSpec(cluster.places())
+    spec = tf.train.ClusterSpec(cluster.spec())
     index = cluster.ranks_with(task).index(cluster.group.rank)
     with taking_port(cluster, task):
-        return tf.distribute.Server(places, task, index, protocol="grpc", config=settings)
+        return tf.distribute.Server(spec, task, index, protocol="grpc", config=settings)
 
 
 def _strategy(cluster: Cluster, report: Report) -> tf.distribute.Strategy:
-    """The strategy, with the servers of all ranks there."""
-    places = tf.train.ClusterSpec(cluster.places())
+    """Return the strategy, once the servers of all ranks are there."""
+    spec = tf.train.ClusterSpec(cluster.spec())
     resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
-        places, task_type=COORDINATOR, task_id=0, rpc_layer="grpc"
+        spec, task_type=COORDINATOR, task_id=0, rpc_layer="grpc"
     )
-    with limited(cluster, report):
+    with time_limited(cluster, report):
         return tf.distribute.ParameterServerStrategy(resolver)

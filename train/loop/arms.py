@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from train.config.schema import Config, RoundArm
 from train.context import Context
 from train.datasets import DATASETS, Data
-from train.distribution.protocol import Distribution
-from train.distribution.single import Single
+from train.distribution.base import Distribution, Single
 from train.loop.learner import Learner
 from train.loop.step import ExchangeStep, TrainStep, make_exchange_step, make_train_steps
 from train.loop.timed_steps import Batches, endless

@@ -128,9 +128,9 @@ def train_elastically(
         state.progress = progress
         state.commit()
 
-    def meet_again() -> None:
+    def rejoin() -> None:
         context.clock.enter("init")
-        ranks.meet_again()
+        ranks.rejoin()
         context.clock.enter("broadcast")
 
     def train(state: Committed) -> Predictions | None:
@@ -139,7 +139,7 @@ def train_elastically(
         return train_epochs(context, learner, state.progress, commit)
 
     context.clock.enter("broadcast")
-    return ranks.run(train, state, meet_again)
+    return ranks.run(train, state, rejoin)
 
 
 def _note_hosts(context: Context, ranks: ElasticHorovod, state: Committed) -> None:

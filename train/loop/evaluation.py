@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 import tf_keras
 
-from train.distribution.protocol import Distribution
+from train.distribution.base import Distribution
 from train.loop.learner import Learner
 from train.record.predictions import Predictions
 

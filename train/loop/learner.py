@@ -7,7 +7,7 @@ import tf_keras
 
 from train.config.schema import Config
 from train.datasets import Data
-from train.distribution.protocol import Distribution
+from train.distribution.base import Distribution
 from train.loop import step
 
 

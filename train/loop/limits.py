@@ -12,10 +12,10 @@ from dataclasses import replace
 
 import tensorflow as tf
 
+from train.allreduce import bandwidth
 from train.config.schema import Config
 from train.context import Context
-from train.distribution import link
-from train.distribution.protocol import Distribution
+from train.distribution.base import Distribution
 from train.loop import devices, operations
 from train.loop.learner import Learner
 from train.record.record import MatrixProduct, Work
@@ -43,7 +43,7 @@ def measure(context: Context, among: Distribution, arm: int | None = None) -> No
     except tf.errors.ResourceExhaustedError:
         _note(context, "the compute limit is not known: there is not enough memory to multiply matrices")
     if among.size > 1 and config.device == "cpu" and config.distribution.controller == "gloo":
-        received, failed = link.ring(among, _STREAM_S, context.key)
+        received, failed = bandwidth.ring(among, _STREAM_S, context.key)
         context.part.add(transfers=[replace(one, arm=arm) for one in received])
         _note(context, *(f"the limit of the link is not known: {problem}" for problem in failed))
 

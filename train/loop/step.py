@@ -10,7 +10,7 @@ import tensorflow as tf
 import tf_keras
 
 from train.config.schema import Optimizer as OptimizerSettings
-from train.distribution.protocol import Distribution
+from train.distribution.base import Distribution
 from train.record.learning_rate import scaled
 
 TrainStep = Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor, tf.Tensor]]

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from train.context import Context
 from train.datasets import Data
-from train.distribution.protocol import Distribution
+from train.distribution.base import Distribution
 from train.loop import devices, limits
 from train.loop.step import TrainStep
 from train.rank import core_use

@@ -16,10 +16,10 @@ from typing import Any
 import tensorflow as tf
 
 from train.context import Context
-from train.distribution import clocks
 from train.loop.timed_steps import Steps
 from train.record import protocol
 from train.record.record import RankTimeline, StepAt, StepPhase
+from train.transport import clock_offset
 
 Operation = tuple[str, str, float, float]  # thread, name, begin since that of the steps and duration, in microseconds
 
@@ -34,16 +34,16 @@ def record(context: Context, made: Mapping[StepPhase, Steps], run: Callable[[int
     """
     assert context.folder
     profiled = profile(run, protocol.operations_path(context.folder, context.distribution.rank))
-    ahead, failed = clocks.of_first(context.distribution, context.key)
+    offset, problems = clock_offset.measure(context.distribution, context.key)
     if context.distribution.rank == 0:
-        context.part.add(notes=[f"how far clocks are apart is not known: {problem}" for problem in failed])
+        context.part.add(notes=[f"how far clocks are apart is not known: {problem}" for problem in problems])
     of_phases: dict[StepPhase, Steps] = {**made, "profiled": profiled}
     on_cpu = context.config.device == "cpu"
     context.part.add(
         timeline=RankTimeline(
             began_at=context.part.part.began_at,
-            ahead_s=ahead.by_s if ahead else None,
-            error_s=ahead.error_s if ahead else None,
+            ahead_s=offset.ahead_s if offset else None,
+            error_s=offset.error_s if offset else None,
             steps=[step for phase, steps in of_phases.items() for step in _steps(phase, steps, on_cpu)],
         )
     )

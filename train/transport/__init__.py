@@ -1,1 +1,13 @@
 """Bytes between the processes of a job: its secret, authenticated connections, groups of ranks over TCP."""
+
+
+class PeerLost(Exception):
+    """An exchange failed because another rank is gone: its failure is the cause, this one a consequence."""
+
+
+class RankUnresponsive(Exception):
+    """A rank that others wait for does not answer, or makes no progress."""
+
+
+class RankDropped(Exception):
+    """The other ranks continue without this one: it did not answer for too long."""

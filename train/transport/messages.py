@@ -29,7 +29,7 @@ def encode(value: Any) -> bytes:
 def decode(message: bytes, kind: Any, sender: str) -> Any:
     """Return the value of a message, which must be of this type.
 
-    Raises ConfigError, which names the sender, where it is not.
+    Raises ConfigError, which names the sender, if it is not.
     """
     try:
         return msgspec.msgpack.decode(message, type=kind)
@@ -43,14 +43,14 @@ class Channel:
     """Messages over one connection, in both directions. The ends take turns."""
 
     def __init__(self, connection: socket.socket) -> None:
-        """Take over a connection; it waits without a limit: a rank that is gone closes it."""
+        """Take over a connection; it waits without a limit: a connection to a rank that is gone closes."""
         connection.settimeout(None)
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._connection, self._ready = connection, select.poll()
         self._ready.register(connection, select.POLLIN)
 
     def send(self, message: bytes) -> None:
-        """Send a message. Raises OSError where the other end is gone, ValueError where the message is too long."""
+        """Send a message. Raises OSError if the other end is gone, ValueError if the message is too long."""
         if len(message) > MAX_BYTES:
             raise ValueError(f"a message of {len(message)} bytes: at most {MAX_BYTES} are allowed")
         self._connection.sendall(len(message).to_bytes(_LENGTH_BYTES, "big") + message)
@@ -58,7 +58,7 @@ class Channel:
     def receive(self, on_wait: OnWait | None = None) -> bytes:
         """Return the next message. on_wait: is asked every ten seconds whether to wait on.
 
-        Raises OSError where the other end is gone, or says more than a message may hold.
+        Raises OSError if the other end is gone, or announces more than a message may hold.
         """
         begun_at = time.monotonic()
         while on_wait and not self._ready.poll(1000 * _LOOK_EVERY_S):

@@ -14,12 +14,10 @@ from typing import Any, Protocol
 
 from train.config.checks import ConfigError
 from train.record import protocol
-from train.transport import channel, messages, rendezvous_file
-from train.transport.channel import Accepted, Address
-from train.transport.failures import PeerLost
+from train.transport import PeerLost, connections, messages, rendezvous
+from train.transport.connections import Accepted, Address
 from train.transport.messages import Channel
-from train.transport.rendezvous_file import IMPORT_WITHIN_S
-from train.transport.secret import Secret
+from train.transport.rendezvous import IMPORT_WITHIN_S, Secret
 
 OnWait = Callable[[int, float], None]  # is called while a rank waits for another: its number, and for how long, in s
 
@@ -43,15 +41,15 @@ class TcpGroup:
     def __init__(self, rank: int, size: int, channels: Sequence[Channel]) -> None:
         """Take the channels to all other ranks, in the order of ranks, on rank 0; on another rank that to rank 0."""
         self.rank, self.size = rank, size
-        self.on_wait: OnWait | None = None  # raises where a rank is not to be waited for any longer
+        self.on_wait: OnWait | None = None  # raises to end the wait for a rank
         self._channels = list(channels)
 
     def gather(self, value: Any, kind: Any) -> list[Any]:
         """Return the values of all ranks, in the order of ranks, on every rank. kind: their type.
 
-        Raises PeerLost where one is gone, ConfigError where one sends another type, and what `on_wait` raises.
+        Raises PeerLost if one is gone, ConfigError if one sends another type, and what `on_wait` raises.
         """
-        with self._missed():
+        with self._peer_errors():
             if self.rank:
                 return messages.decode(self._exchange(messages.encode(value)), list[kind], "rank 0")
             received = self._receive_all()
@@ -61,7 +59,7 @@ class TcpGroup:
 
     def barrier(self) -> None:
         """Return when all ranks have called it. Raises as `gather`."""
-        with self._missed():
+        with self._peer_errors():
             if self.rank:
                 self._exchange(b"")
             else:
@@ -86,8 +84,8 @@ class TcpGroup:
         return self._channels[max(0, rank - 1)].receive(on_wait and (lambda waited_s: on_wait(rank, waited_s)))
 
     @contextmanager
-    def _missed(self) -> Iterator[None]:
-        """A context in which a rank that is gone raises PeerLost. After any error all others lose this rank."""
+    def _peer_errors(self) -> Iterator[None]:
+        """Return a context in which a rank that is gone raises PeerLost. After any error all others lose this rank."""
         try:
             yield
         except Exception as error:
@@ -98,64 +96,65 @@ class TcpGroup:
             raise
 
 
-def group_of(rank: int, size: int, connections: Accepted) -> TcpGroup:
-    """Return the group of these connections, with the rank at the other end of each; on other ranks than 0 just one.
+def group_from_connections(rank: int, size: int, accepted: Accepted) -> TcpGroup:
+    """Return the group of these connections, each with the rank at its other end; on other ranks than 0 there is one.
 
-    Raises PeerLost where two say that they are the same rank, or one that there is not.
+    Raises PeerLost if two of them have the same rank, or one a rank that does not exist.
     """
-    ranks = [number for number, _ in connections]
+    ranks = [number for number, _ in accepted]
     if rank == 0 and sorted(ranks) != list(range(1, size)):
         raise PeerLost(f"ranks {sorted(ranks)} came, of {size}")
-    return TcpGroup(rank, size, [Channel(one) for _, one in sorted(connections, key=lambda pair: pair[0])])
+    return TcpGroup(rank, size, [Channel(one) for _, one in sorted(accepted, key=lambda pair: pair[0])])
 
 
 @contextmanager
 def listeners(ranks: AllRanks) -> Iterator[tuple[socket.socket, list[Address]]]:
-    """A context with a listener of this rank that all others reach, and the addresses of those of all ranks."""
+    """Return a context with a listener of this rank that all others reach, and the addresses of all listeners."""
     hosts = ranks.gather(socket.gethostname(), str)
-    with channel.listen(channel.bind_host(hosts)) as listener:
+    with connections.listen(connections.bind_host(hosts)) as listener:
         yield listener, ranks.gather(Address(*listener.getsockname()), Address)
 
 
-def beside(joined: AllRanks, key: Callable[[], bytes]) -> TcpGroup:
-    """Return all ranks of a job, which are joined already.
+def connect_joined(joined: AllRanks, key: Callable[[], bytes]) -> TcpGroup:
+    """Connect all ranks of a job, which are joined already, by TCP too.
 
     key: gives the secret of the job.
-    Raises PeerLost where they do not meet by TCP too.
+    Raises PeerLost if they do not all connect.
     """
     rank, size = joined.rank, joined.size
     with listeners(joined) as (listener, addresses):
         try:
             if rank:
-                return group_of(rank, size, [(0, channel.connect(addresses[0], key(), rank))])
-            return group_of(rank, size, channel.accept(listener, key(), size - 1))
+                return group_from_connections(rank, size, [(0, connections.connect(addresses[0], key(), rank))])
+            return group_from_connections(rank, size, connections.accept(listener, key(), size - 1))
         except OSError as error:
-            raise PeerLost(f"rank {rank}: the ranks that Horovod joined did not meet by TCP: {error}") from error
+            raise PeerLost(f"rank {rank}: the ranks that Horovod joined did not connect by TCP: {error}") from error
 
 
-def on_this_machine(folder: Path, rank: int, size: int) -> TcpGroup:
-    """Return all ranks of a launch, once they have come. Raises ConfigError where they do not.
+def connect_on_machine(folder: Path, rank: int, size: int) -> TcpGroup:
+    """Connect all ranks of a launch, which are on this machine. Raises ConfigError if some do not come.
 
     folder: of the run, where rank 0 leaves its port.
     """
     path, secret = protocol.rendezvous_path(folder), Secret(protocol.secret_folder(folder))
-    return group_of(rank, size, [(0, _reach(path, secret, rank))] if rank else _receive_others(path, secret, size))
+    accepted = [(0, _connect_to_first(path, secret, rank))] if rank else _accept_others(path, secret, size)
+    return group_from_connections(rank, size, accepted)
 
 
-def _receive_others(path: Path, secret: Secret, size: int) -> Accepted:
-    """Return the connections to the other ranks. Raises ConfigError where one does not come."""
-    with channel.listen("127.0.0.1") as listener:
-        rendezvous_file.write(path, str(listener.getsockname()[1]))
+def _accept_others(path: Path, secret: Secret, size: int) -> Accepted:
+    """Return the connections to the other ranks. Raises ConfigError if one does not come."""
+    with connections.listen("127.0.0.1") as listener:
+        rendezvous.write_file(path, str(listener.getsockname()[1]))
         try:
-            return channel.accept(listener, secret.key(), size - 1, IMPORT_WITHIN_S)
+            return connections.accept(listener, secret.key(), size - 1, IMPORT_WITHIN_S)
         except TimeoutError as error:
             raise ConfigError(f"{path}: of the other ranks {error}: see their logs") from error
 
 
-def _reach(path: Path, secret: Secret, rank: int) -> socket.socket:
-    """Return the connection to rank 0. Raises ConfigError where it does not come, PeerLost where it is gone again."""
-    port = int(rendezvous_file.wait(path, "see its log"))
+def _connect_to_first(path: Path, secret: Secret, rank: int) -> socket.socket:
+    """Return the connection to rank 0. Raises ConfigError if it does not come, PeerLost if it is gone again."""
+    port = int(rendezvous.wait_for_file(path, "see its log"))
     try:
-        return channel.connect(Address("127.0.0.1", port), secret.key(), rank)
+        return connections.connect(Address("127.0.0.1", port), secret.key(), rank)
     except OSError as error:
         raise PeerLost(f"{path}: rank 0 does not answer: {error}") from error

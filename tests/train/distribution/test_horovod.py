@@ -21,7 +21,7 @@ def tf_error(name, message):
 def test_a_failed_exchange_is_a_lost_peer_also_for_horovods_elastic_mode():
     from horovod.common.exceptions import HorovodInternalError
 
-    from train.transport.failures import PeerLost
+    from train.transport import PeerLost
 
     for error in (tf_error("UnknownError", NODE), tf_error("AbortedError", NODE), HorovodInternalError("gone")):
         with pytest.raises(PeerLost, match="an exchange with the other ranks failed") as raised:
@@ -42,7 +42,7 @@ def test_all_other_errors_stay_as_they_are():
 
 
 def test_a_lost_peer_that_was_recognised_is_passed_on():
-    from train.transport.failures import PeerLost
+    from train.transport import PeerLost
 
     error = PeerLost("once")
     with pytest.raises(PeerLost) as raised:

@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from train.distribution.tasks import Peer
+from train.distribution.cluster import Peer
 
 pytestmark = pytest.mark.slow
 
@@ -36,7 +36,7 @@ def raising(name, message):
     ],
 )
 def test_a_failed_collective_is_a_lost_peer_that_is_named(name, message, lost):
-    from train.transport.failures import PeerLost
+    from train.transport import PeerLost
 
     with pytest.raises(PeerLost, match=f"an exchange with {lost} failed: Collective"):
         raising(name, message)
@@ -47,7 +47,7 @@ def test_a_failed_collective_is_a_lost_peer_that_is_named(name, message, lost):
     [("InternalError", SILENT, r"rank 2 \(n2\)"), ("DeadlineExceededError", FIRST_SILENT, r"rank 0 \(n0\)")],
 )
 def test_a_worker_without_a_heartbeat_is_silent_and_named(name, message, lost):
-    from train.transport.failures import RankUnresponsive
+    from train.transport import RankUnresponsive
 
     with pytest.raises(RankUnresponsive, match=rf"^{lost} does not answer: {re.escape(message)}$"):
         raising(name, BEFORE + message + AFTER)

@@ -29,7 +29,7 @@ class Ranks:
         self._exchanges, self._lost_at = 0, lost_at
 
     def _exchange(self):
-        from train.transport.failures import PeerLost
+        from train.transport import PeerLost
 
         self._exchanges += 1
         if self._exchanges == self._lost_at:
@@ -61,12 +61,12 @@ class Ranks:
     def sum(self, values):
         return values * self.size
 
-    def meet_again(self):
+    def rejoin(self):
         self.size = 1
 
-    def run(self, train, state, meet_again):
+    def run(self, train, state, rejoin):
         """As Horovod does it."""
-        from train.transport.failures import PeerLost
+        from train.transport import PeerLost
 
         state.sync()
         while True:
@@ -74,7 +74,7 @@ class Ranks:
                 return train(state)
             except PeerLost:
                 state.restore()
-            meet_again()
+            rejoin()
             state.on_reset()
             state.sync()
 

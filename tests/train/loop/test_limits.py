@@ -3,7 +3,7 @@ import pytest
 from tests.helpers.context import make_context
 from train.config.compose import load
 from train.config.schema import RoundArm
-from train.distribution.single import Single
+from train.distribution.base import Single
 
 pytestmark = pytest.mark.slow
 
@@ -50,7 +50,7 @@ def test_ranks_that_exchange_over_tcp_stream_in_a_ring(limits):
 
 def test_a_link_that_cannot_be_measured_leaves_a_note(limits, monkeypatch):
     context = make_context(load(["nodes=2"]))
-    monkeypatch.setattr(limits.link, "ring", lambda among, seconds, key: ([], ["tcp_ring: rank 1: refused"]))
+    monkeypatch.setattr(limits.bandwidth, "ring", lambda among, seconds, key: ([], ["tcp_ring: rank 1: refused"]))
     limits.measure(context, AmongItself(), arm=0)
     limits.measure(context, AmongItself(), arm=1)
     assert context.part.part.notes == ["the limit of the link is not known: tcp_ring: rank 1: refused"]

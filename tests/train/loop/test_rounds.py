@@ -6,7 +6,7 @@ from tests.helpers.context import make_context
 from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.schema import RoundArm, World
-from train.distribution.single import Single
+from train.distribution.base import Single
 from train.record import intervals
 
 pytestmark = pytest.mark.slow

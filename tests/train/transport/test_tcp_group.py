@@ -13,10 +13,9 @@ from tests.helpers import ROOT
 from tests.helpers.thread_ranks import on_all_ranks
 from train.config.checks import ConfigError
 from train.record import protocol
-from train.transport import channel, messages, rendezvous_file, tcp_group
-from train.transport.failures import PeerLost, RankUnresponsive
-from train.transport.secret import Secret
-from train.transport.tcp_group import beside, group_of, on_this_machine
+from train.transport import PeerLost, RankUnresponsive, connections, messages, rendezvous, tcp_group
+from train.transport.rendezvous import Secret
+from train.transport.tcp_group import connect_joined, connect_on_machine, group_from_connections
 
 KEY = b"k" * 64
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
@@ -49,7 +48,7 @@ def together(work, size):
 
 def test_every_rank_gets_the_values_of_all_in_the_order_of_ranks(folder):
     def work(rank):
-        here = on_this_machine(folder, rank, 4)
+        here = connect_on_machine(folder, rank, 4)
         here.barrier()
         return [here.gather((rank, number), tuple[int, int]) for number in range(2)]
 
@@ -57,9 +56,9 @@ def test_every_rank_gets_the_values_of_all_in_the_order_of_ranks(folder):
     assert together(work, 4) == [rounds] * 4
 
 
-def test_ranks_that_have_met_meet_once_more_by_tcp():
+def test_joined_ranks_connect_by_tcp_too():
     def work(joined):
-        here = beside(joined, lambda: KEY)
+        here = connect_joined(joined, lambda: KEY)
         return here.rank, [here.gather((here.rank, number), tuple[int, int]) for number in range(2)]
 
     rounds = [[(rank, number) for rank in range(3)] for number in range(2)]
@@ -67,15 +66,15 @@ def test_ranks_that_have_met_meet_once_more_by_tcp():
 
 
 def test_ranks_that_cannot_reach_the_first_one_by_tcp_are_lost(monkeypatch):
-    def refused(*place):
+    def refused(*address):
         raise ConnectionError("no TCP connection")
 
-    monkeypatch.setattr(tcp_group.channel, "connect", refused)
-    monkeypatch.setattr(tcp_group.channel.accept, "__defaults__", (1, 0.1))
+    monkeypatch.setattr(tcp_group.connections, "connect", refused)
+    monkeypatch.setattr(tcp_group.connections.accept, "__defaults__", (1, 0.1))
 
     def work(joined):
-        with pytest.raises(PeerLost, match=f"rank {joined.rank}: the ranks that Horovod joined did not meet by TCP"):
-            beside(joined, lambda: KEY)
+        with pytest.raises(PeerLost, match=f"rank {joined.rank}: the ranks that Horovod joined did not connect by TCP"):
+            connect_joined(joined, lambda: KEY)
 
     on_all_ranks(2, work)
 
@@ -83,7 +82,7 @@ def test_ranks_that_cannot_reach_the_first_one_by_tcp_are_lost(monkeypatch):
 @pytest.mark.parametrize("lost", [0, 2])
 def test_a_rank_that_is_gone_is_missed_by_the_others(folder, lost):
     def work(rank):
-        here = on_this_machine(folder, rank, 3)
+        here = connect_on_machine(folder, rank, 3)
         here.barrier()
         if rank == lost:
             for other in here._channels:
@@ -98,7 +97,7 @@ def test_a_rank_that_is_gone_is_missed_by_the_others(folder, lost):
 
 def test_another_type_than_expected_is_an_error_that_names_the_rank(folder):
     def work(rank):
-        return on_this_machine(folder, rank, 2).gather("text" if rank else 1, int)
+        return connect_on_machine(folder, rank, 2).gather("text" if rank else 1, int)
 
     first, _ = together(work, 2)
     assert isinstance(first, ConfigError)
@@ -108,7 +107,7 @@ def test_another_type_than_expected_is_an_error_that_names_the_rank(folder):
 def test_two_that_say_that_they_are_the_same_rank_are_refused():
     ends = [socket.socketpair() for _ in range(2)]
     with pytest.raises(PeerLost, match=r"ranks \[1, 1\] came, of 3"):
-        group_of(0, 3, [(1, own) for own, _ in ends])
+        group_from_connections(0, 3, [(1, own) for own, _ in ends])
     for pair in ends:
         for end in pair:
             end.close()
@@ -117,13 +116,13 @@ def test_two_that_say_that_they_are_the_same_rank_are_refused():
 def test_ranks_that_never_come_are_an_error_that_says_how_many(folder, monkeypatch):
     monkeypatch.setattr(tcp_group, "IMPORT_WITHIN_S", 0.1)
     with pytest.raises(ConfigError, match=rf"{folder}/rendezvous: of the other ranks 0 of 2 came within 0\.1 s"):
-        on_this_machine(folder, 0, 3)
+        connect_on_machine(folder, 0, 3)
 
 
 def test_a_first_rank_that_never_comes_is_an_error_that_names_the_file(folder, monkeypatch):
-    monkeypatch.setattr(rendezvous_file, "IMPORT_WITHIN_S", 0.1)
+    monkeypatch.setattr(rendezvous, "IMPORT_WITHIN_S", 0.1)
     with pytest.raises(ConfigError, match=f"{folder}/rendezvous: rank 0 did not write this"):
-        on_this_machine(folder, 1, 2)
+        connect_on_machine(folder, 1, 2)
 
 
 def test_a_late_rank_is_waited_for_as_long_as_on_wait_allows(folder, monkeypatch):
@@ -131,7 +130,7 @@ def test_a_late_rank_is_waited_for_as_long_as_on_wait_allows(folder, monkeypatch
     missed = threading.Event()
 
     def work(rank):
-        here = on_this_machine(folder, rank, 3)
+        here = connect_on_machine(folder, rank, 3)
         if rank == 0:
             here.on_wait = lambda other, waited_s: missed.set()  # rank 2 comes only then
         if rank == 2:
@@ -149,7 +148,7 @@ def test_a_rank_that_is_not_waited_for_any_longer_is_an_error(folder, monkeypatc
         raise RankUnresponsive(f"rank {other}")
 
     def work(rank):
-        groups.append(here := on_this_machine(folder, rank, 2))
+        groups.append(here := connect_on_machine(folder, rank, 2))
         if rank == 0:
             here.on_wait = on_wait
             here.barrier()
@@ -193,21 +192,21 @@ time.sleep(60)
 def test_another_user_of_the_machine_learns_nothing_and_runs_nothing(folder, monkeypatch):
     for parent in (folder, *folder.parents[:-2]):  # as results folders are: all may look
         parent.chmod(0o755)
-    ports, listen = [], channel.listen
+    ports, listen = [], connections.listen
 
     def listening(*address):
         listener = listen(*address)
         ports.append(listener.getsockname())
         return listener
 
-    monkeypatch.setattr(channel, "listen", listening)
+    monkeypatch.setattr(connections, "listen", listening)
     with_attacker = threading.Event()
     loot = Path(f"/tmp/kit-test-{os.getpid()}")
 
     def work(rank):
         if rank:
             with_attacker.wait(60)
-        return on_this_machine(folder, rank, 2).gather(rank, int)
+        return connect_on_machine(folder, rank, 2).gather(rank, int)
 
     def attack(found):
         while not ports:

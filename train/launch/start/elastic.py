@@ -20,8 +20,9 @@ from horovod.runner.http.http_server import RendezvousHandler
 from horovod.runner.util import network, remote
 
 from train.launch.plan.ssh import ssh_prefix
-from train.rank import placement, rendezvous_server, variables
+from train.rank import placement, variables
 from train.record import protocol
+from train.transport import rendezvous_server
 
 _START_TIMEOUT_S = 300
 _PROBE_S = 1.0

@@ -14,7 +14,8 @@ from horovod.runner.gloo_run import gloo_run
 from horovod.runner.util import network, remote
 
 from train.launch.plan.ssh import ssh_prefix
-from train.rank import placement, rendezvous_server, variables
+from train.rank import placement, variables
+from train.transport import rendezvous_server
 
 _START_TIMEOUT_S = 300  # Horovod's default is 30
 

@@ -30,7 +30,7 @@ from train.record import parts, paths, protocol, source
 from train.record.assembly import Ending, Identity, assemble
 from train.record.progress import duration
 from train.record.record import RECORD_NAME, RunRecord, dumps, write_atomically
-from train.transport.secret import Secret
+from train.transport.rendezvous import Secret
 
 _LOG_LINES = 12
 _TELL_EVERY_S = {True: 1.0, False: 60.0}  # on a terminal one line that changes; else, as in a log, a line a minute

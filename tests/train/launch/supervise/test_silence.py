@@ -7,7 +7,7 @@ import pytest
 
 from train.launch.plan.ssh import SSH_OPTIONS
 from train.launch.supervise import job_run
-from train.transport import channel, messages
+from train.transport import connections, messages
 
 MINUTE_S = 60
 
@@ -19,13 +19,13 @@ def test_a_host_that_falls_silent_is_given_up_and_then_asked_what_is_left_there(
 
 
 def test_a_worker_of_a_strategy_that_hangs_is_given_up():
-    assert messages._LOOK_EVERY_S + channel.SILENCE_S < MINUTE_S
+    assert messages._LOOK_EVERY_S + connections.SILENCE_S < MINUTE_S
 
 
 @pytest.mark.slow
 def test_a_worker_of_parameter_servers_that_does_not_answer_or_makes_no_step_is_given_up():
     from train.distribution import parameter_servers as ps
 
-    asked_s = ps._ASK_EVERY_S + channel.SILENCE_S
+    asked_s = ps._ASK_EVERY_S + connections.SILENCE_S
     assert asked_s < MINUTE_S
     assert ps.step_limit_s(1.0) + ps._ASK_EVERY_S < MINUTE_S

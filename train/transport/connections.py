@@ -37,7 +37,7 @@ class Address(NamedTuple):
 def bind_host(hosts: Sequence[str]) -> str:
     """Return the IPv4 address of this host at which ranks on these hosts reach it.
 
-    It is that of the interface that Horovod was given, else loopback where all are on one host.
+    It belongs to the interface that Horovod was given; else it is loopback if all are on one host.
     """
     own = placement.addresses()
     for interface in os.environ.get("HOROVOD_GLOO_IFACE", "").split(","):
@@ -68,7 +68,7 @@ def open_connection(address: Address) -> socket.socket:
 def connect(address: Address, key: bytes, rank: int) -> socket.socket:
     """Return a connection to a process of this job, to which this one says its rank.
 
-    Raises ConnectionError where none is there, or what is there does not know the secret.
+    Raises ConnectionError if there is none, or it does not know the secret.
     """
     connection = open_connection(address)
     try:
@@ -84,9 +84,9 @@ def connect(address: Address, key: bytes, rank: int) -> socket.socket:
 
 
 def accept(listener: socket.socket, key: bytes, count: int = 1, within_s: float = SILENCE_S) -> Accepted:
-    """Return the connections of so many processes of this job. Others are closed, also those that say nothing.
+    """Return the connections of `count` processes of this job. Others are closed, also those that send nothing.
 
-    Raises TimeoutError, which says how many came, where not all come within this time.
+    Raises TimeoutError, which says how many came, if not all come within this time.
     """
     reception = _Reception(key, count)
     if count == 0:
@@ -103,7 +103,7 @@ def accept(listener: socket.socket, key: bytes, count: int = 1, within_s: float 
 
 
 class _Reception:
-    """Hears all callers at the same time: one that says nothing keeps no other waiting."""
+    """Accepts all callers at the same time: one that sends nothing keeps no other waiting."""
 
     def __init__(self, key: bytes, count: int) -> None:
         self.accepted: Accepted = []
@@ -152,7 +152,7 @@ class _Reception:
                 self._complete.set()
 
     async def _proved_rank(self, caller: socket.socket) -> int:
-        """Return the rank of a caller that proves that it knows the secret. Raises OSError where it does not."""
+        """Return the rank of a caller that proves that it knows the secret. Raises OSError if it does not."""
         loop, own, hello = asyncio.get_running_loop(), secrets.token_bytes(_NONCE_BYTES), b""
         await loop.sock_sendall(caller, own)
         while len(hello) < _HELLO_BYTES:

@@ -3,7 +3,7 @@ import urllib.request
 import psutil
 from horovod.runner.http.http_server import RendezvousHTTPServer
 
-from train.rank import rendezvous_server
+from train.transport import rendezvous_server
 
 
 def test_as_many_ranks_may_come_at_once_as_there_are(monkeypatch):

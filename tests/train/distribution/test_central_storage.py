@@ -24,7 +24,7 @@ import numpy as np
 import tensorflow as tf
 import tf_keras
 from train.datasets import DATASETS
-from train.distribution.single import Single
+from train.distribution.base import Single
 from train.loop.learner import Learner
 from train.models import build
 

@@ -4,8 +4,8 @@ import types
 import pytest
 
 from tests.helpers.thread_ranks import on_all_ranks
-from train.distribution import link
-from train.transport import channel
+from train.allreduce import bandwidth
+from train.transport import connections
 
 KEY = b"k" * 64
 
@@ -13,7 +13,7 @@ KEY = b"k" * 64
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [2, 3])
 def test_one_rank_sends_then_all_do_and_all_copy(size):
-    found = on_all_ranks(size, lambda rank: link.measure(rank, 0.2, lambda: KEY))
+    found = on_all_ranks(size, lambda rank: bandwidth.measure(rank, 0.2, lambda: KEY))
     assert all(problems == [] for _, problems in found)
     measured = [[transfer.what for transfer in transfers] for transfers, _ in found]
     assert measured[1] == ["tcp_stream", "tcp_ring", "memory_copy"]  # rank 0 sends to rank 1
@@ -29,9 +29,9 @@ def test_a_link_that_cannot_be_measured_is_a_note_on_every_rank(monkeypatch):
     def refused(address):
         raise ConnectionError(f"no TCP connection to {address.host}")
 
-    monkeypatch.setattr(channel, "open_connection", refused)
-    monkeypatch.setattr(channel.accept, "__defaults__", (1, 0.2))
-    found = on_all_ranks(2, lambda rank: link.measure(rank, 0.05, lambda: KEY))
+    monkeypatch.setattr(connections, "open_connection", refused)
+    monkeypatch.setattr(connections.accept, "__defaults__", (1, 0.2))
+    found = on_all_ranks(2, lambda rank: bandwidth.measure(rank, 0.05, lambda: KEY))
     for transfers, problems in found:
         assert [transfer.what for transfer in transfers] == ["memory_copy"]
         assert "tcp_stream: rank 0: no TCP connection to 127.0.0.1" in problems[0]
@@ -41,15 +41,15 @@ def test_a_link_that_cannot_be_measured_is_a_note_on_every_rank(monkeypatch):
 def test_bytes_and_their_time_count_from_the_end_of_the_first_block_on(monkeypatch):
     left, right = socket.socketpair(type=socket.SOCK_SEQPACKET)  # what is sent at once is received at once
     clock = iter([5.0, 7.5])
-    monkeypatch.setattr(link, "time", types.SimpleNamespace(perf_counter=lambda: next(clock)))
+    monkeypatch.setattr(bandwidth, "time", types.SimpleNamespace(perf_counter=lambda: next(clock)))
     with left:
         for block in (b"a" * 10, b"b" * 70):
             left.send(block)
-    assert link.receive(right) == (70, 2.5)
+    assert bandwidth.receive(right) == (70, 2.5)
 
 
 @pytest.mark.parametrize(
     ("hosts", "first"), [(["a", "a"], 0), (["a", "b"], 0), (["a", "a", "b", "b"], 1), (["a", "a", "a", "b"], 2)]
 )
 def test_the_stream_crosses_hosts_where_there_are_several(hosts, first):
-    assert link.first_between_hosts(hosts) == first
+    assert bandwidth.first_between_hosts(hosts) == first

@@ -1,4 +1,4 @@
-"""Gradient tapes whose gradients are exchanged with the other ranks."""
+"""A gradient tape whose gradients are exchanged with the other ranks, one by one or as a single tensor."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-# Tensors of this rank, each of the shape of the variable beside it -> those of the job.
+# Tensors of this rank, each of the shape of the variable with the same index -> those of the job.
 Exchange = Callable[[list[tf.Tensor], list[tf.Variable]], list[tf.Tensor]]
 
 
@@ -19,23 +19,23 @@ class ExchangingTape:
         self._tape, self._exchange = tape, exchange
 
     def __getattr__(self, name: str) -> Any:
-        """All other attributes are those of the tape."""
+        """Return any other attribute of the tape."""
         return getattr(self._tape, name)
 
     def gradient(self, target: tf.Tensor, sources: Sequence[tf.Variable]) -> list[tf.Tensor | None]:
-        """The job's gradient for each source; None, on all ranks, where the target does not use it."""
+        """Return the job's gradient for each source; None, on all ranks, where the target does not use it."""
         gradients = self._tape.gradient(target, sources)
-        found = [number for number, gradient in enumerate(gradients) if gradient is not None]
-        exchanged = self._exchange([gradients[number] for number in found], [sources[number] for number in found])
-        for number, gradient in zip(found, exchanged, strict=True):
-            gradients[number] = gradient
+        used = [index for index, gradient in enumerate(gradients) if gradient is not None]
+        exchanged = self._exchange([gradients[index] for index in used], [sources[index] for index in used])
+        for index, gradient in zip(used, exchanged, strict=True):
+            gradients[index] = gradient
         return gradients
 
 
-def as_one(exchange: Callable[[tf.Tensor], tf.Tensor]) -> Exchange:
-    """An exchange of tensors of one type as a single tensor: `exchange` gets all their values, one after the other.
+def flat_exchange(exchange: Callable[[tf.Tensor], tf.Tensor]) -> Exchange:
+    """Return an exchange of tensors of one type as a single tensor, which holds their values one after the other.
 
-    Horovod's ranks tell each other many times a second which of all tensors that they ever exchanged are ready again, a
+    Many times a second Horovod's ranks tell each other which of all tensors that they ever exchanged are ready again, a
     bit for each, in messages of 64 bits: one tensor needs one message. docs/tuning.md has the measured effect.
     """
 

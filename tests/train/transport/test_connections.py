@@ -4,15 +4,15 @@ import time
 
 import pytest
 
-from train.transport import channel
-from train.transport.channel import Address
+from train.transport import connections
+from train.transport.connections import Address
 
 KEY = b"k" * 64
 
 
 @pytest.fixture
 def listener():
-    with channel.listen("127.0.0.1") as listener:
+    with connections.listen("127.0.0.1") as listener:
         yield listener
 
 
@@ -26,7 +26,7 @@ def connecting(listener, key, rank=1):
 
     def connect():
         try:
-            found.append(channel.connect(address_of(listener), key, rank))
+            found.append(connections.connect(address_of(listener), key, rank))
         except ConnectionError as error:
             found.append(error)
 
@@ -37,7 +37,7 @@ def connecting(listener, key, rank=1):
 
 def test_both_ends_know_the_secret_and_one_says_its_rank(listener):
     thread, found = connecting(listener, KEY, rank=7)
-    [(rank, accepted)] = channel.accept(listener, KEY)
+    [(rank, accepted)] = connections.accept(listener, KEY)
     thread.join()
     with accepted, found[0] as connected:
         assert rank == 7
@@ -49,7 +49,7 @@ def test_one_with_another_secret_is_turned_away_and_the_next_one_heard(listener)
     stranger, refused = connecting(listener, b"x" * 64, rank=1)
     time.sleep(0.1)
     known, found = connecting(listener, KEY, rank=2)
-    [(rank, accepted)] = channel.accept(listener, KEY)
+    [(rank, accepted)] = connections.accept(listener, KEY)
     stranger.join()
     known.join()
     with accepted, found[0]:
@@ -61,8 +61,8 @@ def test_ones_that_say_nothing_keep_no_rank_waiting(listener):
     silent = [socket.create_connection(address_of(listener)) for _ in range(10)]
     known, found = connecting(listener, KEY)
     began = time.monotonic()
-    [(_, accepted)] = channel.accept(listener, KEY)
-    assert time.monotonic() - began < channel._PROOF_WITHIN_S
+    [(_, accepted)] = connections.accept(listener, KEY)
+    assert time.monotonic() - began < connections._PROOF_WITHIN_S
     known.join()
     with accepted, found[0]:
         for one in silent:
@@ -81,7 +81,7 @@ def test_a_listener_that_does_not_know_the_secret_is_no_rank(listener):
 
     threading.Thread(target=pretend, daemon=True).start()
     with pytest.raises(ConnectionError, match="it does not know the secret of this job"):
-        channel.connect(address_of(listener), KEY, 1)
+        connections.connect(address_of(listener), KEY, 1)
 
 
 def test_what_one_end_proved_is_no_proof_by_the_other(listener):
@@ -95,14 +95,14 @@ def test_what_one_end_proved_is_no_proof_by_the_other(listener):
 
     threading.Thread(target=mirror, daemon=True).start()
     with pytest.raises(ConnectionError, match="it does not know the secret of this job"):
-        channel.connect(address_of(listener), KEY, 1)
+        connections.connect(address_of(listener), KEY, 1)
 
 
 def test_ranks_that_do_not_come_are_counted_also_where_strangers_do(listener):
     thread, found = connecting(listener, KEY)
     silent = socket.create_connection(address_of(listener))
     with pytest.raises(TimeoutError, match=r"1 of 2 came within 0\.5 s"):
-        channel.accept(listener, KEY, 2, 0.5)
+        connections.accept(listener, KEY, 2, 0.5)
     thread.join()
     found[0].close()
     silent.close()
@@ -112,21 +112,21 @@ def test_nobody_listens(listener):
     address = address_of(listener)
     listener.close()
     with pytest.raises(ConnectionError, match=rf"no TCP connection to 127\.0\.0\.1:{address.port}: .*refused"):
-        channel.connect(address, KEY, 1)
+        connections.connect(address, KEY, 1)
 
 
 def test_ranks_of_one_host_meet_on_loopback_and_others_on_the_card_towards_them(monkeypatch):
     monkeypatch.delenv("HOROVOD_GLOO_IFACE", raising=False)
     own = {"127.0.0.1": "lo", "10.0.0.5": "eth0", "10.1.0.5": "ib0"}
-    monkeypatch.setattr(channel.placement, "addresses", lambda: own)
-    monkeypatch.setattr(channel.placement, "address_towards", lambda hosts: "10.0.0.5")
-    assert channel.bind_host(["n1", "n1"]) == "127.0.0.1"
-    assert channel.bind_host(["n1", "n2"]) == "10.0.0.5"
+    monkeypatch.setattr(connections.placement, "addresses", lambda: own)
+    monkeypatch.setattr(connections.placement, "address_towards", lambda hosts: "10.0.0.5")
+    assert connections.bind_host(["n1", "n1"]) == "127.0.0.1"
+    assert connections.bind_host(["n1", "n2"]) == "10.0.0.5"
     monkeypatch.setenv("HOROVOD_GLOO_IFACE", "ib0")  # as for emulated nodes, whose ranks are all on one host
-    assert channel.bind_host(["n1", "n1"]) == channel.bind_host(["n1", "n2"]) == "10.1.0.5"
+    assert connections.bind_host(["n1", "n1"]) == connections.bind_host(["n1", "n2"]) == "10.1.0.5"
 
 
 def test_a_host_whose_name_has_no_address_takes_a_card(monkeypatch):
     monkeypatch.delenv("HOROVOD_GLOO_IFACE", raising=False)
-    monkeypatch.setattr(channel.placement, "addresses", lambda: {"127.0.0.1": "lo", "10.0.0.5": "eth0"})
-    assert channel.bind_host(["no-such-host.invalid", "other.invalid"]) == "10.0.0.5"
+    monkeypatch.setattr(connections.placement, "addresses", lambda: {"127.0.0.1": "lo", "10.0.0.5": "eth0"})
+    assert connections.bind_host(["no-such-host.invalid", "other.invalid"]) == "10.0.0.5"
