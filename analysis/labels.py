@@ -91,7 +91,7 @@ def figure_note(local: pd.DataFrame, scaling: bool = True) -> str:
         remarks.append("dots: rounds")
     if scaling and local["cores_shared"].any():
         remarks.append("hollow, hatched: shared cores, not valid as a scaling result")
-    elif scaling and controls.lost(local).any():
+    elif scaling and controls.invalid(local).any():
         remarks.append("hollow, hatched: not valid as a scaling result")
     if local["backend"].isin(backends.ASYNCHRONOUS).any():
         remarks.append("asynchronous: not synchronous SGD")

@@ -158,8 +158,9 @@ def emulated_nodes_disturbed(table: pd.DataFrame) -> Iterator[Finding]:
             worst = max(beyond.to_dict("records"), key=lambda row: (abs(row["control_off"]), row["nodes"]))
             off, nodes = worst["control_off"], f"{worst['control_nodes']} nodes"
             stated = f"{experiment}: without allreduce, {nodes} {off:+.1%} off one alone"
+            counts = controls.node_counts(beyond["nodes"])
             meaning = (
-                f"This machine cannot emulate {controls.numbers(beyond['nodes'])}; figures draw those points hollow. "
+                f"This machine cannot emulate {counts}; figures draw those points hollow. "
                 "Is it otherwise idle? Try fewer nodes, or a smaller launcher.cores_fraction."
             )
             yield finding(worst, "serious", stated, f"within {worst['flat_within_fraction']:.0%}", off, meaning)

@@ -149,7 +149,7 @@ def _draw(options: argparse.Namespace, machines: list[Machine], rows: list[list[
     options.out.mkdir(parents=True, exist_ok=True)
     where = arguments.beside(options)
     for nth, (machine, machine_rows) in enumerate(zip(machines, rows, strict=True), 1):
-        courses = [figure.Course(row.change.key, machine.histories[row.change.key], row) for row in machine_rows]
+        courses = [figure.PointHistory(row.change.key, machine.histories[row.change.key], row) for row in machine_rows]
         id = f"history-{options.experiment.replace('_', '-')}" + (f"-{nth}" if nth > 1 else "")
         files.save(id, partial(figure.draw, machine.sessions, courses, within), options.out)
         print("", f"figure: {options.out / id}.{{pdf,png,svg}}", sep="\n", file=where)

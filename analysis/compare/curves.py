@@ -168,7 +168,7 @@ def local_curve(runs: pd.DataFrame, over: str, by: str = "throughput") -> Curve:
     runs = runs[runs[over].notna()].sort_values(over, kind="stable")
     first = runs.head(1).to_dict("records")[0]
     shared = [first["kept"]] if first["kept"] else []
-    lost = controls.why_lost(runs) if over in SIZES else [""] * len(runs)
+    lost = controls.why_invalid(runs) if over in SIZES else [""] * len(runs)
     return Curve(
         "", first["experiment"], first["model"], first["device"],
         cell_text(first, "device", "machine", "dataset", *shared, "precision", "measure")

@@ -178,7 +178,7 @@ def _arms(local: pd.DataFrame) -> dict[str, dict[str, _Arm]]:
             first = rows.iloc[0]
             parts = [f"{first['nodes']} nodes", f"batch {first['batch_per_rank']}", *filter(None, [first["arm"]])]
             name = ", ".join(parts) if rows["round"].notna().any() else ""
-            lost = controls.why_lost(rows).iloc[0]
+            lost = controls.why_invalid(rows).iloc[0]
             arm = arms[first["record"]].setdefault(name, _Arm({}, _speedups(rows, rates) if name else [], lost))
             arm.rates[by] = statistics.harmonic_mean(rows["rate"].tolist())
     return {path: by_name or {"": _Arm({}, [], "")} for path, by_name in arms.items()}

@@ -55,7 +55,7 @@ def compared(local: pd.DataFrame) -> bool:
 
 
 def _work(series: pd.DataFrame) -> tuple[bool, bool, str]:
-    """A key that orders arms from the one that does least: without Horovod, without allreduce."""
+    """Return a key that orders arms from the one that does least: without Horovod, without allreduce."""
     first = series.iloc[0]
     return first["backend"] != "none", bool(first["allreduce"]), str(first["arm"])
 
@@ -69,18 +69,18 @@ def _pair_label(arm: Any, base: Any) -> str:
 
 
 def _server_labels(*arms: pd.DataFrame) -> Iterator[str]:
-    """A phrase for each arm whose parameter servers had cores beside those of the ranks: "ps: +2 cores for servers"."""
+    """Yield a phrase for each arm with cores for parameter servers beside the ranks: "ps: +2 cores for servers"."""
     for arm in arms:
         yield from (f"{arm['arm'].iloc[0]}: {phrase}" for phrase in labels.server_cores(arm))
 
 
 def _name(series: Any) -> str:
-    """The name of an arm, marked where it is asynchronous."""
+    """Return the name of an arm, marked where it is asynchronous."""
     return f"{series['arm']} (asynchronous)" if series["backend"] in backends.ASYNCHRONOUS else str(series["arm"])
 
 
 _LINK_COLUMNS = ["model", "series", "nodes", "parameters", "link", "position", "n", "step_s", "control_s", "min_s"]
-_LINK_COLUMNS += ["lost", *(name + end for name in ("share", "exposed_s") for end in ("", "_low", "_high"))]
+_LINK_COLUMNS += ["invalid", *(name + end for name in ("share", "exposed_s") for end in ("", "_low", "_high"))]
 # The columns that a series shares with its control beside the model.
 _SAME = ["model", "nodes", "batch_per_rank", "machine"]
 
@@ -91,7 +91,7 @@ def link_rates(local: pd.DataFrame) -> pd.DataFrame:
     Columns: model, series, nodes, parameters, link (a label of its rate), position (0 for the slowest), n, step_s and
     control_s (time of a step with allreduce, and of the control) [s], min_s (`metrics.ring_allreduce_min_s`), share
     (throughput over that of the control) and exposed_s (the step less that of the control) [s], medians over pairs of a
-    round or a repeat, with the ends of their 95 % intervals (`_low`, `_high`); lost: the nodes disturbed each other.
+    round or a repeat, with the ends of their 95 % intervals (`_low`, `_high`); invalid: the nodes disturbed each other.
     Models without a control are left out.
     """
     runs = speedups.rates(local)
@@ -109,7 +109,7 @@ def link_rates(local: pd.DataFrame) -> pd.DataFrame:
 
 
 def _link_point(at: pd.DataFrame, control: pd.DataFrame, link: float) -> dict[str, Any]:
-    """The numbers of one model at one link rate, against its control in the same round or repeat."""
+    """Return the numbers of one model at one link rate, against its control in the same round or repeat."""
     nodes, parameters = int(at["nodes"].iloc[0]), int(at["parameters"].iloc[0])
     step, control_step = (repeats.arithmetic_mean([runs["step_s"].tolist()]) for runs in (at, control))
     share = repeats.median(speedups.paired_ratios(at, control))
@@ -124,7 +124,7 @@ def _link_point(at: pd.DataFrame, control: pd.DataFrame, link: float) -> dict[st
         "step_s": step.value,
         "control_s": control_step.value,
         "min_s": metrics.ring_allreduce_min_s(parameters, nodes, link),
-        "lost": bool(controls.lost(at).any()),
+        "invalid": bool(controls.invalid(at).any()),
         **_interval("share", share),
         **_interval("exposed_s", exposed),
     }

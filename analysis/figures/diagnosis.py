@@ -38,37 +38,37 @@ _MARKERS: dict[Part, str] = dict(zip(LOSSES, ("v", "s", "^", "D", "p", "X"), str
 
 
 def _diagnosis(points: Points) -> Figure:
-    found = [(curve, of) for curve in curves(points.local, points.records) if (of := splits(curve))]
-    compared = comparisons(found)
-    known = {id(arm) for one in compared for arm, _ in one.arms}
-    alone = [(curve, of) for curve, of in found if id(curve) not in known]
+    split_curves = [(curve, at) for curve in curves(points.local, points.records) if (at := splits(curve))]
+    compared = comparisons(split_curves)
+    arms = {id(arm) for one in compared for arm, _ in one.arms}
+    alone = [(curve, at) for curve, at in split_curves if id(curve) not in arms]
     rows = max(1, len(compared) + len(alone))
     fig, panels = plots.canvas(rows, 2, height_mm=32 + 44 * rows + 20 * len(compared))  # with the names of arms
     pairs = list(zip(panels[::2], panels[1::2], strict=True))
-    if not found:
+    if not split_curves:
         plots.write(panels[0], 0.5, 0.5, "nothing that can be split", ha="center")
     for axes, one in zip(pairs, compared, strict=False):
         _arms(axes, one)
-    for nth, (axes, (curve, of)) in enumerate(zip(pairs[len(compared) :], alone, strict=False), 1):
-        _points(axes, curve, of, "nodes" if nth == len(alone) else "")
+    for nth, (axes, (curve, at)) in enumerate(zip(pairs[len(compared) :], alone, strict=False), 1):
+        _points(axes, curve, at, "nodes" if nth == len(alone) else "")
     return plots.legend(fig, _note(points.local), columns=2)
 
 
 Pair = tuple["Axes", "Axes"]
 
 
-def _points(axes: Pair, curve: Curve, of: list[Split], label: str) -> None:
-    """The points of one curve."""
-    _stack(axes[0], of)
-    _bounds(axes[1], of)
-    axes[0].set_title(_title(curve, of), loc="left")
+def _points(axes: Pair, curve: Curve, points: list[Split], label: str) -> None:
+    """Draw the points of one curve."""
+    _stack(axes[0], points)
+    _bounds(axes[1], points)
+    axes[0].set_title(_title(curve, points[-1]), loc="left")
     for panel in axes:
-        _ticks(panel, [str(split.point.nodes) for split in of])
+        _ticks(panel, [str(split.point.nodes) for split in points])
         panel.set_xlabel(label)
 
 
 def _arms(axes: Pair, compared: Comparison) -> None:
-    """The arms on one number of nodes, and by how much each takes longer than the first."""
+    """Draw the arms on one number of nodes, and by how much each takes longer than the base."""
     _stack(axes[0], [split for _, split in compared.arms])
     _ticks(axes[0], [_name(curve) for curve, _ in compared.arms])
     repeats = sum(len(steps) for steps in compared.split.launches)
@@ -83,7 +83,7 @@ def _arms(axes: Pair, compared: Comparison) -> None:
 
 
 def _name(curve: Curve) -> str:
-    """The name of an arm, with what must be said beside it."""
+    """Return the name of an arm, with what a reader must know beside it."""
     if curve.synchronous:
         return curve.arm
     return f"{curve.arm} (asynchronous,\n{curve.servers})" if curve.servers else f"{curve.arm}\n(asynchronous)"
@@ -95,38 +95,39 @@ def _ticks(axes: Axes, names: Sequence[str]) -> None:
     axes.grid(False, axis="x")
 
 
-def _title(curve: Curve, of: list[Split]) -> str:
-    turns = sum(len(steps) for steps in of[-1].launches)
-    words = [labels.name(curve.model), f"{turns} {'rounds' if curve.in_rounds else 'repeats'}", curve.series]
-    return textwrap.fill(", ".join(word for word in words if word), 60)
+def _title(curve: Curve, largest: Split) -> str:
+    count = sum(len(steps) for steps in largest.launches)
+    parts = [labels.name(curve.model), f"{count} {'rounds' if curve.in_rounds else 'repeats'}", curve.series]
+    return textwrap.fill(", ".join(part for part in parts if part), 60)
 
 
 def _note(local: pd.DataFrame) -> str:
     what = "rounds of these launches" if local["round"].notna().any() else "repeats"
-    said = f"local: {'; '.join(local['machine'].unique())}\nbars: 95 % interval over {what}"
-    return "\n".join("\n".join(textwrap.wrap(line, 78)) for line in said.splitlines())
+    return plots.wrapped("local: " + "; ".join(local["machine"].unique()), f"bars: 95 % interval over {what}")
 
 
-def _stack(axes: Axes, of: list[Split]) -> None:
-    """The parts of each point in ms; a part whose mean is below zero is drawn from zero down."""
-    up, down = np.zeros(len(of)), np.zeros(len(of))
+def _stack(axes: Axes, points: list[Split]) -> None:
+    """Draw the parts of each point in ms; a part whose mean is below zero is drawn from zero down."""
+    up, down = np.zeros(len(points)), np.zeros(len(points))
     for part, shade in _SHADES.items():
-        if not any(part in split.parts for split in of):
+        if not any(part in split.parts for split in points):
             continue
-        heights = np.array([split.part(part).value * 1e3 if part in split.parts else 0.0 for split in of])
-        axes.bar(range(len(of)), heights, 0.7, np.where(heights < 0, down, up), color=shade, label=NAMES[part])
+        heights = np.array([split.part(part).value * 1e3 if part in split.parts else 0.0 for split in points])
+        axes.bar(range(len(points)), heights, 0.7, np.where(heights < 0, down, up), color=shade, label=NAMES[part])
         up, down = up + np.maximum(heights, 0), down + np.minimum(heights, 0)
-    measured = [split.measured for split in of]
+    measured = [split.measured for split in points]
     ends = [[(m.value - m.low) * 1e3 for m in measured], [(m.high - m.value) * 1e3 for m in measured]]
-    axes.errorbar(range(len(of)), [m.value * 1e3 for m in measured], ends, fmt="none", ecolor=plots.BLACK, elinewidth=1)
+    axes.errorbar(
+        range(len(points)), [m.value * 1e3 for m in measured], ends, fmt="none", ecolor=plots.BLACK, elinewidth=1
+    )
     axes.axhline(0, color=plots.BLACK, linewidth=0.5)
     axes.set_ylabel("time of a step [ms]")
 
 
-def _bounds(axes: Axes, of: list[Split]) -> None:
-    """The efficiency of each point, and that without each of its parts."""
-    _marks(axes, [{part: split.efficiency_without(part) for part in split.parts if part in LOSSES} for split in of])
-    for x, split in enumerate(of):
+def _bounds(axes: Axes, points: list[Split]) -> None:
+    """Draw the efficiency of each point, and that without each of its parts."""
+    _marks(axes, [{part: split.efficiency_without(part) for part in split.parts if part in LOSSES} for split in points])
+    for x, split in enumerate(points):
         axes.plot([x - 0.42, x + 0.42], [split.efficiency.value] * 2, color=plots.BLACK, linewidth=1.2)
     axes.plot([], [], color=plots.BLACK, linewidth=1.2, label="efficiency as measured")
     axes.axhline(1, color=plots.GREY, linestyle=":")
@@ -144,12 +145,12 @@ def _longer(axes: Axes, compared: Comparison) -> None:
     axes.set_ylabel(f"longer than\n{compared.curve.arm} [ms]")
 
 
-def _marks(axes: Axes, of: Sequence[Mapping[Part, Number]]) -> None:
-    """The losses of each place on the x axis side by side, with their intervals."""
-    shown = [part for part in LOSSES if any(part in numbers for numbers in of)]
+def _marks(axes: Axes, points: Sequence[Mapping[Part, Number]]) -> None:
+    """Draw the losses of each point on the x axis side by side, with their intervals."""
+    shown = [part for part in LOSSES if any(part in numbers for numbers in points)]
     for nth, part in enumerate(shown, 1):
         beside = _BESIDE * (nth - (len(shown) + 1) / 2)
-        at = [(x + beside, numbers[part]) for x, numbers in enumerate(of) if part in numbers]
+        at = [(x + beside, numbers[part]) for x, numbers in enumerate(points) if part in numbers]
         ends = [[e.value - e.low for _, e in at], [e.high - e.value for _, e in at]]
         axes.errorbar(
             [x for x, _ in at], [e.value for _, e in at], ends, fmt=_MARKERS[part], color=_SHADES[part], markersize=3.5,

@@ -35,7 +35,7 @@ _HOW: Mapping[str, dict] = {"png": {"pil_kwargs": {"compress_level": 2}}}
 
 
 def caption(entry: Entry, points: Points) -> str:
-    """The caption in Markdown, with the origin of the local points."""
+    """Return the caption in Markdown, with the origin of the local points."""
     text = [f"## {entry.id}", f"**{entry.shows[0].upper() + entry.shows[1:]}.** {entry.caption}"]
     if not points.local.empty:
         runs = points.local.drop_duplicates("record")
@@ -89,11 +89,11 @@ def write_captions(figures: Mapping[str, Entry], study: Study, folder: Path) -> 
 
 
 def data_text(points: Points) -> str:
-    """The rows as CSV with a header, without the columns that are empty in all of them; "" without a row.
+    """Return the rows as CSV with a header, without the columns that are empty in all of them; "" without a row.
 
     `source` tells published rows from local ones; `analysis/table/schema.py` describes the columns.
     """
-    rows = pd.concat([of for of in (points.published, points.local) if len(of)] or [points.published])
+    rows = pd.concat([table for table in (points.published, points.local) if len(table)] or [points.published])
     if rows.empty:
         return ""
     empty = [name for name in rows.columns if (rows[name].isna() | rows[name].astype(str).eq("")).all()]
@@ -101,7 +101,7 @@ def data_text(points: Points) -> str:
 
 
 def data_link(points: Points) -> str:
-    """The CSV as a data URI, which a page can hold; "" without a row."""
+    """Return the CSV as a data URI, which a page can hold; "" without a row."""
     content = data_text(points)
     return f"data:text/csv;base64,{base64.b64encode(content.encode()).decode()}" if content else ""
 
@@ -141,7 +141,7 @@ def _register_fonts() -> tempfile.TemporaryDirectory[str]:
 
 
 def _font_part(weight: str, folder: Path) -> Path:
-    """The file, in `folder`, of the font with few characters, under another family name.
+    """Return the file, in `folder`, of the font with few characters, under another family name.
 
     It comes from the font that Matplotlib brings: another version, which the system may have, has other glyphs.
     """

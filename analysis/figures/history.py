@@ -33,7 +33,7 @@ Marks = dict[str, str]  # point, in words -> its marker
 
 
 @dataclass(frozen=True)
-class Course:
+class PointHistory:
     """One point over time, with its verdict."""
 
     key: Key
@@ -41,8 +41,8 @@ class Course:
     row: Row
 
 
-def draw(found: Sequence[Session], courses: Sequence[Course], within: float) -> Figure:
-    """Each quantity of each point over the sessions, beside those before the newest one.
+def draw(history: Sequence[Session], points: Sequence[PointHistory], within: float) -> Figure:
+    """Return a figure of each quantity of each point over the sessions, beside those before the newest one.
 
     One is the mean of what the newest session is judged by: those before it that were made alike.
     Two rows a model: images/s and speedup; wall time and job time, which are larger where a machine is slower.
@@ -50,83 +50,83 @@ def draw(found: Sequence[Session], courses: Sequence[Course], within: float) -> 
     The colour of the last mark is the verdict on it. Band: what counts as before.
     Vertical lines: something that made the launches changed (commit, driver, image, versions, kernel).
     """
-    of_rows = _rows(courses)
-    labels = dict.fromkeys(course.key.point for course in courses)
+    rows = _rows(points)
+    labels = dict.fromkeys(point.key.point for point in points)
     marks = {label: plots.nth_marker(nth) for nth, label in enumerate(labels)}
-    figure, panels = plots.canvas(len(of_rows), 2, height_mm=26 + 44 * len(of_rows), sharex=True)
-    for nth, (subject, pair) in enumerate(of_rows):
+    figure, panels = plots.canvas(len(rows), 2, height_mm=26 + 44 * len(rows), sharex=True)
+    for nth, (subject, pair) in enumerate(rows):
         for axes, quantity in zip(panels[2 * nth : 2 * nth + 2], pair, strict=True):
-            shown = [one for one in courses if (text.subject(one.key), one.key.quantity) == (subject, quantity)]
-            _panel(axes, found, shown, within, marks)
+            shown = [one for one in points if (text.subject(one.key), one.key.quantity) == (subject, quantity)]
+            _panel(axes, history, shown, within, marks)
             axes.set_ylabel(textwrap.fill(f"{text.SHOWN[quantity][0]}, over before", _LABEL))
         panels[2 * nth].set_title(subject, loc="left")
-    return plots.legend(figure, _note(found, within), columns=2)
+    return plots.legend(figure, _note(history, within), columns=2)
 
 
-def _rows(courses: Sequence[Course]) -> list[tuple[str, tuple[Quantity, Quantity]]]:
-    """The rows of the figure: what was measured, and its two quantities."""
-    there = dict.fromkeys((text.subject(course.key), course.key.quantity) for course in courses)
+def _rows(points: Sequence[PointHistory]) -> list[tuple[str, tuple[Quantity, Quantity]]]:
+    """Return the rows of the figure: what was measured, and its two quantities."""
+    there = dict.fromkeys((text.subject(point.key), point.key.quantity) for point in points)
     subjects = dict.fromkeys(subject for subject, _ in there)
     return [(one, pair) for one in subjects for pair in _PAIRS if any((one, quantity) in there for quantity in pair)]
 
 
-def _panel(axes: Axes, found: Sequence[Session], shown: Sequence[Course], within: float, marks: Marks) -> None:
+def _panel(axes: Axes, history: Sequence[Session], shown: Sequence[PointHistory], within: float, marks: Marks) -> None:
     axes.axhspan(1 - within, 1 + within, color=plots.GREY, alpha=0.15, linewidth=0)
     axes.axhline(1, color=plots.GREY, linestyle=":")
-    place = {one.number: x for x, one in enumerate(found)}
-    for number in _made_otherwise(found):
-        axes.axvline(place[number] - 0.5, color=plots.BLACK, linewidth=0.5, linestyle=(0, (1, 2)))
-    for nth, course in enumerate(shown):
-        _course(axes, course, place, (nth - (len(shown) - 1) / 2) * _APART, marks[course.key.point])
+    position = {one.number: x for x, one in enumerate(history)}
+    for number in _changed(history):
+        axes.axvline(position[number] - 0.5, color=plots.BLACK, linewidth=0.5, linestyle=(0, (1, 2)))
+    for nth, point in enumerate(shown):
+        _point(axes, point, position, (nth - (len(shown) - 1) / 2) * _APART, marks[point.key.point])
     if not shown:
         plots.write(axes, 0.5, 0.5, "no smaller point to compare with", ha="center")
-    step = -(-len(found) // _DAYS)
-    days = [day if x % step == 0 else "" for x, day in enumerate(_days(found))]
-    axes.set_xticks(range(len(found)), days, rotation=40, ha="right")
-    axes.set_xlim(-0.6, len(found) - 0.4)
+    step = -(-len(history) // _DAYS)
+    days = [day if x % step == 0 else "" for x, day in enumerate(_days(history))]
+    axes.set_xticks(range(len(history)), days, rotation=40, ha="right")
+    axes.set_xlim(-0.6, len(history) - 0.4)
     axes.grid(False, axis="x")
 
 
-def _course(axes: Axes, course: Course, place: dict[int, int], aside: float, marker: str) -> None:
-    """One point: its launches, and their mean on each session."""
-    of = course.values.by_session
-    first = verdicts.launch_mean(course.row.change.before or of[min(of)]).value
-    x = np.array([place[number] for number in of]) + aside
-    levels = [verdicts.launch_mean(values) for values in of.values()]
+def _point(axes: Axes, point: PointHistory, position: dict[int, int], aside: float, marker: str) -> None:
+    """Draw one point: its launches, and their mean on each session."""
+    by_session = point.values.by_session
+    first = verdicts.launch_mean(point.row.change.before or by_session[min(by_session)]).value
+    x = np.array([position[number] for number in by_session]) + aside
+    levels = [verdicts.launch_mean(values) for values in by_session.values()]
     middle = np.array([level.value for level in levels]) / first
     ends = np.nan_to_num([[level.value - end for end in level.interval] for level in levels]) / first
-    for at, values in zip(x, of.values(), strict=True):
+    for at, values in zip(x, by_session.values(), strict=True):
         axes.plot([at] * len(values), np.array(values) / first, ".", color=plots.BLACK, alpha=0.35, markersize=3, mew=0)
     axes.errorbar(x, middle, np.abs(ends).T, fmt="none", ecolor=plots.GREY, elinewidth=0.8)
     axes.plot(x, middle, color=plots.GREY, linewidth=0.7)
     axes.plot(x, middle, marker, color=plots.BLACK, mfc="white", mew=0.8)
-    axes.plot([], [], marker, color=plots.BLACK, mfc="white", mew=0.8, linestyle="none", label=course.key.point)
-    verdict = course.row.verdict
-    if course.row.change.now:
+    axes.plot([], [], marker, color=plots.BLACK, mfc="white", mew=0.8, linestyle="none", label=point.key.point)
+    verdict = point.row.verdict
+    if point.row.change.now:
         axes.plot(x[-1], middle[-1], marker, color=_VERDICTS[verdict], mew=0.8)
         axes.plot([], [], "s", color=_VERDICTS[verdict], linestyle="none", label=verdict)
 
 
-def _made_otherwise(found: Sequence[Session]) -> list[int]:
-    """The numbers of the sessions before which something that made the launches changed."""
+def _changed(history: Sequence[Session]) -> list[int]:
+    """Return the numbers of the sessions before which something that made the launches changed."""
     return [
         now.number
-        for before, now in itertools.pairwise(found)
+        for before, now in itertools.pairwise(history)
         if sessions.changed(before, now) or before.provenance.commit != now.provenance.commit
     ]
 
 
-def _days(found: Sequence[Session]) -> list[str]:
-    """The day of each session, with a number from the second one of a day on."""
-    days = [one.launches[0].started_at[2:10] for one in found]
+def _days(history: Sequence[Session]) -> list[str]:
+    """Return the day of each session, with a number from the second one of a day on."""
+    days = [one.launches[0].started_at[2:10] for one in history]
     nth = [days[: x + 1].count(day) for x, day in enumerate(days)]
     return [day if n == 1 else f"{day} ({n})" for day, n in zip(days, nth, strict=True)]
 
 
-def _note(found: Sequence[Session], within: float) -> str:
-    machine = f"local: {found[0].launches[0].machine}"
+def _note(history: Sequence[Session], within: float) -> str:
+    machine = f"local: {history[0].launches[0].machine}"
     bars = "bars: 95 % interval over the launches of one session; none of a single launch; dots: launches"
-    said = f"band: within {100 * within:g} %, as before; of times, higher is slower"
-    if _made_otherwise(found):
-        said += "; upright lines: commit, driver, image or versions changed"
-    return "\n".join(line for text in (machine, bars, said) for line in textwrap.wrap(text, 78))
+    band = f"band: within {100 * within:g} %, as before; of times, higher is slower"
+    if _changed(history):
+        band += "; upright lines: commit, driver, image or versions changed"
+    return plots.wrapped(machine, bars, band)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -20,34 +19,34 @@ if TYPE_CHECKING:
 
 
 def _rate_axis(axes: Axes, points: pd.DataFrame, label: str) -> None:
-    """An x axis of link rates; no limit comes last."""
-    places = list(dict.fromkeys(points.sort_values("position")["link"]))
-    axes.set_xticks(range(len(places)), places)
-    axes.set_xlim(-0.3, len(places) - 0.7)
+    """Set up an x axis of link rates; no limit comes last."""
+    links = list(dict.fromkeys(points.sort_values("position")["link"]))
+    axes.set_xticks(range(len(links)), links)
+    axes.set_xlim(-0.3, len(links) - 0.7)
     axes.set_xlabel(label)
 
 
 def _link_lines(panels: list[Axes], rows: pd.DataFrame, nth: int) -> None:
-    """Share and exposed communication of one series. A logarithmic axis has no place for 0 or less."""
+    """Draw share and exposed communication of one series; a logarithmic axis does not show 0 or less."""
     model = rows["model"].iloc[0]
     label = f"{labels.name(model)}, {rows['parameters'].iloc[0] / 1e6:.3g} M parameters, {labels.n_range(rows['n'])}"
     for axes, value in zip(panels, ("share", "exposed_s"), strict=True):
         y, low, high = (rows[f"{value}{end}"].where(rows[value].gt(0)).tolist() for end in ("", "_low", "_high"))
         colour, marker = plots.colour(model), plots.nth_marker(nth)
         plots.draw(
-            axes, [Line(label, rows["position"].tolist(), y, colour, marker, "--", low, high, rows["lost"].tolist())]
+            axes, [Line(label, rows["position"].tolist(), y, colour, marker, "--", low, high, rows["invalid"].tolist())]
         )  # fmt: skip
 
 
 def _link_rates(points: Points) -> Figure:
-    found = link_rates(points.local)
+    rates = link_rates(points.local)
     measured = points.local[points.local["kind"].eq("measured")]
-    if found.empty:
+    if rates.empty:
         fig, (axes,) = plots.canvas(height_mm=40)
         plots.write(axes, 0.5, 0.5, "no control: run the experiment to its end", ha="center")
         return plots.legend(fig, labels.figure_note(measured))
     fig, panels = plots.canvas(2, 1, height_mm=112, sharex=True)
-    for nth, ((model, _), rows) in enumerate(found.groupby(["model", "series"], sort=False)):
+    for nth, ((model, _), rows) in enumerate(rates.groupby(["model", "series"], sort=False)):
         _link_lines(panels, rows.sort_values("position"), nth)
         limited = rows[rows["min_s"].gt(0)]
         panels[1].plot(limited["position"], limited["min_s"], ":", color=plots.colour(model), linewidth=0.9)
@@ -55,10 +54,10 @@ def _link_rates(points: Points) -> Figure:
     plots.fraction(panels[0], "throughput / control", ideal=False)
     panels[0].axhline(1, color=plots.GREY, linestyle="-", linewidth=0.5)
     plots.logarithmic(panels[1], "exposed\ncommunication [s/step]")
-    panels[1].set_ylim(found.loc[found["exposed_s"].gt(0), "exposed_s"].min() / 3, found["exposed_s"].max() * 2)
+    panels[1].set_ylim(rates.loc[rates["exposed_s"].gt(0), "exposed_s"].min() / 3, rates["exposed_s"].max() * 2)
     for axes in panels:
-        _rate_axis(axes, found, "link of a node [Mbit/s]" if axes is panels[-1] else "")
-    nodes = ", ".join(str(n) for n in sorted(found["nodes"].unique()))
+        _rate_axis(axes, rates, "link of a node [Mbit/s]" if axes is panels[-1] else "")
+    nodes = ", ".join(str(n) for n in sorted(rates["nodes"].unique()))
     panels[0].set_title(f"{nodes} nodes", loc="left")
     return plots.legend(fig, labels.figure_note(measured))
 
@@ -67,7 +66,7 @@ _COLOURS = {"gloo": plots.BLUE, "mpi": plots.RED, "nccl": plots.GREEN}
 _MARKERS = {"gloo": "o", "mpi": "s", "nccl": "^"}
 _NAMES = {"gloo": "Gloo", "mpi": "MPI", "nccl": "NCCL"}
 _STYLES = ("-", (0, (1, 1)), "--", "-.")
-_LIMITS = {
+_BOUNDS = {
     "tcp_ring_bytes_per_s": (plots.BLACK, "--", "plain TCP, all ranks to the next one"),
     "tcp_stream_bytes_per_s": (plots.BLACK, (0, (1, 1.5)), "plain TCP, one rank to another"),
     "memory_copy_bytes_per_s": (plots.PINK, "-.", "copy in memory, all ranks at once"),
@@ -75,21 +74,21 @@ _LIMITS = {
 
 
 def _allreduce_lines(shown: pd.DataFrame, runs: pd.DataFrame, value: str, scale: float) -> list[Line]:
-    """One line a backend, cycle time and series of `shown`, which are among `runs`: mean, lowest and highest round."""
+    """Return a line for each backend, cycle time and series of `shown`: mean, lowest and highest of the rounds."""
     cycles = sorted(runs["cycle_time_ms"].unique(), reverse=True)
     key = ["operations", "cycle_time_ms", "series"]
     lines = []
-    for names, of_line in shown.groupby(key):
+    for names, line_rows in shown.groupby(key):
         everywhere = runs[(runs[key] == list(names)).all(axis=1)]
         operations, cycle_ms = str(names[0]), names[1]
         counts = everywhere.groupby(["ranks", "message_bytes"])["record"].nunique()
-        words = [f"{_NAMES[operations]}, cycle {cycle_ms:g} ms", labels.n_range(counts)]
-        words += labels.distinctions(of_line, runs, "cycle_time_ms")
-        sizes = of_line.groupby("message_bytes")
-        mean, low, high = ((sizes[value].agg(of) * scale).tolist() for of in ("mean", "min", "max"))
+        label = [f"{_NAMES[operations]}, cycle {cycle_ms:g} ms", labels.n_range(counts)]
+        label += labels.distinctions(line_rows, runs, "cycle_time_ms")
+        sizes = line_rows.groupby("message_bytes")
+        mean, low, high = ((sizes[value].agg(statistic) * scale).tolist() for statistic in ("mean", "min", "max"))
         lines.append(
             Line(
-                ", ".join(words), [int(str(size)) for size in sizes.groups], mean,
+                ", ".join(label), [int(str(size)) for size in sizes.groups], mean,
                 _COLOURS[operations], _MARKERS[operations], _STYLES[cycles.index(cycle_ms) % len(_STYLES)], low, high,
                 sizes["cores_shared"].any().tolist(),
             )
@@ -98,7 +97,7 @@ def _allreduce_lines(shown: pd.DataFrame, runs: pd.DataFrame, value: str, scale:
 
 
 def _sizes(axes: Axes, sizes: pd.Series, label: str) -> None:
-    """A logarithmic axis of message sizes in binary units."""
+    """Set up a logarithmic axis of message sizes in binary units."""
     from matplotlib import ticker
 
     axes.set_xscale("log", base=2)
@@ -110,7 +109,7 @@ def _sizes(axes: Axes, sizes: pd.Series, label: str) -> None:
 
 
 def _panels(points: Points, value: str, scale: float, label: str) -> tuple[Figure, list[tuple[Axes, pd.DataFrame]]]:
-    """One panel for each number of ranks; the axes, each with the rows of the local table that it shows."""
+    """Return one panel for each number of ranks; the axes, each with the rows of the local table that it shows."""
     from matplotlib import ticker
 
     runs = rounds(points.local)
@@ -131,10 +130,10 @@ def _panels(points: Points, value: str, scale: float, label: str) -> tuple[Figur
 
 
 def _allreduce_note(local: pd.DataFrame) -> str:
-    said = ["; ".join(local["machine"].unique()), "marks: mean of the rounds; bars: from the lowest to the highest"]
+    lines = ["; ".join(local["machine"].unique()), "marks: mean of the rounds; bars: from the lowest to the highest"]
     if local["cores_shared"].any():
-        said.append("hollow: more ranks than cores, not valid for the backend")
-    return "\n".join("\n".join(textwrap.wrap(line, 78)) for line in said)
+        lines.append("hollow: more ranks than cores, not valid for the backend")
+    return plots.wrapped(*lines)
 
 
 def _allreduce_time(points: Points) -> Figure:
@@ -146,8 +145,8 @@ def _allreduce_bandwidth(points: Points) -> Figure:
     fig, panels = _panels(points, "rate", 1e-9, "bus bandwidth [GB/s]")
     for axes, local in panels:
         for quantity, limit in hardware_rates(local).items():
-            colour, style, words = _LIMITS[quantity]
-            axes.axhline(limit.value / 1e9, color=colour, linestyle=style, linewidth=0.8, label=words)
+            colour, style, label = _BOUNDS[quantity]
+            axes.axhline(limit.value / 1e9, color=colour, linestyle=style, linewidth=0.8, label=label)
     return plots.legend(fig, _allreduce_note(points.local), columns=2)
 
 
@@ -156,7 +155,7 @@ LINK_RATES = Kind(
     "throughput and exposed communication over the rate of the links",
     "Throughput as a share of the control's (top) and exposed communication of a step (bottom), over the "
     "link rate.\n\n"
-    "Each emulated node has a network of its own with a link of this rate in each direction. The control "
+    "Each emulated node has a separate network with a link of this rate in each direction. The control "
     "are the same nodes without allreduce; exposed communication is how much longer a step takes than "
     "theirs. Dotted: the shortest time in which the link can carry a ring allreduce, 2 (n - 1) / n x 4 "
     "bytes x parameters / rate. A time below 0 is noise, and not on the axis.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 STYLE = Path(__file__).with_name("style.mplstyle")
 WIDTH_MM = 85
 MM = 1 / 25.4  # inches
+_NOTE_CHARACTERS = 78
 _LEGEND_MM = 16  # of the height of a figure
 
 _DOTS_BESIDE = 4  # points: so far left of a marker are the values behind it
@@ -50,12 +52,12 @@ STYLES = ("--", "-.", (0, (1, 1)), (0, (5, 1)), (0, (3, 1, 1, 1)))
 
 
 def colour(model: object) -> str:
-    """The colour of a model's family."""
+    """Return the colour of a model's family."""
     return next((c for family, (c, _) in _FAMILIES.items() if str(model).startswith(family)), SKY)
 
 
 def marker(model: object) -> str:
-    """The marker of a model's family, for published points."""
+    """Return the marker of a model's family, for published points."""
     return next((m for family, (_, m) in _FAMILIES.items() if str(model).startswith(family)), "X")
 
 
@@ -80,7 +82,7 @@ class Line:
 
 
 def canvas(rows: int = 1, columns: int = 1, height_mm: float = 70, **share: bool | str) -> tuple[Figure, list[Axes]]:
-    """An empty figure of one column width, and its axes, row by row. The height is with a `legend` of usual length."""
+    """Return an empty figure of one column width, and its axes, row by row. height_mm: with a usual `legend`."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(WIDTH_MM * MM, height_mm * MM), layout="constrained")
@@ -89,7 +91,7 @@ def canvas(rows: int = 1, columns: int = 1, height_mm: float = 70, **share: bool
 
 
 def draw(axes: Axes, lines: Iterable[Line]) -> None:
-    """Draws the lines, with intervals where they are known; points that shared cores are hollow."""
+    """Draw the lines, with intervals where they are known; points that shared cores are hollow."""
     from matplotlib import transforms
 
     for line in lines:
@@ -109,7 +111,7 @@ def draw(axes: Axes, lines: Iterable[Line]) -> None:
 
 
 def local_lines(local: pd.DataFrame, by: str = "throughput", value: str = "rate", over: str = "ranks") -> list[Line]:
-    """One line for each series of local records: each point with its interval, and the values behind it.
+    """Return one line for each series of local records: each point with its interval, and the values behind it.
 
     `by` names the rate (`speedups.rates`), `value` what is drawn of it: "rate" (images/s), "speedup", "efficiency";
     `over` is the column on the x axis. The label names the model, n, and what else tells the series apart. A line joins
@@ -122,7 +124,7 @@ def local_lines(local: pd.DataFrame, by: str = "throughput", value: str = "rate"
         base = speedups.base_of(points, runs)
         spread = speedups.spread_between_launches(points, runs, over)
         curve, values = speedups.curve(points, over, base, spread), speedups.paired(points, over, base)
-        shared = controls.lost(points).groupby(points[over]).any()
+        shared = controls.invalid(points).groupby(points[over]).any()
         model, measured = points["model"].iloc[0], labels.measurement_counts(points, curve)
         nth = runs[runs["model"] == model]["series"].unique().tolist().index(series)
         lines.append(
@@ -139,14 +141,14 @@ def local_lines(local: pd.DataFrame, by: str = "throughput", value: str = "rate"
 
 
 def side_by_side(lines: Sequence[Line], beside: float = BESIDE) -> list[Line]:
-    """The lines for a logarithmic x axis, those with a point at the same x moved beside each other, in their order.
+    """Return lines for a logarithmic x axis, those with a point at the same x moved beside each other, in their order.
 
     beside: times x, from one to the next.
     """
     placed = []
     for line in lines:
         rivals = [other for other in lines if set(other.x) & set(line.x)]
-        nth = next(place for place, other in enumerate(rivals) if other is line)
+        nth = next(rank for rank, other in enumerate(rivals) if other is line)
         closer = min(1.0, (_SIDE_BY_SIDE - 1) / max(1, len(rivals) - 1))
         times = beside ** (closer * (nth - (len(rivals) - 1) / 2))
         raw = ([x * times for x in line.raw[0]], line.raw[1])
@@ -154,45 +156,45 @@ def side_by_side(lines: Sequence[Line], beside: float = BESIDE) -> list[Line]:
     return placed
 
 
-def of_arms(runs: pd.DataFrame) -> bool:
-    """Whether these runs are arms of a single model, so that colours stand for arms."""
+def are_arms(runs: pd.DataFrame) -> bool:
+    """Return whether these runs are arms of a single model, so that colours stand for arms."""
     return bool(runs["arm"].nunique() > 1 and runs["model"].nunique() == 1)
 
 
 def colours(runs: pd.DataFrame) -> dict[tuple[str, str], str]:
-    """The colour of each model and series: that of the model's family, or of arms of a single model one for each."""
-    found = list(runs[["model", "series"]].drop_duplicates().itertuples(index=False, name=None))
-    if of_arms(runs):
-        return {series: nth_colour(nth) for nth, series in enumerate(found)}
-    return {series: colour(series[0]) for series in found}
+    """Return the colour of each model and series: of the model's family, or one for each arm of a single model."""
+    series = list(runs[["model", "series"]].drop_duplicates().itertuples(index=False, name=None))
+    if are_arms(runs):
+        return {one: nth_colour(nth) for nth, one in enumerate(series)}
+    return {one: colour(one[0]) for one in series}
 
 
 def nth_marker(nth: int) -> str:
-    """The marker of the nth series of local points."""
+    """Return the marker of the nth series of local points."""
     return MARKERS[nth % len(MARKERS)]
 
 
 def nth_style(nth: int) -> str | tuple[int, tuple[int, ...]]:
-    """The line style of the nth series of local points."""
+    """Return the line style of the nth series of local points."""
     return STYLES[nth % len(STYLES)]
 
 
 def nth_colour(nth: int) -> str:
-    """The colour of the nth series, where colours do not stand for models."""
+    """Return the colour of the nth series, where colours do not stand for models."""
     return COLOURS[nth % len(COLOURS)]
 
 
 def setting(axes: Axes, values: Sequence[float], label: str) -> None:
-    """An x axis of the ordered values of any setting, at their `positions`."""
-    places, spaced = labels.positions(values)
-    axes.set_xticks(places, ["none" if math.isnan(value) else f"{value:g}" for value in values])
-    margin = 0.08 * (max(places) - min(places)) or 0.5
-    axes.set_xlim(min(places) - margin, max(places) + margin)
+    """Set up an x axis of the ordered values of any setting, at their `positions`."""
+    positions, spaced = labels.positions(values)
+    axes.set_xticks(positions, ["none" if math.isnan(value) else f"{value:g}" for value in values])
+    margin = 0.08 * (max(positions) - min(positions)) or 0.5
+    axes.set_xlim(min(positions) - margin, max(positions) + margin)
     axes.set_xlabel(f"{label} ({spaced})" if spaced and label else label)
 
 
 def doubling(axes: Axes, ticks: Iterable[float], label: str) -> None:
-    """A logarithmic x axis with a tick at each of the points."""
+    """Set up a logarithmic x axis with a tick at each of the points."""
     from matplotlib import ticker
 
     ticks = sorted(set(ticks))
@@ -205,7 +207,7 @@ def doubling(axes: Axes, ticks: Iterable[float], label: str) -> None:
 
 
 def logarithmic(axes: Axes, label: str, base: int = 10) -> None:
-    """A logarithmic y axis with plain numbers: 1, 2, 5, 10, ... or the powers of another base."""
+    """Set up a logarithmic y axis with plain numbers: 1, 2, 5, 10, ... or the powers of another base."""
     from matplotlib import ticker
 
     axes.set_yscale("log", base=base)
@@ -216,7 +218,7 @@ def logarithmic(axes: Axes, label: str, base: int = 10) -> None:
 
 
 def fraction(axes: Axes, label: str, ideal: bool = True) -> None:
-    """A y axis of fractions from 0, with a line at the ideal 1."""
+    """Set up a y axis of fractions from 0, with a line at the ideal 1."""
     axes.set_ylim(0, max(1.1, axes.get_ylim()[1]))
     axes.set_ylabel(label)
     if ideal:
@@ -224,18 +226,23 @@ def fraction(axes: Axes, label: str, ideal: bool = True) -> None:
 
 
 def ideal(axes: Axes, x: Iterable[float], start: float = 1, label: str = "ideal") -> None:
-    """The line of ideal scaling: proportional to x, `start` at the smallest x."""
+    """Draw the line of ideal scaling: proportional to x, `start` at the smallest x."""
     ends = [min(x := list(x)), max(x)]
     axes.plot(ends, [start, start * ends[1] / ends[0]], ":", color=GREY, label=label)
 
 
 def write(axes: Axes, x: float, y: float, text: str, **how: str | float) -> None:
-    """A remark inside the axes, at fractions of their width and height."""
+    """Write a remark inside the axes, at fractions of their width and height."""
     axes.text(x, y, text, transform=axes.transAxes, fontsize=6, color=GREY, **how)  # type: ignore[arg-type]
 
 
+def wrapped(*lines: str) -> str:
+    """Return the lines of a note, broken where they are wider than a figure."""
+    return "\n".join(part for line in lines for part in textwrap.wrap(line, _NOTE_CHARACTERS))
+
+
 def legend(figure: Figure, note: str = "", columns: int = 3) -> Figure:
-    """Returns the figure with one legend below all its axes, and `note` above it; a long one makes it higher."""
+    """Return the figure with one legend below all its axes, and `note` above it; a long one makes it higher."""
     handles: dict[str, Artist] = {}
     for axes in figure.axes:
         handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
@@ -253,7 +260,7 @@ def legend(figure: Figure, note: str = "", columns: int = 3) -> Figure:
 
 
 def stacked(axes: Axes, parts: pd.DataFrame, shades: Mapping[str, str], shared: Sequence[bool]) -> None:
-    """Stacked bars, one a row of `parts`, one layer a column, named by its label; hatched where cores were shared."""
+    """Draw stacked bars, one a row of `parts`, one layer a labelled column; hatched where cores were shared."""
     bottom = np.zeros(len(parts))
     for layer in parts.columns:
         bars = axes.bar(range(len(parts)), parts[layer], 0.7, bottom, color=shades[layer], label=layer)
@@ -263,29 +270,30 @@ def stacked(axes: Axes, parts: pd.DataFrame, shades: Mapping[str, str], shared: 
 
 
 @dataclass(frozen=True)
-class Look:
-    """How the line of one series looks, and its name."""
+class SeriesStyle:
+    """The label, the colour and the number of a series, which gives its marker and line style."""
 
     label: str
     colour: str
     nth: int = 0
 
 
-def means(runs: pd.DataFrame, value: str, over: str, look: Look, scaling: bool = True) -> Line:
-    """Local runs over a column: the mean of the column `value` over repeats, with its interval, and each of them.
+def means(runs: pd.DataFrame, value: str, over: str, style: SeriesStyle, scaling: bool = True) -> Line:
+    """Return a line of local runs over a column: the mean of `value` over repeats, with its interval, and each of them.
 
     scaling: what is drawn is distorted where ranks share cores; such points are hollow.
     """
     at = {float(str(x)): arithmetic_mean([rows[value].tolist()]) for x, rows in runs.groupby(over)}
-    shared = controls.lost(runs).groupby(runs[over]).any().tolist() if scaling else ()
+    shared = controls.invalid(runs).groupby(runs[over]).any().tolist() if scaling else ()
     values, low, high = ([getattr(e, end) for e in at.values()] for end in ("value", "low", "high"))
-    words = f"{look.label}, {labels.n_range(e.n for e in at.values())}"
-    marker, style = nth_marker(look.nth), nth_style(look.nth)
+    label = f"{style.label}, {labels.n_range(e.n for e in at.values())}"
     raw = (runs[over].tolist(), runs[value].tolist()) if len(runs) > len(at) else ((), ())
-    return Line(words, list(at), values, look.colour, marker, style, low, high, shared, raw)
+    return Line(
+        label, list(at), values, style.colour, nth_marker(style.nth), nth_style(style.nth), low, high, shared, raw
+    )
 
 
-def epochs(axes: Axes, local: pd.DataFrame, quantity: str, look: Look) -> None:
-    """Local values of a quantity per epoch: mean over repeats with its interval, one line a series."""
+def epochs(axes: Axes, local: pd.DataFrame, quantity: str, style: SeriesStyle) -> None:
+    """Draw local values of a quantity per epoch: mean over repeats with its interval, one line a series."""
     for _, rows in local[local["quantity"] == quantity].groupby("series", sort=False):
-        draw(axes, [means(rows, "value", "epoch", look, scaling=False)])
+        draw(axes, [means(rows, "value", "epoch", style, scaling=False)])

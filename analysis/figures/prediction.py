@@ -1,4 +1,4 @@
-"""The figure of predictions: points, curve, interval, limits and targets, one panel a curve."""
+"""The figure of predictions: points, curve, interval, bound and targets, one panel a curve."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from analysis import labels, metrics
 from analysis.figures import plots
-from analysis.predict.answers import Answer, sizes
+from analysis.predict.answers import Answer, Target, sizes
 from analysis.predict.points import Curve
 from analysis.predict.prediction import LEVEL, Learned, predict, shortest_step_s
 
@@ -24,18 +24,18 @@ _STEPS = 40
 
 
 def draw(answers: Sequence[Answer], learned: Callable[[Curve], Learned]) -> Figure:
-    """Images/s of one rank over the ranks: level where scaling is ideal. The first twelve curves with a target.
+    """Return a figure of images/s of one rank over the ranks, of the first twelve curves with a target.
 
     Filled: measured, with their interval where it is known. Line and band: the prediction and its 90 % interval, which
     widens with each doubling beyond the points. Hollow: the targets. Crosses: points that were left out. Thin: what
     each form says. `learned`: what may be used for a curve.
     """
-    shown = [found for found in answers if any(target.supported for target in found.targets)][:PANELS]
+    shown = [one for one in answers if any(target.supported for target in one.targets)][:PANELS]
     columns = min(2, len(shown))
     rows = -(-len(shown) // columns)
     figure, panels = plots.canvas(rows, columns, 24 + 44 * rows)
-    for axes, found in zip(panels, shown, strict=False):
-        _panel(axes, found, learned(found.curve))
+    for axes, answer in zip(panels, shown, strict=False):
+        _panel(axes, answer, learned(answer.curve))
     for axes in panels[len(shown) :]:
         axes.set_visible(False)
     for axes in panels[::columns]:
@@ -45,45 +45,62 @@ def draw(answers: Sequence[Answer], learned: Callable[[Curve], Learned]) -> Figu
     return plots.legend(figure)
 
 
-def _panel(axes: Axes, found: Answer, learned: Learned) -> None:
-    """One curve with its prediction."""
-    curve, colour = found.curve, plots.colour(found.curve.model)
-    targets = [target for target in found.targets if target.supported]
-    asked = np.array([target.ranks for target in targets], float)
-    along = np.geomspace(curve.ranks.min(), max(asked.max(), curve.largest), _STEPS)
-    # Between the points asked for the exchange has steps, at each new node: they are drawn at whole ranks.
-    along = np.unique(np.concatenate([np.round(along), curve.ranks, asked]))
-    at = sizes(curve, along, found.global_batch)
-    predicted = predict(curve, at, learned)
+def _panel(axes: Axes, answer: Answer, learned: Learned) -> None:
+    """Draw one curve with its prediction."""
+    curve = answer.curve
+    targets = [target for target in answer.targets if target.supported]
+    ranks = np.array([target.ranks for target in targets], float)
+    base = metrics.per_rank(float(curve.images_per_s[curve.base]), float(curve.ranks[curve.base]))
+    highest = _draw_prediction(axes, answer, ranks, learned)
+    axes.axhline(base, color=plots.GREY, linestyle=":", label="ideal")
+    _draw_bound(axes, answer, ranks)
+    _draw_points(axes, curve)
+    _draw_targets(axes, targets, ranks, plots.colour(curve.model))
+    plots.doubling(axes, [*curve.ranks, *ranks], "")
+    axes.set_ylim(0, 1.15 * max(base, highest))
+    axes.set_title("\n".join(textwrap.wrap(f"{labels.name(curve.model)}, {curve.name}".strip(", "), 28)), fontsize=6)
+
+
+def _along(curve: Curve, ranks: np.ndarray) -> np.ndarray:
+    """Return the ranks along which a curve is drawn, up to its targets: whole, as each new node makes a step."""
+    even = np.geomspace(curve.ranks.min(), max(ranks.max(), curve.largest), _STEPS)
+    return np.unique(np.concatenate([np.round(even), curve.ranks, ranks]))
+
+
+def _draw_prediction(axes: Axes, answer: Answer, ranks: np.ndarray, learned: Learned) -> float:
+    """Draw the prediction, its interval and each form; return the highest end of the interval."""
+    curve, colour = answer.curve, plots.colour(answer.curve.model)
+    along = _along(curve, ranks)
+    predicted = predict(curve, sizes(curve, along, answer.global_batch), learned)
     for rates in predicted.by_form.values():
         axes.plot(along, rates / along, color=plots.GREY, linewidth=0.4, label="each form")
-    band = (predicted.low / along, predicted.high / along)
-    axes.fill_between(along, *band, color=colour, alpha=0.2, linewidth=0, label=f"{100 * LEVEL:.0f} % interval")
+    low, high = predicted.low / along, predicted.high / along
+    axes.fill_between(along, low, high, color=colour, alpha=0.2, linewidth=0, label=f"{100 * LEVEL:.0f} % interval")
     axes.plot(along, predicted.images_per_s / along, color=colour, label="predicted")
-    base = metrics.per_rank(float(curve.images_per_s[curve.base]), float(curve.ranks[curve.base]))
-    axes.axhline(base, color=plots.GREY, linestyle=":", label="ideal")
-    least = shortest_step_s(curve, at)
-    if (bounds := least > 0).any():
-        axes.plot(
-            along[bounds],
-            metrics.rate(at.batch[bounds], least[bounds]),
-            color=plots.BLACK,
-            linestyle="-.",
-            label="limit",
-        )
-    error = 1.96 * curve.spread * curve.images_per_s / curve.ranks
-    axes.errorbar(curve.ranks, curve.images_per_s / curve.ranks, np.nan_to_num(error), fmt="o", color=colour,
-                  label="measured", elinewidth=0.8)  # fmt: skip
-    at_targets = np.array([target.numbers["images_per_s"].value for target in targets]) / asked
-    axes.plot(asked, at_targets, "o", mfc="white", mec=colour, label="target")
-    left_out = np.array([target.measured for target in targets]) / asked
-    axes.plot(
-        asked[np.isfinite(left_out)],
-        left_out[np.isfinite(left_out)],
-        "x",
-        color=plots.BLACK,
-        label="left out" if np.isfinite(left_out).any() else None,
-    )
-    plots.doubling(axes, [*curve.ranks, *asked], "")
-    axes.set_ylim(0, 1.15 * max(base, float(band[1].max())))
-    axes.set_title("\n".join(textwrap.wrap(f"{labels.name(curve.model)}, {curve.name}".strip(", "), 28)), fontsize=6)
+    return float(high.max())
+
+
+def _draw_bound(axes: Axes, answer: Answer, ranks: np.ndarray) -> None:
+    """Draw the bound of the links, where it is known."""
+    along = _along(answer.curve, ranks)
+    at = sizes(answer.curve, along, answer.global_batch)
+    shortest_s = shortest_step_s(answer.curve, at)
+    if (bounded := shortest_s > 0).any():
+        bound = metrics.rate(at.batch[bounded], shortest_s[bounded])
+        axes.plot(along[bounded], bound, color=plots.BLACK, linestyle="-.", label="limit")
+
+
+def _draw_points(axes: Axes, curve: Curve) -> None:
+    error = np.nan_to_num(1.96 * curve.spread * curve.images_per_s / curve.ranks)
+    y, colour = curve.images_per_s / curve.ranks, plots.colour(curve.model)
+    axes.errorbar(curve.ranks, y, error, fmt="o", color=colour, label="measured", elinewidth=0.8)
+
+
+def _draw_targets(axes: Axes, targets: Sequence[Target], ranks: np.ndarray, colour: str) -> None:
+    """Draw what is predicted at the targets, and what was measured there and left out."""
+    predicted = np.array([target.numbers["images_per_s"].value for target in targets]) / ranks
+    axes.plot(ranks, predicted, "o", mfc="white", mec=colour, label="target")
+    measured = np.array([target.measured for target in targets]) / ranks
+    is_left_out = np.isfinite(measured)
+    label = "left out" if is_left_out.any() else None
+    axes.plot(ranks[is_left_out], measured[is_left_out], "x", color=plots.BLACK, label=label)

@@ -38,7 +38,7 @@ def experiment_figures(local: pd.DataFrame) -> list[Entry]:
 
 
 def _entries(experiment: str, rows: pd.DataFrame) -> Iterator[Entry]:
-    """The figures of one experiment. Each axis has its own; a run by hand, which sweeps nothing, is in none of them."""
+    """Yield the figures of one experiment, for each axis. A run by hand, which sweeps nothing, is in none of them."""
     axes = [axis for axis in rows["axis"].unique() if axis] or [""]
     axes.sort(key=lambda axis: axis not in SCALING)
     id = f"{LOCAL}-{experiment.replace('_', '-')}"
@@ -87,7 +87,7 @@ def _throughput_kinds(rows: pd.DataFrame, axis: str) -> Iterator[Kind]:
 
 
 def _has_common_base(rows: pd.DataFrame) -> bool:
-    """Whether several arms begin with one that is on fewer ranks, so that their steps can be compared part by part."""
+    """Return whether several arms begin with one on fewer ranks, so that their steps can be compared part by part."""
     rates = rows[rows["quantity"].eq("images_per_s")]
     bases = [speedups.base_of(series, rates) for _, series in rates.groupby(["model", "series"], sort=False)]
     return sum(base is not None for base in bases) > 1

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -16,72 +16,77 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-# What they are named for: other algorithms could pass them.
-_WORDS = {
+# Labels name the algorithm: others could pass the bound.
+_LABELS = {
     COMPUTE: "compute limit: direct convolution at the measured peak",
     LINK: "link limit: ring allreduce at the measured bandwidth",
 }
-_STYLES = {COMPUTE: "-", LINK: (0, (7, 1.5, 1, 1.5, 1, 1.5))}  # neither is that of a series, nor of the ideal
-_WIDTH = 0.5
-_ABOVE = 3.0  # times all else that is drawn: so high a line of limits may stretch an axis
+_LINE_STYLES = {COMPUTE: "-", LINK: (0, (7, 1.5, 1, 1.5, 1, 1.5))}  # no series and no ideal has one of these
+_LINE_WIDTH = 0.5
+_HIGHEST = 3.0  # times the highest point: an axis does not stretch to a bound above
 
 
-def draw(axes: Axes, local: pd.DataFrame, over: str, colour: str | None = None, whose: str = "") -> None:
-    """Draw the limits of each series as lines without markers, in the colour of its model, over a column.
+def draw(axes: Axes, local: pd.DataFrame, over: str, colour: str | None = None, prefix: str = "") -> None:
+    """Draw the bounds of each series over a column, as lines without markers in the colour of its model.
 
-    A limit is the mean over launches. Arms have one in common, which bounds all of them: the highest of theirs. One far
-    above the points is not in the figure, and the legend says so: it would press the points together. Call it when all
-    else is drawn.
+    A bound is the mean over launches. Arms share the highest of theirs. The axis does not stretch to a bound far above
+    the points; its label says that it is off scale. Call this after all else is drawn.
 
-    colour: of all lines instead. whose: "local" beside points that these do not limit.
+    colour: of all lines instead. prefix: of the labels, "local" beside points that these do not bound.
     """
-    highest = _ABOVE * max(_heights(axes), default=0.0)
-    lowest, top = axes.get_ylim()
-    axes.set_ylim(lowest, top)  # from now on no line stretches it
+    highest = _HIGHEST * max(_heights(axes), default=0.0)
+    bottom, top = axes.get_ylim()
+    axes.set_ylim(bottom, top)  # from here on no line changes it
     measured = local[local["kind"].eq("measured")]
-    for quantity, words in _WORDS.items():
-        found = list(_lines(measured, quantity, over))
-        for limit, own in found:
-            x, y = limit.index.tolist(), limit.tolist()
-            x, y = (x, y) if len(x) > 1 else ([0.9 * x[0], 1.1 * x[0]], [*y, *y])
-            axes.plot(x, y, linestyle=_STYLES[quantity], color=colour or own, linewidth=_WIDTH)
-        if found:
-            beyond = any((limit > highest).any() for limit, _ in found)
-            label = f"{whose} {words}{' (off scale)' if beyond else ''}".strip()
-            axes.plot([], [], linestyle=_STYLES[quantity], color=colour or plots.GREY, linewidth=_WIDTH, label=label)
-    axes.set_ylim(lowest, max([top, *(1.05 * y for y in _heights(axes) if y <= highest)]))
+    for quantity, name in _LABELS.items():
+        look: dict[str, Any] = {"linestyle": _LINE_STYLES[quantity], "linewidth": _LINE_WIDTH}
+        bounds = list(_bounds(measured, quantity, over))
+        for bound, own_colour in bounds:
+            axes.plot(*_ends(bound), color=colour or own_colour, **look)
+        if bounds:
+            off_scale = any((bound > highest).any() for bound, _ in bounds)
+            label = f"{prefix} {name}{' (off scale)' * off_scale}".strip()
+            axes.plot([], [], color=colour or plots.GREY, label=label, **look)
+    axes.set_ylim(bottom, max([top, *(1.05 * y for y in _heights(axes) if y <= highest)]))
 
 
-def _lines(measured: pd.DataFrame, quantity: str, over: str) -> Iterator[tuple[pd.Series, str]]:
-    """The limits [images/s] of one kind by the column `over`, each with its colour; a single one for all arms."""
+def _bounds(measured: pd.DataFrame, quantity: str, over: str) -> Iterator[tuple[pd.Series, str]]:
+    """Yield the bounds [images/s] of one kind by the column `over`, each with its colour; arms have one in common."""
     colours = plots.colours(measured)
     rows = measured[measured["quantity"].eq(quantity)]
     for (model, _, _), alike in rows.groupby(["model", "arms", "precision"], sort=False):
-        names = alike["series"].unique()
-        colour = plots.GREY if plots.of_arms(measured) else plots.colour(model)
+        series = alike["series"].unique()
+        common = plots.GREY if plots.are_arms(measured) else plots.colour(model)
         means = alike.groupby(["series", over])["value"].mean()
-        yield means.groupby(level=over).max(), colours[str(model), names[0]] if len(names) == 1 else colour
+        highest = means.groupby(level=over).max()
+        yield highest, colours[str(model), series[0]] if len(series) == 1 else common
+
+
+def _ends(bound: pd.Series) -> tuple[list[float], list[float]]:
+    """Return the x and y of a line; about a single point a short one."""
+    x, y = bound.index.tolist(), bound.tolist()
+    return (x, y) if len(x) > 1 else ([0.9 * x[0], 1.1 * x[0]], [*y, *y])
+
+
+def _heights(axes: Axes) -> list[float]:
+    """Return the y of all that lines show, without upright lines across the figure."""
+    lines = [line for line in axes.get_lines() if line.get_transform().contains_branch_seperately(axes.transData)[1]]
+    heights = [y for line in lines for y in np.asarray(line.get_ydata(), float).tolist()]
+    return [y for y in heights if math.isfinite(y)]
 
 
 def one_label(panels: Sequence[Axes]) -> None:
-    """Give a limit one label in all panels of a figure: where it is off scale in some, it says so."""
-    for words in _WORDS.values():
-        lines = [line for axes in panels for line in axes.get_lines() if words in str(line.get_label())]
+    """Give each bound one label in all panels of a figure, which says so if it is off scale in some."""
+    for name in _LABELS.values():
+        lines = [line for axes in panels for line in axes.get_lines() if name in str(line.get_label())]
         labels = sorted({str(line.get_label()) for line in lines}, key=len)
         for line in lines if len(labels) > 1 else ():
             line.set_label(f"{labels[0]} (partly off scale)")
 
 
-def _heights(axes: Axes) -> list[float]:
-    """The y of all that lines show; an upright line across the figure shows none."""
-    lines = [line for line in axes.get_lines() if line.get_transform().contains_branch_seperately(axes.transData)[1]]
-    drawn = [y for line in lines for y in np.asarray(line.get_ydata(), float).tolist()]
-    return [y for y in drawn if math.isfinite(y)]
-
-
-def mark(axes: Axes, of_point: dict[str, float], y: float) -> None:
-    """Mark the limits of a point along the x axis of images/s, at this height."""
-    for quantity, limit in of_point.items():
-        known = axes.get_legend_handles_labels()[1]
-        label = None if _WORDS[quantity] in known else _WORDS[quantity]
-        axes.plot([limit, limit], [y - 0.3, y + 0.3], linestyle=_STYLES[quantity], color=plots.GREY, label=label)
+def mark(axes: Axes, bounds: Mapping[str, float], y: float) -> None:
+    """Mark the bounds of a point along an x axis of images/s, at this height."""
+    for quantity, bound in bounds.items():
+        present = axes.get_legend_handles_labels()[1]
+        label = None if _LABELS[quantity] in present else _LABELS[quantity]
+        axes.plot([bound, bound], [y - 0.3, y + 0.3], linestyle=_LINE_STYLES[quantity], color=plots.GREY, label=label)

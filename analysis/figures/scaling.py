@@ -13,7 +13,7 @@ from analysis import labels, speedups
 from analysis.experiments.points import Times, step_times
 from analysis.figures import plots, roofline
 from analysis.figures.entry import WITH_CONTROL, Kind, Points
-from analysis.figures.plots import Line, Look
+from analysis.figures.plots import Line, SeriesStyle
 from analysis.table import controls
 
 if TYPE_CHECKING:
@@ -38,16 +38,16 @@ _BESIDE = 1.05  # so far right of the point that it is compared with, on a logar
 
 
 def _over(local: pd.DataFrame) -> str:
-    """The column of the x axis: that of the swept key."""
+    """Return the column of the x axis: that of the swept key."""
     return str(local["axis"].iloc[0]) if len(local) else "nodes"
 
 
-def _words(over: str) -> str:
+def _axis_label(over: str) -> str:
     return over.replace("_", " ")
 
 
 def _apart(lines: list[Line], local: pd.DataFrame) -> list[Line]:
-    """The lines; those of arms, of which many have a point at the same x, side by side."""
+    """Return the lines; those of arms, of which many have a point at the same x, side by side."""
     return plots.side_by_side(lines) if local["arm"].nunique() > 1 else lines
 
 
@@ -57,13 +57,12 @@ def _throughput(points: Points) -> Figure:
     lines = plots.local_lines(points.local, over=over)
     first = min((line.x[0] for line in lines), default=0)
     sizes = sorted({x for line in lines for x in line.x})
-    for line in (
-        line for line in lines if line.x[0] == first
-    ):  # an arm that is there alone has the ideal of the others
+    # an arm that is only on more nodes has the ideal of the others
+    for line in (line for line in lines if line.x[0] == first):
         axes.plot(sizes, [line.y[0] * x / first for x in sizes], ":", color=line.colour, linewidth=0.7)
     plots.draw(axes, _apart(lines, points.local))
     axes.plot([], [], ":", color=plots.GREY, label="ideal")
-    plots.doubling(axes, points.local[over], _words(over))
+    plots.doubling(axes, points.local[over], _axis_label(over))
     plots.logarithmic(axes, "throughput [images/s]")
     roofline.draw(axes, points.local, over)
     return plots.legend(fig, labels.figure_note(points.local))
@@ -85,12 +84,12 @@ def _efficiency(points: Points) -> Figure:
     if emulated:
         _control(panels[-1], local, over)
     for axes in panels:
-        plots.doubling(axes, local[over], _words(over) if axes is panels[-1] else "")
+        plots.doubling(axes, local[over], _axis_label(over) if axes is panels[-1] else "")
     return plots.legend(fig, labels.figure_note(local))
 
 
 def _by_wall_time(axes: Axes, local: pd.DataFrame, over: str) -> None:
-    """The efficiencies by wall time. They have no label: theirs would say how often the throughput was measured."""
+    """Draw the efficiencies by wall time, without labels: those would say how often the throughput was measured."""
     lines = _apart(plots.local_lines(local, "wall time", "efficiency", over), local)
     plots.draw(axes, (replace(line, label="") for line in lines))
     launches = local[local["quantity"].eq("wall_s")].groupby(["series", over])["record"].nunique()
@@ -98,7 +97,7 @@ def _by_wall_time(axes: Axes, local: pd.DataFrame, over: str) -> None:
 
 
 def _without_allreduce(axes: Axes, local: pd.DataFrame, over: str) -> None:
-    """The efficiencies of the controls of curves in rounds, with their intervals."""
+    """Draw the efficiencies of the controls of curves in rounds, with their intervals."""
     runs = speedups.rates(local)
     runs = runs[runs["round"].notna()]
     controls_of = runs[runs["kind"].eq("control")].groupby(["model", "series"], sort=False)
@@ -114,15 +113,15 @@ def _without_allreduce(axes: Axes, local: pd.DataFrame, over: str) -> None:
 
 
 def _control(axes: Axes, local: pd.DataFrame, over: str) -> None:
-    """The throughput of a node among others over that of one alone, both without allreduce, and the band allowed."""
+    """Draw the throughput of a node among others over that of one alone, without allreduce, and the allowed band."""
     bound = local["flat_within_fraction"].max()
     axes.axhspan(1 - bound, 1 + bound, color="0.9", label=f"allowed for the control: {bound:.0%}")
     lines = []
     for (model, _), rows in local.groupby(["model", "series"], sort=False):
         measured = rows[rows["control_nodes"].eq(rows["nodes"])]
         at = 1 + measured.groupby(over)["control_off"].first().dropna()
-        look = (plots.colour(model), plots.MARKERS[0], "-")
-        lines.append(plots.Line("", at.index.tolist(), at.tolist(), *look, joined=False))  # there may be two, far apart
+        style = (plots.colour(model), plots.MARKERS[0], "-")
+        lines.append(Line("", at.index.tolist(), at.tolist(), *style, joined=False))  # there may be two, far apart
     plots.draw(axes, lines)
     axes.set_ylim(min(0.7, axes.get_ylim()[0]), max(1.3, axes.get_ylim()[1]))
     axes.set_ylabel("control / one node")
@@ -146,13 +145,13 @@ def _phases(points: Points) -> Figure:
 
 
 def _stack(axes: Axes, rows: pd.DataFrame, over: str) -> None:
-    """The phases of one series as stacked bars, one a point."""
+    """Draw the phases of one series as stacked bars, one a point."""
     mean = rows.groupby([over, "quantity"])["value"].mean().unstack("quantity")
     parts = pd.DataFrame({label: _sum(mean, names) for label, (names, _) in _PHASES.items()})
-    shared = controls.lost(rows).groupby(rows[over]).any().tolist()
+    shared = controls.invalid(rows).groupby(rows[over]).any().tolist()
     plots.stacked(axes, parts, {label: shade for label, (_, shade) in _PHASES.items()}, shared)
     axes.set_xticks(range(len(parts)), [f"{x}" for x in parts.index])
-    axes.set_xlabel(_words(over))
+    axes.set_xlabel(_axis_label(over))
     axes.grid(False, axis="x")
 
 
@@ -165,33 +164,34 @@ _DRAWN_TIMES = 300  # points of a line
 
 
 def _step_times(points: Points) -> Figure:
-    found = step_times(points.local, points.records)
+    steps = step_times(points.local, points.records)
     over = str(points.local["axis"].iloc[0])
-    sizes = sorted(found[over].unique())
-    measured = found[found["kind"].eq("measured")]
+    sizes = sorted(steps[over].unique())
+    measured = steps[steps["kind"].eq("measured")]
     series = list(measured.groupby(["model", "series"], sort=False))
     fig, panels = plots.canvas(len(series), 1, height_mm=24 + 34 * len(series))
     for axes, ((model, _), rows) in zip(panels, series, strict=True):
-        shown = found[found["record"].isin(rows["record"])]
+        shown = steps[steps["record"].isin(rows["record"])]
         for (size, control), at in shown.groupby([over, shown["kind"].eq("control")]):
-            words = f"{size} {over.replace('_', ' ')}".removesuffix("s" if size == 1 else "")
-            look = Look(f"{words}, without allreduce" if control else words, plots.nth_colour(sizes.index(size)))
-            _distribution(axes, np.concatenate(at["times"].tolist()), look, "--" if control else "-")
+            name = f"{size} {_axis_label(over)}".removesuffix("s" if size == 1 else "")
+            label = f"{name}, without allreduce" if control else name
+            style = SeriesStyle(label, plots.nth_colour(sizes.index(size)))
+            _distribution(axes, np.concatenate(at["times"].tolist()), style, "--" if control else "-")
         counts = [sum(map(len, at["times"])) for _, at in shown.groupby([over, "kind"])]
         title = [labels.name(model), f"{labels.n_range(counts)} steps", *labels.distinctions(rows, measured)]
         axes.set_title(textwrap.fill(", ".join(title), 60), loc="left")
         _time_axis(axes, axes is panels[-1])
     panels[0].plot([], [], "o", color=plots.GREY, markersize=3, label="5th, 50th, 95th, 99th percentile")
-    return plots.legend(fig, "\n".join(textwrap.wrap("local: " + "; ".join(points.local["machine"].unique()), 78)))
+    return plots.legend(fig, plots.wrapped("local: " + "; ".join(points.local["machine"].unique())))
 
 
-def _distribution(axes: Axes, times: Times, look: Look, style: str) -> None:
-    """The distribution of the times [s] of one point, in ms."""
+def _distribution(axes: Axes, times: Times, style: SeriesStyle, line: str) -> None:
+    """Draw the distribution of the times [s] of one point, in ms."""
     shares = np.linspace(0, 1, _DRAWN_TIMES)
-    axes.plot(np.quantile(times, shares) * 1e3, shares, color=look.colour, linestyle=style, label=look.label)
+    axes.plot(np.quantile(times, shares) * 1e3, shares, color=style.colour, linestyle=line, label=style.label)
     marked = np.array(PERCENTILES) / 100
-    face = look.colour if style == "-" else "white"
-    axes.plot(np.quantile(times, marked) * 1e3, marked, "o", color=look.colour, mfc=face, markersize=3)
+    face = style.colour if line == "-" else "white"
+    axes.plot(np.quantile(times, marked) * 1e3, marked, "o", color=style.colour, mfc=face, markersize=3)
 
 
 def _time_axis(axes: Axes, last: bool) -> None:
@@ -226,8 +226,8 @@ EFFICIENCY = Kind(
     "Both are shares of the ideal against the smallest point; of a curve in rounds by throughput the "
     "median over its rounds. Faint dots are the single rounds, or launches. Crosses: the same ranks "
     "without allreduce, in the same rounds; what they lack is contention, the rest is exchange. The wall "
-    "time runs from the broadcast to the last timed step of launches of single points: the cost that each "
-    "run pays once counts too. Where nodes are emulated, their control is below: the throughput of a node "
+    "time runs from the broadcast to the last timed step of launches of single points: the fixed "
+    "cost of each run counts too. Where nodes are emulated, their control is below: the throughput of a node "
     "among others, without allreduce, over that of one alone; the band is what the configuration allows.",
     _efficiency,
     WITH_CONTROL,

@@ -24,27 +24,48 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def _throughput(points: Points) -> Figure:
+def _over(local: pd.DataFrame, column: str, x_axis: Callable[[Axes], None]) -> Figure:
+    """Return the throughput over a column, with its bounds; x_axis: sets up the axis of the column."""
     fig, (axes,) = plots.canvas(height_mm=72)
-    local, values = placed(points.local)
-    plots.draw(axes, plots.local_lines(local, over="place"))
-    plots.setting(axes, values, str(local["axis"].iloc[0]))
+    plots.draw(axes, plots.local_lines(local, over=column))
+    x_axis(axes)
     axes.set_ylim(0)
-    roofline.draw(axes, local, "place")
+    roofline.draw(axes, local, column)
     axes.set_ylabel("throughput [images/s]")
     return plots.legend(fig, labels.figure_note(local))
 
 
-def placed(local: pd.DataFrame) -> tuple[pd.DataFrame, list[float]]:
-    """The local table with the column `place`, where each value of its axis stands, and the values in order."""
+def _throughput(points: Points) -> Figure:
+    local, values = positioned(points.local)
+    return _over(local, "position", lambda axes: plots.setting(axes, values, str(local["axis"].iloc[0])))
+
+
+def _batch(points: Points) -> Figure:
+    batches = points.local["global_batch"]
+    return _over(points.local, "global_batch", lambda axes: plots.doubling(axes, batches, "global batch [images]"))
+
+
+def _division(points: Points) -> Figure:
+    named = points.local.drop_duplicates("ranks_per_node").sort_values("ranks_per_node")
+    ranks = named["ranks_per_node"].tolist()
+
+    def x_axis(axes: Axes) -> None:
+        plots.doubling(axes, ranks, "ranks per node x threads per rank")
+        axes.set_xticks(ranks, [f"{r} x {t}" for r, t in zip(ranks, named["threads_per_rank"], strict=True)])
+
+    return _over(points.local, "ranks_per_node", x_axis)
+
+
+def positioned(local: pd.DataFrame) -> tuple[pd.DataFrame, list[float]]:
+    """Return the local table with the column `position`, of its value on its axis, and the values in order."""
     values = labels.ordered_values(local["axis_value"])
-    places, _ = labels.positions(values)
-    place = {f"{value}": x for value, x in zip(values, places, strict=True)}  # a NaN equals no other, its text does
-    return local.assign(place=[place[f"{float(value)}"] for value in local["axis_value"]]), values
+    # By text: a NaN equals no other.
+    positions = dict(zip(map(str, values), labels.positions(values)[0], strict=True))
+    return local.assign(position=[positions[str(float(value))] for value in local["axis_value"]]), values
 
 
 def along_axis(local: pd.DataFrame) -> tuple[pd.DataFrame, Callable[[Axes, bool], None]]:
-    """The table with the column `x`, and a function that gives panels this axis, with its label where it is the last.
+    """Return the table with the column `x`, and a function that gives panels this axis, the last one with its label.
 
     Over the ranks, or over the values of the swept key where that is no number of ranks or nodes.
     """
@@ -52,31 +73,8 @@ def along_axis(local: pd.DataFrame) -> tuple[pd.DataFrame, Callable[[Axes, bool]
     if axis in ("", *SCALING):
         ranks = local["ranks"].astype(float)
         return local.assign(x=ranks), lambda axes, last: plots.doubling(axes, ranks, "ranks" if last else "")
-    table, values = placed(local)
-    return table.assign(x=table["place"]), lambda axes, last: plots.setting(axes, values, axis if last else "")
-
-
-def _batch(points: Points) -> Figure:
-    fig, (axes,) = plots.canvas(height_mm=72)
-    plots.draw(axes, plots.local_lines(points.local, over="global_batch"))
-    plots.doubling(axes, points.local["global_batch"], "global batch [images]")
-    axes.set_ylim(0)
-    roofline.draw(axes, points.local, "global_batch")
-    axes.set_ylabel("throughput [images/s]")
-    return plots.legend(fig, labels.figure_note(points.local))
-
-
-def _division(points: Points) -> Figure:
-    fig, (axes,) = plots.canvas(height_mm=72)
-    plots.draw(axes, plots.local_lines(points.local, over="ranks_per_node"))
-    plots.doubling(axes, points.local["ranks_per_node"], "ranks per node x threads per rank")
-    named = points.local.drop_duplicates("ranks_per_node").sort_values("ranks_per_node")
-    ticks = [f"{r} x {t}" for r, t in zip(named["ranks_per_node"], named["threads_per_rank"], strict=True)]
-    axes.set_xticks(named["ranks_per_node"].tolist(), ticks)
-    axes.set_ylim(0)
-    roofline.draw(axes, points.local, "ranks_per_node")
-    axes.set_ylabel("throughput [images/s]")
-    return plots.legend(fig, labels.figure_note(points.local))
+    table, values = positioned(local)
+    return table.assign(x=table["position"]), lambda axes, last: plots.setting(axes, values, axis if last else "")
 
 
 def _side_by_side(points: Points) -> Figure:
@@ -100,12 +98,12 @@ def _side_by_side(points: Points) -> Figure:
 
 
 def _overhead(points: Points) -> Figure:
-    found = list(ratios(points.local))
-    fig, (axes,) = plots.canvas(height_mm=34 + 10 * len(found))
+    compared = list(ratios(points.local))
+    fig, (axes,) = plots.canvas(height_mm=34 + 10 * len(compared))
     ticks: list[str] = []
-    for y, ratio in enumerate(found):
+    for y, ratio in enumerate(compared):
         e = repeats.median(ratio.launches)
-        dots = [value for of in ratio.launches for value in of]
+        dots = [value for launch in ratio.launches for value in launch]
         axes.plot(dots, [y - 0.22] * len(dots), ".", color=plots.GREY, markersize=3)
         axes.plot([e.low, e.high], [y, y], color=plots.colour(ratio.model))
         axes.plot(e.value, y, plots.MARKERS[0], color=plots.colour(ratio.model), markersize=4)
@@ -137,7 +135,7 @@ def _known(local: pd.DataFrame) -> list[str]:
 
 
 def _energy_lines(local: pd.DataFrame, runs: pd.DataFrame, quantity: str) -> list[Line]:
-    """A line for each series that has the quantity; runs: of all points, with their position `x`."""
+    """Return a line for each series that has the quantity; runs: of all points, with their position `x`."""
     series_by_model = {str(model): [*rows["series"].unique()] for model, rows in runs.groupby("model", sort=False)}
     colours, lines = plots.colours(runs), []
     for (model, series), rows in runs.groupby(["model", "series"], sort=False):
@@ -151,11 +149,11 @@ def _energy_lines(local: pd.DataFrame, runs: pd.DataFrame, quantity: str) -> lis
         nth = series_by_model[str(model)].index(series)
         look = colours[str(model), str(series)], plots.nth_marker(nth), plots.nth_style(nth)
         values, low, high = ([getattr(median, end) for median in medians] for end in ("value", "low", "high"))
-        lost = controls.lost(rows).groupby(rows["x"]).any()
+        invalid = controls.invalid(rows).groupby(rows["x"]).any()
         lines.append(
             Line(
                 ", ".join([*label, *labels.distinctions(rows, runs)]), [*launches], values, *look, low, high,
-                [bool(lost[x]) for x in launches],
+                [bool(invalid[x]) for x in launches],
                 ([x for x, _ in raw], [y for _, y in raw]) if len(raw) > len(launches) else ((), ()),
             )
         )  # fmt: skip
@@ -183,10 +181,10 @@ def _named(at: pd.DataFrame) -> str:
 
 
 def _energy_row(axes: Axes, values: Launches, y: int, model: str) -> None:
-    """One point along the x axis; nothing where its energy is not known."""
+    """Draw one point along the x axis; nothing where its energy is not known."""
     if not values:
         return
-    dots, middle = [value for of in values for value in of], repeats.median(values)
+    dots, middle = [value for launch in values for value in launch], repeats.median(values)
     axes.plot(dots, [y - 0.22] * len(dots), ".", color=plots.GREY, markersize=3)
     if not math.isnan(middle.low):
         axes.plot([middle.low, middle.high], [y, y], color=plots.colour(model))

@@ -11,7 +11,7 @@ from analysis import epochs, labels
 from analysis.experiments.equivalence import TOLERANCE, Pair, pairs, ranks_label
 from analysis.figures import plots
 from analysis.figures.entry import Kind, Points
-from analysis.figures.plots import Look
+from analysis.figures.plots import SeriesStyle
 from analysis.figures.settings import along_axis
 from analysis.table.identity import SCALING, phrase
 
@@ -25,29 +25,29 @@ def _ranks(ranks: object) -> str:
 
 
 def _points(local: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    """The rows of each point, by model, series and place in the series, and what tells it from the others."""
-    found = []
+    """Return the label and the rows of each point, by model, series and position in the series."""
+    points = []
     for (model, _, ranks, _), rows in local.groupby(["model", "series", "ranks", "axis_value"], dropna=False):
         axis, value = rows["axis"].iloc[0], rows["axis_value"].iloc[0]
-        words = [labels.name(model)] if local["model"].nunique() > 1 else []
-        words += labels.distinctions(rows, local)
+        label = [labels.name(model)] if local["model"].nunique() > 1 else []
+        label += labels.distinctions(rows, local)
         if axis and axis not in SCALING:
-            words.append(phrase(axis, None if pd.isna(value) else value))
-        if not words or local["ranks"].nunique() > 1:
-            words.insert(0, _ranks(ranks))
-        found.append((", ".join(words), rows))
-    return found
+            label.append(phrase(axis, None if pd.isna(value) else value))
+        if not label or local["ranks"].nunique() > 1:
+            label.insert(0, _ranks(ranks))
+        points.append((", ".join(label), rows))
+    return points
 
 
 def _curves(points: Points) -> Figure:
     from matplotlib import ticker
 
-    found = _points(points.local)
+    labelled = _points(points.local)
     fig, panels = plots.canvas(2, 1, height_mm=98, sharex=True, sharey=True)
     for axes, part in zip(panels, ("validation", "training"), strict=True):
         quantity = f"{part.removesuffix('ing')}_accuracy"
-        for nth, (words, rows) in enumerate(found):
-            plots.epochs(axes, rows, quantity, Look(words, plots.nth_colour(nth), nth))
+        for nth, (label, rows) in enumerate(labelled):
+            plots.epochs(axes, rows, quantity, SeriesStyle(label, plots.nth_colour(nth), nth))
         axes.set_ylabel(f"{part} accuracy")
     panels[-1].set_xlabel("epoch")
     panels[-1].xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
@@ -86,10 +86,10 @@ def _final_accuracy(points: Points) -> Figure:
 
 
 def _one_line_a_series(axes: Axes, runs: pd.DataFrame, column: str, scaling: bool) -> None:
-    """A column of `runs`, one row a run, over their `x`."""
+    """Draw a column of `runs`, one row a run, over their `x`."""
     for nth, ((model, _), group) in enumerate(runs.groupby(["model", "series"], sort=False)):
-        words = ", ".join([labels.name(model), *labels.distinctions(group, runs)])
-        plots.draw(axes, [plots.means(group, column, "x", Look(words, plots.nth_colour(nth), nth), scaling)])
+        label = ", ".join([labels.name(model), *labels.distinctions(group, runs)])
+        plots.draw(axes, [plots.means(group, column, "x", SeriesStyle(label, plots.nth_colour(nth), nth), scaling)])
 
 
 _STYLES = ("-", "--", "-.", (0, (1, 1)), (0, (5, 1)), (0, (3, 1, 1, 1)))
@@ -105,33 +105,33 @@ _BEFORE_FIRST_STEP = tuple(f"phase_{name}_s" for name in ("start", "import", "in
 def _usage(points: Points) -> Figure:
     local = points.local
     panels = [panel for panel in _PANELS_OVER_TIME if (local["quantity"] == panel[0]).any()]
-    found, rows_of_panels = _points(local), max(1, len(panels))
+    labelled, rows_of_panels = _points(local), max(1, len(panels))
     fig, drawn = plots.canvas(rows_of_panels, 1, height_mm=30 + 32 * rows_of_panels, sharex=True)
     if not panels:
         plots.write(drawn[0], 0.5, 0.5, "no samples: measure.usage_period_s=null", ha="center")
-    for axes, (quantity, scale, label) in zip(drawn, panels, strict=bool(panels)):
-        for nth, (words, rows) in enumerate(found):
-            _over_time(axes, rows, quantity, scale, Look(words, plots.nth_colour(nth), nth))
+    for axes, (quantity, scale, unit) in zip(drawn, panels, strict=bool(panels)):
+        for nth, (label, rows) in enumerate(labelled):
+            _over_time(axes, rows, quantity, scale, SeriesStyle(label, plots.nth_colour(nth), nth))
         axes.plot([], [], "o", color=plots.GREY, markersize=4, label="dot: the first step begins")
         axes.set_ylim(0, max(1.05, axes.get_ylim()[1]) if quantity.endswith("fraction") else 1.1 * axes.get_ylim()[1])
-        axes.set_ylabel(label)
+        axes.set_ylabel(unit)
     drawn[-1].set_xlim(0)
     drawn[-1].set_xlabel("time since the launch of the job [s]")
     shared = "\nranks shared cores in some of the runs" if local["cores_shared"].any() else ""
     return plots.legend(fig, f"local: {'; '.join(local['machine'].unique())}{shared}")
 
 
-def _over_time(axes: Axes, rows: pd.DataFrame, quantity: str, scale: float, look: Look) -> None:
-    """One point: each second the mean over repeats; a dot where the first step begins."""
+def _over_time(axes: Axes, rows: pd.DataFrame, quantity: str, scale: float, style: SeriesStyle) -> None:
+    """Draw one point: each second the mean over repeats; a dot where the first step begins."""
     samples = rows[rows["quantity"] == quantity]
     if samples.empty:  # no samples, or no GPU
         return
     mean = samples.groupby("time_s")["value"].mean() * scale
-    x, words = mean.index.astype(float), f"{look.label}, {labels.n_range([samples['record'].nunique()])}"
-    axes.plot(x, mean, label=words, color=look.colour, linestyle=_STYLES[look.nth % len(_STYLES)])
+    x, label = mean.index.astype(float), f"{style.label}, {labels.n_range([samples['record'].nunique()])}"
+    axes.plot(x, mean, label=label, color=style.colour, linestyle=_STYLES[style.nth % len(_STYLES)])
     before = rows[rows["record"].isin(samples["record"]) & rows["quantity"].isin(_BEFORE_FIRST_STEP)]
     begin = max(x.min(), before.groupby("record")["value"].sum().mean())
-    axes.plot(begin, np.interp(begin, x, mean), "o", color=look.colour, markersize=4)
+    axes.plot(begin, np.interp(begin, x, mean), "o", color=style.colour, markersize=4)
 
 
 # What the figures draw.
@@ -170,14 +170,14 @@ def _losses(axes: Axes, pairs: list[Pair], title: str, over_images: bool) -> Non
 
 
 def _draw_losses(points: Points) -> Figure:
-    fig, (same, kept, as_report, off) = plots.canvas(2, 2, height_mm=108)
-    found = [p for p in pairs(points.local) if p.repeat == 0]
+    fig, (same, same_batch, as_report, off) = plots.canvas(2, 2, height_mm=108)
+    first = [p for p in pairs(points.local) if p.repeat == 0]
     groups = {
-        "the same steps": (same, [p for p in found if p.same_steps]),
-        "batch per rank kept": (kept, [p for p in found if not p.same_steps and p.same_rate]),
+        "the same steps": (same, [p for p in first if p.same_steps]),
+        "batch per rank kept": (same_batch, [p for p in first if not p.same_steps and p.same_rate]),
     }
     for title, (axes, group) in groups.items():
-        _losses(axes, group, title, over_images=axes is kept)
+        _losses(axes, group, title, over_images=axes is same_batch)
         highest_loss = max((max(pair.losses.max(), pair.one_losses.max()) for pair in group), default=1.0)
         axes.set_ylim(0, 1.08 * highest_loss)
         for pair in group:
@@ -186,7 +186,7 @@ def _draw_losses(points: Points) -> Figure:
         highest = max((pair.off.max() for pair in group), default=0.0)
         if highest > 0:  # else nothing of the group is drawn
             off.text(0.03, 3 * highest, title, transform=off.get_yaxis_transform(), fontsize=5.5, color=plots.GREY)
-    if scaled := [p for p in found if not p.same_rate]:
+    if scaled := [p for p in first if not p.same_rate]:
         title = f"{scaled[0].optimizer.capitalize()}, rate {scaled[0].one_learning_rate:g} x ranks"
         _losses(as_report, scaled, title, over_images=True)
         as_report.set_yscale("log")

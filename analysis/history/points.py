@@ -121,7 +121,7 @@ def _by_launch(point: pd.DataFrame, column: str, mean: Callable[[Sequence[float]
 
 
 def _lost(point: pd.DataFrame) -> str:
-    return str(controls.why_lost(point).iloc[0])
+    return str(controls.why_invalid(point).iloc[0])
 
 
 def _speedups(paired: pd.DataFrame, ranks: int) -> list[float]:

@@ -247,7 +247,7 @@ def _number(cell: Any) -> float:
 def _doubts(runs: pd.DataFrame) -> tuple[Doubt, ...]:
     """Return why points of local records are not valid as a scaling result, each reason with its numbers of ranks."""
     shared = runs["cores_shared"].fillna(False).astype(bool)
-    reasons = {"ranks shared cores": shared, "the control without allreduce is off": controls.lost(runs) & ~shared}
+    reasons = {"ranks shared cores": shared, "the control without allreduce is off": controls.invalid(runs) & ~shared}
     doubts = tuple(
         Doubt(reason, tuple(int(n) for n in sorted(runs.loc[which, "ranks"].unique())))
         for reason, which in reasons.items()

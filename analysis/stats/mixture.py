@@ -47,11 +47,11 @@ class Mixture:
     level: Callable[[], float]  # the p value of the ends of its 95 % interval
 
     def below(self, value: float) -> float:
-        """The probability that the number is below `value`."""
+        """Return the probability that the number is below `value`."""
         return float(below(value, self.centres, self.errors, self.weights, self.degrees))
 
     def quantile(self, probability: float) -> float:
-        """The value that the number is below with this probability."""
+        """Return the value that the number is below with this probability."""
         from scipy.optimize import brentq  # it takes longer to import than most commands to run
 
         ends = self.centres + self.errors * t_quantile(self.degrees, probability)
@@ -61,7 +61,7 @@ class Mixture:
         return float(brentq(lambda value: self.below(value) - probability, low, high, xtol=_PRECISION * (high - low)))
 
     def p(self, truth: float = 0.0, within: float = 0.0) -> float:
-        """How likely the number would be so far from `truth`, on either side, if it were `within` of it.
+        """Return how likely the number would be so far from `truth`, on either side, if it were `within` of it.
 
         NaN without a degree of freedom.
         """
@@ -75,7 +75,7 @@ class Mixture:
         return float(self.centres @ self.weights) if self.degrees < 1 else self.quantile(0.5)
 
     def number(self) -> Number:
-        """The number with its 95 % interval, which it does not have without a degree of freedom."""
+        """Return the number with its 95 % interval, which it does not have without a degree of freedom."""
         if self.degrees < 1:
             return unknown(self.value, self.n)
         tail = self.level() / 2
@@ -86,7 +86,7 @@ class Mixture:
 
 
 def below(value: Array | float, centres: Array, errors: Array, weights: Array, degrees: int) -> Array:
-    """The probability that a number is below `value` (...); the others (..., components) are those of a mixture."""
+    """Return the probability that a number is below `value` (...); centres, errors, weights: (..., components)."""
     from scipy.special import stdtr  # it takes longer to import than most commands to run
 
     each = stdtr(degrees, (np.asarray(value)[..., None] - centres) / errors)

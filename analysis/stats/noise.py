@@ -24,19 +24,19 @@ class Noise:
 
 
 def pooled(squares: Iterable[tuple[float, int]], repeats: int = 1, group: Hashable = ()) -> Noise | None:
-    """The noise of a mean over `repeats`, from sums of squares of logarithms, each with its degrees of freedom.
+    """Return the noise of a mean over `repeats`, from sums of squares of logarithms, each with its degrees of freedom.
 
     None without a degree of freedom.
     """
     parts = [*squares]
-    degrees = sum(of_part for _, of_part in parts)
+    degrees = sum(freedom for _, freedom in parts)
     if not degrees:
         return None
     return Noise(math.sqrt(sum(square for square, _ in parts) / degrees / repeats), degrees, group)
 
 
 def with_noise(number: Number, runs: Sequence[tuple[Noise | None, float]]) -> Number:
-    """What a number made from measurements can be in other runs: its interval, widened by their noise.
+    """Return a number made from measurements with its interval widened by their noise: as it can be in other runs.
 
     `runs` has the noise of each measurement and the power with which it enters the number: 1 and -1 for a quotient. The
     variances of the logarithms add; Student's t, with the degrees of Welch and Satterthwaite (JCGM 100:2008, G.4.1)
@@ -49,7 +49,7 @@ def with_noise(number: Number, runs: Sequence[tuple[Noise | None, float]]) -> Nu
         groups[noise.group].append(((power * noise.deviation) ** 2, noise.degrees))
     parts = [(sum(v for v, _ in group), min(degrees for _, degrees in group)) for group in groups.values()]
     variance = sum(v for v, _ in parts)
-    degrees = variance**2 / sum(v**2 / of_part for v, of_part in parts) if variance else math.inf
+    degrees = variance**2 / sum(v**2 / freedom for v, freedom in parts) if variance else math.inf
 
     def ends(level: float) -> Ends:
         low, high = number.ends(level)

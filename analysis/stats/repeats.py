@@ -1,8 +1,8 @@
-"""Numbers from values that were measured repeatedly.
+"""Numbers from repeated measurements, with intervals that assume no distribution.
 
-Their intervals are those of `train.record.intervals`: of rounds by order statistics, which assume no distribution. They
-cover other launches from two launches in rounds on, or MIN_VALUES launches of one value; else other rounds of the same
-launch. Fewer than MIN_VALUES values have none.
+Values come by launch: one value for each of its rounds, or a single one. Intervals are order statistics
+(`train.record.intervals`). They cover other launches, from two launches in rounds or MIN_VALUES launches of one value
+on, and else other rounds of the same launch. Fewer than MIN_VALUES values have no interval.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ Spread = intervals.Spread
 
 
 def singles(values: Sequence[float]) -> list[list[float]]:
-    """Launches of one value each."""
+    """Return launches of one value each."""
     return [[value] for value in values]
 
 
 def median(launches: Launches, level: float = LEVEL, spread: Spread | None = None) -> Number:
-    """The median over all values, of paired ratios for one; over several launches in rounds the mean of their medians.
+    """Return the median of all values; for several launches in rounds, the mean of their medians; NaN for no value.
 
-    NaN of no value. spread: between launches, where it is known from curves that were measured alike.
+    Take it for ratios of values that were paired. level: at which the interval is shown. spread: between launches, if
+    it is known from curves that were measured alike.
     """
     if not any(launches):
         return unknown(n=0)
@@ -38,7 +39,7 @@ def median(launches: Launches, level: float = LEVEL, spread: Spread | None = Non
 
 
 def around(value: float, launches: Launches, spread: Spread | None = None) -> Number:
-    """A value with the interval of the median over some launches, widened to hold it."""
+    """Return a value with the interval of the median of the launches, widened to contain it."""
 
     def ends(level: float) -> Ends:
         interval = intervals.over_launches(launches, level, spread)
@@ -49,14 +50,14 @@ def around(value: float, launches: Launches, spread: Spread | None = None) -> Nu
 
 
 def harmonic_mean(launches: Launches) -> Number:
-    """The harmonic mean of rates at which equal work was done; its interval is that of the median and the mean."""
+    """Return the harmonic mean of rates at which equal work was done, and an interval that contains the median too."""
     return around(statistics.harmonic_mean(_values(launches)), launches)
 
 
 def arithmetic_mean(launches: Launches) -> Number:
-    """The mean of costs; the means of parts add up to that of the whole.
+    """Return the arithmetic mean of costs, with an interval that also contains the median.
 
-    Its interval is that of the median and the mean. Raises ValueError where there is no value, or one is not finite.
+    The means of parts add up to the mean of the whole. Raises ValueError if there is no value, or one is not finite.
     """
     values = _values(launches)
     if not values or not all(map(math.isfinite, values)):
@@ -65,10 +66,10 @@ def arithmetic_mean(launches: Launches) -> Number:
 
 
 def ratio_of_medians(a: Launches, b: Launches) -> Number:
-    """median(b) / median(a) of two sets of launches.
+    """Return median(b) / median(a).
 
-    The interval reaches from the low end of b over the high end of a to the opposite: each side has half of the chance
-    of an error, so that the ratio's interval holds the truth at least as often as it claims. None where one side has
+    The interval runs from the low end of b over the high end of a to the opposite. Each side gets half of the chance of
+    an error, so the interval holds the truth at least as often as it claims (Bonferroni). There is none if one side has
     none at that level.
     """
     under, over = median(a), median(b)
@@ -81,10 +82,10 @@ def ratio_of_medians(a: Launches, b: Launches) -> Number:
 
 
 def proportion(held: int, cases: int) -> Number:
-    """The share of cases in which something held, with the interval of Clopper and Pearson (1934)."""
+    """Return the share of cases in which something held, with the interval of Clopper and Pearson (1934)."""
 
     def ends(level: float) -> Ends:
-        from scipy.special import betaincinv  # it takes longer to import than most commands to run
+        from scipy.special import betaincinv  # its import takes longer than most commands
 
         tail = (1 - level) / 2
         low = float(betaincinv(held, cases - held + 1, tail)) if held else 0.0

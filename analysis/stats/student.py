@@ -18,7 +18,7 @@ _LARGEST_EXPONENT = 700.0  # of a double; beyond it an end is as good as infinit
 
 
 def student(value: float, standard_error: float, degrees: float, n: int, covers: Covers = "launches") -> Number:
-    """A number with Student's t interval; none where its standard error is NaN."""
+    """Return a number with Student's t interval; none where its standard error is NaN."""
 
     def ends(level: float) -> Ends:
         half = t_quantile(degrees, 0.5 + level / 2) * standard_error if standard_error else 0.0
@@ -30,14 +30,14 @@ def student(value: float, standard_error: float, degrees: float, n: int, covers:
 
 
 def t_quantile(degrees: float, probability: float) -> float:
-    """The quantile of Student's t."""
+    """Return the quantile of Student's t."""
     from scipy.special import stdtrit  # quicker than scipy.stats, in import and in use
 
     return float(stdtrit(degrees, probability)) if probability < 1 else math.inf
 
 
 def mean(values: Sequence[float]) -> Number:
-    """The mean of independent values, with n - 1 degrees of freedom; one value has no interval.
+    """Return the mean of independent values, with n - 1 degrees of freedom; one value has no interval.
 
     Raises ValueError where there is no value, or one is not finite.
     """
@@ -67,7 +67,7 @@ def difference(a: Number, b: Number) -> Number:
 
 
 def _in_quadrature(*errors: tuple[float, float]) -> tuple[float, float]:
-    """The sum in quadrature of independent standard errors, each with its degrees of freedom, and the sum's degrees.
+    """Return the sum in quadrature of independent standard errors, and its degrees of freedom.
 
     NaN where one is not known.
     """
@@ -80,7 +80,7 @@ def _in_quadrature(*errors: tuple[float, float]) -> tuple[float, float]:
 
 
 def widened(number: Number, half: float) -> Number:
-    """A number both ends of whose interval are moved apart by `half`, as by rounding."""
+    """Return a number both ends of whose interval are moved apart by `half`, as by rounding."""
 
     def ends(level: float) -> Ends:
         low, high = number.ends(level)
@@ -90,12 +90,12 @@ def widened(number: Number, half: float) -> Number:
 
 
 def exponential(logarithm: Number) -> Number:
-    """The number of which the logarithm is given."""
+    """Return the number of which the logarithm is given."""
     return logarithm.through(lambda x: math.exp(min(x, _LARGEST_EXPONENT)))
 
 
 def on_logarithm(number: Number) -> Number:
-    """A positive number with Student's t interval taken on its logarithm: its ends are above 0."""
+    """Return a positive number with Student's t interval taken on its logarithm: its ends are above 0."""
     error = number.standard_error / number.value
     return exponential(student(math.log(number.value), error, number.degrees, number.n, number.covers))
 
@@ -126,7 +126,7 @@ def pooled_ratio_of_means(a: Sequence[float], b: Sequence[float], others: Sequen
 
 
 def _scatter(groups: Sequence[Sequence[float]], degrees: int) -> float:
-    """The pooled standard deviation of the logarithms within some groups."""
+    """Return the pooled standard deviation of the logarithms within some groups."""
     logarithms = [[math.log(value) for value in group] for group in groups]
     return math.sqrt(
         math.fsum((x - math.fsum(group) / len(group)) ** 2 for group in logarithms for x in group) / degrees

@@ -1,4 +1,4 @@
-"""Trends: the slope that one curve has, or that several have in common, each with a level of its own."""
+"""Trends: the slope of one curve, or the common slope of several curves with different levels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Points = Sequence[tuple[float, float]]  # x and value
 
 @dataclass(frozen=True)
 class Trend:
-    """A common slope of several curves, each with a level of its own (analysis of covariance)."""
+    """A common slope of several curves with different levels (analysis of covariance)."""
 
     slope: Number  # in the unit of the values, for each 1 of x
     centres: tuple[tuple[float, float], ...]  # mean x and mean value of each curve, in their order
@@ -24,22 +24,22 @@ class Trend:
     deviation: float  # standard deviation of a value about the lines; NaN where no point is left over
 
     def at(self, curve: int, x: float, points: int) -> Number:
-        """What a new value at `x` on one of the curves, which has so many points, is expected to be."""
+        """Return the expected value of a new point at `x` on one of the curves, which has so many points."""
         centre, level = self.centres[curve]
         distance = x - centre
         error = self.deviation * math.sqrt(1 + 1 / points + distance**2 / self.spread)
         return student(level + self.slope.value * distance, error, self.slope.degrees, self.slope.n, "fit")
 
     def rounding(self, curves: Sequence[Points]) -> float:
-        """How far rounding can move the slope; `curves` as given to `fit`, with half units for values."""
+        """Return how far rounding can move the slope; `curves` as given to `fit`, with half units for values."""
         both = zip(self.centres, curves, strict=True)
         return sum(abs(x - centre) * half for (centre, _), points in both for x, half in points) / self.spread
 
 
 def fit(curves: Sequence[Points]) -> Trend:
-    """The slope that several curves have in common, by least squares.
+    """Return the slope that several curves have in common, by least squares.
 
-    Of one curve it is the line of ordinary regression. Student's t, with points - curves - 1 degrees; without any left
+    For one curve it is the line of ordinary regression. Student's t, with points - curves - 1 degrees; without any left
     over the slope has no interval. Raises ValueError where no curve has two values of x.
     """
     arrays = [(np.array([x for x, _ in points], float), np.array([y for _, y in points], float)) for points in curves]
@@ -57,5 +57,5 @@ def fit(curves: Sequence[Points]) -> Trend:
 
 
 def square_about_line(x: np.ndarray, y: np.ndarray) -> tuple[float, int]:
-    """The sum of squares of some values about their straight line over x, and its degrees of freedom."""
+    """Return the sum of squares of some values about their straight line over x, and its degrees of freedom."""
     return float(((y - np.polyval(np.polyfit(x, y, 1), x)) ** 2).sum()), len(x) - 2

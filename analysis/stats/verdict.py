@@ -25,31 +25,31 @@ Why = Literal["", "no interval", "across a bound", "too many numbers"]
 
 @dataclass(frozen=True)
 class Bounds:
-    """What is allowed: from `low` to `high`, both allowed too unless `strict`."""
+    """The allowed values: from `low` to `high`, and both ends unless `strict`."""
 
     low: float = -math.inf
     high: float = math.inf
     strict: bool = False
 
     def allow(self, value: float) -> bool:
-        """Whether a number without uncertainty is allowed; floating point may be off by a part in 10^9."""
+        """Return whether a number without uncertainty is allowed; floating point may be off by a part in 10^9."""
         if self.strict:
             return self.low < value < self.high
         small = 1e-9 * max(1.0, abs(value)) if math.isfinite(value) else 0.0
         return self.low - small <= value <= self.high + small
 
     def wider(self, fraction: float) -> Bounds:
-        """The same bounds moved apart by a fraction of each."""
+        """Return the same bounds moved apart by a fraction of each."""
         if not fraction:
             return self
         return Bounds(self.low - fraction * abs(self.low), self.high + fraction * abs(self.high), self.strict)
 
     def include(self, ends: Ends) -> bool:
-        """Whether all of an interval is allowed."""
+        """Return whether every value of an interval is allowed."""
         return all(self.allow(end) for end in ends)  # not NaN
 
     def exclude(self, ends: Ends) -> bool:
-        """Whether nothing of an interval is allowed."""
+        """Return whether no value of an interval is allowed."""
         low, high = ends
         if any(map(math.isnan, ends)) or self.allow(low) or self.allow(high):
             return False
@@ -71,7 +71,7 @@ class Verdict:
 
 
 def judge(number: Number, bounds: Bounds, same: Bounds | None = None) -> Verdict:
-    """Whether a number is within `bounds`. `same`: what counts as within them, where that is wider (a margin).
+    """Return whether a number is within `bounds`. `same`: what counts as within them, where that is wider (a margin).
 
     Outside `bounds` comes first: a margin does not excuse what is certainly off.
     """
@@ -83,19 +83,19 @@ def judge(number: Number, bounds: Bounds, same: Bounds | None = None) -> Verdict
 
 
 def judge_at(number: Number, bounds: Bounds) -> Verdict:
-    """Whether the interval of a number, at the level at which it is known, is within bounds or beyond them."""
+    """Return whether the interval of a number, at the level at which it is known, is within bounds or beyond them."""
     if bounds.exclude(number.interval):
         return _outside(number, bounds)
     return Verdict("inside") if bounds.include(number.interval) else _undecided(number)
 
 
 def judge_all(numbers: Sequence[Number], bounds: Bounds, same: Bounds | None = None) -> list[Verdict]:
-    """The verdict on each of several numbers, all of which together are wrong at most 5 times in 100 (Holm)."""
+    """Return the verdict on each of several numbers, all of which together are wrong at most 5 times in 100 (Holm)."""
     return holm([leaning(number, bounds, same) for number in numbers])
 
 
 def leaning(number: Number, bounds: Bounds, same: Bounds | None = None) -> Verdict:
-    """What speaks more strongly, that a number is inside or outside, and how often that would come from chance.
+    """Return the likelier of inside and outside, and how often it would come from chance.
 
     `p` is the smallest a at which the interval at 1 - a is outside, or that at 1 - 2a within: 0 where it is certain, 1
     where nothing speaks for either. It is not compared with a level: `holm` does that.
@@ -108,12 +108,12 @@ def leaning(number: Number, bounds: Bounds, same: Bounds | None = None) -> Verdi
 
 
 def is_above(number: Number, bound: float = 0.0) -> bool:
-    """Whether the whole 95 % interval of a number is above a bound."""
+    """Return whether the whole 95 % interval of a number is above a bound."""
     return Bounds(high=bound).exclude(number.ends(1 - ALPHA))
 
 
 def apart(a: Number, b: Number) -> bool:
-    """Whether the intervals of two numbers do not overlap."""
+    """Return whether the intervals of two numbers do not overlap."""
     return a.high < b.low or b.high < a.low
 
 
@@ -126,7 +126,7 @@ def _undecided(number: Number) -> Verdict:
 
 
 def _smallest(holds: Callable[[float], bool]) -> float:
-    """The smallest a from which on a condition holds, by bisection; 1 where it does not hold at _LARGEST_P."""
+    """Return the smallest a from which on a condition holds, by bisection; 1 where it does not hold at _LARGEST_P."""
     low, high = math.log(_SMALLEST_P), math.log(_LARGEST_P)
     if not holds(math.exp(high)):
         return 1.0
@@ -139,7 +139,7 @@ def _smallest(holds: Callable[[float], bool]) -> float:
 
 
 def holm(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """The verdicts of `leaning` that stay when so many are made at once, with their adjusted p.
+    """Return the verdicts of `leaning` that stay when so many are made at once, with their adjusted p.
 
     Holm's step-down procedure (Holm 1979): the k-th smallest of m p values is compared with 5 % / (m + 1 - k).
     """
@@ -164,13 +164,13 @@ def adjust(p_values: Sequence[float]) -> list[float]:
 
 
 def opposite(verdict: Verdict) -> Verdict:
-    """The verdict on the opposite of a sentence."""
+    """Return the verdict on the opposite of a sentence."""
     outcomes: dict[Outcome, Outcome] = {"inside": "outside", "outside": "inside", "undecided": "undecided"}
     return replace(verdict, outcome=outcomes[verdict.outcome])
 
 
 def together(verdicts: Sequence[Verdict], need: int | None = None) -> Verdict:
-    """The verdict on a sentence about several numbers: that all of them are inside, or `need` of them."""
+    """Return the verdict on a sentence about several numbers: that all of them are inside, or `need` of them."""
     outcomes = [verdict.outcome for verdict in verdicts]
     wanted = len(outcomes) if need is None else need
     if outcomes.count("inside") >= wanted:

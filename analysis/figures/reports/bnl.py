@@ -18,13 +18,13 @@ _FREE = (plots.BLACK, plots.BLUE, plots.GREEN, plots.SKY, plots.INDIGO, plots.OL
 
 
 def _throughput(points: Points) -> Figure:
-    of_report, of_strategies = strategies.split(points.local)
+    own, several = strategies.split(points.local)
     fig, (axes,) = plots.canvas(height_mm=76)
     largest = int(points.published["value"].max())
     gpus = [1, 4, 16, 64, largest, *points.local["ranks"]]
     plots.ideal(axes, gpus)
-    plots.draw(axes, plots.local_lines(of_report, value="speedup"))
-    plots.draw(axes, strategies.lines(of_strategies, "speedup", _FREE))
+    plots.draw(axes, plots.local_lines(own, value="speedup"))
+    plots.draw(axes, strategies.lines(several, "speedup", _FREE))
     plots.doubling(axes, gpus, "GPUs (local: ranks)")
     plots.logarithmic(axes, "throughput / that of the smallest point", 4)
     plots.write(

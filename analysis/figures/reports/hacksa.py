@@ -31,7 +31,7 @@ def _local(model: str | tuple[str, ...]) -> dict[str, object]:
 
 
 def _curve(published: pd.DataFrame, quantity: str) -> pd.DataFrame:
-    """The report's two speedups: GPUs x speed in parallel / speed in serial; time in serial / time in parallel."""
+    """Return a speedup of the report: GPUs x speed in parallel / in serial, or time in serial / in parallel."""
     rows = published[(published["quantity"] == quantity) & (published["value"] > 0)]
     times = quantity == "wall_s"
     rate = metrics.rate(1.0, rows["value"]) if times else metrics.whole_job(rows["value"], rows["ranks"])
@@ -51,9 +51,9 @@ def _speedup(points: Points) -> Figure:
         axes, [_line(points.published, "images_per_s_per_rank", "speedup", Line("by speed", [], [], plots.BLUE, "o"))]
     )
     plots.draw(axes, [_line(points.published, "wall_s", "speedup", Line("by wall time", [], [], plots.RED, "s"))])
-    for by, words, colour in (("throughput", "by speed", plots.BLUE), ("wall time", "by wall time", plots.RED)):
+    for by, name, colour in (("throughput", "by speed", plots.BLUE), ("wall time", "by wall time", plots.RED)):
         for line in plots.local_lines(points.local, by, "speedup"):
-            label = line.label.replace(f"{labels.name(points.local['model'].iloc[0])}, local", f"local, {words}", 1)
+            label = line.label.replace(f"{labels.name(points.local['model'].iloc[0])}, local", f"local, {name}", 1)
             plots.draw(axes, [replace(line, label=label, colour=colour)])
     plots.doubling(axes, gpus, _GPUS)
     plots.logarithmic(axes, "speedup", 2)
@@ -86,9 +86,9 @@ def _explained(points: Points) -> Figure:
     fig, (top, bottom) = plots.canvas(2, 1, height_mm=120)
     table, _ = runs.points(points.published, "report 000")
     for model in _MODELS:
-        found = fit.explain(table[table["model"] == model], model)
-        at, colour, mark = found.points, plots.colour(model), plots.marker(model)
-        gpus, cost, fits = at["ranks"].astype(float), found.fit.fixed_s, ~at["misfit"]
+        explained = fit.explain(table[table["model"] == model], model)
+        at, colour, mark = explained.points, plots.colour(model), plots.marker(model)
+        gpus, cost, fits = at["ranks"].astype(float), explained.fit.fixed_s, ~at["misfit"]
         label = f"{labels.name(model)}: fixed {cost.value:.1f} s ({cost.low:.1f} to {cost.high:.1f})"
         top.plot(gpus[fits], at["beyond_speed_s"][fits], mark, color=colour, label=label)
         top.plot(gpus[~fits], at["beyond_speed_s"][~fits], "x", color=colour)
@@ -110,39 +110,26 @@ def _explained(points: Points) -> Figure:
     return plots.legend(fig)
 
 
+_TWO_SPEEDUPS = (
+    "By speed: GPUs x speed in parallel / speed in serial. By wall time: time in serial / time in parallel, where time "
+    "is that of the training without the initialisation. One run a point: no interval is known."
+)
+_INCEPTION = (
+    "As for the other models. The report prints a speed of 0.00 for 16 GPUs, which is left out here, and has no run "
+    'with 32 GPUs ("unable to finish due to queueing constraints").'
+)
+
+
+def _model_entry(model: str, shows: str, steps: int, details: str) -> Entry:
+    """Return the figure of the speedups of one model."""
+    title = f"Speedup of {labels.name(model)} on CIFAR10, batch 64 per GPU, {steps} steps shared out among the GPUs."
+    return Entry(f"000-{model}", shows, f"{title}\n\n{details}", _speedup, _published(model), _local(model))
+
+
 FIGURES = [
-    Entry(
-        "000-vgg19",
-        "speedup of VGG19: theoretical, by speed, by wall time",
-        "Speedup of VGG19 on CIFAR10, batch 64 per GPU, 500 steps shared out among the GPUs.\n\n"
-        "By speed: GPUs x speed in parallel / speed in serial. By wall time: time in serial / time in "
-        "parallel, where time is that of the training without the initialisation. One run a point: no "
-        "interval is known.",
-        _speedup,
-        _published("vgg19"),
-        _local("vgg19"),
-    ),
-    Entry(
-        "000-resnet101v2",
-        "speedup of ResNet101 v2, as 000-vgg19",
-        "Speedup of ResNet101 v2 on CIFAR10, batch 64 per GPU, 500 steps shared out among the GPUs.\n\n"
-        "By speed: GPUs x speed in parallel / speed in serial. By wall time: time in serial / time in "
-        "parallel, where time is that of the training without the initialisation. One run a point: no "
-        "interval is known.",
-        _speedup,
-        _published("resnet101v2"),
-        _local("resnet101v2"),
-    ),
-    Entry(
-        "000-inceptionv4",
-        "speedup of Inception v4, as 000-vgg19",
-        "Speedup of Inception v4 on CIFAR10, batch 64 per GPU, 200 steps shared out among the GPUs.\n\n"
-        "As for the other models. The report prints a speed of 0.00 for 16 GPUs, which is left out here, "
-        'and has no run with 32 GPUs ("unable to finish due to queueing constraints").',
-        _speedup,
-        _published("inceptionv4"),
-        _local("inceptionv4"),
-    ),
+    _model_entry("vgg19", "speedup of VGG19: theoretical, by speed, by wall time", 500, _TWO_SPEEDUPS),
+    _model_entry("resnet101v2", "speedup of ResNet101 v2, as 000-vgg19", 500, _TWO_SPEEDUPS),
+    _model_entry("inceptionv4", "speedup of Inception v4, as 000-vgg19", 200, _INCEPTION),
     Entry(
         "000-efficiency-speed",
         "efficiency by speed of the three models",
@@ -166,8 +153,8 @@ FIGURES = [
     Entry(
         "000-explained",
         "the contradiction explained: wall time split into a fixed cost and a cost per step",
-        "Why speedup by speed and by wall time disagree: each run pays a cost once, which the speed does "
-        "not see.\n\n"
+        "Why speedup by speed and by wall time disagree: each run has a fixed cost, which the speed does "
+        "not count.\n\n"
         "Top: the wall time of the training less the time that its images take at the measured speed, "
         "over GPUs; the lines are the fixed cost of each model with its 95 % interval (bands). Bottom: "
         "efficiency by wall time (open marks), and by wall time without the fixed cost (filled). Crosses "

@@ -9,7 +9,7 @@ import pandas as pd
 from analysis import epochs, labels, metrics
 from analysis.figures import plots
 from analysis.figures.entry import Entry, Points
-from analysis.figures.plots import Line, Look
+from analysis.figures.plots import Line, SeriesStyle
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,14 +36,14 @@ _CURVES = (("validation_accuracy", "validation", plots.BLUE, "o"), ("train_accur
 def _accuracy(points: Points) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=72)
     last = _EPOCHS[points.published["experiment"].iloc[0]]
-    for quantity, words, colour, marker in _CURVES:
-        plots.epochs(axes, points.local, quantity, Look(f"{words}, local", colour))
+    for quantity, name, colour, marker in _CURVES:
+        plots.epochs(axes, points.local, quantity, SeriesStyle(f"{name}, local", colour))
         final = points.published[points.published["quantity"] == quantity]
         if final.empty:
-            plots.write(axes, 0.97, 0.1, f"final {words} accuracy: not printed", ha="right")
+            plots.write(axes, 0.97, 0.1, f"final {name} accuracy: not printed", ha="right")
         else:
             value = final["value"].item()
-            plots.draw(axes, [Line(f"{words}, printed: {value:.4f}", [last], [value], colour, marker, "")])
+            plots.draw(axes, [Line(f"{name}, printed: {value:.4f}", [last], [value], colour, marker, "")])
     for epoch in points.published[points.published["quantity"] == "epochs_to_stable"]["value"]:
         axes.axvline(epoch, color=plots.GREY, linestyle="--", label=f"stable from epoch {epoch:g} (the report, by eye)")
     axes.set_xlim(0, last + 1)
@@ -59,9 +59,9 @@ def _gpu_use(points: Points) -> Figure:
     value = points.published.set_index("quantity")["value"]
     bars = [("model 2", value["job_s"], _EPOCHS["fruit"] * value["epoch_s"], False)]
     for number, (_, rows) in enumerate(points.local.groupby("record"), start=1):
-        of = rows[rows["epoch"].isna()].set_index("quantity")["value"]
+        values = rows[rows["epoch"].isna()].set_index("quantity")["value"]
         shared = bool(rows["cores_shared"].fillna(False).any())
-        bars.append((f"local, run {number}", of["job_s"], of["phase_timed_s"], shared))
+        bars.append((f"local, run {number}", values["job_s"], values["phase_timed_s"], shared))
     for row, (_, whole, busy, shared) in enumerate(bars):
         axes.barh(row, whole, color="0.85", label="the rest of the job" if row == 0 else "")
         bar = axes.barh(row, busy, color=plots.BLUE, label="epochs (local: timed steps)" if row == 0 else "")
@@ -78,7 +78,7 @@ _NAMES = {"fruit": "fruit", "caltech256": "Caltech256"}
 _COLOURS = {"T4": (plots.BLUE, "o"), "V100": (plots.RED, "s")}
 
 
-def _over_gpus(axes: Axes, rows: pd.DataFrame, words: str = "", style: str = "-") -> None:
+def _over_gpus(axes: Axes, rows: pd.DataFrame, style: str = "-") -> None:
     for (experiment, gpu), group in rows.groupby(["experiment", "gpu"], sort=False):
         colour, marker = _COLOURS[str(gpu)]
         name = _NAMES[str(experiment)]
@@ -86,7 +86,7 @@ def _over_gpus(axes: Axes, rows: pd.DataFrame, words: str = "", style: str = "-"
         group = group.sort_values("ranks")
         plots.draw(
             axes,
-            [Line(f"{name}, {gpu}{words}", group["ranks"].tolist(), group["value"].tolist(), colour, marker, fill)],
+            [Line(f"{name}, {gpu}", group["ranks"].tolist(), group["value"].tolist(), colour, marker, fill)],
         )
 
 
@@ -95,11 +95,11 @@ _LOCAL_STYLES = {"caltech256": (plots.BLACK, 0), "fruit": (plots.GREEN, 1)}
 
 
 def _local_over_ranks(axes: Axes, runs: pd.DataFrame, value: str, scaling: bool = True) -> None:
-    """Local values, mean and interval over repeats; `runs` has one row a run."""
+    """Draw local values, mean and interval over repeats; `runs` has one row a run."""
     for (experiment, _), group in runs.groupby(["experiment", "series"], sort=False):
         colour, nth = _LOCAL_STYLES[str(experiment)]
-        words = ", ".join([f"{_NAMES[str(experiment)]}, local", *labels.distinctions(group, runs)])
-        plots.draw(axes, [plots.means(group, value, "ranks", Look(words, colour, nth), scaling)])
+        label = ", ".join([f"{_NAMES[str(experiment)]}, local", *labels.distinctions(group, runs)])
+        plots.draw(axes, [plots.means(group, value, "ranks", SeriesStyle(label, colour, nth), scaling)])
 
 
 def _times(points: Points, quantity: str, local: pd.DataFrame, label: str) -> Figure:
@@ -167,68 +167,41 @@ def _time_to_stable(points: Points) -> Figure:
     return plots.legend(fig, labels.figure_note(points.local))
 
 
+_FRUIT = (
+    "fresh and rotten fruit, {gpus}, batch 32, 10 epochs, fine-tuning.\n\n"
+    "The curves are lost: the final validation accuracy alone is printed."
+)
+_CALTECH = (
+    "Caltech256, {gpus}, batch 32, 30 epochs.\n\n"
+    "The curves are lost: the final accuracies are printed, and a plateau of the validation accuracy is read at epoch "
+)
+
+
+def _model(number: int, experiment: str, ranks: int, gpu: str, caption: str) -> Entry:
+    """Return the figure of one model: its accuracy over epochs."""
+    return Entry(
+        f"004-model-{number}",
+        f"accuracy over epochs, model {number}: {_NAMES[experiment]}, {ranks} {gpu}",
+        f"Accuracy over epochs of model {number}: {caption.format(gpus=f'{ranks} {gpu} GPUs')}",
+        _accuracy,
+        _final(f"model {number}"),
+        _local(experiment, ranks),
+    )
+
+
 FIGURES = [
-    Entry(
-        "004-model-1",
-        "accuracy over epochs, model 1: fruit, 2 T4",
-        "Accuracy over epochs of model 1: fresh and rotten fruit, 2 T4 GPUs, batch 32, 10 epochs, "
-        "fine-tuning.\n\n"
-        "The curves are lost: the final validation accuracy alone is printed.",
-        _accuracy,
-        _final("model 1"),
-        _local("fruit", 2),
+    _model(1, "fruit", 2, "T4", _FRUIT),
+    _model(
+        2,
+        "fruit",
+        4,
+        "T4",
+        _FRUIT + ' Of both models the report says that "the training accuracy plummets around the 8th epoch".',
     ),
-    Entry(
-        "004-model-2",
-        "accuracy over epochs, model 2: fruit, 4 T4",
-        "Accuracy over epochs of model 2: fresh and rotten fruit, 4 T4 GPUs, batch 32, 10 epochs, "
-        "fine-tuning.\n\n"
-        "The curves are lost: the final validation accuracy alone is printed. Of both models the report "
-        'says that "the training accuracy plummets around the 8th epoch".',
-        _accuracy,
-        _final("model 2"),
-        _local("fruit", 4),
-    ),
-    Entry(
-        "004-model-3",
-        "accuracy over epochs, model 3: Caltech256, 2 T4",
-        "Accuracy over epochs of model 3: Caltech256, 2 T4 GPUs, batch 32, 30 epochs.\n\n"
-        "The curves are lost: the final accuracies are printed, and a plateau of the validation accuracy "
-        "is read at epoch 15.",
-        _accuracy,
-        _final("model 3"),
-        _local("caltech256", 2),
-    ),
-    Entry(
-        "004-model-4",
-        "accuracy over epochs, model 4: Caltech256, 4 T4",
-        "Accuracy over epochs of model 4: Caltech256, 4 T4 GPUs, batch 32, 30 epochs.\n\n"
-        "The curves are lost: the final accuracies are printed, and a plateau of the validation accuracy "
-        "is read at epoch 19.",
-        _accuracy,
-        _final("model 4"),
-        _local("caltech256", 4),
-    ),
-    Entry(
-        "004-model-5",
-        "accuracy over epochs, model 5: Caltech256, 4 V100",
-        "Accuracy over epochs of model 5: Caltech256, 4 V100 GPUs, batch 32, 30 epochs.\n\n"
-        "The curves are lost: the final accuracies are printed, and a plateau of the validation accuracy "
-        "is read at epoch 20.",
-        _accuracy,
-        _final("model 5"),
-        _local("caltech256", 4),
-    ),
-    Entry(
-        "004-model-6",
-        "accuracy over epochs, model 6: Caltech256, 8 V100",
-        "Accuracy over epochs of model 6: Caltech256, 8 V100 GPUs, batch 32, 30 epochs.\n\n"
-        "The curves are lost: the final accuracies are printed, and a plateau of the validation accuracy "
-        "is read at epoch 25.",
-        _accuracy,
-        _final("model 6"),
-        _local("caltech256", 8),
-    ),
+    _model(3, "caltech256", 2, "T4", _CALTECH + "15."),
+    _model(4, "caltech256", 4, "T4", _CALTECH + "19."),
+    _model(5, "caltech256", 4, "V100", _CALTECH + "20."),
+    _model(6, "caltech256", 8, "V100", _CALTECH + "25."),
     Entry(
         "004-gpu-use",
         "GPU use over time, model 2: what is left of it",

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 _NODES = [1, 2, 4, 8]
 
 
-def _published(place: str, quantity: tuple[str, ...] = ("images_per_s",)) -> dict[str, object]:
+def _published(figure: str, quantity: tuple[str, ...] = ("images_per_s",)) -> dict[str, object]:
     parts = {"2": 4, "3": 4, "4": 4, "5": 5, "6": 5, "7": 6}
-    return {"report": "001", "place": f"text, part {parts[place]} (figure {place})", "quantity": quantity}
+    return {"report": "001", "place": f"text, part {parts[figure]} (figure {figure})", "quantity": quantity}
 
 
 def _local(experiment: str, device: str) -> dict[str, object]:
@@ -27,7 +27,7 @@ def _local(experiment: str, device: str) -> dict[str, object]:
 
 
 def _points(points: Points, over: str, quantity: str = "images_per_s") -> list[Line]:
-    """The stated points, unconnected: the points between them are lost."""
+    """Return the stated points, unconnected: the points between them are lost."""
     rows = points.published[points.published["quantity"] == quantity]
     return [
         Line(labels.name(m), r[over].tolist(), r["value"].tolist(), plots.colour(m), plots.marker(m), "")
@@ -67,7 +67,7 @@ def _ranks_threads(points: Points) -> Figure:
     ticks = {int(ranks): str(ranks) for ranks in sorted(points.local["ranks_per_node"].unique())} | ticks
     axes.set_xticks(list(ticks), list(ticks.values()))
     plots.logarithmic(axes, "throughput [images/s]")
-    roofline.draw(axes, points.local, "ranks_per_node", whose="local")
+    roofline.draw(axes, points.local, "ranks_per_node", prefix="local")
     return plots.legend(fig, labels.figure_note(points.local))
 
 
@@ -82,7 +82,7 @@ def _batch_cpu(points: Points) -> Figure:
     plots.doubling(axes, [1, 2, 4, 8, 16, 32, 64, 128, *points.local["global_batch"]], "global batch [images]")
     plots.draw(axes, plots.local_lines(points.local, over="global_batch"))
     axes.set_ylim(0)
-    roofline.draw(axes, points.local, "global_batch", whose="local")
+    roofline.draw(axes, points.local, "global_batch", prefix="local")
     axes.set_ylabel("throughput [images/s]")
     if points.local.empty:
         axes.set_yticks([])
@@ -96,7 +96,7 @@ def _batch_gpu(points: Points) -> Figure:
     plots.draw(axes, plots.local_lines(points.local, over="global_batch"))
     plots.doubling(axes, [1, 2, 4, 8, 16, 32, 64, 128, *points.local["global_batch"]], "global batch [images]")
     axes.set_ylim(0)
-    roofline.draw(axes, points.local, "global_batch", whose="local")
+    roofline.draw(axes, points.local, "global_batch", prefix="local")
     axes.set_ylabel("throughput [images/s]")
     return plots.legend(fig, labels.figure_note(points.local))
 
@@ -114,8 +114,8 @@ def _weak(points: Points) -> Figure:
         if one.empty:
             axes.plot([1], [implied], "x", color=colour)
         ends[str(model)] = rows[rows["nodes"] == 8]["value"].item()
-    for place, model in enumerate(sorted(ends, key=ends.__getitem__)):
-        below = place < len(ends) - 1  # the highest label is above its point: the points are close together
+    for nth, model in enumerate(sorted(ends, key=ends.__getitem__)):
+        below = nth < len(ends) - 1  # the highest label is above its point: the points are close together
         axes.annotate(
             f"{stated[model]:g}x", (8, ends[model]), (4, -5 if below else 2), textcoords="offset points", fontsize=6,
             color=plots.colour(model),
@@ -125,7 +125,7 @@ def _weak(points: Points) -> Figure:
     plots.doubling(axes, [*_NODES, *points.local["nodes"]], "nodes")
     axes.set_xlim(right=max([8, *points.local["nodes"]]) * 1.45)
     plots.logarithmic(axes, "throughput [images/s]")
-    roofline.draw(axes, points.local, "nodes", whose="local")
+    roofline.draw(axes, points.local, "nodes", prefix="local")
     axes.plot([], [], ":", color=plots.GREY, label="ideal, from 1 node")
     if not (rate["nodes"] == 1).any():
         axes.plot([], [], "x", color=plots.GREY, label="at 8 / stated speedup")

@@ -42,9 +42,9 @@ _LOOKS = {
 }
 
 
-def _columns(points: Points, value: str, label: str) -> Figure:
+def _columns(points: Points, value: str, axis_label: str) -> Figure:
     """Four panels, a model on a GPU each; four columns of the sheet in each: two batches x two kinds of data."""
-    of_report, of_strategies = strategies.split(points.local)
+    own, several = strategies.split(points.local)
     fig, panels = plots.canvas(2, 2, height_mm=100, sharex=True, sharey=value != "rate")
     gpus = [*_GPUS, *points.local["ranks"]]
     for axes, (model, gpu) in zip(panels, _PANELS, strict=True):
@@ -52,12 +52,12 @@ def _columns(points: Points, value: str, label: str) -> Figure:
         for (batch, data), (colour, marker, style) in _LOOKS.items():
             column = rows[(rows["batch_per_rank"] == batch) & (rows["dataset"] == data)]
             curve = speedups.curve(speedups.points(column["ranks"].tolist(), column["value"].tolist()), "size")
-            words = f"batch {batch}, {'real' if data == 'imagenet' else data}"
-            plots.draw(axes, [Line(words, curve["size"].tolist(), curve[value].tolist(), colour, marker, style)])
-        own = plots.local_lines(of_report[of_report["model"] == model], value=value)
-        own = [replace(line, colour=plots.BLACK) for line in own]
-        own += strategies.lines(of_strategies[of_strategies["model"] == model], value, _FREE)
-        plots.draw(axes, (replace(line, label=_without_model(line.label)) for line in own))
+            label = f"batch {batch}, {'real' if data == 'imagenet' else data}"
+            plots.draw(axes, [Line(label, curve["size"].tolist(), curve[value].tolist(), colour, marker, style)])
+        lines = plots.local_lines(own[own["model"] == model], value=value)
+        lines = [replace(line, colour=plots.BLACK) for line in lines]
+        lines += strategies.lines(several[several["model"] == model], value, _FREE)
+        plots.draw(axes, (replace(line, label=_without_model(line.label)) for line in lines))
         axes.set_title(f"{labels.name(model)}, {gpu}")
         plots.doubling(axes, gpus, "GPUs" if axes in panels[2:] else "")
         if value == "efficiency":
@@ -70,12 +70,12 @@ def _columns(points: Points, value: str, label: str) -> Figure:
             roofline.draw(axes, points.local[points.local["model"] == model], "ranks", plots.BLACK, "local")
         axes.label_outer() if value != "rate" else None
     roofline.one_label(panels)
-    fig.supylabel(label, fontsize=7)
+    fig.supylabel(axis_label, fontsize=7)
     return plots.legend(fig, labels.figure_note(points.local))
 
 
 def _without_model(label: str) -> str:
-    """The label of a line in a panel whose title names the model."""
+    """Return the label of a line in a panel whose title names the model."""
     return label.partition(", ")[2]
 
 
@@ -86,10 +86,10 @@ _EIGHT = list(zip(_COLOURS, "os^vDPX*", strict=True))
 def _comparison(points: Points, setting: Setting, label: str, speedups: bool = False) -> Figure:
     fig, (axes,) = plots.canvas(height_mm=82)
     ratios = ratios_of_settings(points.published, setting, speedups)
-    told = [name for name in KEY[:-1] if name != setting.column]
-    for (cells, rows), (colour, marker) in zip(ratios.groupby(told), _EIGHT, strict=True):
-        words = [_word(name, cell) for name, cell in zip(told, cells, strict=True)]
-        plots.draw(axes, [Line(", ".join(words), rows["ranks"].tolist(), rows["ratio"].tolist(), colour, marker)])
+    same = [name for name in KEY[:-1] if name != setting.column]
+    for (cells, rows), (colour, marker) in zip(ratios.groupby(same), _EIGHT, strict=True):
+        names = [_cell_name(name, cell) for name, cell in zip(same, cells, strict=True)]
+        plots.draw(axes, [Line(", ".join(names), rows["ranks"].tolist(), rows["ratio"].tolist(), colour, marker)])
     median = ratios["ratio"].median()
     axes.axhline(median, color=plots.BLACK, linewidth=0.6, linestyle="--", label=f"median of all, {median:.2f}x")
     drawn = list(_own_ratios(points.local, setting, speedups))
@@ -100,19 +100,19 @@ def _comparison(points: Points, setting: Setting, label: str, speedups: bool = F
 
 
 def _own_ratios(local: pd.DataFrame, setting: Setting, speedups: bool) -> Iterator[Line]:
-    """The ratios of own throughputs, or speedups, a line for all else that is the same, each strategy by itself."""
+    """Yield the ratios of own throughputs or speedups: a line for each strategy and all else that is the same."""
     rows = measured(local, "images_per_s")
-    told = [name for name in KEY[:-1] if name != setting.column]
-    for nth, (_, of_strategy) in enumerate(rows.groupby(list(labels.STRATEGY), dropna=False, sort=False)):
-        exchange = labels.distinctions(of_strategy, rows, "swept", *KEY)
-        for cells, found in ratios_of_settings(of_strategy, setting, speedups).groupby(told):
-            words = [_word(name, cell) for name, cell in zip(told, cells, strict=True) if cell]
-            label = ", ".join(["local", *words, labels.n_range(found["n"]), *exchange])
-            x, y, low, high = (found[name].tolist() for name in ("ranks", "ratio", "low", "high"))
+    same = [name for name in KEY[:-1] if name != setting.column]
+    for nth, (_, strategy) in enumerate(rows.groupby(list(labels.STRATEGY), dropna=False, sort=False)):
+        exchange = labels.distinctions(strategy, rows, "swept", *KEY)
+        for cells, ratios in ratios_of_settings(strategy, setting, speedups).groupby(same):
+            names = [_cell_name(name, cell) for name, cell in zip(same, cells, strict=True) if cell]
+            label = ", ".join(["local", *names, labels.n_range(ratios["n"]), *exchange])
+            x, y, low, high = (ratios[name].tolist() for name in ("ranks", "ratio", "low", "high"))
             yield Line(label, x, y, plots.BLACK, plots.nth_marker(nth), plots.nth_style(nth), low, high)
 
 
-def _word(column: str, cell: object) -> str:
+def _cell_name(column: str, cell: object) -> str:
     if column == "batch_per_rank":
         return f"batch {cell}"
     return {"imagenet": "real", "inceptionv3": "Inception", "resnet50": "ResNet50"}.get(str(cell), str(cell))
@@ -126,7 +126,7 @@ FIGURES = [
         "The sheet labels its rows 1 to 4; they are 1, 2, 4 and 8 GPUs, as in the blocks below. Its "
         "source updated variables through a parameter server; of `make strategies` there is a line for "
         "each strategy. Thin lines: what limits the local points.",
-        partial(_columns, value="rate", label="throughput [images/s]"),
+        partial(_columns, value="rate", axis_label="throughput [images/s]"),
         _PUBLISHED,
         _WITH_STRATEGIES,
     ),
@@ -134,7 +134,7 @@ FIGURES = [
         "003-speedup",
         "speedup over GPUs, the 16 columns",
         "Speedup over one GPU, from the spreadsheet's throughput.",
-        partial(_columns, value="speedup", label="speedup by throughput"),
+        partial(_columns, value="speedup", axis_label="speedup by throughput"),
         _PUBLISHED,
         _WITH_STRATEGIES,
     ),
@@ -145,7 +145,7 @@ FIGURES = [
         "begin at 0.\n\n"
         "4.20x on 4 GPUs (Inception v3, P100, batch 64, synthetic) comes from 596 images/s; the page that "
         "the sheet copied has 569.",
-        partial(_columns, value="efficiency", label="efficiency by throughput"),
+        partial(_columns, value="efficiency", axis_label="efficiency by throughput"),
         _PUBLISHED,
         _WITH_STRATEGIES,
     ),
@@ -154,8 +154,8 @@ FIGURES = [
         "synthetic against real data",
         "Throughput with synthetic data over that with real data, all else the same. The axis does not "
         "begin at 0.\n\n"
-        'The sheet: no "significant effect". No repeats are known, so that noise cannot be told from '
-        "effect here.",
+        'The sheet: no "significant effect". No repeats are known, so whether this is noise cannot be '
+        "determined.",
         partial(_comparison, setting=Setting("dataset", "synthetic", "imagenet"), label="throughput, synthetic / real"),
         _PUBLISHED,
         _LOCAL,

@@ -160,7 +160,7 @@ def _asked_for(run: RunRecord) -> Iterator[Contradiction]:
 
 
 def _message_sizes(run: RunRecord) -> Iterator[Contradiction]:
-    """Every rank times each message as often as the others, and each size once in every round."""
+    """Yield differences between ranks in how often they timed a message, and sizes that a round lacks or repeats."""
     for entries in zip(*(rank.allreduces for rank in run.ranks), strict=False):
         kinds = Counter((entry.message_bytes, len(entry.times_s)) for entry in entries)
         if len(kinds) > 1:

@@ -22,7 +22,7 @@ def _by_turn(run: RunRecord) -> Windows:
 
 
 def _ranks(run: RunRecord) -> list[range]:
-    """The ranks of each arm; none of one that was left out."""
+    """Return the ranks of each arm; none of one that was left out."""
     arms = run.config.get("rounds") or []
     return [
         range(0) if arm["name"] in run.arms_left_out else ranks_of(run.config, index) for index, arm in enumerate(arms)

@@ -36,7 +36,7 @@ def test_panels_share_a_label_that_says_where_a_limit_is_off_scale(local):
     _, panels = plots.canvas(1, 2)
     for axes, highest in zip(panels, (6.4, 200.0), strict=True):
         axes.plot([1, 2], [4, highest])
-        roofline.draw(axes, local, "nodes", whose="local")
+        roofline.draw(axes, local, "nodes", prefix="local")
     roofline.one_label(panels)
     labels = {line.get_label() for axes in panels for line in axes.get_lines() if "limit" in line.get_label()}
     assert labels == {

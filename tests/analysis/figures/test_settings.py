@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from analysis.figures import registry
-from analysis.figures.settings import placed
+from analysis.figures.settings import positioned
 from tests.helpers.drawn_figures import drawn, lines
 from tests.helpers.own_records import Arm, curve_in_rounds, make_record, make_rounds, save
 from train.record.record import CoreUse
@@ -19,11 +19,11 @@ def add_momentum(results, momentum, step_s, **more):
 def test_null_comes_last_and_values_in_proportion(results):
     for link in (None, 100, 1000, 500):
         results.add(experiment="mine", swept={LINK: link}, system={"name": "laptop", "link_mbit_per_s": link})
-    table, values = placed(results.table())
+    table, values = positioned(results.table())
     assert values[:3] == [100, 500, 1000]
     assert np.isnan(values[3])
-    runs = table.drop_duplicates("record").sort_values("place")
-    assert runs["place"].tolist() == [0, 1, 2, 3]
+    runs = table.drop_duplicates("record").sort_values("position")
+    assert runs["position"].tolist() == [0, 1, 2, 3]
     assert runs["axis_value"].tolist()[:3] == [100, 500, 1000]
 
 

@@ -22,7 +22,7 @@ def test_the_control_of_weak_scaling_is_the_step_among_others_over_alone(results
     measured = images_per_s(own(results), "measured")
     # 0.5 / 0.44 - 1, 0.5 / 0.51 - 1, 0.5 / 0.625 - 1
     assert measured["control_off"].to_dict() == pytest.approx({1: 0.0, 2: 0.1364, 4: -0.0196, 8: -0.2}, abs=1e-4)
-    assert controls.lost(measured).to_dict() == {1: False, 2: True, 4: False, 8: True}
+    assert controls.invalid(measured).to_dict() == {1: False, 2: True, 4: False, 8: True}
     assert controls.control_note(measured, str.upper) == (
         "this machine cannot emulate 2, 8 nodes: without allreduce the throughput of 8 is -20 % off that of one "
         "alone (bound: 10 %)"
@@ -65,7 +65,7 @@ def test_what_has_no_control_says_so(results):
     results.add(nodes=2, **QUOTA)
     table = own(results)
     assert controls.control_note(table, str.upper).startswith("emulated without a complete control")
-    assert not controls.lost(table).any()
+    assert not controls.invalid(table).any()
 
 
 def test_nodes_of_whole_cores_need_no_control(results):
@@ -98,7 +98,7 @@ def test_in_rounds_nodes_are_compared_within_a_round(results):
     measured = own(results).query("kind == 'measured' and quantity == 'images_per_s'")
     found = measured.drop_duplicates("nodes").set_index("nodes")["control_off"]
     assert found.to_dict() == pytest.approx({1: 0.0, 2: -0.05, 4: -0.2})
-    assert controls.lost(measured).groupby(measured["nodes"]).all().to_dict() == {1: False, 2: False, 4: True}
+    assert controls.invalid(measured).groupby(measured["nodes"]).all().to_dict() == {1: False, 2: False, 4: True}
 
 
 def test_in_rounds_of_strong_scaling_each_batch_has_its_own_node_alone(results):
@@ -115,7 +115,7 @@ def test_why_a_point_is_no_measurement_of_scaling(results):
         results.add(nodes=nodes, step_s=control_s, **QUOTA, **NO_ALLREDUCE)
     results.add(nodes=4, **QUOTA)
     results.add(nodes=16, **QUOTA)
-    assert controls.why_lost(images_per_s(own(results), "measured")).to_dict() == {
+    assert controls.why_invalid(images_per_s(own(results), "measured")).to_dict() == {
         1: "",
         2: "",
         4: "without allreduce 8 nodes -20 % off one alone (bound 10 %)",
@@ -152,4 +152,4 @@ def test_in_strong_scaling_the_control_of_fewer_nodes_has_a_smaller_batch_than_t
 
 def test_a_real_machine_needs_no_control(results):
     results.add(nodes=2)
-    assert set(controls.why_lost(own(results))) == {""}
+    assert set(controls.why_invalid(own(results))) == {""}

@@ -139,7 +139,7 @@ def crowded(points: Sequence[Point], machine: Machine) -> list[str]:
     no_quotas = f" CPU quotas, to emulate nodes with, are not available here: {machine.no_quotas}"
     return [
         f"{len(available)} cores are too few for {', '.join(names)}: ranks share cores there. "
-        "The records say so, and the figures draw those points hollow: they are no measurement of scaling."
+        "The records say so, and the figures draw those points hollow: they are not valid as scaling results."
         + (no_quotas if machine.no_quotas else "")
     ]
 
