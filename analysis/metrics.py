@@ -18,22 +18,22 @@ Value = TypeVar("Value", float, pd.Series, np.ndarray)
 
 
 def speedup(rate: Value, base_rate: Value) -> Value:
-    """How many times as fast: rate / base_rate, both in the same unit of work per second."""
+    """Return how many times as fast: rate / base_rate, both in the same unit of work per second."""
     return rate / base_rate
 
 
 def efficiency(speedup: Value, ranks: Value, base_ranks: Value | float = 1) -> Value:
-    """The share of the ideal, a fraction: speedup / (ranks / base_ranks)."""
+    """Return the share of the ideal, a fraction: speedup / (ranks / base_ranks)."""
     return speedup / (ranks / base_ranks)
 
 
 def per_rank(images_per_s: Value, ranks: Value | int) -> Value:
-    """Images/s of one rank, of a whole job's."""
+    """Return the images/s of one rank, of a whole job's."""
     return images_per_s / ranks
 
 
 def whole_job(images_per_s_per_rank: Value, ranks: Value | int) -> Value:
-    """Images/s of a whole job, of what each of its ranks processes."""
+    """Return the images/s of a whole job, of what each of its ranks processes."""
     return images_per_s_per_rank * ranks
 
 
@@ -43,7 +43,7 @@ def rate(work: Value | float, time_s: Value) -> Value:
 
 
 def step_s(batch: Value | float, images_per_s: Value) -> Value:
-    """Seconds of one step: a batch over the throughput; of the whole job, or of one rank."""
+    """Return the seconds of one step: a batch over the throughput; of the whole job, or of one rank."""
     return batch / images_per_s
 
 
@@ -70,7 +70,7 @@ def bus_bandwidth(message_bytes: float, time_s: float, ranks: int) -> float:
 
 
 def ring_allreduce_min_s(parameters: int, nodes: int, mbit_per_s: float) -> float:
-    """The shortest time [s] in which links carry a ring allreduce of fp32 gradients; 0 without a limit (NaN).
+    """Return the shortest time [s] in which links carry a ring allreduce of fp32 gradients; 0 without a limit (NaN).
 
     2 (n - 1) / n x 4 bytes x parameters leave each node, and as many reach it (Patarasuk and Yuan 2009, theorem 1).
     """
@@ -80,7 +80,7 @@ def ring_allreduce_min_s(parameters: int, nodes: int, mbit_per_s: float) -> floa
 
 
 def compute_limit(operations_per_s: float, operations_per_image: float) -> float:
-    """The images/s at which processors do nothing but the operations of training steps, at their measured peak.
+    """Return the images/s at which processors do nothing but the operations of training steps, at their measured peak.
 
     operations_per_s: of all ranks. Operations are those of direct convolution: an algorithm that needs fewer, as
     Winograd's, could pass it.
@@ -89,12 +89,12 @@ def compute_limit(operations_per_s: float, operations_per_image: float) -> float
 
 
 def joules_per_image(joules: float, images: float) -> float:
-    """The energy of timed steps over the images of these steps, in J."""
+    """Return the energy of timed steps over the images of these steps, in J."""
     return joules / images
 
 
 def link_limit(global_batch: float, gradient_bytes: float, ranks: int, bytes_per_s: float) -> float:
-    """The images/s at which links do nothing but carry ring allreduces of the gradients, one a step.
+    """Return the images/s at which links do nothing but carry ring allreduces of the gradients, one a step.
 
     2 (n - 1) / n x bytes pass each link (Patarasuk and Yuan 2009, theorem 1). A network that reduces on the way could
     pass it.
@@ -149,7 +149,7 @@ def _fewest(sizes: Sequence[float]) -> int:
 
 
 def epochs_to_stable(epochs: Sequence[int], accuracies: Sequence[float], tolerance: float = 0.01) -> int:
-    """The first epoch from which the accuracy (a fraction) stays within `tolerance` of its best.
+    """Return the first epoch from which the accuracy (a fraction) stays within `tolerance` of its best.
 
     Report 004 read it off a plot by eye, at a "relative maximum" that is stable; this is a rule for it. The window
     includes all epochs to the end, so one late drop counts, and no smoothing is needed that would shift the epoch. The
@@ -165,5 +165,5 @@ def epochs_to_stable(epochs: Sequence[int], accuracies: Sequence[float], toleran
 
 
 def time_to_stable_s(job_s: Value, epochs: Value, planned_epochs: Value | float) -> Value:
-    """Seconds until the accuracy is stable, as report 004 computes it: epochs until then / all epochs x job time."""
+    """Return the seconds until the accuracy is stable, as in report 004: epochs until then / all epochs x job time."""
     return epochs / planned_epochs * job_s

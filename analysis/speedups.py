@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Literal
 
 import pandas as pd
 
@@ -16,8 +17,9 @@ from analysis.stats.number import Number, unknown
 from analysis.stats.repeats import Launches, Spread, singles
 from train.record import intervals
 
+By = Literal["throughput", "wall time", "job time"]
+BY: tuple[By, ...] = ("throughput", "wall time", "job time")
 _TIME = {"wall time": "wall_s", "job time": "job_s"}
-BY = ("throughput", *_TIME)
 _THROUGHPUTS = ("images_per_s", "images_per_s_per_rank")
 
 
@@ -181,7 +183,7 @@ def _paired_values(
 
 
 def by_launch(values: pd.DataFrame, column: str) -> list[list[float]]:
-    """Return the values of a column that are not NaN, by launch; each launch of a single point is a list of its own."""
+    """Return the values of a column that are not NaN, by launch; each launch of a single point is a separate list."""
     launches: dict[str, list[float]] = {}
     for launch, value in zip(values["launch"], values[column].tolist(), strict=True):
         if not math.isnan(value):

@@ -1,8 +1,7 @@
-"""Safe text for terminals and CSV files, and values for JSON."""
+"""Safe text for terminals and CSV files."""
 
 from __future__ import annotations
 
-import math
 import re
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -49,18 +48,3 @@ def _cell(value: object) -> object:
     except ValueError:
         return f"'{value}"
     return value
-
-
-def json_value(value: Any) -> Any:
-    """Return a value and its content for JSON: None if not known or not finite, Python's numbers for NumPy's."""
-    import numpy as np
-    import pandas as pd
-
-    if isinstance(value, dict):
-        return {key: json_value(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [json_value(inner) for inner in value]
-    number = value.item() if isinstance(value, np.generic) else value
-    if number is pd.NA or number is pd.NaT or (isinstance(number, float) and not math.isfinite(number)):
-        return None
-    return number

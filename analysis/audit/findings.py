@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pandas as pd
 
 from analysis import metrics
 from analysis.curves import Row, ranks_in_words, report_of, times_as_fast
+from analysis.documents import about
 from analysis.point_noise import Noises
 from analysis.stats.noise import Noise, with_noise
 from analysis.stats.number import Number, combined
@@ -26,14 +27,14 @@ SEVERITIES: tuple[Severity, ...] = ("serious", "warning", "note")
 class Finding:
     """One inconsistency. Texts carry their units; `off` is stated / follows - 1, where it is a number."""
 
-    report: str  # "000" to "004", "local" for local records
-    place: str
-    rule: str
-    severity: Severity
-    stated: str
-    follows: str
-    off: float | None
-    meaning: str
+    report: Annotated[str, about("000 to 004, `local` for your records, or the name of FILE")]
+    place: Annotated[str, about("table, figure, file or record, and the point")]
+    rule: Annotated[str, about("its name in docs/audit.md")]
+    severity: Annotated[Severity, about("how bad it is")]
+    stated: Annotated[str, about("what is stated, with its unit")]
+    follows: Annotated[str, about("what follows instead, with its unit")]
+    off: Annotated[float | None, about("stated / follows - 1; null: it is no number")]
+    meaning: Annotated[str, about("what it means, and what to do")]
 
 
 def finding(

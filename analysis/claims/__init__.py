@@ -9,7 +9,7 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pandas as pd
 
@@ -29,6 +29,7 @@ from analysis.claims.numbers import (
 )
 from analysis.claims.numbers import VERDICTS as VERDICTS
 from analysis.derived import computed
+from analysis.documents import Document, about, filled
 from analysis.stats.verdict import Verdict
 from analysis.study import Study
 
@@ -77,6 +78,22 @@ class Claim:
         return f"{self.check}: {check.rule}" + (f" ({'; '.join(parts)})" if parts else "") + f"; {self.scope}"
 
 
+class JudgedClaim(Document):
+    """A claim of a report with its verdict."""
+
+    id: Annotated[str, about("its name in analysis/published/claims.toml")]
+    report: Annotated[str, about("000 to 004")]
+    place: Annotated[str, about("where the report says it")]
+    text: Annotated[str, about("what it says, in other words")]
+    hypothesis: Annotated[str, about("what must hold for it to be right")]
+    data: Annotated[str, about("the numbers that bear on it")]
+    rule: Annotated[str, about("the check that decides it, with its bounds")]
+    scope: Annotated[Scope, about("what it is about")]
+    verdict: Annotated[VerdictName, about("on the hypothesis")]
+    evidence: Annotated[str, about("the numbers that decide it")]
+    remark: Annotated[str, about("what a reader should know beside them")]
+
+
 @dataclass(frozen=True)
 class Judged:
     """A claim with its verdict and the numbers that decide it, as text."""
@@ -85,11 +102,9 @@ class Judged:
     verdict: VerdictName
     evidence: str
 
-    def as_json(self) -> dict[str, str]:
-        """Return the claim and its verdict for programs; docs/json.md has the schema."""
-        names = ("id", "report", "place", "text", "hypothesis", "data", "rule", "scope")
-        fields = {name: getattr(self.claim, name) for name in names}
-        return fields | {"verdict": self.verdict, "evidence": self.evidence, "remark": self.claim.remark}
+    def as_json(self) -> JudgedClaim:
+        """Return the claim and its verdict for programs."""
+        return filled(JudgedClaim, self.claim, verdict=self.verdict, evidence=self.evidence)
 
 
 def read(path: Path = CLAIMS) -> list[Claim]:

@@ -10,6 +10,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TextIO
 
+import pandas as pd
+
+from analysis import TableError
 from analysis.study import Study
 from analysis.table.runs import Notice
 
@@ -118,6 +121,23 @@ def day(text: str) -> str:
 def study(options: argparse.Namespace) -> Study:
     """Return the study of the records in --results."""
     return Study(options.results)
+
+
+def experiment_rows(options: argparse.Namespace, study: Study) -> pd.DataFrame:
+    """Return the local rows of the experiment. Raises TableError without any, naming the experiments that have some."""
+    name = options.experiment.replace("-", "_")
+    rows = study.local[study.local["experiment"].eq(name)]
+    if rows.empty:
+        available = ", ".join(sorted(set(study.local["experiment"]))) or "none"
+        raise TableError(f"{options.results}: no complete run of experiment '{name}' (there are: {available})")
+    return rows
+
+
+def print_figures(options: argparse.Namespace, names: Iterable[str]) -> None:
+    """Say where figures are."""
+    paths = [f"  {options.out / name}.{{pdf,png,svg}}" for name in names]
+    if paths:
+        print(f"\nfigure{'s' * (len(paths) > 1)}:", *paths, sep="\n", file=beside(options))
 
 
 def beside(options: argparse.Namespace) -> TextIO:

@@ -1,24 +1,36 @@
 """`audit`: the findings, and the claims with their verdicts; or the findings in a study of one's own."""
 
 import argparse
-import json
 import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Annotated
 
+from msgspec import structs
 from tabulate import tabulate
 
 from analysis import TableError, audit, claims
 from analysis.audit.findings import SEVERITIES, Finding
-from analysis.claims import VERDICTS, Judged
+from analysis.claims import VERDICTS, Judged, JudgedClaim
 from analysis.commands import arguments
+from analysis.documents import Document, about, filled, text
 from analysis.reports import TITLES
 from analysis.study import Study, record_files
 from analysis.user_table import table as user_table
 from train.record.record import RECORD_NAME
 
-JSON_VERSION = 1  # of the document that --format json prints (docs/json.md)
+JSON_VERSION = 2  # of all documents that --format json prints (docs/json.md)
+
+
+class Audit(Document):
+    """The findings, and the claims with their verdicts."""
+
+    version: Annotated[int, about("2; raised where a name of any document changes or goes")]
+    findings: Annotated[Sequence[Finding], about("by report, then the serious ones first")]
+    claims: Annotated[Sequence[JudgedClaim], about("as `claims` prints them; empty for FILE")]
+    notes: Annotated[Sequence[str], about("what was left out of FILE")]
+    read_as: Annotated[Sequence[str], about("how each column of FILE was read, and what was guessed")]
 
 
 @dataclass(frozen=True)
@@ -64,7 +76,11 @@ def _markdown(audited: Audited) -> str:
     rows = [{**asdict(f), "off": "" if f.off is None else f"{f.off:+.1%}"} for f in audited.findings]
     notes = [{"note": note} for note in audited.notes]
     parts = []
-    for title, table in (("Findings", rows), ("Claims", [item.as_json() for item in audited.judged]), ("Notes", notes)):
+    for title, table in (
+        ("Findings", rows),
+        ("Claims", [structs.asdict(item.as_json()) for item in audited.judged]),
+        ("Notes", notes),
+    ):
         if not table and title != "Findings":
             continue
         cells = [{key: value.replace("|", "/") for key, value in row.items()} for row in table]
@@ -73,15 +89,8 @@ def _markdown(audited: Audited) -> str:
 
 
 def _json(audited: Audited) -> str:
-    """The document that docs/json.md describes; its names stay, and its version counts what is changed in it."""
-    content = {
-        "version": JSON_VERSION,
-        "findings": [asdict(finding) for finding in audited.findings],
-        "claims": [item.as_json() for item in audited.judged],
-        "notes": audited.notes,
-        "read_as": audited.read_as,
-    }
-    return json.dumps(content, indent=1, ensure_ascii=False)
+    judged = [item.as_json() for item in audited.judged]
+    return text(filled(Audit, audited, version=JSON_VERSION, claims=judged))
 
 
 FORMATS = {"table": _text, "markdown": _markdown, "json": _json}

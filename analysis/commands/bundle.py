@@ -47,7 +47,7 @@ python -m analysis report --results results --out redrawn/report.html
 
 
 def archive(folder: Path) -> bytes:
-    """The folder as a compressed tar, without owners and times, so that the same files give the same bytes.
+    """Return the folder as a compressed tar, without owners and times, so that the same files give the same bytes.
 
     Sorted, the manifest and its signature last.
     """
@@ -78,7 +78,7 @@ def seal(folder: Path, key: Path | None) -> None:
 
 
 def pack(collected: Collected, key: Path | None = None) -> bytes:
-    """The archive of what was collected.
+    """Return the archive of what was collected.
 
     Figures and page are made from the records as they are packed. Raises TableError where the manifest cannot be
     signed.

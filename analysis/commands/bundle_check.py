@@ -1,4 +1,4 @@
-"""`bundle-check`: is an archive what its author packed? Every digest of its manifest, and the signature of that."""
+"""`bundle-check`: is an archive unmodified since it was packed? Checks digests and signature of its manifest."""
 
 from __future__ import annotations
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import asdict
 from pathlib import Path
 
 import pandas as pd
 
+from analysis import documents
 from analysis.commands import arguments
 from analysis.commands.history import Machine, measured
+from analysis.documents import filled
 from analysis.history import points, reference, text, verdicts
+from analysis.history.document import ReferenceCheck, change
 from analysis.history.reference import Reference
 from analysis.history.sessions import Session
 
@@ -37,15 +39,10 @@ def run(options: argparse.Namespace) -> int:
         histories |= points.histories(newest)
     rows = verdicts.verdict_rows(reference.reference_changes(stored, histories), within)
     if options.format == "json":
-        provenance = asdict(stored.made)
-        content = {
-            "reference": stored.name,
-            "first_day": stored.first_day,
-            "last_day": stored.last_day,
-            "within": within,
-        }
-        content |= {"made": provenance, "points": [row.as_json() for row in rows]}
-        print(json.dumps(content, indent=1, allow_nan=False))
+        check = filled(
+            ReferenceCheck, stored, reference=stored.name, within=within, points=[change(row) for row in rows]
+        )
+        print(documents.text(check))
     else:
         print(f"{stored.name}: measured {stored.first_day} to {stored.last_day}; now: {_days(sessions)}", "", sep="\n")
         print(text.table(rows, "reference", "now"), "", *_changes(stored, sessions), sep="\n")

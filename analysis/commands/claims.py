@@ -1,26 +1,25 @@
 """`claims`: every claim of the reports with its hypothesis, the data that bear on it, the rule and the verdict."""
 
 import argparse
-import json
 import textwrap
 from collections.abc import Sequence
 
 from tabulate import tabulate
 
-from analysis import claims
+from analysis import claims, documents
 from analysis.claims import VERDICTS, Judged
 from analysis.commands import arguments
 from analysis.reports import TITLES
 
 
 def counted(judged: Sequence[Judged]) -> str:
-    """How many claims have each verdict, in words."""
+    """Return how many claims have each verdict, in words."""
     verdicts = [item.verdict for item in judged]
     return f"{len(verdicts)} claims: {', '.join(f'{verdicts.count(name)} {name}' for name in VERDICTS)}"
 
 
 def text(judged: Sequence[Judged]) -> str:
-    """The claims for people, report by report."""
+    """Return the claims for people, report by report."""
     lines: list[str] = []
     for report in dict.fromkeys(item.claim.report for item in judged):
         lines += ["", f"== {TITLES.get(report, report)}"]
@@ -39,7 +38,7 @@ def text(judged: Sequence[Judged]) -> str:
 
 
 def markdown(judged: Sequence[Judged]) -> str:
-    """The claims as one table, as it is in docs/claims.md."""
+    """Return the claims as one table, as it is in docs/claims.md."""
     rows = [
         {
             "claim": f"`{item.claim.id}`: {item.claim.text}",
@@ -60,8 +59,8 @@ def markdown(judged: Sequence[Judged]) -> str:
 
 
 def as_json(judged: Sequence[Judged]) -> str:
-    """The claims for programs, as docs/json.md says."""
-    return json.dumps([item.as_json() for item in judged], indent=1, ensure_ascii=False)
+    """Return the claims for programs, as docs/json.md says."""
+    return documents.text([item.as_json() for item in judged])
 
 
 FORMATS = {"table": text, "markdown": markdown, "json": as_json}

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-from analysis import TableError
+from analysis import TableError, documents
 from analysis.commands import arguments
 from analysis.compare import published, sets, text, tolerances
+from analysis.compare.comparison import ReportComparison
+from analysis.documents import Document, about, filled
+
+
+class ReportComparisons(Document):
+    """Local records beside the reports."""
+
+    comparisons: Annotated[Sequence[ReportComparison], about("each number that both have")]
+    local_alone: Annotated[Sequence[str], about("local records without a published counterpart")]
+    published_alone: Annotated[Sequence[str], about("published numbers without a local one")]
+    left_out: Annotated[Sequence[str], about("records that are not trusted, and why")]
+    failed: Annotated[Sequence[str], about("runs that failed, and why")]
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +41,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 
 def two_sets(texts: Sequence[str]) -> tuple[Path, Path]:
-    """The folders of A and B. Raises TableError unless each is given once, as A=FOLDER B=FOLDER."""
+    """Return the folders of A and B. Raises TableError unless each is given once, as A=FOLDER B=FOLDER."""
     named = dict(argument.partition("=")[::2] for argument in texts)
     if set(named) != {"A", "B"} or len(texts) != 2 or not all(named.values()):
         raise TableError(f"{' '.join(texts)}: give both, as A=results-before B=results-after, or neither")
@@ -42,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     if options.sets:
         a, b = two_sets(options.sets)
         both = sets.compare(a, b)
-        content: dict[str, Any] = both.as_json()
+        content: Document = both.as_json()
         sections, notes = text.sets_sections(both, a, b)
     else:
         if not options.results.is_dir():
@@ -51,12 +62,13 @@ def run(options: argparse.Namespace) -> int:
         compared = published.compare(study.published, study.local, tolerances.read(options.tolerances))
         sections, notes = text.published_sections(compared)
         left_out, failed = ([str(notice) for notice in notices] for notices in (study.left_out, study.failed))
-        content = compared.as_json() | {"left_out": left_out, "failed": failed}
+        rows = [row.as_json() for row in compared.rows]
+        content = filled(ReportComparisons, compared, comparisons=rows, left_out=left_out, failed=failed)
         if not compared.rows:
             notes = {"Nothing to compare": [f"no complete run in {options.results} has a counterpart"]} | notes
         notes["Left out"] = left_out + [f"failed: {line}" for line in failed]
     if options.format == "json":
-        print(json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False))
+        print(documents.text(content))
     else:
         print(text.FORMATS[options.format](sections, notes))
     return 0

@@ -1,15 +1,15 @@
 """`diagnose`: where the time of a training step goes, as text, as JSON and as a figure."""
 
 import argparse
-import json
 import sys
 
 import pandas as pd
 
-from analysis import TableError
+from analysis import TableError, documents
 from analysis.commands import arguments
 from analysis.diagnose import comparison, jobs, text
 from analysis.diagnose.comparison import comparisons
+from analysis.diagnose.document import Diagnosis, comparison_json, curve_json, job_json
 from analysis.diagnose.paired_windows import Curve, curves
 from analysis.diagnose.split import Split, splits
 from analysis.diagnose.verdicts import LargestLoss, SlowestRank, largest_loss, slowest_rank
@@ -29,18 +29,18 @@ def run(options: argparse.Namespace) -> int:
     """Print the diagnosis of each curve of an experiment; 1 where there is none. Raises TableError without a record."""
     study = arguments.study(options)
     arguments.print_notices(study.left_out)
-    shown = _chosen(options, study.local)
+    shown = _chosen(options, study)
     split_curves = [(curve, points) for curve in curves(shown, study.records) if (points := splits(curve))]
     if not split_curves:
         print(f"{options.experiment}: {_why_not(shown)}", file=sys.stderr)
         return 1
     if options.format == "json":
-        document = {
-            "curves": [text.as_json(curve, points, *_verdicts(curve, points)) for curve, points in split_curves],
-            "comparisons": [one.as_json() for one in comparisons(split_curves)],
-            "jobs": [job.as_json() for job in jobs.jobs(shown)],
-        }
-        print(json.dumps(document, indent=1, allow_nan=False))
+        diagnosis = Diagnosis(
+            curves=[curve_json(curve, points, *_verdicts(curve, points)) for curve, points in split_curves],
+            comparisons=[comparison_json(one) for one in comparisons(split_curves)],
+            jobs=[job_json(job) for job in jobs.jobs(shown)],
+        )
+        print(documents.text(diagnosis))
     else:
         print("\n\n".join(_sections(shown, split_curves)))
     if options.draw:
@@ -49,12 +49,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _verdicts(curve: Curve, points: list[Split]) -> tuple[LargestLoss, SlowestRank | None]:
-    """The verdicts on the largest point."""
+    """Return the verdicts on the largest point."""
     return largest_loss(points[-1]), slowest_rank(curve, points[-1].point)
 
 
 def _sections(shown: pd.DataFrame, split_curves: list[tuple[Curve, list[Split]]]) -> list[str]:
-    """The printed sections: each comparison of arms, each other curve, the jobs, and how to read the numbers."""
+    """Return the printed sections: each comparison of arms, each other curve, the jobs, and how to read the numbers."""
     compared = comparisons(split_curves)
     sections = [comparison.report(one) for one in compared]
     for curve, points in split_curves:
@@ -65,22 +65,18 @@ def _sections(shown: pd.DataFrame, split_curves: list[tuple[Curve, list[Split]]]
     return [*sections, "in brackets: the 95 % interval; docs/diagnose.md: how each part is measured"]
 
 
-def _chosen(options: argparse.Namespace, local: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the experiment, and of the models that were asked for. Raises TableError where there are none."""
-    name = options.experiment.replace("-", "_")
-    rows = local[local["experiment"].eq(name)]
-    if rows.empty:
-        available = ", ".join(sorted(set(local["experiment"]))) or "none"
-        raise TableError(f"{options.results}: no complete run of experiment '{name}' (there are: {available})")
-    models = options.models if options.models else sorted(rows["model"].unique())
-    if missing := sorted(set(models) - set(rows["model"])):
-        available = ", ".join(sorted(rows["model"].unique()))
-        raise TableError(f"{options.results}, {name}: no record of model {', '.join(missing)} (there are: {available})")
-    return rows[rows["model"].isin(models)]
+def _chosen(options: argparse.Namespace, study: Study) -> pd.DataFrame:
+    """Return the rows of the experiment and of the models that were asked for. Raises TableError without any."""
+    rows = arguments.experiment_rows(options, study)
+    models = set(rows["model"])
+    if missing := sorted(set(options.models or ()) - models):
+        available = ", ".join(sorted(models))
+        raise TableError(f"{options.results}: no record of model {', '.join(missing)} (there are: {available})")
+    return rows[rows["model"].isin(options.models)] if options.models else rows
 
 
 def _why_not(shown: pd.DataFrame) -> str:
-    """Why nothing can be split."""
+    """Return why nothing can be split."""
     axes = sorted(set(shown["axis"]) - {""})
     if "nodes" not in axes:
         return f"it varies {', '.join(axes) or 'nothing'}; a step is split along the number of nodes"
@@ -95,6 +91,4 @@ def _draw(options: argparse.Namespace, study: Study) -> None:
 
     id = f"{LOCAL}-{options.experiment.replace('_', '-')}-{DIAGNOSIS.name}"
     entry = Entry(id, DIAGNOSIS.shows, DIAGNOSIS.caption, DIAGNOSIS.draw, local=DIAGNOSIS.where, reads_records=True)
-    drawn = files.draw([entry], study, options.out)
-    where = arguments.beside(options)
-    print("\nfigure:", *(f"  {options.out / name}.{{pdf,png,svg}}" for name in drawn), sep="\n", file=where)
+    arguments.print_figures(options, files.draw([entry], study, options.out))

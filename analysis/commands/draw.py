@@ -19,7 +19,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
 
 
 def chosen(ids: Sequence[str], figures: Mapping[str, Entry]) -> tuple[list[Entry], list[str]]:
-    """The figures called `ids`, all without any; and the ids of figures that need records which do not exist.
+    """Return the figures called `ids`, all without any; and the ids of figures that need records which do not exist.
 
     Raises TableError naming an id that no figure has.
     """

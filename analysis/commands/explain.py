@@ -1,17 +1,29 @@
 """`explain`: split wall times into a fixed cost and a cost per step."""
 
 import argparse
-import json
 import textwrap
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Annotated
 
 import pandas as pd
 
-from analysis import TableError
+from analysis import TableError, documents
 from analysis.commands import arguments
+from analysis.documents import Document, about
 from analysis.explain import document, fit, runs, text
+from analysis.explain.document import ExplainedCurve
 from analysis.user_table import headers
 from analysis.user_table import table as user_table
+
+
+class Explained(Document):
+    """The explanations of the curves of a table or an experiment."""
+
+    curves: Annotated[Sequence[ExplainedCurve], about("those that could be split")]
+    not_split: Annotated[Mapping[str, str], about("the name of each other curve, and why it could not be split")]
+    notes: Annotated[Sequence[str], about("what was left out of the input")]
+    read_as: Annotated[Sequence[str], about("how each column of the table was read, and what was guessed")]
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -50,8 +62,7 @@ def run(options: argparse.Namespace) -> int:
             refused[name] = str(error)
     if options.format == "json":
         curves = [document.as_json(one, split) for one, split in explained]
-        content = {"curves": curves, "not_split": refused, "notes": notes, "read_as": read_as}
-        print(json.dumps(content, indent=1, allow_nan=False))
+        print(documents.text(Explained(curves=curves, not_split=refused, notes=notes, read_as=read_as)))
         return 0 if explained else 1
     if read_as:
         print(*read_as, sep="\n", end="\n\n")
@@ -65,19 +76,15 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _file_points(options: argparse.Namespace) -> tuple[pd.DataFrame, list[str], list[str]]:
-    """The points of a user's table, what was left out, and how it was read."""
+    """Return the points of a user's table, what was left out, and how it was read."""
     read = user_table.read(options.file, options.columns)
     points, notes = runs.read(read)
     return points, [*read.notes, *notes], read.interpretation
 
 
 def _experiment_points(options: argparse.Namespace) -> tuple[pd.DataFrame, list[str], list[str]]:
-    """The points of the local records of an experiment, and what was left out. Raises TableError without a record."""
+    """Return the points of the records of an experiment, and what was left out. Raises TableError without a record."""
     study = arguments.study(options)
-    rows = study.local[study.local["experiment"].eq(options.experiment.replace("-", "_"))]
-    rows = rows[rows["kind"].eq("measured")]
-    if rows.empty:
-        there = ", ".join(sorted(set(study.local["experiment"]))) or "none"
-        raise TableError(f"{options.results}: no record of experiment '{options.experiment}' (there are: {there})")
-    points, notes = runs.points(rows, f"{options.results}, {options.experiment}")
+    rows = arguments.experiment_rows(options, study)
+    points, notes = runs.points(rows[rows["kind"].eq("measured")], f"{options.results}, {options.experiment}")
     return points, notes + [f"left out: {notice}" for notice in study.notices], []

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
-from analysis import TableError
+from analysis import TableError, documents
 from analysis.commands import arguments
-from analysis.history import points, sessions, text, verdicts
+from analysis.history import document, points, sessions, text, verdicts
 from analysis.history.points import Key, Values
 from analysis.history.sessions import Session
 from analysis.history.verdicts import Row
 from analysis.study import Study, record_files
-from analysis.text import json_value
 from train.record.record import RunRecord
 
 
@@ -108,37 +105,15 @@ def _print(machines: list[Machine], rows: list[list[Row]], within: float) -> Non
 
 
 def _print_json(machines: list[Machine], rows: list[list[Row]], within: float) -> None:
-    content: list[dict[str, Any]] = [
-        {
-            "machine": machine.name,
-            "occasions": [_session(machine.sessions, nth) for nth in range(len(machine.sessions))],
-            "points": [
-                row.as_json() | {"occasions": _by_session(machine.histories[row.change.key])} for row in machine_rows
-            ],
-        }
+    histories = [
+        document.MachineHistory(
+            machine=machine.name,
+            sessions=[document.session(machine.sessions, nth) for nth in range(len(machine.sessions))],
+            points=[document.point_history(row, machine.histories[row.change.key]) for row in machine_rows],
+        )
         for machine, machine_rows in zip(machines, rows, strict=True)
     ]
-    print(json.dumps({"within": within, "machines": json_value(content)}, indent=1, allow_nan=False))
-
-
-def _by_session(values: Values) -> list[dict[str, Any]]:
-    return [{"occasion": number, "launches": session_values} for number, session_values in values.by_session.items()]
-
-
-def _session(machine_sessions: list[Session], nth: int) -> dict[str, Any]:
-    one = machine_sessions[nth]
-    changes = sessions.changed(machine_sessions[nth - 1], one) if nth else []
-    return {
-        "number": one.number,
-        "began": one.launches[0].started_at,
-        "ended": one.launches[-1].started_at,
-        "records": [launch.path for launch in one.launches],
-        "commit": one.provenance.commit,
-        "driver": one.provenance.driver,
-        "kernel": one.provenance.kernel,
-        "image_digest": one.provenance.image,
-        "changed": [{"what": name, "before": before, "now": now} for name, before, now in changes],
-    }
+    print(documents.text(document.History(within=within, machines=histories)))
 
 
 def _draw(options: argparse.Namespace, machines: list[Machine], rows: list[list[Row]], within: float) -> None:
@@ -147,9 +122,9 @@ def _draw(options: argparse.Namespace, machines: list[Machine], rows: list[list[
     from analysis.figures import history as figure
 
     options.out.mkdir(parents=True, exist_ok=True)
-    where = arguments.beside(options)
+    ids = []
     for nth, (machine, machine_rows) in enumerate(zip(machines, rows, strict=True), 1):
-        courses = [figure.PointHistory(row.change.key, machine.histories[row.change.key], row) for row in machine_rows]
-        id = f"history-{options.experiment.replace('_', '-')}" + (f"-{nth}" if nth > 1 else "")
-        files.save(id, partial(figure.draw, machine.sessions, courses, within), options.out)
-        print("", f"figure: {options.out / id}.{{pdf,png,svg}}", sep="\n", file=where)
+        ids.append(f"history-{options.experiment.replace('_', '-')}" + (f"-{nth}" if nth > 1 else ""))
+        points = [figure.PointHistory(row.change.key, machine.histories[row.change.key], row) for row in machine_rows]
+        files.save(ids[-1], partial(figure.draw, machine.sessions, points, within), options.out)
+    arguments.print_figures(options, ids)

@@ -25,5 +25,5 @@ def run(options: argparse.Namespace) -> int:
     align = ("left", "left", "left", "right", "right")
     print(tabulate(rows, headers, disable_numparse=True, colalign=align))
     print(f"\npublished: numbers that the report states; local: complete runs in {options.results}")
-    print("every experiment with records also has figures of its own, own-<experiment>-<kind>")
+    print("every experiment with records also has figures: own-<experiment>-<kind>")
     return 0

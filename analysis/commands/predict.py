@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import json
 import math
 import textwrap
 from functools import partial
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from analysis import TableError
+from analysis import TableError, documents
 from analysis.commands import arguments
 from analysis.explain import fit, runs
 from analysis.predict import answers, calibration, next_points, reading, text
@@ -77,9 +76,8 @@ def run(options: argparse.Namespace) -> int:
     study = arguments.study(options)
     curves, costs = _asked(options, study)
     curves = _model_curves(curves, options.models)
-    published = calibration.published_curves(
-        study.published
-    )  # takes a second: after all that may be wrong in what was asked
+    # This takes a second: it comes after all that may be wrong in the arguments.
+    published = calibration.published_curves(study.published)
     if options.global_batch:
         curves = joined(curves)
     job = Job(options.images * options.epochs, options.price or math.nan) if options.images else None
@@ -89,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
         for curve in curves
     ]
     if options.format == "json":
-        print(json.dumps(answers.as_json(predictions), indent=1, allow_nan=False))
+        print(documents.text(answers.as_json(predictions)))
     else:
         print(text.report(predictions, text.accuracy_sentence(calibration.accuracy(published.checks))))
         _say_next(options, predictions, published)
@@ -99,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _asked(options: argparse.Namespace, study: Study) -> tuple[list[Curve], fit.FixedCosts]:
-    """The curves to predict, and what a job of each pays once where a job is asked for."""
+    """Return the curves to predict, and the fixed cost of a job of each where a job is asked for."""
     if options.file:
         read = user_table.read(options.file, options.columns)
         for line in [*read.interpretation, *(f"note: {note}" for note in read.notes)]:
@@ -109,12 +107,10 @@ def _asked(options: argparse.Namespace, study: Study) -> tuple[list[Curve], fit.
         costs = _table_costs(study.published, "the reports") if options.images else {}
         return calibration.published_curves(study.published).curves, costs
     arguments.print_notices(study.left_out)
-    rows = study.local[study.local["experiment"].eq(options.experiment.replace("-", "_"))]
-    curves = reading.local(rows) if len(rows) else []
+    rows = arguments.experiment_rows(options, study)
+    curves = reading.local(rows)
     if not curves:
-        there = ", ".join(sorted(set(study.local["experiment"]))) or "none"
-        problem = f"no record of experiment '{options.experiment}'" if rows.empty else "no series over several ranks"
-        raise TableError(f"{options.results}: {problem} (experiments with records: {there})")
+        raise TableError(f"{options.results}: experiment '{options.experiment}' has no series over several ranks")
     measured = rows[rows["kind"].eq("measured")]
     return curves, _table_costs(measured, str(options.results)) if options.images else {}
 
@@ -136,7 +132,7 @@ def _file_costs(table: UserTable) -> fit.FixedCosts:
 
 
 def _model_curves(curves: list[Curve], models: list[str] | None) -> list[Curve]:
-    """The curves of the models that were asked for. Raises TableError where one has none."""
+    """Return the curves of the models that were asked for. Raises TableError where one has none."""
     wanted = models or []
     there = sorted({curve.model for curve in curves})
     if absent := [model for model in wanted if model not in there]:
@@ -150,14 +146,13 @@ def _say_next(options: argparse.Namespace, predictions: list[Answer], published:
         return
     for one in predictions:
         at = answers.sizes(one.curve, options.to, one.global_batch)
-        once = max(one.fixed_s.value, 0.0) if one.fixed_s else 0.0
-        if points := next_points.next_points(one.curve, at, published.in_general, once):
+        fixed_s = max(one.fixed_s.value, 0.0) if one.fixed_s else 0.0
+        if points := next_points.next_points(one.curve, at, published.in_general, fixed_s):
             weak_or_strong = "weak_scaling" if one.global_batch is None else "strong_scaling"
             experiment = options.experiment or weak_or_strong
+            # The kit has the models of the published curves.
             measurable = not options.file or one.curve.model in {"", *(curve.model for curve in published.curves)}
-            command = (
-                next_points.command(one.curve, points, experiment) if measurable else ""
-            )  # the kit has these models
+            command = next_points.command(one.curve, points, experiment) if measurable else ""
             print("", text.next_points(one.curve, points, command), sep="\n")
 
 
@@ -170,5 +165,4 @@ def _draw(options: argparse.Namespace, predictions: list[Answer], published: Pub
         return
     options.out.mkdir(parents=True, exist_ok=True)
     files.save("predicted", partial(figure.draw, predictions, published.learned_for), options.out)
-    where = arguments.beside(options)
-    print("", f"figure: {options.out / 'predicted'}.{{pdf,png,svg}}", sep="\n", file=where)
+    arguments.print_figures(options, ["predicted"])

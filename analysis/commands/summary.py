@@ -1,17 +1,15 @@
 """`summary`: what one experiment measured, as a table or as JSON, and where its figures are."""
 
 import argparse
-import json
 import sys
 from pathlib import Path
 
 import pandas as pd
 from tabulate import tabulate
 
-from analysis import labels
+from analysis import documents, labels
 from analysis.commands import arguments
 from analysis.experiments import allreduce, equivalence, summary
-from analysis.figures import registry
 from analysis.study import Study
 from analysis.table import controls
 from train.record import intervals
@@ -36,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"no complete run of {options.experiment} in {options.results}", file=sys.stderr)
         return 1
     if options.format == "json":
-        print(json.dumps(summary.as_json(shown), indent=1, allow_nan=False))
+        print(documents.text(summary.as_json(shown)))
     else:
         print("\n".join(_sections(options.experiment, shown)))
     if options.draw:
@@ -45,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _sections(experiment: str, shown: pd.DataFrame) -> list[str]:
-    """The lines to print about an experiment."""
+    """Return the lines to print about an experiment."""
     lines = [f"{experiment} on {'; '.join(shown['machine'].unique())}", *_intervals(shown), ""]
     pairs = equivalence.pairs(shown) if shown["arm"].nunique() > 1 else []
     if pairs:
@@ -63,7 +61,7 @@ def _sections(experiment: str, shown: pd.DataFrame) -> list[str]:
 
 
 def _intervals(shown: pd.DataFrame) -> list[str]:
-    """How to read the intervals."""
+    """Return how to read the intervals."""
     lines = [f"in brackets: the 95 % interval; none of fewer than {intervals.MIN_VALUES} values"]
     in_rounds = shown[shown["round"].notna()]
     if in_rounds.empty:
@@ -77,12 +75,10 @@ def _intervals(shown: pd.DataFrame) -> list[str]:
 
 def _draw(options: argparse.Namespace, shown: pd.DataFrame, study: Study) -> None:
     """Draw the figures that show these rows, and say where they are."""
-    from analysis.figures import files
+    from analysis.figures import files, registry
 
     figures, these = registry.figures(study.local), study.narrowed(shown)
     showing = [entry for entry in figures.values() if not entry.points(these).local.empty]
     drawn = files.draw(showing, study, options.out)
     files.write_captions(figures, study, options.out)
-    if drawn:
-        where = arguments.beside(options)
-        print("\nfigures:", *(f"  {options.out / id}.{{pdf,png,svg}}" for id in drawn), sep="\n", file=where)
+    arguments.print_figures(options, drawn)

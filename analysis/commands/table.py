@@ -32,5 +32,5 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _short(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows as text: numbers in six digits, blank where they are not known."""
+    """Return the rows as text: numbers in six digits, blank where they are not known."""
     return rows.map(lambda cell: "" if pd.isna(cell) else f"{cell:.6g}" if isinstance(cell, float) else str(cell))

@@ -40,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _open(row: dict) -> dict[str, str]:
-    """A stated number that does not follow, or of which it is not decidable, for people."""
+    """Return a stated number that does not follow, or of which it is not decidable, for people."""
     ends = [row["computed"], row["computed_low"], row["computed_high"]]
     value, low, high = ("" if pd.isna(end) else f"{end:.4g}" for end in ends)
     return {

@@ -4,9 +4,9 @@ import argparse
 import json
 from pathlib import Path
 
-from analysis import TableError
+from analysis import TableError, documents
 from analysis.commands import arguments
-from analysis.timeline import split, text, trace
+from analysis.timeline import document, split, text, trace
 from analysis.timeline.launch import Launch, find_launches, load_launch
 
 
@@ -25,17 +25,17 @@ def run(options: argparse.Namespace) -> int:
     if not paths:
         models = f" of {','.join(options.models)}" if options.models else ""
         raise TableError(f"{options.results}: no complete launch{models} with a timeline; make timeline makes one")
-    documents = []
+    timelines = []
     for path in paths:
         launch = load_launch(path, records[str(path)])
         steps, out = split.steps_of_rank_0(launch), write(launch, options.out)
         if options.format == "json":
-            documents.append(text.as_json(launch, steps) | {"trace": str(out)})
+            timelines.append(document.as_json(launch, steps, out))
             continue
         print(text.report(launch, steps))
         print(f"\n{out}: open it at https://ui.perfetto.dev, which keeps it in your browser, or at chrome://tracing\n")
     if options.format == "json":
-        print(json.dumps(documents, indent=1, allow_nan=False))
+        print(documents.text(timelines))
     else:
         print("in brackets: the 95 % interval of the median over steps; docs/timeline.md: what each part is")
     return 0

@@ -1,18 +1,26 @@
 """`tune`: which settings of the exchange are fastest here, ranked, and the best of them as a file of conf/system."""
 
 import argparse
-import json
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
-from analysis import TableError
+from analysis import TableError, documents
 from analysis.commands import arguments
+from analysis.documents import Document, about
 from analysis.experiments import ranking
-from analysis.experiments.ranking import Contest
+from analysis.experiments.ranking import Contest, RankedContest
 from train.record.record import write_atomically
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
+
+
+class Tuning(Document):
+    """The contests of an experiment."""
+
+    contests: Annotated[Sequence[RankedContest], about("one for each model, machine and number of ranks")]
 
 
 def declare(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
         )
         return 1
     if options.format == "json":
-        print(json.dumps({"contests": [ranking.as_json(contest) for contest in contests]}, indent=1, allow_nan=False))
+        print(documents.text(Tuning(contests=[ranking.as_json(contest) for contest in contests])))
     else:
         print("\n\n".join(ranking.report(contest) for contest in contests))
     if path:
@@ -59,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _path(folder: Path, name: str) -> Path:
-    """The file that is to be written. Raises TableError where it cannot be."""
+    """Return the file that is to be written. Raises TableError where it cannot be."""
     if not re.fullmatch(r"[A-Za-z0-9_]+", name):
         raise TableError(f"--write {name}: a name of letters, digits and _ is needed (WRITE=)")
     path = folder / f"{name}.yaml"

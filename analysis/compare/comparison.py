@@ -6,18 +6,45 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from analysis import metrics, speedups
+from analysis import documents, metrics, speedups
 from analysis.compare import tolerances
 from analysis.compare.curves import SIZES, Curve
 from analysis.compare.tolerances import WORDS, Tolerance, Word
 from analysis.curves import uncertain
+from analysis.documents import Document, PValue, about, filled
 from analysis.stats import student
 from analysis.stats.number import Number, between, combined, common_covers, exact, unknown
 from analysis.stats.repeats import median
 from analysis.stats.verdict import Bounds, Verdict, apart, holm
-from analysis.text import json_value
+
+
+class AllowedRange(Document):
+    """The allowed values of a quantity."""
+
+    low: Annotated[float | None, about("the lowest; null: no bound")]
+    high: Annotated[float | None, about("the highest; null: no bound")]
+
+
+class ReportComparison(Document):
+    """A number that a report and local records have."""
+
+    report: Annotated[str, about("000 to 004; empty: a value stated in the tolerances")]
+    experiment: Annotated[str, about("of both")]
+    model: Annotated[str, about("of both; empty: all models together")]
+    published_on: Annotated[str, about("the machine and setting of the report")]
+    local_on: Annotated[str, about("those of your records")]
+    quantity: Annotated[str, about("what is compared")]
+    unit: Annotated[str, about("of both values and of what is allowed")]
+    axis: Annotated[str, about("the swept parameter of the curve")]
+    at: Annotated[float | None, about("the size on this axis; null: the whole curve")]
+    published: Annotated[documents.Number, about("what the report prints; its interval is what rounds to it")]
+    local: Annotated[documents.Number, about("what you measured")]
+    allowed: Annotated[AllowedRange, about("by analysis/compare/tolerances.toml")]
+    p_value: PValue
+    verdict: Annotated[Word, about("on the comparison")]
+    note: Annotated[str, about("what a reader should know")]
 
 
 @dataclass(frozen=True)
@@ -51,15 +78,11 @@ class Comparison:
             return WORDS[self.judged.outcome]
         return "not judged" if self.allowed else "for information"
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the comparison for programs; docs/json.md has the schema."""
-        names = ("report", "experiment", "model", "published_on", "local_on", "quantity", "unit", "axis", "at")
-        allowed = {end: getattr(self.allowed, end, None) for end in ("low", "high")}
-        return json_value(
-            {name: getattr(self, name) for name in names}
-            | {"published": self.published.as_json(), "local": self.local.as_json(), "allowed": allowed}
-            | {"p_value": self.judged.p if self.judged else None, "verdict": self.verdict, "note": self.note}
-        )
+    def as_json(self) -> ReportComparison:
+        """Return the comparison for programs."""
+        low, high = (self.allowed.low, self.allowed.high) if self.allowed else (None, None)
+        allowed = AllowedRange(low=low, high=high)
+        return filled(ReportComparison, self, allowed=allowed, p_value=self.judged.p if self.judged else None)
 
 
 @dataclass(frozen=True)
@@ -69,11 +92,6 @@ class Comparisons:
     rows: list[Comparison]
     local_alone: list[str]
     published_alone: list[str]
-
-    def as_json(self) -> dict[str, Any]:
-        """Return all comparisons for programs; docs/json.md has the schema."""
-        alone = {"local_alone": self.local_alone, "published_alone": self.published_alone}
-        return {"comparisons": [row.as_json() for row in self.rows], **alone}
 
 
 @dataclass(frozen=True)

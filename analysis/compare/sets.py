@@ -7,27 +7,46 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pandas as pd
 
-from analysis import TableError, speedups
+from analysis import TableError, documents, speedups
 from analysis.compare.comparison import holm_corrected
+from analysis.documents import Document, PValue, about, filled
+from analysis.speedups import By
 from analysis.stats import repeats
 from analysis.stats.number import Number, unknown
 from analysis.stats.student import ratio_of_means
 from analysis.stats.verdict import Bounds, Verdict, leaning
 from analysis.study import Study, record_files
 from analysis.table import controls
-from analysis.text import json_value
 from train.record.record import RunRecord
 
-Word = Literal["B faster", "B slower", "no difference shown", "no interval", "not judged"]
+VerdictName = Literal["B faster", "B slower", "no difference shown", "no interval", "not judged"]
 
 # Keys on which no measurement depends, and the addresses of the ranks, which differ in each launch.
 _NOT_COMPARED = ("configuration.results", "configuration.tracking.", "configuration.launcher.timeout_s",
                  "environment.variables.HOROVOD_GLOO_RENDEZVOUS_", "environment.variables.TF_CONFIG")  # fmt: skip
 _MOST_SHOWN = 6
+
+
+Quantity = Literal["images_per_s", "speedup"]
+
+
+class SetRatio(Document):
+    """A point that both sets have."""
+
+    experiment: Annotated[str, about("of both")]
+    point: Annotated[str, about("of both")]
+    quantity: Annotated[Quantity, about("what is compared")]
+    by: Annotated[By, about("by which rate")]
+    a: Annotated[documents.Number, about("of A")]
+    b: Annotated[documents.Number, about("of B")]
+    ratio: Annotated[documents.Number, about("B / A")]
+    p_value: PValue
+    verdict: Annotated[VerdictName, about("on the ratio")]
+    note: Annotated[str, about("why it is not judged")]
 
 
 @dataclass(frozen=True)
@@ -41,8 +60,8 @@ class Ratio:
 
     experiment: str
     point: str
-    quantity: Literal["images_per_s", "speedup"]
-    by: str
+    quantity: Quantity
+    by: By
     a: Number
     b: Number
     ratio: Number
@@ -50,7 +69,7 @@ class Ratio:
     note: str
 
     @property
-    def verdict(self) -> Word:
+    def verdict(self) -> VerdictName:
         """Return the verdict in words."""
         if not self.judged:
             return "not judged" if self.note else "no interval"
@@ -58,23 +77,28 @@ class Ratio:
             return "no difference shown"
         return "B faster" if self.judged.above else "B slower"
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the ratio for programs; docs/json.md has the schema."""
-        return json_value(
-            {"experiment": self.experiment, "point": self.point, "quantity": self.quantity, "by": self.by}
-            | {"a": self.a.as_json(), "b": self.b.as_json(), "ratio": self.ratio.as_json()}
-            | {"p_value": self.judged.p if self.judged else None, "verdict": self.verdict, "note": self.note}
-        )
+    def as_json(self) -> SetRatio:
+        """Return the ratio for programs."""
+        return filled(SetRatio, self, p_value=self.judged.p if self.judged else None)
 
 
 @dataclass(frozen=True)
 class Difference:
     """A setting in which the runs of A and B differ."""
 
-    experiments: str
-    what: str
-    a: str
-    b: str
+    experiments: Annotated[str, about("that it holds for")]
+    what: Annotated[str, about("the name of what differs")]
+    a: Annotated[str, about("of A")]
+    b: Annotated[str, about("of B")]
+
+
+class SetComparisons(Document):
+    """Two sets of records beside each other."""
+
+    ratios: Annotated[Sequence[SetRatio], about("each point that both have")]
+    differences: Annotated[Sequence[Difference], about("in what the runs of A and B differ")]
+    alone: Annotated[Sequence[str], about("points of one set only, and those that cannot be paired")]
+    left_out: Annotated[Sequence[str], about("records that are not trusted or failed, and why")]
 
 
 @dataclass(frozen=True)
@@ -86,15 +110,9 @@ class Sets:
     alone: list[str]
     left_out: list[str]
 
-    def as_json(self) -> dict[str, Any]:
-        """Return both sets for programs; docs/json.md has the schema."""
-        differences = [asdict(difference) for difference in self.differences]
-        return {
-            "ratios": [ratio.as_json() for ratio in self.ratios],
-            "differences": differences,
-            "alone": self.alone,
-            "left_out": self.left_out,
-        }
+    def as_json(self) -> SetComparisons:
+        """Return both sets for programs."""
+        return filled(SetComparisons, self, ratios=[ratio.as_json() for ratio in self.ratios])
 
 
 @dataclass(frozen=True)
@@ -241,9 +259,7 @@ def _ratios(a: list[_Run], b: list[_Run]) -> Iterator[Ratio]:
         yield _ratio(a[0], "speedup", "throughput", medians, repeats.ratio_of_medians(*launches), note)
 
 
-def _ratio(
-    run: _Run, quantity: Literal["images_per_s", "speedup"], by: str, sides: Sequence[Number], ratio: Number, note: str
-) -> Ratio:
+def _ratio(run: _Run, quantity: Quantity, by: By, sides: Sequence[Number], ratio: Number, note: str) -> Ratio:
     """Return one ratio, not corrected for the others; `sides`: the values of A and B."""
     judged = leaning(ratio, Bounds(1.0, 1.0)) if ratio.has_interval and not note else None
     if judged and judged.outcome != "outside":  # an equality is not shown

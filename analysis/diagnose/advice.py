@@ -92,14 +92,14 @@ def advice(curve: Curve, split: Split, part: Part, slowest: SlowestRank | None) 
 
 
 def _hidden(split: Split) -> str:
-    """How much of the exchange is hidden, where it was also measured by itself."""
+    """Return how much of the exchange is hidden, where it was also measured by itself."""
     alone, hidden = split.exchange_alone, split.hidden
     if not alone:
         return ""
     if hidden and hidden.high < 0:
         return (
             " More is exposed than the exchange takes by itself: computing and exchange are in each other's way, as "
-            "where Horovod's threads have no core of their own."
+            "where Horovod's threads share cores with them."
         )
     alone_text = f" By itself the exchange takes {alone.value * 1e3:.0f} ms"
     if hidden and hidden.low > 0:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from tabulate import tabulate
 
@@ -43,16 +42,6 @@ class ComparedArm:
         """Whether its steps are significantly longer, or shorter, than those of the base."""
         return is_above(self.longer) or is_above(self.longer.scaled(-1))
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the differences for JSON."""
-        return {
-            "arm": self.curve.arm,
-            "longer_s": self.longer.as_json(),
-            "parts_longer_s": {part: number.as_json() for part, number in self.parts.items()},
-            "differs": self.differs,
-            "reasons": list(self.reasons),
-        }
-
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
@@ -67,17 +56,6 @@ class Comparison:
     def arms(self) -> list[Arm]:
         """The base and the others."""
         return [(self.curve, self.split), *((other.curve, other.split) for other in self.others)]
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the comparison for JSON: by how much each arm is longer than the base, and the sentences."""
-        return {
-            "model": self.curve.model,
-            "machine": self.curve.machine,
-            "nodes": self.nodes,
-            "first": self.curve.arm,
-            "others": [arm.as_json() for arm in self.others],
-            "sentences": list(sentences(self)),
-        }
 
 
 def comparisons(curves: Sequence[tuple[Curve, Sequence[Split]]]) -> list[Comparison]:
@@ -94,21 +72,21 @@ def comparisons(curves: Sequence[tuple[Curve, Sequence[Split]]]) -> list[Compari
 
 
 def _comparison(nodes: int, arms: Sequence[Arm]) -> Comparison:
-    """The comparison with the base, the first of the arms; an arm without a repeat in common is left out."""
+    """Return the comparison with the base, the first of the arms; an arm without a repeat in common is left out."""
     (curve, base), *others = arms
     pairs = [(arm, list(_pairs(base, arm[1]))) for arm in others]
     return Comparison(nodes, curve, base, [_compared_arm(arm, steps) for arm, steps in pairs if steps])
 
 
 def _pairs(base: Split, other: Split) -> Iterator[tuple[Step, Step]]:
-    """The steps of both in each repeat that both have."""
+    """Yield the steps of both in each repeat that both have."""
     base_steps = {step.repeat: step for steps in base.launches for step in steps}
     for step in (step for steps in other.launches for step in steps if step.repeat in base_steps):
         yield base_steps[step.repeat], step
 
 
 def _compared_arm(arm: Arm, pairs: Sequence[tuple[Step, Step]]) -> ComparedArm:
-    """One arm with its differences, and the parts that they come from. pairs: steps of the base and of this."""
+    """Return one arm with its differences, and the parts that they come from. pairs: steps of the base and of this."""
 
     def difference(number: Callable[[Step], float]) -> Number:
         return repeats.arithmetic_mean(repeats.singles([number(step) - number(base) for base, step in pairs]))
@@ -129,7 +107,7 @@ def _compared_arm(arm: Arm, pairs: Sequence[tuple[Step, Step]]) -> ComparedArm:
 
 
 def _numbers(pairs: Sequence[tuple[Step, Step]]) -> dict[Part, Callable[[Step], float]]:
-    """The seconds of each part in which steps can differ; a part that an arm does not have takes no time.
+    """Return the seconds of each part in which steps can differ; a part that an arm does not have takes no time.
 
     Where only one of both separates slower computing, waiting and exchange, they are one part.
     """
@@ -177,7 +155,7 @@ def _cells(curve: Curve, split: Split, parts: list[Part]) -> Iterator[str]:
 
 
 def _in_two_lines(number: str) -> str:
-    """A number with its interval below it."""
+    """Return a number with its interval below it."""
     return number.replace(" (", "\n(")
 
 
@@ -209,14 +187,14 @@ def _difference(arm: ComparedArm, base: str) -> str:
 
 
 def _longer(difference: Number) -> str:
-    """A difference of times as text, with its interval."""
+    """Return a difference of times as text, with its interval."""
     if difference.value >= 0:
         return f"{milliseconds(difference)} ms longer"
     return f"{milliseconds(difference.scaled(-1))} ms shorter"
 
 
 def _notes(comparison: Comparison) -> Iterator[str]:
-    """What the records of the arms do not separate, and which part holds it instead."""
+    """Yield what the records of the arms do not separate, and which part holds it instead."""
     arms = comparison.arms
     if together := [curve.arm for curve, split in arms if "slower_or_exchange" in split.parts]:
         yield (

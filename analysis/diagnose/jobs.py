@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Literal
 
 import pandas as pd
 from tabulate import tabulate
@@ -14,7 +14,8 @@ from analysis.stats import repeats
 from analysis.stats.number import Number
 from analysis.stats.repeats import singles
 
-GROUPS = {
+Group = Literal["launch", "steps", "evaluation", "checkpoints", "exit"]
+GROUPS: dict[Group, tuple[str, ...]] = {
     "launch": ("start", "import", "init", "data", "build", "broadcast", "first_step"),
     "steps": ("warm_up", "timed"),
     "evaluation": ("evaluate",),
@@ -31,19 +32,8 @@ class Job:
     series: str  # a label that tells it from the other series of the model
     nodes: int
     batch_per_rank: int
-    parts: Mapping[str, Number]  # by the names of GROUPS
+    parts: Mapping[Group, Number]
     whole: Number
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the phases for JSON."""
-        return {
-            "model": self.model,
-            "series": self.series,
-            "nodes": self.nodes,
-            "batch_per_rank": self.batch_per_rank,
-            "job_s": self.whole.as_json(),
-            "parts_s": {name: part.as_json() for name, part in self.parts.items()},
-        }
 
 
 def jobs(local: pd.DataFrame) -> list[Job]:
@@ -81,7 +71,7 @@ def table(jobs: Sequence[Job]) -> str:
     return tabulate(rows, headers=headers, disable_numparse=True)
 
 
-def _cell(job: Job, name: str) -> str:
+def _cell(job: Job, name: Group) -> str:
     if name not in job.parts:
         return ""
     return f"{job.parts[name].text('.3g')}, {100 * job.parts[name].value / job.whole.value:.0f} %"

@@ -19,7 +19,7 @@ Times = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Arm:
-    """What tells the arms of a curve apart."""
+    """The identity of an arm of a curve."""
 
     nodes: int
     batch_per_rank: int
@@ -144,14 +144,14 @@ def curves(local: pd.DataFrame, records: Mapping[str, RunRecord]) -> list[Curve]
 
 
 def _base(points: pd.DataFrame, measured: pd.DataFrame) -> pd.DataFrame | None:
-    """The launches of another arm that a curve of launches begins with; None where it begins by itself."""
+    """Return the launches of another arm that a curve of launches begins with; None where it begins by itself."""
     if points["round"].notna().any() or not points["allreduce"].all():
         return None
     return speedups.base_of(points, measured)
 
 
 def _record_paths(points: pd.DataFrame, controls: pd.DataFrame) -> list[str]:
-    """The records of a curve: those of its rounds where it has any, else those of its points and of their controls."""
+    """Return the records of a curve: of its rounds if it has any, else of its points and their controls."""
     in_rounds = points[points["round"].notna()]
     if len(in_rounds):
         return list(in_rounds["record"].unique())
@@ -195,7 +195,7 @@ def launch_of_rounds(run: RunRecord) -> Launch:
             continue  # the round of a launch that failed
         if any(len(measured[index]) != configured[index]["ranks"] for index in measured):
             continue
-        times = {arms[index]: _times_of_windows(of_arm, run) for index, of_arm in measured.items()}
+        times = {arms[index]: _times_of_windows(arm_windows, run) for index, arm_windows in measured.items()}
         alone = {arms[index].nodes: exchange_s(one) for (n, index), one in exchanges.items() if n == number}
         rounds.append(PairedWindows(times, alone))
     return Launch(rounds, _locations(run))
@@ -242,7 +242,7 @@ def _times_of_run(run: RunRecord, steps: int) -> ArmTimes:
 
 
 def _times_of_windows(windows: Sequence[Window], run: RunRecord) -> ArmTimes:
-    """The times of one arm in one round, from the window of each of its ranks."""
+    """Return the times of one arm in one round, from the window of each of its ranks."""
     steps = len(windows[0].step_times_s)
     has_computing = all(len(window.compute_times_s) == steps for window in windows)
     # Where ranks share cores, the other processes of a core are mostly ranks, as the configuration says.

@@ -81,7 +81,7 @@ class Split:
         return [part for part in PARTS if all(part in step.parts_s for steps in self.launches for step in steps)]
 
     def _values(self, number: Callable[[Step], float]) -> Values:
-        """A number of each step, by launch; a repeat of launches is a launch by itself."""
+        """Return a number of each step, by launch; a repeat of launches is a launch by itself."""
         values = [[number(step) for step in steps] for steps in self.launches]
         if any(step.repeat for steps in self.launches for step in steps):
             return singles([value for launch in values for value in launch])
@@ -185,7 +185,7 @@ def slowest_rank(rounds: Sequence[PairedWindows], arm: Arm) -> int:
 
 
 def _step(paired: PairedWindows, point: Arm, first: Arm, slowest: int) -> Step:
-    """The parts of a point in one round."""
+    """Return the parts of a point in one round."""
     read, base = paired.arms[point], paired.arms[first]
     held, alone = (paired.arms[in_memory(arm, [paired])] for arm in (point, first))
     scale = point.batch_per_rank / first.batch_per_rank
@@ -211,7 +211,7 @@ class _Alone:
 
 
 def _alone(times: ArmTimes, scale: float) -> _Alone:
-    """The times of the fewest nodes, at a batch so many times smaller."""
+    """Return the times of the fewest nodes, at a batch so many times smaller."""
     computing_s, preempted_s = (
         None if values is None else float(np.mean(values)) * scale for values in (times.computing_s, times.preempted_s)
     )
@@ -219,7 +219,7 @@ def _alone(times: ArmTimes, scale: float) -> _Alone:
 
 
 def _parts_beyond_alone(held: ArmTimes, control: ArmTimes | None, slowest: int, alone: _Alone) -> dict[Part, float]:
-    """The parts that several nodes add to the step of the fewest.
+    """Return the parts that several nodes add to the step of the fewest.
 
     held: with allreduce and the batch in memory. control: the same without allreduce.
     """
@@ -240,7 +240,7 @@ def _parts_beyond_alone(held: ArmTimes, control: ArmTimes | None, slowest: int, 
 
 
 def _parts_without_waiting(held: ArmTimes, alone: _Alone) -> dict[Part, float]:
-    """The parts that ranks which do not wait for each other add to the step of the fewest: means over all of them."""
+    """Return the parts that asynchronous ranks add to the step of the fewest nodes: means over all of them."""
     longer_s = float(np.mean(held.steps_s)) - alone.step_s
     if held.computing_s is None or alone.computing_s is None:
         return {"slower_or_exchange": longer_s}
@@ -249,7 +249,7 @@ def _parts_without_waiting(held: ArmTimes, alone: _Alone) -> dict[Part, float]:
 
 
 def _parts_of_control(control: ArmTimes, slowest: int, alone: _Alone, parts: Mapping[Part, float]) -> dict[Part, float]:
-    """The parts that the same ranks without allreduce show: computing, and `waiting` where that is among the parts."""
+    """Return the parts that the control shows: computing, and `waiting` where that is among the parts."""
     others = np.arange(len(control.steps_s)) != slowest
     slower_s = float(np.mean(control.steps_s[others])) - alone.step_s
     if "waiting" in parts and control.computing_s is not None:

@@ -1,11 +1,10 @@
-"""The diagnosis of one curve as text and as JSON: the parts of each point, and advice on the largest point."""
+"""The diagnosis of one curve as text: the parts of each point, and advice on the largest point."""
 
 from __future__ import annotations
 
 import shlex
 import textwrap
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from tabulate import tabulate
 
@@ -129,7 +128,7 @@ def _advice(curve: Curve, split: Split, part: Part, slowest: SlowestRank | None)
 
 
 def _slowest_rank(slowest: SlowestRank) -> str:
-    """Which rank is late, and what took its cores."""
+    """Return which rank is late, and what took its cores."""
     cores = f"core{'s' * (len(slowest.cores) > 1)} {', '.join(map(str, slowest.cores))}"
     sentence = (
         f"The slowest rank is rank {slowest.rank} on host {slowest.host}, {cores}: {milliseconds(slowest.behind)} ms "
@@ -141,51 +140,3 @@ def _slowest_rank(slowest: SlowestRank) -> str:
         f"{sentence} Other processes took {100 * max(0.0, slowest.others_fraction):.0f} % of the time of its cores, "
         f"the hypervisor {100 * slowest.stolen_fraction:.0f} %."
     )
-
-
-def as_json(curve: Curve, splits: Sequence[Split], loss: LargestLoss, slowest: SlowestRank | None) -> dict[str, Any]:
-    """Return one curve for JSON: its points, the largest loss of the largest point, the slowest rank, the sentences.
-
-    A number with an interval is `{"value", "low", "high", "level", "n"}`; what is not known is null. docs/diagnose.md
-    describes each name.
-    """
-    return {
-        "model": curve.model,
-        "series": curve.series,
-        "machine": curve.machine,
-        "design": "rounds" if curve.in_rounds else "launches",
-        "launches": len(curve.records),
-        "points": [_point_as_json(split) for split in splits],
-        "largest_loss": loss.part,
-        "candidates": list(loss.candidates),
-        "slowest_rank": slowest and _slowest_rank_as_json(slowest),
-        "sentences": list(sentences(curve, splits[-1], loss, slowest)),
-    }
-
-
-def _point_as_json(split: Split) -> dict[str, Any]:
-    return {
-        "nodes": split.point.nodes,
-        "ranks": split.ranks,
-        "batch_per_rank": split.point.batch_per_rank,
-        "measured_s": split.measured.as_json(),
-        "parts_s": {part: split.part(part).as_json() for part in split.parts},
-        "efficiency_throughput": split.efficiency.as_json(),
-        "efficiency_without": {
-            part: split.efficiency_without(part).as_json() for part in split.parts if part in LOSSES
-        },
-        "exchange_alone_s": split.exchange_alone and split.exchange_alone.as_json(),
-        "exchange_hidden_s": split.hidden and split.hidden.as_json(),
-    }
-
-
-def _slowest_rank_as_json(slowest: SlowestRank) -> dict[str, Any]:
-    return {
-        "host": slowest.host,
-        "rank": slowest.rank,
-        "cores": list(slowest.cores),
-        "behind_s": slowest.behind.as_json(),
-        "certain": slowest.certain,
-        "others_fraction": slowest.others_fraction,
-        "stolen_fraction": slowest.stolen_fraction,
-    }

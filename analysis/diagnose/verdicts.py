@@ -76,7 +76,7 @@ def slowest_rank(curve: Curve, point: Arm) -> SlowestRank | None:
 
 
 def _delays_s(launch: Launch, point: Arm) -> dict[Location, list[float]]:
-    """How long after the mean of the other ranks each rank's gradients are ready, round by round, in s."""
+    """Return how long after the mean of the other ranks each rank's gradients are ready, round by round, in s."""
     rounds = [paired for paired in launch.paired_windows if point in paired.arms]
     arm = in_memory(point, rounds)
     delays_s: dict[Location, list[float]] = defaultdict(list)
@@ -93,7 +93,7 @@ def _delays_s(launch: Launch, point: Arm) -> dict[Location, list[float]]:
 
 
 def _preempted_fractions(curve: Curve, point: Arm, rank: int) -> tuple[float | None, float | None]:
-    """The shares of the time of a rank's cores that other processes and the hypervisor took, without allreduce."""
+    """Return the shares of a rank's core time that other processes and the hypervisor took, without allreduce."""
     control = replace(point, role="control")
     all_times = [
         paired.arms[control]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Annotated, Literal
 
 import pandas as pd
 from tabulate import tabulate
 
 from analysis import labels, metrics
+from analysis.documents import Document, about, number
+from analysis.documents import Number as NumberJson
 from analysis.stats import repeats
 from analysis.stats.number import Number
 from analysis.stats.repeats import singles
@@ -20,6 +22,18 @@ HARDWARE_RATES = {
     "memory_copy_bytes_per_s": "copy",
 }
 _UNITS = ("B", "KiB", "MiB", "GiB")
+
+
+class AllreducePoint(Document):
+    """A message size at one point of a sweep over allreduces."""
+
+    operations: Annotated[Literal["gloo", "mpi", "nccl"], about("what carried the allreduce")]
+    cycle_time_ms: Annotated[float, about("of Horovod [ms]")]
+    ranks: Annotated[int, about("of the job")]
+    message_bytes: Annotated[int, about("of one rank")]
+    launches: Annotated[int, about("how many")]
+    allreduce_s: Annotated[NumberJson, about("mean over rounds [s]")]
+    bus_bandwidth_bytes_per_s: Annotated[NumberJson, about("harmonic mean over rounds")]
 
 
 def size_label(message_bytes: float) -> str:
@@ -53,21 +67,20 @@ def hardware_rates(local: pd.DataFrame) -> dict[str, Number]:
     return {quantity: rates[quantity] for quantity in HARDWARE_RATES if quantity in rates}
 
 
-def as_json(local: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return one object for each point and message size for JSON, ascending by size.
-
-    operations (gloo, mpi, nccl), cycle_time_ms, ranks, message_bytes, launches; then allreduce_s and
-    bus_bandwidth_bytes_per_s, means over rounds, each as `{"value", "low", "high", "level", "n"}`.
-    """
-    points = []
-    for _, at in rounds(local).groupby([*_POINT, "message_bytes"]):
-        first = at.iloc[0]
-        point = {"operations": first["operations"], "cycle_time_ms": float(first["cycle_time_ms"])}
-        point |= {name: int(first[name]) for name in ("ranks", "message_bytes")}
-        point |= {"launches": at["record"].nunique()}
-        point |= {"allreduce_s": repeats.arithmetic_mean([at["time_s"].tolist()]).as_json()}
-        points.append(point | {"bus_bandwidth_bytes_per_s": repeats.harmonic_mean([at["rate"].tolist()]).as_json()})
-    return points
+def as_json(local: pd.DataFrame) -> list[AllreducePoint]:
+    """Return each point and message size, ascending by size."""
+    return [
+        AllreducePoint(
+            operations=at["operations"].iloc[0],
+            cycle_time_ms=float(at["cycle_time_ms"].iloc[0]),
+            ranks=int(at["ranks"].iloc[0]),
+            message_bytes=int(at["message_bytes"].iloc[0]),
+            launches=at["record"].nunique(),
+            allreduce_s=number(repeats.arithmetic_mean([at["time_s"].tolist()])),
+            bus_bandwidth_bytes_per_s=number(repeats.harmonic_mean([at["rate"].tolist()])),
+        )
+        for _, at in rounds(local).groupby([*_POINT, "message_bytes"])
+    ]
 
 
 def _digits(value: float) -> str:

@@ -88,7 +88,7 @@ def pairs(local: pd.DataFrame) -> list[Pair]:
 
 
 def _counterparts(runs: pd.DataFrame, run: pd.Series) -> pd.DataFrame:
-    """The runs of one rank that a run of several is compared with."""
+    """Return the runs of one rank that a run of several is compared with."""
     one = runs[(runs["ranks"] == 1) & (runs[_ALIKE] == run[_ALIKE]).all(axis=1)]
     same_rate = one["learning_rate"] == run["learning_rate"]
     same = one[same_rate & (one["global_batch"] == run["global_batch"])]

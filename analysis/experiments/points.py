@@ -61,7 +61,7 @@ def step_times(local: pd.DataFrame, records: Mapping[str, RunRecord]) -> pd.Data
 
 
 def _times(run: RunRecord, point: pd.Series) -> list[float]:
-    """The timed steps [s] of a launch, each on its slowest rank; of one in rounds those of one point, window by window.
+    """Return the timed steps [s] of a launch, each on its slowest rank; in rounds those of one point, window by window.
 
     `point`: a row of the local table. Empty where the launch has no such arm.
     """
@@ -78,7 +78,7 @@ def _times(run: RunRecord, point: pd.Series) -> list[float]:
 
 
 def _slowest(times_by_rank: list[list[float]]) -> list[float]:
-    """Each step on its slowest rank; those of rank 0 where elastic training changed the ranks during the run."""
+    """Return each step on its slowest rank; those of rank 0 where elastic training changed the ranks during the run."""
     if len({len(times) for times in times_by_rank}) > 1:
         return times_by_rank[0]
     return np.max(times_by_rank, axis=0).tolist()

@@ -11,15 +11,16 @@ import math
 import re
 import statistics
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pandas as pd
 from tabulate import tabulate
 
-from analysis import labels, speedups
+from analysis import documents, labels, speedups
+from analysis.documents import Document, about, filled
 from analysis.stats import repeats
 from analysis.stats.number import LEVEL, Number
 from analysis.stats.repeats import MIN_VALUES
@@ -60,6 +61,26 @@ class Contest:
         return next((arm for arm in self.arms if arm.verdict == "faster"), None)
 
 
+class RankedArm(Document):
+    """An arm of a contest."""
+
+    arm: Annotated[str, about("its name")]
+    settings: Annotated[Mapping[str, Any], about("each key in which it differs from the base, with its value")]
+    images_per_s: Annotated[documents.Number, about("of the whole job")]
+    ratio: Annotated[documents.Number, about("to the base, in the same repeat; all ratios together hold at 95 %")]
+    verdict: Annotated[ArmVerdict, about("beside the base")]
+
+
+class RankedContest(Document):
+    """The arms of one model on one machine, ranked."""
+
+    model: Annotated[str, about("its name")]
+    machine: Annotated[str, about("that measured it, in words")]
+    ranks: Annotated[int, about("how many")]
+    arms: Annotated[Sequence[RankedArm], about("the fastest first")]
+    winner: Annotated[str | None, about("the fastest of the arms that are faster than the base; null: none is")]
+
+
 def contests(local: pd.DataFrame, records: Mapping[str, RunRecord]) -> list[Contest]:
     """Return the contests in the local rows of one experiment that have the base and another arm; records: by path."""
     runs = speedups.rates(local[local["kind"].eq("measured")])
@@ -76,7 +97,7 @@ def contests(local: pd.DataFrame, records: Mapping[str, RunRecord]) -> list[Cont
 def _contest(
     model: str, machine: str, base_name: str, rows: Mapping[str, pd.DataFrame], runs: Mapping[str, RunRecord]
 ) -> Contest:
-    """The ranking of one contest; rows, runs: the rows of each arm, and one of its records, by its name."""
+    """Return the ranking of one contest; rows, runs: the rows of each arm, and one of its records, by its name."""
     base = rows[base_name]
     level = 1 - (1 - LEVEL) / (len(rows) - 1)
     leading = max(rows.values(), key=lambda arm: _typical(_ratios(arm, base)))
@@ -106,13 +127,13 @@ def _value(run: RunRecord, key: str) -> Any:
 
 
 def _exchange(run: RunRecord) -> dict[str, Any]:
-    """The keys of `distribution` in which arms differ, as far as this run uses them."""
+    """Return the keys of `distribution` in which arms differ, as far as this run uses them."""
     keys = [key for key in run.arm_keys if key.startswith("distribution.")]
     return {key: value for key in keys if (value := _value(run, key)) is not None}
 
 
 def _ratios(runs: pd.DataFrame, base: pd.DataFrame) -> list[float]:
-    """The images/s of an arm over those of the base in each repeat that has both."""
+    """Return the images/s of an arm over those of the base in each repeat that has both."""
     return [value for launch in speedups.paired_ratios(runs, base) for value in launch]
 
 
@@ -121,42 +142,28 @@ def _typical(ratios: list[float]) -> float:
 
 
 def _ratio(runs: pd.DataFrame, base: pd.DataFrame, level: float) -> Number:
-    """The median of the images/s of an arm over those of the base in the same repeat, with its interval at a level."""
+    """Return the median images/s of an arm over those of the base in the same repeat, with its interval at a level."""
     return repeats.median(repeats.singles(_ratios(runs, base)), level)
 
 
 def _arm_verdict(verdict: Verdict) -> ArmVerdict | None:
-    """The verdict on an arm against the base; None where the ratio has no interval."""
+    """Return the verdict on an arm against the base; None where the ratio has no interval."""
     if verdict.outcome == "outside":
         return "faster" if verdict.above else "slower"
     return None if verdict.why == "no interval" else "no difference"
 
 
 def _unfinished(runs: pd.DataFrame, leading: pd.DataFrame) -> ArmVerdict:
-    """Why an arm has too few launches: the launcher drops those significantly slower than the leading one."""
+    """Return why an arm has too few launches: the launcher drops those significantly slower than the leading one."""
     ratios = _ratios(runs, leading)
     fewer = runs["record"].nunique() < leading["record"].nunique()
     return "dropped: significantly slower" if fewer and ratios and max(ratios) < 1 else "too few launches"
 
 
-def as_json(contest: Contest) -> dict[str, Any]:
-    """Return a contest for JSON; docs/tuning.md has the keys."""
-    return {
-        "model": contest.model,
-        "machine": contest.machine,
-        "ranks": contest.ranks,
-        "arms": [
-            {
-                "arm": arm.name,
-                "settings": dict(arm.settings),
-                "images_per_s": arm.images_per_s.as_json(),
-                "ratio": arm.ratio.as_json(),
-                "verdict": arm.verdict,
-            }
-            for arm in contest.arms
-        ],
-        "winner": contest.winner.name if contest.winner else None,
-    }
+def as_json(contest: Contest) -> RankedContest:
+    """Return a contest for JSON."""
+    arms = [filled(RankedArm, arm, arm=arm.name) for arm in contest.arms]
+    return filled(RankedContest, contest, arms=arms, winner=contest.winner.name if contest.winner else None)
 
 
 def report(contest: Contest) -> str:
@@ -182,7 +189,7 @@ def _row(arm: Arm, base: str) -> dict[str, str]:
 
 
 def _conclusion(contest: Contest) -> str:
-    """The conclusion from the ranking."""
+    """Return the conclusion from the ranking."""
     best = contest.winner
     if best is None:
         unsure = [arm.name for arm in contest.arms if arm.verdict == "too few launches"]
@@ -203,7 +210,7 @@ def _conclusion(contest: Contest) -> str:
 
 
 def _fewest(level: float) -> int:
-    """The fewest values whose median has an interval at this level: 2 / 2^n of all are beyond the outermost ones."""
+    """Return the fewest values whose median has an interval at this level: 2 / 2^n of medians are beyond all values."""
     return max(MIN_VALUES, math.ceil(1 + math.log2(1 / (1 - level))))
 
 
@@ -235,7 +242,7 @@ def system_file(contest: Contest, name: str, folder: Path) -> str:
 
 
 def _base_file(system: str, folder: Path) -> str:
-    """The file that describes the node: that of the contest, or the one that this one is written over."""
+    """Return the file that describes the node: that of the contest, or the one that this one is written over."""
     path = folder / f"{system}.yaml"
     written = re.search(r"^  - (\w+)@system$", path.read_text(), re.MULTILINE) if path.exists() else None
     return written[1] if written else system

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import pandas as pd
+from msgspec import UNSET, UnsetType
 
-from analysis import epochs, labels, speedups
+from analysis import documents, epochs, labels, speedups
+from analysis.documents import Document, about, number
 from analysis.experiments import allreduce, arms
+from analysis.experiments.allreduce import AllreducePoint
 from analysis.experiments.points import point_bounds, point_energy
 from analysis.stats import repeats
 from analysis.stats.number import Number, from_ends, unknown
 from analysis.stats.repeats import singles
 from analysis.table.hardware import GPUS, PROCESSORS
 from analysis.table.identity import LINK, SCALING
-from analysis.text import json_value
 from train.record import backends
 
 # The columns that tell points apart, and their headers.
@@ -34,9 +36,49 @@ _AT_THE_END = {
     "validation_mean_absolute_error": "mean absolute\nerror [classes]",
 }
 _ENERGY = {PROCESSORS: "joules\nan image", GPUS: "joules of GPUs\nan image"}
-_OVER_FIRST = "ratio_to_first_arm"
+_OVER_BASE = "ratio_to_base"
 _IN_JSON = ("experiment", "model", "nodes", "ranks", "ranks_per_node", "threads_per_rank", "batch_per_rank",
             "global_batch", "arm", "axis", "axis_value")  # fmt: skip
+
+
+Optional = documents.Number | UnsetType
+
+
+class SummaryPoint(Document):
+    """A point of an experiment that trains; it has those numbers that are known."""
+
+    experiment: Annotated[str, about("its name")]
+    model: Annotated[str, about("its name")]
+    nodes: Annotated[int | None, about("how many")]
+    ranks: Annotated[int | None, about("how many")]
+    ranks_per_node: Annotated[int | None, about("how many")]
+    threads_per_rank: Annotated[int | None, about("how many")]
+    batch_per_rank: Annotated[int | None, about("images of a rank in one step")]
+    global_batch: Annotated[int | None, about("images of all ranks in one step")]
+    arm: Annotated[str, about("its name, as `without-allreduce` of the control; empty: the experiment has one arm")]
+    axis: Annotated[str, about("the swept parameter of the curve")]
+    axis_value: Annotated[float | str | None, about("its value here")]
+    series: Annotated[str, about("what tells it from other series of its model, in words")]
+    design: Annotated[Literal["rounds", "launches"], about("how it was measured")]
+    rounds: Annotated[int, about("how many; 0 for launches")]
+    launches: Annotated[int, about("how many")]
+    note: Annotated[str, about("what a reader should know")]
+    images_per_s: Annotated[documents.Number, about("of the whole job")]
+    compute_limit_images_per_s: Annotated[Optional, about("bound by the processors, as the same jobs measured")] = UNSET
+    compute_limit_fraction: Annotated[Optional, about("share of it that was reached")] = UNSET
+    link_limit_images_per_s: Annotated[Optional, about("bound by the links, as the same jobs measured")] = UNSET
+    link_limit_fraction: Annotated[Optional, about("share of it that was reached")] = UNSET
+    joules_per_image: Annotated[Optional, about("energy of the processors of all hosts [J]")] = UNSET
+    gpu_joules_per_image: Annotated[Optional, about("energy of the GPUs of all ranks [J]")] = UNSET
+    speedup_throughput: Annotated[Optional, about("over the fewest ranks, by throughput")] = UNSET
+    efficiency_throughput: Annotated[Optional, about("over the fewest ranks, by throughput")] = UNSET
+    speedup_wall_time: Annotated[Optional, about("over the fewest ranks, by wall time")] = UNSET
+    efficiency_wall_time: Annotated[Optional, about("over the fewest ranks, by wall time")] = UNSET
+    speedup_job_time: Annotated[Optional, about("over the fewest ranks, by job time")] = UNSET
+    efficiency_job_time: Annotated[Optional, about("over the fewest ranks, by job time")] = UNSET
+    ratio_to_base: Annotated[Optional, about("images/s over those of the base on as many ranks")] = UNSET
+    validation_accuracy: Annotated[Optional, about("after the last epoch, a fraction")] = UNSET
+    validation_mean_absolute_error: Annotated[Optional, about("after the last epoch [classes]")] = UNSET
 
 
 @dataclass(frozen=True)
@@ -63,14 +105,14 @@ def points(local: pd.DataFrame) -> list[Point]:
     rates = {by: speedups.rates(local, by) for by in speedups.BY}
     among, result = _without_own_controls(rates["throughput"]), []
     ratios = arms.ratios(local) if arms.compared(local) else ()
-    over_first = {(ratio.series, ratio.ranks): repeats.median(ratio.launches) for ratio in ratios}
+    over_base = {(ratio.series, ratio.ranks): repeats.median(ratio.launches) for ratio in ratios}
     for (_, name), series in among.groupby(["model", "series"], sort=False):
         curves = _curves({by: runs[runs["series"] == name] for by, runs in rates.items()}, among)
         for _, at in series.groupby([*_POINT, "axis_value"], dropna=False):
             numbers = {"images_per_s": speedups.rate_of(at)}
             numbers |= dict(_speedups(at, curves)) | dict(_at_the_end(at, local))
             size = (name, int(at["ranks"].iloc[0]))
-            numbers |= {_OVER_FIRST: over_first[size]} if size in over_first else {}
+            numbers |= {_OVER_BASE: over_base[size]} if size in over_base else {}
             numbers |= dict(_bounds(at, local, numbers["images_per_s"])) | point_energy(local, at)
             named = ("arm",) if at["kind"].eq("control").all() else ()
             result.append(Point(at, " ".join(labels.distinctions(at, among, *named)), numbers))
@@ -78,7 +120,7 @@ def points(local: pd.DataFrame) -> list[Point]:
 
 
 def _without_own_controls(runs: pd.DataFrame) -> pd.DataFrame:
-    """The runs without those that are the control of themselves: a rank alone exchanges nothing, in the same rounds."""
+    """Return the runs without controls of themselves: a rank alone exchanges nothing, in the same rounds."""
     same = ["record", "round", "ranks", "batch_per_rank"]
     control = runs["kind"].eq("control") & runs["round"].notna()
     itself = pd.MultiIndex.from_frame(runs[same]).isin(pd.MultiIndex.from_frame(runs.loc[~control, same]))
@@ -109,46 +151,38 @@ def _speedups(at: pd.DataFrame, curves: dict[str, pd.DataFrame]) -> Iterator[tup
 
 
 def _bounds(at: pd.DataFrame, local: pd.DataFrame, rate: Number) -> Iterator[tuple[str, Number]]:
-    """The bounds of a point, and the share of each that its throughput reaches; a bound counts as exact."""
+    """Yield the bounds of a point, and the share of each that its throughput reaches; a bound counts as exact."""
     for quantity, bound in point_bounds(local, at).items():
         yield quantity, unknown(bound, int(at["record"].nunique()))
         yield quantity.replace("_images_per_s", "_fraction"), rate.over(bound)
 
 
 def _at_the_end(at: pd.DataFrame, local: pd.DataFrame) -> Iterator[tuple[str, Number]]:
-    """The quantities after the last epoch, for a point that was trained over epochs."""
+    """Yield the quantities after the last epoch, for a point that was trained over epochs."""
     for quantity in _AT_THE_END:
         final = at["record"].map(epochs.final(local, quantity)).dropna()
         if len(final):
             yield quantity, repeats.arithmetic_mean(singles(final.tolist()))
 
 
-def as_json(local: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return the points of one experiment for JSON.
-
-    Each has: experiment, model, `series` (a label that tells it from other series), nodes, ranks, ranks_per_node,
-    threads_per_rank, batch_per_rank, global_batch; `arm` ("without-allreduce" for the control of a curve in rounds);
-    `axis`, the key that varies along the curve, with `axis_value`; `design`, "rounds" or "launches" (each of one point
-    alone), the numbers of `rounds` and of `launches`; `note`. Then its numbers, each as
-    `{"value", "low", "high", "level", "n"}`: `images_per_s`; where ranks vary `speedup_throughput`,
-    `efficiency_throughput`, and the same by `wall_time` and `job_time`, which need launches of single points; where
-    limits are known `compute_limit_images_per_s`, `link_limit_images_per_s`, and the share of each that was reached,
-    `compute_limit_fraction`, `link_limit_fraction`; where energy could be read `joules_per_image` (of the processors of
-    all hosts), `gpu_joules_per_image`; where arms are compared `ratio_to_first_arm`, of images/s to those
-    of the base on as many ranks; after training over epochs `validation_accuracy`,
-    `validation_mean_absolute_error`. The ends and the level of an interval that is not known (fewer than 6 values) are
-    null, as is each value that is not known; n counts rounds or launches. A number that a point does not have is
-    absent. A sweep over allreduces has the points of `allreduce.as_json`.
-    """
+def as_json(local: pd.DataFrame) -> list[SummaryPoint] | list[AllreducePoint]:
+    """Return the points of one experiment for JSON."""
     if local["quantity"].eq("allreduce_s").any():
         return allreduce.as_json(local)
-    return [
-        json_value({name: point.runs[name].iloc[0] for name in _IN_JSON})
-        | {"series": point.series, "design": "rounds" if point.rounds else "launches"}
-        | {"rounds": point.rounds, "launches": point.launches, "note": _remarks(point.runs)}
-        | {name: number.as_json() for name, number in point.numbers.items()}
-        for point in points(local)
-    ]
+    return [_point_json(point) for point in points(local)]
+
+
+def _point_json(point: Point) -> SummaryPoint:
+    numbers: dict[str, Any] = {name: number(value) for name, value in point.numbers.items()}
+    return SummaryPoint(
+        **{name: point.runs[name].iloc[0] for name in _IN_JSON},
+        series=point.series,
+        design="rounds" if point.rounds else "launches",
+        rounds=point.rounds,
+        launches=point.launches,
+        note=_remarks(point.runs),
+        **numbers,
+    )
 
 
 def _ratio(number: Number | None) -> str:
@@ -188,7 +222,7 @@ def rows(local: pd.DataFrame) -> pd.DataFrame:
 
 
 def _row(point: Point, among: pd.DataFrame) -> dict[str, object]:
-    """The row of a point; `among`: the runs of the experiment."""
+    """Return the row of a point; `among`: the runs of the experiment."""
     first = point.runs.iloc[0]
     row: dict[str, object] = {"model": labels.name(first["model"]), "series": point.series}
     row |= {header: first[column] for column, header in _POINT.items()}
@@ -208,7 +242,7 @@ def _row(point: Point, among: pd.DataFrame) -> dict[str, object]:
     for by in ("wall time", "job time"):
         both = [_ratio(point.numbers.get(f"{name}_{by.replace(' ', '_')}")) for name in ("speedup", "efficiency")]
         row[f"speedup, efficiency\nby {by}"] = ", ".join(filter(None, both))
-    row["over the\nbase"] = point.numbers[_OVER_FIRST].text(".3f") if _OVER_FIRST in point.numbers else ""
+    row["over the\nbase"] = point.numbers[_OVER_BASE].text(".3f") if _OVER_BASE in point.numbers else ""
     for quantity, header in _AT_THE_END.items():
         row[header] = point.numbers[quantity].text() if quantity in point.numbers else ""
     return row | {"note": _remarks(point.runs)}

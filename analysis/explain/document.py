@@ -1,82 +1,155 @@
-"""The explanation of one curve as plain values, for JSON. docs/json.md describes each name."""
+"""The explanation of one curve as a JSON document."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Literal
 
 import pandas as pd
 
+from analysis.documents import Document, Number, about, filled, known, number
 from analysis.explain.fit import REFUTED, Explanation
 from analysis.explain.models import Fit
 from analysis.explain.points import beyond_ideal
-from analysis.explain.text import Point, sentences, verdict
-from analysis.stats.number import Number, from_ends
-from analysis.text import json_value
+from analysis.explain.text import Fits, sentences, verdict
+from analysis.stats.number import from_ends
 
-_FINDING = ("kind", "ranks", "stated", "follows", "off", "leaves_out", "says")
-_POINT = (
-    "ranks", "steps_per_rank", "batch_per_rank", "images_per_rank", "runs", "wall_s", "images_per_s_per_rank",
-    "fitted_s", "misfit_p", "steps_that_fit", "fixed_fraction", "beyond_speed_s", "ideal", "speedup_throughput",
-    "speedup_wall_time",
-)  # fmt: skip
-_HAS_FIXED_COST = {True: "yes", False: "no", None: "not decidable"}
+FixedCostPaid = Literal["yes", "no", "not decidable"]
+EqualTime = Literal["failed", "not refuted", "not tested"]
+SpeedupName = Literal["speedup_throughput", "speedup_without_fixed"]
+_HAS_FIXED_COST: dict[bool | None, FixedCostPaid] = {True: "yes", False: "no", None: "not decidable"}
+_COMPUTED = ("speedup_without_fixed", "fits", "above_ideal")  # what a point has beside the columns of these names
+_ABOVE: tuple[SpeedupName, ...] = ("speedup_throughput", "speedup_without_fixed")
 
 
-def as_json(explained: Explanation, phases: pd.DataFrame) -> dict[str, Any]:
-    """Return one curve: conclusions, fits, findings, points, and phases; `phases` as `runs.phases` returns them.
+class EqualTimePerImage(Document):
+    """The test that an image takes the same time at every point."""
 
-    Names are those of `fit.explain`; a number with an interval is `{"value", "low", "high", "level", "n", "covers"}`,
-    what is not known is null.
-    """
+    verdict: Annotated[EqualTime, about("of the test")]
+    p: Annotated[float | None, about("how likely the time would seem to change so much by chance; null: not tested")]
+
+
+class CurveFinding(Document):
+    """Numbers of a curve that contradict each other."""
+
+    kind: Annotated[Literal["impossible", "speed_off", "whole_job"], about("what is wrong")]
+    ranks: Annotated[Sequence[int], about("of the runs that it is about")]
+    stated: Annotated[str, about("what is stated")]
+    follows: Annotated[str, about("what follows instead")]
+    off: Annotated[float, about("stated / follows - 1")]
+    leaves_out: Annotated[Literal["runs", "speeds"], about("what is not used")]
+    says: Annotated[str, about("the finding in words")]
+
+
+class CurveFit(Document):
+    """One fit of a curve."""
+
+    name: Annotated[str, about("the model, and the points that it was fitted to")]
+    assumes: Annotated[str, about("what it assumes of the time per image")]
+    reasonable: Annotated[bool, about("whether it could as well be concluded from")]
+    ranks: Annotated[Sequence[int], about("of its points")]
+    runs: Annotated[int, about("how many runs it was fitted to")]
+    fixed_s: Annotated[Number, about("its fixed cost [s]")]
+    images_per_s_per_rank_implied: Annotated[Number | None, about("the speed that it implies")]
+
+
+class CurvePoint(Document):
+    """A point of a curve that was split."""
+
+    ranks: Annotated[int, about("how many")]
+    steps_per_rank: Annotated[float, about("steps of each rank within the wall time")]
+    batch_per_rank: Annotated[float, about("images of a rank in one step")]
+    images_per_rank: Annotated[float, about("their product")]
+    runs: Annotated[int, about("how many")]
+    wall_s: Annotated[float, about("mean wall time [s]")]
+    images_per_s_per_rank: Annotated[float | None, about("harmonic mean, measured; null: not known, or contradicted")]
+    fitted_s: Annotated[float | None, about("wall time by the fit [s]")]
+    misfit_p: Annotated[float | None, about("how likely it is so far from the others by chance, over the curve")]
+    steps_that_fit: Annotated[float | None, about("how many steps would have taken that long")]
+    fixed_fraction: Annotated[float | None, about("the fixed cost over the wall time")]
+    beyond_speed_s: Annotated[float | None, about("what the measured speed leaves of the wall time [s]")]
+    ideal: Annotated[float, about("the ideal speedup, over the first point that the fit uses")]
+    speedup_throughput: Annotated[float | None, about("by the measured speeds")]
+    speedup_wall_time: Annotated[float | None, about("by images over wall time")]
+    speedup_without_fixed: Annotated[Number | None, about("by images over wall time less the fixed cost")]
+    fits: Annotated[Fits, about("whether the others predict it")]
+    above_ideal: Annotated[Sequence[SpeedupName], about("those of its speedups that are above the ideal")]
+
+
+class FixedCostPhases(Document):
+    """The fixed cost of local records by phase."""
+
+    ranks: Annotated[int, about("of the runs")]
+    broadcast_s: Annotated[float, about("of the variables [s]")]
+    first_step_s: Annotated[float, about("the first step beyond a steady one [s]")]
+    warm_up_s: Annotated[float, about("warm-up and timed steps beyond steady ones [s]")]
+    other_s: Annotated[float, about("what the phases do not account for [s]")]
+    fixed_s: Annotated[float, about("their sum [s]")]
+
+
+class ExplainedCurve(Document):
+    """The explanation of one curve."""
+
+    curve: Annotated[str, about("its name")]
+    fixed_cost_paid: Annotated[FixedCostPaid, about("whether the fixed cost differs significantly from zero")]
+    model: Annotated[str, about("the model that was concluded from, as in docs/explain.md")]
+    assumes: Annotated[str, about("what it assumes of the time per image")]
+    fixed_s: Annotated[Number, about("the fixed cost of each run [s]")]
+    fixed_s_whichever_point_is_left_out: Annotated[
+        Sequence[float] | None, about("least and most; null: too few points")
+    ]
+    images_per_s_per_rank_implied: Annotated[Number | None, about("the speed that the wall times imply")]
+    equal_time_per_image: Annotated[EqualTimePerImage, about("whether an image takes the same time at every point")]
+    findings: Annotated[Sequence[CurveFinding], about("numbers that contradict each other")]
+    fits: Annotated[Sequence[CurveFit], about("each model or choice of points; the first is concluded from")]
+    points: Annotated[Sequence[CurvePoint], about("by ranks, and by falling work")]
+    phases: Annotated[Sequence[FixedCostPhases], about("of local records; else empty")]
+    sentences: Annotated[Sequence[str], about("the explanation in words")]
+
+
+def as_json(explained: Explanation, phases: pd.DataFrame) -> ExplainedCurve:
+    """Return the document of one curve; `phases` as `runs.phases` returns them."""
     without_one = [cost.value for cost in explained.fixed_without_one_s]
-    points = explained.points
-    above = {name: beyond_ideal(points, name) for name in ("speedup_throughput", "speedup_without_fixed")}
-    return {
-        "curve": explained.name,
-        "fixed_cost_paid": _HAS_FIXED_COST[explained.has_fixed_cost],
-        "model": explained.fit.model.name,
-        "assumes": explained.fit.model.assumes,
-        "fixed_s": explained.fit.fixed_s.as_json(),
-        "fixed_s_whichever_point_is_left_out": [min(without_one), max(without_one)] if without_one else None,
-        "images_per_s_per_rank_implied": _number(explained.fit.images_per_s_per_rank),
-        "equal_time_per_image": {"verdict": _equal(explained.growth_p), "p": json_value(explained.growth_p)},
-        "findings": [{name: getattr(one, name) for name in _FINDING} for one in explained.findings],
-        "fits": [_fit(name, fit, explained.reasonable(name)) for name, fit in explained.fits.items()],
-        "points": [
-            _point(point, explained.fit.runs) | {"above_ideal": [name for name in above if above[name].iloc[nth]]}
-            for nth, point in enumerate(points.to_dict("records"))
+    return ExplainedCurve(
+        curve=explained.name,
+        fixed_cost_paid=_HAS_FIXED_COST[explained.has_fixed_cost],
+        model=explained.fit.model.name,
+        assumes=explained.fit.model.assumes,
+        fixed_s=number(explained.fit.fixed_s),
+        fixed_s_whichever_point_is_left_out=[min(without_one), max(without_one)] if without_one else None,
+        images_per_s_per_rank_implied=known(explained.fit.images_per_s_per_rank),
+        equal_time_per_image=EqualTimePerImage(verdict=_equal(explained.growth_p), p=explained.growth_p),
+        findings=[filled(CurveFinding, finding) for finding in explained.findings],
+        fits=[_fit(name, fit, explained.reasonable(name)) for name, fit in explained.fits.items()],
+        points=list(_points(explained)),
+        phases=[
+            FixedCostPhases(**{str(name): value for name, value in row.items()}) for row in phases.to_dict("records")
         ],
-        "phases": json_value(phases.to_dict("records")),
-        "sentences": sentences(explained),
-    }
+        sentences=sentences(explained),
+    )
 
 
-def _equal(p: float) -> str:
+def _equal(p: float) -> EqualTime:
     if math.isnan(p):
         return "not tested"
     return "failed" if p < REFUTED else "not refuted"
 
 
-def _fit(name: str, fit: Fit, reasonable: bool) -> dict[str, Any]:
-    return {
-        "name": name,
-        "assumes": fit.model.assumes,
-        "reasonable": reasonable,
-        "ranks": [*fit.ranks],
-        "runs": fit.runs,
-        "fixed_s": fit.fixed_s.as_json(),
-        "images_per_s_per_rank_implied": _number(fit.images_per_s_per_rank),
-    }
+def _fit(name: str, fit: Fit, reasonable: bool) -> CurveFit:
+    speed = known(fit.images_per_s_per_rank)
+    assumes = fit.model.assumes
+    return filled(CurveFit, fit, name=name, assumes=assumes, reasonable=reasonable, images_per_s_per_rank_implied=speed)
 
 
-def _point(point: Point, runs: int) -> dict[str, Any]:
-    low, high = point["speedup_without_fixed_low"], point["speedup_without_fixed_high"]
-    without_fixed = _number(from_ends(point["speedup_without_fixed"], low, high, "fit", runs))
-    plain: dict[str, Any] = json_value({name: point[name] for name in _POINT})
-    return plain | {"speedup_without_fixed": without_fixed, "fits": verdict(point)}
-
-
-def _number(number: Number) -> dict[str, Any] | None:
-    """Return a number with its interval; None where it is not known."""
-    return None if math.isnan(number.value) else number.as_json()
+def _points(explained: Explanation) -> Iterator[CurvePoint]:
+    points = explained.points
+    above = {name: beyond_ideal(points, name) for name in _ABOVE}
+    for nth, point in enumerate(points.to_dict("records")):
+        value, low, high = (point[f"speedup_without_fixed{end}"] for end in ("", "_low", "_high"))
+        yield CurvePoint(
+            **{name: point[name] for name in CurvePoint.__struct_fields__ if name not in _COMPUTED},
+            speedup_without_fixed=known(from_ends(value, low, high, "fit", explained.fit.runs)),
+            fits=verdict(point),
+            above_ideal=[name for name in above if above[name].iloc[nth]],
+        )

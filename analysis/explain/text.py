@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Hashable, Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 from tabulate import tabulate
@@ -19,6 +19,7 @@ from analysis.explain.runs import SPEED
 
 WIDTH = 100
 Point = Mapping[Hashable, Any]  # a row of `Explanation.points`
+Fits = Literal["yes", "no", "undecided", "not used", "not tested"]
 
 
 def sentences(explained: Explanation) -> list[str]:
@@ -228,7 +229,7 @@ _HEADERS = {
 _MARKS = {"yes": "yes", "no": "no", "undecided": "?", "not used": "-", "not tested": ""}
 
 
-def verdict(point: Point) -> str:
+def verdict(point: Point) -> Fits:
     """Return whether a point fits: yes, no, undecided, not tested (few points), or not used (no speed, impossible)."""
     if point["misfit"]:
         return "no"

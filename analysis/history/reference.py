@@ -13,10 +13,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
 from analysis import TableError
+from analysis.documents import about
 from analysis.history import verdicts
 from analysis.history.points import UNITS, Key, Unit, Values
 from analysis.history.sessions import Launch, Session
@@ -49,11 +51,11 @@ class Point(Key):
 class Provenances:
     """The provenance of the launches: lists, as they may differ; "" if a record does not say."""
 
-    commit: list[str]
-    driver: list[str]
-    kernel: list[str]
-    image: list[str]
-    versions: dict[str, list[str]]
+    commit: Annotated[list[str], about("of the kit")]
+    driver: Annotated[list[str], about("of the GPUs")]
+    kernel: Annotated[list[str], about("of the hosts")]
+    image: Annotated[list[str], about("digest")]
+    versions: Annotated[dict[str, list[str]], about("name of each package -> its versions")]
 
 
 @dataclass(frozen=True)

@@ -6,17 +6,15 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
-from analysis.history.points import COSTS, UNITS, Key, Values
+from analysis.history.points import COSTS, Key, Values
 from analysis.history.sessions import Session
 from analysis.stats import student, verdict
-from analysis.stats.number import Number, unknown
+from analysis.stats.number import Number
 from analysis.stats.verdict import Bounds, Verdict
-from analysis.text import json_value
 from analysis.thresholds import limit
 
 
@@ -50,17 +48,6 @@ class Row:
         if self.change.why_not or self.judged:
             return self.change.why_not
         return "one launch before and one now: how far launches differ is not known"
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the row for programs; docs/json.md has the schema."""
-        key, p = self.change.key, self.judged.p if self.judged else math.nan
-        ratio = self.ratio or unknown()
-        return json_value(
-            {"experiment": key.experiment, "model": key.model, "ranks": key.ranks, "point": key.point}
-            | {"machine": key.machine, "quantity": key.quantity, "unit": UNITS[key.quantity]}
-            | {"before": [*self.change.before], "now": [*self.change.now], "ratio": ratio.as_json()}
-            | {"p_value": p, "verdict": self.verdict, "note": self.note}
-        )
 
 
 def verdict_rows(changes: Sequence[Change], within: float) -> list[Row]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated
 
 import numpy as np
+from msgspec import UNSET, UnsetType
 
-from analysis import metrics
+from analysis import documents, metrics
+from analysis.documents import Document, about, number
 from analysis.predict.points import Curve, Sizes, strong, weak
 from analysis.predict.prediction import LEVEL, Learned, Prediction, predict, why_not
 from analysis.stats.number import Number, from_ends, unknown
@@ -42,6 +44,26 @@ class Target:
     def supported(self) -> bool:
         """Whether the points support a prediction."""
         return not self.why
+
+
+class PredictedTarget(Document):
+    """A curve at one number of ranks."""
+
+    model: Annotated[str, about("its name")]
+    ranks: Annotated[int, about("the number that was asked for")]
+    images_per_s: Annotated[documents.Number, about("of the whole job; all null if not supported")]
+    supported: Annotated[bool, about("whether the points support a prediction")]
+    why: Annotated[str, about("the reason why not; else empty")]
+    curve: Annotated[str, about("what tells the curve from others of the model, in words")]
+    may_saturate: Annotated[bool, about("whether the lower end allows for a server that saturates beyond the points")]
+    nodes: Annotated[int | None, about("that so many ranks take; null: `ranks_per_node` is not known")]
+    measured: Annotated[float | UnsetType, about("images/s of a point that `--up-to` left out")] = UNSET
+    speedup: Annotated[documents.Number | UnsetType, about("over the smallest point; where supported")] = UNSET
+    efficiency: Annotated[documents.Number | UnsetType, about("over the smallest point; where supported")] = UNSET
+    wall_s: Annotated[documents.Number | UnsetType, about("of the job that was asked for [s]; where supported")] = UNSET
+    cost: Annotated[documents.Number | UnsetType, about("of that job, in the unit of `--price`; where supported")] = (
+        UNSET
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,25 +165,24 @@ def _wall_s(images: float, rate: Number, fixed_s: Number | None) -> Number:
     return _predicted(value, low, high, rate.n)
 
 
-def as_json(answers: Sequence[Answer]) -> list[dict[str, Any]]:
-    """Return the targets of each curve, for programs; docs/json.md has the keys."""
+def as_json(answers: Sequence[Answer]) -> list[PredictedTarget]:
+    """Return the targets of each curve, for programs."""
     return [_target_json(one.curve, target) for one in answers for target in one.targets]
 
 
-def _target_json(curve: Curve, target: Target) -> dict[str, Any]:
-    numbers = {name: number.as_json() for name, number in target.numbers.items()}
-    return {
-        "model": curve.model,
-        "ranks": target.ranks,
-        "images_per_s": numbers.pop("images_per_s", unknown(n=len(curve.ranks)).as_json()),
-        "supported": target.supported,
-        "why": target.why,
-        "curve": curve.name,
-        "may_saturate": curve.may_saturate,
-        "nodes": None if math.isnan(target.nodes) else int(target.nodes),
-        **({} if math.isnan(target.measured) else {"measured": target.measured}),
-        **numbers,
-    }
+def _target_json(curve: Curve, target: Target) -> PredictedTarget:
+    numbers = {"images_per_s": unknown(n=len(curve.ranks)), **target.numbers}
+    return PredictedTarget(
+        model=curve.model,
+        ranks=target.ranks,
+        supported=target.supported,
+        why=target.why,
+        curve=curve.name,
+        may_saturate=curve.may_saturate,
+        nodes=None if math.isnan(target.nodes) else int(target.nodes),
+        measured=UNSET if math.isnan(target.measured) else target.measured,
+        **{name: number(predicted) for name, predicted in numbers.items()},
+    )
 
 
 def judge_claim(curve: Curve, ranks: int, claimed: Bounds, learned: Learned) -> tuple[Verdict, str]:

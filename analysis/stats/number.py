@@ -67,22 +67,22 @@ class Number:
         return not math.isnan(self.low)
 
     def contains(self, value: float) -> bool:
-        """Whether a value is within the interval."""
+        """Return whether a value is within the interval."""
         return self.low <= value <= self.high
 
     def over(self, divisor: float) -> Number:
-        """The number divided by an exact divisor above 0."""
+        """Return the number divided by an exact divisor above 0."""
         return self._rising(lambda x: x / divisor, self.standard_error / divisor)
 
     def scaled(self, factor: float) -> Number:
-        """The number times an exact factor."""
+        """Return the number times an exact factor."""
         product = self._rising(lambda x: x * factor, self.standard_error * abs(factor))
         if factor >= 0:
             return product
         return replace(product, ends=lambda level: (product.ends(level)[1], product.ends(level)[0]))
 
     def through(self, function: Callable[[float], float]) -> Number:
-        """What a rising function makes of the number."""
+        """Return the value of a rising function of the number."""
         return self._rising(function, math.nan)
 
     def _rising(self, function: Callable[[float], float], standard_error: float) -> Number:
@@ -92,14 +92,8 @@ class Number:
 
         return replace(self, value=function(self.value), ends=ends, standard_error=standard_error)
 
-    def as_json(self) -> dict[str, float | int | str | None]:
-        """Value, ends, level, n and what the interval covers; null for what is not known or not finite."""
-        value, low, high = (x if math.isfinite(x) else None for x in (self.value, self.low, self.high))
-        level, covers = (self.level, self.covers) if self.has_interval else (None, "")
-        return {"value": value, "low": low, "high": high, "level": level, "n": self.n, "covers": covers}
-
     def text(self, form: str = ".4g", unit: str = "") -> str:
-        """The number with its interval where it has one: "1.54 (1.49 to 1.58)"; `form` as of the format function."""
+        """Return the number with its interval as text: "1.54 (1.49 to 1.58)"; form: as of the format function."""
         low, high = self.interval
         value = f"{self.value:{form}}{' ' * bool(unit)}{unit}"
         if math.isnan(low) or (low == high and self.covers == "rounding"):
@@ -109,42 +103,42 @@ class Number:
         return f"{value} ({low:{form}} or more)" if math.isnan(high) else f"{value} ({low:{form}} to {high:{form}})"
 
     def __str__(self) -> str:
-        """The text with four digits."""
+        """Return the text with four digits."""
         return self.text()
 
 
 def unknown(value: float = math.nan, n: int = 1) -> Number:
-    """A number without an interval."""
+    """Return a number without an interval."""
     return Number(value, lambda _: NO_ENDS, n)
 
 
 def between(value: float, low: float, high: float, n: int = 1) -> Number:
-    """A number that is between two ends for certain, as one that was rounded."""
+    """Return a number that is between two ends for certain, as one that was rounded."""
     return Number(value, lambda _: (low, high), n, "rounding", 1.0)
 
 
 def rounded(value: float, half_unit: float) -> Number:
-    """A number that was rounded to a multiple of two half units."""
+    """Return a number that was rounded to a multiple of two half units."""
     return between(value, value - half_unit, value + half_unit)
 
 
 def exact(value: float, n: int = 1) -> Number:
-    """A number that is known for certain."""
+    """Return a number that is known for certain."""
     return between(value, value, value, n)
 
 
 def from_ends(value: float, low: float, high: float, covers: Covers, n: int = 1, level: float = LEVEL) -> Number:
-    """A number whose interval is known at one level, as from simulation; at a higher level it has none."""
+    """Return a number whose interval is known at one level, as from simulation; at a higher level it has none."""
     return Number(value, lambda at: (low, high) if at <= level else NO_ENDS, n, covers, level)
 
 
 def common_covers(numbers: Sequence[Number]) -> Covers:
-    """What the interval of a number that follows from several covers: the least of them, rounding apart."""
+    """Return what the interval of a number that follows from several covers: the least of them, rounding apart."""
     return min((number.covers for number in numbers), key=[*COVERS].index, default="")
 
 
 def combined(formula: Callable[..., float], numbers: Mapping[str, Number]) -> Number:
-    """What a formula makes of rounded numbers: the smallest and the largest value at the ends of all of them.
+    """Return a formula of rounded numbers, between its smallest and largest value at the ends of all of them.
 
     The formula rises or falls with each number alone, as sums, products and quotients of positive numbers do. No
     interval where the range of one is not known.

@@ -86,7 +86,7 @@ def timeline(events: list[dict[str, Any]]) -> HorovodTimeline:
 
 
 def _kind(name: str, depth: int) -> Kind:
-    """The kind of a state; depth: 0 for one that contains others, as ALLREDUCE contains GLOO_ALLREDUCE."""
+    """Return the kind of a state; depth: 0 for one that contains others, as ALLREDUCE contains GLOO_ALLREDUCE."""
     if depth == 0:
         return "negotiation" if name.startswith("NEGOTIATE_") else "operation"
     return "queue" if name in _QUEUE else "copy" if name.startswith(_COPY) else "wire"

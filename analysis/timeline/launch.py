@@ -110,7 +110,7 @@ def _rank_times(rank: Rank, folder: Path) -> RankTimes:
 
 
 def _phases(rank: Rank, began_s: float) -> Iterator[Phase]:
-    """The phases of a rank, one after the other; began_s: when its process began, the end of the first one."""
+    """Yield the phases of a rank, one after the other; began_s: when its process began, the end of the first one."""
     names = [name for name in PHASES if name in rank.phases_s]
     at = began_s - rank.phases_s.get("start", 0.0)
     for name in names:

@@ -1,19 +1,17 @@
-"""A timeline as text and as JSON: the parts of a step of rank 0, the ranks compared, and the error of their clocks."""
+"""A timeline as text: the parts of a step of rank 0, the ranks compared, and the error of their clocks."""
 
 from __future__ import annotations
 
 import statistics
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import Any
 
 from tabulate import tabulate
 
 from analysis import labels
 from analysis.stats.repeats import median
 from analysis.timeline.launch import Launch, RankTimes
-from analysis.timeline.split import EXCHANGE, PARTS, RankSteps, Steps, has_part, steps_by_rank, timed_steps
+from analysis.timeline.split import EXCHANGE, PARTS, Steps, has_part, steps_by_rank, timed_steps
 from train.record import batch
 
 WIDTH = 110
@@ -36,7 +34,7 @@ def report(launch: Launch, steps: Steps) -> str:
 def _title(launch: Launch) -> str:
     config = launch.run.config
     exchange = config["distribution"]
-    hosts = _hosts(launch)
+    hosts = host_count(launch)
     cycle = f", cycle {exchange['cycle_time_ms']:g} ms" if "cycle_time_ms" in exchange else ""
     size = f"{len(launch.ranks)} ranks on {hosts} host{'s' * (hosts > 1)}, batch {batch.of_step(config)}"
     design = f"{exchange['gradients']} gradients, {exchange['controller']}{cycle}"
@@ -44,12 +42,13 @@ def _title(launch: Launch) -> str:
     return f"== {labels.name(config['model']['name'])}, {size}, {design}: {steps} timed steps"
 
 
-def _hosts(launch: Launch) -> int:
+def host_count(launch: Launch) -> int:
+    """Return the number of hosts of a launch."""
     return len({times.rank.host for times in launch.ranks})
 
 
 def _ms(values: Sequence[float]) -> str:
-    """The median in ms, with its interval where there are enough values for one."""
+    """Return the median in ms, with its interval where there are enough values for one."""
     number = median([values])
     if not number.has_interval:
         return _plain(number.value)
@@ -118,7 +117,7 @@ def _exchange(launch: Launch, steps: Steps) -> Iterator[str]:
 
 
 def _clocks(ranks: Sequence[RankTimes]) -> str:
-    """How exactly the times of the ranks are on the common clock."""
+    """Return how exactly the times of the ranks are on the common clock."""
     unknown = [str(times.rank.rank) for times in ranks if times.clock_error_s is None]
     if unknown:
         return (
@@ -129,44 +128,3 @@ def _clocks(ranks: Sequence[RankTimes]) -> str:
     if error_s == 0:
         return "All ranks are on one host, and have one clock."
     return f"The clocks of the hosts are known to ± {1e3 * error_s:.2g} ms, by the quickest of 100 questions to rank 0."
-
-
-def as_json(launch: Launch, steps: Steps) -> dict[str, Any]:
-    """Return one launch for JSON (analysis/output.schema.json). Numbers are medians over its timed steps.
-
-    steps: the parts of each timed step; empty where they are not known.
-    """
-    run, exchange = launch.run, launch.run.config["distribution"]
-    parts = [name for name in PARTS if steps and (name not in EXCHANGE or has_part(steps, name))]
-    return {
-        "model": run.config["model"]["name"],
-        "point": run.point,
-        "config_hash": run.config_hash,
-        "launched": run.started_at,
-        "hosts": _hosts(launch),
-        "batch_per_rank": batch.of_step(run.config),
-        "gradients": exchange["gradients"],
-        "controller": exchange["controller"],
-        "cycle_time_ms": exchange.get("cycle_time_ms"),
-        "timed_steps": len(timed_steps(launch.ranks[0])),
-        "parts_s": {name: _number([step[name].time_s for step in steps]) for name in parts},
-        "overlapped_s": {
-            name: _number([step[name].overlapped_s for step in steps]) for name in parts if name in EXCHANGE
-        },
-        "ranks": [_rank_as_json(rank) for rank in steps_by_rank(launch)],
-        "sentences": [*sentences(launch, steps)],
-    }
-
-
-def _rank_as_json(rank: RankSteps) -> dict[str, Any]:
-    return {
-        "rank": rank.times.rank.rank,
-        "host": rank.times.rank.host,
-        "computing_s": _number(rank.computing_s) if rank.computing_s else None,
-        "ready_after_first_s": _number(rank.behind_s) if rank.behind_s else None,
-        "clock_error_s": rank.times.clock_error_s,
-    }
-
-
-def _number(values: list[float]) -> dict[str, Any]:
-    return replace(median([values]), covers="steps").as_json()

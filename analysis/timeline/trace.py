@@ -70,7 +70,7 @@ def _steps(pid: int, steps: Sequence[StepAt], origin_s: float) -> Iterator[Event
 
 
 def _horovod(launch: Launch, origin_s: float) -> Iterator[Event]:
-    """A thread for each tensor of the steps, and one for all others: each variable has a broadcast."""
+    """Yield a thread for each tensor of the steps, and one for all others: each variable has a broadcast."""
     timeline = launch.horovod
     exchanged = [span.tensor for step in launch.ranks[0].steps for span in exchange_spans(step, timeline.spans)]
     tensors = {name: _TENSORS + n for n, name in enumerate(dict.fromkeys(exchanged))}
@@ -86,7 +86,7 @@ def _horovod(launch: Launch, origin_s: float) -> Iterator[Event]:
 
 
 def _others(spans: Sequence[Span], origin_s: float) -> Iterator[Event]:
-    """The times in which Horovod exchanged other tensors: broadcasts, barriers, messages of its own."""
+    """Yield the times in which Horovod exchanged other tensors: broadcasts, barriers, its messages."""
     yield _named(0, "thread_name", "Horovod: all other tensors", _OTHERS)
     for begin_s, end_s in union((span.begin_s, span.end_s) for span in spans):
         names = dict.fromkeys(s.name for s in spans if s.kind == "operation" and begin_s <= s.begin_s <= end_s)
@@ -100,7 +100,7 @@ def _us(at_s: float, origin_s: float) -> float:
 
 
 def _complete(lane: tuple[int, int], name: str, begin_us: float, duration_us: float) -> Event:
-    """A complete event; lane: process and thread."""
+    """Return a complete event; lane: process and thread."""
     times = {"ts": round(begin_us, 3), "dur": round(max(0.0, duration_us), 3)}
     return {"ph": "X", "name": name, **times, "pid": lane[0], "tid": lane[1]}
 

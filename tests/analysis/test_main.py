@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from analysis.__main__ import COMMANDS, main
+from analysis.__main__ import COMMANDS, main, module
 
 
 def loaded(code):
@@ -27,14 +27,14 @@ def test_help_loads_no_library_and_names_every_command(capsys):
 
 @pytest.mark.slow
 def test_no_command_needs_what_only_training_needs():
-    modules = ", ".join(module for module, _ in COMMANDS.values())
+    modules = ", ".join(map(module, COMMANDS))
     heavy = {"tensorflow", "tf_keras", "keras", "horovod", "hydra", "omegaconf", "wandb", "sklearn"}
     assert not heavy & loaded(f"import {modules}; from analysis.figures import registry")
 
 
 @pytest.mark.slow
 def test_no_command_that_prints_text_loads_what_draws_or_simulates():
-    modules = ", ".join(module for name, (module, _) in COMMANDS.items() if name not in ("draw", "report", "bundle"))
+    modules = ", ".join(module(name) for name in COMMANDS if name not in ("draw", "report", "bundle"))
     assert not {"matplotlib", "fontTools", "jinja2", "scipy"} & loaded(f"import {modules}")
 
 

@@ -1,13 +1,10 @@
 import io
-import json
-import math
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from analysis.__main__ import main
-from analysis.text import Printable, csv_text, json_value
+from analysis.text import Printable, csv_text
 from tests.helpers.own_records import make_record, save
 from train.record.record import Failure
 
@@ -47,21 +44,3 @@ def test_a_cell_is_no_formula():
         *("-0.5", "-1e3", "a=b", ""),
     ]
     assert set(read["value"]) == {"-1.5"}
-
-
-@pytest.mark.parametrize("unknown", [None, math.nan, math.inf, -math.inf, pd.NA, pd.NaT, np.float64("nan")])
-def test_what_is_not_known_or_not_finite_is_null(unknown):
-    assert json.dumps(json_value(unknown), allow_nan=False) == "null"
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(np.int64(3), "3"), (np.float32(0.5), "0.5"), (np.bool_(True), "true"), (2, "2"), ("nan", '"nan"'), ("", '""')],
-)
-def test_what_is_known_stays(value, text):
-    assert json.dumps(json_value(value), allow_nan=False) == text
-
-
-def test_values_in_lists_and_objects_too():
-    found = json_value({"points": [{"ranks": np.int64(2), "speedup": math.nan}], "pair": (1.5, math.inf)})
-    assert json.dumps(found, allow_nan=False) == '{"points": [{"ranks": 2, "speedup": null}], "pair": [1.5, null]}'

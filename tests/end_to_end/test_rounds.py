@@ -91,8 +91,8 @@ def test_ranks_with_and_without_horovod_measure_at_the_same_time(tmp_path):
     assert [w.round for w in without.windows] == [w.round for w in with_horovod.windows]
     assert without.cores != with_horovod.cores
     points = {point["arm"]: point for point in summary("overhead", tmp_path)}
-    assert {arm for arm, point in points.items() if "ratio_to_first_arm" in point} == {"one-rank-with-horovod"}
-    ratio = points["one-rank-with-horovod"]["ratio_to_first_arm"]
+    assert {arm for arm, point in points.items() if "ratio_to_base" in point} == {"one-rank-with-horovod"}
+    ratio = points["one-rank-with-horovod"]["ratio_to_base"]
     assert ratio["low"] <= ratio["value"] <= ratio["high"]
 
 

@@ -4,13 +4,14 @@ from collections import defaultdict
 
 import pytest
 
+from analysis import __main__
 from analysis.__main__ import COMMANDS
 from analysis.commands import arguments
 
 
 def test_an_option_that_several_commands_have_is_the_same_in_each():
     helps = defaultdict(set)
-    for module, _ in COMMANDS.values():
+    for module in map(__main__.module, COMMANDS):
         parser = argparse.ArgumentParser()
         importlib.import_module(module).declare(parser)
         for action in parser._actions:

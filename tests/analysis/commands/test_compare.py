@@ -1,12 +1,10 @@
-import json
-
 import pytest
 
 from analysis.__main__ import main
 
 
 @pytest.mark.slow
-def test_the_command_in_three_formats(results, capsys):
+def test_the_command_in_three_formats(results, capsys, json_output):
     for nodes, step_s in ((1, 0.5), (8, 0.6)):
         results.add(nodes=nodes, step_s=step_s)
     argv = ["compare", "--results", str(results.folder)]
@@ -16,9 +14,8 @@ def test_the_command_in_three_formats(results, capsys):
     assert "Published numbers without a local counterpart" in table
     assert main([*argv, "--format", "markdown"]) == 0
     assert "| resnet50 | speedup_throughput [x]" in capsys.readouterr().out
-    assert main([*argv, "--format", "json"]) == 0
-    content = json.loads(capsys.readouterr().out, parse_constant=lambda word: pytest.fail(word))
-    assert {row["verdict"] for row in content["comparisons"]} == {"not decidable", "for information"}
+    document = json_output(*argv)
+    assert {row["verdict"] for row in document["comparisons"]} == {"not decidable", "for information"}
 
 
 @pytest.mark.slow

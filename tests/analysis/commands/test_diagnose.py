@@ -1,4 +1,3 @@
-import json
 import math
 
 import pytest
@@ -22,11 +21,10 @@ def diagnose(capsys, tmp_path):
     return run
 
 
-def test_json_has_the_parts_with_intervals_and_the_largest_loss(diagnose, tmp_path):
+def test_json_has_the_parts_with_intervals_and_the_largest_loss(json_output, tmp_path):
     curve_in_rounds(tmp_path / "results")
-    status, said = diagnose("weak_scaling", "--format", "json")
-    assert status == 0
-    [curve] = json.loads(said.out)["curves"]
+    document = json_output("diagnose", "weak_scaling", "--results", tmp_path / "results")
+    [curve] = document["curves"]
     one, two = curve["points"]
     # Two nodes without allreduce take 2 x alone / 1.9, with it 2 x alone / ratio, ratio about 1.58.
     assert set(one["parts_s"]) == {"alone", "rest"}
@@ -40,7 +38,7 @@ def test_json_has_the_parts_with_intervals_and_the_largest_loss(diagnose, tmp_pa
     assert two["efficiency_without"]["exchange"]["value"] == pytest.approx(1.9 / 2)
     assert curve["largest_loss"] == "exchange"
     assert curve["slowest_rank"]["certain"] is False
-    [job, _] = json.loads(said.out)["jobs"]
+    [job, _] = document["jobs"]
     assert job["job_s"]["value"] == pytest.approx(sum(part["value"] for part in job["parts_s"].values()))
 
 
@@ -85,6 +83,17 @@ def test_a_single_number_of_nodes_cannot_be_split(diagnose, tmp_path):
     status, said = diagnose("batch_sweep")
     assert status == 1
     assert "it varies batch_per_rank; a step is split along the number of nodes" in said.err
+
+
+def test_json_has_the_arms_beside_their_base(json_output, tmp_path):
+    strategies(tmp_path / "results")
+    document = json_output("diagnose", "strategies", "--results", tmp_path / "results")
+    [compared] = document["comparisons"]
+    assert (compared["base"], compared["nodes"]) == ("horovod", 2)
+    [mwms] = compared["others"]
+    assert (mwms["arm"], mwms["differs"], mwms["reasons"]) == ("mwms", True, ["exchange"])
+    parts_s = [part["value"] for part in mwms["parts_longer_s"].values()]
+    assert mwms["longer_s"]["value"] == pytest.approx(sum(parts_s))
 
 
 def test_strategies_are_compared_part_by_part(diagnose, tmp_path):

@@ -1,5 +1,3 @@
-import json
-
 import pytest
 
 from analysis.__main__ import main
@@ -16,10 +14,8 @@ def test_the_command_prints_each_curve_in_a_hundred_columns(capsys):
 
 
 @pytest.mark.slow
-def test_the_same_as_json(capsys):
-    assert main(["explain", REPORT, "--format", "json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert list(found) == ["curves", "not_split", "notes", "read_as"]
+def test_the_same_as_json(json_output):
+    found = json_output("explain", REPORT)
     assert [one["fixed_cost_paid"] for one in found["curves"]] == ["yes", "yes", "yes"]
     assert [point["ranks"] for one in found["curves"] for point in one["points"] if point["fits"] == "no"] == [32]
 
@@ -36,7 +32,7 @@ def test_a_curve_that_cannot_be_split_is_named(tmp_path, capsys):
 
 def test_an_experiment_without_records_is_said(tmp_path, capsys):
     assert main(["explain", "--experiment", "fixed_work", "--results", str(tmp_path)]) == 2
-    assert "no record of experiment 'fixed_work'" in capsys.readouterr().err
+    assert "no complete run of experiment 'fixed_work'" in capsys.readouterr().err
 
 
 def test_the_method_is_checked_against_the_phases_of_local_records(results, capsys):

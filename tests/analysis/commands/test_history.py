@@ -1,10 +1,7 @@
-import json
 from pathlib import Path
 
-import jsonschema
 import pytest
 
-import analysis
 from analysis.__main__ import main
 from analysis.compare import sets
 from tests.helpers.months import month, month_in_rounds, month_of_allreduce
@@ -12,7 +9,6 @@ from tests.helpers.own_records import make_record, save
 from train.record.record import Failure
 
 pytestmark = pytest.mark.slow  # reads launches of several months
-SCHEMA = json.loads((Path(analysis.__file__).parent / "output.schema.json").read_text())
 
 
 @pytest.fixture
@@ -23,31 +19,23 @@ def here(tmp_path, monkeypatch):
     return tmp_path / "results"
 
 
-def printed(capsys, name, *arguments, status=0):
-    assert main([name, *arguments, "--format", "json"]) == status
-    found = json.loads(capsys.readouterr().out)
-    validator = jsonschema.Draft202012Validator({**SCHEMA, "$ref": f"#/$defs/{name.replace('-', '_')}"})
-    assert not [f"{error.json_path}: {error.message}" for error in validator.iter_errors(found)]
-    return found
-
-
 def verdicts(found):
     return {(point["point"], point["quantity"]): point["verdict"] for point in found["machines"][0]["points"]}
 
 
-def test_months_that_are_alike_and_one_that_is_slower(here, capsys):
+def test_months_that_are_alike_and_one_that_is_slower(here, json_output):
     month(here, 1)
-    assert set(verdicts(printed(capsys, "history", "weak-scaling")).values()) == {"as before"}
+    assert set(verdicts(json_output("history", "weak-scaling")).values()) == {"as before"}
     month(here, 2, slower=1.25, commit="b" * 40)
-    found = printed(capsys, "history", "weak-scaling")
+    found = json_output("history", "weak-scaling")
     slower = {(at, name): "slower" for at in ("1 node", "2 nodes") for name in ("images_per_s", "wall_s", "job_s")}
     assert verdicts(found) == slower | {("2 nodes", "speedup"): "as before"}
-    assert [one["commit"] for one in found["machines"][0]["occasions"]] == ["a" * 7, "a" * 7, "b" * 7]
+    assert [one["commit"] for one in found["machines"][0]["sessions"]] == ["a" * 7, "a" * 7, "b" * 7]
 
 
-def test_a_start_that_takes_longer_is_found_in_the_job_time_alone(here, capsys):
+def test_a_start_that_takes_longer_is_found_in_the_job_time_alone(here, json_output):
     month(here, 1, imports=1.6)  # 3 s of 16 take 4.8 s
-    found = verdicts(printed(capsys, "history", "weak_scaling", "--strict", status=1))
+    found = verdicts(json_output("history", "weak_scaling", "--strict", status=1))
     assert {point for point, verdict in found.items() if verdict == "slower"} == {
         ("1 node", "job_s"), ("2 nodes", "job_s"),
     }  # fmt: skip
@@ -62,16 +50,18 @@ def test_a_start_that_takes_longer_is_found_in_the_job_time_alone(here, capsys):
         ({1024: 1.3}, ["slower", "as before"]),  # it answers later
     ],
 )
-def test_allreduce_alone_in_a_history_and_beside_a_reference(tmp_path, monkeypatch, capsys, slower, expected):
+def test_allreduce_alone_in_a_history_and_beside_a_reference(
+    tmp_path, monkeypatch, json_output, capsys, slower, expected
+):
     monkeypatch.chdir(tmp_path)
     month_of_allreduce(tmp_path / "results", 0)
     assert main(["reference", "link", "--experiment", "allreduce_bench"]) == 0
     assert "bus bandwidth [GB/s]" in capsys.readouterr().out
     month_of_allreduce(tmp_path / "results", 1, slower)
-    found = printed(capsys, "history", "allreduce_bench")
+    found = json_output("history", "allreduce_bench")
     assert [*verdicts(found).values()] == expected
     assert [point["unit"] for point in found["machines"][0]["points"]] == ["s", "bytes/s"]
-    found = printed(capsys, "check-reference", "link", status=int("slower" in expected))
+    found = json_output("check-reference", "link", status=int("slower" in expected))
     assert [point["verdict"] for point in found["points"]] == expected
     assert main(["history", "allreduce_bench", "--draw"]) == 0
     assert "allreduce  2 nodes, gloo, cycle 20 ms, 1 MiB" in capsys.readouterr().out
@@ -86,26 +76,26 @@ def test_strict_fails_only_where_something_is_slower(here, capsys):
     assert main(["history", "weak_scaling", "--strict"]) == 1
 
 
-def test_two_sessions_have_the_ratio_that_compare_has(tmp_path, capsys):
+def test_two_sessions_have_the_ratio_that_compare_has(tmp_path, json_output):
     month(tmp_path / "a", 0)
     month(tmp_path / "b", 1, slower=1.1)
     both = sets.compare(tmp_path / "a", tmp_path / "b")
     by_compare = [(one.ratio.value, *one.ratio.interval) for one in both.ratios if one.by == "throughput"]
-    found = printed(capsys, "history", "weak_scaling", "--results", str(tmp_path))["machines"][0]["points"]
+    found = json_output("history", "weak_scaling", "--results", str(tmp_path))["machines"][0]["points"]
     by_history = [tuple(point["ratio"][end] for end in ("value", "low", "high"))
                   for point in found if point["quantity"] == "images_per_s"]  # fmt: skip
     assert [pytest.approx(one) for one in by_compare] == by_history
 
 
-def test_one_launch_a_month_is_judged_by_the_months_before(tmp_path, capsys):
+def test_one_launch_a_month_is_judged_by_the_months_before(tmp_path, json_output):
     for number, slower in enumerate((1.0, 1.002, 0.998, 1.0, 1.001)):
         month_in_rounds(tmp_path, number, slower)
     assert (
-        verdicts(printed(capsys, "history", "weak_scaling", "--results", str(tmp_path)))["1 node", "images_per_s"]
+        verdicts(json_output("history", "weak_scaling", "--results", str(tmp_path)))["1 node", "images_per_s"]
         == "as before"
     )
     month_in_rounds(tmp_path, 5, slower=1.3)
-    found = verdicts(printed(capsys, "history", "weak_scaling", "--results", str(tmp_path), "--strict", status=1))
+    found = verdicts(json_output("history", "weak_scaling", "--results", str(tmp_path), "--strict", status=1))
     assert found["2 nodes", "images_per_s"] == "slower"
 
 
@@ -129,17 +119,17 @@ def test_options_that_are_none(here, given, capsys):
     assert "given, must be a" in capsys.readouterr().err
 
 
-def test_a_reference_is_written_kept_and_checked(here, capsys):
+def test_a_reference_is_written_kept_and_checked(here, json_output, capsys):
     assert main(["reference", "first"]) == 0
     said = capsys.readouterr().out
     assert "references/first.json: 7 values of 6 launches, 2026-01-03 to 2026-01-03" in said
     assert main(["reference", "first"]) == 2
     assert "FORCE=1 replaces it" in capsys.readouterr().err
     # Its own launches say nothing about it.
-    found = printed(capsys, "check-reference", "first")
+    found = json_output("check-reference", "first")
     assert {point["note"] for point in found["points"]} == {"not measured since, in this configuration on this machine"}
     month(here, 1)
-    assert {point["verdict"] for point in printed(capsys, "check-reference", "first")["points"]} == {"as before"}
+    assert {point["verdict"] for point in json_output("check-reference", "first")["points"]} == {"as before"}
     month(here, 2, slower=1.25, commit="b" * 40)
     assert main(["check-reference", "first"]) == 1
     assert "commit: aaaaaaa -> bbbbbbb" in capsys.readouterr().out

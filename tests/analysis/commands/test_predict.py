@@ -1,5 +1,3 @@
-import json
-
 import pytest
 
 from analysis.__main__ import main
@@ -15,18 +13,15 @@ def csv(tmp_path):
     return str(path)
 
 
-def test_a_file_as_json(csv, capsys):
-    told = ["--exchange", "allreduce", "--format", "json"]
-    assert main(["predict", "--file", csv, "--to", "32,64,512", *told]) == 0
-    at_32, at_64, at_512 = json.loads(capsys.readouterr().out)
+def test_a_file_as_json(csv, json_output):
+    at_32, at_64, at_512 = json_output("predict", "--file", csv, "--to", "32,64,512", "--exchange", "allreduce")
     assert (at_32["ranks"], at_64["ranks"], at_512["ranks"]) == (32, 64, 512)
     assert 2000 < at_32["images_per_s"]["low"] < at_32["images_per_s"]["value"] < at_32["images_per_s"]["high"] < 3200
     assert (at_64["supported"], at_512["supported"]) == (True, False)
 
 
-def test_where_the_exchange_is_not_known_a_server_may_saturate(csv, capsys):
-    assert main(["predict", "--file", csv, "--to", "32", "--format", "json"]) == 0
-    (target,) = json.loads(capsys.readouterr().out)
+def test_where_the_exchange_is_not_known_a_server_may_saturate(csv, capsys, json_output):
+    (target,) = json_output("predict", "--file", csv, "--to", "32")
     assert target["may_saturate"] is True
     assert target["images_per_s"]["low"] < 745
     assert main(["predict", "--file", csv, "--to", "32"]) == 0
@@ -59,16 +54,15 @@ def test_a_file_in_words_with_what_to_measure_next(csv, capsys):
     assert max(map(len, said.splitlines())) <= 100
 
 
-def test_the_published_curves_are_the_default(capsys):
-    assert main(["predict", "--format", "json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+def test_the_published_curves_are_the_default(json_output):
+    found = json_output("predict")
     assert len(found) == 3 * 57
     assert {row["ranks"] for row in found} == {16, 64, 256}
     assert any(row["supported"] for row in found if row["ranks"] == 256)
     assert all(row["why"] for row in found if not row["supported"])
 
 
-def test_local_records_and_a_job(results, capsys):
+def test_local_records_and_a_job(results, capsys, json_output):
     for nodes, step_s in ((1, 0.5), (2, 0.52), (4, 0.54), (8, 0.57)):
         results.add(nodes=nodes, step_s=step_s)
     asked = ["--experiment", "weak-scaling", "--results", str(results.folder), "--to", "16", "--images", "160"]
@@ -76,8 +70,7 @@ def test_local_records_and_a_job(results, capsys):
     said = " ".join(capsys.readouterr().out.split())
     assert "with a fixed cost of 5.87 s a job" in said
     assert "cost" in said
-    assert main(["predict", *asked, "--format", "json", "--price", "36"]) == 0
-    (row,) = json.loads(capsys.readouterr().out)
+    (row,) = json_output("predict", *asked, "--price", "36")
     wall = row["wall_s"]["value"]
     assert wall == pytest.approx(5.87 + 160 / row["images_per_s"]["value"], abs=0.01)
     assert row["cost"]["value"] == pytest.approx(wall * 16 * 36 / 3600)
@@ -105,7 +98,7 @@ def test_wrong_options_say_what_is_allowed(argv, said, capsys):
 def test_an_experiment_without_records_names_those_that_are_there(results, capsys):
     results.add(experiment="fixed_work")
     assert main(["predict", "--experiment", "weak_scaling", "--results", str(results.folder)]) == 2
-    assert "no record of experiment 'weak_scaling' (experiments with records: fixed_work)" in capsys.readouterr().err
+    assert "no complete run of experiment 'weak_scaling' (there are: fixed_work)" in capsys.readouterr().err
 
 
 def test_nothing_predicted_is_not_a_success(tmp_path, capsys):

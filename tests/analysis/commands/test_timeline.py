@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import pytest
 
@@ -35,6 +36,12 @@ def test_each_launch_has_a_table_and_a_file(timeline, tmp_path):
         check(json.loads(path.read_text()))
     _, said = timeline("--models", "vgg16")
     assert "ResNet50" not in said.out
+
+
+def test_json_names_the_trace(json_output, tmp_path):
+    launch_with_timeline(tmp_path / "results")
+    (launch,) = json_output("timeline", "--results", tmp_path / "results", "--out", tmp_path / "figures")
+    check(json.loads(Path(launch["trace"]).read_text()))
 
 
 def test_without_a_launch_it_says_how_to_make_one(timeline, tmp_path):

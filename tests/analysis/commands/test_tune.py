@@ -1,5 +1,3 @@
-import json
-
 import pytest
 
 from analysis.__main__ import main
@@ -49,9 +47,8 @@ def test_a_name_that_cannot_be_written_is_refused_before_anything_is_measured(tu
     assert "mine.yaml: it exists, and is not replaced" in capsys.readouterr().err
 
 
-def test_a_program_reads_the_ranking(tuned, capsys):
-    assert tuned("--format", "json") == 0
-    [contest] = json.loads(capsys.readouterr().out)["contests"]
+def test_a_program_reads_the_ranking(tuned, json_output, results):
+    [contest] = json_output("tune", "--results", results.folder)["contests"]
     assert [(arm["arm"], arm["verdict"]) for arm in contest["arms"]] == [
         ("cycle-5ms", "faster"),
         ("as-configured", "base"),

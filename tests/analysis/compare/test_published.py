@@ -204,19 +204,6 @@ def test_many_comparisons_at_once_are_corrected(results):
     assert (one.verdict, one.judged.p) == ("outside", pytest.approx(2 / 64))
 
 
-def test_as_json_has_intervals_as_objects(results):
-    weak(results)
-    found = compare(results.folder).as_json()
-    (row,) = [row for row in found["comparisons"] if row["quantity"] == "speedup_throughput"]
-    assert row["local"] == {"value": pytest.approx(6.8), "low": None, "high": None, "level": None, "n": 1, "covers": ""}
-    assert row["published"]["level"] == 1.0
-    assert row["published"]["low"] < row["published"]["value"] < row["published"]["high"]
-    assert set(row) == {
-        "report", "experiment", "model", "published_on", "local_on", "quantity", "unit", "axis", "at", "published",
-        "local", "allowed", "p_value", "verdict", "note",
-    }  # fmt: skip
-
-
 @pytest.mark.slow
 def test_the_same_device_is_preferred_and_the_other_one_named(results):
     weak(results)

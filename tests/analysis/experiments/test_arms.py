@@ -71,9 +71,9 @@ def test_arms_on_several_ranks_are_compared_with_each_other_and_with_the_one_on_
             )  # fmt: skip
     table = results.table()
     numbers = {point.runs["arm"].iloc[0]: point.numbers for point in summary.points(table)}
-    ratio = numbers["mwms"]["ratio_to_first_arm"]
+    ratio = numbers["mwms"]["ratio_to_base"]
     assert (ratio.value, ratio.low, ratio.high, ratio.n) == pytest.approx((0.5, 0.5, 0.5, 6))
-    assert not {"ratio_to_first_arm"} & {*numbers["horovod"], *numbers["one-rank-alone"]}
+    assert not {"ratio_to_base"} & {*numbers["horovod"], *numbers["one-rank-alone"]}
     reached = {arm: of["efficiency_throughput"].value for arm, of in numbers.items() if "efficiency_throughput" in of}
     assert reached == pytest.approx({"horovod": 0.8, "mwms": 0.4, "ps": 0.4})
     labels = [text.get_text() for text in drawn("own-strategies", table).axes[0].get_yticklabels()]
@@ -108,8 +108,8 @@ def test_of_arms_in_rounds_the_ratio_is_the_median_over_rounds(results):
     save(made, results.folder)
     table = loading.local(results.folder).table
     first, second = summary.points(table)
-    assert "ratio_to_first_arm" not in first.numbers
-    found = second.numbers["ratio_to_first_arm"]
+    assert "ratio_to_base" not in first.numbers
+    found = second.numbers["ratio_to_base"]
     assert (found.value, found.low, found.high, found.n) == pytest.approx((0.95, 0.90, 1.00, 6))
     (label,) = [text.get_text() for text in drawn("own-overhead", table).axes[0].get_yticklabels()]
     assert "median 0.950 (0.900 to 1.000), n=6 rounds" in label

@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from analysis import documents
 from analysis.experiments import summary
 from analysis.table import loading
 from tests.helpers.own_records import QUOTA, Arm, as_sweep, curve_in_rounds, make_record, make_rounds, save
@@ -93,13 +94,17 @@ def test_a_curve_in_rounds_worked_by_hand(results):
     assert control["speedup, efficiency\nby wall time"] == ""
 
 
+def as_json(table):
+    return json.loads(documents.text(summary.as_json(table)))
+
+
 def approximately(number: dict) -> dict:
     return {name: pytest.approx(x, abs=1e-4) if isinstance(x, float) else x for name, x in number.items()}
 
 
 def test_the_points_as_json(results):
     curve_in_rounds(results.folder)
-    one, two, control = json.loads(json.dumps(summary.as_json(results.table()), allow_nan=False))
+    one, two, control = as_json(results.table())
     assert {name: two[name] for name in ("model", "series", "nodes", "ranks", "batch_per_rank", "arm")} == {
         "model": "resnet50", "series": "", "nodes": 2, "ranks": 2, "batch_per_rank": 8, "arm": "",
     }  # fmt: skip
@@ -138,11 +143,11 @@ def test_in_strong_scaling_a_node_alone_with_the_batch_of_many_is_listed(results
 
 def test_points_of_single_launches_and_of_allreduces_as_json(results):
     results.add(nodes=1, step_s=0.5)
-    (point,) = summary.as_json(results.table())
+    (point,) = as_json(results.table())
     assert (point["design"], point["rounds"], point["launches"]) == ("launches", 0, 1)
     assert point["images_per_s"] == {"value": 16, "low": None, "high": None, "level": None, "n": 1, "covers": ""}
     run = make_record("allreduce_bench", nodes=2, **{"distribution.cycle_time_ms": 20})
     save(as_sweep(run, {1024: [[0.02], [0.02]]}), results.folder)
-    (point,) = summary.as_json(results.table().query("experiment == 'allreduce_bench'"))
+    (point,) = as_json(results.table().query("experiment == 'allreduce_bench'"))
     assert (point["message_bytes"], point["allreduce_s"]["value"]) == (1024, 0.02)
     assert point["bus_bandwidth_bytes_per_s"]["value"] == pytest.approx(1024 / 0.02)  # 2 (n - 1) / n is 1 for two ranks

@@ -2,7 +2,9 @@ import json
 import math
 
 import pytest
+from msgspec import UNSET
 
+from analysis import documents
 from analysis.predict import answers, calibration, reading
 from analysis.predict.answers import Job, Question, claim_verdict, judge_claim
 from analysis.stats.student import student
@@ -57,7 +59,7 @@ def test_a_curve_that_keeps_its_global_batch_is_asked_for_that():
 
 def test_json_has_the_documented_form_and_no_number_that_is_not_known():
     found = answers.answer(curve(ideal, (1, 2, 4), ranks_per_node=2.0), Question((16, 256)), LEARNED)
-    known, unknown = json.loads(json.dumps(answers.as_json([found]), allow_nan=False))
+    known, unknown = json.loads(documents.text(answers.as_json([found])))
     assert {"model", "ranks", "images_per_s", "supported", "why"} <= set(known)
     assert set(known["images_per_s"]) == {"value", "low", "high", "level", "n", "covers"}
     assert (known["model"], known["ranks"], known["nodes"], known["why"]) == ("resnet50", 16, 8, "")
@@ -77,7 +79,7 @@ def test_points_that_are_left_out_check_the_prediction():
     assert math.isnan(at_32.measured)
     of = answers.answer(curve(ideal), asked, LEARNED)
     assert of.curve.largest == 8
-    assert [row.get("measured") for row in answers.as_json([of])] == [pytest.approx(1600), None]
+    assert [row.measured for row in answers.as_json([of])] == [pytest.approx(1600), UNSET]
 
 
 @pytest.mark.parametrize(

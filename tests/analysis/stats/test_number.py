@@ -51,17 +51,6 @@ def test_an_exponential_is_taken_end_by_end():
     assert (number.low, number.value, number.high) == pytest.approx((1 / math.e, 1, math.e))
 
 
-def test_json_has_null_for_what_is_not_known_and_says_what_the_interval_covers():
-    nothing = {"low": None, "high": None, "level": None, "covers": ""}
-    assert unknown(2.0).as_json() == {"value": 2.0, "n": 1} | nothing
-    assert unknown(n=3).as_json() == {"value": None, "n": 3} | nothing
-    one_side = {"value": 2.0, "low": 2.0, "high": None, "level": 1.0, "n": 1, "covers": "rounding"}
-    assert between(2.0, 2.0, math.inf).as_json() == one_side
-    predicted = {"value": 2.0, "low": 1.5, "high": 2.5, "level": 0.9, "n": 3, "covers": "machines"}
-    assert from_ends(2.0, 1.5, 2.5, "machines", 3, 0.9).as_json() == predicted
-    assert around(2.0, [[1.0, 2.0, 3.0]]).as_json() == {"value": 2.0, "n": 3} | nothing  # too few values
-
-
 @pytest.mark.parametrize(
     ("number", "text"),
     [

@@ -1,0 +1,59 @@
+"""The schema and docs/json.md are those of the types, and what commands print over records of every kind is valid."""
+
+import json
+
+import jsonschema
+import pytest
+
+from analysis.commands import schema
+from tests.helpers.own_records import Results, fill
+
+WRITE = "run: python -m analysis.commands.schema"
+
+
+def test_the_schema_and_the_page_are_those_of_the_types():
+    written = json.loads(schema.SCHEMA.read_text())
+    jsonschema.Draft202012Validator.check_schema(written)
+    assert written == schema.json_schema(), WRITE
+    page = schema.PAGE.read_text()
+    assert page == schema.page(page), WRITE
+
+
+def test_the_page_has_a_table_for_each_document():
+    page = schema.PAGE.read_text()
+    for document in (one for documents in schema.DOCUMENTS.values() for one in documents):
+        (kind,) = getattr(document, "__args__", [document])
+        assert f"<!-- {kind.__name__} -->\n| name | value | what |" in page
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory):
+    """Records of every kind."""
+    return fill(Results(tmp_path_factory.mktemp("own") / "results")).folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "experiment", ["weak_scaling", "fixed_work", "overhead", "caltech256", "allreduce_bench", "network_sweep"]
+)
+def test_summary(json_output, records, experiment):
+    assert json_output("summary", experiment, "--results", records)
+
+
+@pytest.mark.slow
+def test_audit_and_claims(json_output, records):
+    document = json_output("audit", records)
+    assert {finding["report"] for finding in document["findings"]} == {"000", "001", "003", "004", "local"}
+    assert [claim["id"] for claim in document["claims"]] == [claim["id"] for claim in json_output("claims")]
+
+
+@pytest.mark.slow
+def test_compare_in_both_ways(json_output, records):
+    assert json_output("compare", "--results", records)["comparisons"]
+    assert json_output("compare", f"A={records}", f"B={records}")["ratios"]
+
+
+@pytest.mark.slow
+def test_explain_of_records(json_output, records):
+    (curve, *_) = json_output("explain", "--experiment", "fixed_work", "--results", records)["curves"]
+    assert curve["phases"]

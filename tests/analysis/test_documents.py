@@ -1,0 +1,43 @@
+import json
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis import documents
+from analysis.stats.number import between, exact, from_ends, unknown
+
+NOTHING = {"low": None, "high": None, "level": None, "covers": ""}
+
+
+@pytest.mark.parametrize(
+    ("number", "fields"),
+    [
+        (unknown(2.0), {"value": 2.0, "n": 1, **NOTHING}),
+        (unknown(n=3), {"value": None, "n": 3, **NOTHING}),
+        (between(2.0, 2.0, math.inf), dict(value=2.0, low=2.0, high=None, level=1.0, n=1, covers="rounding")),
+        (
+            from_ends(2.0, 1.5, 2.5, "machines", 3, 0.9),
+            dict(value=2.0, low=1.5, high=2.5, level=0.9, n=3, covers="machines"),
+        ),
+    ],
+)
+def test_a_number_has_its_interval_and_null_for_what_is_not_known(number, fields):
+    assert json.loads(documents.text(documents.number(number))) == fields
+
+
+def test_a_number_that_is_not_known_at_all_is_none():
+    assert documents.known(unknown()) is documents.known(None) is None
+    assert documents.known(exact(1.0)).value == 1.0
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        *((unknown, "null") for unknown in (None, math.nan, math.inf, -math.inf, pd.NA, pd.NaT, np.float64("nan"))),
+        *[(np.int64(3), "3"), (np.float32(0.5), "0.5"), (np.bool_(True), "true"), (2, "2"), ("nan", '"nan"')],
+    ],
+)
+def test_values_of_numpy_and_pandas_are_plain(value, text):
+    assert json.loads(documents.text({"a": [value]})) == {"a": [json.loads(text)]}
