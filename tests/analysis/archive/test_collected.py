@@ -15,26 +15,26 @@ from train.record import record
 FILES = ["horovod-timeline.json", "operations-0.json.gz", "operations-1.json.gz"]
 
 
-def names(found):
-    return sorted(place.name for place in found.attachments)
+def names(result):
+    return sorted(place.name for place in result.attachments)
 
 
 def test_what_a_launch_left_beside_its_record_comes_along(tmp_path):
     save(make_record(), tmp_path)
     path = launch_with_timeline(tmp_path)
-    found = collected.collect(tmp_path, scrubbed=False)
-    assert len(found.records) == 2
-    assert {tmp_path / place for place in found.attachments} == {path.with_name(name) for name in FILES}
-    assert found.left_out == []
+    result = collected.collect(tmp_path, scrubbed=False)
+    assert len(result.records) == 2
+    assert {tmp_path / place for place in result.attachments} == {path.with_name(name) for name in FILES}
+    assert result.left_out == []
 
 
 def test_a_file_that_is_missing_or_not_that_of_the_record_stays_out_and_is_named(tmp_path):
     path = launch_with_timeline(tmp_path)
     path.with_name("operations-0.json.gz").unlink()
     path.with_name("operations-1.json.gz").write_bytes(b"another")
-    found = collected.collect(tmp_path, scrubbed=False)
-    assert names(found) == ["horovod-timeline.json"]
-    missing, other = found.left_out
+    result = collected.collect(tmp_path, scrubbed=False)
+    assert names(result) == ["horovod-timeline.json"]
+    missing, other = result.left_out
     assert "operations-0.json.gz: No such file" in missing
     assert "operations-1.json.gz: not the file of the record beside it" in other
 
@@ -44,8 +44,8 @@ def test_a_name_that_leads_elsewhere_is_not_followed(tmp_path):
     run = make_record()
     run.attachments = {"../../../../../secret": hashlib.sha256(b"s").hexdigest()}
     save(run, tmp_path / "results")
-    found = collected.collect(tmp_path / "results", scrubbed=False)
-    assert (found.attachments, found.left_out) == ({}, [])
+    result = collected.collect(tmp_path / "results", scrubbed=False)
+    assert (result.attachments, result.left_out) == ({}, [])
 
 
 def edited(path, name, content):
@@ -58,20 +58,20 @@ def edited(path, name, content):
 
 def test_scrubbed_files_are_those_that_name_nobody(tmp_path):
     path = launch_with_timeline(tmp_path)
-    found = collected.collect(tmp_path, scrubbed=True)
-    assert names(found) == FILES
-    told = {"began_at": 1.0, "operations": [["worker on host1", "Conv2D", 10.0, 300.0]]}
-    edited(path, "operations-1.json.gz", gzip.compress(json.dumps(told).encode()))
-    found = collected.collect(tmp_path, scrubbed=True)
-    assert names(found) == FILES[:2]
-    [reason] = found.left_out
+    result = collected.collect(tmp_path, scrubbed=True)
+    assert names(result) == FILES
+    output = {"began_at": 1.0, "operations": [["worker on host1", "Conv2D", 10.0, 300.0]]}
+    edited(path, "operations-1.json.gz", gzip.compress(json.dumps(output).encode()))
+    result = collected.collect(tmp_path, scrubbed=True)
+    assert names(result) == FILES[:2]
+    [reason] = result.left_out
     assert "operations-1.json.gz: it has the name of a host or a user" in reason
 
 
 def test_the_records_that_are_scrubbed_still_have_the_digests_of_their_files(tmp_path):
     launch_with_timeline(tmp_path / "from")
-    found = collected.collect(tmp_path / "from", scrubbed=True)
-    for place, content in (found.records | found.attachments).items():
+    result = collected.collect(tmp_path / "from", scrubbed=True)
+    for place, content in (result.records | result.attachments).items():
         record.write_atomically(tmp_path / "to" / place, content)
     [path] = find_launches(Study(tmp_path / "to").records)
     assert len(load(path).ranks) == 2

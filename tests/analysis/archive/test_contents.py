@@ -48,14 +48,14 @@ def read(tmp_path):
 
 def test_the_files_of_an_archive_and_their_digests(read):
     folders = [(member(name, kind=tarfile.DIRTYPE), b"") for name in ("bundle", "bundle/results")]
-    found = read(tar(*folders))  # tar itself packs those too
-    assert found.digests == {name: digest(FILES[name]) for name in ("README.txt", "results/a/record.json")}
-    assert (found.outside, found.extra) == ({"MANIFEST": b"names"}, [])
+    result = read(tar(*folders))  # tar itself packs those too
+    assert result.digests == {name: digest(FILES[name]) for name in ("README.txt", "results/a/record.json")}
+    assert (result.outside, result.extra) == ({"MANIFEST": b"names"}, [])
 
 
 def test_names_that_differ_in_how_an_accent_is_written(read):
-    found = read(tar(names={"re\u0301sume\u0301.txt": b"1", "r\u00e9sum\u00e9.txt": b"2"}))
-    (line,) = found.extra
+    result = read(tar(names={"re\u0301sume\u0301.txt": b"1", "r\u00e9sum\u00e9.txt": b"2"}))
+    (line,) = result.extra
     assert line.endswith("are one file on a system that ignores case")
 
 
@@ -80,7 +80,7 @@ def test_an_archive_that_is_not_compressed_as_bundle_does(read, compress):
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "printed"),
     [
         ((member("bundle/large", 1 << 40), b""), "in or after large: unexpected end of data"),
         ((member("bundle/z", 1 << 40, b"Z"), b""), "in or after z: it unpacks to more than 268 MB"),
@@ -91,10 +91,10 @@ def test_an_archive_that_is_not_compressed_as_bundle_does(read, compress):
     ],
     ids=["longer than the archive", "skipped", "header", "negative", "zeros", "no header"],
 )
-def test_sizes_that_are_not_true_or_made_to_fill_a_memory(read, monkeypatch, more, said):
+def test_sizes_that_are_not_true_or_made_to_fill_a_memory(read, monkeypatch, more, printed):
     if more[0].size == 1 << 24:
         monkeypatch.setattr(contents, "_MOST_BYTES", 1 << 20)
-    with pytest.raises(TableError, match=said):
+    with pytest.raises(TableError, match=printed):
         read(tar(more))
 
 
@@ -114,10 +114,10 @@ def test_any_byte_that_is_changed_ends_in_an_error_or_another_digest(read):
             for place in rng.integers(len(whole), size=rng.integers(1, 4)):
                 changed[place] = rng.integers(256)
             try:
-                found = read(bytes(changed), compress)
+                result = read(bytes(changed), compress)
             except TableError:
                 continue
-            assert all(isinstance(line, str) for line in found.extra)
+            assert all(isinstance(line, str) for line in result.extra)
 
 
 def test_a_folder_is_read_without_following_links_or_waiting_for_pipes(tmp_path):
@@ -126,6 +126,6 @@ def test_a_folder_is_read_without_following_links_or_waiting_for_pipes(tmp_path)
         (tmp_path / name).write_bytes(content)
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("/etc")
-    found = contents.read(tmp_path)
-    assert set(found.digests) == {"README.txt", "results/a/record.json"}
-    assert found.extra == ["extra: link is no plain file", "extra: pipe is no plain file"]
+    result = contents.read(tmp_path)
+    assert set(result.digests) == {"README.txt", "results/a/record.json"}
+    assert result.extra == ["extra: link is no plain file", "extra: pipe is no plain file"]

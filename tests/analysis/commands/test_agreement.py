@@ -32,9 +32,9 @@ SAME_NUMBER = {
 
 def test_tables_has_the_verdict_of_every_line():
     table = recompute.recompute(loading.published())
-    said = table[table["stated"].notna()]
+    printed = table[table["stated"].notna()]
     answers = {"inside": True, "outside": False, "undecided": None}
-    shown = [None if pd.isna(answer) else bool(answer) for answer in said["agrees"]]
+    shown = [None if pd.isna(answer) else bool(answer) for answer in printed["agrees"]]
     assert len(shown) == len(lines()) > 300
     assert shown == [answers[line.verdict.outcome] for _, line in lines()]
 
@@ -42,12 +42,12 @@ def test_tables_has_the_verdict_of_every_line():
 def test_the_audit_alleges_what_tables_contradict_and_nothing_else():
     findings = audit.table_findings(loading.published())
     for rule, quantities in SAME_NUMBER.items():
-        found = {finding.place: finding for finding in findings if finding.rule == rule}
+        result = {finding.place: finding for finding in findings if finding.rule == rule}
         of = [line for _, line in lines() if line.row["quantity"] in quantities]
         wrong = {point_location(line.row) for line in of if line.verdict.outcome == "outside"}
         unclear = {point_location(line.row) for line in of if line.verdict.outcome == "undecided"}
-        assert wrong <= set(found) <= wrong | unclear, rule
-        assert all(found[place].severity == "note" for place in set(found) - wrong), rule
+        assert wrong <= set(result) <= wrong | unclear, rule
+        assert all(result[place].severity == "note" for place in set(result) - wrong), rule
 
 
 def test_a_claim_about_a_stated_number_has_the_verdict_of_its_line():
@@ -105,13 +105,13 @@ def test_the_audit_names_the_points_that_explain_names():
     points, _ = runs.points(rows, "table")
     explained = {name: fit.explain(curve, name) for name, curve in runs.curves(points)}
     findings = [finding for finding in audit.table_findings(rows)]
-    for rule, said in (
+    for rule, printed in (
         ("wall_time_misfit", [text.misfit(p) for one in explained.values() for p in one.misfits.to_dict("records")]),
-        ("too_short", [found.says for one in explained.values() for found in one.findings]),
+        ("too_short", [result.says for one in explained.values() for result in one.findings]),
     ):
-        found = [finding.meaning for finding in findings if finding.rule == rule]
-        assert len(found) == len(said), rule
-        assert all(any(sentence in meaning for meaning in found) for sentence in said), rule
+        result = [finding.meaning for finding in findings if finding.rule == rule]
+        assert len(result) == len(printed), rule
+        assert all(any(sentence in meaning for meaning in result) for sentence in printed), rule
 
 
 def test_a_claim_about_a_prediction_has_the_verdict_of_its_line():

@@ -36,12 +36,12 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def test_json_of_the_published_numbers(capsys, records):
     assert main(["audit", records, "--format", "json"]) == 0
-    told = json.loads(capsys.readouterr().out)
-    findings = told["findings"]
+    output = json.loads(capsys.readouterr().out)
+    findings = output["findings"]
     slip = [f for f in findings if f["rule"] == "primary_source" and f["severity"] == "serious"]
     assert [(f["stated"], f["follows"]) for f in slip] == [("596 images/s", "569 in the source")]
     assert {f["report"] for f in findings} == {"000", "001", "003", "004", "local"}
-    assert {c["report"] for c in told["claims"]} == {"000", "001", "002", "003", "004"}
+    assert {c["report"] for c in output["claims"]} == {"000", "001", "002", "003", "004"}
 
 
 def test_markdown_has_both_tables(capsys, records):

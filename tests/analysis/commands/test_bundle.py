@@ -61,8 +61,15 @@ def few_figures(monkeypatch):
 
 def test_a_key_that_is_not_there_is_said_before_anything_is_drawn(results, tmp_path, capsys):
     save(named_run(), results.folder)
-    given = ["--results", str(results.folder), "--sign-key", str(tmp_path / "id"), "--out", str(tmp_path / "b.tar.gz")]
-    assert main(["bundle", *given]) == 2
+    arguments = [
+        "--results",
+        str(results.folder),
+        "--sign-key",
+        str(tmp_path / "id"),
+        "--out",
+        str(tmp_path / "b.tar.gz"),
+    ]
+    assert main(["bundle", *arguments]) == 2
     assert "id: no such file; give an SSH key" in capsys.readouterr().err
 
 
@@ -75,13 +82,13 @@ def test_the_whole_archive(few_figures, results, tmp_path, capsys):
     broken.write_bytes(broken.read_bytes().replace(b'"repeat":2', b'"repeat":3'))
     out, key = tmp_path / "out" / "bundle.tar.gz", tmp_path / "id_ed25519"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
-    given = ["--results", str(results.folder), "--sign-key", str(key), "--out", str(out)]
-    assert main(["bundle", "--scrub", *given]) == 0
-    said = capsys.readouterr()
+    arguments = ["--results", str(results.folder), "--sign-key", str(key), "--out", str(out)]
+    assert main(["bundle", "--scrub", *arguments]) == 0
+    printed = capsys.readouterr()
     assert main(["bundle-check", str(out), "--sign-key", f"{key}.pub"]) == 0
     assert "none wrong" in capsys.readouterr().out
-    assert "3 records, scrubbed" in said.out
-    assert "edited after it was written" in said.err
+    assert "3 records, scrubbed" in printed.out
+    assert "edited after it was written" in printed.err
     with tarfile.open(out) as tar:
         tar.extractall(tmp_path)
     there = tmp_path / "bundle"

@@ -38,9 +38,9 @@ def packed(tmp_path):
 
 def test_an_archive_as_it_was_packed(packed, capsys):
     assert main(["bundle-check", packed()]) == 0
-    told = capsys.readouterr().out
-    assert "3 files in the MANIFEST, none wrong" in told
-    assert "not signed: this shows damage by accident, not a change on purpose" in told
+    output = capsys.readouterr().out
+    assert "3 files in the MANIFEST, none wrong" in output
+    assert "not signed: this shows damage by accident, not a change on purpose" in output
 
 
 def test_each_file_that_differs_is_missing_or_extra_is_named(packed, capsys):
@@ -63,9 +63,9 @@ def test_who_signed_it(packed, tmp_path, capsys):
     mine, other = key(tmp_path), key(tmp_path, "other")
     path = packed(mine)
     assert main(["bundle-check", path]) == 0
-    told = capsys.readouterr().out
-    assert 'Good "horovod-scaling-kit" signature with ED25519 key SHA256:' in told
-    assert "whose key it is, its owner can tell" in told
+    output = capsys.readouterr().out
+    assert 'Good "horovod-scaling-kit" signature with ED25519 key SHA256:' in output
+    assert "whose key it is, its owner can tell" in output
     assert main(["bundle-check", path, "--sign-key", f"{mine}.pub"]) == 0
     assert 'Good "horovod-scaling-kit" signature for author' in capsys.readouterr().out
     assert main(["bundle-check", path, "--sign-key", f"{other}.pub"]) == 1
@@ -112,10 +112,10 @@ SIGNED = {  # what is done to a signed archive, and what is said of it without t
 def test_a_signed_archive_that_was_changed(packed, tmp_path, capsys, name):
     """Who makes all of it again, with a key of their own, is found only with that of the author."""
     mine, other = key(tmp_path), key(tmp_path, "other")
-    change, said = SIGNED[name]
+    change, printed = SIGNED[name]
     path = packed(mine, lambda folder: change(folder, other))
-    assert main(["bundle-check", path]) == (1 if said else 0)
-    assert (said or "none wrong") in capsys.readouterr().out
+    assert main(["bundle-check", path]) == (1 if printed else 0)
+    assert (printed or "none wrong") in capsys.readouterr().out
     assert main(["bundle-check", path, "--sign-key", f"{mine}.pub"]) == 1
 
 

@@ -27,6 +27,6 @@ def test_the_page_has_what_the_command_prints():
 
 @pytest.mark.slow
 def test_the_table_for_people_counts_the_verdicts():
-    said = printed("table")
-    assert "NOT DECIDABLE 000-speed-near-ideal (text, Results)" in said
-    assert said.splitlines()[-1].startswith("68 claims: ")
+    output = printed("table")
+    assert "NOT DECIDABLE 000-speed-near-ideal (text, Results)" in output
+    assert output.splitlines()[-1].startswith("68 claims: ")

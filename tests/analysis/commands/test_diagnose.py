@@ -14,8 +14,8 @@ def diagnose(capsys, tmp_path):
     """Runs the command over records in `tmp_path / "results"`; its exit status, and what it prints."""
 
     def run(*arguments):
-        given = ["--results", str(tmp_path / "results"), "--out", str(tmp_path / "figures")]
-        status = main(["diagnose", *arguments, *given])
+        options = ["--results", str(tmp_path / "results"), "--out", str(tmp_path / "figures")]
+        status = main(["diagnose", *arguments, *options])
         return status, capsys.readouterr()
 
     return run
@@ -45,9 +45,9 @@ def test_json_has_the_parts_with_intervals_and_the_largest_loss(json_output, tmp
 @pytest.mark.slow
 def test_the_figure_is_drawn(diagnose, tmp_path):
     curve_in_rounds(tmp_path / "results")
-    status, said = diagnose("weak-scaling", "--draw")
+    status, printed = diagnose("weak-scaling", "--draw")
     assert status == 0
-    assert "the largest loss is exposed exchange" in said.out
+    assert "the largest loss is exposed exchange" in printed.out
     assert {path.name for path in (tmp_path / "figures").iterdir()} == {
         f"own-weak-scaling-diagnosis.{kind}" for kind in ("pdf", "png", "svg")
     }
@@ -56,33 +56,33 @@ def test_the_figure_is_drawn(diagnose, tmp_path):
 def test_only_the_models_that_were_asked_for(diagnose, tmp_path):
     for model in ("resnet50", "vgg16"):
         curve_in_rounds(tmp_path / "results", model=model)
-    _, said = diagnose("weak_scaling", "--models", "vgg16")
-    assert "VGG16" in said.out
-    assert "ResNet50" not in said.out
+    _, printed = diagnose("weak_scaling", "--models", "vgg16")
+    assert "VGG16" in printed.out
+    assert "ResNet50" not in printed.out
     assert diagnose("weak_scaling", "--models", "vgg19")[0] == 2
 
 
 def test_without_records_of_the_experiment_it_names_those_that_are_there(diagnose, tmp_path):
     curve_in_rounds(tmp_path / "results")
-    status, said = diagnose("strong_scaling")
+    status, printed = diagnose("strong_scaling")
     assert status == 2
-    assert "no complete run of experiment 'strong_scaling' (there are: weak_scaling)" in said.err
+    assert "no complete run of experiment 'strong_scaling' (there are: weak_scaling)" in printed.err
 
 
 def test_a_record_that_is_left_out_is_named(diagnose, tmp_path):
     broken = tmp_path / "results/weak_scaling/resnet50-rounds/00000000/r0/record.json"
     broken.parent.mkdir(parents=True)
     broken.write_text("{}")
-    status, said = diagnose("weak_scaling")
+    status, printed = diagnose("weak_scaling")
     assert status == 2
-    assert f"left out: {broken}" in said.err
+    assert f"left out: {broken}" in printed.err
 
 
 def test_a_single_number_of_nodes_cannot_be_split(diagnose, tmp_path):
     save(make_record("batch_sweep", swept={"batch_per_rank": 8}), tmp_path / "results")
-    status, said = diagnose("batch_sweep")
+    status, printed = diagnose("batch_sweep")
     assert status == 1
-    assert "it varies batch_per_rank; a step is split along the number of nodes" in said.err
+    assert "it varies batch_per_rank; a step is split along the number of nodes" in printed.err
 
 
 def test_json_has_the_arms_beside_their_base(json_output, tmp_path):
@@ -98,14 +98,14 @@ def test_json_has_the_arms_beside_their_base(json_output, tmp_path):
 
 def test_strategies_are_compared_part_by_part(diagnose, tmp_path):
     strategies(tmp_path / "results")
-    status, said = diagnose("strategies")
+    status, printed = diagnose("strategies")
     assert status == 0
-    words = " ".join(said.out.split())
+    words = " ".join(printed.out.split())
     assert "== ResNet50 on AMD EPYC 9B45, 4 cores: 2 nodes, batch 8; 2 arms, launched in turn" in words
     # 0.2 s longer, of which 0.01 s is slower computing; times the drift, 0.9 to 1.2, with a mean of 1.033
     assert "mwms: a step takes 207 (180 to 240) ms longer than with horovod. Most of it: exposed exchange" in words
     assert "the largest loss" not in words
-    job_lines = [line.split()[:2] for line in said.out.splitlines() if line.startswith("ResNet50")]
+    job_lines = [line.split()[:2] for line in printed.out.splitlines() if line.startswith("ResNet50")]
     assert job_lines == [["ResNet50", "one-rank-alone"], ["ResNet50", "horovod"], ["ResNet50", "mwms"]]
 
 

@@ -15,9 +15,9 @@ def test_draw_skips_what_has_no_records_and_says_what_it_left_out(results, capsy
     out = results.folder.parent / "figures"
     ids = ["002-throughput", "own-overhead"]
     assert main(["draw", *ids, "--results", str(results.folder), "--out", str(out)]) == 0
-    said = capsys.readouterr()
-    assert f"not drawn, no records of it in {results.folder}: own-overhead" in said.out
-    assert str(cut) in said.err
+    printed = capsys.readouterr()
+    assert f"not drawn, no records of it in {results.folder}: own-overhead" in printed.out
+    assert str(cut) in printed.err
     assert sorted(path.name for path in out.iterdir()) == [
         "002-throughput.pdf", "002-throughput.png", "002-throughput.svg", "captions.md",
     ]  # fmt: skip

@@ -15,9 +15,9 @@ def test_the_command_prints_each_curve_in_a_hundred_columns(capsys):
 
 @pytest.mark.slow
 def test_the_same_as_json(json_output):
-    found = json_output("explain", REPORT)
-    assert [one["fixed_cost_paid"] for one in found["curves"]] == ["yes", "yes", "yes"]
-    assert [point["ranks"] for one in found["curves"] for point in one["points"] if point["fits"] == "no"] == [32]
+    result = json_output("explain", REPORT)
+    assert [one["fixed_cost_paid"] for one in result["curves"]] == ["yes", "yes", "yes"]
+    assert [point["ranks"] for one in result["curves"] for point in one["points"] if point["fits"] == "no"] == [32]
 
 
 def test_a_curve_that_cannot_be_split_is_named(tmp_path, capsys):

@@ -19,27 +19,27 @@ def here(tmp_path, monkeypatch):
     return tmp_path / "results"
 
 
-def verdicts(found):
-    return {(point["point"], point["quantity"]): point["verdict"] for point in found["machines"][0]["points"]}
+def verdicts(result):
+    return {(point["point"], point["quantity"]): point["verdict"] for point in result["machines"][0]["points"]}
 
 
 def test_months_that_are_alike_and_one_that_is_slower(here, json_output):
     month(here, 1)
     assert set(verdicts(json_output("history", "weak-scaling")).values()) == {"as before"}
     month(here, 2, slower=1.25, commit="b" * 40)
-    found = json_output("history", "weak-scaling")
+    result = json_output("history", "weak-scaling")
     slower = {(at, name): "slower" for at in ("1 node", "2 nodes") for name in ("images_per_s", "wall_s", "job_s")}
-    assert verdicts(found) == slower | {("2 nodes", "speedup"): "as before"}
-    assert [one["commit"] for one in found["machines"][0]["sessions"]] == ["a" * 7, "a" * 7, "b" * 7]
+    assert verdicts(result) == slower | {("2 nodes", "speedup"): "as before"}
+    assert [one["commit"] for one in result["machines"][0]["sessions"]] == ["a" * 7, "a" * 7, "b" * 7]
 
 
 def test_a_start_that_takes_longer_is_found_in_the_job_time_alone(here, json_output):
     month(here, 1, imports=1.6)  # 3 s of 16 take 4.8 s
-    found = verdicts(json_output("history", "weak_scaling", "--strict", status=1))
-    assert {point for point, verdict in found.items() if verdict == "slower"} == {
+    result = verdicts(json_output("history", "weak_scaling", "--strict", status=1))
+    assert {point for point, verdict in result.items() if verdict == "slower"} == {
         ("1 node", "job_s"), ("2 nodes", "job_s"),
     }  # fmt: skip
-    assert {verdict for (_, name), verdict in found.items() if name != "job_s"} == {"as before"}
+    assert {verdict for (_, name), verdict in result.items() if name != "job_s"} == {"as before"}
 
 
 @pytest.mark.parametrize(
@@ -58,11 +58,11 @@ def test_allreduce_alone_in_a_history_and_beside_a_reference(
     assert main(["reference", "link", "--experiment", "allreduce_bench"]) == 0
     assert "bus bandwidth [GB/s]" in capsys.readouterr().out
     month_of_allreduce(tmp_path / "results", 1, slower)
-    found = json_output("history", "allreduce_bench")
-    assert [*verdicts(found).values()] == expected
-    assert [point["unit"] for point in found["machines"][0]["points"]] == ["s", "bytes/s"]
-    found = json_output("check-reference", "link", status=int("slower" in expected))
-    assert [point["verdict"] for point in found["points"]] == expected
+    result = json_output("history", "allreduce_bench")
+    assert [*verdicts(result).values()] == expected
+    assert [point["unit"] for point in result["machines"][0]["points"]] == ["s", "bytes/s"]
+    result = json_output("check-reference", "link", status=int("slower" in expected))
+    assert [point["verdict"] for point in result["points"]] == expected
     assert main(["history", "allreduce_bench", "--draw"]) == 0
     assert "allreduce  2 nodes, gloo, cycle 20 ms, 1 MiB" in capsys.readouterr().out
 
@@ -81,9 +81,9 @@ def test_two_sessions_have_the_ratio_that_compare_has(tmp_path, json_output):
     month(tmp_path / "b", 1, slower=1.1)
     both = sets.compare(tmp_path / "a", tmp_path / "b")
     by_compare = [(one.ratio.value, *one.ratio.interval) for one in both.ratios if one.by == "throughput"]
-    found = json_output("history", "weak_scaling", "--results", str(tmp_path))["machines"][0]["points"]
+    result = json_output("history", "weak_scaling", "--results", str(tmp_path))["machines"][0]["points"]
     by_history = [tuple(point["ratio"][end] for end in ("value", "low", "high"))
-                  for point in found if point["quantity"] == "images_per_s"]  # fmt: skip
+                  for point in result if point["quantity"] == "images_per_s"]  # fmt: skip
     assert [pytest.approx(one) for one in by_compare] == by_history
 
 
@@ -95,8 +95,8 @@ def test_one_launch_a_month_is_judged_by_the_months_before(tmp_path, json_output
         == "as before"
     )
     month_in_rounds(tmp_path, 5, slower=1.3)
-    found = verdicts(json_output("history", "weak_scaling", "--results", str(tmp_path), "--strict", status=1))
-    assert found["2 nodes", "images_per_s"] == "slower"
+    result = verdicts(json_output("history", "weak_scaling", "--results", str(tmp_path), "--strict", status=1))
+    assert result["2 nodes", "images_per_s"] == "slower"
 
 
 def test_the_first_session_has_nothing_to_compare_with(here, capsys):
@@ -106,28 +106,30 @@ def test_the_first_session_has_nothing_to_compare_with(here, capsys):
 
 def test_without_records_it_says_what_there_is(here, capsys):
     assert main(["history", "strong_scaling"]) == 2
-    said = capsys.readouterr().err
-    assert "no complete run of experiment 'strong_scaling' (there are: weak_scaling)" in said
+    printed = capsys.readouterr().err
+    assert "no complete run of experiment 'strong_scaling' (there are: weak_scaling)" in printed
     assert main(["history", "weak_scaling", "--since", "2027-01-01"]) == 2
     assert "since 2027-01-01" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("given", [("--within", "5"), ("--within", "x"), ("--since", "yesterday")])
-def test_options_that_are_none(here, given, capsys):
+@pytest.mark.parametrize("arguments", [("--within", "5"), ("--within", "x"), ("--since", "yesterday")])
+def test_options_that_are_none(here, arguments, capsys):
     with pytest.raises(SystemExit):
-        main(["history", "weak_scaling", *given])
+        main(["history", "weak_scaling", *arguments])
     assert "given, must be a" in capsys.readouterr().err
 
 
 def test_a_reference_is_written_kept_and_checked(here, json_output, capsys):
     assert main(["reference", "first"]) == 0
-    said = capsys.readouterr().out
-    assert "references/first.json: 7 values of 6 launches, 2026-01-03 to 2026-01-03" in said
+    printed = capsys.readouterr().out
+    assert "references/first.json: 7 values of 6 launches, 2026-01-03 to 2026-01-03" in printed
     assert main(["reference", "first"]) == 2
     assert "FORCE=1 replaces it" in capsys.readouterr().err
     # Its own launches say nothing about it.
-    found = json_output("check-reference", "first")
-    assert {point["note"] for point in found["points"]} == {"not measured since, in this configuration on this machine"}
+    result = json_output("check-reference", "first")
+    assert {point["note"] for point in result["points"]} == {
+        "not measured since, in this configuration on this machine"
+    }
     month(here, 1)
     assert {point["verdict"] for point in json_output("check-reference", "first")["points"]} == {"as before"}
     month(here, 2, slower=1.25, commit="b" * 40)
@@ -148,9 +150,9 @@ def test_failed_runs_of_other_experiments_are_not_named(here, capsys):
     for name in ("weak_scaling", "overhead"):
         save(make_record(name, repeat=9, failure=Failure(f"killed in {name}")), here)
     assert main(["history", "weak-scaling"]) == 0
-    said = capsys.readouterr().err
-    assert "killed in weak_scaling" in said
-    assert "overhead" not in said
+    printed = capsys.readouterr().err
+    assert "killed in weak_scaling" in printed
+    assert "overhead" not in printed
 
 
 def test_results_without_a_record(tmp_path, capsys):

@@ -46,20 +46,20 @@ def test_what_is_wrong_is_said_before_anything_is_learned(tmp_path, capsys, monk
 
 def test_a_file_in_words_with_what_to_measure_next(csv, capsys):
     assert main(["predict", "--file", csv, "--to", "64", "--images", "1000000", "--epochs", "3"]) == 0
-    said = capsys.readouterr().out
-    assert "Checked on the 7 published" in said
-    assert "To measure next, batch 32: " in said
-    assert "make weak-scaling NODES=" in said
-    assert "wall time" in said
-    assert max(map(len, said.splitlines())) <= 100
+    printed = capsys.readouterr().out
+    assert "Checked on the 7 published" in printed
+    assert "To measure next, batch 32: " in printed
+    assert "make weak-scaling NODES=" in printed
+    assert "wall time" in printed
+    assert max(map(len, printed.splitlines())) <= 100
 
 
 def test_the_published_curves_are_the_default(json_output):
-    found = json_output("predict")
-    assert len(found) == 3 * 57
-    assert {row["ranks"] for row in found} == {16, 64, 256}
-    assert any(row["supported"] for row in found if row["ranks"] == 256)
-    assert all(row["why"] for row in found if not row["supported"])
+    result = json_output("predict")
+    assert len(result) == 3 * 57
+    assert {row["ranks"] for row in result} == {16, 64, 256}
+    assert any(row["supported"] for row in result if row["ranks"] == 256)
+    assert all(row["why"] for row in result if not row["supported"])
 
 
 def test_local_records_and_a_job(results, capsys, json_output):
@@ -67,9 +67,9 @@ def test_local_records_and_a_job(results, capsys, json_output):
         results.add(nodes=nodes, step_s=step_s)
     asked = ["--experiment", "weak-scaling", "--results", str(results.folder), "--to", "16", "--images", "160"]
     assert main(["predict", *asked, "--price", "36"]) == 0
-    said = " ".join(capsys.readouterr().out.split())
-    assert "with a fixed cost of 5.87 s a job" in said
-    assert "cost" in said
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "with a fixed cost of 5.87 s a job" in printed
+    assert "cost" in printed
     (row,) = json_output("predict", *asked, "--price", "36")
     wall = row["wall_s"]["value"]
     assert wall == pytest.approx(5.87 + 160 / row["images_per_s"]["value"], abs=0.01)
@@ -77,7 +77,7 @@ def test_local_records_and_a_job(results, capsys, json_output):
 
 
 @pytest.mark.parametrize(
-    ("argv", "said"),
+    ("argv", "printed"),
     [
         (["--to", "16,x"], "'16,x' given; allowed: whole numbers of at least 1"),
         (["--to", "0"], "'0' given; allowed"),
@@ -86,13 +86,13 @@ def test_local_records_and_a_job(results, capsys, json_output):
         (["--price", "3"], "--price: of what job? allowed: together with --images"),
     ],
 )
-def test_wrong_options_say_what_is_allowed(argv, said, capsys):
+def test_wrong_options_say_what_is_allowed(argv, printed, capsys):
     try:
         status = main(["predict", *argv])
     except SystemExit as stop:
         status = stop.code
     assert status == 2
-    assert said in capsys.readouterr().err
+    assert printed in capsys.readouterr().err
 
 
 def test_an_experiment_without_records_names_those_that_are_there(results, capsys):

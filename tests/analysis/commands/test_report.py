@@ -38,9 +38,9 @@ def test_what_is_left_out_is_named(few_figures, results, tmp_path, capsys):
     cut = results.add(experiment="overhead", nodes=1)
     cut.write_bytes(cut.read_bytes()[:-9])
     assert report(results, tmp_path) == 0
-    said = capsys.readouterr().err.splitlines()
-    assert len(said) == 1
-    assert said[0].startswith(f"left out: {cut}")
+    printed = capsys.readouterr().err.splitlines()
+    assert len(printed) == 1
+    assert printed[0].startswith(f"left out: {cut}")
 
 
 def test_without_any_record_there_are_the_reports(few_figures, results, tmp_path):

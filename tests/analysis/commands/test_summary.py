@@ -34,11 +34,11 @@ def test_the_command_prints_the_table_and_draws_only_its_figures(results, capsys
     results.add(experiment="overhead", nodes=1, failure=Failure("rank 0 was killed"))
     out = results.folder.parent / "figures"
     assert main(["summary", "overhead", "--draw", "--results", str(results.folder), "--out", str(out)]) == 0
-    said = capsys.readouterr()
-    assert "overhead on AMD EPYC 9B45, 4 cores" in said.out
-    assert "rank 0 was killed" in said.err
+    printed = capsys.readouterr()
+    assert "overhead on AMD EPYC 9B45, 4 cores" in printed.out
+    assert "rank 0 was killed" in printed.err
     assert sorted(path.name for path in out.glob("*.png")) == ["own-overhead.png"]
-    assert str(out / "own-overhead") in said.out
+    assert str(out / "own-overhead") in printed.out
 
 
 @pytest.mark.parametrize("experiment", ["weak", "nothing"])
@@ -52,18 +52,18 @@ ONE = "one launch: the interval covers rounds within it, not other launches"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("launches", "said"), [(1, True), (2, False)])
-def test_one_launch_in_rounds_is_said(results, launches, said, capsys):
+@pytest.mark.parametrize(("launches", "printed"), [(1, True), (2, False)])
+def test_one_launch_in_rounds_is_said(results, launches, printed, capsys):
     for repeat in range(launches):
         save(make_rounds([(0.5, 0.8, 0.55)] * 6, repeat=repeat), results.folder)
     assert main(["summary", "weak_scaling", "--results", str(results.folder)]) == 0
-    assert (ONE in capsys.readouterr().out.splitlines()) is said
+    assert (ONE in capsys.readouterr().out.splitlines()) is printed
 
 
 def test_json_is_all_that_is_printed(results, capsys):
     curve_in_rounds(results.folder)
     results.add(nodes=4, failure=Failure("rank 0 was killed"))
     assert main(["summary", "weak_scaling", "--format", "json", "--results", str(results.folder)]) == 0
-    said = capsys.readouterr()
-    assert [point["nodes"] for point in json.loads(said.out)] == [1, 2, 2]
-    assert "rank 0 was killed" in said.err
+    printed = capsys.readouterr()
+    assert [point["nodes"] for point in json.loads(printed.out)] == [1, 2, 2]
+    assert "rank 0 was killed" in printed.err

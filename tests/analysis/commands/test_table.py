@@ -23,8 +23,8 @@ def test_the_user_says_what_a_header_means(tmp_path, capsys):
     path.write_text("Karten,Takt\n1,100\n2,98\n")
     assert main(["table", str(path), "--out", str(tmp_path / "o.csv")]) == 2
     assert "no headers that are known" in capsys.readouterr().err
-    told = "Karten=ranks,Takt=images_per_s_per_rank"
-    assert main(["table", str(path), "--columns", told, "--out", str(tmp_path / "o.csv")]) == 0
+    output = "Karten=ranks,Takt=images_per_s_per_rank"
+    assert main(["table", str(path), "--columns", output, "--out", str(tmp_path / "o.csv")]) == 0
     assert "196" in capsys.readouterr().out
 
 

@@ -16,8 +16,8 @@ def timeline(capsys, tmp_path):
     """Runs the command over `tmp_path / "results"`; its exit status, and what it prints."""
 
     def run(*arguments):
-        given = ["--results", str(tmp_path / "results"), "--out", str(tmp_path / "figures")]
-        status = main(["timeline", *arguments, *given])
+        values = ["--results", str(tmp_path / "results"), "--out", str(tmp_path / "figures")]
+        status = main(["timeline", *arguments, *values])
         return status, capsys.readouterr()
 
     return run
@@ -26,16 +26,19 @@ def timeline(capsys, tmp_path):
 def test_each_launch_has_a_table_and_a_file(timeline, tmp_path):
     for model in ("resnet50", "vgg16"):
         launch_with_timeline(tmp_path / "results", model)
-    status, said = timeline()
+    status, printed = timeline()
     assert status == 0
-    assert [line[:12] for line in said.out.splitlines() if line.startswith("== ")] == ["== ResNet50,", "== VGG16, 2 "]
+    assert [line[:12] for line in printed.out.splitlines() if line.startswith("== ")] == [
+        "== ResNet50,",
+        "== VGG16, 2 ",
+    ]
     written = sorted((tmp_path / "figures").iterdir())
     assert len(written) == 2
     for path in written:
-        assert f"{path}: open it at https://ui.perfetto.dev" in said.out
+        assert f"{path}: open it at https://ui.perfetto.dev" in printed.out
         check(json.loads(path.read_text()))
-    _, said = timeline("--models", "vgg16")
-    assert "ResNet50" not in said.out
+    _, printed = timeline("--models", "vgg16")
+    assert "ResNet50" not in printed.out
 
 
 def test_json_names_the_trace(json_output, tmp_path):
@@ -46,9 +49,9 @@ def test_json_names_the_trace(json_output, tmp_path):
 
 def test_without_a_launch_it_says_how_to_make_one(timeline, tmp_path):
     save(make_record(), tmp_path / "results")
-    status, said = timeline()
+    status, printed = timeline()
     assert status == 2
-    assert "no complete launch with a timeline; make timeline makes one" in said.err
+    assert "no complete launch with a timeline; make timeline makes one" in printed.err
 
 
 def test_such_a_launch_is_a_point_of_nothing_and_nothing_is_alleged_of_it(tmp_path):

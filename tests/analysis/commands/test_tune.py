@@ -39,8 +39,8 @@ def test_a_name_that_cannot_be_written_is_refused_before_anything_is_measured(tu
     assert capsys.readouterr() == ("", "")
     for dry_run in ([], ["--dry-run"]):
         assert tuned(*dry_run, "--write", "../mine") == 2
-        found = capsys.readouterr()
-        assert (found.out, "a name of letters, digits and _ is needed (WRITE=)" in found.err) == ("", True)
+        result = capsys.readouterr()
+        assert (result.out, "a name of letters, digits and _ is needed (WRITE=)" in result.err) == ("", True)
     (tmp_path / "system").mkdir()
     (tmp_path / "system/mine.yaml").touch()
     assert tuned("--dry-run", "--write", "mine") == 2

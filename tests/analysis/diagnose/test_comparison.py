@@ -13,8 +13,8 @@ SAME = [paired_windows(alone=1.0 + 0.1 * k) for k in range(6)]  # the machine dr
 def compared(first, *others):
     """The only comparison of arms "a", "b", ... with these turns."""
     named = [arm(name, turns, name == "a") for name, turns in zip("abc", (first, *others), strict=False)]
-    [found] = comparisons(named)
-    return found
+    [result] = comparisons(named)
+    return result
 
 
 @pytest.mark.parametrize("part", ["slower", "waiting", "exchange"])
@@ -46,8 +46,8 @@ def test_a_repeat_that_one_arm_lacks_is_left_out():
     long = [paired_windows(alone=1.0 + 0.1 * k, exchange=0.3) for k in range(7)]
     curve, [base, split] = arm("b", long)
     split = replace(split, launches=[split.launches[0][1:]])  # repeats 1 to 6 of it, 0 to 5 of the first
-    [found] = comparisons([arm("a", SAME, is_base=True), (curve, [base, split])])
-    [other] = found.others
+    [result] = comparisons([arm("a", SAME, is_base=True), (curve, [base, split])])
+    [other] = result.others
     assert (other.longer.value, other.longer.n) == (pytest.approx(0.3), 5)
 
 
@@ -77,9 +77,9 @@ def test_curves_without_arms_and_single_arms_are_not_compared():
 
 
 def test_arms_are_compared_on_as_many_nodes_only():
-    [found] = comparisons([arm("b", SAME, is_base=True), arm("a", SAME)])
-    assert (found.nodes, [curve.arm for curve, _ in found.arms]) == (TWO.nodes, ["b", "a"])  # the base first
-    assert all(split.point != ONE for _, split in found.arms)
+    [result] = comparisons([arm("b", SAME, is_base=True), arm("a", SAME)])
+    assert (result.nodes, [curve.arm for curve, _ in result.arms]) == (TWO.nodes, ["b", "a"])  # the base first
+    assert all(split.point != ONE for _, split in result.arms)
 
 
 @pytest.mark.slow

@@ -22,16 +22,16 @@ def read(folder):
 
 def test_the_rounds_of_each_launch_are_turns(tmp_path):
     curve_in_rounds(tmp_path)
-    [found] = read(tmp_path)
-    assert (found.model, found.in_rounds, len(found.launches), len(found.records)) == ("resnet50", True, 2, 2)
-    assert [len(launch.paired_windows) for launch in found.launches] == [6, 6]
-    assert found.points == [ONE, TWO]
-    first = found.launches[0].paired_windows[0]
+    [result] = read(tmp_path)
+    assert (result.model, result.in_rounds, len(result.launches), len(result.records)) == ("resnet50", True, 2, 2)
+    assert [len(launch.paired_windows) for launch in result.launches] == [6, 6]
+    assert result.points == [ONE, TWO]
+    first = result.launches[0].paired_windows[0]
     assert set(first.arms) == {ONE, TWO, CONTROL}
     assert first.arms[TWO].steps_s == pytest.approx(np.full((2, 2), 2 * 0.5 / 1.5))
     assert first.arms[TWO].computing_s == pytest.approx(0.9 * first.arms[TWO].steps_s)
     assert first.arms[CONTROL].measured_s == pytest.approx(2 * 0.5 / 1.9)
-    assert found.launches[0].locations == [("host0", [0]), ("host0", [1])]
+    assert result.launches[0].locations == [("host0", [0]), ("host0", [1])]
 
 
 def test_what_others_took_is_the_time_in_which_a_rank_was_ready_and_did_not_run(tmp_path):
@@ -41,8 +41,8 @@ def test_what_others_took_is_the_time_in_which_a_rank_was_ready_and_did_not_run(
         for window in rank.windows:
             window.cores = CoreUse(wall_s=1.2, own_s=0.7, busy_s=1.1, steal_s=0.02, delay_s=0.4)
     save(run, tmp_path)
-    [found] = read(tmp_path)
-    control = found.launches[0].paired_windows[0].arms[CONTROL]
+    [result] = read(tmp_path)
+    control = result.launches[0].paired_windows[0].arms[CONTROL]
     assert control.other_processes_s == pytest.approx([0.2, 0.1])  # 0.4 s in two steps, on one core and on two
     assert control.stolen_s == pytest.approx([0.01, 0.005])
     assert control.preempted_s == pytest.approx([0.21, 0.105])
@@ -58,8 +58,8 @@ def test_ranks_that_share_cores_do_not_tell_what_others_took(tmp_path, change):
         for window in rank.windows:
             window.cores = CoreUse(wall_s=1.2, own_s=0.7, busy_s=1.1, steal_s=0.02, delay_s=0.4)
     save(run, tmp_path)
-    [found] = read(tmp_path)
-    assert found.launches[0].paired_windows[0].arms[CONTROL].preempted_s is None
+    [result] = read(tmp_path)
+    assert result.launches[0].paired_windows[0].arms[CONTROL].preempted_s is None
 
 
 def test_an_exchange_takes_as_long_as_on_the_rank_that_came_last():
@@ -72,8 +72,8 @@ def test_exchanges_belong_to_the_round_and_to_the_number_of_nodes(tmp_path):
     for rank in run.ranks:
         rank.exchanges = [Window(number, 1, 0.2, [0.1, 0.1 + 0.01 * number]) for number in range(6)]
     save(run, tmp_path)
-    [found] = read(tmp_path)
-    assert [paired.exchanges_s[2] for paired in found.launches[0].paired_windows] == pytest.approx(
+    [result] = read(tmp_path)
+    assert [paired.exchanges_s[2] for paired in result.launches[0].paired_windows] == pytest.approx(
         [0.1 + 0.005 * number for number in range(6)]
     )
 
@@ -82,20 +82,20 @@ def test_a_round_that_was_not_finished_is_no_turn(tmp_path):
     run = make_rounds([(0.5, 0.6, 0.6)] * 7, failure=Failure("killed", rank=1))
     run.ranks[1].windows.pop()
     save(run, tmp_path)
-    [found] = read(tmp_path)
-    assert len(found.launches[0].paired_windows) == 6
+    [result] = read(tmp_path)
+    assert len(result.launches[0].paired_windows) == 6
 
 
 def test_repeats_of_single_launches_are_turns_too(tmp_path):
     for repeat in range(6):
         for nodes, step_s in ((1, 0.5), (2, 0.6)):
             save(make_record(nodes=nodes, step_s=step_s, repeat=repeat), tmp_path)
-    [found] = read(tmp_path)
-    assert not found.in_rounds
-    assert [len(launch.paired_windows) for launch in found.launches] == [6]
-    assert set(found.launches[0].paired_windows[0].arms) == {ONE, TWO}
-    assert found.launches[0].paired_windows[0].arms[TWO].measured_s == pytest.approx(0.6)
-    assert found.launches[0].paired_windows[0].arms[TWO].computing_s is None
+    [result] = read(tmp_path)
+    assert not result.in_rounds
+    assert [len(launch.paired_windows) for launch in result.launches] == [6]
+    assert set(result.launches[0].paired_windows[0].arms) == {ONE, TWO}
+    assert result.launches[0].paired_windows[0].arms[TWO].measured_s == pytest.approx(0.6)
+    assert result.launches[0].paired_windows[0].arms[TWO].computing_s is None
 
 
 def test_an_arm_on_several_nodes_begins_with_the_one_that_is_alone(tmp_path):
@@ -124,15 +124,15 @@ def test_cores_of_servers_beside_those_of_the_ranks_are_known_of_their_arm(tmp_p
 
 def test_one_rank_alone_is_a_curve_of_its_own_where_nothing_begins_with_it(tmp_path):
     save(make_record("strategies", arm="one-rank-alone", distribution=ALONE, arm_keys=["distribution"]), tmp_path)
-    [found] = read(tmp_path)
-    assert found.points == [ONE]
+    [result] = read(tmp_path)
+    assert result.points == [ONE]
 
 
 def test_ranks_on_parameter_servers_are_not_synchronous(tmp_path):
     for backend in ("horovod", "ps"):
         save(make_record(nodes=2, **{"distribution.backend": backend}), tmp_path)
-    found = {curve.series: curve.synchronous for curve in read(tmp_path)}
-    assert found == {"distribution horovod": True, "distribution ps, asynchronous": False}
+    result = {curve.series: curve.synchronous for curve in read(tmp_path)}
+    assert result == {"distribution horovod": True, "distribution ps, asynchronous": False}
 
 
 def test_ranks_of_one_process_have_one_time_and_wait_for_nobody(tmp_path):

@@ -18,16 +18,16 @@ def parts_of(*turns, launches=1):
 
 @pytest.mark.parametrize("loss", ["slower", "waiting", "exchange", "shared"])
 def test_each_cause_is_found_in_its_part_alone(loss):
-    found = parts_of(paired_windows(**{loss: 0.3}))
-    assert found == pytest.approx({"alone": 1.0, "slower": 0.0, "shared": 0.0, "waiting": 0.0, "exchange": 0.0,
+    result = parts_of(paired_windows(**{loss: 0.3}))
+    assert result == pytest.approx({"alone": 1.0, "slower": 0.0, "shared": 0.0, "waiting": 0.0, "exchange": 0.0,
                                    "rest": 0.0} | {loss: 0.3})  # fmt: skip
 
 
 def test_a_delay_of_one_of_two_ranks_is_waiting_and_not_half_slower_computing():
     # Rank 1 sleeps 0.3 s in every step, whatever the arm.
-    found = parts_of(paired_windows(waiting=0.3, exchange=0.1))
-    assert found["waiting"] == pytest.approx(0.3)
-    assert found["slower"] == pytest.approx(0.0)
+    result = parts_of(paired_windows(waiting=0.3, exchange=0.1))
+    assert result["waiting"] == pytest.approx(0.3)
+    assert result["slower"] == pytest.approx(0.0)
 
 
 def test_a_rank_that_updates_late_is_waited_for_in_the_exchange():
@@ -37,8 +37,8 @@ def test_a_rank_that_updates_late_is_waited_for_in_the_exchange():
         TWO: measured([1.5, 1.5], [0.9, 1.0]),
         CONTROL: measured([1.0, 1.4], [0.9, 1.0]),
     }
-    found = parts_of(PairedWindows(arms))
-    assert found == pytest.approx({"alone": 1.0, "slower": 0.0, "waiting": 0.4, "exchange": 0.1, "rest": 0.0})
+    result = parts_of(PairedWindows(arms))
+    assert result == pytest.approx({"alone": 1.0, "slower": 0.0, "waiting": 0.4, "exchange": 0.1, "rest": 0.0})
 
 
 def test_input_is_the_step_that_reads_less_the_same_in_memory():
@@ -58,8 +58,8 @@ def test_input_is_the_step_that_reads_less_the_same_in_memory():
 def test_without_a_control_the_times_of_gradients_tell_computing_and_exchange_apart():
     rounds = paired_windows(slower=0.2, exchange=0.1, waiting=0.05)
     arms = {arm: of for arm, of in rounds.arms.items() if arm != CONTROL}
-    found = parts_of(PairedWindows(arms))
-    assert found == pytest.approx({"alone": 1.0, "slower": 0.2, "waiting": 0.05, "exchange": 0.1, "rest": 0.0})
+    result = parts_of(PairedWindows(arms))
+    assert result == pytest.approx({"alone": 1.0, "slower": 0.2, "waiting": 0.05, "exchange": 0.1, "rest": 0.0})
 
 
 def test_without_either_what_they_tell_apart_stays_together():
@@ -70,18 +70,18 @@ def test_without_either_what_they_tell_apart_stays_together():
 def test_ranks_that_never_wait_for_each_other_have_no_waiting():
     # Alone 1 s, gradients after 0.9. The ranks take 1.5 and 1.3, gradients after 1.1 and 0.9; all end after 3.2 s.
     two = replace(measured([1.5, 1.3], [1.1, 0.9], window_s=3.2), synchronous=False)
-    found = parts_of(PairedWindows({ONE: measured([1.0], [0.9]), TWO: two}))
-    assert found == pytest.approx({"alone": 1.0, "slower": 0.1, "exchange": 0.3, "rest": 0.2})
+    result = parts_of(PairedWindows({ONE: measured([1.0], [0.9]), TWO: two}))
+    assert result == pytest.approx({"alone": 1.0, "slower": 0.1, "exchange": 0.3, "rest": 0.2})
     untold = replace(two, computing_s=None)
-    found = parts_of(PairedWindows({ONE: measured([1.0], [0.9]), TWO: untold}))
-    assert found == pytest.approx({"alone": 1.0, "slower_or_exchange": 0.4, "rest": 0.2})
+    result = parts_of(PairedWindows({ONE: measured([1.0], [0.9]), TWO: untold}))
+    assert result == pytest.approx({"alone": 1.0, "slower_or_exchange": 0.4, "rest": 0.2})
 
 
 def test_without_a_control_the_time_alone_is_scaled_with_the_batch():
     # 8 images on one rank: 2 s, gradients after 1.8. Of 4 images that is 1 s and 0.9; the others take 0.95 and 1.0.
     arms = {Arm(1, 8): measured([2.0], [1.8]), Arm(2, 4): measured([1.3, 1.3], [0.95, 1.0])}
-    found = parts_of(PairedWindows(arms))
-    assert found == pytest.approx({"alone": 1.0, "slower": 0.05, "waiting": 0.05, "exchange": 0.2, "rest": 0.0})
+    result = parts_of(PairedWindows(arms))
+    assert result == pytest.approx({"alone": 1.0, "slower": 0.05, "waiting": 0.05, "exchange": 0.2, "rest": 0.0})
 
 
 def test_without_the_times_of_gradients_waiting_stays_in_the_exchange():
@@ -91,9 +91,9 @@ def test_without_the_times_of_gradients_waiting_stays_in_the_exchange():
 
 def test_what_follows_the_last_step_of_a_window_is_the_rest():
     arms = paired_windows(exchange=0.2).arms | {TWO: measured([1.2, 1.2], [0.9, 0.9], [0.0, 0.0], window_s=2.5)}
-    found = parts_of(PairedWindows(arms))
-    assert found["rest"] == pytest.approx(0.05)  # (2.5 - 2 x 1.2) / 2 steps
-    assert found["exchange"] == pytest.approx(0.2)
+    result = parts_of(PairedWindows(arms))
+    assert result["rest"] == pytest.approx(0.05)  # (2.5 - 2 x 1.2) / 2 steps
+    assert result["exchange"] == pytest.approx(0.2)
 
 
 def test_the_batch_of_one_rank_alone_is_scaled_to_that_of_the_point():
@@ -111,8 +111,8 @@ def test_a_load_that_is_there_on_one_node_too_is_no_loss():
         CONTROL: measured([1.2, 1.2], [1.1, 1.1], [0.2, 0.2]),
         TWO: measured([1.3, 1.3], [1.1, 1.1], [0.2, 0.2]),
     }
-    found = parts_of(PairedWindows(arms))
-    assert (found["shared"], found["slower"], found["exchange"]) == pytest.approx((0.0, 0.0, 0.1))
+    result = parts_of(PairedWindows(arms))
+    assert (result["shared"], result["slower"], result["exchange"]) == pytest.approx((0.0, 0.0, 0.1))
 
 
 def test_the_slowest_rank_is_chosen_launch_by_launch():

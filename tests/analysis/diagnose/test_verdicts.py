@@ -8,16 +8,16 @@ from tests.helpers.steps_apart import ONE, TWO, curve, measured, noisy, paired_w
 
 
 def test_a_rank_that_is_late_in_every_round_is_named_with_its_place():
-    found = slowest_rank(curve([paired_windows(waiting=0.3 + 0.01 * k) for k in range(12)]), TWO)
-    assert (found.host, found.rank, found.cores) == ("host0", 1, (1,))
-    assert found.behind.value == pytest.approx(0.355)
-    assert found.certain
+    result = slowest_rank(curve([paired_windows(waiting=0.3 + 0.01 * k) for k in range(12)]), TWO)
+    assert (result.host, result.rank, result.cores) == ("host0", 1, (1,))
+    assert result.behind.value == pytest.approx(0.355)
+    assert result.certain
 
 
 def test_what_took_its_cores_is_a_share_of_the_step_without_allreduce():
-    found = slowest_rank(curve([paired_windows(shared=1.0)] * 6), TWO)
-    assert found.others_fraction == pytest.approx(0.5)  # 1 s of a step of 2 s
-    assert found.stolen_fraction == 0.0
+    result = slowest_rank(curve([paired_windows(shared=1.0)] * 6), TWO)
+    assert result.others_fraction == pytest.approx(0.5)  # 1 s of a step of 2 s
+    assert result.stolen_fraction == 0.0
 
 
 def test_ranks_that_are_late_in_turn_are_not_certain():
@@ -40,9 +40,9 @@ def test_of_four_ranks_the_mean_of_the_three_others_counts():
     four = Arm(4, 4)
     made = curve([PairedWindows({four: measured([1.0] * 4, [0.5, 0.6, 0.7, 1.2])})] * 6)
     launches = [Launch(made.launches[0].paired_windows, [(f"n{k}", [0]) for k in range(4)])]
-    found = slowest_rank(type(made)(**(vars(made) | {"launches": launches})), four)
-    assert found.host == "n3"
-    assert found.behind.value == pytest.approx(1.2 - np.mean([0.5, 0.6, 0.7]))
+    result = slowest_rank(type(made)(**(vars(made) | {"launches": launches})), four)
+    assert result.host == "n3"
+    assert result.behind.value == pytest.approx(1.2 - np.mean([0.5, 0.6, 0.7]))
 
 
 def loss(curve):
@@ -56,9 +56,9 @@ def test_the_part_that_is_surely_larger_than_all_others_is_named():
 
 def test_two_parts_of_which_now_one_now_the_other_is_larger_are_both_candidates():
     rounds = [paired_windows(exchange=0.2 + 0.01 * (-1) ** k, slower=0.2) for k in range(12)]
-    found = loss(curve(rounds))
-    assert found.part is None
-    assert set(found.candidates) == {"exchange", "slower"}
+    result = loss(curve(rounds))
+    assert result.part is None
+    assert set(result.candidates) == {"exchange", "slower"}
 
 
 def test_nothing_is_named_of_a_step_that_lost_nothing():
@@ -67,9 +67,9 @@ def test_nothing_is_named_of_a_step_that_lost_nothing():
 
 
 def test_few_rounds_decide_nothing():
-    found = loss(curve([paired_windows(exchange=0.5)] * 5))
-    assert not found.enough
-    assert found.part is None
+    result = loss(curve([paired_windows(exchange=0.5)] * 5))
+    assert not result.enough
+    assert result.part is None
 
 
 def test_a_single_point_has_no_losses():
@@ -85,9 +85,9 @@ def test_how_often_equal_parts_are_separated_and_different_ones_are(slower, ofte
     def of_round(random):
         return paired_windows(exchange=0.2 + random.normal(0, 0.05), slower=slower + random.normal(0, 0.05))
 
-    found = [loss(noisy(of_round, 24, seed)).part for seed in range(100)]
-    assert found.count("slower") <= 5
+    result = [loss(noisy(of_round, 24, seed)).part for seed in range(100)]
+    assert result.count("slower") <= 5
     if often:
-        assert found.count("exchange") >= often
+        assert result.count("exchange") >= often
     else:
-        assert found.count("exchange") <= 5
+        assert result.count("exchange") <= 5

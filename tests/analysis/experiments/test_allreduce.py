@@ -20,9 +20,9 @@ def add(results: Results, times, ranks=2, controller="gloo", cycle_ms=20.0, tran
 
 
 def own(results: Results):
-    found = Study(results.folder)
-    assert found.left_out == []
-    return found.local
+    result = Study(results.folder)
+    assert result.left_out == []
+    return result.local
 
 
 def test_a_size_takes_the_median_of_its_allreduces_each_until_the_slowest_rank_had_it(results):
@@ -40,8 +40,8 @@ def test_the_slowest_rank_is_the_limit(results):
     ring, copy = ("tcp_ring", "10.0.0.1", 4000), ("memory_copy", "", 9000)
     stream = ("tcp_stream", "10.0.0.1", 3000, 1.0)
     add(results, {MIB: [[1.0], [1.0]]}, transfers=[[(*ring, 2.0), (*copy, 1.0)], [stream, (*ring, 1.0), (*copy, 3.0)]])
-    found = {name: e.value for name, e in allreduce.hardware_rates(own(results)).items()}
-    assert found == {
+    result = {name: e.value for name, e in allreduce.hardware_rates(own(results)).items()}
+    assert result == {
         "tcp_ring_bytes_per_s": 2000.0,
         "tcp_stream_bytes_per_s": 3000.0,
         "memory_copy_bytes_per_s": 3000.0,
@@ -86,11 +86,11 @@ def test_on_gpus_nccl_carries_what_horovod_was_built_for(results):
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("arguments", "words"),
     [(512, "512 B"), (1024, "1 KiB"), (1 << 19, "512 KiB"), (1 << 29, "512 MiB"), (1 << 30, "1 GiB")],
 )
-def test_sizes_are_said_in_binary_units(given, words):
-    assert allreduce.size_label(given) == words
+def test_sizes_are_said_in_binary_units(arguments, words):
+    assert allreduce.size_label(arguments) == words
 
 
 @pytest.mark.slow

@@ -86,8 +86,8 @@ def test_arms_on_several_ranks_are_compared_with_each_other_and_with_the_one_on_
 
 def test_an_arm_that_had_more_cores_says_so(results):
     apart = {"backend": "ps", "servers": 1, "servers_on": "nodes"}
-    for arm, given in (("horovod", {"backend": "horovod"}), ("ps", apart)):
-        distribution = {"allreduce": True, "controller": "gloo", **given}
+    for arm, arguments in (("horovod", {"backend": "horovod"}), ("ps", apart)):
+        distribution = {"allreduce": True, "controller": "gloo", **arguments}
         made = make_record(
             "strategies", nodes=2, arm=arm, role=ROLE[arm != "horovod"], arm_keys=["distribution"],
             distribution=distribution,
@@ -109,7 +109,7 @@ def test_of_arms_in_rounds_the_ratio_is_the_median_over_rounds(results):
     table = loading.local(results.folder).table
     first, second = summary.points(table)
     assert "ratio_to_base" not in first.numbers
-    found = second.numbers["ratio_to_base"]
-    assert (found.value, found.low, found.high, found.n) == pytest.approx((0.95, 0.90, 1.00, 6))
+    result = second.numbers["ratio_to_base"]
+    assert (result.value, result.low, result.high, result.n) == pytest.approx((0.95, 0.90, 1.00, 6))
     (label,) = [text.get_text() for text in drawn("own-overhead", table).axes[0].get_yticklabels()]
     assert "median 0.950 (0.900 to 1.000), n=6 rounds" in label

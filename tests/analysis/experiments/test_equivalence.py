@@ -93,10 +93,10 @@ def test_the_claim_of_report_004_is_judged_by_local_records(own, results):
     nothing = judged(loading.local(results.folder).table)
     assert nothing.verdict == "not decidable"
     assert "make equivalence" in nothing.evidence
-    found = judged(own(CURVE, [2.0, 1.5, 1.0]))
-    assert found.verdict == "contradicted"
-    assert "2 ranks 0 (relative; tolerance 0.0001)" in found.evidence
-    assert "the global batch grows with the ranks: 2 ranks 1" in found.evidence
+    result = judged(own(CURVE, [2.0, 1.5, 1.0]))
+    assert result.verdict == "contradicted"
+    assert "2 ranks 0 (relative; tolerance 0.0001)" in result.evidence
+    assert "the global batch grows with the ranks: 2 ranks 1" in result.evidence
 
 
 @pytest.mark.slow

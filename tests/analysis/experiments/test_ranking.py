@@ -49,10 +49,10 @@ def test_arms_are_ranked_by_ratios_to_the_base_in_the_same_repeat(study):
 
 def test_the_report_says_what_follows(study):
     [contest] = ranking.contests(study.local, study.records)
-    said = ranking.report(contest)
-    assert "cycle-5ms (distribution.cycle_time_ms=5.0) is 1.25 times as fast as as-configured, 1.25 to 1.25" in said
-    assert "intervals at 98.8 % each, 95 % for all of them together; of fewer than 8 launches none" in said
-    assert "no difference" in said
+    printed = ranking.report(contest)
+    assert "cycle-5ms (distribution.cycle_time_ms=5.0) is 1.25 times as fast as as-configured, 1.25 to 1.25" in printed
+    assert "intervals at 98.8 % each, 95 % for all of them together; of fewer than 8 launches none" in printed
+    assert "no difference" in printed
     ranked = ranking.as_json(contest)
     assert (ranked.winner, ranked.arms[0].arm) == ("cycle-5ms", "cycle-5ms")
 
@@ -74,9 +74,9 @@ def test_without_the_base_or_another_arm_there_is_no_contest(study):
 def test_the_winner_s_settings_are_a_file_over_that_of_the_system(study, tmp_path):
     [contest] = ranking.contests(study.local, study.records)
     (tmp_path / "laptop.yaml").write_text("name: laptop\n")
-    said = ranking.system_file(contest, "mine", tmp_path)
-    assert "  - laptop@system\n" in said
-    assert said.endswith('distribution:\n  gradients: "flat"\n  cycle_time_ms: 5.0\n')
+    printed = ranking.system_file(contest, "mine", tmp_path)
+    assert "  - laptop@system\n" in printed
+    assert printed.endswith('distribution:\n  gradients: "flat"\n  cycle_time_ms: 5.0\n')
     # Over a file that was written like this, the one below it.
-    (tmp_path / "laptop.yaml").write_text(said.replace("laptop@", "slurm@"))
+    (tmp_path / "laptop.yaml").write_text(printed.replace("laptop@", "slurm@"))
     assert "  - slurm@system\n" in ranking.system_file(contest, "mine", tmp_path)

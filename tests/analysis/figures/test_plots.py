@@ -5,8 +5,8 @@ from analysis.figures import plots
 
 
 def test_lines_with_a_point_at_the_same_x_stand_side_by_side():
-    given = (("alone", [1.0]), ("a", [2.0, 4.0]), ("b", [2.0, 4.0]), ("c", [4.0]))
-    alone, a, b, c = plots.side_by_side([plots.Line(name, x, x, raw=(x, x)) for name, x in given])
+    arguments = (("alone", [1.0]), ("a", [2.0, 4.0]), ("b", [2.0, 4.0]), ("c", [4.0]))
+    alone, a, b, c = plots.side_by_side([plots.Line(name, x, x, raw=(x, x)) for name, x in arguments])
     assert (alone.x, b.x) == ([1.0], [2.0, 4.0])
     assert (a.x, a.raw[0]) == (pytest.approx([2 / 1.045, 4 / 1.045]), a.x)
     assert (a.y, a.raw[1]) == ([2.0, 4.0], [2.0, 4.0])

@@ -91,7 +91,7 @@ def configured(key, value):
 
 
 @pytest.mark.parametrize(
-    ("swept", "values", "found"),
+    ("swept", "values", "result"),
     [
         ("optimizer.momentum", (0.0, 0.9), ["own-mine-throughput"]),
         ("distribution.fusion_threshold_bytes", (1, 5), ["own-mine-throughput"]),
@@ -100,10 +100,10 @@ def configured(key, value):
         ("seed", (0, 1), ["own-mine-throughput"]),
     ],
 )
-def test_a_sweep_over_any_key_has_a_figure(results, swept, values, found):
+def test_a_sweep_over_any_key_has_a_figure(results, swept, values, result):
     for repeat, value in enumerate(values):
         results.add(experiment="mine", repeat=repeat, swept={swept: value}, **configured(swept, value))
-    assert ids(results) == found
+    assert ids(results) == result
 
 
 def test_training_has_its_figures_and_the_final_accuracy_where_something_is_swept(results):

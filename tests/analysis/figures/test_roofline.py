@@ -21,8 +21,8 @@ def local(results):
 
 def test_a_point_has_its_own_limits_and_reaches_shares_of_them(local):
     runs = speedups.rates(local)
-    found = point_bounds(local, runs[runs["nodes"].eq(2)])
-    assert found == {roofline.COMPUTE: pytest.approx(10), roofline.LINK: pytest.approx(160)}
+    result = point_bounds(local, runs[runs["nodes"].eq(2)])
+    assert result == {roofline.COMPUTE: pytest.approx(10), roofline.LINK: pytest.approx(160)}
     one, two = summary.points(local)
     assert one.numbers["compute_limit_fraction"].value == pytest.approx(0.8)
     assert "link_limit_fraction" not in one.numbers
@@ -81,5 +81,5 @@ def test_arms_of_other_precision_have_limits_of_their_own(results):
     _, (axes,) = plots.canvas()
     axes.plot([1], [16])
     roofline.draw(axes, results.table(), "nodes")
-    found = {y: line.get_color() for line in axes.get_lines() for y in line.get_ydata()[:1]}
-    assert found[5.0] != found[10.0]
+    result = {y: line.get_color() for line in axes.get_lines() for y in line.get_ydata()[:1]}
+    assert result[5.0] != result[10.0]

@@ -75,9 +75,9 @@ def test_a_bad_page_is_seen_as_one(browser, tmp_path):
     )
     browser.open(bad, 400)
     assert [url.rpartition("/")[2] for url in browser.requests()] == ["there.png"]
-    said = "\n".join(browser.complaints())
-    assert "a complaint" in said
-    assert "missing is not defined" in said
+    output = "\n".join(browser.complaints())
+    assert "a complaint" in output
+    assert "missing is not defined" in output
     assert browser.value("document.documentElement.scrollWidth") >= 2000
 
 

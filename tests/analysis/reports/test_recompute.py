@@ -7,13 +7,13 @@ from analysis.table import loading, schema
 
 
 @pytest.fixture(scope="module")
-def found():
+def result():
     return recompute.recompute(loading.published())
 
 
 @pytest.mark.slow
-def test_every_cell_of_the_spreadsheet_comes_out_to_the_printed_digit(found):
-    cells = found[(found["report"] == "003") & found["place"].str.startswith("row ")]
+def test_every_cell_of_the_spreadsheet_comes_out_to_the_printed_digit(result):
+    cells = result[(result["report"] == "003") & result["place"].str.startswith("row ")]
     assert len(cells) == 2 * 4 * 17 + 2 * 4 * 9 + 2 * (4 * 8 + 1)
     digits = cells["unit"].map({"x": 2, "fraction": 4})
     for stated, computed, n in zip(cells["stated"], cells["computed"], digits, strict=True):
@@ -21,20 +21,20 @@ def test_every_cell_of_the_spreadsheet_comes_out_to_the_printed_digit(found):
 
 
 @pytest.mark.slow
-def test_every_stated_derived_number_has_its_line(found):
+def test_every_stated_derived_number_has_its_line(result):
     table = loading.published()
     derived_words = ("speedup", "efficiency", "ratio", "median", "improvement", "decrease", "spread", "loss")
     stated = table[
         (table["kind"] == "stated") & table["quantity"].map(lambda name: any(word in name for word in derived_words))
         | (table["kind"] == "predicted")
     ]
-    lines = found[["report", "place", "quantity", "model", "run"]].value_counts()
+    lines = result[["report", "place", "quantity", "model", "run"]].value_counts()
     for row in stated.to_dict("records"):
         assert lines[row["report"], row["place"], row["quantity"], row["model"], row["run"]] >= 1
 
 
-def only(found, **where):
-    rows = found[(found[list(where)] == pd.Series(where)).all(axis=1)]
+def only(result, **where):
+    rows = result[(result[list(where)] == pd.Series(where)).all(axis=1)]
     assert len(rows) == 1
     return rows.iloc[0]
 
@@ -69,16 +69,16 @@ def only(found, **where):
         ({"report": "001", "quantity": "model_bytes"}, 553_430_176, False),
     ],
 )
-def test_numbers_worked_by_hand(found, where, computed, agrees):
-    row = only(found, **where)
+def test_numbers_worked_by_hand(result, where, computed, agrees):
+    row = only(result, **where)
     assert row["computed"] == pytest.approx(computed, rel=1e-4)
     assert row["agrees"] is pd.NA if agrees is None else row["agrees"] == agrees
     if not pd.isna(row["stated"]):
         assert row["difference"] == row["computed"] - row["stated"]
 
 
-def test_what_cannot_be_recomputed_is_said(found):
-    row = only(found, place="text, part 6 (figure 7)", model="vgg16")
+def test_what_cannot_be_recomputed_is_said(result):
+    row = only(result, place="text, part 6 (figure 7)", model="vgg16")
     assert row["stated"] == 6.3
     assert pd.isna(row["computed"])
     assert "not printed" in row["formula"]

@@ -102,12 +102,12 @@ def test_everything_that_an_interval_can_cover_is_explained():
 
 def test_a_formula_of_rounded_numbers_is_between_the_ends():
     # 11 +- 0.5 and 5 +- 0.5: 1 - 5.5 / 10.5 to 1 - 4.5 / 11.5
-    found = combined(lambda old, new: (old - new) / old, {"old": rounded(11, 0.5), "new": rounded(5, 0.5)})
-    assert (found.low, found.value, found.high) == pytest.approx((5 / 10.5, 6 / 11, 7 / 11.5))
-    assert (found.covers, found.level, found.n) == ("rounding", 1.0, 1)
+    outcome = combined(lambda old, new: (old - new) / old, {"old": rounded(11, 0.5), "new": rounded(5, 0.5)})
+    assert (outcome.low, outcome.value, outcome.high) == pytest.approx((5 / 10.5, 6 / 11, 7 / 11.5))
+    assert (outcome.covers, outcome.level, outcome.n) == ("rounding", 1.0, 1)
 
 
 def test_a_formula_of_a_number_without_an_interval_has_none():
-    found = combined(lambda a, b: a + b, {"a": rounded(1, 0.5), "b": unknown(2)})
-    assert found.value == 3
-    assert math.isnan(found.low)
+    outcome = combined(lambda a, b: a + b, {"a": rounded(1, 0.5), "b": unknown(2)})
+    assert outcome.value == 3
+    assert math.isnan(outcome.low)

@@ -10,40 +10,40 @@ SIX = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
 
 def test_an_interval_covers_rounds_of_few_launches_and_launches_of_six():
     # the smallest and the largest of six values enclose the median with 1 - 2 / 64
-    found = repeats.median([SIX])
-    assert (found.value, found.low, found.high, found.n, found.covers) == (3.5, 1, 6, 6, "rounds")
-    assert all(math.isnan(end) for end in found.ends(0.97))
+    result = repeats.median([SIX])
+    assert (result.value, result.low, result.high, result.n, result.covers) == (3.5, 1, 6, 6, "rounds")
+    assert all(math.isnan(end) for end in result.ends(0.97))
     assert repeats.median(singles(SIX)).covers == "launches"
-    assert repeats.median(singles(SIX)).interval == found.interval
+    assert repeats.median(singles(SIX)).interval == result.interval
     five = repeats.median(singles(SIX[:5]))
     assert (five.value, five.n, five.has_interval) == (3, 5, False)
 
 
 def test_launches_in_rounds_cover_other_launches():
-    found = repeats.median([[1.0] * 3, [4.0] * 3])
+    result = repeats.median([[1.0] * 3, [4.0] * 3])
     # Mean of the logarithms: log 2; variance (log 4)^2 / 2; Student's t of one degree 12.706.
-    assert (found.value, found.n, found.covers) == (pytest.approx(2), 6, "launches")
-    assert found.high == pytest.approx(2 * math.exp(12.7062 * math.log(4) / 2), rel=1e-3)
+    assert (result.value, result.n, result.covers) == (pytest.approx(2), 6, "launches")
+    assert result.high == pytest.approx(2 * math.exp(12.7062 * math.log(4) / 2), rel=1e-3)
 
 
 def test_a_level_of_its_own_is_the_one_that_is_shown():
-    found = repeats.median(singles([1.0] * 4 + [2.0] * 5), 0.99)
-    assert found.level == 0.99
-    assert found.interval == found.ends(0.99)
+    result = repeats.median(singles([1.0] * 4 + [2.0] * 5), 0.99)
+    assert result.level == 0.99
+    assert result.interval == result.ends(0.99)
 
 
 def test_the_mean_of_rates_of_equal_work_is_harmonic_and_within_its_interval():
     # 10 images at 10 and 10 at 40 images/s take 1.25 s: 16 images/s
     assert repeats.harmonic_mean([[10, 40]]).value == pytest.approx(16)
     # five of six are 40: the median's interval has both ends, and the mean is in it
-    found = repeats.harmonic_mean([[40, 40, 40, 40, 40, 10]])
-    assert (found.low, found.high) == (10, 40)
-    assert found.value == pytest.approx(6 / (5 / 40 + 1 / 10))
+    result = repeats.harmonic_mean([[40, 40, 40, 40, 40, 10]])
+    assert (result.low, result.high) == (10, 40)
+    assert result.value == pytest.approx(6 / (5 / 40 + 1 / 10))
 
 
 def test_a_mean_far_from_the_median_widens_its_interval():
-    found = repeats.arithmetic_mean([[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 100]])
-    assert (found.value, found.low, found.high) == (9.25, 1, 9.25)
+    result = repeats.arithmetic_mean([[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 100]])
+    assert (result.value, result.low, result.high) == (9.25, 1, 9.25)
 
 
 @pytest.mark.parametrize("values", [[], [1.0, math.nan], [math.inf]])
@@ -58,8 +58,8 @@ def test_the_interval_of_a_ratio_of_medians_worked_by_hand():
     place = 2 + 10 * share / (2 + 8 * share)
     mixed = [1, 12, 2, 11, 3, 10, 4, 9, 5, 8, 6, 7]  # neighbours are not alike
     a, b = [[float(i) for i in mixed]], [[100.0 + i for i in mixed]]
-    found = repeats.ratio_of_medians(a, b)
-    assert (found.value, found.low, found.high) == pytest.approx(
+    result = repeats.ratio_of_medians(a, b)
+    assert (result.value, result.low, result.high) == pytest.approx(
         (106.5 / 6.5, (100 + place) / (13 - place), (113 - place) / place)
     )
     assert not repeats.ratio_of_medians([[1.0] * 6], b).has_interval  # six values: 3.1 % at least

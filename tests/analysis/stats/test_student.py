@@ -11,15 +11,15 @@ positive = st.floats(1e-3, 1e6)
 
 
 def test_the_interval_of_three_values_is_students():
-    found = student.mean([10.0, 11.0, 12.0])
+    result = student.mean([10.0, 11.0, 12.0])
     # s = 1, so 1/sqrt(3); t(0.975, 2) = 4.3027 from the printed tables
-    assert (found.value, found.n, found.degrees, found.covers) == (11, 3, 2, "launches")
-    assert found.interval == pytest.approx((11 - 2.4841, 11 + 2.4841), rel=1e-4)
+    assert (result.value, result.n, result.degrees, result.covers) == (11, 3, 2, "launches")
+    assert result.interval == pytest.approx((11 - 2.4841, 11 + 2.4841), rel=1e-4)
 
 
 def test_one_value_has_no_interval():
-    found = student.mean([10.0])
-    assert (found.value, found.n, found.has_interval, found.covers) == (10, 1, False, "")
+    result = student.mean([10.0])
+    assert (result.value, result.n, result.has_interval, result.covers) == (10, 1, False, "")
 
 
 @pytest.mark.parametrize("values", [[], [1.0, math.nan], [math.inf]])
@@ -30,23 +30,23 @@ def test_no_or_impossible_values_are_refused(values):
 
 def test_relative_errors_of_a_ratio_add_in_quadrature():
     # 3 % and 4 % make 5 %; Welch-Satterthwaite: 0.05^4 / (0.03^4 / 4 + 0.04^4 / 4) = 4 * 625 / 337
-    found = student.ratio(student.student(200.0, 6.0, 4, 5), student.student(100.0, 4.0, 4, 5))
-    assert found.value == 2
-    assert found.standard_error == pytest.approx(0.1)
-    assert found.degrees == pytest.approx(2500 / 337)
+    result = student.ratio(student.student(200.0, 6.0, 4, 5), student.student(100.0, 4.0, 4, 5))
+    assert result.value == 2
+    assert result.standard_error == pytest.approx(0.1)
+    assert result.degrees == pytest.approx(2500 / 337)
 
 
 def test_errors_of_a_difference_add_in_quadrature():
-    found = student.difference(student.student(2.0, 0.3, 4, 5), student.student(1.0, 0.4, 4, 9))
-    assert (found.value, found.n) == (1, 5)
-    assert found.standard_error == pytest.approx(0.5)
-    assert found.degrees == pytest.approx(2500 / 337)
+    result = student.difference(student.student(2.0, 0.3, 4, 5), student.student(1.0, 0.4, 4, 9))
+    assert (result.value, result.n) == (1, 5)
+    assert result.standard_error == pytest.approx(0.5)
+    assert result.degrees == pytest.approx(2500 / 337)
 
 
 @pytest.mark.parametrize("other", [unknown(100.0), exact(100.0)])
 def test_a_ratio_with_a_number_without_a_standard_error_has_none(other):
-    found = student.ratio(student.student(200.0, 6.0, 4, 5), other)
-    assert (found.value, found.n, found.has_interval) == (2, 1, False)
+    result = student.ratio(student.student(200.0, 6.0, 4, 5), other)
+    assert (result.value, result.n, result.has_interval) == (2, 1, False)
 
 
 @pytest.mark.parametrize("bad", [0.0, -1.0])
@@ -64,27 +64,27 @@ def test_a_ratio_and_its_inverse_have_the_same_relative_error(a, b):
 
 
 def test_rounding_moves_both_ends():
-    found = student.widened(student.student(1.0, 0.1, 2, 3), 0.5)
-    assert found.interval == pytest.approx((1 - 0.43027 - 0.5, 1 + 0.43027 + 0.5), rel=1e-4)
+    result = student.widened(student.student(1.0, 0.1, 2, 3), 0.5)
+    assert result.interval == pytest.approx((1 - 0.43027 - 0.5, 1 + 0.43027 + 0.5), rel=1e-4)
 
 
 def test_the_ratio_of_means_and_welchs_interval_worked_by_hand():
     # means 11 and 22, standard errors 1 and 2: relative 1/11 each; one degree of freedom each, together 2
-    found = student.ratio_of_means([10, 12], [20, 24])
+    result = student.ratio_of_means([10, 12], [20, 24])
     apart = math.exp(4.302653 * 2**0.5 / 11)  # t(0.975, 2)
-    assert (found.value, found.low, found.high) == pytest.approx((2, 2 / apart, 2 * apart))
+    assert (result.value, result.low, result.high) == pytest.approx((2, 2 / apart, 2 * apart))
 
 
 def test_an_interval_of_a_ratio_of_means_is_never_below_zero():
-    found = student.ratio_of_means([1, 9], [2, 8])
-    assert 0 < found.low < 1 < found.high
+    result = student.ratio_of_means([1, 9], [2, 8])
+    assert 0 < result.low < 1 < result.high
 
 
 def test_a_pooled_ratio_takes_the_scatter_of_all_sets():
     # logarithms about the mean of their set: 0 in both, +-0.01 in two others: s = 0.01 sqrt(4 / 4), 4 degrees
     e = math.exp
     others = [[e(0.01), e(-0.01)], [100 * e(0.01), 100 * e(-0.01)]]
-    found = student.pooled_ratio_of_means([10, 10], [9, 9], others)
+    result = student.pooled_ratio_of_means([10, 10], [9, 9], others)
     apart = math.exp(2.776445 * 0.01)  # t(0.975, 4), times sqrt(1/2 + 1/2)
-    assert (found.value, found.low, found.high) == pytest.approx((0.9, 0.9 / apart, 0.9 * apart))
+    assert (result.value, result.low, result.high) == pytest.approx((0.9, 0.9 / apart, 0.9 * apart))
     assert not student.pooled_ratio_of_means([10], [9]).has_interval

@@ -7,17 +7,17 @@ from analysis.stats import trend
 def test_of_one_curve_it_is_ordinary_regression():
     x, y = [0, 1, 2, 3], [1.0, 2.1, 2.9, 4.2]
     line, covariances = np.polyfit(x, y, 1, cov=True)
-    found = trend.fit([list(zip(x, y, strict=True))]).slope
-    assert (found.value, found.standard_error) == pytest.approx((line[0], covariances[0, 0] ** 0.5))
-    assert (found.degrees, found.n) == (2, 4)
+    result = trend.fit([list(zip(x, y, strict=True))]).slope
+    assert (result.value, result.standard_error) == pytest.approx((line[0], covariances[0, 0] ** 0.5))
+    assert (result.degrees, result.n) == (2, 4)
 
 
 def test_curves_of_two_points_have_the_mean_of_their_slopes():
     # 4 and 5 for each step: 4.5; each curve is off its line by 0.25 at both ends: 4 x 0.0625 over 1 degree
-    found = trend.fit([[(1, 15), (2, 19)], [(2, 20), (3, 25)]])
-    assert (found.slope.value, found.slope.degrees, found.deviation) == (4.5, 1, pytest.approx(0.5))
-    assert found.slope.standard_error == pytest.approx(0.5)  # 0.5 over the root of a spread of 1
-    ahead = found.at(1, 4, 2)  # 22.5 at 2.5, and 1.5 steps on
+    result = trend.fit([[(1, 15), (2, 19)], [(2, 20), (3, 25)]])
+    assert (result.slope.value, result.slope.degrees, result.deviation) == (4.5, 1, pytest.approx(0.5))
+    assert result.slope.standard_error == pytest.approx(0.5)  # 0.5 over the root of a spread of 1
+    ahead = result.at(1, 4, 2)  # 22.5 at 2.5, and 1.5 steps on
     assert (ahead.value, ahead.standard_error) == (pytest.approx(29.25), pytest.approx(0.5 * (1 + 0.5 + 2.25) ** 0.5))
 
 

@@ -18,9 +18,9 @@ bounds = st.builds(lambda low, width: Bounds(low, low + width), finite, st.float
 
 def verdict_of(number, allowed):
     """The outcome, why, and whether above, of a verdict without a p-value."""
-    found = judge(number, allowed)
-    assert math.isnan(found.p)
-    return found.outcome, found.why, found.above
+    result = judge(number, allowed)
+    assert math.isnan(result.p)
+    return result.outcome, result.why, result.above
 
 
 @pytest.mark.parametrize(
@@ -71,24 +71,24 @@ def test_an_interval_of_one_level_is_judged_at_that_level():
 
 def test_p_values_are_those_of_students_t():
     # 0.1 / 0.05 = 2: one side of t with 10 degrees beyond 2 is 0.0367, two sides 0.0734
-    found = verdict.leaning(student(0.1, 0.05, 10, 11), Bounds(low=0.0))
-    assert (found.outcome, found.p) == ("inside", pytest.approx(0.0367, abs=1e-4))
-    found = verdict.leaning(student(0.1, 0.05, 10, 11), Bounds(high=0.0))
-    assert (found.outcome, found.p) == ("outside", pytest.approx(0.0734, abs=1e-4))
+    result = verdict.leaning(student(0.1, 0.05, 10, 11), Bounds(low=0.0))
+    assert (result.outcome, result.p) == ("inside", pytest.approx(0.0367, abs=1e-4))
+    result = verdict.leaning(student(0.1, 0.05, 10, 11), Bounds(high=0.0))
+    assert (result.outcome, result.p) == ("outside", pytest.approx(0.0734, abs=1e-4))
     assert verdict.leaning(unknown(1.0), Bounds(high=0.0)) == Verdict("undecided", "no interval", p=1.0)
 
 
 def test_six_values_decide_at_their_own_level():
     six = around(1.05, [[1.02, 1.03, 1.04, 1.06, 1.07, 1.08]])
-    found = verdict.leaning(six, Bounds(high=1.0))
-    assert (found.outcome, found.p) == ("outside", pytest.approx(2 / 64))
+    result = verdict.leaning(six, Bounds(high=1.0))
+    assert (result.outcome, result.p) == ("outside", pytest.approx(2 / 64))
 
 
 def test_holm_worked_by_hand():
     # 0.01 x 4, 0.02 x 3, 0.03 x 2 = 0.06, and 0.04, which is not below the one before
     assert verdict.adjust([0.04, 0.01, 0.03, 0.02]) == pytest.approx([0.06, 0.04, 0.06, 0.06])
-    found = verdict.holm([Verdict("outside", p=0.04), Verdict("inside", p=0.01), Verdict("outside", p=0.9)])
-    assert [(one.outcome, one.why, one.p) for one in found] == [
+    result = verdict.holm([Verdict("outside", p=0.04), Verdict("inside", p=0.01), Verdict("outside", p=0.9)])
+    assert [(one.outcome, one.why, one.p) for one in result] == [
         ("undecided", "too many numbers", pytest.approx(0.08)),
         ("inside", "", pytest.approx(0.03)),
         ("undecided", "across a bound", pytest.approx(0.9)),
@@ -104,15 +104,15 @@ def test_adjusted_p_values_are_never_smaller(p_values):
 
 @given(st.lists(numbers, min_size=1, max_size=6), bounds)
 def test_many_numbers_together_decide_no_more_than_each_alone(many, allowed):
-    for number, found in zip(many, verdict.judge_all(many, allowed), strict=True):
-        if found.outcome != "undecided":
-            assert judge(number, allowed).outcome == found.outcome
+    for number, result in zip(many, verdict.judge_all(many, allowed), strict=True):
+        if result.outcome != "undecided":
+            assert judge(number, allowed).outcome == result.outcome
 
 
 @given(numbers, bounds)
 def test_one_number_alone_is_judged_alike_with_and_without_correction(number, allowed):
-    (found,) = verdict.judge_all([number], allowed)
-    assert abs(found.p - verdict.ALPHA) < 1e-6 or replace(found, p=math.nan).outcome == judge(number, allowed).outcome
+    (result,) = verdict.judge_all([number], allowed)
+    assert abs(result.p - verdict.ALPHA) < 1e-6 or replace(result, p=math.nan).outcome == judge(number, allowed).outcome
 
 
 @given(numbers, bounds)
@@ -125,8 +125,8 @@ def test_a_verdict_is_the_same_in_the_mirror(number, allowed):
 
 @given(numbers, bounds)
 def test_a_number_is_above_where_it_is_outside_of_all_that_is_below(number, allowed):
-    found = judge(number, Bounds(high=allowed.high))
-    assert verdict.is_above(number, allowed.high) == (found.outcome == "outside")
+    result = judge(number, Bounds(high=allowed.high))
+    assert verdict.is_above(number, allowed.high) == (result.outcome == "outside")
 
 
 @pytest.mark.parametrize(
@@ -146,8 +146,8 @@ def test_a_sentence_about_several_numbers(outcomes, need, outcome):
 
 
 def test_the_opposite_of_a_sentence():
-    found = [verdict.opposite(Verdict(one)).outcome for one in ("inside", "outside", "undecided")]
-    assert found == ["outside", "inside", "undecided"]
+    result = [verdict.opposite(Verdict(one)).outcome for one in ("inside", "outside", "undecided")]
+    assert result == ["outside", "inside", "undecided"]
 
 
 def test_bounds_move_apart_by_a_share_of_each():

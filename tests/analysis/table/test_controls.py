@@ -48,8 +48,8 @@ def test_repeats_count_by_their_mean(results):
         results.add(nodes=1, repeat=repeat, step_s=0.5, **QUOTA, **NO_ALLREDUCE)
         results.add(nodes=2, repeat=repeat, step_s=among, **QUOTA, **NO_ALLREDUCE)
     # 8 images a step: 16 and 20 images/s a rank, over 16
-    found = controls.deviations(own(results)).set_index("nodes")["control_off"]
-    assert found[2] == pytest.approx(18 / 16 - 1)
+    result = controls.deviations(own(results)).set_index("nodes")["control_off"]
+    assert result[2] == pytest.approx(18 / 16 - 1)
 
 
 def test_of_several_models_those_are_named_that_cannot_be_emulated(results):
@@ -57,8 +57,8 @@ def test_of_several_models_those_are_named_that_cannot_be_emulated(results):
         for nodes, step_s in ((1, 0.5), (8, control_s)):
             results.add(model=model, nodes=nodes, **QUOTA)
             results.add(model=model, nodes=nodes, step_s=step_s, **QUOTA, **NO_ALLREDUCE)
-    said = controls.control_note(images_per_s(own(results), "measured"), str.upper)
-    assert said.startswith("this machine cannot emulate 8 nodes of ALEXNET: without allreduce")
+    printed = controls.control_note(images_per_s(own(results), "measured"), str.upper)
+    assert printed.startswith("this machine cannot emulate 8 nodes of ALEXNET: without allreduce")
 
 
 def test_what_has_no_control_says_so(results):
@@ -96,8 +96,8 @@ def test_in_rounds_nodes_are_compared_within_a_round(results):
     ]
     save(make_rounds(rounds, arms, **QUOTA), results.folder)
     measured = own(results).query("kind == 'measured' and quantity == 'images_per_s'")
-    found = measured.drop_duplicates("nodes").set_index("nodes")["control_off"]
-    assert found.to_dict() == pytest.approx({1: 0.0, 2: -0.05, 4: -0.2})
+    result = measured.drop_duplicates("nodes").set_index("nodes")["control_off"]
+    assert result.to_dict() == pytest.approx({1: 0.0, 2: -0.05, 4: -0.2})
     assert controls.invalid(measured).groupby(measured["nodes"]).all().to_dict() == {1: False, 2: False, 4: True}
 
 
@@ -105,8 +105,8 @@ def test_in_rounds_of_strong_scaling_each_batch_has_its_own_node_alone(results):
     arms = [Arm(1, True, 8), Arm(1, False, 2), Arm(4, True, 2), Arm(4, False, 2)]
     strong = {"experiment": "strong_scaling", "derived": ["batch_per_rank"], **QUOTA}
     save(make_rounds([(0.5, 0.19, 0.3, 0.2)], arms, **strong), results.folder)
-    found = controls.deviations(own(results)).set_index(["nodes", "batch_per_rank"])["control_off"]
-    assert found.to_dict() == pytest.approx({(1, 8): 0, (1, 2): 0, (4, 2): 0.19 / 0.2 - 1})
+    result = controls.deviations(own(results)).set_index(["nodes", "batch_per_rank"])["control_off"]
+    assert result.to_dict() == pytest.approx({(1, 8): 0, (1, 2): 0, (4, 2): 0.19 / 0.2 - 1})
 
 
 def test_why_a_point_is_no_measurement_of_scaling(results):
@@ -132,13 +132,13 @@ def test_a_point_without_a_control_has_that_of_the_next_larger_number_of_nodes(r
         results.add(nodes=1, batch_per_rank=batch, step_s=0.5, **QUOTA, **NO_ALLREDUCE)
         results.add(nodes=8, batch_per_rank=batch, step_s=control_s, **QUOTA, **NO_ALLREDUCE)
     measured = own(results).query("quantity == 'images_per_s' and kind == 'measured'")
-    found = measured.set_index(["batch_per_rank", "nodes"])[["control_off", "control_nodes"]]
-    assert found["control_off"].to_dict() == pytest.approx(
+    result = measured.set_index(["batch_per_rank", "nodes"])[["control_off", "control_nodes"]]
+    assert result["control_off"].to_dict() == pytest.approx(
         {(8, 1): 0, (16, 1): 0}
         | {(8, nodes): 0.5 / 0.55 - 1 for nodes in (2, 4, 8)}
         | {(16, nodes): 0.5 / 0.52 - 1 for nodes in (2, 4, 8)}
     )
-    assert found.loc[8, "control_nodes"].to_dict() == {1: 1, 2: 8, 4: 8, 8: 8}
+    assert result.loc[8, "control_nodes"].to_dict() == {1: 1, 2: 8, 4: 8, 8: 8}
 
 
 def test_in_strong_scaling_the_control_of_fewer_nodes_has_a_smaller_batch_than_they(results):
@@ -146,8 +146,8 @@ def test_in_strong_scaling_the_control_of_fewer_nodes_has_a_smaller_batch_than_t
     strong = {"experiment": "strong_scaling", "derived": ["batch_per_rank"], **QUOTA}
     save(make_rounds([(0.5, 0.19, 0.3, 0.3, 0.25)], arms, **strong), results.folder)
     measured = own(results).query("kind == 'measured' and quantity == 'images_per_s'")
-    found = measured.drop_duplicates("nodes").set_index("nodes")["control_off"]
-    assert found.to_dict() == pytest.approx({1: 0, 2: 0.19 / 0.25 - 1, 4: 0.19 / 0.25 - 1})
+    result = measured.drop_duplicates("nodes").set_index("nodes")["control_off"]
+    assert result.to_dict() == pytest.approx({1: 0, 2: 0.19 / 0.25 - 1, 4: 0.19 / 0.25 - 1})
 
 
 def test_a_real_machine_needs_no_control(results):

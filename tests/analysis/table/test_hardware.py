@@ -19,16 +19,16 @@ from train.record.record import CoreUse, Server
 
 def test_the_limits_worked_by_hand():
     # 100 GFLOP/s a rank over 20 GFLOP an image: 5 images/s a rank. A ring of 4: 2 x 3/4 x 0.1 GB at 1 GB/s is 0.15 s.
-    found = throughput_bounds(limited(make_record(nodes=4, batch_per_rank=3)))
-    assert found == {COMPUTE: pytest.approx(20), LINK: pytest.approx(12 / 0.15)}
+    result = throughput_bounds(limited(make_record(nodes=4, batch_per_rank=3)))
+    assert result == {COMPUTE: pytest.approx(20), LINK: pytest.approx(12 / 0.15)}
 
 
 def test_the_slowest_link_and_the_sum_of_the_ranks_count():
     run = limited(make_record(nodes=2, batch_per_rank=3))
     run.ranks[1].matrix_products[0].times_s = [0.04]
     run.ranks[1].transfers[0].time_s = 2.0
-    found = throughput_bounds(run)
-    assert found == {COMPUTE: pytest.approx(7.5), LINK: pytest.approx(6 / 0.2)}
+    result = throughput_bounds(run)
+    assert result == {COMPUTE: pytest.approx(7.5), LINK: pytest.approx(6 / 0.2)}
 
 
 def test_the_faster_of_two_measurements_counts():
@@ -68,9 +68,9 @@ def test_arms_of_as_many_ranks_share_their_limits(results):
     ]
     save(run, results.folder)
     table = results.table()
-    found = table[table["quantity"].eq(COMPUTE)]
-    assert found["round"].isna().all()
-    assert found["value"].tolist() == pytest.approx([10, 10, 10])
+    result = table[table["quantity"].eq(COMPUTE)]
+    assert result["round"].isna().all()
+    assert result["value"].tolist() == pytest.approx([10, 10, 10])
 
 
 def test_a_launch_of_one_point_has_its_limits_in_the_table(results):
@@ -130,8 +130,8 @@ def test_the_summary_has_joules_where_they_are_known_and_no_column_where_not(res
         save(launch(joules, None, repeat=repeat), results.folder)
     [point] = summary.points(results.table())
     # The median of six launches, and the smallest and the largest of them.
-    found = point.numbers[PROCESSORS]
-    assert (found.value, found.low, found.high, found.n) == pytest.approx((670 / 64, 600 / 64, 720 / 64, 6))
+    result = point.numbers[PROCESSORS]
+    assert (result.value, result.low, result.high, result.n) == pytest.approx((670 / 64, 600 / 64, 720 / 64, 6))
     [row] = summary.rows(results.table()).to_dict("records")
     assert row["joules\nan image"] == "10.47 (9.375 to 11.25)"
     assert "joules of GPUs\nan image" not in row

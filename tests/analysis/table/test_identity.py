@@ -68,15 +68,17 @@ def test_what_was_changed_in_all_arms_alike_parts_comparisons():
         changed = {"distribution.backend": backend, "distribution.gradients": gradients}
         return facts({}, name, ["distribution"], **changed)
 
-    found = identify([arm(n, b, g) for n, b in (("with", "horovod"), ("without", "none")) for g in ("flat", "grouped")])
-    assert [found[0]["arms"], found[1]["arms"]] == [found[2]["arms"], found[3]["arms"]]
-    assert found[0]["arms"] != found[1]["arms"]
+    result = identify(
+        [arm(n, b, g) for n, b in (("with", "horovod"), ("without", "none")) for g in ("flat", "grouped")]
+    )
+    assert [result[0]["arms"], result[1]["arms"]] == [result[2]["arms"], result[3]["arms"]]
+    assert result[0]["arms"] != result[1]["arms"]
 
 
 def test_a_key_that_only_one_arm_has_does_not_part_it_from_the_others():
     def arm(name, **keys):
         return facts({"nodes": 1}, name, ["distribution"], **{f"distribution.{key}": of for key, of in keys.items()})
 
-    found = identify([arm("horovod", backend="horovod"), arm("ps", backend="ps", servers=1)])
-    assert found[0]["arms"] == found[1]["arms"]
-    assert found[0]["series"] != found[1]["series"]
+    result = identify([arm("horovod", backend="horovod"), arm("ps", backend="ps", servers=1)])
+    assert result[0]["arms"] == result[1]["arms"]
+    assert result[0]["series"] != result[1]["series"]

@@ -62,5 +62,5 @@ def test_scatter_leaves_a_printed_number_open():
 
 
 def test_a_bound_is_open_to_one_side():
-    found = stated.number(number(0, 0.5, "at least: two lines"))
-    assert (found.low, found.high) == (0, math.inf)
+    result = stated.number(number(0, 0.5, "at least: two lines"))
+    assert (result.low, result.high) == (0, math.inf)

@@ -45,11 +45,11 @@ def test_no_thread_has_the_number_of_a_process(events):
 
 
 def test_rank_0_has_a_thread_for_each_tensor_with_what_it_contains(events):
-    found = lane(events, 0, "Horovod: gradients")
-    assert [event["name"] for event in found[:5]] == [
+    result = lane(events, 0, "Horovod: gradients")
+    assert [event["name"] for event in result[:5]] == [
         "NEGOTIATE_ALLREDUCE", "rank 0 is ready", "rank 1 is ready", "ALLREDUCE", "GLOO_ALLREDUCE",
     ]  # fmt: skip
-    assert found[3]["ts"] == pytest.approx(1e6 * (begin_s(0) + 0.62 - 999.5), abs=1)
+    assert result[3]["ts"] == pytest.approx(1e6 * (begin_s(0) + 0.62 - 999.5), abs=1)
 
 
 def test_operations_of_tensorflow_have_the_threads_that_ran_them(events):

@@ -8,8 +8,8 @@ pytestmark = pytest.mark.slow
 
 
 def test_a_published_curve_is_where_it_was_printed(tmp_path):
-    found = lines(drawn("000-vgg19", loading.local(tmp_path).table))
-    speedups = [y for _, x, y in found if x.tolist() == [1, 2, 4, 8, 16, 32]]
+    result = lines(drawn("000-vgg19", loading.local(tmp_path).table))
+    speedups = [y for _, x, y in result if x.tolist() == [1, 2, 4, 8, 16, 32]]
     by_time = [193.45 / t for t in (193.45, 101.92, 55.03, 30.83, 18.32, 19.2)]
     by_speed = [
         n * s / 170.24
@@ -20,6 +20,6 @@ def test_a_published_curve_is_where_it_was_printed(tmp_path):
 
 
 def test_a_printed_speed_of_zero_is_left_out(tmp_path):
-    found = lines(drawn("000-efficiency-speed", loading.local(tmp_path).table))
-    assert all((y > 0.9).all() for _, x, y in found if len(x) > 2)
-    assert sum(x.tolist() == [1, 2, 4, 8] for _, x, y in found) >= 1
+    result = lines(drawn("000-efficiency-speed", loading.local(tmp_path).table))
+    assert all((y > 0.9).all() for _, x, y in result if len(x) > 2)
+    assert sum(x.tolist() == [1, 2, 4, 8] for _, x, y in result) >= 1

@@ -9,7 +9,7 @@ from tests.helpers import noisy_records, record_edits
 from tests.helpers.own_records import make_record
 
 
-def found(run):
+def result(run):
     """Whether the record is left out: it contradicts itself, or cannot be read."""
     try:
         return bool(contradictions(run))
@@ -30,7 +30,7 @@ def test_of_random_single_edits_by_more_than_5_percent_95_in_100_are_found(kind)
     run = noisy_records.KINDS[kind](rng)
     edits = [made for field in record_edits.MADE_FROM for _ in range(8) if (made := record_edits.edit(run, field, rng))]
     assert len(edits) >= 8 * 7
-    assert sum(map(found, edits)) >= 0.95 * len(edits)
+    assert sum(map(result, edits)) >= 0.95 * len(edits)
 
 
 @pytest.mark.parametrize("name", record_edits.COPIES)
@@ -39,14 +39,14 @@ def test_what_was_measured_once_and_stands_there_twice_is_found(name):
     made = [record_edits.COPIES[name](make(rng), rng) for make in noisy_records.KINDS.values()]
     copies = [one for one in made if one]
     assert copies
-    assert all(map(found, copies))
+    assert all(map(result, copies))
 
 
 @pytest.mark.parametrize("name", ["one loss", "epochs: train_accuracy", "peak_memory_bytes"])
 def test_what_nothing_else_in_a_record_tells_cannot_be_found(name):
     rng = np.random.default_rng(1)
     (field,) = [field for field in record_edits.OTHERS if field.name == name]
-    assert not found(record_edits.edit(noisy_records.epochs(rng), field, rng))
+    assert not result(record_edits.edit(noisy_records.epochs(rng), field, rng))
 
 
 def test_of_each_check_the_widest_contradiction_is_told():

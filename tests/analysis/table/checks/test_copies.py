@@ -23,9 +23,9 @@ def test_a_repeat_that_has_the_times_of_another_is_left_out_and_the_first_one_co
     own = Study(results.folder)
     assert set(own.local["record"]) == {str(one), str(other)}
     assert [notice.path for notice in own.left_out] == [str(two), str(three)]
-    (found,) = own.left_out[0].contradictions
-    assert found.rule == "copied_run"
-    assert found.follows.endswith(f"are those of {one}")
+    (result,) = own.left_out[0].contradictions
+    assert result.rule == "copied_run"
+    assert result.follows.endswith(f"are those of {one}")
 
 
 def test_a_copy_with_another_time_of_its_job_is_still_one(results):
@@ -61,8 +61,8 @@ def test_a_run_is_a_copy_of_the_one_that_most_of_its_times_are_of():
     times_s = np.random.default_rng(0).uniform(1, 2, 30)
     third = np.array([*times_s[:4], *times_s[10:20]])  # four times of the first, ten of the second
     made = [Trace(name, name, name, of) for name, of in (("c", third), ("b", times_s[10:]), ("a", times_s[:10]))]
-    (found,) = copies.find(made).values()
-    assert (found.stated, found.follows) == ("14 times that a clock gave", "10 of them are those of b")
+    (result,) = copies.find(made).values()
+    assert (result.stated, result.follows) == ("14 times that a clock gave", "10 of them are those of b")
 
 
 def of_rounds():
@@ -74,9 +74,9 @@ def test_a_window_that_was_copied_from_another_round_is_found():
     assert not list(copies.copied_steps(run))
     one, other = [window for window in run.ranks[1].windows if window.arm == 1][:2]
     other.window_s, other.step_times_s = one.window_s, [*one.step_times_s]
-    (found,) = copies.copied_steps(run)
-    assert found.stated.startswith(f"rank 1, round {other.round}, arm 1: {one.window_s:.9g}, ")
-    assert found.follows == f"rank 1, round {one.round}, arm 1 has the same, to the last digit"
+    (result,) = copies.copied_steps(run)
+    assert result.stated.startswith(f"rank 1, round {other.round}, arm 1: {one.window_s:.9g}, ")
+    assert result.follows == f"rank 1, round {one.round}, arm 1 has the same, to the last digit"
 
 
 def test_steps_that_were_copied_over_others_or_from_another_rank_are_found():
