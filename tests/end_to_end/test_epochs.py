@@ -24,8 +24,10 @@ def training(results: Path, nodes: int, *overrides: str) -> list[str]:
 
 @needs_setup
 def test_after_ctrl_c_make_resumes_past_a_damaged_checkpoint_and_ends_with_the_same_history(tmp_path: Path):
-    epochs = "measure.epochs=8"
-    status, output = run(*training(tmp_path / "whole", 2, epochs))
+    epochs, temporary = "measure.epochs=8", tmp_path / "temporary"
+    temporary.mkdir()
+    variables = {"TMPDIR": str(temporary)}
+    status, output = run(*training(tmp_path / "whole", 2, epochs), variables=variables)
     assert status == 0, output
     (whole,) = records(tmp_path / "whole")
     assert list(tmp_path.rglob("epoch-*")) == []  # a complete run needs none
@@ -34,13 +36,14 @@ def test_after_ctrl_c_make_resumes_past_a_damaged_checkpoint_and_ends_with_the_s
     given = (f"RESULTS={parted}", "MODELS=digits_plain", "NODES=2", "ONLY=nodes2", f"ARGS=tracking=none {epochs}")
     command = make_command(tmp_path / "kit", "accuracy-digits", *given)
     hold = Hold(tmp_path / "patch", "train.loop.checkpoint.save", after=3, ranks=[0])
-    make = start(*command, terminal=True, variables=hold.variables)
+    make = start(*command, terminal=True, variables=hold.variables | variables)
     wait_for(hold.holds)
     os.killpg(make.pid, signal.SIGINT)
     output, _ = make.communicate(timeout=END_S)
     assert make.returncode != 0, output
     assert "the same command resumes from here" in output
     assert anything(parted) == []
+    assert not list(temporary.iterdir())
     *_, older, newest = sorted(parted.rglob("epoch-*.npz"))
     done = int(older.stem.removeprefix("epoch-"))
     newest.write_bytes(newest.read_bytes()[:5000])

@@ -26,9 +26,12 @@ def seen_by_all() -> list[str]:
 
 
 def test_keys_are_in_no_command_line_no_rank_and_no_file_of_a_run(tmp_path: Path):
-    results = tmp_path / "results"
+    results, temporary = tmp_path / "results", tmp_path / "temporary"
+    temporary.mkdir()
     hold = Hold(tmp_path / "patch", "train.loop.devices.synchronize", after=3, ranks=[1])  # in whose step rank 0 waits
-    launcher = start(*launch_command(results, "nodes=2"), variables=hold.variables | SECRETS)
+    launcher = start(
+        *launch_command(results, "nodes=2"), variables=hold.variables | SECRETS | {"TMPDIR": str(temporary)}
+    )
     wait_for(hold.holds)
     lines, environments = seen_by_all(), [process.environ() for process in ranks(results)]
     (private,) = results.rglob(".private")
@@ -48,5 +51,6 @@ def test_keys_are_in_no_command_line_no_rank_and_no_file_of_a_run(tmp_path: Path
     assert secret not in "\n".join([*lines, written])
     assert modes == [0o700, 0o600]
     assert not private.exists()
+    assert not list(temporary.iterdir())
     assert {record.status for record in records(results)} == {"complete"}
     assert os.environ["PATH"] in environments[0]["PATH"]

@@ -78,7 +78,7 @@ def record_work(context: Context, learner: Learner) -> None:
 def multiply(precision: str, burst_s: float) -> MatrixProduct:
     """Products of two square matrices, of a size at which one takes long enough, timed in bursts of `burst_s`."""
 
-    @tf.function
+    @tf.function(autograph=False)  # which would leave a file in the temporary folder
     def product(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
         return tf.matmul(a, b)
 

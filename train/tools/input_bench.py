@@ -106,7 +106,11 @@ def _mapped(values: tuple[object, ...], each: Callable[..., tf.Tensor]) -> tf.da
 
     options = tf.data.Options()
     options.threading.private_threadpool_size = 1
-    return tf.data.Dataset.from_tensor_slices(values).map(each).with_options(options)
+    return (
+        tf.data.Dataset.from_tensor_slices(values)
+        .map(tf.autograph.experimental.do_not_convert(each))
+        .with_options(options)
+    )
 
 
 def arms(config: Config, data: Reader) -> dict[str, Callable[[], float]]:
