@@ -5,7 +5,7 @@ import time
 import pytest
 
 from tests.helpers.kit import records, wait_for
-from tests.helpers.slurm_job import hold_in_timed_steps, interrupted, left, queued, submit
+from tests.helpers.slurm_job import hold_in_timed_steps, interrupted, left, queued, submit, summary
 
 pytestmark = pytest.mark.end_to_end
 
@@ -51,3 +51,4 @@ def test_a_time_limit_and_scancel_keep_what_was_measured(cluster, results):
     assert all(kept.pop((record.repeat, 1)).sha256 == record.sha256 for record in first)
     assert kept.keys() == {(cut.repeat, 2)}
     assert all(interrupted(record) for record in kept.values())
+    assert "ranks 0-1 on n[1-2] in phase timed" in summary(results)

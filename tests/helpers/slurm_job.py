@@ -1,8 +1,10 @@
 """A job of Slurm's that is ended before its time: how it is submitted, and what is left of it."""
 
+import re
 import sys
 from pathlib import Path
 
+from tests.helpers import kit
 from tests.helpers.kit import QUICK
 from tests.helpers.patched import Hold
 
@@ -29,7 +31,14 @@ def queued(cluster) -> list[str]:
 
 
 def interrupted(record) -> bool:
-    return record.status == "failed" and "SIGTERM" in record.failure.reason
+    """Whether a record says that Slurm ended the job, and which ranks were where then."""
+    said = r"interrupted by SIGTERM( \(Slurm: .* CANCELLED AT .*\))?; ranks 0-1 on n\[.*\] in phase timed"
+    return record.status == "failed" and re.fullmatch(said, record.failure.reason) is not None
+
+
+def summary(results: Path) -> str:
+    """What the summary of these records says."""
+    return kit.run(sys.executable, "-m", "analysis", "summary", "weak_scaling", "--results", str(results))[1]
 
 
 def left(cluster) -> str:

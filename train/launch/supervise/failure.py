@@ -15,6 +15,7 @@ from pathlib import Path
 from train.launch.plan.job import Exchange, Job, Outcome
 from train.launch.plan.launcher import Launcher
 from train.launch.start import worlds
+from train.rank import host_names
 from train.record import protocol
 from train.record.assembly import ranks_at_the_end
 from train.record.parts import Part, first_failure
@@ -35,6 +36,9 @@ _GLOO_PRINTED = re.compile(r"^\[(?P<rank>\d+)\]<stderr>:(?P<words>.*\S)", re.MUL
 _NOT_STARTED = re.compile(r"exception message: (?P<words>.+)")
 _RAISED = re.compile(r"^(?!RuntimeError: Horovod detected)[\w.]*(?:Error|Exception|error)\b.*", re.MULTILINE)
 _WAITED_IN_VAIN = re.compile("Timed out waiting")  # Gloo, for a rank that is there and sends nothing
+# What Slurm says of a node that it gives up, and of a job or step that it ends.
+_NODE_FAILED = re.compile(r"srun: error: Node failure on (?P<host>\S+)")
+_CANCELLED = re.compile(r"\*\*\* ((?:STEP|JOB) \S+ ON \S+ CANCELLED AT [^*]*?) \*\*\*")
 _MOST_WORDS = 300  # characters of what a program printed
 
 _HINTS = {
@@ -90,11 +94,38 @@ def find(job: Job, launcher: Launcher, outcome: Outcome, parts: Sequence[Part], 
 
 
 def _ended_from_outside(job: Job, outcome: Outcome, parts: Sequence[Part], timeout_s: float) -> Failure:
-    phase = parts[0].phase if parts else None
-    if outcome.ended_by != "timeout":
-        return Failure(reason=f"interrupted by {outcome.ended_by}", phase=phase)
-    reason = f"ended after launcher.timeout_s={timeout_s:.0f} s; set a longer one"
-    return Failure(reason=reason, phase=phase, log=str(protocol.launcher_log(job.folder)))
+    phase, log = parts[0].phase if parts else None, str(protocol.launcher_log(job.folder))
+    if outcome.ended_by == "timeout":
+        reason = f"ended after launcher.timeout_s={timeout_s:.0f} s; set a longer one"
+        return Failure(reason=f"{reason}{_where(job, parts)}", phase=phase, log=log)
+    if lost := _NODE_FAILED.search(outcome.output):
+        part = next((part for part in parts if part.host == lost["host"]), None)
+        reason = f"node {lost['host']} failed: Slurm gave it up and ended the job by {outcome.ended_by}"
+        return Failure(reason, part.rank if part else None, lost["host"], part.phase if part else phase, log=log)
+    if still := _unresponsive(job, parts):
+        return replace(still, reason=f"{still.reason}, until {outcome.ended_by} ended the job")
+    cancelled = _CANCELLED.search(outcome.output)
+    by_slurm = f" (Slurm: {cancelled[1]})" if cancelled else ""
+    return Failure(f"interrupted by {outcome.ended_by}{by_slurm}{_where(job, parts)}", phase=phase)
+
+
+def _where(job: Job, parts: Sequence[Part]) -> str:
+    """Which ranks were on which hosts in which phase, where they were on several."""
+    if set(job.nodes.hosts) == {"localhost"}:
+        return ""
+    groups: dict[str, list[Part]] = {}
+    for part in parts:
+        groups.setdefault("finished" if part.finished else f"in phase {part.phase}", []).append(part)
+    said = (
+        f"{_ranks(in_it)} on {host_names.folded(part.host for part in in_it)} {phase}"
+        for phase, in_it in groups.items()
+    )
+    return "".join(f"; {one}" for one in said)
+
+
+def _ranks(parts: Sequence[Part]) -> str:
+    numbers = sorted(part.rank for part in parts)
+    return f"rank{'s' * (len(numbers) > 1)} {host_names.folded(map(str, numbers)).strip('[]')}"
 
 
 def _first_to_end(job: Job, outcome: Outcome, parts: Sequence[Part]) -> tuple[int, int] | None:

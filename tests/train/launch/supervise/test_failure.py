@@ -67,7 +67,8 @@ def test_all_ranks_done_is_no_failure(tmp_path):
 def test_an_interruption_that_came_when_all_ranks_were_done_is_no_failure(tmp_path):
     assert find(job(tmp_path), outcome(0, ended_by="SIGTERM"), [done(0), done(1)]) is None
     found = find(job(tmp_path), outcome(ended_by="SIGTERM"), [running(0, "warm_up")])
-    assert (found.reason, found.phase) == ("interrupted by SIGTERM", "warm_up")
+    assert found.reason == "interrupted by SIGTERM; rank 0 on host-of-0 in phase warm_up"
+    assert (found.rank, found.phase) == (None, "warm_up")
 
 
 def test_a_killed_rank_is_named_with_host_and_phase_although_its_peer_complains(tmp_path):
@@ -146,6 +147,48 @@ def test_timeouts_and_interrupts_are_called_so(tmp_path):
     assert "launcher.timeout_s=60" in found.reason
     assert found.phase == "init"
     assert find(job(tmp_path), outcome(ended_by="SIGINT"), []).reason == "interrupted by SIGINT"
+
+
+CANCELLED = (
+    "0: slurmstepd-n1: error: *** STEP 1.0 ON n1 CANCELLED AT 2026-11-25T15:26:42 ***\n"
+    "srun: error: n2: task 1: Terminated\n"
+)
+
+
+def test_a_cancelled_job_says_by_whom_and_which_ranks_were_where(tmp_path):
+    found = find(
+        job(tmp_path, ranks=3),
+        outcome(output=CANCELLED, ended_by="SIGTERM"),
+        [running(0), running(1), done(2)],
+        "slurm",
+    )
+    assert found.reason == (
+        "interrupted by SIGTERM (Slurm: STEP 1.0 ON n1 CANCELLED AT 2026-11-25T15:26:42); ranks 0-1 on host-of-[0-1] "
+        "in phase timed; rank 2 on host-of-2 finished"
+    )
+    assert found.rank is None
+
+
+# As srun and Slurm say it five minutes after a node has crashed: rank 0 has given its peer up a moment before.
+NODE_FAILED = "srun: error: n1: task 0: Exited with exit code 1\nsrun: error: Node failure on n2\n"
+
+
+def test_a_node_that_slurm_gave_up_is_named_with_its_rank_and_not_the_rank_that_lost_it(tmp_path):
+    lost = replace(failed(0, "an exchange failed", consequence=True), host="n1")
+    parts = [lost, replace(running(1), host="n2")]
+    found = find(job(tmp_path), outcome(output=NODE_FAILED, ended_by="SIGTERM"), parts, "slurm")
+    assert found.reason == "node n2 failed: Slurm gave it up and ended the job by SIGTERM"
+    assert (found.rank, found.host, found.phase) == (1, "n2", "timed")
+    assert found.log == str(tmp_path / "launcher.log")
+
+
+def test_a_rank_that_others_waited_for_is_named_although_the_job_was_then_ended(tmp_path):
+    (tmp_path / "rank-0.log").write_text(WAITED)
+    parts = [failed(0, "an exchange failed", consequence=True), running(1)]
+    found = find(job(tmp_path), outcome(ended_by="SIGTERM"), parts, "slurm")
+    assert found.reason.startswith("rank 1 (host-of-1) stopped answering: ")
+    assert found.reason.endswith(", until SIGTERM ended the job")
+    assert (found.rank, found.host) == (1, "host-of-1")
 
 
 def test_a_single_process_killed_by_a_signal(tmp_path):
