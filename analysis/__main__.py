@@ -3,10 +3,9 @@
 import argparse
 import importlib
 import sys
-from contextlib import redirect_stderr, redirect_stdout
 
 from analysis import TableError
-from analysis.text import Printable
+from train.record.printable import printable_output
 
 # Each is a module of analysis/commands, which is imported when it is called: so a command starts quickly.
 COMMANDS = {
@@ -42,7 +41,7 @@ def main(argv: list[str]) -> int:
 
     What it prints holds text of records and tables: no control character of it reaches the terminal.
     """
-    with redirect_stdout(Printable(sys.stdout)), redirect_stderr(Printable(sys.stderr)):  # type: ignore[type-var]
+    with printable_output():
         return _run(argv)
 
 

@@ -1,29 +1,11 @@
 import io
 
 import pandas as pd
-import pytest
 
 from analysis.__main__ import main
-from analysis.text import Printable, csv_text
+from analysis.text import csv_text
 from tests.helpers.own_records import make_record, save
 from train.record.record import Failure
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("\x1b[2J\x1b]0;title\x07", r"\x1b[2J\x1b]0;title\x07"),
-        ("a\rb\x9bc\x7f", r"a\rb\x9bc\x7f"),
-        ("a\u202eb", r"a\u202eb"),
-        ("é ± 3 %\tx\n", "é ± 3 %\tx\n"),
-        ("\ud800", r"\ud800"),
-    ],
-)
-def test_a_terminal_gets_no_control_character(text, shown):
-    raw = io.BytesIO()
-    stream = io.TextIOWrapper(raw, encoding="utf-8", newline="")
-    print(text, end="", file=Printable(stream), flush=True)
-    assert raw.getvalue().decode() == shown
 
 
 def test_what_a_record_says_reaches_the_terminal_without_escapes(tmp_path, capsys):

@@ -22,7 +22,7 @@ from train.launch.batch.launcher import BatchLauncher
 from train.launch.launchers import LAUNCHERS
 from train.launch.launchers.emulated import quota_means
 from train.launch.plan import curves, input_check, preflight
-from train.launch.plan.display import show_lines, show_points
+from train.launch.plan.display import Terminal, show_lines, show_points
 from train.launch.plan.expand import Expansion, expand
 from train.launch.plan.job import Setting, make_job
 from train.launch.plan.machine import Machine
@@ -33,6 +33,7 @@ from train.launch.supervise.alone import alone
 from train.launch.supervise.runs import records_of, run_all, time_left
 from train.launch.supervise.signals import Interrupted, interrupts_raised
 from train.rank import placement, variables
+from train.record.printable import printable_output
 from train.tracking.live import Watchers
 from train.tracking.mirror import mirror
 from train.tracking.sync import SyncError, sync
@@ -43,7 +44,7 @@ WARNING, LEFT_OUT, ERROR = "[yellow]warning:[/yellow]", "[yellow]left out:[/yell
 def main() -> int:
     """Run the launcher; the exit status is 0 only where every run of the experiment is complete, or submitted."""
     try:
-        return launch(read_options(), Console(soft_wrap=True))
+        return launch(read_options(), Terminal(soft_wrap=True))
     except ConfigError as error:
         print(f"error: {error}", file=sys.stderr)
     except OSError as error:
@@ -195,4 +196,5 @@ def track(runs: Sequence[Run], console: Console) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with printable_output():
+        sys.exit(main())

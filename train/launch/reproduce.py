@@ -28,11 +28,13 @@ from train.launch.__main__ import in_rounds, this_machine
 from train.launch.batch.launcher import BatchLauncher
 from train.launch.launchers import LAUNCHERS
 from train.launch.plan import experiment, input_check, preflight
+from train.launch.plan.display import Terminal
 from train.launch.plan.expand import Expansion, expand
 from train.launch.plan.machine import Machine
 from train.launch.plan.runs import Run, expected_s, remaining, runs_of
 from train.launch.supervise.signals import Interrupted
 from train.record import reproduction
+from train.record.printable import printable_output
 from train.record.progress import duration
 from train.record.reproduction import Outcome, Reproduction, Status
 
@@ -274,7 +276,7 @@ def main() -> int:
     if why := mistake(planned, given.overrides):
         print(f"error: {why}", file=sys.stderr)
         return 2
-    show(planned, Console(soft_wrap=True))
+    show(planned, Terminal(soft_wrap=True))
     if given.dry_run:
         return 0
     results = _results(planned, given.overrides)
@@ -287,4 +289,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with printable_output():
+        sys.exit(main())

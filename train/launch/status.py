@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
-from rich.console import Console
 from rich.table import Table
 
 from train.config.checks import ConfigError
@@ -22,8 +21,10 @@ from train.launch.batch import submitted
 from train.launch.batch.launcher import BatchLauncher
 from train.launch.batch.submitted import RUNNING, Submitted
 from train.launch.launchers import LAUNCHERS
+from train.launch.plan.display import Terminal
 from train.launch.supervise import running
 from train.record import paths, progress, protocol, record
+from train.record.printable import printable_output
 
 STATES = ("done", "running", "queued", "failed", "to do")
 
@@ -134,7 +135,7 @@ def main() -> int:
     if not of_points:
         print(f"{results}: nothing was measured or submitted yet")
         return 0
-    console = Console(soft_wrap=True)
+    console = Terminal(soft_wrap=True)
     console.print(table(of_points))
     for line in under_way(of_points, time.time()):
         console.print(line, highlight=False, markup=False)
@@ -145,4 +146,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with printable_output():
+        sys.exit(main())

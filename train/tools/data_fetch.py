@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from train.config.checks import ConfigError
+from train.record.printable import printable_output
 from train.tools.download import digest, download, parse_checksum
 
 _CHUNK_BYTES = 1 << 20
@@ -179,4 +180,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with printable_output():
+        sys.exit(main())

@@ -250,7 +250,7 @@ def check_rank_memory(ranks: int) -> Check:
 def check_wandb() -> Check:
     """The version of W&B, which runs offline, and whether it has a key, which only uploads need."""
     version = importlib.metadata.version("wandb")
-    netrc = Path.home() / ".netrc"
+    netrc = Path(os.path.expanduser("~/.netrc"))  # which, unlike Path.home, takes a user without a home
     has_key = "WANDB_API_KEY" in os.environ or (netrc.exists() and "wandb" in netrc.read_text(errors="replace"))
     if has_key:
         return Check("W&B", OK, f"{version}, offline; has a key for uploads")
@@ -337,4 +337,8 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.path.insert(0, str(ROOT))  # as a script it begins in its own folder
+    from train.record.printable import printable_output
+
+    with printable_output():
+        sys.exit(main())

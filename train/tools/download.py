@@ -165,7 +165,7 @@ def _copy(response: http.client.HTTPResponse, file: BinaryIO, begin: int, total:
         if now - shown > (1.0 if terminal else 10.0):
             shown = now
             text = progress(done, total, done - begin, now - started)
-            print(text, end="\r" if terminal else "\n", file=sys.stderr)
+            print(text, end="\r" if terminal else "\n", file=sys.__stderr__)
     return done
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from train.config.checks import ConfigError
+from train.record.printable import printable_output
 
 
 def main(module: str, about: str, overrides: str, work: Callable[[list[str]], int], gpu: bool = False) -> NoReturn:
@@ -23,17 +24,19 @@ def main(module: str, about: str, overrides: str, work: Callable[[list[str]], in
     """
     parser = argparse.ArgumentParser(prog=f"python -m {module}", description=about.splitlines()[0])
     parser.add_argument("overrides", nargs="*", help=overrides)
-    arguments = parser.parse_args()
+    with printable_output():
+        arguments = parser.parse_args()
     os.environ["TF_USE_LEGACY_KERAS"] = "1"
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")  # as on the ranks
     if not (gpu and "device=gpu" in arguments.overrides):
         os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
-    try:
-        status = work(arguments.overrides)
-    except ConfigError as error:
-        print(error, file=sys.stderr)
-        status = 2
+    with printable_output():
+        try:
+            status = work(arguments.overrides)
+        except ConfigError as error:
+            print(error, file=sys.stderr)
+            status = 2
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)  # TensorFlow's own shutdown takes a second

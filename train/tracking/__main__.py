@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from train.record.printable import printable_output
 from train.tracking import live
 from train.tracking.sync import SyncError, sync
 
@@ -31,8 +32,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         print(f"W&B runs uploaded: {sync(options.results)}")
     except SyncError as error:
-        sys.exit(f"error: {error}")
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(1)
 
 
 if __name__ == "__main__":
-    main()
+    with printable_output():
+        main()

@@ -202,3 +202,11 @@ def test_energy_is_no_condition_of_a_measurement(monkeypatch, why, found, fix):
     assert (check.state, check.found) == (doctor.OK, found)
     assert check.fix.startswith(fix)
     assert bool(check.fix) == bool(fix)
+
+
+def test_a_user_without_a_home_has_no_key(monkeypatch):
+    """As in a container with --user."""
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.delenv("WANDB_API_KEY", raising=False)
+    monkeypatch.setattr("pwd.getpwuid", lambda number: {}[number])
+    assert "make wandb-sync would need a key" in doctor.check_wandb().found

@@ -271,9 +271,11 @@ def test_sync_without_a_key_says_what_to_do_and_loses_nothing(
     monkeypatch.delenv("WANDB_API_KEY", raising=False)
     with pytest.raises(SystemExit) as stop:
         main(["sync", str(tmp_path / "results")])
-    assert "1 of 1 W&B runs were not uploaded" in str(stop.value)
-    assert "WANDB_API_KEY" in str(stop.value)
-    assert "No API key configured" in capfd.readouterr().err
+    said = capfd.readouterr().err
+    assert stop.value.code == 1
+    assert "1 of 1 W&B runs were not uploaded" in said
+    assert "WANDB_API_KEY" in said
+    assert "No API key configured" in said
     assert file.read_bytes() == text
 
 

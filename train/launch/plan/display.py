@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.markup import escape
+from rich.segment import Segment
 from rich.table import Table
 
 from train.launch.plan.point import Point
+from train.record.printable import escaped
+
+
+class Terminal(Console):
+    """What the user sees: a console whose texts hold no control character."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        """Return what is written of an object: its texts escaped, and Rich's own control codes as they are."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=escaped(segment.text))
 
 
 def show_points(points: Sequence[Point], console: Console) -> None:

@@ -66,6 +66,19 @@ def test_variables_that_the_hash_does_not_see_are_warned_of():
     assert preflight.tuned({"SLURM_JOB_ID": "1"}) == []
 
 
+@pytest.mark.parametrize(
+    ("variable", "key"),
+    [
+        ("HOROVOD_GLOO_IFACE", "launcher.interface"),
+        ("HOROVOD_CONTROLLER", "distribution.controller"),
+        ("HOROVOD_CPU_OPERATIONS", "distribution.controller"),
+    ],
+)
+def test_a_variable_that_the_ranks_replace_names_the_key_of_the_configuration(variable, key):
+    [said] = preflight.tuned({variable: "x"})
+    assert said == f"{variable}: set in your environment, but the configuration decides: {key}"
+
+
 def test_a_precision_that_the_processor_emulates_is_warned_of_with_what_it_lacks():
     points = points_of("experiment=weak_scaling", "model=tiny", "nodes=2", "precision=bf16")
     [said] = preflight.emulated_precision(points, {"a": ["avx2", "fma"], "b": ["amx_bf16"], "c": ["avx2"]})

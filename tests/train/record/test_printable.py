@@ -1,0 +1,60 @@
+import io
+import subprocess
+import sys
+
+import pytest
+from rich.table import Table
+
+from tests.helpers import ROOT
+from train.launch.plan.display import Terminal
+from train.record.printable import Printable
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[2J\x1b]0;title\x07", r"\x1b[2J\x1b]0;title\x07"),
+        ("a\rb\x9bc\x7f", r"a\rb\x9bc\x7f"),
+        ("a\u202eb", r"a\u202eb"),
+        ("é ± 3 %\tx\n", "é ± 3 %\tx\n"),
+        ("\ud800", r"\ud800"),
+    ],
+)
+def test_a_terminal_gets_no_control_character(text, shown):
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding="utf-8", newline="")
+    print(text, end="", file=Printable(stream), flush=True)
+    assert raw.getvalue().decode() == shown
+
+
+def test_rich_writes_its_colours_and_no_control_character_of_a_text():
+    raw = io.StringIO()
+    console = Terminal(file=Printable(raw), force_terminal=True, color_system="standard", width=60)
+    table = Table()
+    table.add_column("\x1b[2Jname")
+    table.add_row("a\x9bb")
+    console.print(table)
+    console.print("[red]error:[/red] killed \x1b]52;c;eA==\x9c", highlight=False)
+    shown = raw.getvalue()
+    assert "\x1b[31merror:" in shown
+    assert r"killed \x1b]52;c;eA==\x9c" in shown
+    assert r"\x1b[2J" in shown  # cut off, as a column as wide as one control character is
+    assert r"a\x9bb" in shown
+
+
+COMMANDS = (
+    *("train.launch", "train.launch.status", "train.launch.reproduce", "train.tracking"),
+    *("train.tools.doctor", "train.tools.data_fetch", "train.tools.data_check", "train.tools.input_bench"),
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", COMMANDS)
+def test_no_command_writes_a_control_character_of_what_it_names(tmp_path, command):
+    nasty = f"{tmp_path}/\x1b]0;title\x07"
+    words = {"train.tools.doctor": ["--ranks", nasty], "train.tools.data_fetch": [nasty, "folder"]}.get(
+        command, [nasty]
+    )
+    done = subprocess.run([sys.executable, "-m", command, *words], cwd=ROOT, capture_output=True, text=True)
+    assert r"\x1b]0;title\x07" in done.stdout + done.stderr
+    assert "\x1b" not in done.stdout + done.stderr

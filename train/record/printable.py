@@ -1,0 +1,42 @@
+"""Text of records, logs and other hosts, written so that a terminal shows it and obeys none of it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from typing import Any, TextIO
+
+# Control characters, which a terminal obeys, without tabs and ends of lines; and those that reverse how text runs.
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def escaped(text: str) -> str:
+    """Return the text with each control character as an escape, as \\x1b."""
+    return _CONTROL.sub(lambda character: ascii(character[0])[1:-1], text)
+
+
+class Printable:
+    """A stream that writes each control character as an escape."""
+
+    def __init__(self, stream: TextIO) -> None:
+        """Take the stream that is written to."""
+        self._stream = self.rich_proxied_file = stream  # Rich writes colours there, and escapes text by itself
+
+    def write(self, text: str) -> int:
+        """Write the text and return its length."""
+        encoding = self._stream.encoding or "utf-8"
+        self._stream.write(escaped(text).encode(encoding, "backslashreplace").decode(encoding))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return any other attribute of the stream."""
+        return getattr(self._stream, name)
+
+
+@contextmanager
+def printable_output() -> Iterator[None]:
+    """Within this context no control character of a text that is printed reaches the terminal."""
+    with redirect_stdout(Printable(sys.stdout)), redirect_stderr(Printable(sys.stderr)):  # type: ignore[type-var]
+        yield
