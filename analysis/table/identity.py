@@ -15,26 +15,16 @@ from typing import Any
 
 import msgspec
 
+from train.record.config_hash import LAUNCH_PLAN, NOT_MEASURED
+
 # Axes of scaling: more ranks do the work.
 SCALING = ("nodes", "ranks_per_node")
 BATCHES = ("batch_per_rank", "global_batch")
 LINK = "system.link_mbit_per_s"
 # Runs with other seeds are repeats of one point.
 _SEED = "seed"
-# Keys that change no measurement, or say how a value came about. `measure` counts with its numbers of steps.
-_NOT_MEASURED = (
-    "results",
-    "tracking",
-    "launcher",
-    "measure",
-    "assumed",
-    "derived",
-    "rounds",
-    "worlds",
-    "worlds_at_once",
-    "join_in_turn",
-    _SEED,
-)
+# Keys that tell no series apart: `measure` counts with its numbers of steps. Each experiment has series of its own.
+_OF_NO_SERIES = (NOT_MEASURED - {"experiment"}) | LAUNCH_PLAN | {"launcher", "measure", _SEED}
 _STEPS = ("warm_up_steps", "timed_steps", "total_steps", "epochs")
 # How labels show a value, by the last part of its key; any other key as "momentum 0.9".
 PHRASES = {
@@ -64,15 +54,13 @@ class Facts:
 
 
 def flat(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return the leaves of a configuration by dotted key, without those that change no measurement."""
+    """Return the leaves of a configuration by dotted key, without those that tell no series apart."""
     leaves: dict[str, Any] = {}
-    for key, value in config.items():
-        if not prefix and key in _NOT_MEASURED:
+    for name, value in config.items():
+        key = f"{prefix}{name}"
+        if key in _OF_NO_SERIES:
             continue
-        if isinstance(value, Mapping) and value:
-            leaves |= flat(value, f"{prefix}{key}.")
-        elif f"{prefix}{key}" != "dataset.data_dir":
-            leaves[f"{prefix}{key}"] = value
+        leaves |= flat(value, f"{key}.") if isinstance(value, Mapping) and value else {key: value}
     if not prefix:
         leaves |= {f"measure.{name}": config["measure"].get(name) for name in _STEPS}
     return leaves

@@ -1,7 +1,7 @@
 """The schema of conf/: every value of a run with its type, unit and limits, and which values go together.
 
-A field's metadata states its limits (train/config/checks.py) and whether it changes what is measured
-(train/config/identity.py). Checks of several fields at once are in the methods `_check_...` of their class.
+A field's metadata states its limits (train/config/checks.py); train/record/config_hash.py lists the fields that do not
+change what is measured. Checks of several fields at once are in the methods `_check_...` of their class.
 """
 
 import re
@@ -12,9 +12,8 @@ from train.config.backends import BACKENDS, Backend
 from train.config.checks import LeftOut, check, check_fields, limits
 from train.models import MODELS
 from train.record.backends import ASYNCHRONOUS, STRATEGIES, TOWERS
+from train.record.config_hash import NOT_MEASURED, is_listed
 
-NOT_MEASURED = {"measured": False}  # names, paths, estimates, repeats: changing them does not change what is measured
-TRAINING_ONLY = {"training_only": True}  # not used by a run that only sweeps allreduces
 STATED_ROLES = ("base", "control", "point")  # that the file of an experiment can give an arm
 # Keys that span an experiment: only its file sets them, and the record of a run has none of them.
 OF_THE_EXPERIMENT = ("description", "reproduces", "sweep", "arms", "roles", "when_emulated")
@@ -35,8 +34,8 @@ class Model:
 
     name: str = field(metadata=limits(allowed=tuple(sorted(MODELS))))
     image_size: int = field(metadata=limits(minimum=8, unit="pixels"))  # height and width
-    parameters: int = field(metadata=NOT_MEASURED)  # trainable and not, at 1000 classes and 3 channels
-    activation_bytes_per_image: int = field(metadata=NOT_MEASURED)  # of one training step in fp32
+    parameters: int  # trainable and not, at 1000 classes and 3 channels
+    activation_bytes_per_image: int  # of one training step in fp32
     # classifier: the dense layers only; the layers below keep their initial weights
     train_layers: str = field(default="all", metadata=limits(allowed=("all", "classifier")))
 
@@ -72,14 +71,14 @@ class Dataset:
     classes: int = field(metadata=limits(minimum=1))
     channels: int = field(metadata=limits(minimum=1))
     # The classes are the integers from 0, as ages: then the expected class has an error in these units.
-    ordered: bool = field(default=False, metadata=NOT_MEASURED)
+    ordered: bool = False
     # Of the samples, split off with a fixed seed where the data comes without a split.
     validation_fraction: float = field(default=0.0, metadata=limits(minimum=0, below=1))
     # At most this many, chosen with a fixed seed.
     training_samples: int | None = field(default=None, metadata=limits(minimum=1, null="all"))
     validation_samples: int | None = field(default=None, metadata=limits(minimum=1, null="all"))
     files: bool = False  # read from files below data_dir, which the user provides
-    data_dir: str | None = field(default=None, metadata=NOT_MEASURED)
+    data_dir: str | None = None
     # skip: damaged samples are counted and named in the record
     on_damaged: str = field(default="skip", metadata=limits(allowed=("skip", "error")))
     augmentation: Augmentation | None = None  # of the training images; null: none
@@ -135,27 +134,25 @@ class Distribution:
     cycle_time_ms: float = field(metadata=limits(above=0, unit="ms"))
     fusion_threshold_bytes: int = field(metadata=limits(minimum=0, unit="bytes"))
     # fp16: gradients are cast to 16 bits, summed so, and cast back.
-    compression: str = field(default="none", metadata=limits(allowed=("none", "fp16")) | TRAINING_ONLY)
+    compression: str = field(default="none", metadata=limits(allowed=("none", "fp16")))
     # The local gradients of so many batches are averaged, then exchanged and applied: one step.
-    backward_passes_per_step: int = field(default=1, metadata=limits(minimum=1) | TRAINING_ONLY)
+    backward_passes_per_step: int = field(default=1, metadata=limits(minimum=1))
     # average | adasum (Maleki et al. 2020, 2006.02924), for each tensor
-    op: str = field(default="average", metadata=limits(allowed=("average", "adasum")) | TRAINING_ONLY)
+    op: str = field(default="average", metadata=limits(allowed=("average", "adasum")))
     # Horovod tries cycle times and fusion thresholds in the first steps, and keeps the best: give it enough warm-up.
-    autotune: bool = field(default=False, metadata=TRAINING_ONLY)
+    autotune: bool = False
     # Horovod writes what happens to each tensor, which makes each exchange slower: for `make timeline` alone.
-    timeline: bool = field(default=False, metadata=TRAINING_ONLY)
+    timeline: bool = False
     elastic: bool = False  # training over epochs continues on the hosts that are left, and takes in those that return
     commit_steps: int = field(default=10, metadata=limits(minimum=1))  # elastic: steps lost at most when a host fails
     # always: oneDNN also on processors where TensorFlow leaves it off; tensorflow: its own choice
-    onednn: str = field(default="always", metadata=limits(allowed=("always", "tensorflow")) | TRAINING_ONLY)
+    onednn: str = field(default="always", metadata=limits(allowed=("always", "tensorflow")))
     # ps: how many parameter servers
     servers: int = field(default=1, metadata=limits(minimum=1))
     # workers: in the processes of the first ranks, on their cores; nodes: each on a node of its own
     servers_on: str = field(default="workers", metadata=limits(allowed=("workers", "nodes")))
     # mwms, ps: of the first rank of a host; each further one follows. With ps each rank takes three.
-    port: int | None = field(
-        default=None, metadata=limits(minimum=1024, maximum=65535, null="free ones") | NOT_MEASURED
-    )
+    port: int | None = field(default=None, metadata=limits(minimum=1024, maximum=65535, null="free ones"))
 
     def __post_init__(self) -> None:
         """Check each value, what elastic training needs, and what a strategy of TensorFlow cannot do."""
@@ -205,33 +202,31 @@ class Distribution:
 class Measure:
     """The measurement protocol: the steps of a launch, and the number of launches."""
 
-    name: str = field(metadata=NOT_MEASURED)
+    name: str
     warm_up_steps: int = field(metadata=limits(minimum=0))  # after the first step, before the timed ones
     timed_steps: int = field(metadata=limits(minimum=1))
-    repeats: int = field(metadata=limits(minimum=1) | NOT_MEASURED)  # independent launches of each point
-    batch_per_rank: int = field(metadata=NOT_MEASURED)  # default of experiments that keep the batch per rank
-    global_batch: int = field(metadata=NOT_MEASURED)  # default of experiments that keep the global batch
-    total_steps: int | None = field(default=None, metadata=NOT_MEASURED)  # shared out: timed_steps = this // ranks
+    repeats: int = field(metadata=limits(minimum=1))  # independent launches of each point
+    batch_per_rank: int  # default of experiments that keep the batch per rank
+    global_batch: int  # default of experiments that keep the global batch
+    total_steps: int | None = None  # shared out: timed_steps = this // ranks
     epochs: int = field(default=0, metadata=limits(minimum=0))  # above 0: train for this many instead of timed_steps
     # Between two samples of a rank's CPU, memory and GPU use.
-    usage_period_s: float | None = field(
-        default=1.0, metadata=limits(minimum=0.1, unit="s", null="no samples") | NOT_MEASURED
-    )
+    usage_period_s: float | None = field(default=1.0, metadata=limits(minimum=0.1, unit="s", null="no samples"))
 
     # rounds: all points of a curve in one launch, where that can be; launches: each point in launches of its own.
-    design: str = field(default="rounds", metadata=limits(allowed=("rounds", "launches")) | NOT_MEASURED)
+    design: str = field(default="rounds", metadata=limits(allowed=("rounds", "launches")))
     # Rounds end when half the width of the 95 % interval of each speedup is at most this fraction of it.
-    precision_fraction: float = field(default=0.05, metadata=limits(above=0, below=1) | NOT_MEASURED)
-    budget_s: float = field(default=600.0, metadata=limits(above=0, unit="s") | NOT_MEASURED)  # of a curve, at most
+    precision_fraction: float = field(default=0.05, metadata=limits(above=0, below=1))
+    budget_s: float = field(default=600.0, metadata=limits(above=0, unit="s"))  # of a curve, at most
     # Beside the points: without allreduce at the largest number of nodes, at every number, or nowhere.
-    control: str = field(default="largest", metadata=limits(allowed=("largest", "all", "none")) | NOT_MEASURED)
-    launches: int = field(default=1, metadata=limits(minimum=1) | NOT_MEASURED)  # of a curve, at least
+    control: str = field(default="largest", metadata=limits(allowed=("largest", "all", "none")))
+    launches: int = field(default=1, metadata=limits(minimum=1))  # of a curve, at least
     # Rounds also measure what tells the parts of a step apart: each point's exchange alone, and its batch in memory.
     split: bool = False
     # The arms compete (train/launch/plan/contest.py): those surely behind are not launched again.
-    compete: bool = field(default=False, metadata=NOT_MEASURED)
+    compete: bool = False
     # Launches of each single point beside the rounds: for what a job costs once.
-    single_launches: int = field(default=1, metadata=limits(minimum=1) | NOT_MEASURED)
+    single_launches: int = field(default=1, metadata=limits(minimum=1))
 
     def __post_init__(self) -> None:
         """Check each value."""
@@ -248,7 +243,7 @@ class RoundArm:
     batch_per_rank: int
     allreduce: bool
     arm: str | None = None  # its name among the arms of the experiment, or that of a control
-    role: str = field(default="point", metadata=NOT_MEASURED)  # as Role of train/record/record.py
+    role: str = "point"  # as Role of train/record/record.py
     swept: dict[str, Any] = field(default_factory=dict)  # key that the experiment sweeps -> this point's value
     world: int = 0  # whose ranks measure it
     link_mbit_per_s: float | None = None  # as system.link_mbit_per_s
@@ -330,24 +325,24 @@ class Launcher:
 
     name: str
     # A job that takes longer has failed.
-    timeout_s: int = field(metadata=limits(above=0, unit="seconds") | NOT_MEASURED)
-    by_hand: bool = field(default=True, metadata=NOT_MEASURED)  # ranks can also be started by hand, without it
+    timeout_s: int = field(metadata=limits(above=0, unit="seconds"))
+    by_hand: bool = True  # ranks can also be started by hand, without it
     # emulated: the fraction of the machine's cores that all nodes together get at the largest point
-    cores_fraction: float = field(default=1.0, metadata=limits(above=0, maximum=1) | NOT_MEASURED)
+    cores_fraction: float = field(default=1.0, metadata=limits(above=0, maximum=1))
     # emulated: how far runs without allreduce may differ from the run on the fewest nodes
-    flat_within_fraction: float = field(default=0.10, metadata=limits(above=0, maximum=1) | NOT_MEASURED)
+    flat_within_fraction: float = field(default=0.10, metadata=limits(above=0, maximum=1))
     separate_networks: bool = False  # emulated: each node in its own network, linked at system.link_mbit_per_s
-    hosts: list[str] = field(default_factory=list, metadata=NOT_MEASURED)  # ssh: one per node; n nodes take the first n
+    hosts: list[str] = field(default_factory=list)  # ssh: one per node; n nodes take the first n
     interface: str | None = None  # network interface of the allreduce, as ib0; null: the one towards the peers
     # slurm: the order of the points in one allocation
-    order: str = field(default="small_first", metadata=limits(allowed=("small_first", "large_first")) | NOT_MEASURED)
-    split: bool = field(default=False, metadata=NOT_MEASURED)  # slurm: one job per point, not one allocation for all
+    order: str = field(default="small_first", metadata=limits(allowed=("small_first", "large_first")))
+    split: bool = False  # slurm: one job per point, not one allocation for all
     # slurm: the estimate for a run where nothing similar has been measured yet
-    assumed_run_s: int = field(default=300, metadata=limits(above=0, unit="seconds") | NOT_MEASURED)
+    assumed_run_s: int = field(default=300, metadata=limits(above=0, unit="seconds"))
     # slurm: of a job
     time_limit_s: int | None = field(
         default=None,
-        metadata=limits(minimum=60, unit="seconds", null="twice the estimate and ten minutes") | NOT_MEASURED,
+        metadata=limits(minimum=60, unit="seconds", null="twice the estimate and ten minutes"),
     )
 
     def __post_init__(self) -> None:
@@ -366,9 +361,9 @@ class Container:
 
     name: str = field(metadata=limits(allowed=("none", "docker", "podman", "singularity")))
     # Its name, or the path of the SIF; null: what `make image` or `make sif` builds for the device.
-    image: str | None = field(default=None, metadata=NOT_MEASURED)
+    image: str | None = None
     # Folder of the host's MPI, ABI-compatible with the image's, to use in its place.
-    mpi_home: str | None = field(default=None, metadata=NOT_MEASURED)
+    mpi_home: str | None = None
 
     def __post_init__(self) -> None:
         """Check each value, and that image and MPI have a container."""
@@ -395,7 +390,7 @@ def default_image(engine: str, device: str, mpi_home: str | None) -> str:
 class System:
     """The machine: what one node offers a job, and what its Slurm requires."""
 
-    name: str = field(metadata=NOT_MEASURED)
+    name: str
     # null: all cores of a host; where nodes share this machine, its cores // the largest number of nodes
     cores_per_node: int | None = field(metadata=limits(minimum=1, null="all cores of the node"))
     # CPU quota of a node, in cores.
@@ -403,15 +398,15 @@ class System:
     # Bandwidth of a node's link in each direction.
     link_mbit_per_s: float | None = field(default=None, metadata=limits(above=0, unit="Mbit/s", null="no limit"))
     # Emulate nodes with CPU quotas, where possible, when they need more cores than this machine has.
-    emulate: bool = field(default=False, metadata=NOT_MEASURED)
+    emulate: bool = False
     gpus_per_node: int = field(default=0, metadata=limits(minimum=0))
     partition: str | None = None
-    account: str | None = field(default=None, metadata=NOT_MEASURED)
+    account: str | None = None
     mpi: str = "pmix"  # srun's --mpi with distribution.controller=mpi: see `srun --mpi=list`
     sbatch: list[str] = field(default_factory=list)  # further options of the batch script, as --constraint=haswell
     setup: list[str] = field(default_factory=list)  # shell lines before the run, as module load cuda
-    longest_s: int | None = field(default=None, metadata=NOT_MEASURED)  # the site's limit on a job's time
-    remark: str | None = field(default=None, metadata=NOT_MEASURED)  # shown before a job is submitted
+    longest_s: int | None = None  # the site's limit on a job's time
+    remark: str | None = None  # shown before a job is submitted
 
     def __post_init__(self) -> None:
         """Check each value."""
@@ -431,51 +426,51 @@ class Reproduced:
 class Config:
     """One run of one point of an experiment; with `sweep` and `arms`, the experiment and all its points."""
 
-    experiment: str = field(metadata=NOT_MEASURED)
-    model: Model = field(metadata=TRAINING_ONLY)
-    dataset: Dataset = field(metadata=TRAINING_ONLY)
-    optimizer: Optimizer = field(metadata=TRAINING_ONLY)
+    experiment: str
+    model: Model
+    dataset: Dataset
+    optimizer: Optimizer
     distribution: Distribution
-    measure: Measure = field(metadata=TRAINING_ONLY)
-    tracking: Tracking = field(metadata=NOT_MEASURED)
+    measure: Measure
+    tracking: Tracking
     launcher: Launcher
     container: Container
     system: System
     device: str = field(metadata=limits(allowed=("cpu", "gpu")))
-    precision: str = field(metadata=limits(allowed=("fp32", "bf16", "fp16")) | TRAINING_ONLY)
+    precision: str = field(metadata=limits(allowed=("fp32", "bf16", "fp16")))
     nodes: int = field(metadata=limits(minimum=1))
     ranks_per_node: int = field(metadata=limits(minimum=1))
     threads_per_rank: int | None = field(metadata=limits(minimum=1, null="the node's cores // its ranks"))
     # One of these two is given, the other derived.
-    batch_per_rank: int | None = field(metadata=limits(minimum=1) | TRAINING_ONLY)
-    global_batch: int | None = field(metadata=limits(minimum=1) | TRAINING_ONLY)  # of a step: all ranks and passes
-    seed: int = field(metadata=limits(minimum=0) | TRAINING_ONLY)
-    results: str = field(metadata=NOT_MEASURED)
+    batch_per_rank: int | None = field(metadata=limits(minimum=1))
+    global_batch: int | None = field(metadata=limits(minimum=1))  # of a step: all ranks and passes
+    seed: int = field(metadata=limits(minimum=0))
+    results: str
     # Initial weights: none (random, from the seed) | imagenet | path of an HDF5 file
-    weights: str = field(default="none", metadata=TRAINING_ONLY)
+    weights: str = "none"
     # Keys whose value the report behind an experiment does not state.
-    assumed: list[str] = field(default_factory=list, metadata=NOT_MEASURED)
+    assumed: list[str] = field(default_factory=list)
     # Keys that the kit worked out from others.
-    derived: list[str] = field(default_factory=list, metadata=NOT_MEASURED)
+    derived: list[str] = field(default_factory=list)
     allreduce_sweep: AllreduceSweep | None = None  # null: the run trains
     # The points that this launch measures in rounds, the base of the speedups first; empty: the launch is one point.
-    rounds: list[RoundArm] = field(default_factory=list, metadata=TRAINING_ONLY)
+    rounds: list[RoundArm] = field(default_factory=list)
     # The worlds of this launch; empty: all its ranks are joined.
-    worlds: list[World] = field(default_factory=list, metadata=TRAINING_ONLY)
+    worlds: list[World] = field(default_factory=list)
     # The worlds measure at the same time, on separate cores that they swap; else in turn, on the same cores.
-    worlds_at_once: bool = field(default=False, metadata=TRAINING_ONLY)
+    worlds_at_once: bool = False
     # Horovod joins the ranks of one arm at a time: in its cycles those that wait would take from their nodes' quotas.
-    join_in_turn: bool = field(default=False, metadata=TRAINING_ONLY)
-    description: str = field(default="", metadata=NOT_MEASURED)  # of the experiment, on one line: make help prints it
-    reproduces: list[Reproduced] = field(default_factory=list, metadata=NOT_MEASURED)
+    join_in_turn: bool = False
+    description: str = ""  # of the experiment, on one line: make help prints it
+    reproduces: list[Reproduced] = field(default_factory=list)
     # Overrides that the experiment applies when nodes are emulated.
-    when_emulated: list[str] = field(default_factory=list, metadata=NOT_MEASURED)
+    when_emulated: list[str] = field(default_factory=list)
     # Key -> Hydra's comma-separated choices, or a ${rule}.
-    sweep: dict[str, str] = field(default_factory=dict, metadata=NOT_MEASURED)
+    sweep: dict[str, str] = field(default_factory=dict)
     # Name of an arm -> its overrides.
-    arms: dict[str, list[str]] = field(default_factory=dict, metadata=NOT_MEASURED)
+    arms: dict[str, list[str]] = field(default_factory=dict)
     # Name of an arm -> base (the others are compared with it) or control (without allreduce); of other arms: point.
-    roles: dict[str, str] = field(default_factory=dict, metadata=NOT_MEASURED)
+    roles: dict[str, str] = field(default_factory=dict)
 
     @property
     def ranks(self) -> int:
@@ -700,11 +695,11 @@ class Config:
 def is_free_text(key: str) -> bool:
     """Whether a key, as tracking.notes, is of a text that changes nothing that is measured, whatever it is."""
     section: Any = Config
-    measured, limited = True, False
+    limited = False
     for name in key.split("."):
         found = {one.name: one.metadata for one in fields(section)} if is_dataclass(section) else {}
         if name not in found:
             return False
-        measured, limited = measured and found[name].get("measured", True), "limits" in found[name]
+        limited = "limits" in found[name]
         section = get_type_hints(section)[name]
-    return not measured and not limited and section in (str, str | None)
+    return is_listed(key, NOT_MEASURED) and not limited and section in (str, str | None)

@@ -1,16 +1,16 @@
-"""The hash of a configuration: over the values that change what is measured. Two runs with the same hash are repeats.
+"""What does not count as another measurement, and the hash of a configuration: two runs with the same hash are repeats.
 
-It is computed from the values as a record keeps them, so that a reader of a record can compute it again.
+The hash is computed from the values as a record keeps them, so that a reader of a record can compute it again.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
-# Keys that are not hashed, as the metadata of train/config/schema.py marks them; a test compares the two.
+# Names, paths, estimates, repeats: dotted keys (of a section, all below it) that do not change what is measured.
 NOT_MEASURED = frozenset(
     {
         "experiment",
@@ -55,8 +55,10 @@ NOT_MEASURED = frozenset(
         "rounds.role",
     }
 )
+# What a launcher adds to a configuration that measures several points in one launch.
+LAUNCH_PLAN = frozenset({"rounds", "worlds", "worlds_at_once", "join_in_turn"})
 # Keys that a run does not use that only sweeps allreduces.
-TRAINING_ONLY = frozenset(
+TRAINING_ONLY = LAUNCH_PLAN | frozenset(
     {
         "model",
         "dataset",
@@ -67,10 +69,6 @@ TRAINING_ONLY = frozenset(
         "global_batch",
         "seed",
         "weights",
-        "rounds",
-        "worlds",
-        "worlds_at_once",
-        "join_in_turn",
         "distribution.compression",
         "distribution.backward_passes_per_step",
         "distribution.op",
@@ -79,6 +77,12 @@ TRAINING_ONLY = frozenset(
         "distribution.onednn",
     }
 )
+
+
+def is_listed(key: str, keys: Collection[str]) -> bool:
+    """Return whether a dotted key, or a section that it is in, is among `keys`."""
+    parts = key.split(".")
+    return any(".".join(parts[:end]) in keys for end in range(1, len(parts) + 1))
 
 
 def of(values: Mapping[str, Any]) -> str:
