@@ -26,7 +26,7 @@ def command(asked: Sequence[str], only: str) -> list[str]:
 
 def curve_of(asked: Sequence[str]) -> str:
     """The name of the one curve that the overrides give. Raises SystemExit where they give none, or several."""
-    names = [point.name for point in _planned(asked) if point.config.rounds]
+    names = [point.name for point in _planned(asked) if point.config.launch.rounds]
     if len(names) != 1:
         sys.exit(f"the overrides must give one curve in rounds; they give {', '.join(names) or 'none'}")
     return names[0]
@@ -34,7 +34,7 @@ def curve_of(asked: Sequence[str]) -> str:
 
 def points_of(asked: Sequence[str]) -> list[str]:
     """The names of the points with allreduce that the overrides measure in launches of their own."""
-    return [p.name for p in _planned(asked) if not p.config.rounds and p.config.distribution.allreduce]
+    return [p.name for p in _planned(asked) if not p.config.launch.rounds and p.config.distribution.allreduce]
 
 
 def _planned(asked: Sequence[str]) -> Sequence[Point]:

@@ -32,7 +32,7 @@ from tabulate import tabulate
 
 from train.config.checks import ConfigError
 from train.config.compose import load
-from train.config.schema import Config
+from train.config.schema import RunConfig
 from train.distribution import slurm
 from train.launch.batch.jobs import jobs
 from train.launch.batch.launcher import BatchLauncher
@@ -83,7 +83,7 @@ class Job:
 
     present: list[Present]
     details: Details
-    config: Config
+    config: RunConfig
 
     @property
     def expected(self) -> Expected:

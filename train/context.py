@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from train.config.schema import Config
+from train.config.schema import RunConfig
 from train.distribution.base import Distribution
 from train.rank.energy import Meter
 from train.rank.phases import PhaseClock
@@ -19,7 +19,7 @@ from train.transport.tcp_group import AllRanks
 class Context:
     """One rank of a job whose ranks have met."""
 
-    config: Config  # of this rank's world
+    config: RunConfig  # of this rank's world
     distribution: Distribution  # the ranks of its world
     everyone: AllRanks  # all ranks of the job: the same object, but in rounds
     clock: PhaseClock

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from train.config.identity import config_hash, learning_rate, point_name, resolved, swept_values
-from train.config.schema import Config
+from train.config.schema import RunConfig
 from train.distribution.base import Distribution
 from train.rank import placement
 from train.rank.phases import PhaseClock
@@ -34,9 +34,12 @@ class Run:
     identity: assembly.Identity
 
 
-def new_run(config: Config, overrides: Sequence[str]) -> Run:
-    """The next repeat of the point of this configuration, with its folder. Raises OSError."""
-    digest, point = config_hash(config), point_name(config)
+def new_run(config: RunConfig, sweep: Sequence[str], overrides: Sequence[str]) -> Run:
+    """The next repeat of the point of this configuration, with its folder. Raises OSError.
+
+    sweep: the keys that the experiment sweeps.
+    """
+    digest, point = config_hash(config), point_name(config, sweep)
     home = paths.point_folder(Path(config.results), config.experiment, point, digest)
     repeat = 0
     while paths.completed(home, repeat):
@@ -55,7 +58,7 @@ def new_run(config: Config, overrides: Sequence[str]) -> Run:
             source_digest=source.digest(source.files()),
             command=["python", "-m", "train", *overrides],
             learning_rate=learning_rate(config),
-            swept=swept_values(config, config.sweep, overrides),
+            swept=swept_values(config, sweep, overrides),
         ),
     )
 
@@ -73,11 +76,11 @@ class Standalone:
         """The run folder; None before the ranks have met."""
         return Path(self._run.folder) if self._run else None
 
-    def meet(self, config: Config, distribution: Distribution) -> None:
+    def meet(self, config: RunConfig, sweep: Sequence[str], distribution: Distribution) -> None:
         """Agree on the run folder, and append this rank's part there. Every rank calls this when ranks have met."""
         told = [run for run in distribution.gather(self._run, Run | None) if run]
         if not told:
-            made = new_run(config, self._overrides) if distribution.rank == 0 else None
+            made = new_run(config, sweep, self._overrides) if distribution.rank == 0 else None
             told = [run for run in distribution.gather(made, Run | None) if run]
         if self._run is None:
             self._begin(told[0], distribution.rank)

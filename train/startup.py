@@ -13,7 +13,7 @@ from pathlib import Path
 
 from train import distribution
 from train.config.checks import ConfigError
-from train.config.schema import Config
+from train.config.schema import RunConfig
 from train.rank import placement
 from train.transport.rendezvous import Secret
 
@@ -29,33 +29,32 @@ class Gpu:
     identity: str  # index or UUID: distinguishes it from the others of its host; of several, separated by commas
 
 
-def bind_cores(config: Config, local_rank: int) -> list[list[int]]:
-    """The cores that this process is bound to from now on; of worlds that swap cores, then those of its other places.
+def bind_cores(config: RunConfig, local_rank: int) -> tuple[RunConfig, list[list[int]]]:
+    """Bind this process to its cores; return them, and of rank groups that swap cores then those of the other groups.
 
     A process with several towers has the cores of all of them; no tower is bound to its own.
 
-    Where no launcher has set them, cores per node and threads per rank are added to `config`.
+    The configuration that is returned has cores per node and threads per rank also where no launcher has set them.
     """
     available = placement.usable_cores()
     nodes_here = max(1, placement.local_size() * config.towers // config.ranks_per_node)
     per_node = config.system.cores_per_node or placement.cores_per_node(len(available), nodes_here)
-    if config.threads_per_rank is None:
-        config.threads_per_rank = placement.threads_per_rank(per_node, config.ranks_per_node)
-        config.derived.append("threads_per_rank")
-    config.system.cores_per_node = per_node
-    shape = config.ranks_per_node, per_node, config.threads_per_rank
-    worlds = len(config.worlds) if config.worlds_at_once else 1  # side by side, all of one size
-    turns = [(placement.world() + turn) % worlds for turn in range(worlds)]
+    config = config.on_cores(per_node, placement.threads_per_rank(per_node, config.ranks_per_node))
+    shape = config.ranks_per_node, per_node, config.threads_per_rank or 1
+    groups = len(config.launch.groups) if config.launch.groups_at_once else 1  # side by side, all of one size
+    turns = [(placement.world() + turn) % groups for turn in range(groups)]
     firsts = [local_rank + turn * config.ranks for turn in turns]
     places = [
         sorted({core for n in range(config.towers) for core in placement.cores_of_rank(available, first + n, *shape)})
         for first in firsts
     ]
     placement.bind(places[0])
-    return places
+    return config, places
 
 
-def start_tensorflow(config: Config, local_rank: int, threads: int, folder: Path, secret: Secret | None) -> Gpu | None:
+def start_tensorflow(
+    config: RunConfig, local_rank: int, threads: int, folder: Path, secret: Secret | None
+) -> Gpu | None:
     """The GPU of this rank, if any, with TensorFlow imported and limited to it and to so many threads.
 
     folder, secret: as `distribution.prepare` takes them.

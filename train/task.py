@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from train.config.checks import ConfigError
-from train.config.rebuild import rebuild
-from train.config.schema import Config
+from train.config.identity import rebuild
+from train.config.schema import RunConfig
 from train.rank import roll_call
 from train.record import protocol
 
@@ -19,11 +19,12 @@ from train.record import protocol
 class Task:
     """One rank's task."""
 
-    config: Config
+    config: RunConfig
     expected: roll_call.Expected
     folder: Path | None = None  # of the run, where a launcher made it
     repeat: int = 0  # which launch of this configuration it is
     quotas: bool = False  # the launcher limits the nodes to CPU quotas while they measure
+    sweep: Sequence[str] = ()  # the keys that the experiment sweeps, of a rank that was started by hand
 
 
 def assigned(folder: Path) -> Task:
@@ -43,9 +44,10 @@ def assigned(folder: Path) -> Task:
 
 def composed(overrides: Sequence[str]) -> Task:
     """The task that these overrides describe. Raises ConfigError."""
-    from train.config.compose import load  # loads Hydra, which a rank with a launcher does not need
+    from train.config import compose  # loads Hydra, which a rank with a launcher does not need
 
-    config = load(list(overrides))
+    composed = compose.compose_config(overrides)
+    config, experiment = compose.run_config(composed), compose.experiment_config(composed)
     if not config.launcher.by_hand:
         raise ConfigError(
             f"launcher={config.launcher.name}: it needs `python -m train.launch`; by hand use launcher=local"
@@ -53,7 +55,8 @@ def composed(overrides: Sequence[str]) -> Task:
     if config.distribution.timeline:
         raise ConfigError("distribution.timeline=true: needs a launcher, which keeps the file: make timeline")
     _check_writable(Path(config.results))
-    return Task(config, roll_call.Expected(hosts=roll_call.hosts_of_step(config, os.environ)))
+    expected = roll_call.Expected(hosts=roll_call.hosts_of_step(config, os.environ))
+    return Task(config, expected, sweep=tuple(experiment.sweep))
 
 
 def _check_writable(results: Path) -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 
 from train import distribution, startup
-from train.config import worlds
-from train.config.identity import config_hash
+from train.config import rank_groups
+from train.config.identity import config_hash, values
 from train.context import Context
 from train.distribution.base import Distribution
 from train.rank import core_use, energy, environment, gpus, open_files, placement, roll_call
@@ -37,9 +36,9 @@ class Worker:
         standalone: keeps the record, where there is no launcher.
         """
         self._task, self._part, self._clock, self._standalone = task, part, clock, standalone
-        self._config = worlds.config_of(task.config, placement.world())
+        self._config = rank_groups.config_of(task.config, placement.world())
         self._config_hash = config_hash(task.config)
-        self._details = roll_call.Details(asdict(task.config), source.files(), environment.versions())
+        self._details = roll_call.Details(values(task.config), source.files(), environment.versions())
         self._cores = placement.usable_cores()  # before this process is bound
         self._host, self._steal = environment.host(self._cores), core_use.steal(self._cores)
 
@@ -48,8 +47,9 @@ class Worker:
 
         Raises ConfigError, PeerLost, RankDropped, and what training and allreduce sweeps raise.
         """
-        config, part, clock = self._config, self._part, self._clock
-        self._places = startup.bind_cores(config, part.part.local_rank)
+        part, clock = self._part, self._clock
+        self._config, self._places = startup.bind_cores(self._config, part.part.local_rank)
+        config = self._config
         part.add(cores=self._places[0], workers=config.workers_of(placement.global_rank()))
         shared = self._task.folder or Path(config.results)
         secret = Secret(protocol.secret_folder(self._task.folder)) if self._task.folder else None
@@ -75,10 +75,10 @@ class Worker:
         task, config = self._task, self._config
         environment.check_mpi(config.container.mpi_home)
         everyone: AllRanks = ranks
-        if task.config.worlds and task.folder:
+        if task.config.launch.groups and task.folder:
             rank = placement.first_rank() + ranks.rank
             everyone = tcp_group.connect_on_machine(task.folder, rank, task.config.ranks_of_job)
-        elif config.rounds:
+        elif config.launch.rounds:
             everyone = tcp_group.connect_joined(ranks, self._key)
         context = Context(
             config=config,
@@ -113,7 +113,7 @@ class Worker:
         config, part = self._config, self._part
         part.add(rank=everyone.rank, local_rank=ranks.local_rank, node=ranks.rank // config.ranks_per_node)
         if self._standalone:
-            self._standalone.meet(config, ranks)
+            self._standalone.meet(config, self._task.sweep, ranks)
         if self._host.state:
             self._host.state.steal_fraction = core_use.steal_fraction(
                 self._steal, core_use.steal(self._cores), len(self._cores)

@@ -132,6 +132,7 @@ joined.leave()
 
 IN_TURN = """
 import os
+from dataclasses import replace
 from pathlib import Path
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
 import horovod.tensorflow as hvd
@@ -139,11 +140,12 @@ import numpy as np
 import tensorflow as tf
 from train import distribution
 from train.config.compose import load
+from train.config.schema import LaunchPlan
 from train.transport import tcp_group
 from train.loop.step import GivenTape
 
 config = load(["nodes=3"])
-config.join_in_turn = True
+config = replace(config, launch=LaunchPlan(join_in_turn=True))
 distribution.prepare(config, Path("."), None)
 joined = distribution.join(config, Path("."))
 everyone = tcp_group.connect_joined(joined, lambda: b"k" * 64)
@@ -178,6 +180,7 @@ joined.leave()
 
 SHARED = """
 import os
+from dataclasses import replace
 from pathlib import Path
 os.environ["TF_USE_LEGACY_KERAS"] = "1"
 import numpy as np
@@ -185,12 +188,13 @@ import tensorflow as tf
 from tests.train.loop.test_step import linear_model
 from train import distribution
 from train.config.compose import load
-from train.config.schema import RoundArm
+from train.config.schema import LaunchPlan, RoundArm
 from train.distribution.base import Single
 from train.loop import step
 
 config = load(["nodes=3", "optimizer.learning_rate=0.1", "optimizer.momentum=0"])
-config.rounds = [RoundArm("two", nodes=2, ranks=2, batch_per_rank=1, allreduce=True)]
+arm = RoundArm("two", nodes=2, ranks=2, batch_per_rank=1, allreduce=True)
+config = replace(config, launch=LaunchPlan((arm,)))
 distribution.prepare(config, Path("."), None)
 joined = distribution.join(config, Path("."))
 rank = joined.rank

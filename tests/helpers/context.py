@@ -2,7 +2,7 @@
 
 import itertools
 
-from train.config.schema import Config
+from train.config.schema import RunConfig
 from train.context import Context
 from train.distribution.base import Distribution, Single
 from train.rank.energy import Meter
@@ -11,7 +11,7 @@ from train.rank.quota_gate import QuotaGate
 from train.record.parts import PartWriter
 
 
-def make_context(config: Config, distribution: Distribution | None = None, **more) -> Context:
+def make_context(config: RunConfig, distribution: Distribution | None = None, **more) -> Context:
     """A rank without a run folder. Its clock advances by one second each time that it is read."""
     part = PartWriter()
     ticks = itertools.count()

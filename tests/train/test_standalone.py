@@ -17,6 +17,7 @@ from train.record.record import Failure
 from train.standalone import Standalone
 
 OVERRIDES = ["experiment=weak_scaling", "model=tiny", "nodes=2", "batch_per_rank=4"]
+SWEEP = ["model", "nodes"]
 
 
 class Ranks(Single):
@@ -53,8 +54,8 @@ def two_that_met(config):
     """The hold of both ranks on the record, and their parts."""
     told = []
     (first, part), (second, other) = standalone(0), standalone(1)
-    first.meet(config, Ranks(0, told))
-    second.meet(config, Ranks(1, told))
+    first.meet(config, SWEEP, Ranks(0, told))
+    second.meet(config, SWEEP, Ranks(1, told))
     return (first, part), (second, other)
 
 
@@ -100,11 +101,11 @@ def test_ranks_that_never_met_leave_nothing(tmp_path):
 
 
 def test_a_failed_run_is_followed_by_another_generation_and_a_complete_one_by_a_repeat(config):
-    single = replace(config, nodes=1, global_batch=None)
+    single = replace(config, nodes=1, global_batch=None).completed()
     found = []
     for ends in ("failed", "complete", "complete"):
         alone, part = standalone(0)
-        alone.meet(single, Single())
+        alone.meet(single, SWEEP, Single())
         part.add(failure=Failure("x") if ends == "failed" else None, phases_s={"timed": 2.0}, step_times_s=[1.0, 1.0])
         alone.failed() if ends == "failed" else alone.complete(Single())
         run = record.load(alone.folder / record.RECORD_NAME)
@@ -116,8 +117,8 @@ def test_a_failed_run_is_followed_by_another_generation_and_a_complete_one_by_a_
 
 def test_the_record_says_what_was_swept_and_the_learning_rate_in_force(config):
     scaled = load([*OVERRIDES, "optimizer.learning_rate=0.1", "optimizer.learning_rate_scaling=linear"])
-    assert swept_values(scaled, scaled.sweep, OVERRIDES) == {"model": "tiny", "nodes": 2}
-    config.optimizer = scaled.optimizer
+    assert swept_values(scaled, SWEEP, OVERRIDES) == {"model": "tiny", "nodes": 2}
+    config = replace(config, optimizer=scaled.optimizer)
     (first, _), _ = two_that_met(config)
     first.failed(Failure("x"))
     run = record.load(first.folder / record.RECORD_NAME)

@@ -1,10 +1,11 @@
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import pytest
 
 from train import task
 from train.config.checks import ConfigError
 from train.config.compose import load
+from train.config.identity import values
 from train.record import protocol
 from train.record.protocol import Assignment
 
@@ -14,7 +15,7 @@ OVERRIDES = ["experiment=weak_scaling", "model=tiny", "nodes=2", "launcher=local
 @pytest.fixture
 def assignment():
     config = load([*OVERRIDES, "optimizer.momentum=0.5", "threads_per_rank=3"])
-    return Assignment(asdict(config), "the hash", 2, {"train/a.py": "1"}, hosts_apart=True, quotas=True)
+    return Assignment(values(config), "the hash", 2, {"train/a.py": "1"}, hosts_apart=True, quotas=True)
 
 
 def test_a_launcher_s_task_is_read_from_the_run_folder(assignment, tmp_path):

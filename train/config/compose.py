@@ -1,14 +1,19 @@
 """From conf/ to a checked configuration: Hydra composes, the schema checks, errors name the file and the key."""
 
+from __future__ import annotations
+
 import functools
 import importlib.util
 import mmap
 import pickle
 import re
-from dataclasses import fields
+from collections.abc import Sequence
+from dataclasses import field, fields, is_dataclass, make_dataclass
 from pathlib import Path
-from typing import Any
+from types import NoneType
+from typing import Any, get_args, get_type_hints
 
+import msgspec
 from hydra import compose, initialize_config_dir
 from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -19,12 +24,45 @@ from omegaconf.errors import OmegaConfBaseException
 
 from train.config import schema
 from train.config.checks import ConfigError
+from train.config.identity import rebuild
 from train.config.quoting import quoted
-from train.config.schema import Config
+from train.config.schema import ExperimentConfig, RunConfig
 
+_OF_THE_EXPERIMENT = tuple(one.name for one in fields(ExperimentConfig))
 CONF = Path(__file__).resolve().parents[2] / "conf"
 
-ConfigStore.instance().store(name="schema", node=Config)
+
+class _Open:
+    """The sections of the schema as classes that are not frozen: OmegaConf fills no frozen one key by key."""
+
+
+def _open(*sections: Any) -> type:
+    """Return a class with the fields of these sections, whose types OmegaConf checks; pickle finds it in `_Open`."""
+    listed = []
+    for section in sections:
+        hints = get_type_hints(section)
+        for one in fields(section):
+            if one.name != "launch":  # which no file has
+                default: Any = field(default=one.default, default_factory=one.default_factory)  # type: ignore[call-overload]
+                listed.append((one.name, _opened(hints[one.name]), default))
+    made = make_dataclass(sections[0].__name__, listed)
+    made.__module__, made.__qualname__ = __name__, f"_Open.{made.__name__}"
+    setattr(_Open, made.__name__, made)
+    return made
+
+
+def _opened(kind: Any) -> Any:
+    inner = get_args(kind)
+    if is_dataclass(kind):
+        return _open(kind)
+    if len(inner) == 2 and inner[1] is NoneType:
+        return _opened(inner[0]) | None
+    if inner and is_dataclass(inner[0]):
+        return list[_open(inner[0])]  # type: ignore[misc]
+    return kind
+
+
+ConfigStore.instance().store(name="schema", node=_open(RunConfig, ExperimentConfig))
 
 
 def _up_to(largest: int, smallest: int = 1) -> str:
@@ -33,9 +71,9 @@ def _up_to(largest: int, smallest: int = 1) -> str:
     return ",".join(str(n) for n in [*powers, largest])
 
 
-def _divisors(cores: int) -> str:
-    """The numbers of ranks that divide the cores equally: 6 -> "1,2,3,6"."""
-    return ",".join(str(n) for n in range(1, cores + 1) if cores % n == 0)
+def _divisors(cores: int | None) -> str:
+    """The numbers of ranks that divide the cores equally: 6 -> "1,2,3,6"; "1" while the cores are not known."""
+    return ",".join(str(n) for n in range(1, (cores or 1) + 1) if (cores or 1) % n == 0)
 
 
 def _threads_with_a_core_free(cores: int | None, ranks: int) -> int:
@@ -79,7 +117,7 @@ def _is_group(key: str) -> bool:
     return (CONF / key).is_dir()
 
 
-def parse(overrides: list[str]) -> list[Override]:
+def parse(overrides: Sequence[str]) -> list[Override]:
     """The overrides as Hydra parses them. Raises ConfigError for bad syntax, and for what a user must not override."""
     for override in overrides:
         if not _is_utf8(override):
@@ -126,7 +164,7 @@ def _not_allowed(item: Override) -> str | None:
     key = item.key_or_group
     if item.is_delete():
         return "nothing can be deleted from the configuration; give another value: key=value"
-    if key.split(".")[0] in schema.OF_THE_EXPERIMENT:
+    if key.split(".")[0] in _OF_THE_EXPERIMENT:
         return "an experiment's file sets this; to sweep a key, give key=1,2"
     if key == "launcher.hosts" and not item.is_sweep_override():
         hosts = item.value()
@@ -151,7 +189,7 @@ def _composed(conf: Path, *chosen: str) -> bytes:
         return pickle.dumps(compose("config", overrides=list(chosen)))
 
 
-def compose_config(overrides: list[str]) -> DictConfig:
+def compose_config(overrides: Sequence[str]) -> DictConfig:
     """What conf/ and the overrides give, unresolved. Raises ConfigError for an unknown name, key or type.
 
     Hydra composes each choice of files once. Single values are set on a copy of that, as Hydra itself sets them; all
@@ -169,15 +207,28 @@ def compose_config(overrides: list[str]) -> DictConfig:
     return composed
 
 
-def load(overrides: list[str]) -> Config:
-    """The checked configuration of one run. Raises ConfigError."""
-    composed = compose_config(overrides)
+def run_config(composed: DictConfig) -> RunConfig:
+    """Return the checked configuration of one run, of what `compose_config` gave. Raises ConfigError."""
+    return rebuild(_resolved(composed)).completed()
+
+
+def experiment_config(composed: DictConfig) -> ExperimentConfig:
+    """Return what the experiment varies, of what `compose_config` gave. Raises ConfigError."""
+    found = {key: _resolved(composed[key]) for key in _OF_THE_EXPERIMENT}
+    return msgspec.convert(found, ExperimentConfig)
+
+
+def load(overrides: Sequence[str]) -> RunConfig:
+    """Return the checked configuration of one run. Raises ConfigError."""
+    return run_config(compose_config(overrides))
+
+
+def _resolved(node: Any) -> Any:
+    """Return a node in Python's types; a text is one already."""
     try:
-        config = OmegaConf.to_object(composed)
+        return OmegaConf.to_container(node, resolve=True, throw_on_missing=True) if OmegaConf.is_config(node) else node
     except OmegaConfBaseException as error:
         raise _explained(error) from error
-    assert isinstance(config, Config)
-    return config
 
 
 def _explained(error: BaseException) -> ConfigError:
@@ -207,7 +258,7 @@ def _no_such_key(text: str) -> str | None:
     unknown = re.search(r"Key '(\S+)' not in '(\w+)'", text)
     if not unknown:
         return None
-    allowed = ", ".join(sorted(item.name for item in fields(getattr(schema, unknown[2]))))
+    allowed = ", ".join(sorted(item.name for item in fields(getattr(_Open, unknown[2]))))
     return f"{_full_key(text) or unknown[1]}: no such key; allowed here are {allowed}"
 
 

@@ -1,47 +1,62 @@
 """What makes two runs the same measurement: the values that a record keeps, the name of a point, the hash."""
 
-from collections.abc import Iterable
-from dataclasses import asdict, is_dataclass
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import is_dataclass
 from typing import Any
 
-from train.config.checks import check
-from train.config.schema import OF_THE_EXPERIMENT, Config
+import msgspec
+
+from train.config.checks import ConfigError, check
+from train.config.schema import RunConfig
 from train.record import config_hash as record_hash
 from train.record.learning_rate import scaled
 
 
-def resolved(config: Config) -> dict[str, Any]:
-    """The configuration as a record keeps it: without the keys that span the experiment or that the run does not use.
+def values(config: RunConfig) -> dict[str, Any]:
+    """Return all values, in JSON's types, as run.json has them: those of the launch's plan beside the others."""
+    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(config))
+    return found | found.pop("launch")
+
+
+def rebuild(found: Mapping[str, Any]) -> RunConfig:
+    """Return the configuration whose `values` these are, checked again, without Hydra. Raises ConfigError."""
+    try:
+        return msgspec.convert({**found, "launch": found}, RunConfig)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"the configuration does not fit train/config/schema.py here: {error}") from error
+
+
+def resolved(config: RunConfig) -> dict[str, Any]:
+    """Return the configuration as a record keeps it: without the keys that the run does not use.
 
     Elastic training does not use Horovod's tuned settings (train/distribution/__init__.py says why), and where Horovod
     tunes itself they are its own.
     """
-    values = asdict(config)
-    for key in OF_THE_EXPERIMENT:
-        del values[key]
+    found = values(config)
     if not config.dataset.files:
         for key in ("data_dir", "on_damaged", "augmentation"):
-            del values["dataset"][key]
+            del found["dataset"][key]
     settings = config.distribution
     unused = ["cycle_time_ms", "fusion_threshold_bytes"] if settings.elastic or settings.autotune else []
     unused += [] if settings.elastic else ["commit_steps"]
     unused += [] if settings.timeline else ["timeline"]
     unused += [] if settings.asynchronous else ["servers", "servers_on"]
     for key in unused:
-        del values["distribution"][key]
-    return values
+        del found["distribution"][key]
+    return found
 
 
-def point_name(config: Config, arm: str | None = None, swept: Iterable[str] | None = None) -> str:
-    """The name of a point within its experiment: the values of the swept keys, and the arm.
+def point_name(config: RunConfig, swept: Iterable[str], arm: str | None = None) -> str:
+    """Return the name of a point within its experiment: the values of the swept keys, and the arm.
 
-    swept: the keys to take, where the command line sweeps more than the experiment does. Raises ConfigError for a key
-    that cannot be swept.
+    Raises ConfigError for a key that cannot be swept.
     """
-    values = resolved(config)
+    recorded = resolved(config)
     parts = []
-    for key in config.sweep if swept is None else swept:
-        value: Any = values
+    for key in swept:
+        value: Any = recorded
         for step in key.split("."):
             why = f"a point with distribution.backend={config.distribution.backend} does not use it; leave those out"
             check(step in value, key, "swept", why)
@@ -53,7 +68,7 @@ def point_name(config: Config, arm: str | None = None, swept: Iterable[str] | No
     return "-".join([*parts, *([arm] if arm else [])]) or config.model.name
 
 
-def swept_values(config: Config, keys: Iterable[str], overrides: Iterable[str]) -> dict[str, Any]:
+def swept_values(config: RunConfig, keys: Iterable[str], overrides: Iterable[str]) -> dict[str, Any]:
     """The value of each swept key in this configuration; of a config group the name of its file.
 
     overrides: that composed the configuration; the last one of a group chose its file.
@@ -68,7 +83,7 @@ def swept_values(config: Config, keys: Iterable[str], overrides: Iterable[str]) 
     return found
 
 
-def learning_rate(config: Config) -> float | None:
+def learning_rate(config: RunConfig) -> float | None:
     """The learning rate in force, scaled with the ranks and passes; None where nothing is trained."""
     settings = config.optimizer
     if config.allreduce_sweep:
@@ -77,6 +92,9 @@ def learning_rate(config: Config) -> float | None:
     return scaled(settings.learning_rate, settings.learning_rate_scaling, config.ranks * passes)
 
 
-def config_hash(config: Config) -> str:
-    """Hexadecimal SHA-256 of the values that change what is measured: two runs with the same hash are repeats."""
-    return record_hash.of(resolved(config))
+def config_hash(config: RunConfig, without: Iterable[str] = ()) -> str:
+    """Return the hexadecimal SHA-256 of the values that change what is measured: runs with the same one are repeats.
+
+    without: further dotted keys to leave out.
+    """
+    return record_hash.of(resolved(config), without)

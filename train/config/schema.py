@@ -4,9 +4,13 @@ A field's metadata states its limits (train/config/checks.py); train/record/conf
 change what is measured. Checks of several fields at once are in the methods `_check_...` of their class.
 """
 
+from __future__ import annotations
+
 import re
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, get_type_hints
+
+import msgspec
 
 from train.config.backends import BACKENDS, Backend
 from train.config.checks import LeftOut, check, check_fields, limits
@@ -15,8 +19,6 @@ from train.record.backends import ASYNCHRONOUS, STRATEGIES, TOWERS
 from train.record.config_hash import NOT_MEASURED, is_listed
 
 STATED_ROLES = ("base", "control", "point")  # that the file of an experiment can give an arm
-# Keys that span an experiment: only its file sets them, and the record of a run has none of them.
-OF_THE_EXPERIMENT = ("description", "reproduces", "sweep", "arms", "roles", "when_emulated")
 
 # Models whose ImageNet weights tf_keras.applications has: its module, and the name there.
 PRETRAINED = {
@@ -28,7 +30,7 @@ PRETRAINED = {
 }
 
 
-@dataclass
+@dataclass(frozen=True)
 class Model:
     """A network, and the sizes that estimates of memory and traffic need."""
 
@@ -44,7 +46,7 @@ class Model:
         check_fields(self, "model.")
 
 
-@dataclass
+@dataclass(frozen=True)
 class Augmentation:
     """How training images are varied. Each amount is a maximum; each sample draws uniformly up to it."""
 
@@ -63,7 +65,7 @@ class Augmentation:
         check_fields(self, "dataset.augmentation.")
 
 
-@dataclass
+@dataclass(frozen=True)
 class Dataset:
     """What the ranks read."""
 
@@ -95,7 +97,7 @@ class Dataset:
         )
 
 
-@dataclass
+@dataclass(frozen=True)
 class Optimizer:
     """The loss and the update rule, with the usual measures against the effects of large batches.
 
@@ -119,7 +121,7 @@ class Optimizer:
         check_fields(self, "optimizer.")
 
 
-@dataclass
+@dataclass(frozen=True)
 class Distribution:
     """What joins the ranks, how they exchange gradients, and Horovod's settings."""
 
@@ -198,7 +200,7 @@ class Distribution:
         return self.backend in TOWERS
 
 
-@dataclass
+@dataclass(frozen=True)
 class Measure:
     """The measurement protocol: the steps of a launch, and the number of launches."""
 
@@ -233,9 +235,8 @@ class Measure:
         check_fields(self, "measure.")
 
 
-@dataclass
-class RoundArm:
-    """One of the points that a launch measures in rounds: the first `nodes` nodes of the job, or of a world of it."""
+class RoundArm(msgspec.Struct, frozen=True, rename={"group": "world"}):
+    """One of the points that a launch measures in rounds: the first `nodes` nodes of the job, or of a rank group."""
 
     name: str
     nodes: int
@@ -244,15 +245,14 @@ class RoundArm:
     allreduce: bool
     arm: str | None = None  # its name among the arms of the experiment, or that of a control
     role: str = "point"  # as Role of train/record/record.py
-    swept: dict[str, Any] = field(default_factory=dict)  # key that the experiment sweeps -> this point's value
-    world: int = 0  # whose ranks measure it
+    swept: dict[str, Any] = {}  # key that the experiment sweeps -> this point's value
+    group: int = 0  # the rank group that measures it
     link_mbit_per_s: float | None = None  # as system.link_mbit_per_s
     reads: bool = False  # each batch from files; else the same one again and again, in memory
     backward_passes_per_step: int = 1  # as distribution.backward_passes_per_step
 
 
-@dataclass
-class World:
+class RankGroup(msgspec.Struct, frozen=True):
     """Ranks of a launch that are joined only among themselves: for arms that cannot share a process."""
 
     settings: dict[str, Any]  # dotted key -> value: what its ranks have other than the launch's configuration
@@ -260,7 +260,21 @@ class World:
     ranks: int
 
 
-@dataclass
+class LaunchPlan(msgspec.Struct, frozen=True, rename={"groups": "worlds", "groups_at_once": "worlds_at_once"}):
+    """What the launcher adds to the configuration of a launch that measures several points in rounds.
+
+    Records of version 4 call rank groups worlds.
+    """
+
+    rounds: tuple[RoundArm, ...] = ()  # the base of the speedups first; empty: the launch is one point
+    groups: tuple[RankGroup, ...] = ()  # empty: all ranks are joined
+    # The rank groups measure at the same time, on separate cores that they swap; else in turn, on the same cores.
+    groups_at_once: bool = False
+    # Horovod joins the ranks of one arm at a time: in its cycles those that wait would take from their nodes' quotas.
+    join_in_turn: bool = False
+
+
+@dataclass(frozen=True)
 class AllreduceSweep:
     """Allreduces to time instead of training steps: message sizes that double from the smallest to the largest."""
 
@@ -290,7 +304,7 @@ class AllreduceSweep:
         return [1 << k for k in range(self.smallest_bytes.bit_length() - 1, self.largest_bytes.bit_length())]
 
 
-@dataclass
+@dataclass(frozen=True)
 class Tracking:
     """Where records are mirrored to, and what runs are watched while they are in progress."""
 
@@ -302,7 +316,7 @@ class Tracking:
     mode: str = field(default="offline", metadata=limits(allowed=("offline", "online")))
     # Log runs while they are in progress, not after the experiment.
     live: bool | None = None  # null: of those that train over epochs
-    tags: list[str] = field(default_factory=list)
+    tags: tuple[str, ...] = ()
     notes: str | None = None
     group: str | None = None  # null: the experiment
 
@@ -319,7 +333,7 @@ _HOSTS = (
 )
 
 
-@dataclass
+@dataclass(frozen=True)
 class Launcher:
     """What starts the ranks. What a launcher needs of the other values, train/launch checks."""
 
@@ -332,7 +346,7 @@ class Launcher:
     # emulated: how far runs without allreduce may differ from the run on the fewest nodes
     flat_within_fraction: float = field(default=0.10, metadata=limits(above=0, maximum=1))
     separate_networks: bool = False  # emulated: each node in its own network, linked at system.link_mbit_per_s
-    hosts: list[str] = field(default_factory=list)  # ssh: one per node; n nodes take the first n
+    hosts: tuple[str, ...] = ()  # ssh: one per node; n nodes take the first n
     interface: str | None = None  # network interface of the allreduce, as ib0; null: the one towards the peers
     # slurm: the order of the points in one allocation
     order: str = field(default="small_first", metadata=limits(allowed=("small_first", "large_first")))
@@ -355,7 +369,7 @@ class Launcher:
             check(re.fullmatch(r"[A-Za-z0-9_][\w.-]*", host, re.ASCII) is not None, "launcher.hosts", host, why)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Container:
     """What the ranks run in: on one machine one container for the whole job, across hosts one for each rank."""
 
@@ -386,7 +400,7 @@ def default_image(engine: str, device: str, mpi_home: str | None) -> str:
     return f"images/kit-{variant}.sif" if engine == "singularity" else f"kit:{variant}"
 
 
-@dataclass
+@dataclass(frozen=True)
 class System:
     """The machine: what one node offers a job, and what its Slurm requires."""
 
@@ -403,8 +417,8 @@ class System:
     partition: str | None = None
     account: str | None = None
     mpi: str = "pmix"  # srun's --mpi with distribution.controller=mpi: see `srun --mpi=list`
-    sbatch: list[str] = field(default_factory=list)  # further options of the batch script, as --constraint=haswell
-    setup: list[str] = field(default_factory=list)  # shell lines before the run, as module load cuda
+    sbatch: tuple[str, ...] = ()  # further options of the batch script, as --constraint=haswell
+    setup: tuple[str, ...] = ()  # shell lines before the run, as module load cuda
     longest_s: int | None = None  # the site's limit on a job's time
     remark: str | None = None  # shown before a job is submitted
 
@@ -413,18 +427,18 @@ class System:
         check_fields(self, "system.")
 
 
-@dataclass
+@dataclass(frozen=True)
 class Reproduced:
     """What an experiment reproduces of a report: the figures or the models by their numbers there; neither: a text."""
 
     report: str  # 000 to 004
-    figures: list[int] = field(default_factory=list)
-    models: list[int] = field(default_factory=list)
+    figures: tuple[int, ...] = ()
+    models: tuple[int, ...] = ()
 
 
-@dataclass
-class Config:
-    """One run of one point of an experiment; with `sweep` and `arms`, the experiment and all its points."""
+@dataclass(frozen=True)
+class RunConfig:
+    """One run of one point of an experiment."""
 
     experiment: str
     model: Model
@@ -449,32 +463,15 @@ class Config:
     # Initial weights: none (random, from the seed) | imagenet | path of an HDF5 file
     weights: str = "none"
     # Keys whose value the report behind an experiment does not state.
-    assumed: list[str] = field(default_factory=list)
+    assumed: tuple[str, ...] = ()
     # Keys that the kit worked out from others.
-    derived: list[str] = field(default_factory=list)
+    derived: tuple[str, ...] = ()
     allreduce_sweep: AllreduceSweep | None = None  # null: the run trains
-    # The points that this launch measures in rounds, the base of the speedups first; empty: the launch is one point.
-    rounds: list[RoundArm] = field(default_factory=list)
-    # The worlds of this launch; empty: all its ranks are joined.
-    worlds: list[World] = field(default_factory=list)
-    # The worlds measure at the same time, on separate cores that they swap; else in turn, on the same cores.
-    worlds_at_once: bool = False
-    # Horovod joins the ranks of one arm at a time: in its cycles those that wait would take from their nodes' quotas.
-    join_in_turn: bool = False
-    description: str = ""  # of the experiment, on one line: make help prints it
-    reproduces: list[Reproduced] = field(default_factory=list)
-    # Overrides that the experiment applies when nodes are emulated.
-    when_emulated: list[str] = field(default_factory=list)
-    # Key -> Hydra's comma-separated choices, or a ${rule}.
-    sweep: dict[str, str] = field(default_factory=dict)
-    # Name of an arm -> its overrides.
-    arms: dict[str, list[str]] = field(default_factory=dict)
-    # Name of an arm -> base (the others are compared with it) or control (without allreduce); of other arms: point.
-    roles: dict[str, str] = field(default_factory=dict)
+    launch: LaunchPlan = field(default_factory=LaunchPlan)  # not of conf/: what the launcher plans
 
     @property
     def ranks(self) -> int:
-        """Ranks of a point, which share its global batch: of the whole job, unless that has several worlds."""
+        """Ranks of a point, which share its global batch: of the whole job, unless that has several rank groups."""
         return self.nodes * self.ranks_per_node
 
     @property
@@ -504,10 +501,10 @@ class Config:
     @property
     def ranks_of_job(self) -> int:
         """Ranks of the whole job, and parameter servers that are no ranks."""
-        return sum(world.ranks for world in self.worlds) or self.ranks + self.distribution.server_nodes
+        return sum(group.ranks for group in self.launch.groups) or self.ranks + self.distribution.server_nodes
 
     def __post_init__(self) -> None:
-        """Check each value and each combination, and derive the values that follow from others."""
+        """Check each value and each combination."""
         check_fields(self)
         self._check_precision()
         self._check_link()
@@ -515,11 +512,10 @@ class Config:
         self._check_weights()
         self._check_synthetic()
         self._check_assumed()
-        self._check_roles()
-        self._derive_batch()
-        self._derive_timed_steps()
-        if self.container.name != "none" and self.container.image is None:
-            self.container.image = default_image(self.container.name, self.device, self.container.mpi_home)
+        self._check_batch()
+        total = self.measure.total_steps
+        enough = total is None or total >= self.ranks
+        check(enough, "measure.total_steps", total, f"{self.ranks} ranks need at least one step each")
 
     def _check_precision(self) -> None:
         check(
@@ -652,49 +648,76 @@ class Config:
                 check(value is None or hasattr(value, name), "assumed", key, "no such key of the configuration")
                 value = getattr(value, name, None)
 
-    def _check_roles(self) -> None:
-        for arm, role in self.roles.items():
-            check(arm in self.arms, f"roles.{arm}", role, f"no such arm; the arms are {', '.join(self.arms) or 'none'}")
-            check(role in STATED_ROLES, f"roles.{arm}", role, f"allowed are {', '.join(STATED_ROLES)}")
-
-    def _derive_batch(self) -> None:
+    def _check_batch(self) -> None:
         passes = self.distribution.backward_passes_per_step
         of_passes = f" x {passes} backward passes" if passes > 1 else ""
         if self.batch_per_rank is None:
             check(self.global_batch is not None, "batch_per_rank", None, "give batch_per_rank or global_batch")
-            assert self.global_batch is not None
-            if self.global_batch % (self.ranks * passes):
-                raise LeftOut(
-                    f"global_batch={self.global_batch}: must be a multiple of {self.ranks} ranks{of_passes} "
-                    f"(nodes={self.nodes}, ranks_per_node={self.ranks_per_node})"
-                )
-            self.batch_per_rank = self.global_batch // (self.ranks * passes)
-            self.derived.append("batch_per_rank")
-        elif self.global_batch is None:
-            self.global_batch = self.step_batch * (self.ranks // self.towers)
-            self.derived.append("global_batch")
-        check(
-            self.global_batch == self.step_batch * (self.ranks // self.towers),
-            "global_batch",
-            self.global_batch,
-            f"contradicts batch_per_rank={self.batch_per_rank} on {self.ranks} ranks{of_passes}; "
-            "set one of the two to null",
-        )
+            why = (
+                f"must be a multiple of {self.ranks} ranks{of_passes} "
+                f"(nodes={self.nodes}, ranks_per_node={self.ranks_per_node})"
+            )
+            shared = (self.global_batch or 0) % (self.ranks * passes) == 0
+            check(shared, "global_batch", self.global_batch, why, LeftOut)
+        elif self.global_batch is not None:
+            check(
+                self.global_batch == self.step_batch * (self.ranks // self.towers),
+                "global_batch",
+                self.global_batch,
+                f"contradicts batch_per_rank={self.batch_per_rank} on {self.ranks} ranks{of_passes}; "
+                "set one of the two to null",
+            )
 
-    def _derive_timed_steps(self) -> None:
-        total = self.measure.total_steps
-        if total is None:
-            return
-        enough = total >= self.ranks
-        check(enough, "measure.total_steps", total, f"{self.ranks} ranks need at least one step each")
-        self.measure.timed_steps = total // self.ranks
-        if "measure.timed_steps" not in self.derived:
-            self.derived.append("measure.timed_steps")
+    def completed(self) -> RunConfig:
+        """Return this configuration with the values that follow from others; `derived` names their keys."""
+        found: dict[str, Any] = {}
+        derived: list[str] = []
+        if self.batch_per_rank is None:
+            assert self.global_batch is not None
+            found["batch_per_rank"] = self.global_batch // (self.ranks * self.distribution.backward_passes_per_step)
+            derived.append("batch_per_rank")
+        elif self.global_batch is None:
+            found["global_batch"] = self.step_batch * (self.ranks // self.towers)
+            derived.append("global_batch")
+        if self.measure.total_steps is not None:
+            found["measure"] = replace(self.measure, timed_steps=self.measure.total_steps // self.ranks)
+            derived.append("measure.timed_steps")
+        if self.container.name != "none" and self.container.image is None:
+            image = default_image(self.container.name, self.device, self.container.mpi_home)
+            found["container"] = replace(self.container, image=image)
+        return replace(self, **found, derived=tuple(dict.fromkeys([*self.derived, *derived])))
+
+    def on_cores(self, cores_per_node: int, threads_per_rank: int) -> RunConfig:
+        """Return this configuration on nodes with so many cores; the threads are for a rank that is given none."""
+        system = replace(self.system, cores_per_node=cores_per_node)
+        if self.threads_per_rank is not None:
+            return replace(self, system=system)
+        derived = (*self.derived, "threads_per_rank")
+        return replace(self, system=system, threads_per_rank=threads_per_rank, derived=derived)
+
+
+@dataclass(frozen=True)
+class ExperimentConfig:
+    """What an experiment varies, and what it is for: only its file sets these keys, and the record has none of them."""
+
+    description: str = ""  # on one line: make help prints it
+    reproduces: tuple[Reproduced, ...] = ()
+    when_emulated: tuple[str, ...] = ()  # overrides that it applies when nodes are emulated
+    sweep: dict[str, str] = field(default_factory=dict)  # key -> Hydra's comma-separated choices, or a ${rule}
+    arms: dict[str, list[str]] = field(default_factory=dict)  # name of an arm -> its overrides
+    # Name of an arm -> base (the others are compared with it) or control (without allreduce); of other arms: point.
+    roles: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Check the roles."""
+        for arm, role in self.roles.items():
+            check(arm in self.arms, f"roles.{arm}", role, f"no such arm; the arms are {', '.join(self.arms) or 'none'}")
+            check(role in STATED_ROLES, f"roles.{arm}", role, f"allowed are {', '.join(STATED_ROLES)}")
 
 
 def is_free_text(key: str) -> bool:
     """Whether a key, as tracking.notes, is of a text that changes nothing that is measured, whatever it is."""
-    section: Any = Config
+    section: Any = RunConfig
     limited = False
     for name in key.split("."):
         found = {one.name: one.metadata for one in fields(section)} if is_dataclass(section) else {}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     import tensorflow as tf
 
-    from train.config.schema import Config
+    from train.config.schema import RunConfig
 
 
 class Data(Protocol):
@@ -42,7 +42,7 @@ class Data(Protocol):
 class Builder(Protocol):
     """Opens one dataset for one rank; TensorFlow is imported when it is called, not before."""
 
-    def __call__(self, config: Config, rank: int) -> Data:
+    def __call__(self, config: RunConfig, rank: int) -> Data:
         """The data of this rank. Raises ConfigError if there is not enough of it for that many ranks."""
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from train.config.schema import Config
+from train.config.schema import RunConfig
 from train.input import files, folders, reader, sharding
 
 _SPLIT_SEED = 0  # fixed: results are comparable only on the same validation samples
@@ -20,7 +20,7 @@ def _is_class(name: str) -> bool:
     return re.fullmatch(r"\d{3}\..+", name) is not None
 
 
-def find(config: Config) -> reader.Parts:
+def find(config: RunConfig) -> reader.Parts:
     """The dataset in the folder. Raises ConfigError."""
 
     def is_root(folder: Path) -> bool:
@@ -44,7 +44,7 @@ def find(config: Config) -> reader.Parts:
     return reader.Parts(training, validation, facts, images.notes, classes)
 
 
-def open_caltech256(config: Config, rank: int) -> reader.Reader:
+def open_caltech256(config: RunConfig, rank: int) -> reader.Reader:
     """The reader of one rank. Raises ConfigError."""
     return reader.Reader(config, rank, find(config))
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from train.config.checks import ConfigError
-from train.config.schema import Config
+from train.config.schema import RunConfig
 from train.input import files, reader
 
 _NAMES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
@@ -68,7 +68,7 @@ def _read(path: Path) -> tuple[np.ndarray, np.ndarray]:
     return pixels.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), labels  # stored plane by plane
 
 
-def _part(config: Config, folder: Path, names: tuple[str, ...]) -> tuple[reader.Part, np.ndarray]:
+def _part(config: RunConfig, folder: Path, names: tuple[str, ...]) -> tuple[reader.Part, np.ndarray]:
     """The samples of these files, with a note on damaged files, and their labels. Raises ConfigError."""
     suffix = _BINARY if (folder / (_TRAINING[0] + _BINARY)).exists() else ""
     pixels, labels, origin = [np.zeros((0, 32, 32, 3), np.uint8)], [np.zeros(0, np.int64)], []
@@ -101,7 +101,7 @@ def _check_labels(path: Path, labels: np.ndarray) -> None:
         )
 
 
-def find(config: Config) -> reader.Parts:
+def find(config: RunConfig) -> reader.Parts:
     """The dataset in the folder. Raises ConfigError."""
 
     def is_root(folder: Path) -> bool:
@@ -120,7 +120,7 @@ def find(config: Config) -> reader.Parts:
     return reader.Parts(training, validation, facts, class_names=_NAMES)
 
 
-def open_cifar10(config: Config, rank: int) -> reader.Reader:
+def open_cifar10(config: RunConfig, rank: int) -> reader.Reader:
     """The reader of one rank. Raises ConfigError."""
     return reader.Reader(config, rank, find(config))
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
-from train.config.schema import Config
+from train.config.schema import RunConfig
 from train.input import reader, sharding
 
 _SPLIT_SEED = 0  # fixed: results are comparable only on the same validation samples
 
 
-def open_digits(config: Config, rank: int) -> reader.Reader:
+def open_digits(config: RunConfig, rank: int) -> reader.Reader:
     """The reader of one rank. Raises ConfigError if a global batch is larger than the training part."""
     pixels, labels = read()
     images = (pixels.reshape(-1, 8, 8, 1) / 16.0 * 255.0).astype("float32").repeat(config.dataset.channels, axis=-1)

@@ -8,14 +8,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from train.config.checks import ConfigError
-from train.config.schema import Config
+from train.config.schema import RunConfig
 from train.input import files, folders, reader
 
 _PUBLISHED = {"train": 10_901, "test": 2_698}
 _CLASSES = 6
 
 
-def find(config: Config) -> reader.Parts:
+def find(config: RunConfig) -> reader.Parts:
     """The dataset in the folder. Raises ConfigError."""
 
     def is_root(folder: Path) -> bool:
@@ -40,7 +40,7 @@ def find(config: Config) -> reader.Parts:
     return reader.Parts(training, validation, facts, notes, classes)
 
 
-def open_fruit(config: Config, rank: int) -> reader.Reader:
+def open_fruit(config: RunConfig, rank: int) -> reader.Reader:
     """The reader of one rank. Raises ConfigError."""
     return reader.Reader(config, rank, find(config))
 

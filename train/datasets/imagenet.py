@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from train.config.checks import ConfigError
-from train.config.schema import Config
+from train.config.schema import RunConfig
 from train.input import decode, files, reader
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def _missing(part: str, shards: dict[int, Path]) -> list[str]:
     return [f"{part}-{number:05}-of-{total:05}" for number in range(total) if number not in shards]
 
 
-def _find_records(config: Config, root: Path, part: str) -> Records:
+def _find_records(config: RunConfig, root: Path, part: str) -> Records:
     """All complete records of a part, with notes on missing and truncated files. Raises ConfigError."""
     shards = _shards(root, part)
     if not shards:
@@ -145,7 +145,7 @@ def _parse(record: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     return example[_IMAGE], example[_LABEL]
 
 
-def _check_first_records(config: Config, records: Records) -> None:
+def _check_first_records(config: RunConfig, records: Records) -> None:
     """Raise ConfigError if the first record of a file shows that this is another kind of dataset."""
     import tensorflow as tf
 
@@ -160,7 +160,7 @@ def _check_first_records(config: Config, records: Records) -> None:
         _check_record(config, path, record)
 
 
-def _check_record(config: Config, path: Path, record: bytes) -> None:
+def _check_record(config: RunConfig, path: Path, record: bytes) -> None:
     import tensorflow as tf
     from google.protobuf.message import DecodeError
 
@@ -180,7 +180,7 @@ def _check_record(config: Config, path: Path, record: bytes) -> None:
         )
 
 
-def _part(config: Config, records: Records, *, training: bool) -> reader.Part:
+def _part(config: RunConfig, records: Records, *, training: bool) -> reader.Part:
     import tensorflow as tf
 
     make, classes = decode.decoder(config, training=training), config.dataset.classes
@@ -208,7 +208,7 @@ def _part(config: Config, records: Records, *, training: bool) -> reader.Part:
     )
 
 
-def find(config: Config) -> reader.Parts:
+def find(config: RunConfig) -> reader.Parts:
     """The dataset in the folder. Raises ConfigError."""
 
     def is_root(folder: Path) -> bool:
@@ -227,7 +227,7 @@ def find(config: Config) -> reader.Parts:
     return reader.Parts(parts["train"], parts["validation"], facts)
 
 
-def open_imagenet(config: Config, rank: int) -> reader.Reader:
+def open_imagenet(config: RunConfig, rank: int) -> reader.Reader:
     """The reader of one rank. Raises ConfigError."""
     return reader.Reader(config, rank, find(config))
 

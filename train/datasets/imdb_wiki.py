@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from train.config.checks import ConfigError
-from train.config.schema import Config
+from train.config.schema import RunConfig
 from train.input import files, folders, reader, sharding
 
 _PUBLISHED = {"imdb": 460_723, "wiki": 62_328}
@@ -74,7 +74,7 @@ def read_table(path: Path) -> Table:
     return Table(*columns)
 
 
-def _images(config: Config, path: Path, table: Table) -> folders.Images:
+def _images(config: RunConfig, path: Path, table: Table) -> folders.Images:
     """The images with one face and a possible age, with a note on those that are left out."""
     age = ages(table.dob, table.photo_taken)
     no_face = ~np.isfinite(table.face_score.astype(np.float64))
@@ -91,7 +91,7 @@ def _images(config: Config, path: Path, table: Table) -> folders.Images:
     return folders.Images(home, names, age[kept], (note,))
 
 
-def _table_paths(config: Config) -> dict[str, Path | None]:
+def _table_paths(config: RunConfig) -> dict[str, Path | None]:
     """The path of each set's table, None without one; at least one is there. Raises ConfigError."""
 
     def is_root(folder: Path) -> bool:
@@ -105,7 +105,7 @@ def _table_paths(config: Config) -> dict[str, Path | None]:
     }
 
 
-def find(config: Config) -> reader.Parts:
+def find(config: RunConfig) -> reader.Parts:
     """The dataset in the folder: both sets, or one of them. Raises ConfigError."""
     if config.dataset.classes != _OLDEST + 1:
         raise ConfigError(f"dataset.classes={config.dataset.classes}: IMDB-WIKI has {_OLDEST + 1}, the ages from 0")
@@ -131,7 +131,7 @@ def find(config: Config) -> reader.Parts:
     return reader.Parts(training, validation, facts, notes)
 
 
-def open_imdb_wiki(config: Config, rank: int) -> reader.Reader:
+def open_imdb_wiki(config: RunConfig, rank: int) -> reader.Reader:
     """The reader of one rank. Raises ConfigError."""
     return reader.Reader(config, rank, find(config))
 

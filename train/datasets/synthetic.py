@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from train.config.schema import Config
+from train.config.schema import RunConfig
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -21,7 +21,7 @@ class Synthetic:
     class_names: Sequence[str] = ()
     notes: Sequence[str] = ()
 
-    def __init__(self, config: Config, rank: int) -> None:
+    def __init__(self, config: RunConfig, rank: int) -> None:
         """Draw the batch of this rank."""
         import tensorflow as tf
 

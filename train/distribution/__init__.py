@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from train.config.backends import FUSION_THRESHOLD_BYTES
-from train.config.schema import Config
 from train.config.schema import Distribution as Settings
+from train.config.schema import RunConfig
 from train.distribution import slurm
 from train.distribution.base import Distribution, Single
 from train.rank import placement
@@ -37,7 +37,7 @@ _AUTOTUNE = {
 _prepared: list[Cluster] = []  # the ranks of a strategy of TensorFlow, from `prepare` to `join`
 
 
-def prepare(config: Config, folder: Path, secret: Secret | None) -> None:
+def prepare(config: RunConfig, folder: Path, secret: Secret | None) -> None:
     """Set the environment variables that Horovod and TensorFlow read, from the configuration.
 
     So the configuration describes what was measured. The ranks of a strategy of TensorFlow connect here.
@@ -85,7 +85,7 @@ def _set(variables: Mapping[str, str | None]) -> None:
             os.environ[name] = value
 
 
-def inter_op_threads(config: Config) -> int:
+def inter_op_threads(config: RunConfig) -> int:
     """Return the number of TensorFlow's threads that run operations: one, if none waits for another rank.
 
     Several towers run at the same time, in a thread each.
@@ -96,7 +96,7 @@ def inter_op_threads(config: Config) -> int:
     return config.ranks + 1 if config.distribution.asynchronous else config.towers
 
 
-def join(config: Config, folder: Path, report: Callable[[str], None] = print) -> Distribution:
+def join(config: RunConfig, folder: Path, report: Callable[[str], None] = print) -> Distribution:
     """Return the backend that the configuration names, with all ranks joined.
 
     folder: as `prepare` takes it.
@@ -114,7 +114,7 @@ def join(config: Config, folder: Path, report: Callable[[str], None] = print) ->
     return joined
 
 
-def _join_strategy(config: Config, report: Callable[[str], None]) -> Distribution:
+def _join_strategy(config: RunConfig, report: Callable[[str], None]) -> Distribution:
     if config.distribution.asynchronous:
         from train.distribution.parameter_servers import ParameterServers
 
@@ -124,16 +124,16 @@ def _join_strategy(config: Config, report: Callable[[str], None]) -> Distributio
     return MultiWorker(config.distribution, _prepared.pop(), report)
 
 
-def _join_horovod(config: Config, folder: Path) -> Distribution:
+def _join_horovod(config: RunConfig, folder: Path) -> Distribution:
     if config.distribution.elastic:
         from train.distribution.elastic import ElasticHorovod
 
         return ElasticHorovod(config.distribution, config.ranks, folder)
     from train.distribution.horovod import Horovod, RejoiningHorovod
 
-    if config.join_in_turn:
+    if config.launch.join_in_turn:
         return RejoiningHorovod(config.distribution, config.ranks)
-    sizes = {arm.ranks for arm in config.rounds if arm.world == placement.world()}
+    sizes = {arm.ranks for arm in config.launch.rounds if arm.group == placement.world()}
     return Horovod(config.distribution, config.ranks, sorted(sizes - {1, config.ranks}))
 
 

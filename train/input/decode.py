@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from train.config.schema import Config
+from train.config.schema import RunConfig
 from train.input import augment
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def central_part(encoded: tf.Tensor, size: int, channels: int) -> tf.Tensor:
     return _read(encoded, size, channels, central_window)
 
 
-def decoder(config: Config, *, training: bool) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
+def decoder(config: RunConfig, *, training: bool) -> Callable[[tf.Tensor, tf.Tensor], tf.Tensor]:
     """A function from an encoded image and its draws to pixels: (size, size, channels), float32, 0 to 255.
 
     It stretches the whole image; if the augmentation crops, a random window, and in validation the central one.

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from train.config.checks import ConfigError
-from train.config.schema import Config
+from train.config.schema import RunConfig
 
 _LEVELS = 2  # below data_dir: archives often contain a top folder, or two
 _READERS = 16  # files read concurrently: on a network file system each waits for the server
@@ -22,7 +22,7 @@ def _listing(folder: Path) -> str:
     return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "") or "nothing"
 
 
-def roots(config: Config, is_root: Callable[[Path], bool], expected: str) -> list[Path]:
+def roots(config: RunConfig, is_root: Callable[[Path], bool], expected: str) -> list[Path]:
     """The folders that hold the dataset, sorted: data_dir, or the nearest below it, at most two levels down.
 
     Raises ConfigError, with what is there and what is `expected`, if data_dir is not a folder or does not hold it.
@@ -47,7 +47,7 @@ def roots(config: Config, is_root: Callable[[Path], bool], expected: str) -> lis
     )
 
 
-def root(config: Config, is_root: Callable[[Path], bool], expected: str) -> Path:
+def root(config: RunConfig, is_root: Callable[[Path], bool], expected: str) -> Path:
     """The first of the folders of `roots`. Raises ConfigError."""
     return roots(config, is_root, expected)[0]
 

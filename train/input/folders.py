@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from train.config.checks import ConfigError
-from train.config.schema import Config
+from train.config.schema import RunConfig
 from train.input import decode, files, reader
 
 _SUFFIXES = (".jpg", ".jpeg", ".png")
@@ -38,7 +38,7 @@ def class_names(folder: Path, is_class: Callable[[str], bool] = lambda name: Tru
     )
 
 
-def check_classes(config: Config, folder: Path, names: Sequence[str]) -> None:
+def check_classes(config: RunConfig, folder: Path, names: Sequence[str]) -> None:
     """Raise ConfigError if there are not as many classes as in the configuration, and so in the model."""
     if len(names) != config.dataset.classes:
         raise ConfigError(
@@ -47,7 +47,7 @@ def check_classes(config: Config, folder: Path, names: Sequence[str]) -> None:
         )
 
 
-def list_images(config: Config, folder: Path, classes: Sequence[str]) -> Images:
+def list_images(config: RunConfig, folder: Path, classes: Sequence[str]) -> Images:
     """The image files in the class folders, with a note on other files; a class without an image is damage.
 
     Raises ConfigError for damage if dataset.on_damaged=error.
@@ -70,7 +70,7 @@ def list_images(config: Config, folder: Path, classes: Sequence[str]) -> Images:
     return Images(folder, names, np.array(labels, np.int64), tuple(notes))
 
 
-def part(config: Config, images: Images, *, training: bool) -> reader.Part:
+def part(config: RunConfig, images: Images, *, training: bool) -> reader.Part:
     """The images that are not damaged, as training or as validation samples, with a note on those that are.
 
     Raises ConfigError for damage if dataset.on_damaged=error.
@@ -86,7 +86,7 @@ def part(config: Config, images: Images, *, training: bool) -> reader.Part:
     return replace(_undamaged(config, whole, training), notes=notes, damaged=len(damaged))
 
 
-def _undamaged(config: Config, whole: Images, training: bool) -> reader.Part:
+def _undamaged(config: RunConfig, whole: Images, training: bool) -> reader.Part:
     import tensorflow as tf
 
     make = decode.decoder(config, training=training)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from train.config.checks import ConfigError
-from train.config.schema import Config
+from train.config.schema import RunConfig
 from train.input import augment, sharding
 from train.rank import placement
 
@@ -128,14 +128,14 @@ def subset(part: Part, samples: int | None, which: str) -> Part:
     )
 
 
-def damage_note(config: Config, damage: str) -> str:
+def damage_note(config: RunConfig, damage: str) -> str:
     """The note on damage for the record. Raises ConfigError if dataset.on_damaged=error."""
     if config.dataset.on_damaged == "error":
         raise ConfigError(f"{damage}. Fix it, or leave it out with dataset.on_damaged=skip")
     return damage
 
 
-def _steps_per_epoch(config: Config, parts: Parts) -> int:
+def _steps_per_epoch(config: RunConfig, parts: Parts) -> int:
     """How many global batches the training part fills. Raises ConfigError if none."""
     global_batch, samples = config.global_batch or 0, parts.training.samples
     if global_batch > samples:
@@ -150,7 +150,7 @@ def _steps_per_epoch(config: Config, parts: Parts) -> int:
 class Reader:
     """One rank's samples; order and augmentation depend only on the seed and the epoch."""
 
-    def __init__(self, config: Config, rank: int, parts: Parts) -> None:
+    def __init__(self, config: RunConfig, rank: int, parts: Parts) -> None:
         """Limit the parts to the configured numbers of samples. Raises ConfigError if they are too few for a step."""
         parts = replace(
             parts,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 
-from train.config.schema import Config, RoundArm
+from train.config.schema import RoundArm, RunConfig
 from train.context import Context
 from train.datasets import DATASETS, Data
 from train.distribution.base import Distribution, Single
@@ -38,12 +38,12 @@ def arms_of(context: Context, learner: Learner) -> list[Arm | None]:
     """Return the arms on this rank; None for those that it takes no part in."""
     config, ranks = context.config, context.distribution
     groups = [
-        ranks.group(arm.ranks, arm.allreduce) if arm.world == placement.world() and ranks.rank < arm.ranks else None
-        for arm in config.rounds
+        ranks.group(arm.ranks, arm.allreduce) if arm.group == placement.world() and ranks.rank < arm.ranks else None
+        for arm in config.launch.rounds
     ]
     steps = _steps(config, learner, groups)
     found: list[Arm | None] = []
-    for arm, group in zip(config.rounds, groups, strict=True):
+    for arm, group in zip(config.launch.rounds, groups, strict=True):
         if group is None:
             found.append(None)
             continue
@@ -54,7 +54,7 @@ def arms_of(context: Context, learner: Learner) -> list[Arm | None]:
 
 
 def _steps(
-    config: Config, learner: Learner, groups: Sequence[Distribution | None]
+    config: RunConfig, learner: Learner, groups: Sequence[Distribution | None]
 ) -> dict[tuple[_Shape, int], TrainStep]:
     """Return the steps of the arms on this rank, by what a step computes and what it exchanges.
 
@@ -63,7 +63,7 @@ def _steps(
     exchanged one by one, or in groups, are sent while others are computed: those steps are functions of their own.
     """
     exchanges: dict[_Shape, dict[int, Distribution]] = {}
-    for arm, group in zip(config.rounds, groups, strict=True):
+    for arm, group in zip(config.launch.rounds, groups, strict=True):
         if group:
             exchanges.setdefault(_shape(arm), {}).setdefault(_exchange(config, arm), group)
     found: dict[tuple[_Shape, int], TrainStep] = {}
@@ -82,7 +82,7 @@ def _shape(arm: RoundArm) -> _Shape:
     return arm.batch_per_rank, arm.backward_passes_per_step
 
 
-def _exchange(config: Config, arm: RoundArm) -> int:
+def _exchange(config: RunConfig, arm: RoundArm) -> int:
     """Return a number that is the same for arms whose compiled exchanges are the same.
 
     Where Horovod joins ranks in turn, an exchange is among those that it has joined, however many they are: Horovod
@@ -90,7 +90,7 @@ def _exchange(config: Config, arm: RoundArm) -> int:
     """
     if not is_exchanged(arm):
         return _NONE
-    return config.ranks if config.join_in_turn else arm.ranks
+    return config.ranks if config.launch.join_in_turn else arm.ranks
 
 
 def is_exchanged(arm: RoundArm) -> bool:
@@ -136,7 +136,7 @@ def exchanges_of(context: Context, learner: Learner, arms: Sequence[Arm | None])
 
     None on ranks that have no part in it. Empty unless measure.split asks for it.
     """
-    of_config = context.config.rounds if context.config.measure.split else []
+    of_config = context.config.launch.rounds if context.config.measure.split else ()
     first: dict[tuple[int, float | None], int] = {}
     for place, arm in enumerate(of_config):
         if is_exchanged(arm):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import tensorflow as tf
 
-from train.config.schema import Config
+from train.config.schema import RunConfig
 from train.context import Context
 from train.loop import devices, limits
 from train.loop.arms import Arm, arms_of, exchanges_of
@@ -53,7 +53,7 @@ class Bench:
     def __init__(self, context: Context, learner: Learner) -> None:
         """Make the steps of the arms; they are traced when they first run."""
         self.everyone, self._places, self._gate = context.everyone, context.places, context.gate
-        self._links = [arm.link_mbit_per_s for arm in context.config.rounds]
+        self._links = [arm.link_mbit_per_s for arm in context.config.launch.rounds]
         self.arms = arms_of(context, learner)
         self._restore = _restoring(learner.variables())
         self.limited = False  # whether the nodes are held to their quotas, and their links to a rate
@@ -61,10 +61,10 @@ class Bench:
         self._meter = context.meter
         self.exchanges = exchanges_of(context, learner, self.arms)
 
-    def trace(self, config: Config) -> None:
+    def trace(self, config: RunConfig) -> None:
         """Trace the step of the first arm's batch on all ranks at once, without exchange; in turns each would wait."""
-        first = config.rounds[0].batch_per_rank
-        for arm, listed in zip(self.arms, config.rounds, strict=True):
+        first = config.launch.rounds[0].batch_per_rank
+        for arm, listed in zip(self.arms, config.launch.rounds, strict=True):
             if arm and arm.local_step and listed.batch_per_rank == first:
                 with arm.batches() as batches:
                     run_steps(arm.local_step, batches, 1)

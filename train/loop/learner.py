@@ -5,7 +5,7 @@ from __future__ import annotations
 import tensorflow as tf
 import tf_keras
 
-from train.config.schema import Config
+from train.config.schema import RunConfig
 from train.datasets import Data
 from train.distribution.base import Distribution
 from train.loop import step
@@ -14,7 +14,7 @@ from train.loop import step
 class Learner:
     """Model, data, optimizer and compiled steps. Optimizer, step and share of the data depend on the ranks."""
 
-    def __init__(self, config: Config, distribution: Distribution, data: Data, model: tf_keras.Model) -> None:
+    def __init__(self, config: RunConfig, distribution: Distribution, data: Data, model: tf_keras.Model) -> None:
         """Make what is missing."""
         self._config, self._distribution = config, distribution
         self.data, self.model = data, model

@@ -13,7 +13,7 @@ from dataclasses import replace
 import tensorflow as tf
 
 from train.allreduce import bandwidth
-from train.config.schema import Config
+from train.config.schema import RunConfig
 from train.context import Context
 from train.distribution.base import Distribution
 from train.loop import devices, operations
@@ -48,11 +48,11 @@ def measure(context: Context, among: Distribution, arm: int | None = None) -> No
         _note(context, *(f"the limit of the link is not known: {problem}" for problem in failed))
 
 
-def places(config: Config) -> list[int]:
+def places(config: RunConfig) -> list[int]:
     """The first arm of each world, number of ranks and rate of links: the other arms have the limits of these."""
     found: dict[tuple[int, int, float | None], int] = {}
-    for place, arm in enumerate(config.rounds):
-        found.setdefault((arm.world, arm.ranks, arm.link_mbit_per_s), place)
+    for place, arm in enumerate(config.launch.rounds):
+        found.setdefault((arm.group, arm.ranks, arm.link_mbit_per_s), place)
     return list(found.values())
 
 

@@ -12,10 +12,11 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from train.config.checks import check
-from train.config.schema import Config
+from train.config.identity import values
+from train.config.schema import RunConfig
 from train.context import Context
 from train.loop import limits
 from train.loop.bench import Bench, Length, Turn
@@ -44,10 +45,10 @@ class _Told:
     elapsed_s: float  # since the launch of the job
 
 
-def turns(config: Config) -> list[Turn]:
+def turns(config: RunConfig) -> list[Turn]:
     """The arms by turns of a round: one each, or all together where worlds measure at the same time."""
-    places = range(len(config.rounds))
-    return [tuple(places)] if config.worlds_at_once else [(place,) for place in places]
+    places = range(len(config.launch.rounds))
+    return [tuple(places)] if config.launch.groups_at_once else [(place,) for place in places]
 
 
 def measure_rounds(context: Context, learner: Learner) -> None:
@@ -80,7 +81,7 @@ def measure_rounds(context: Context, learner: Learner) -> None:
         _measure_limits(context, bench)
         bench.limited = False
         context.gate.release()
-        for world in range(max(1, len(config.worlds))):
+        for world in range(max(1, len(config.launch.groups))):
             bench.last_step_s((_largest(config, world),), 1)
 
 
@@ -128,7 +129,7 @@ def _affordable(context: Context, bench: Bench) -> dict[Turn, float]:
     times_s: dict[Turn, float] = {}
     round_s, step_s, before = 0.0, 0.0, None
     for turn in turns(config):
-        arm = config.rounds[turn[0]]
+        arm = config.launch.rounds[turn[0]]
         larger = before and arm.ranks == before.ranks and arm.batch_per_rank > before.batch_per_rank
         if before and larger and len(times_s) >= _MIN_ARMS:
             expected_s = step_s * arm.batch_per_rank / before.batch_per_rank
@@ -142,27 +143,27 @@ def _affordable(context: Context, bench: Bench) -> dict[Turn, float]:
     return times_s
 
 
-def _largest(config: Config, world: int) -> int:
+def _largest(config: RunConfig, world: int) -> int:
     """The first arm with allreduce of most ranks of a world, else the one without."""
-    places = [place for place, arm in enumerate(config.rounds) if arm.world == world]
-    return max(places, key=lambda place: (config.rounds[place].ranks, config.rounds[place].allreduce))
+    places = [place for place, arm in enumerate(config.launch.rounds) if arm.group == world]
+    return max(places, key=lambda place: (config.launch.rounds[place].ranks, config.launch.rounds[place].allreduce))
 
 
-def _steps(config: Config, step_s: float) -> Length:
+def _steps(config: RunConfig, step_s: float) -> Length:
     """How many steps a turn needs where one takes `step_s`.
 
     A window must be long beside the barrier at its end. A step that by itself is long beside what a first step takes
     longer than others needs none before it.
     """
     barrier_s = _BARRIER_S if config.system.cpus_per_node is None else _BARRIER_OF_QUOTA_S
-    if config.worlds_at_once:  # by Horovod, which ends it with a cycle
+    if config.launch.groups_at_once:  # by Horovod, which ends it with a cycle
         barrier_s = config.distribution.cycle_time_ms / 1e3
     times = _TIMES / config.measure.precision_fraction
     least = 1 if step_s >= _LONG_S else _MIN_STEPS
     return Length(max(least, math.ceil(times * barrier_s / step_s)), untimed=int(step_s < times * _FIRST_STEP_S))
 
 
-def _turn_s(config: Config, step_s: float) -> float:
+def _turn_s(config: RunConfig, step_s: float) -> float:
     """How long a turn takes where a step takes `step_s`."""
     steps = _steps(config, step_s)
     return step_s * (steps.timed + steps.untimed)
@@ -171,7 +172,7 @@ def _turn_s(config: Config, step_s: float) -> float:
 def _measure(context: Context, bench: Bench, steps: Mapping[Turn, Length]) -> None:
     """Measure and record rounds until it is enough. steps: of each turn. Raises NotFinite."""
     config, taken = context.config, list(steps)
-    arms = rounds.arms(asdict(config))
+    arms = rounds.arms(values(config))
     of_ranks: list[list[Window]] = [[] for _ in range(context.everyone.size)]
     for number, order in enumerate(rounds.orders(config.seed, context.repeat, len(taken))):
         made = [bench.take(taken[n], number, steps[taken[n]]) for n in order]
@@ -188,7 +189,7 @@ def _measure(context: Context, bench: Bench, steps: Mapping[Turn, Length]) -> No
             return
 
 
-def _precise(measured: rounds.Rates, arms: Sequence[rounds.Arm], config: Config) -> bool:
+def _precise(measured: rounds.Rates, arms: Sequence[rounds.Arm], config: RunConfig) -> bool:
     """Whether the speedup of every measured arm over the base is precise enough."""
     base = rounds.base_of(arms)
     others = sorted({arm for rates in measured for arm in rates} - {base})

@@ -68,7 +68,7 @@ def _train(context: Context, learner: Learner) -> Predictions | None:
         context.clock.enter("evaluate")
         limits.measure(context, context.distribution)
         return predictions
-    if context.config.rounds:
+    if context.config.launch.rounds:
         measure_rounds(context, learner)
     else:
         made = time_steps(context, learner.train_step, learner.data)

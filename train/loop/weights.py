@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from train.config.checks import ConfigError
-from train.config.schema import PRETRAINED, Config
+from train.config.schema import PRETRAINED, RunConfig
 from train.models import build
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def _folder() -> Path:
     return Path("~/.keras/models").expanduser()
 
 
-def _imagenet(config: Config) -> tf_keras.Model:
+def _imagenet(config: RunConfig) -> tf_keras.Model:
     """The network without its classifier, with the published weights. Raises ConfigError where they are missing."""
     module, name = PRETRAINED[config.model.name]
     application = getattr(importlib.import_module(f"tf_keras.applications.{module}"), name)
@@ -53,7 +53,7 @@ def _copy(source: tf_keras.Model, target: tf_keras.Model, what: str) -> None:
         b.assign(a)
 
 
-def _file(config: Config) -> Path:
+def _file(config: RunConfig) -> Path:
     path = Path(config.weights).expanduser()
     if not path.is_file():
         raise ConfigError(
@@ -71,7 +71,7 @@ def _read(path: Path, model: tf_keras.Model) -> None:
         raise ConfigError(f"weights={path}: not the weights of model={model.name}: {error}") from error
 
 
-def start(model: tf_keras.Model, config: Config, *, load: bool) -> tf_keras.Model:
+def start(model: tf_keras.Model, config: RunConfig, *, load: bool) -> tf_keras.Model:
     """The model that training starts from. Of ImageNet's weights the classifier is left out: it is initialised.
 
     ImageNet's weights expect the range and the order of colours that they were trained with: tf_keras'
@@ -98,7 +98,7 @@ def start(model: tf_keras.Model, config: Config, *, load: bool) -> tf_keras.Mode
     return tf_keras.Model(images, model(prepared), name=config.model.name)
 
 
-def describe(config: Config) -> str:
+def describe(config: RunConfig) -> str:
     """The origin of the weights, for the record."""
     if config.weights == IMAGENET:
         return "starts from the weights of ImageNet that tf_keras.applications verified; the classifier is initialised"
@@ -107,7 +107,7 @@ def describe(config: Config) -> str:
         return f"starts from the weights in {path}, sha256 {hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
-def find(config: Config) -> str:
+def find(config: RunConfig) -> str:
     """Download the weights, once for all ranks, and check that they fit; returns their origin. Raises ConfigError."""
     dataset, model = config.dataset, config.model
     start(build(model.name, model.image_size, dataset.channels, dataset.classes), config, load=True)

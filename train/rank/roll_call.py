@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from train.config import worlds
+from train.config import rank_groups
 from train.config.checks import ConfigError
-from train.config.schema import Config
+from train.config.schema import RunConfig
 from train.rank import host as machine
 from train.rank import host_names
 from train.record import source
@@ -57,12 +57,12 @@ def _listed(items: Sequence[object], most: int = 8) -> str:
     return shown if len(items) <= most else f"{shown} and {len(items) - most} more"
 
 
-def hosts_of_step(config: Config, variables: Mapping[str, str]) -> int:
+def hosts_of_step(config: RunConfig, variables: Mapping[str, str]) -> int:
     """How many hosts ranks started by hand must be on: as many as their Slurm step has, at most the nodes; else 1."""
     return min(config.all_nodes, int(variables.get("SLURM_STEP_NUM_NODES", 1)))
 
 
-def misplaced(present: Sequence[Present], config: Config, hosts: int) -> list[str]:
+def misplaced(present: Sequence[Present], config: RunConfig, hosts: int) -> list[str]:
     """What about the ranks' places changes what is measured: cause and fix of each; empty where all is well.
 
     Args:
@@ -80,7 +80,7 @@ def misplaced(present: Sequence[Present], config: Config, hosts: int) -> list[st
     ]
 
 
-def _wrong_hosts(on: Mapping[str, Sequence[Present]], config: Config, hosts: int) -> list[str]:
+def _wrong_hosts(on: Mapping[str, Sequence[Present]], config: RunConfig, hosts: int) -> list[str]:
     if len(on) < hosts:
         return [
             f"nodes={config.all_nodes}: the {sum(map(len, on.values()))} ranks run on {len(on)} "
@@ -118,9 +118,9 @@ def _shared_on(ranks: Sequence[Present], alone: bool) -> Iterator[str]:
         )
 
 
-def _different_mpi(present: Sequence[Present], config: Config) -> list[str]:
+def _different_mpi(present: Sequence[Present], config: RunConfig) -> list[str]:
     # A world without Horovod has loaded none.
-    libraries = sorted({str(one.mpi) for one in present if one.mpi or not config.worlds})
+    libraries = sorted({str(one.mpi) for one in present if one.mpi or not config.launch.groups})
     if len(libraries) < 2:
         return []
     return [
@@ -155,7 +155,7 @@ def differences(present: Sequence[Present], details: Sequence[Details], launcher
     found: dict[str, list[str]] = {}  # a difference -> the ranks that have it
     for one, other in zip(present, details, strict=True):
         texts = []
-        if keys := _changed(worlds.flat(reference.config), worlds.flat(other.config)):
+        if keys := _changed(rank_groups.flat(reference.config), rank_groups.flat(other.config)):
             texts.append(f"another configuration than {named}: {_listed(keys)}")
         if files := source.differing(reference.source, other.source):
             texts.append(f"other files than {named}: {_listed(files)}. All hosts and images need the same tree")
@@ -175,7 +175,7 @@ def _changed(reference: Mapping[str, Any], other: Mapping[str, Any]) -> list[str
     ]
 
 
-def remarks(hosts: Sequence[Host], config: Config) -> list[str]:
+def remarks(hosts: Sequence[Host], config: RunConfig) -> list[str]:
     """What a reader of the record must know of the hosts: that they differ, that they emulate the precision."""
     flags_of = {one.host: one.state.cpu_flags for one in hosts if one.state and config.device == "cpu"}
     hardware_of = {one.host: machine.hardware(one.cores, one.cpu_model, one.gpus) for one in hosts}
@@ -183,7 +183,7 @@ def remarks(hosts: Sequence[Host], config: Config) -> list[str]:
     return [remark for remark in found if remark]
 
 
-def hold(me: Present, details: Details, expected: Expected, config: Config, gather: Gather) -> list[Present]:
+def hold(me: Present, details: Details, expected: Expected, config: RunConfig, gather: Gather) -> list[Present]:
     """The answers of all ranks, of which `me` is this one's. Every rank calls this.
 
     Raises ConfigError, on every rank, where ranks are in the wrong place, or run something else than the launcher or

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 # Names, paths, estimates, repeats: dotted keys (of a section, all below it) that do not change what is measured.
@@ -85,9 +85,12 @@ def is_listed(key: str, keys: Collection[str]) -> bool:
     return any(".".join(parts[:end]) in keys for end in range(1, len(parts) + 1))
 
 
-def of(values: Mapping[str, Any]) -> str:
-    """Hexadecimal SHA-256 of the values of a resolved configuration that change what is measured."""
-    unused = NOT_MEASURED if values.get("allreduce_sweep") is None else NOT_MEASURED | TRAINING_ONLY
+def of(values: Mapping[str, Any], without: Iterable[str] = ()) -> str:
+    """Return the hexadecimal SHA-256 of the values of a resolved configuration that change what is measured.
+
+    without: further dotted keys to leave out.
+    """
+    unused = NOT_MEASURED.union(without, () if values.get("allreduce_sweep") is None else TRAINING_ONLY)
     return hashlib.sha256(json.dumps(_without(values, unused), sort_keys=True).encode()).hexdigest()
 
 

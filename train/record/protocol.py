@@ -32,7 +32,7 @@ IN_ALLOCATION = "KIT_IN_ALLOCATION"
 class Assignment:
     """What a launcher asks of its ranks."""
 
-    config: dict[str, Any]  # the whole resolved configuration, as `train.config.rebuild.rebuild` takes it
+    config: dict[str, Any]  # the whole resolved configuration, as `train.config.identity.rebuild` takes it
     config_hash: str
     repeat: int  # which launch of this configuration it is, from 0
     source: dict[str, str]  # file -> digest, of the launcher's train/ and conf/ (train/record/source.py)

@@ -18,7 +18,7 @@ import numpy as np
 
 from train.config.checks import ConfigError
 from train.config.compose import load
-from train.config.schema import Config
+from train.config.schema import RunConfig
 from train.datasets import DATASETS
 from train.input import reader
 from train.rank import placement
@@ -67,7 +67,7 @@ def unreadable(part: reader.Part) -> Iterator[str]:
                 print(f"decoded {end:,} of {part.samples:,}", file=sys.stderr)
 
 
-def check(config: Config) -> int:
+def check(config: RunConfig) -> int:
     """The number of missing or damaged samples; prints what the folder holds. Raises ConfigError if it is unusable."""
     if not config.dataset.files:
         raise ConfigError(f"dataset={config.dataset.name}: is not read from a folder, so there is nothing to check")

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.identity import resolved
-from train.config.schema import Config
+from train.config.schema import RunConfig
 from train.rank import placement
 from train.tools import tensorflow_command
 
@@ -113,7 +113,7 @@ def _mapped(values: tuple[object, ...], each: Callable[..., tf.Tensor]) -> tf.da
     )
 
 
-def arms(config: Config, data: Reader) -> dict[str, Callable[[], float]]:
+def arms(config: RunConfig, data: Reader) -> dict[str, Callable[[], float]]:
     """The parts of the input that are measured, by name; each call measures images/s once."""
     images = data.steps_per_epoch * data.step_batch
     parts = _encoded_parts(config, data, images) if data.parts.training.encoded else _decoded_part(config, data, images)
@@ -125,7 +125,7 @@ def arms(config: Config, data: Reader) -> dict[str, Callable[[], float]]:
     }
 
 
-def _encoded_parts(config: Config, data: Reader, images: int) -> dict[str, tf.data.Dataset]:
+def _encoded_parts(config: RunConfig, data: Reader, images: int) -> dict[str, tf.data.Dataset]:
     """The steps from encoded images in memory to batches, each with all steps before it."""
     import tensorflow as tf
 
@@ -157,7 +157,7 @@ def _encoded_parts(config: Config, data: Reader, images: int) -> dict[str, tf.da
     }
 
 
-def _decoded_part(config: Config, data: Reader, images: int) -> dict[str, tf.data.Dataset]:
+def _decoded_part(config: RunConfig, data: Reader, images: int) -> dict[str, tf.data.Dataset]:
     """Resizing images that are in memory as pixels."""
     import numpy as np
     import tensorflow as tf
@@ -172,7 +172,7 @@ def _decoded_part(config: Config, data: Reader, images: int) -> dict[str, tf.dat
     return {RESIZE: _mapped((np.arange(images),), resized).batch(data.step_batch)}
 
 
-def training_step(config: Config) -> Callable[[], float]:
+def training_step(config: RunConfig) -> Callable[[], float]:
     """A function that measures images/s of the model's training step once, on images in memory."""
     import tensorflow as tf
 
@@ -223,7 +223,7 @@ def table(rates: Rates, device: str) -> list[str]:
     return lines
 
 
-def measure(config: Config) -> Rates:
+def measure(config: RunConfig) -> Rates:
     """The rates of all arms, interleaved over the rounds, after one round of warm-up."""
     from train.datasets import DATASETS
     from train.input.reader import Reader
@@ -263,14 +263,14 @@ def run(overrides: list[str]) -> int:
     return 0
 
 
-def _one_core(overrides: list[str]) -> Config:
+def _one_core(overrides: list[str]) -> RunConfig:
     """The configuration of one rank on one core that reads a limited number of samples."""
     limited = any("training_samples" in item for item in overrides)
     samples = [] if limited else [f"dataset.training_samples={_IMAGES}"]
     return load(["nodes=1", "ranks_per_node=1", "distribution=none", "threads_per_rank=1", *overrides, *samples])
 
 
-def _write(rates: Rates, config: Config) -> Path:
+def _write(rates: Rates, config: RunConfig) -> Path:
     """The path of the JSON file that holds the rates and how they were measured."""
     from train.rank import environment
     from train.record.record import write_atomically

@@ -10,14 +10,14 @@ Prints what was found. The exit status is 0, or 2 if the ranks would fail; stand
 from __future__ import annotations
 
 from train.config.compose import load
-from train.config.schema import Config
+from train.config.schema import RunConfig
 from train.datasets import DATASETS
 from train.input.reader import Reader
 from train.loop import weights
 from train.tools import tensorflow_command
 
 
-def prepare(config: Config) -> list[str]:
+def prepare(config: RunConfig) -> list[str]:
     """What the ranks of a run will read, in words. Raises ConfigError if they would fail."""
     found = []
     if config.dataset.files:

@@ -18,9 +18,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from train.config.identity import resolved
-from train.config.rebuild import rebuild
-from train.config.schema import Config, Tracking
+from train.config.identity import rebuild, resolved
+from train.config.schema import RunConfig, Tracking
 from train.record import protocol
 from train.record.parts import Part
 from train.record.progress import Follower, launched_at
@@ -95,7 +94,7 @@ def follow(folder: Path) -> int:
     return 0 if online or config.tracking.mode == "offline" else _WENT_OFFLINE
 
 
-def _named(folder: Path, config: Config) -> wandb_runs.Named:
+def _named(folder: Path, config: RunConfig) -> wandb_runs.Named:
     """What the run is called before it has a record."""
     repeat, _, generation = folder.name.removeprefix("r").partition(".")
     return wandb_runs.Named(

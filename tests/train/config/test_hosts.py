@@ -9,9 +9,9 @@ def hosts(*given):
 
 
 def test_names_and_addresses_are_hosts():
-    assert hosts("n1", "'1e3'", "10.0.0.7", "node-1.cluster.example.org", "my_host") == [
+    assert hosts("n1", "'1e3'", "10.0.0.7", "node-1.cluster.example.org", "my_host") == (
         "n1", "1e3", "10.0.0.7", "node-1.cluster.example.org", "my_host",
-    ]  # fmt: skip
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,10 @@
 import json
-from dataclasses import asdict
 
 import pytest
 
 from train.config.checks import ConfigError
 from train.config.compose import load
-from train.config.identity import config_hash
-from train.config.rebuild import rebuild
+from train.config.identity import config_hash, rebuild, values
 
 
 @pytest.mark.parametrize(
@@ -22,19 +20,19 @@ from train.config.rebuild import rebuild
 )
 def test_a_configuration_is_rebuilt_from_its_values_as_json(overrides):
     config = load(overrides)
-    again = rebuild(json.loads(json.dumps(asdict(config))))
+    again = rebuild(json.loads(json.dumps(values(config))))
     assert again == config
     assert config_hash(again) == config_hash(config)
 
 
 def test_rebuilt_values_are_checked():
-    values = asdict(load([]))
+    found = values(load([]))
     with pytest.raises(ConfigError, match="nodes=0: must be 1 or more"):
-        rebuild(values | {"nodes": 0})
+        rebuild(found | {"nodes": 0})
     with pytest.raises(
         ConfigError, match=r"does not fit train/config/schema.py here: Expected `int`, got `str`.*nodes"
     ):
-        rebuild(values | {"nodes": "two"})
-    del values["device"]
+        rebuild(found | {"nodes": "two"})
+    del found["device"]
     with pytest.raises(ConfigError, match="missing required field `device`"):
-        rebuild(values)
+        rebuild(found)

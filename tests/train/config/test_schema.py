@@ -143,10 +143,10 @@ def test_servers_on_nodes_of_their_own_are_nodes_and_processes_without_a_share_o
 
 def test_batches_follow_from_each_other():
     weak = load(["nodes=4", "ranks_per_node=2", "batch_per_rank=3"])
-    assert (weak.ranks, weak.global_batch, weak.derived) == (8, 24, ["global_batch"])
+    assert (weak.ranks, weak.global_batch, weak.derived) == (8, 24, ("global_batch",))
     strong = load(["nodes=4", "batch_per_rank=null", "global_batch=128"])
-    assert (strong.ranks, strong.batch_per_rank, strong.derived) == (4, 32, ["batch_per_rank"])
-    assert load(["nodes=4", "batch_per_rank=2", "global_batch=8"]).derived == []
+    assert (strong.ranks, strong.batch_per_rank, strong.derived) == (4, 32, ("batch_per_rank",))
+    assert load(["nodes=4", "batch_per_rank=2", "global_batch=8"]).derived == ()
 
 
 def test_one_process_takes_the_batches_of_all_ranks():
@@ -172,7 +172,7 @@ def test_adasum_takes_a_power_of_two_of_ranks():
 def test_fixed_work_shares_its_steps_out():
     # Report 000: 500 steps in all, 62 a worker on 8 GPUs.
     config = load(["measure.total_steps=500", "nodes=8"])
-    assert (config.measure.timed_steps, config.derived) == (62, ["global_batch", "measure.timed_steps"])
+    assert (config.measure.timed_steps, config.derived) == (62, ("global_batch", "measure.timed_steps"))
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from train.config.compose import load
-from train.config.schema import Config
+from train.config.schema import RunConfig
 from train.datasets import DATASETS
 from train.input.reader import Reader
 
@@ -21,10 +21,10 @@ SIZE = 16
 
 
 @pytest.fixture
-def configure() -> Callable[..., Config]:
+def configure() -> Callable[..., RunConfig]:
     """The configuration of one dataset in a folder, at 16 x 16 pixels, without augmentation unless asked for."""
 
-    def compose(dataset: str, folder: Path, *overrides: str, augmented: bool = False) -> Config:
+    def compose(dataset: str, folder: Path, *overrides: str, augmented: bool = False) -> RunConfig:
         return load(
             [
                 f"dataset={dataset}",
@@ -40,7 +40,7 @@ def configure() -> Callable[..., Config]:
 
 
 @pytest.fixture
-def readers() -> Callable[[Config], list[Reader]]:
+def readers() -> Callable[[RunConfig], list[Reader]]:
     """The dataset as each rank of a job opens it."""
     return lambda config: [DATASETS[config.dataset.name](config, rank) for rank in range(config.ranks)]
 

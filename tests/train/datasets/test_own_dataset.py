@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.helpers.configs import changed
+
 pytestmark = pytest.mark.slow
 
 PAGE = (Path(__file__).parents[3] / "docs/adding.md").read_text().split("## Your own dataset")[1]
@@ -22,8 +24,8 @@ def test_the_page_s_example_reads_photographs(tmp_path, picture, configure, seen
         for number in range(10):
             picture(tmp_path / name / f"{number}.png", (20 * number, 100 * label + 50, 0))
     config = configure("caltech256", tmp_path, "nodes=1", "dataset.classes=2", "batch_per_rank=4")
-    for key in ("name", "classes", "channels", "validation_fraction", "files"):
-        setattr(config.dataset, key, values[key])
+    keys = ("name", "classes", "channels", "validation_fraction", "files")
+    config = changed(config, {f"dataset.{key}": values[key] for key in keys})
     reader = module.DATASETS["pets"](config, 0)
     trained, validated = seen(reader.training(0)), seen(reader.validation())
     counted = Counter(trained.colours)

@@ -1,8 +1,7 @@
-from dataclasses import asdict
-
 import pytest
 
 from train.config.compose import load
+from train.config.identity import values
 from train.launch.batch.submitted import Submitted
 from train.launch.status import Jobs, counts, repeats_of, state_of, under_way
 from train.launch.supervise import running
@@ -52,7 +51,7 @@ def test_a_run_that_a_launcher_makes_now_is_running_and_says_how_far_it_is(tmp_p
     assert state_of(home, 0, None) == "failed"
     running.begin(folder)
     assert state_of(home, 0, None) == "running"
-    config = asdict(load(["model=tiny", "nodes=1", "measure.timed_steps=100", "batch_per_rank=4"]))
+    config = values(load(["model=tiny", "nodes=1", "measure.timed_steps=100", "batch_per_rank=4"]))
     protocol.write_assignment(folder, protocol.Assignment(config, "0a1b2c3d", 0, {}, False, False))
     assert under_way([home], 1010.0) == ["weak_scaling tiny-nodes1 r0.2: starting"]
     part = PartWriter(protocol.part_path(folder, 0, "n1", 7), began_at=1002.0, warm_up_step_times_s=[0.5])
@@ -73,7 +72,7 @@ def test_a_run_of_1024_ranks_is_told_in_one_line(tmp_path):
     folder = home / "r0"
     folder.mkdir(parents=True)
     asked = load(["model=tiny", "nodes=256", "ranks_per_node=4", "measure.timed_steps=100", "batch_per_rank=4"])
-    protocol.write_assignment(folder, protocol.Assignment(asdict(asked), "0a1b2c3d", 0, {}, False, False))
+    protocol.write_assignment(folder, protocol.Assignment(values(asked), "0a1b2c3d", 0, {}, False, False))
     line = '{"rank": %d, "began_at": 1002, "warm_up_step_times_s": [0.5], "phase": "timed", "phases_s": {"start": 2}}\n'
     for rank in range(1024):
         protocol.part_path(folder, rank, f"n{rank // 4:03d}", 1000 + rank).write_text(line % rank)

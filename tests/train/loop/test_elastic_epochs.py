@@ -166,8 +166,7 @@ def test_training_continues_alone_from_the_last_commit_when_a_peer_is_lost(elast
     # Two ranks share ten samples of two each: 2 steps an epoch, two samples left over. Commits after each step. The
     # barriers of the first step are 1 and 2; at 3, before the second step, the peer is lost. 4 of 10 samples are used:
     # alone the rank makes 3 more steps, then 5 in the second epoch.
-    config = load(["dataset=digits", "measure.epochs=2"])
-    config.distribution.elastic, config.distribution.commit_steps = True, 1
+    config = load(["dataset=digits", "measure.epochs=2", "distribution.elastic=true", "distribution.commit_steps=1"])
     ranks, checked = Ranks(lost_at=3), []
     context = make_context(config, ranks)
     learner = Adapting(losses(*[float(number) for number in range(1, 10)]), ranks)

@@ -1,5 +1,6 @@
 import pytest
 
+from tests.helpers.configs import changed
 from tests.helpers.context import make_context
 from tests.helpers.learners import Learner, losses
 from train.config.compose import load
@@ -20,8 +21,7 @@ def epochs():
 
 def committing(config):
     """Commit every two steps, as elastic training does."""
-    config.distribution.elastic, config.distribution.commit_steps = True, 2
-    return config
+    return changed(config, {"distribution.elastic": True, "distribution.commit_steps": 2})
 
 
 def test_training_resumes_from_any_commit_as_if_nothing_had_happened(epochs):

@@ -1,8 +1,9 @@
 import pytest
 
+from tests.helpers.configs import changed
 from tests.helpers.context import make_context
 from train.config.compose import load
-from train.config.schema import RoundArm
+from train.config.schema import LaunchPlan, RoundArm
 from train.distribution.base import Single
 
 pytestmark = pytest.mark.slow
@@ -56,14 +57,15 @@ def test_a_link_that_cannot_be_measured_leaves_a_note(limits, monkeypatch):
     assert context.part.part.notes == ["the limit of the link is not known: tcp_ring: rank 1: refused"]
 
 
-def test_limits_are_measured_once_for_each_world_ranks_and_links():
+def test_limits_are_measured_once_for_each_rank_group_ranks_and_links():
     from train.loop import limits
 
-    def arm(ranks, world=0, link=None, allreduce=True):
-        return RoundArm("", ranks, ranks, 1, allreduce, world=world, link_mbit_per_s=link)
+    def arm(ranks, group=0, link=None, allreduce=True):
+        return RoundArm("", ranks, ranks, 1, allreduce, group=group, link_mbit_per_s=link)
 
     config = load(["nodes=4"])
-    config.rounds = [arm(1), arm(4), arm(4, allreduce=False), arm(4, link=100.0), arm(4, world=1), arm(1)]
+    arms = (arm(1), arm(4), arm(4, allreduce=False), arm(4, link=100.0), arm(4, group=1), arm(1))
+    config = changed(config, {"launch": LaunchPlan(arms)})
     assert limits.places(config) == [0, 1, 3, 4]
 
 

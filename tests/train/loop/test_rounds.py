@@ -1,11 +1,13 @@
 from dataclasses import replace
 
+import msgspec
 import pytest
 
+from tests.helpers.configs import changed
 from tests.helpers.context import make_context
 from train.config.checks import ConfigError
 from train.config.compose import load
-from train.config.schema import RoundArm, World
+from train.config.schema import LaunchPlan, RankGroup, RoundArm
 from train.distribution.base import Single
 from train.record import intervals
 
@@ -43,9 +45,10 @@ def measured(limited):
     from train.loop.rounds import measure_rounds
     from train.models import build
 
-    def measure(*overrides: str, arms=(ONE, TWO), worlds=(), places=()):
+    def measure(*overrides: str, arms=(ONE, TWO), groups=(), places=()):
         config = load(["model=tiny", "nodes=2", "batch_per_rank=2", "measure.precision_fraction=0.9", *overrides])
-        config.rounds, config.worlds, config.worlds_at_once = list(arms), list(worlds), bool(worlds)
+        plan = LaunchPlan(tuple(arms), tuple(groups), groups_at_once=bool(groups))
+        config = changed(config, {"launch": plan})
         context = make_context(config, FirstOfTwo(), places=places)
         data = DATASETS[config.dataset.name](config, 0)
         model = build("tiny", config.model.image_size, config.dataset.channels, config.dataset.classes)
@@ -72,7 +75,7 @@ def test_a_round_has_a_window_of_every_arm_in_an_order_of_its_own(measured):
 
 
 def test_a_split_measures_the_exchange_of_the_points_by_itself_in_every_round(measured):
-    alone = replace(TWO, name="control", allreduce=False)
+    alone = msgspec.structs.replace(TWO, name="control", allreduce=False)
     context, _, _ = measured("measure.budget_s=0.001", "measure.split=true", arms=(ONE, TWO, alone))
     [exchange] = context.part.part.exchanges  # one rank exchanges nothing, nor does the control
     assert (exchange.round, exchange.arm) == (0, 1)
@@ -82,7 +85,7 @@ def test_a_split_measures_the_exchange_of_the_points_by_itself_in_every_round(me
 
 
 def test_the_limits_of_each_number_of_ranks_are_measured_before_the_rounds_and_after_them(measured, limited):
-    alone = replace(TWO, name="control", allreduce=False)
+    alone = msgspec.structs.replace(TWO, name="control", allreduce=False)
     measured("measure.budget_s=0.001", arms=(ONE, TWO, alone))
     assert limited == [0, 1, 0, 1]
 
@@ -101,7 +104,7 @@ def test_arms_that_read_go_on_in_their_epochs_and_read_nothing_between_windows(m
             ended.append(epoch)
 
     monkeypatch.setattr(Reader, "training", noted)
-    arms = [replace(ONE, reads=True), replace(ONE, name="in-memory")]
+    arms = [msgspec.structs.replace(ONE, reads=True), msgspec.structs.replace(ONE, name="in-memory")]
     context, _, _ = measured(
         "dataset=digits", "nodes=1", "measure.split=true", "measure.budget_s=0.001",
         "dataset.training_samples=4000", "measure.precision_fraction=0.9", arms=arms,
@@ -160,16 +163,16 @@ def test_every_window_starts_from_the_same_weights(measured, monkeypatch):
     assert any(moved)
 
 
-def test_worlds_at_once_share_a_turn_and_measure_once_on_the_cores_of_each(measured, monkeypatch):
+def test_rank_groups_at_once_share_a_turn_and_measure_once_on_the_cores_of_each(measured, monkeypatch):
     from train.loop import bench
 
     moved = []
     monkeypatch.setattr(bench.placement, "move", moved.append)
-    arms = [replace(ONE, name="without"), replace(ONE, name="with", world=1)]
-    worlds = [World({}, 0, 1), World({}, 1, 1)]
-    context, _, _ = measured("measure.budget_s=0.001", arms=arms, worlds=worlds, places=[[0], [1]])
+    arms = [msgspec.structs.replace(ONE, name="without"), msgspec.structs.replace(ONE, name="with", group=1)]
+    groups = [RankGroup({}, 0, 1), RankGroup({}, 1, 1)]
+    context, _, _ = measured("measure.budget_s=0.001", arms=arms, groups=groups, places=[[0], [1]])
     [window] = context.part.part.windows
-    assert (window.round, window.arm) == (0, 0)  # this process belongs to the first world
+    assert (window.round, window.arm) == (0, 0)  # this process belongs to the first rank group
     assert moved == [[0], [1]]
     assert len(window.step_times_s) >= 2 * 2
     assert sum(window.step_times_s) <= window.window_s
@@ -179,13 +182,13 @@ def test_batches_for_which_the_budget_is_too_short_are_left_out_and_named(measur
     from train.loop import bench
 
     monkeypatch.setattr(bench.Bench, "last_step_s", lambda one, turn, steps: 0.9)  # of batch 1 and of batch 2 too
-    arms = [replace(ONE, name=f"batch{batch}", batch_per_rank=batch) for batch in (1, 2, 4, 64)]
+    arms = [msgspec.structs.replace(ONE, name=f"batch{batch}", batch_per_rank=batch) for batch in (1, 2, 4, 64)]
     # Windows of 2 steps: 1.8 s + 1.8 s; batch 4 is expected to take a step of 1.8 s: 5.4 s a round, 32 s for six.
     # It takes 2 steps of 0.9 s. Batch 64 would then take a step of 14.4 s: 20 s a round, 119 s for six.
     context, _, _ = measured("measure.budget_s=75", arms=arms)
     assert context.part.part.arms_left_out == {"batch64": "a round with it would take 20 s; the budget is 75 s"}
     assert {window.arm for window in context.part.part.windows} == {0, 1, 2}
-    control = replace(ONE, name="control", allreduce=False)  # of the same batch: always measured
+    control = msgspec.structs.replace(ONE, name="control", allreduce=False)  # of the same batch: always measured
     context, _, _ = measured("measure.budget_s=0.001", arms=[ONE, ONE, control])
     assert context.part.part.arms_left_out == {}
 
@@ -197,9 +200,9 @@ def test_a_window_is_long_beside_the_barrier_at_its_end():
     config = load(["model=tiny", "measure.precision_fraction=0.05"])
     assert _steps(config, step_s=0.125) == Length(4)  # 4 x 5 ms / 0.05 = 0.4 s
     assert _steps(config, step_s=0.39) == Length(2)
-    config.system.cpus_per_node = 0.2
-    assert _steps(config, step_s=0.5) == Length(4, untimed=0)  # 4 periods of the quota of 20 ms / 0.05 = 1.6 s
-    config.system.cpus_per_node, config.worlds_at_once, config.distribution.cycle_time_ms = None, True, 10
+    quota = changed(config, {"system.cpus_per_node": 0.2})
+    assert _steps(quota, step_s=0.5) == Length(4, untimed=0)  # 4 periods of the quota of 20 ms / 0.05 = 1.6 s
+    config = changed(config, {"launch": LaunchPlan(groups_at_once=True), "distribution.cycle_time_ms": 10})
     assert _steps(config, step_s=0.2) == Length(4)  # 4 cycles of 10 ms / 0.05 = 0.8 s
 
 
@@ -211,7 +214,7 @@ def test_long_steps_need_no_untimed_one_before_them():
     assert _steps(config, step_s=0.41) == Length(2, untimed=0)  # beside 4 x 5 ms / 0.05 = 0.4 s
     assert _steps(config, step_s=0.99) == Length(2, untimed=0)
     assert _steps(config, step_s=1.0) == Length(1, untimed=0)
-    config.worlds_at_once, config.distribution.cycle_time_ms = True, 50
+    config = changed(config, {"launch": LaunchPlan(groups_at_once=True), "distribution.cycle_time_ms": 50})
     assert _steps(config, step_s=0.5) == Length(8, untimed=0)  # 4 cycles of 50 ms / 0.05 = 4 s
 
 

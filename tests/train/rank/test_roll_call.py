@@ -3,9 +3,10 @@ from dataclasses import replace
 
 import pytest
 
+from tests.helpers.configs import changed
 from train.config.checks import ConfigError
 from train.config.compose import load
-from train.config.schema import World
+from train.config.schema import LaunchPlan, RankGroup
 from train.rank import roll_call
 from train.rank.roll_call import Details, Expected, Present, hosts_of_step, misplaced
 from train.record import source
@@ -69,8 +70,9 @@ def test_different_mpi_libraries(config):
     assert "None, Open MPI v4.1.4" in problem
 
 
-def test_a_world_without_horovod_needs_no_mpi_library(config):
-    config.worlds = [World({"distribution.backend": "none"}, 0, 2), World({}, 2, 2)]
+def test_a_rank_group_without_horovod_needs_no_mpi_library(config):
+    groups = (RankGroup({"distribution.backend": "none"}, 0, 2), RankGroup({}, 2, 2))
+    config = changed(config, {"launch": LaunchPlan(groups=groups)})
     with_mpi = [replace(one, mpi="Open MPI v4.1.4") for one in GOOD[2:]]
     assert misplaced([*GOOD[:2], *with_mpi], config, hosts=2) == []
 

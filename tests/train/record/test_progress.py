@@ -1,12 +1,13 @@
 """How far a run has come, from parts written by hand: launched at 1000 s, the first line of its rank at 1002 s."""
 
 import os
-from dataclasses import asdict
 
 import pytest
 
+from tests.helpers.configs import changed
 from train.config.compose import load
-from train.config.schema import RoundArm, World
+from train.config.identity import values
+from train.config.schema import LaunchPlan, RankGroup, RoundArm
 from train.record import progress, protocol
 from train.record.parts import PartWriter
 from train.record.progress import Follower, Seen, look, words
@@ -21,9 +22,7 @@ ARMS = [
 
 def configured(*overrides: str, **changes):
     config = load(["model=tiny", "nodes=2", "batch_per_rank=4", *overrides])
-    for name, value in changes.items():
-        setattr(config, name, value)
-    return asdict(config)
+    return values(changed(config, {"launch": LaunchPlan(**changes)}))
 
 
 def writer(folder, rank=0, pid=7, **first):
@@ -111,15 +110,15 @@ def test_the_budget_ends_the_rounds_and_says_nothing_of_the_other_phases(tmp_pat
     assert words(look(Follower(tmp_path), config), 1127.0) == "evaluate"
 
 
-def test_of_worlds_the_first_rank_of_each_is_read(tmp_path):
+def test_of_rank_groups_the_first_rank_of_each_is_read(tmp_path):
     one = {"nodes": 1, "ranks": 1, "batch_per_rank": 4, "allreduce": True}
-    arms = [RoundArm("without", **one, role="base"), RoundArm("with", **one, world=1)]
-    worlds = [World({"distribution.backend": "none"}, 0, 1), World({}, 1, 1)]
+    arms = [RoundArm("without", **one, role="base"), RoundArm("with", **one, group=1)]
+    groups = (RankGroup({"distribution.backend": "none"}, 0, 1), RankGroup({}, 1, 1))
     for rank, window_s in ((0, 2.0), (1, 2.5)):
         part = writer(tmp_path, rank)
         in_timed(part, 1010.0)
         part.add(windows=[Window(number, rank, window_s, [1.0, 1.0]) for number in range(6)])
-    said = words(look(Follower(tmp_path), configured(rounds=arms, worlds=worlds)), 1020.0)
+    said = words(look(Follower(tmp_path), configured(rounds=arms, groups=groups)), 1020.0)
     assert "with 0.8x (0.8 to 0.8)" in said
 
 
@@ -127,7 +126,7 @@ def test_of_a_sweep_the_round_is_told(tmp_path):
     config = load(["experiment=allreduce_bench", "nodes=2"])
     part = writer(tmp_path)
     part.add(phase="warm_up", allreduces=[AllreduceTimes(32, [0.1]), AllreduceTimes(64, [0.1], round=1)])
-    said = words(look(Follower(tmp_path), asdict(config)), 1020.0)
+    said = words(look(Follower(tmp_path), values(config)), 1020.0)
     assert said.startswith(f"round 2 of {config.allreduce_sweep.rounds}, 2 sizes timed")
 
 

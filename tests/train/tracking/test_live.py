@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ from tests.helpers import wandb_log, wandb_server
 from tests.helpers.kit import wait_for
 from tests.helpers.wandb_runs import WANDB, history, items, rank, run_files, run_record
 from train.config.compose import load
+from train.config.identity import values
 from train.record import protocol
 from train.record.parts import Part, PartWriter
 from train.record.record import Epoch, RunRecord, dumps, write_atomically
@@ -89,7 +89,7 @@ def begin(results: Path, *overrides: str, name: str = "r0"):
     config = load(["experiment=accuracy_digits", "nodes=1", "measure.epochs=3", f"results={results}", *overrides])
     folder = results / "accuracy_digits" / "nodes1" / "01234567" / name
     folder.mkdir(parents=True)
-    asked = protocol.Assignment(asdict(config), "0123456789abcdef", 0, {}, False, False)
+    asked = protocol.Assignment(values(config), "0123456789abcdef", 0, {}, False, False)
     protocol.write_assignment(folder, asked)
     writer = PartWriter(protocol.part_path(folder, 0, "node-a", 7), rank=0, host="node-a", cores=[0], began_at=1.0)
     writer.add(phase="evaluate", epochs=EPOCHS[:1], samples=sampled(4), phases_s={"start": 0.5})

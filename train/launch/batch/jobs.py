@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from train.config.schema import Config
+from train.config.schema import RunConfig
 from train.launch.batch.job import BatchJob, clock
 from train.launch.batch.submitted import jobs_folder
 from train.launch.plan.options import Options
@@ -26,7 +26,7 @@ class Planned:
     estimate_s: float
 
 
-def time_limit_s(config: Config, estimate_s: float) -> int:
+def time_limit_s(config: RunConfig, estimate_s: float) -> int:
     """How long a job may last: as configured, else twice the estimate and ten minutes, within what the site allows."""
     asked = config.launcher.time_limit_s or math.ceil(_MARGIN * estimate_s + _MARGIN_S)
     return min(asked, config.system.longest_s or asked)
@@ -73,7 +73,7 @@ def idle_node_s(planned: Planned, known: Known) -> float:
     """Node-seconds for which nodes of a job in rounds wait, while arms of fewer nodes measure: in equal windows."""
     idle = 0.0
     for run in planned.runs:
-        arms = run.point.config.rounds
+        arms = run.point.config.launch.rounds
         waiting = sum(run.point.config.nodes - arm.nodes for arm in arms) / max(1, len(arms))
         idle += waiting * (expected_s(run, known) or 0.0)
     return idle
@@ -81,7 +81,7 @@ def idle_node_s(planned: Planned, known: Known) -> float:
 
 def separate_idle_node_s(planned: Planned, known: Known) -> float:
     """The same for launches of single points, in the allocation that holds the largest: its other nodes wait."""
-    of_points = [run for run in planned.runs if not run.point.config.rounds]
+    of_points = [run for run in planned.runs if not run.point.config.launch.rounds]
     wait = (planned.job.nodes - run.point.config.all_nodes for run in of_points)
     assumed_s = planned.runs[0].point.config.launcher.assumed_run_s
     return sum(n * (expected_s(run, known) or assumed_s) for n, run in zip(wait, of_points, strict=True))
@@ -107,7 +107,7 @@ def cost(planned: Planned, known: Known) -> str:
 def _idle(planned: Planned, known: Known) -> str:
     """What of the node-hours nodes spend waiting, where points are measured in rounds; "" elsewhere."""
     in_rounds, separate = (of(planned, known) / 3600 for of in (idle_node_s, separate_idle_node_s))
-    if not any(run.point.config.rounds for run in planned.runs):
+    if not any(run.point.config.launch.rounds for run in planned.runs):
         return ""
     return (
         f"; nodes wait for {in_rounds:.1f} node-hours of it in rounds, while fewer measure, and for {separate:.1f} "

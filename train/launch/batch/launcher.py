@@ -12,7 +12,7 @@ from typing import ClassVar
 from omegaconf import DictConfig
 
 from train.config.checks import ConfigError
-from train.config.schema import Config, System
+from train.config.schema import RunConfig, System
 from train.launch.batch.job import BatchJob
 from train.launch.plan.launcher import Gpus, Launcher
 from train.launch.plan.machine import Machine
@@ -50,7 +50,7 @@ class BatchLauncher(Launcher):
     def cores_of_a_node(self, system: System) -> int:
         """The cores of the smallest node that jobs can get. Raises ConfigError."""
 
-    def cpu_flags(self, config: Config) -> Mapping[str, Collection[str]]:
+    def cpu_flags(self, config: RunConfig) -> Mapping[str, Collection[str]]:
         """Not known before the hosts are allocated: the ranks tell it in the roll call."""
         return {}
 
@@ -88,14 +88,14 @@ class BatchLauncher(Launcher):
         """The cores of the smallest node that jobs can get."""
         return self.cores_of_a_node(experiment.system)
 
-    def gpus(self, config: Config) -> list[Gpus]:
+    def gpus(self, config: RunConfig) -> list[Gpus]:
         """The GPUs of a node, as its system's file has them."""
         return [Gpus(config.ranks_per_node, config.system.gpus_per_node, "system.gpus_per_node says")]
 
-    def free_bytes(self, config: Config) -> int | None:
+    def free_bytes(self, config: RunConfig) -> int | None:
         """Not known before the job runs."""
         return None
 
-    def hosts(self, config: Config) -> tuple[str, ...]:
+    def hosts(self, config: RunConfig) -> tuple[str, ...]:
         """The hosts of the allocation."""
         return tuple(self.allocated_hosts())

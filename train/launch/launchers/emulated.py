@@ -10,7 +10,7 @@ from omegaconf import DictConfig
 
 from train.config.backends import BACKENDS
 from train.config.checks import ConfigError, LeftOut, check
-from train.config.schema import Config, Distribution
+from train.config.schema import Distribution, RunConfig
 from train.launch.emulate import cgroups, networks
 from train.launch.emulate.quota_enforcer import QuotaEnforcer
 from train.launch.launchers.local import Local
@@ -34,7 +34,7 @@ class Emulated(Local):
     name = "emulated"
     quotas = True
 
-    def check(self, config: Config) -> None:
+    def check(self, config: RunConfig) -> None:
         """Raise ConfigError where a quota means nothing, or separate networks cannot be used."""
         super().check(config)
         check(config.device == "cpu", "device", config.device, "launcher=emulated divides CPU time; use device=cpu")
@@ -59,12 +59,12 @@ class Emulated(Local):
         """Each node's share of launcher.cores_fraction of the machine, where all nodes run at once."""
         return cgroups.per_node(machine.cores, max_nodes, experiment.launcher.cores_fraction)
 
-    def check_machine(self, config: Config) -> None:
+    def check_machine(self, config: RunConfig) -> None:
         """Raise ConfigError where separate networks cannot be made."""
         missing = networks.missing() if config.launcher.separate_networks else None
         check(missing is None, "launcher.separate_networks", True, str(missing))
 
-    def notes(self, config: Config) -> list[str]:
+    def notes(self, config: RunConfig) -> list[str]:
         """How the nodes are emulated."""
         percent = 100 * (config.system.cpus_per_node or 0)
         return [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from train.config.schema import Config
+from train.config.schema import RunConfig
 from train.launch.plan.experiment import Experiment
 from train.launch.plan.job import OPEN_MPI, Job
 from train.launch.plan.launcher import Launcher
@@ -25,13 +25,13 @@ class Local(Launcher):
         """
         composed = experiment.composed
         crowded = experiment.max_nodes > 1 and experiment.max_nodes * composed.ranks_per_node > machine.cores
-        timed = not (composed.measure.epochs or composed.allreduce_sweep or experiment.arms)
+        timed = not (composed.measure.epochs or composed.allreduce_sweep or experiment.config.arms)
         possible = composed.distribution.backend not in TOWERS | ASYNCHRONOUS and composed.device == "cpu"
         emulated = composed.system.emulate and crowded and timed and possible
         chosen = "launcher" in experiment.asked
         return "emulated" if emulated and not chosen and machine.no_quotas is None else self.name
 
-    def mpirun(self, config: Config) -> str:
+    def mpirun(self, config: RunConfig) -> str:
         """That of the container, or of this machine."""
         return mpirun.implementation(config.container) if mpirun.is_used(config) else OPEN_MPI
 

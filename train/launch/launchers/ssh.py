@@ -8,7 +8,7 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from train.config.checks import ConfigError
-from train.config.schema import Config
+from train.config.schema import RunConfig
 from train.launch.plan import hosts, preflight
 from train.launch.plan.job import OPEN_MPI, Job
 from train.launch.plan.launcher import Gpus, Launcher
@@ -20,7 +20,7 @@ from train.rank import host as machine
 _SSH_FAILED = 255  # ssh exits so when it fails itself; else with the exit status of the command
 
 
-def _ask(config: Config | DictConfig) -> tuple[hosts.Host, ...]:
+def _ask(config: RunConfig | DictConfig) -> tuple[hosts.Host, ...]:
     return hosts.ask(tuple(config.launcher.hosts), Path(config.results), preflight.sif(config))
 
 
@@ -37,29 +37,29 @@ class Ssh(Launcher):
         """The cores of the host that has fewest. Raises ConfigError where a host cannot run the job."""
         return min((host.cores for host in _ask(experiment)), default=1) if experiment.launcher.hosts else 1
 
-    def gpus(self, config: Config) -> list[Gpus]:
+    def gpus(self, config: RunConfig) -> list[Gpus]:
         """The GPUs of each host."""
         return [Gpus(config.ranks_per_node, len(host.gpus), f"{host.name} shows") for host in _ask(config)]
 
-    def free_bytes(self, config: Config) -> int | None:
+    def free_bytes(self, config: RunConfig) -> int | None:
         """The free memory of the host that has least."""
         return min(host.free_bytes for host in _ask(config))
 
-    def cpu_flags(self, config: Config) -> Mapping[str, Collection[str]]:
+    def cpu_flags(self, config: RunConfig) -> Mapping[str, Collection[str]]:
         """Those of each host."""
         return {host.name: host.cpu_flags for host in _ask(config)}
 
-    def check_machine(self, config: Config) -> None:
+    def check_machine(self, config: RunConfig) -> None:
         """Raise ConfigError where a host cannot run the job."""
         _ask(config)
 
-    def warnings(self, config: Config) -> list[str]:
+    def warnings(self, config: RunConfig) -> list[str]:
         """Hosts of different hardware."""
         hardware_of = {one.name: machine.hardware(one.cores, one.cpu_model, one.gpus) for one in _ask(config)}
         differ = machine.heterogeneous(hardware_of)
         return [differ] if differ else []
 
-    def mpirun(self, config: Config) -> str:
+    def mpirun(self, config: RunConfig) -> str:
         """That of this machine, which must be Open MPI's: it runs here, and each rank in a container, if any."""
         if not mpirun.is_used(config):
             return OPEN_MPI
@@ -70,7 +70,7 @@ class Ssh(Launcher):
             )
         return OPEN_MPI
 
-    def hosts(self, config: Config) -> tuple[str, ...]:
+    def hosts(self, config: RunConfig) -> tuple[str, ...]:
         """launcher.hosts."""
         return tuple(config.launcher.hosts)
 

@@ -1,9 +1,9 @@
-"""Curves: points that one launch measures in rounds (train/loop/rounds.py), and the arms and worlds of that launch.
+"""Curves: points that one launch measures in rounds (train/loop/rounds.py), and the arms and rank groups of the launch.
 
 Points belong to one curve where all but what varies along it is the same: the number of nodes and what follows from it,
 else the ranks of a node, the batch, or the arm. Points of one process setup share the ranks of a job, each as its first
 ones. Points that cannot share a process, because that fixes its threads or its Horovod when it starts, each have a
-world of the job: at the same time on cores of their own where the machine has enough, else in turn.
+rank group of the job: at the same time on cores of their own where the machine has enough, else in turn.
 
 The points of a curve over nodes still have launches of their own, few: a job pays for start, build and first step once,
 and only they tell. Emulated nodes have none: they start and build without quotas, so their wall time is not valid.
@@ -11,14 +11,15 @@ and only they tell. Emulated nodes have none: they start and build without quota
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from train.config import worlds
+import msgspec
+
+from train.config import rank_groups
 from train.config.backends import FUSION_THRESHOLD_BYTES
 from train.config.identity import config_hash, point_name
-from train.config.schema import Config, Distribution, RoundArm, World
+from train.config.schema import Distribution, LaunchPlan, RankGroup, RoundArm, RunConfig
 from train.launch.plan.point import LINK, Point, compared, work
 from train.record.record import WITHOUT_ALLREDUCE
 
@@ -65,7 +66,8 @@ def plan(
         else:
             curves.append(curve)
             if _axis(group[0]) == _NODES and group[0].config.system.cpus_per_node is None:
-                single += [_launched(p) for p in group if p.config.distribution.allreduce]
+                few = group[0].config.measure.single_launches
+                single += [_launched(p, few) for p in group if p.config.distribution.allreduce]
     names = [point.name for point in points]
     return Plan(tuple(sorted(single, key=lambda p: names.index(p.name))), tuple(curves), tuple(reasons))
 
@@ -81,19 +83,14 @@ def _key(point: Point) -> tuple[str, ...]:
     if point.arm_keys:
         return compared(point)
     others = [f"{key}={value}" for key, value in point.swept.items() if key not in (axis, LINK)]
-    same = copy.deepcopy(config)
-    if axis == "ranks_per_node":
-        same.ranks_per_node, same.threads_per_rank = 0, None
-    return (_process(same), str(config.nodes if axis != _NODES else 0), *others)
+    split = ("ranks_per_node", "threads_per_rank") if axis == "ranks_per_node" else ()
+    return (_process(config, *split), str(config.nodes if axis != _NODES else 0), *others)
 
 
-def _process(config: Config) -> str:
-    """The same for all points whose ranks can be processes of one job."""
-    same = copy.deepcopy(config)
-    same.nodes = same.batch_per_rank = same.global_batch = 0
-    same.distribution.allreduce = True
-    same.system.link_mbit_per_s = None
-    return config_hash(same)
+def _process(config: RunConfig, *without: str) -> str:
+    """The same for all points whose ranks can be processes of one job. without: keys in which they may differ too."""
+    may_differ = ("nodes", "batch_per_rank", "global_batch", "distribution.allreduce", LINK)
+    return config_hash(config, [*may_differ, *without])
 
 
 def _is_curve(group: Sequence[Point]) -> bool:
@@ -141,25 +138,28 @@ def _not_in_turn(settings: Distribution) -> str:
 
 
 def _curve(group: Sequence[Point], cores: int) -> Point:
-    """The launch that measures all points of a group: the configuration of the largest, with arms and worlds."""
+    """The launch that measures all points of a group: the configuration of the largest, with arms and rank groups."""
     axis = _axis(group[0])
     ordered = _base_first(group) if group[0].arm_keys else list(group)
     setups = list(dict.fromkeys(_process(point.config) for point in ordered))
     members = [[point for point in ordered if _process(point.config) == setup] for setup in setups]
-    largest = [_largest(of_world) for of_world in members]
+    largest = [_largest(of_setup) for of_setup in members]
     first = largest[0] if len(setups) > 1 else _largest(ordered)
-    config = copy.deepcopy(first.config)
-    if len(setups) > 1:
-        config.worlds = _worlds(config, [point.config for point in largest])
-        config.worlds_at_once = _fit_at_once([point.config for point in largest], cores)
-    config.join_in_turn = config.system.cpus_per_node is not None and config.ranks > 1
-    arms = [_arm(p, world) for world, of_world in enumerate(members) for p in of_world]
-    config.rounds = _over_nodes(group, arms) if axis == _NODES else arms
+    arms = [_arm(p, number) for number, of_setup in enumerate(members) for p in of_setup]
+    if axis == _NODES:
+        arms = _over_nodes(group, arms)
     if not group[0].arm_keys:
-        config.rounds[0] = replace(config.rounds[0], role="base")
-    config.measure.repeats = config.measure.launches
+        arms[0] = msgspec.structs.replace(arms[0], role="base")
+    apart = [point.config for point in largest] if len(setups) > 1 else []
+    launch = LaunchPlan(
+        rounds=tuple(arms),
+        groups=_rank_groups(first.config, apart),
+        groups_at_once=bool(apart) and _fit_at_once(apart, cores),
+        join_in_turn=first.config.system.cpus_per_node is not None and first.config.ranks > 1,
+    )
+    config = replace(_launched(first, first.config.measure.launches).config, launch=launch)
     swept = {key: value for key, value in first.swept.items() if key not in (axis, LINK)}
-    name = point_name(config, _arms_name(first) if first.arm_keys else "rounds", list(swept))
+    name = point_name(config, swept, _arms_name(first) if first.arm_keys else "rounds")
     return replace(first, name=name, config=config, swept=swept, arm=None, role=None)
 
 
@@ -177,13 +177,16 @@ def _base_first(arms: Sequence[Point]) -> list[Point]:
     return sorted(arms, key=lambda arm: (arm.role != "base", *work(arm)))
 
 
-def _worlds(launch: Config, configs: Sequence[Config]) -> list[World]:
+def _rank_groups(launch: RunConfig, configs: Sequence[RunConfig]) -> tuple[RankGroup, ...]:
     firsts = [sum(config.ranks for config in configs[:number]) for number in range(len(configs))]
-    return [World(worlds.settings(launch, c), first, c.ranks) for c, first in zip(configs, firsts, strict=True)]
+    return tuple(
+        RankGroup(rank_groups.settings(launch, config), first, config.ranks)
+        for config, first in zip(configs, firsts, strict=True)
+    )
 
 
-def _fit_at_once(configs: Sequence[Config], cores: int) -> bool:
-    """Whether each world can have cores of its own. Only worlds of one size can swap them."""
+def _fit_at_once(configs: Sequence[RunConfig], cores: int) -> bool:
+    """Whether each rank group can have its own cores. Only groups of one size can swap them."""
     sizes = [config.nodes * (config.system.cores_per_node or 1) for config in configs]
     return len(set(sizes)) == 1 and sum(sizes) <= cores
 
@@ -198,12 +201,14 @@ def _over_nodes(group: Sequence[Point], arms: list[RoundArm]) -> list[RoundArm]:
     control = largest.config.measure.control
     wanted = [] if control == "none" else of_points if control == "all" else [largest]
     arms = arms + [
-        replace(_arm(replace(point, role="control"), 0), allreduce=False, reads=False)
+        msgspec.structs.replace(_arm(replace(point, role="control"), 0), allreduce=False, reads=False)
         for point in wanted
         if point.config.nodes > 1
     ]
     arms += [
-        replace(_arm(replace(point, role="in-memory"), 0), reads=False) for point in of_points if _reads(point.config)
+        msgspec.structs.replace(_arm(replace(point, role="in-memory"), 0), reads=False)
+        for point in of_points
+        if _reads(point.config)
     ]
     alone = largest.config.ranks_per_node == 1  # a node of one rank has nothing to exchange
     unique = {
@@ -215,12 +220,12 @@ def _over_nodes(group: Sequence[Point], arms: list[RoundArm]) -> list[RoundArm]:
     )
 
 
-def _reads(config: Config) -> bool:
+def _reads(config: RunConfig) -> bool:
     """Whether the steps of rounds read their images: else the batch is in memory, the same in every step."""
     return config.measure.split and config.dataset.name != "synthetic"
 
 
-def _arm(point: Point, world: int) -> RoundArm:
+def _arm(point: Point, group: int) -> RoundArm:
     config = point.config
     assert config.batch_per_rank is not None
     assert point.role is not None
@@ -234,19 +239,18 @@ def _arm(point: Point, world: int) -> RoundArm:
         arm=point.arm if point.arm_keys else beside,
         role=point.role,
         swept=point.swept,
-        world=world,
+        group=group,
         link_mbit_per_s=config.system.link_mbit_per_s,
         reads=exchanges and _reads(config),
         backward_passes_per_step=config.distribution.backward_passes_per_step,
     )
 
 
-def _name(config: Config) -> str:
+def _name(config: RunConfig) -> str:
     return f"nodes{config.nodes}-batch_per_rank{config.batch_per_rank}"
 
 
-def _launched(point: Point) -> Point:
-    """The point with as few launches of its own as tell what a job costs once."""
-    config = copy.deepcopy(point.config)
-    config.measure.repeats = config.measure.single_launches
-    return replace(point, config=config)
+def _launched(point: Point, launches: int) -> Point:
+    """The point with so many launches."""
+    measure = replace(point.config.measure, repeats=launches)
+    return replace(point, config=replace(point.config, measure=measure))

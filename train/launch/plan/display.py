@@ -32,12 +32,12 @@ def show_points(points: Sequence[Point], console: Console) -> None:
     for point in points:
         table.add_row(point.name, *_cells(point))
     console.print(table)
-    single = [point for point in points if not point.config.rounds]
+    single = [point for point in points if not point.config.launch.rounds]
     launches = sum(point.config.measure.repeats for point in single)
     if single:
         counted = f"{_count(len(single), 'point')}, {_count(launches, 'launch', 'launches')}"
         console.print(f"{counted}: every repeat is a separate launch")
-    show_lines("", curve_lines([point for point in points if point.config.rounds]), console)
+    show_lines("", curve_lines([point for point in points if point.config.launch.rounds]), console)
 
 
 def curve_lines(curves: Sequence[Point]) -> list[str]:
@@ -45,15 +45,15 @@ def curve_lines(curves: Sequence[Point]) -> list[str]:
     if not curves:
         return []
     asked = curves[0].config.measure
-    together = [curve.name for curve in curves if curve.config.worlds_at_once]
-    in_turn = [curve.name for curve in curves if curve.config.worlds and not curve.config.worlds_at_once]
+    together = [curve.name for curve in curves if curve.config.launch.groups_at_once]
+    in_turn = [curve.name for curve in curves if curve.config.launch.groups and not curve.config.launch.groups_at_once]
     lines = [
         f"{_count(len(curves), 'curve')} in rounds, "
         f"{_count(asked.launches, 'launch', 'launches')} or more each: all points in turn, "
         f"until each ratio is known to ± {100 * asked.precision_fraction:g} % or {asked.budget_s:g} s are over"
     ]
     for curve in curves:
-        arms = curve.config.rounds
+        arms = curve.config.launch.rounds
         if "nodes" not in arms[0].swept:  # else its points are in the table: they have launches of their own too
             lines.append(f"{curve.name}: {', '.join(arm.name for arm in arms)}")
     if together:
@@ -75,8 +75,8 @@ def _cells(point: Point) -> list[str]:
     numbers = [shown, str(cores), str(config.threads_per_rank)]
     if config.allreduce_sweep:
         return [*numbers, "", "", f"{len(config.allreduce_sweep.sizes_bytes)} sizes"]
-    if config.rounds:
-        return [*numbers, "", "", f"rounds of {len(config.rounds)}"]
+    if config.launch.rounds:
+        return [*numbers, "", "", f"rounds of {len(config.launch.rounds)}"]
     steps = f"{config.measure.epochs} epochs" if config.measure.epochs else str(config.measure.timed_steps)
     passes = config.distribution.backward_passes_per_step
     batch = f"{config.batch_per_rank}{f' x {passes}' if passes > 1 else ''}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from train.config.checks import ConfigError, LeftOut, check
 from train.config.compose import load
 from train.config.identity import config_hash, point_name, swept_values
-from train.config.schema import Config
+from train.config.schema import RunConfig
 from train.launch.plan import experiment as experiments
 from train.launch.plan.experiment import Experiment, nodes_in
 from train.launch.plan.launcher import Launcher, named
@@ -75,16 +75,20 @@ def expand(overrides: Sequence[str], machine: Machine, launchers: Mapping[str, L
     if not points:
         raise ConfigError(next(iter(left_out)))
     largest = max(point.config.nodes for point, _ in points.values())
-    if "nodes" in experiment.swept and not experiment.arms and largest < max(nodes_in(experiment.choices("nodes"))):
+    if (
+        "nodes" in experiment.swept
+        and not experiment.config.arms
+        and largest < max(nodes_in(experiment.choices("nodes")))
+    ):
         # A node has its share of the machine at the largest point that there is.
         there = ",".join(map(str, sorted({point.config.nodes for point, _ in points.values()})))
         others = [line for line in overrides if line.partition("=")[0] != "nodes"]
         smaller = expand([*others, f"nodes={there}"], machine, launchers)
         return replace(smaller, left_out=(*left_out, *smaller.left_out))
     found = [point for point, _ in points.values()]
-    if not experiment.arms:
+    if not experiment.config.arms:
         found = _with_controls(list(points.values()), experiment.composed.measure.control)
-    return Expansion(launcher, tuple(with_bases(found) if experiment.arms else found), tuple(left_out))
+    return Expansion(launcher, tuple(with_bases(found) if experiment.config.arms else found), tuple(left_out))
 
 
 def _with_its_launcher(
@@ -117,8 +121,9 @@ def _arms(experiment: Experiment, launcher: Launcher, combination: Sequence[str]
     control with one node.
     """
     composed = experiment.composed
-    if experiment.arms:
-        arms = [Arm(name, extra, composed.roles.get(name, "point")) for name, extra in experiment.arms.items()]
+    if arms_of := experiment.config.arms:
+        roles = experiment.config.roles
+        arms = [Arm(name, extra, roles.get(name, "point")) for name, extra in arms_of.items()]
         # Of competing arms that are the same the first is measured: the base, if it is one of them.
         return sorted(arms, key=lambda arm: composed.measure.compete and arm.role != "base")
     if not launcher.quotas or not composed.distribution.allreduce or composed.distribution.timeline:
@@ -144,31 +149,25 @@ def _point(experiment: Experiment, launcher: Launcher, arm: Arm, overrides: list
     why = f"all points of an experiment run under one launcher, here {launcher.name}"
     check(config.launcher.name == launcher.name, "launcher", config.launcher.name, why)
     launcher.check(config)
-    overrides = [*overrides, *_complete_threads(config)]
+    if config.threads_per_rank is None:
+        cores = config.system.cores_per_node or 1
+        config = config.on_cores(cores, placement.threads_per_rank(cores, config.ranks_per_node))
+        overrides = [*overrides, f"threads_per_rank={config.threads_per_rank}"]
     return Point(
-        name=point_name(config, arm.name, experiment.swept),
+        name=point_name(config, experiment.swept, arm.name),
         overrides=tuple(overrides),
         config=config,
         swept=swept_values(config, experiment.swept, overrides),
         arm=arm.name,
         role=_role(config, arm, launcher),
-        arm_keys=differing_keys(experiment.arms),
+        arm_keys=differing_keys(experiment.config.arms),
     )
 
 
-def _role(config: Config, arm: Arm, launcher: Launcher) -> Role:
+def _role(config: RunConfig, arm: Arm, launcher: Launcher) -> Role:
     """The role of an arm; ranks without allreduce on emulated nodes are the control of those with it."""
     exchange = config.distribution
     why = "a control needs distribution.allreduce=false"
     check(arm.role != "control" or not exchange.allreduce, f"roles.{arm.name}", arm.role, why)
     beside = launcher.quotas and exchange.backend != "none" and not exchange.allreduce
     return "control" if arm.name is None and beside else arm.role
-
-
-def _complete_threads(config: Config) -> list[str]:
-    """Give each rank its share of the cores of its node, unless the configuration does; returns the override for it."""
-    if config.threads_per_rank is not None:
-        return []
-    config.threads_per_rank = placement.threads_per_rank(config.system.cores_per_node or 1, config.ranks_per_node)
-    config.derived.append("threads_per_rank")
-    return [f"threads_per_rank={config.threads_per_rank}"]

@@ -11,7 +11,8 @@ from hydra.core.override_parser.types import Override
 from omegaconf import DictConfig
 
 from train.config.checks import ConfigError
-from train.config.compose import compose_config, parse
+from train.config.compose import compose_config, experiment_config, parse
+from train.config.schema import ExperimentConfig
 from train.record.backends import ASYNCHRONOUS
 
 
@@ -36,6 +37,7 @@ class Experiment:
     overrides: tuple[str, ...]  # as given; a comma-separated one is swept, as in Hydra's multirun
     asked: dict[str, Override]  # the same, by key or config group
     composed: DictConfig  # without the overrides that are swept
+    config: ExperimentConfig
 
     @property
     def plain(self) -> list[str]:
@@ -46,12 +48,7 @@ class Experiment:
     def swept(self) -> list[str]:
         """The keys that are swept: the experiment's, then those of the command line."""
         more = [key for key, item in self.asked.items() if item.is_sweep_override()]
-        return list(dict.fromkeys([*self.composed.sweep, *more]))
-
-    @property
-    def arms(self) -> dict[str, list[str]]:
-        """The overrides of each arm, by its name; empty where the experiment has none."""
-        return {str(name): list(extra) for name, extra in dict(self.composed.arms).items()}
+        return list(dict.fromkeys([*self.config.sweep, *more]))
 
     def choices(self, key: str) -> list[str]:
         """The overrides of the sweep over a key: the command line's, else the experiment's.
@@ -63,13 +60,13 @@ class Experiment:
             return [f"{key}={choice}" for choice in item.sweep_string_iterator()]
         if item is not None and key != "nodes":
             return [item.input_line or ""]
-        return _choices(key, self.composed.sweep[key])
+        return _choices(key, self.config.sweep[key])
 
     @cached_property
     def max_nodes(self) -> int:
         """The largest number of nodes among the points, servers included. Raises ConfigError where it is below 1."""
         named = nodes_in(self.choices("nodes")) if "nodes" in self.swept else []
-        of_arms = [nodes_in(extra) for extra in self.arms.values()] or [[]]
+        of_arms = [nodes_in(extra) for extra in self.config.arms.values()] or [[]]
         if not named and not all(of_arms):
             named = [self.composed.nodes]
         largest = max([*named, *itertools.chain(*of_arms)])
@@ -90,15 +87,16 @@ class Experiment:
     def _values(self, key: str, composed: object) -> list[str]:
         """The values of a key among the points: as composed, or swept, and those of arms."""
         lines = self.choices(key) if key in self.swept else [f"{key}={composed}"]
-        lines = [*lines, *itertools.chain(*self.arms.values())]
+        lines = [*lines, *itertools.chain(*self.config.arms.values())]
         return [value for name, _, value in (line.partition("=") for line in lines) if name == key]
 
 
 def read(overrides: Sequence[str]) -> Experiment:
     """The experiment that the overrides name. Raises ConfigError for an unknown name, key or type."""
-    asked = {item.key_or_group: item for item in parse(list(overrides))}
+    asked = {item.key_or_group: item for item in parse(overrides)}
     plain = [item.input_line or "" for item in asked.values() if not item.is_sweep_override()]
-    return Experiment(tuple(overrides), asked, compose_config(plain))
+    composed = compose_config(plain)
+    return Experiment(tuple(overrides), asked, composed, experiment_config(composed))
 
 
 def with_launcher(experiment: Experiment, launcher: str, emulated: bool) -> Experiment:
@@ -107,7 +105,7 @@ def with_launcher(experiment: Experiment, launcher: str, emulated: bool) -> Expe
     emulated: its nodes get fractions of cores; the overrides that the experiment has for that are taken where the
     command line does not decide. A model that was asked for is measured as it is.
     """
-    smaller = [] if not emulated or "model" in experiment.asked else list(experiment.composed.when_emulated)
+    smaller = [] if not emulated or "model" in experiment.asked else experiment.config.when_emulated
     smaller = [line for line in smaller if line.partition("=")[0] not in experiment.asked]
     others = [line for line in experiment.overrides if line.partition("=")[0] != "launcher"]
     return read([f"launcher={launcher}", *smaller, *others])

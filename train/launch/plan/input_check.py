@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from train.config.checks import ConfigError
-from train.config.schema import Config
+from train.config.schema import RunConfig
 from train.launch.plan.point import Point
 from train.record.source import ROOT
 
 
-def _reads(config: Config) -> bool:
+def _reads(config: RunConfig) -> bool:
     return not config.allreduce_sweep and (config.dataset.files or config.weights != "none")
 
 
@@ -30,7 +30,7 @@ def to_check(points: Sequence[Point]) -> list[Point]:
     return list(found.values())
 
 
-def cannot_check(config: Config, hosts_apart: bool) -> str | None:
+def cannot_check(config: RunConfig, hosts_apart: bool) -> str | None:
     """Why this process cannot check what the ranks will read; None where it can."""
     if importlib.util.find_spec("tensorflow") is None:
         return "there is no TensorFlow outside the container"

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from train.config import worlds
-from train.config.schema import Config, Container, Distribution
+from train.config import rank_groups
+from train.config.schema import Container, Distribution, RunConfig
 from train.launch.plan.point import Point
 from train.rank import environment, placement, variables
 from train.record import protocol
@@ -147,13 +147,13 @@ def make_job(point: Point, folder: Path, setting: Setting) -> Job:
         ),
         worlds=tuple(
             World(_nodes(own, ()), _exchange(own, setting), world.first_rank)
-            for number, world in enumerate(config.worlds)
-            for own in [worlds.config_of(config, number)]
+            for number, world in enumerate(config.launch.groups)
+            for own in [rank_groups.config_of(config, number)]
         ),
     )
 
 
-def _nodes(config: Config, hosts: tuple[str, ...]) -> Nodes:
+def _nodes(config: RunConfig, hosts: tuple[str, ...]) -> Nodes:
     """What is started on each host; one process where it computes for all ranks."""
     hosts = hosts or ("localhost",) * min(config.all_nodes, config.processes)
     per_node = config.processes // len(hosts)
@@ -165,7 +165,7 @@ def _nodes(config: Config, hosts: tuple[str, ...]) -> Nodes:
     )
 
 
-def _exchange(config: Config, setting: Setting) -> Exchange:
+def _exchange(config: RunConfig, setting: Setting) -> Exchange:
     controller = _controller(config.distribution)
     return Exchange(controller, config.launcher.interface, setting.mpirun, config.system.mpi)
 
@@ -176,7 +176,7 @@ def _controller(settings: Distribution) -> str:
     return "elastic" if settings.elastic else settings.controller
 
 
-def _environment(config: Config, hosts: Sequence[str], image_digest: str | None) -> dict[str, str]:
+def _environment(config: RunConfig, hosts: Sequence[str], image_digest: str | None) -> dict[str, str]:
     env = {protocol.PEERS: ",".join(hosts)} if hosts else {}
     if config.container.name != "none":
         # An image has no git: what its ranks cannot find out about image and code, they are told.
@@ -186,7 +186,7 @@ def _environment(config: Config, hosts: Sequence[str], image_digest: str | None)
     return env
 
 
-def _shared(config: Config, folder: Path, variables: tuple[str, ...], on_this_machine: bool) -> Shared:
+def _shared(config: RunConfig, folder: Path, variables: tuple[str, ...], on_this_machine: bool) -> Shared:
     weights = config.weights if config.weights not in ("none", "imagenet") else None
     return Shared(
         kit=ROOT,

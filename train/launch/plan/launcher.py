@@ -16,7 +16,7 @@ import psutil
 from omegaconf import DictConfig
 
 from train.config.checks import LeftOut, check
-from train.config.schema import Config
+from train.config.schema import RunConfig
 from train.launch.plan.experiment import Experiment
 from train.launch.plan.job import OPEN_MPI, Job
 from train.launch.plan.machine import Machine
@@ -63,7 +63,7 @@ class Launcher(ABC):
 
     # ---- plan: what a configuration may ask for, and what its nodes are ----
 
-    def check(self, config: Config) -> None:
+    def check(self, config: RunConfig) -> None:
         """Raise ConfigError where the configuration of a run asks for what this launcher cannot do."""
         settings = config.launcher
         hosts = ",".join(settings.hosts) or "none"
@@ -109,37 +109,37 @@ class Launcher(ABC):
 
     # ---- checks before anything starts ----
 
-    def gpus(self, config: Config) -> list[Gpus]:
+    def gpus(self, config: RunConfig) -> list[Gpus]:
         """How many GPUs the point needs and finds: on this machine, or on each host."""
         return [Gpus(config.ranks, len(environment.gpus()), "NVIDIA's driver shows")]
 
-    def free_bytes(self, config: Config) -> int | None:
+    def free_bytes(self, config: RunConfig) -> int | None:
         """Free memory of this machine, or of the host that has least; None where that is not known beforehand."""
         return psutil.virtual_memory().available
 
-    def cpu_flags(self, config: Config) -> Mapping[str, Collection[str]]:
+    def cpu_flags(self, config: RunConfig) -> Mapping[str, Collection[str]]:
         """The instruction sets of the processor of each host that will run ranks, as far as known beforehand."""
         return {"this machine": host.cpu_flags()}
 
-    def check_machine(self, config: Config) -> None:
+    def check_machine(self, config: RunConfig) -> None:
         """Raise ConfigError where this machine lacks something that the point needs of this launcher."""
         return
 
-    def notes(self, config: Config) -> list[str]:
+    def notes(self, config: RunConfig) -> list[str]:
         """What the user should know about this launcher before anything starts."""
         return []
 
-    def warnings(self, config: Config) -> list[str]:
+    def warnings(self, config: RunConfig) -> list[str]:
         """What can disturb the measurement although the experiment can run."""
         return []
 
     # ---- start ----
 
-    def mpirun(self, config: Config) -> str:
+    def mpirun(self, config: RunConfig) -> str:
         """Whose mpirun starts the ranks: OPEN_MPI or MPICH; OPEN_MPI where none is used. Raises ConfigError."""
         return OPEN_MPI
 
-    def hosts(self, config: Config) -> tuple[str, ...]:
+    def hosts(self, config: RunConfig) -> tuple[str, ...]:
         """The hosts to run on; a point takes the first of them. Empty: this machine."""
         return ()
 

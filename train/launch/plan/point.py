@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from train.config.checks import check
-from train.config.schema import Config
+from train.config.schema import RunConfig
 from train.record.record import Role
 
 LINK = "system.link_mbit_per_s"  # changes between rounds, so it keeps no points apart
@@ -19,7 +19,7 @@ class Point:
 
     name: str
     overrides: tuple[str, ...]  # that compose it again by hand
-    config: Config
+    config: RunConfig
     swept: dict[str, Any] = field(default_factory=dict)  # key that the experiment sweeps -> this point's value
     arm: str | None = None  # its name, where the experiment has arms, or the control's on emulated nodes
     role: Role | None = "point"  # None: of a curve in rounds, whose arms have one each

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from omegaconf import DictConfig
 
-from train.config import worlds
+from train.config import rank_groups
 from train.config.checks import ConfigError
-from train.config.schema import Config, default_image
+from train.config.schema import RunConfig, default_image
 from train.launch.plan.launcher import Launcher
 from train.launch.plan.machine import Machine
 from train.launch.plan.point import Point
@@ -39,28 +39,28 @@ _TUNING = ("HOROVOD_", "TF_", "OMP_", "KMP_", "NCCL_", "MALLOC_")
 _TERRAFORM = ("TF_CLI_", "TF_VAR_", "TF_LOG", "TF_DATA_DIR")  # another program's, with TensorFlow's prefix
 
 
-def memory_per_rank_bytes(config: Config) -> int:
+def memory_per_rank_bytes(config: RunConfig) -> int:
     """Estimate of what one rank needs: process + 7 x parameters x 4 bytes + batch x activations.
 
     A sweep of allreduces leaves out the messages that do not fit, so there the process alone counts.
     """
     if config.allreduce_sweep:
         return PROCESS_BYTES
-    copies = COPIES_OF_WEIGHTS + (COPIES_FOR_ROUNDS if config.rounds else 0)
+    copies = COPIES_OF_WEIGHTS + (COPIES_FOR_ROUNDS if config.launch.rounds else 0)
     copies += COPIES_FOR_PASSES if config.distribution.backward_passes_per_step > 1 else 0
     weights = copies * 4 * config.model.parameters
-    arms = () if config.worlds else config.rounds  # each world has the batch of its own arm
+    arms = () if config.launch.groups else config.launch.rounds  # each world has the batch of its own arm
     batch = max([config.batch_per_rank or 1, *(arm.batch_per_rank for arm in arms)])
     return PROCESS_BYTES + weights + batch * config.model.activation_bytes_per_image
 
 
-def memory_shortage(config: Config, available_bytes: int, hosts_apart: bool = False) -> str | None:
+def memory_shortage(config: RunConfig, available_bytes: int, hosts_apart: bool = False) -> str | None:
     """Why the ranks of a point do not fit into the free memory; None where they do.
 
     available_bytes: of this machine, or with `hosts_apart` of each host.
     """
     ranks = config.ranks_per_node if hosts_apart else config.ranks_of_job
-    of_worlds = [worlds.config_of(config, number) for number in range(len(config.worlds))]
+    of_worlds = [rank_groups.config_of(config, number) for number in range(len(config.launch.groups))]
     total = sum(memory_per_rank_bytes(own) * own.ranks for own in of_worlds)
     total = total or memory_per_rank_bytes(config) * ranks
     if config.device != "cpu" or total <= available_bytes:
@@ -107,7 +107,7 @@ def check_results(results: Path) -> None:
         )
 
 
-def sif(config: Config | DictConfig) -> str | None:
+def sif(config: RunConfig | DictConfig) -> str | None:
     """The SIF that the ranks of an experiment need on every host, as an absolute path; None without."""
     container = config.container
     if container.name != "singularity":
@@ -115,7 +115,7 @@ def sif(config: Config | DictConfig) -> str | None:
     return str(Path(container.image or default_image("singularity", config.device, container.mpi_home)).resolve())
 
 
-def planned_cores(config: Config, available: list[int]) -> list[list[int]]:
+def planned_cores(config: RunConfig, available: list[int]) -> list[list[int]]:
     """The cores of each rank where all nodes share this machine, in the order of ranks."""
     per_node = config.system.cores_per_node or 1
     threads = config.threads_per_rank or 1
@@ -125,7 +125,7 @@ def planned_cores(config: Config, available: list[int]) -> list[list[int]]:
     ]
 
 
-def shares_cores(config: Config, available: list[int]) -> bool:
+def shares_cores(config: RunConfig, available: list[int]) -> bool:
     """Whether ranks of this machine compete for cores; those that are limited to a quota do not."""
     return config.system.cpus_per_node is None and placement.shared(planned_cores(config, available))
 

@@ -44,7 +44,7 @@ class Known:
     def add(self, run: Run, seconds: float) -> None:
         """Remember one run."""
         self.of_points.setdefault(run.point.name, []).append(seconds)
-        if not run.point.config.rounds:
+        if not run.point.config.launch.rounds:
             self.of_single_points.append(seconds)
 
     @property
@@ -95,7 +95,7 @@ def expected_s(run: Run, known: Known) -> float | None:
     Rounds take at most their budget.
     """
     of = run.point.config
-    if of.rounds and run.point.name not in known.of_points:
+    if of.launch.rounds and run.point.name not in known.of_points:
         return of.measure.budget_s / of.measure.launches
     times = known.of_points.get(run.point.name) or known.of_single_points
     return sum(times) / len(times) if times else None

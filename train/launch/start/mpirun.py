@@ -6,7 +6,7 @@ import functools
 import subprocess
 
 from train.config.checks import ConfigError
-from train.config.schema import Config, Container
+from train.config.schema import Container, RunConfig
 from train.launch.plan.job import MPICH, OPEN_MPI, Shared
 from train.launch.start import containers
 from train.record.source import ROOT
@@ -15,7 +15,7 @@ _WORDS = {"(Open MPI)": OPEN_MPI, "HYDRA": MPICH}  # what `mpirun --version` say
 NO_CONTAINER = Container("none")
 
 
-def is_used(config: Config) -> bool:
+def is_used(config: RunConfig) -> bool:
     """Whether the ranks of a run meet by MPI."""
     return config.distribution.backend == "horovod" and config.distribution.controller == "mpi"
 

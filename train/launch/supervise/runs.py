@@ -6,7 +6,7 @@ import hashlib
 import shutil
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
@@ -15,8 +15,8 @@ from rich.progress import MofNCompleteColumn, Progress, Task, TaskID, TextColumn
 from rich.table import Column
 from rich.text import Text
 
-from train.config.identity import config_hash, learning_rate, resolved
-from train.config.schema import Config
+from train.config.identity import config_hash, learning_rate, resolved, values
+from train.config.schema import RunConfig
 from train.launch.plan import contest, precision, preflight
 from train.launch.plan.job import Job, Outcome, Setting, make_job
 from train.launch.plan.launcher import Launcher
@@ -41,11 +41,11 @@ Watch = Callable[[Path, protocol.Assignment], Callable[[], None]]  # the run fol
 def assignment(run: Run, launcher: Launcher) -> protocol.Assignment:
     """What the ranks of a run are asked for."""
     config = run.point.config
-    values = asdict(config)
-    if config.rounds:
-        values["measure"]["budget_s"] = precision.budget_left_s(run.point, run.home)
+    if config.launch.rounds:
+        measure = replace(config.measure, budget_s=precision.budget_left_s(run.point, run.home))
+        config = replace(config, measure=measure)
     return protocol.Assignment(
-        config=values,
+        config=values(config),
         config_hash=config_hash(config),
         repeat=run.repeat,
         source=dict(source.files()),
@@ -75,7 +75,7 @@ def identity(run: Run, generation: int) -> Identity:
     )
 
 
-def ending(config: Config, launcher: Launcher, job: Job, outcome: Outcome, left: Sequence[parts.Part]) -> Ending:
+def ending(config: RunConfig, launcher: Launcher, job: Job, outcome: Outcome, left: Sequence[parts.Part]) -> Ending:
     """How the job of a run ended. left: the parts of its ranks."""
     if launcher.hosts_apart:
         cores_shared = placement.shared_on_a_host((part.host, part.cores, part.workers) for part in left)
@@ -143,7 +143,7 @@ def placed(hosts: tuple[str, ...], run: Run) -> tuple[str, ...]:
     """
     config = run.point.config
     taken = hosts[: config.all_nodes]
-    first = run.repeat % len(taken) if taken and config.rounds else 0
+    first = run.repeat % len(taken) if taken and config.launch.rounds else 0
     return (*taken[first:], *taken[:first])
 
 
@@ -276,7 +276,7 @@ def run_all(
 def _last_of_curves(runs: Sequence[Run], to_do: Sequence[Run]) -> list[Run]:
     """The last of these runs for each curve that is measured in rounds, where none of it is still to be made."""
     waiting = {run.home for run in to_do}
-    return list({run.home: run for run in runs if run.point.config.rounds and run.home not in waiting}.values())
+    return list({run.home: run for run in runs if run.point.config.launch.rounds and run.home not in waiting}.values())
 
 
 def records_of(runs: Sequence[Run]) -> list[Path]:

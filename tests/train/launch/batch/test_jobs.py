@@ -1,4 +1,5 @@
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -69,9 +70,9 @@ def test_the_time_limit_leaves_room_and_keeps_to_the_site():
     config = runs()[0].point.config
     assert jobs.time_limit_s(config, 1000) == 2 * 1000 + 600
     assert jobs.time_limit_s(config, 100.25) == math.ceil(2 * 100.25 + 600)
-    config.system = System("site", 48, longest_s=1800)
+    config = replace(config, system=System("site", 48, longest_s=1800))
     assert jobs.time_limit_s(config, 1000) == 1800
-    config.launcher = Launcher("slurm", 86400, time_limit_s=900)
+    config = replace(config, launcher=Launcher("slurm", 86400, time_limit_s=900))
     assert jobs.time_limit_s(config, 1000) == 900
 
 

@@ -1,8 +1,10 @@
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from tests.helpers.configs import changed
 from tests.helpers.launches import planned
 from train.config.checks import ConfigError
 from train.launch.batch import submission, submitted
@@ -54,7 +56,7 @@ def test_the_job_is_kept_beside_its_script_and_not_submitted_twice(runs, tmp_pat
 
 
 def test_a_job_too_long_for_the_site_is_warned_of(runs, capsys):
-    for run in runs:
-        run.point.config.system.longest_s = 600
+    short = {"system.longest_s": 600}
+    runs = [replace(run, point=replace(run.point, config=changed(run.point.config, short))) for run in runs]
     submission.submit(runs, Recorded(), Options(ASKED, dry_run=True), Console(soft_wrap=True))
     assert "it will not end within its time limit" in capsys.readouterr().out

@@ -3,6 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.helpers.configs import changed
 from tests.helpers.launches import points_of
 from tests.helpers.own_records import make_record
 from train.launch.plan import contest
@@ -73,6 +74,8 @@ def test_the_arm_that_the_others_are_compared_with_is_never_given_up(runs):
 
 
 def test_without_a_contest_nothing_is_given_up(runs):
-    for run in runs:
-        run.point.config.measure.compete = False
-    assert {contest.given_up(run, runs) for run in runs} == {None}
+    apart = [
+        replace(run, point=replace(run.point, config=changed(run.point.config, {"measure.compete": False})))
+        for run in runs
+    ]
+    assert {contest.given_up(run, apart) for run in apart} == {None}

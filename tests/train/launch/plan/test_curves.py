@@ -9,7 +9,7 @@ def planned(*overrides: str, cores: int = 4):
 
 
 def arms(curve) -> list[tuple[int, int, bool]]:
-    return [(arm.nodes, arm.batch_per_rank, arm.allreduce) for arm in curve.config.rounds]
+    return [(arm.nodes, arm.batch_per_rank, arm.allreduce) for arm in curve.config.launch.rounds]
 
 
 def test_the_points_of_a_model_share_a_launch_and_keep_one_of_their_own():
@@ -30,7 +30,7 @@ def test_the_points_of_a_model_share_a_launch_and_keep_one_of_their_own():
 def test_an_arm_has_the_passes_of_its_point():
     given = ("experiment=weak_scaling", "model=resnet50", "nodes=2", "distribution.backward_passes_per_step=3")
     [curve] = planned(*given).curves
-    assert {arm.backward_passes_per_step for arm in curve.config.rounds} == {3}
+    assert {arm.backward_passes_per_step for arm in curve.config.launch.rounds} == {3}
 
 
 def test_where_the_global_batch_is_kept_each_arm_has_its_share():
@@ -41,7 +41,7 @@ def test_where_the_global_batch_is_kept_each_arm_has_its_share():
 def test_real_images_share_a_launch_where_the_step_is_split():
     given = ("experiment=diagnose", "model=digits_cnn", "dataset=digits", "nodes=2", "batch_per_rank=4")
     [curve] = planned(*given).curves
-    assert [(arm.nodes, arm.role, arm.arm, arm.allreduce, arm.reads) for arm in curve.config.rounds] == [
+    assert [(arm.nodes, arm.role, arm.arm, arm.allreduce, arm.reads) for arm in curve.config.launch.rounds] == [
         (1, "base", None, True, True),
         (1, "in-memory", "batch-in-memory", True, False),
         (2, "point", None, True, True),
@@ -54,7 +54,7 @@ def test_real_images_share_a_launch_where_the_step_is_split():
 def test_a_diagnosis_has_a_control_at_every_number_of_nodes():
     [curve] = planned("experiment=diagnose", "model=tiny", "nodes=4").curves
     assert arms(curve) == [(1, 1, True), (2, 1, True), (2, 1, False), (4, 1, True), (4, 1, False)]
-    assert not any(arm.reads for arm in curve.config.rounds)
+    assert not any(arm.reads for arm in curve.config.launch.rounds)
 
 
 def test_batches_that_are_swept_are_curves_of_their_own():
@@ -102,13 +102,13 @@ def emulated(*overrides: str):
 
 def test_horovod_joins_the_ranks_of_emulated_nodes_one_arm_at_a_time():
     [curve] = emulated("nodes=4").curves
-    assert curve.config.join_in_turn
+    assert curve.config.launch.join_in_turn
     [held] = planned("experiment=weak_scaling", "model=tiny", "nodes=4").curves
-    assert not held.config.join_in_turn  # a whole core loses nothing to ranks that wait
+    assert not held.config.launch.join_in_turn  # a whole core loses nothing to ranks that wait
     [alone] = curves.plan(
         points_of("experiment=batch_sweep", "model=tiny", "launcher=emulated", no_quotas=None), 2
     ).curves
-    assert not alone.config.join_in_turn  # one rank
+    assert not alone.config.launch.join_in_turn  # one rank
 
 
 def test_emulated_nodes_have_no_launches_of_single_points_which_would_start_without_their_quotas():
@@ -147,45 +147,54 @@ def test_a_sweep_over_batches_on_one_node_is_a_curve_without_launches_of_single_
     assert plan.points == ()
     [curve] = plan.curves
     assert arms(curve) == [(1, 1, True), (1, 2, True), (1, 8, True)]
-    assert [arm.role for arm in curve.config.rounds] == ["base", "point", "point"]
-    assert [arm.swept for arm in curve.config.rounds][-1] == {"model": "tiny", "batch_per_rank": 8}
-    assert curve.config.worlds == []
+    assert [arm.role for arm in curve.config.launch.rounds] == ["base", "point", "point"]
+    assert [arm.swept for arm in curve.config.launch.rounds][-1] == {"model": "tiny", "batch_per_rank": 8}
+    assert curve.config.launch.groups == ()
 
 
 def test_threads_are_fixed_when_a_process_starts_so_each_division_has_a_world_of_its_own():
     [curve] = planned("experiment=ranks_threads", "model=tiny", cores=4).curves
-    worlds = [(world.first_rank, world.ranks, world.settings) for world in curve.config.worlds]
-    assert [(first, ranks) for first, ranks, _ in worlds] == [(0, 1), (1, 2), (3, 4)]
-    assert worlds[0][2] == {}
-    assert worlds[2][2] == {"ranks_per_node": 4, "threads_per_rank": 1, "batch_per_rank": 8}
-    assert [(arm.world, arm.ranks, arm.batch_per_rank) for arm in curve.config.rounds] == [
+    groups = [(group.first_rank, group.ranks, group.settings) for group in curve.config.launch.groups]
+    assert [(first, ranks) for first, ranks, _ in groups] == [(0, 1), (1, 2), (3, 4)]
+    assert groups[0][2] == {}
+    assert groups[2][2] == {"ranks_per_node": 4, "threads_per_rank": 1, "batch_per_rank": 8}
+    assert [(arm.group, arm.ranks, arm.batch_per_rank) for arm in curve.config.launch.rounds] == [
         (0, 1, 32),
         (1, 2, 16),
         (2, 4, 8),
     ]
     assert curve.config.ranks_of_job == 7
-    assert not curve.config.worlds_at_once  # each needs all four cores
+    assert not curve.config.launch.groups_at_once  # each needs all four cores
 
 
 def test_of_arms_those_with_and_without_horovod_measure_at_once_and_others_share_a_process():
     with_and_without, allreduce = planned("experiment=overhead", "model=tiny", cores=2).curves
-    assert [arm.arm for arm in with_and_without.config.rounds] == ["one-rank-without-horovod", "one-rank-with-horovod"]
-    assert [arm.role for arm in with_and_without.config.rounds] == ["base", "point"]
-    assert [world.ranks for world in with_and_without.config.worlds] == [1, 1]
-    assert with_and_without.config.worlds_at_once
-    assert [world.settings.get("distribution.backend") for world in with_and_without.config.worlds] == [None, "horovod"]
-    assert [arm.arm for arm in allreduce.config.rounds] == ["two-ranks-without-allreduce", "two-ranks-with-allreduce"]
-    assert allreduce.config.worlds == []
+    assert [arm.arm for arm in with_and_without.config.launch.rounds] == [
+        "one-rank-without-horovod",
+        "one-rank-with-horovod",
+    ]
+    assert [arm.role for arm in with_and_without.config.launch.rounds] == ["base", "point"]
+    assert [group.ranks for group in with_and_without.config.launch.groups] == [1, 1]
+    assert with_and_without.config.launch.groups_at_once
+    assert [group.settings.get("distribution.backend") for group in with_and_without.config.launch.groups] == [
+        None,
+        "horovod",
+    ]
+    assert [arm.arm for arm in allreduce.config.launch.rounds] == [
+        "two-ranks-without-allreduce",
+        "two-ranks-with-allreduce",
+    ]
+    assert allreduce.config.launch.groups == ()
     assert allreduce.config.distribution.allreduce
 
 
-def test_worlds_take_turns_where_the_cores_are_too_few():
+def test_rank_groups_take_turns_where_the_cores_are_too_few():
     curve, _ = planned("experiment=overhead", "model=tiny", "system.cores_per_node=2", cores=2).curves
-    assert not curve.config.worlds_at_once
+    assert not curve.config.launch.groups_at_once
 
 
 @pytest.mark.parametrize(("hosts_apart", "fits", "reason"), [(True, True, "on one machine"), (False, False, "memory")])
-def test_worlds_need_one_machine_and_its_memory(hosts_apart, fits, reason):
+def test_rank_groups_need_one_machine_and_its_memory(hosts_apart, fits, reason):
     points = points_of("experiment=ranks_threads", "model=tiny", cores=2)
     plan = curves.plan(points, 2, hosts_apart, lambda curve: fits)
     assert (list(plan.points), plan.curves) == (points, ())
@@ -195,12 +204,14 @@ def test_worlds_need_one_machine_and_its_memory(hosts_apart, fits, reason):
 def test_a_sweep_over_link_rates_shares_a_launch_with_its_controls():
     points = points_of("experiment=network_sweep", "model=tiny", "system.link_mbit_per_s=100,null", no_quotas=None)
     [curve] = curves.plan(points, cores=2).curves
-    assert [(arm.arm, arm.role, arm.nodes, arm.allreduce, arm.link_mbit_per_s) for arm in curve.config.rounds] == [
+    assert [
+        (arm.arm, arm.role, arm.nodes, arm.allreduce, arm.link_mbit_per_s) for arm in curve.config.launch.rounds
+    ] == [
         ("without-allreduce", "control", 4, False, None),
         ("one-node", "control", 1, False, None),
         ("with-allreduce", "point", 4, True, 100.0),
         ("with-allreduce", "point", 4, True, None),
     ]
     assert curve.config.nodes == 4
-    assert curve.config.worlds == []
+    assert curve.config.launch.groups == ()
     assert curve.swept == {"model": "tiny"}

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers.configs import changed
 from tests.helpers.launches import points_of
 from train.launch.plan import job as jobs
 from train.launch.plan.job import Nodes, Setting, make_job
@@ -70,7 +71,8 @@ def test_how_the_ranks_meet(overrides, controller):
 
 def test_in_elastic_training_the_elastic_launcher_starts_the_ranks():
     point = last_point()
-    point.config.distribution.elastic = True
+    elastic = {"distribution.elastic": True, "measure.epochs": 1, "dataset.name": "digits"}
+    point = replace(point, config=changed(point.config, elastic))
     assert make_job(point, FOLDER, Setting()).exchange.controller == "elastic"
 
 
@@ -90,7 +92,6 @@ def test_ranks_in_a_container_are_told_what_an_image_does_not_know(monkeypatch):
 
 def test_a_container_reads_the_data_and_the_weights():
     point = last_point()
-    config = replace(point.config, weights="/weights/resnet.h5")
-    config.dataset = replace(config.dataset, data_dir="/data/set")
+    config = changed(point.config, {"weights": "/weights/resnet.h5", "dataset.data_dir": "/data/set"})
     job = make_job(replace(point, config=config), FOLDER, Setting())
     assert job.shared.reads == (Path("/data/set"), Path("/weights/resnet.h5"))

@@ -1,9 +1,9 @@
 import time
-from dataclasses import asdict
 
 import pytest
 
 from train.config.compose import load
+from train.config.identity import values
 from train.launch.supervise import live
 from train.record import protocol
 from train.record.parts import PartWriter
@@ -23,7 +23,7 @@ def clock(monkeypatch):
 
 def test_it_is_told_at_its_time_what_was_read_at_its_own(clock, tmp_path):
     told = []
-    look = live.teller(tmp_path, asdict(load(["model=tiny"])), told.append, every_s=1.0)
+    look = live.teller(tmp_path, values(load(["model=tiny"])), told.append, every_s=1.0)
     look()
     assert told == []
     clock(1.5)

@@ -1,0 +1,16 @@
+"""Configurations that no overrides compose."""
+
+from dataclasses import replace
+from typing import Any
+
+
+def changed(section: Any, values: dict[str, Any]) -> Any:
+    """The configuration, or a section of it, with these values by dotted key; it is checked again."""
+    parts: dict[str, dict[str, Any]] = {}
+    for key, value in values.items():
+        name, _, rest = key.partition(".")
+        parts.setdefault(name, {})[rest] = value
+    return replace(
+        section,
+        **{name: part[""] if "" in part else changed(getattr(section, name), part) for name, part in parts.items()},
+    )
