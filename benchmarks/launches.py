@@ -6,9 +6,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from train.launch.__main__ import in_rounds, this_machine
+from train.launch.execute import this_machine
 from train.launch.launchers import LAUNCHERS
-from train.launch.plan.expand import expand
+from train.launch.plan.make import make
 from train.launch.plan.point import Point
 from train.record import intervals
 
@@ -38,8 +38,7 @@ def points_of(asked: Sequence[str]) -> list[str]:
 
 
 def _planned(asked: Sequence[str]) -> Sequence[Point]:
-    machine = this_machine()
-    return in_rounds(expand(asked, machine, LAUNCHERS), machine).points
+    return make(asked, this_machine(), LAUNCHERS).points
 
 
 def in_words(values: Sequence[float]) -> str:

@@ -35,13 +35,12 @@ from train.config.compose import load
 from train.config.schema import RunConfig
 from train.distribution import slurm
 from train.launch.batch.jobs import jobs
-from train.launch.batch.launcher import BatchLauncher
+from train.launch.job import Setting, make_job
 from train.launch.launchers import LAUNCHERS
+from train.launch.launchers.base import Machine
+from train.launch.launchers.batch import BatchLauncher
 from train.launch.launchers.slurm import Slurm
-from train.launch.plan.expand import expand
-from train.launch.plan.job import Setting, make_job
-from train.launch.plan.machine import Machine
-from train.launch.plan.options import Options
+from train.launch.plan.make import Options, expand
 from train.launch.plan.runs import Known, runs_of
 from train.rank import open_files, roll_call
 from train.rank.roll_call import Details, Expected, Present
@@ -238,7 +237,7 @@ def started_with(ranks: int) -> list[list[str]]:
         plan = expand(asked, Machine(8, None), LAUNCHERS)
         largest = max(plan.points, key=lambda point: point.config.nodes)
         with mock.patch.object(Slurm, "allocated_hosts", return_value=list(names)):
-            job = make_job(largest, Path("/results/r0"), Setting(names))
+            job = make_job(largest.config, Path("/results/r0"), Setting(names))
             command = plan.launcher.command(job)
         said = f"{len(plan.points)} points, {sum(map(len, command))} characters, the longest {max(map(len, command))}"
         rows.append([f"{launcher}: command of {nodes} nodes", f"{time.perf_counter() - began:.2f} s", said])

@@ -25,7 +25,7 @@ from analysis import audit
 from analysis.figures import files, registry
 from analysis.study import Study
 from tests.helpers.own_records import make_record
-from train.launch.supervise import running
+from train.launch.supervise import presence
 from train.record import config_hash, parts, paths, progress, protocol
 from train.record.assembly import Ending, Identity, assemble
 from train.record.record import RECORD_NAME, RunRecord, dumps, find, write_atomically
@@ -167,13 +167,13 @@ def in_progress(stages: Stages, folder: Path, ranks: int, steps: int) -> None:
     stages.time("progress line, next look", lambda: progress.look(follower, made.config))
     stages.time("parts of all ranks, first look", follower.parts, lambda found: f"{len(found)} ranks")
     stages.time("parts of all ranks, next look", follower.parts)
-    running.begin(folder)
+    presence.begin(folder)
     command = [sys.executable, "-m", "train.launch.status", str(folder.parents[3])]
     stages.time(
         "make status", lambda: subprocess.run(command, check=True, capture_output=True, text=True).stdout,
         lambda said: said.splitlines()[-1][:60],
     )  # fmt: skip
-    running.end(folder)
+    presence.end(folder)
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from train import distribution, startup
-from train.config import rank_groups
+from train.config import identity
 from train.config.identity import config_hash, values
 from train.context import Context
 from train.distribution.base import Distribution
@@ -36,7 +36,7 @@ class Worker:
         standalone: keeps the record, where there is no launcher.
         """
         self._task, self._part, self._clock, self._standalone = task, part, clock, standalone
-        self._config = rank_groups.config_of(task.config, placement.world())
+        self._config = identity.config_of(task.config, placement.world())
         self._config_hash = config_hash(task.config)
         self._details = roll_call.Details(values(task.config), source.files(), environment.versions())
         self._cores = placement.usable_cores()  # before this process is bound

@@ -8,7 +8,7 @@ import pytest
 from benchmarks import launches
 from benchmarks.nested import Launch, Turn, compare, rates_of_arms, rates_of_point
 from tests.helpers.own_records import make_record, make_rounds
-from train.launch.plan.machine import Machine
+from train.launch.launchers.base import Machine
 from train.record import record
 from train.record.parts import Part
 from train.record.record import Failure

@@ -2,14 +2,14 @@
 
 from pathlib import Path
 
+from train.launch.job import Exchange, Job, Nodes
 from train.launch.launchers import LAUNCHERS
-from train.launch.plan.expand import Expansion, expand
-from train.launch.plan.job import Exchange, Job, Nodes
-from train.launch.plan.machine import Machine
+from train.launch.launchers.base import Machine
+from train.launch.plan.make import Plan, expand
 from train.launch.plan.point import Point
 
 
-def planned(*overrides: str, cores: int = 2, no_quotas: str | None = "no control groups") -> Expansion:
+def planned(*overrides: str, cores: int = 2, no_quotas: str | None = "no control groups") -> Plan:
     """The experiment on a machine with so many cores; without quotas unless `no_quotas` is None."""
     return expand(overrides, Machine(cores, no_quotas), LAUNCHERS)
 

@@ -1,4 +1,7 @@
-"""What makes two runs the same measurement: the values that a record keeps, the name of a point, the hash."""
+"""What makes two runs the same measurement: the values that a record keeps, the name of a point, the hash.
+
+And what the rank groups of a launch differ in: their ranks are joined among themselves, in processes of their own.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import msgspec
 from train.config.checks import ConfigError, check
 from train.config.schema import RunConfig
 from train.record import config_hash as record_hash
+from train.record.config_hash import LAUNCH_PLAN
 from train.record.learning_rate import scaled
 
 
@@ -98,3 +102,45 @@ def config_hash(config: RunConfig, without: Iterable[str] = ()) -> str:
     without: further dotted keys to leave out.
     """
     return record_hash.of(resolved(config), without)
+
+
+# Of the launch as a whole, or of single arms: a group has no other values for these.
+_OF_LAUNCH = LAUNCH_PLAN | {"measure", "derived", "results", "tracking"}
+
+
+def flat(found: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested values by dotted key."""
+    leaves: dict[str, Any] = {}
+    for key, value in found.items():
+        leaves |= flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {prefix + key: value}
+    return leaves
+
+
+def settings(launch: RunConfig, group: RunConfig) -> dict[str, Any]:
+    """Return dotted key -> value: what the configuration of a group has other than that of its launch."""
+    ours, theirs = values(group), values(launch)
+    return _differing({key: value for key, value in ours.items() if key not in _OF_LAUNCH}, theirs)
+
+
+def _differing(ours: Mapping[str, Any], theirs: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in ours.items():
+        if isinstance(value, Mapping) and isinstance(theirs[key], Mapping):
+            found |= _differing(value, theirs[key], f"{prefix}{key}.")
+        elif value != theirs[key]:
+            found[f"{prefix}{key}"] = value
+    return found
+
+
+def config_of(launch: RunConfig, number: int) -> RunConfig:
+    """Return the configuration of the ranks of one group of a launch; the launch's, where it has no groups."""
+    if not launch.launch.groups:
+        return launch
+    own = values(launch)
+    for key, value in launch.launch.groups[number].settings.items():
+        *sections, name = key.split(".")
+        section = own
+        for part in sections:
+            section = section[part]
+        section[name] = value
+    return rebuild(own)

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import signal
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -21,16 +19,16 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from train.config import experiment
 from train.config.checks import ConfigError
 from train.config.compose import CONF, load
 from train.config.schema import Reproduced
-from train.launch.__main__ import in_rounds, this_machine
-from train.launch.batch.launcher import BatchLauncher
+from train.launch import execute
 from train.launch.launchers import LAUNCHERS
-from train.launch.plan import experiment, input_check, preflight
+from train.launch.launchers.base import Machine
+from train.launch.plan import checks
 from train.launch.plan.display import Terminal
-from train.launch.plan.expand import Expansion, expand
-from train.launch.plan.machine import Machine
+from train.launch.plan.make import Options, Plan, make
 from train.launch.plan.runs import Run, expected_s, remaining, runs_of
 from train.launch.supervise.signals import Interrupted
 from train.record import reproduction
@@ -89,16 +87,19 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Planned:
-    """What an experiment will do here; with `why_not` nothing, and why."""
+    """What an experiment will do here; without a plan nothing, and why."""
 
     part: Part
+    plan: Plan | None = None
     why_not: str = ""
-    points: int = 0
     runs: tuple[Run, ...] = ()
     to_do: int = 0
     estimate: Estimate = Estimate()
-    left_out: tuple[str, ...] = ()
-    batch: bool = False
+
+    @property
+    def left_out(self) -> list[str]:
+        """What of the experiment is not measured, and why."""
+        return [*self.plan.left_out, *self.plan.too_large] if self.plan else []
 
 
 def parts(folder: Path = CONF / "experiment") -> dict[str, list[Part]]:
@@ -140,29 +141,20 @@ def _place(part: Part) -> tuple[int, str]:
 
 
 def plan(part: Part, overrides: Sequence[str], machine: Machine, force: bool) -> Planned:
-    """What an experiment of a report will do on this machine."""
+    """Return what an experiment of a report will do on this machine."""
     try:
-        expanded = expand(part.asked(overrides), machine, LAUNCHERS)
-        launcher = expanded.launcher
-        large = preflight.too_large(expanded.points, launcher)
-        left_out = (*expanded.left_out, *(f"{name}: {why}" for name, why in large.items()))
-        points = tuple(point for point in expanded.points if point.name not in large)
-        if not points:
-            return Planned(part, "; ".join(left_out))
-        fitting = in_rounds(Expansion(launcher, points, expanded.left_out), machine)
-        preflight.check(fitting.points, launcher)
-        runs = runs_of(fitting.points, launcher)
+        made = make(part.asked(overrides), machine, LAUNCHERS)
+        if not made.points:
+            return Planned(part, why_not="; ".join([*made.left_out, *made.too_large]))
+        runs = runs_of(made.points, made.launcher)
         to_do, known = remaining(runs, force)
-        input_check.check([run.point for run in to_do], launcher.hosts_apart)
+        checks.check_input([run.point for run in to_do], made.launcher.hosts_apart)
     except ConfigError as error:
-        return Planned(part, " ".join(str(error).split()))
+        return Planned(part, why_not=" ".join(str(error).split()))
     expected = [expected_s(run, known) for run in to_do]
     known_s = math.fsum(s for s in expected if s is not None)
     assumed = sum(run.point.config.launcher.assumed_run_s for run, s in zip(to_do, expected, strict=True) if s is None)
-    return Planned(
-        part, "", len(points), tuple(runs), len(to_do), Estimate(known_s, float(assumed)), left_out,
-        isinstance(launcher, BatchLauncher),
-    )  # fmt: skip
+    return Planned(part, made, "", tuple(runs), len(to_do), Estimate(known_s, float(assumed)))
 
 
 def show(planned: Sequence[Planned], console: Console) -> None:
@@ -172,7 +164,7 @@ def show(planned: Sequence[Planned], console: Console) -> None:
         table.add_column(head, justify="left" if head in ("experiment", "time") else "right", no_wrap=True)
     table.add_column("of the report")
     for one in (one for one in planned if not one.why_not):
-        numbers = (str(one.points), str(len(one.runs)), str(one.to_do), one.estimate.words())
+        numbers = (str(one.plan.spanned if one.plan else ""), str(len(one.runs)), str(one.to_do), one.estimate.words())
         table.add_row(one.part.experiment, *numbers, escape(one.part.figures))
     console.print(table)
     all_s = math.fsum(one.estimate.all_s for one in planned)
@@ -186,39 +178,28 @@ def show(planned: Sequence[Planned], console: Console) -> None:
             console.print(escape(f"left out of {one.part.experiment}: {why}"), highlight=False)
 
 
-def measure(one: Planned, overrides: Sequence[str], force: bool) -> Outcome:
-    """Run an experiment with the launcher's own command; what came of it."""
-    if one.why_not:
+def measure(one: Planned, overrides: Sequence[str], force: bool, console: Console) -> Outcome:
+    """Carry out the plan of an experiment; returns what came of it. Raises Interrupted."""
+    if one.plan is None:
         return Outcome(one.part.experiment, one.part.shows, "not run", one.why_not)
-    command = [sys.executable, "-m", "train.launch", *(["--force"] if force else [])]
     began = time.monotonic()
-    status = _call([*command, *one.part.asked(overrides)])
-    if status > 128 or status < 0:  # 128 + signal: the launcher was interrupted, and so is all of it
-        raise Interrupted(status - 128 if status > 128 else -status)
-    return _outcome(one, time.monotonic() - began, status)
-
-
-def _call(command: Sequence[str]) -> int:
-    """Run a command to its end, also where this process is asked to end: the launcher ends its ranks first."""
-    child = subprocess.Popen(command)
-    # A terminal sends Ctrl-C to the child as well.
-    before = {number: signal.signal(number, act) for number, act in (
-        (signal.SIGINT, lambda *_: None), (signal.SIGTERM, lambda *_: child.terminate()))}  # fmt: skip
+    execute.show(one.plan, console)
     try:
-        return child.wait()
-    finally:
-        for number, previous in before.items():
-            signal.signal(number, previous)
+        status = execute.carry_out(one.plan, Options(tuple(one.part.asked(overrides)), force=force), console)
+    except ConfigError as error:
+        print(f"error: {error}", file=sys.stderr)
+        status = 2
+    if status > 128:
+        raise Interrupted(status - 128)
+    return _outcome(one, time.monotonic() - began, status)
 
 
 def _outcome(one: Planned, took_s: float, status: int) -> Outcome:
     left, _ = remaining(one.runs, force=False)
     made = len(one.runs) - len(left)
-    came: Status = "measured" if not left else "submitted" if one.batch and status == 0 else "failed"
+    came: Status = "measured" if not left else "submitted" if status == 0 else "failed"
     why = "" if came == "measured" else f"{len(left)} of {len(one.runs)} launches have no complete record"
-    return Outcome(
-        one.part.experiment, one.part.shows, came, why, list(one.left_out), made, len(one.runs), round(took_s, 1)
-    )
+    return Outcome(one.part.experiment, one.part.shows, came, why, one.left_out, made, len(one.runs), round(took_s, 1))
 
 
 def unmeasured(one: Planned) -> Outcome:
@@ -233,13 +214,14 @@ def unmeasured(one: Planned) -> Outcome:
 
 def reproduce(report: str, planned: Sequence[Planned], overrides: Sequence[str], force: bool, results: Path) -> int:
     """Measure what can be measured and write what came of it; 1 where a launch failed."""
+    console = Terminal(soft_wrap=True)
     outcomes: list[Outcome] = []
     status = 0
     try:
         for one in planned:
             if not one.why_not:
                 print(f"\n== {one.part.experiment}: {one.part.shows}", flush=True)
-            outcomes.append(measure(one, overrides, force))
+            outcomes.append(measure(one, overrides, force, console))
     except Interrupted as interruption:
         status = 128 + interruption.signal
         print("interrupted: the same command goes on from here")
@@ -271,7 +253,7 @@ def main() -> int:
     if given.report not in reports:
         print(f"error: REPORT={given.report}: no such report; allowed are {', '.join(reports)}", file=sys.stderr)
         return 2
-    machine = this_machine()
+    machine = execute.this_machine()
     planned = [plan(part, given.overrides, machine, given.force) for part in reports[given.report]]
     if why := mistake(planned, given.overrides):
         print(f"error: {why}", file=sys.stderr)
@@ -281,7 +263,7 @@ def main() -> int:
         return 0
     results = _results(planned, given.overrides)
     try:
-        preflight.check_results(results)
+        checks.check_results(results)
     except ConfigError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

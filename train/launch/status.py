@@ -17,12 +17,12 @@ import msgspec
 from rich.table import Table
 
 from train.config.checks import ConfigError
-from train.launch.batch import submitted
-from train.launch.batch.launcher import BatchLauncher
-from train.launch.batch.submitted import RUNNING, Submitted
+from train.launch.batch import submission
+from train.launch.batch.submission import Submitted
 from train.launch.launchers import LAUNCHERS
+from train.launch.launchers.batch import RUNNING, BatchLauncher
 from train.launch.plan.display import Terminal
-from train.launch.supervise import running
+from train.launch.supervise import presence
 from train.record import paths, progress, protocol, record
 from train.record.printable import printable_output
 
@@ -47,7 +47,7 @@ def state_of(home: Path, repeat: int, job: str | None) -> str:
     if paths.completed(home, repeat):
         return "done"
     last = paths.generations(home, repeat)[-1:]
-    if any(running.is_on(paths.run_folder(home, repeat, number)) for number in last):
+    if any(presence.is_on(paths.run_folder(home, repeat, number)) for number in last):
         return "running"
     recorded = [(paths.run_folder(home, repeat, number) / record.RECORD_NAME).exists() for number in last]
     if job == RUNNING:
@@ -73,7 +73,7 @@ def find_jobs(results: Path) -> Jobs:
     found: list[Submitted] = []
     queue: dict[str, str] = {}
     for launcher in LAUNCHERS.values():
-        if isinstance(launcher, BatchLauncher) and (jobs := submitted.read(results, launcher.name)):
+        if isinstance(launcher, BatchLauncher) and (jobs := submission.read(results, launcher.name)):
             found += jobs
             try:
                 queue |= launcher.queue()
@@ -84,7 +84,7 @@ def find_jobs(results: Path) -> Jobs:
 
 def counts(results: Path, jobs: Jobs) -> dict[Path, Counter[str]]:
     """How many runs of each point are in each state."""
-    in_queue = submitted.states_of_points(jobs.submitted, jobs.queue)
+    in_queue = submission.states_of_points(jobs.submitted, jobs.queue)
     planned = {home: job.repeats for job in jobs.submitted for home in job.homes}
     return {
         home: Counter(state_of(home, repeat, in_queue.get(home)) for repeat in range(repeats_of(home, planned)))
@@ -114,7 +114,7 @@ def under_way(of_points: Iterable[Path], now: float) -> list[str]:
 
 def in_progress(folder: Path) -> bool:
     """Whether the run in a folder is in progress."""
-    return running.is_on(folder) and not (folder / record.RECORD_NAME).exists()
+    return presence.is_on(folder) and not (folder / record.RECORD_NAME).exists()
 
 
 def _seen(folder: Path, now: float) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from train.config import rank_groups
+from train.config import identity
 from train.config.checks import ConfigError
 from train.config.schema import RunConfig
 from train.rank import host as machine
@@ -155,7 +155,7 @@ def differences(present: Sequence[Present], details: Sequence[Details], launcher
     found: dict[str, list[str]] = {}  # a difference -> the ranks that have it
     for one, other in zip(present, details, strict=True):
         texts = []
-        if keys := _changed(rank_groups.flat(reference.config), rank_groups.flat(other.config)):
+        if keys := _changed(identity.flat(reference.config), identity.flat(other.config)):
             texts.append(f"another configuration than {named}: {_listed(keys)}")
         if files := source.differing(reference.source, other.source):
             texts.append(f"other files than {named}: {_listed(files)}. All hosts and images need the same tree")

@@ -157,11 +157,11 @@ def check_container(engine: str, device: str, image: str | None) -> Check:
     """Whether the container engine is installed and has the image."""
     from train.config.checks import ConfigError
     from train.config.schema import Container, default_image
-    from train.launch.start import images
+    from train.launch.start import installed
 
     name = image or default_image(engine, device, None)
     try:
-        digest = images.digest(Container(engine, name))
+        digest = installed.digest(Container(engine, name))
     except ConfigError as error:
         found, _, fix = str(error).partition("; ")
         return Check("container", FAILURE, found, fix)
@@ -238,11 +238,11 @@ def check_rank_memory(ranks: int) -> Check:
     import psutil
 
     from train.config.compose import load
-    from train.launch.plan import preflight
+    from train.launch.plan import checks
 
     default = load([f"nodes={ranks}"])
-    shortage = preflight.memory_shortage(default, psutil.virtual_memory().available)
-    each = preflight.memory_per_rank_bytes(default) / 2**30
+    shortage = checks.memory_shortage(default, psutil.virtual_memory().available)
+    each = checks.memory_per_rank_bytes(default) / 2**30
     found = f"{each:.1f} GiB a rank of {default.model.name}, {default.batch_per_rank} image(s) a rank"
     return Check("memory", WARNING, found, shortage) if shortage else Check("memory", OK, found)
 

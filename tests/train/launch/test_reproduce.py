@@ -7,7 +7,8 @@ from tests.helpers.own_records import make_record
 from train.config.checks import ConfigError
 from train.config.schema import Reproduced
 from train.launch import reproduce
-from train.launch.plan.machine import Machine
+from train.launch.launchers.base import Machine
+from train.launch.plan.make import Options
 from train.launch.reproduce import Estimate, Part, Planned
 from train.record import record, reproduction
 
@@ -44,7 +45,7 @@ def test_what_of_a_report_is_reproduced_is_said_as_its_description_says_it():
 
 def test_a_plan_says_how_long_and_what_of_that_is_assumed(tmp_path):
     planned = reproduce.plan(WEAK, asked(tmp_path), MACHINE, force=False)
-    assert (planned.why_not, planned.points, len(planned.runs), planned.to_do) == ("", 2, 3, 3)
+    assert (planned.why_not, planned.plan.spanned, len(planned.runs), planned.to_do) == ("", 2, 3, 3)
     # one curve in rounds with a budget of 420 s, and a launch of each of two points, 300 s each until one was made
     assert planned.estimate == Estimate(420.0, 600.0)
     assert planned.estimate.words() == "17 min, assumed"
@@ -69,7 +70,7 @@ def test_what_cannot_run_here_has_its_reason(tmp_path, monkeypatch):
     def no_data(points, hosts_apart):
         raise ConfigError("dataset.data_dir=/none: no such folder;\n  see docs/data.md")
 
-    monkeypatch.setattr(reproduce.input_check, "check", no_data)
+    monkeypatch.setattr(reproduce.checks, "check_input", no_data)
     absent = reproduce.plan(WEAK, asked(tmp_path), MACHINE, force=False)
     assert absent.why_not == "dataset.data_dir=/none: no such folder; see docs/data.md"
 
@@ -77,7 +78,7 @@ def test_what_cannot_run_here_has_its_reason(tmp_path, monkeypatch):
 def test_the_list_names_both(tmp_path, capsys):
     planned = [
         reproduce.plan(WEAK, asked(tmp_path), MACHINE, force=False),
-        Planned(Part("imdb_wiki", "Age", Reproduced("001")), "no data [here]"),
+        Planned(Part("imdb_wiki", "Age", Reproduced("001")), why_not="no data [here]"),
     ]
     reproduce.show(planned, Console(soft_wrap=True, width=140))
     shown = capsys.readouterr().out
@@ -89,7 +90,7 @@ def test_the_list_names_both(tmp_path, capsys):
 
 def test_the_list_of_any_report_fits_a_terminal_of_80_characters(capsys):
     long = Estimate(100 * 3600.0, 300.0)  # "100 h 00 min, assumed"
-    planned = [Planned(part, "", 100, (), 100, long) for parts in reproduce.parts().values() for part in parts]
+    planned = [Planned(part, to_do=100, estimate=long) for parts in reproduce.parts().values() for part in parts]
     reproduce.show(planned, Console(soft_wrap=True, width=80))
     head, *rows = capsys.readouterr().out.splitlines()
     assert len(rows) == len(planned) + 1  # of each experiment one, and the sum
@@ -98,27 +99,26 @@ def test_the_list_of_any_report_fits_a_terminal_of_80_characters(capsys):
 
 @pytest.fixture
 def called(monkeypatch):
-    """The commands that were started in place of the launcher; the exit status of each can be set by its index."""
-    commands, statuses = [], {}
+    """The options of the plans that are carried out, which do nothing; the exit status of each can be set by index."""
+    asked_for, statuses = [], {}
 
-    def call(command):
-        commands.append(command)
-        return statuses.get(len(commands) - 1, 0)
+    def carry_out(plan, options, console):
+        asked_for.append(options)
+        return statuses.get(len(asked_for) - 1, 1)
 
-    monkeypatch.setattr(reproduce, "_call", call)
-    return commands, statuses
+    monkeypatch.setattr(reproduce.execute, "carry_out", carry_out)
+    return asked_for, statuses
 
 
 def plans(tmp_path):
     planned = reproduce.plan(WEAK, asked(tmp_path), MACHINE, force=False)
-    return [planned, Planned(Part("imdb_wiki", "Age", Reproduced("001")), "no data"), planned]
+    return [planned, Planned(Part("imdb_wiki", "Age", Reproduced("001")), why_not="no data"), planned]
 
 
-def test_each_is_run_by_the_launchers_own_command_and_what_came_of_it_is_kept(tmp_path, called):
+def test_each_plan_is_carried_out_and_what_came_of_it_is_kept(tmp_path, called):
     overrides = asked(tmp_path)
     assert reproduce.reproduce("001", plans(tmp_path), overrides, True, tmp_path) == 1  # nothing was measured
-    commands, _ = called
-    assert commands == [[sys.executable, "-m", "train.launch", "--force", "experiment=weak_scaling", *overrides]] * 2
+    assert called[0] == [Options(("experiment=weak_scaling", *overrides), force=True)] * 2
     kept = reproduction.read(tmp_path, "001")
     assert [one.status for one in kept.outcomes] == ["failed", "not run", "failed"]
     assert kept.outcomes[0].why == "3 of 3 launches have no complete record"

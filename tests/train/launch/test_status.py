@@ -2,9 +2,9 @@ import pytest
 
 from train.config.compose import load
 from train.config.identity import values
-from train.launch.batch.submitted import Submitted
+from train.launch.batch.submission import Submitted
 from train.launch.status import Jobs, counts, repeats_of, state_of, under_way
-from train.launch.supervise import running
+from train.launch.supervise import presence
 from train.record import progress, protocol
 from train.record.parts import PartWriter
 
@@ -49,7 +49,7 @@ def test_a_run_that_a_launcher_makes_now_is_running_and_says_how_far_it_is(tmp_p
     folder.mkdir(parents=True)
     (home / "r0").mkdir()
     assert state_of(home, 0, None) == "failed"
-    running.begin(folder)
+    presence.begin(folder)
     assert state_of(home, 0, None) == "running"
     config = values(load(["model=tiny", "nodes=1", "measure.timed_steps=100", "batch_per_rank=4"]))
     protocol.write_assignment(folder, protocol.Assignment(config, "0a1b2c3d", 0, {}, False, False))
@@ -62,7 +62,7 @@ def test_a_run_that_a_launcher_makes_now_is_running_and_says_how_far_it_is(tmp_p
     (folder / "run.json").write_text("{")
     [said] = under_way([home], 1012.0)
     assert "its files cannot be read" in said
-    running.end(folder)
+    presence.end(folder)
     assert under_way([home], 1012.0) == []
     assert state_of(home, 0, None) == "failed"
 
@@ -76,7 +76,7 @@ def test_a_run_of_1024_ranks_is_told_in_one_line(tmp_path):
     line = '{"rank": %d, "began_at": 1002, "warm_up_step_times_s": [0.5], "phase": "timed", "phases_s": {"start": 2}}\n'
     for rank in range(1024):
         protocol.part_path(folder, rank, f"n{rank // 4:03d}", 1000 + rank).write_text(line % rank)
-    running.begin(folder)
+    presence.begin(folder)
     assert under_way([home], 1012.0) == [
         "weak_scaling tiny-nodes256 r0: step about 20 of 100, about 40 s left, 8192 images/s"
     ]

@@ -1,4 +1,4 @@
-"""What is checked before the ranks start. That the launcher asks for it is tested in plan/test_input_check.py."""
+"""What is checked before the ranks start. That the launcher asks for it is tested in plan/test_checks.py."""
 
 import pytest
 from PIL import Image

@@ -6,11 +6,11 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from train.config.schema import RunConfig
-from train.launch.batch.job import BatchJob, clock
-from train.launch.batch.submitted import jobs_folder
-from train.launch.plan.options import Options
+from train.launch.launchers.batch import BatchJob, clock
+from train.launch.plan.make import Options
 from train.launch.plan.runs import Known, Run, expected_s
 
 # A job that ends early costs nothing, one that is cut off waits in the queue again.
@@ -24,6 +24,11 @@ class Planned:
     job: BatchJob
     runs: tuple[Run, ...]
     estimate_s: float
+
+
+def jobs_folder(home: Path, launcher: str) -> Path:
+    """The folder of the scripts, logs and jobs of an experiment. home: of one of its points."""
+    return home.parents[1].resolve() / launcher
 
 
 def time_limit_s(config: RunConfig, estimate_s: float) -> int:

@@ -1,19 +1,66 @@
-"""Submit the runs of an experiment that are still to be made."""
+"""Submit the runs of an experiment that are still to be made, and keep beside the scripts what was submitted.
+
+The jobs are in results/<experiment>/<launcher>/<job id>.json.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import msgspec
 from rich.console import Console
 from rich.markup import escape
 
 from train.config.checks import ConfigError
-from train.launch.batch import submitted
 from train.launch.batch.jobs import Planned, cost, jobs
-from train.launch.batch.launcher import BatchLauncher
-from train.launch.plan.options import Options
+from train.launch.launchers.batch import RUNNING, BatchLauncher
+from train.launch.plan.make import Options
 from train.launch.plan.runs import Known, Run, remaining
+from train.record import files
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """One job that was submitted."""
+
+    job_id: str
+    nodes: int
+    repeats: int
+    homes: list[str]  # the folders of the points that it runs
+
+
+def keep(folder: Path, job: Submitted) -> None:
+    """Write the job into the folder. Raises OSError."""
+    files.write_whole(folder / f"{job.job_id}.json", json.dumps(asdict(job)).encode())
+
+
+def read(results: Path, launcher: str) -> list[Submitted]:
+    """Every job that a launcher submitted for records below `results`. Names a file that is none on stderr."""
+    jobs = []
+    for path in sorted(results.glob(f"*/{launcher}/*.json")):
+        try:
+            jobs.append(msgspec.json.decode(path.read_bytes(), type=Submitted))
+        except (OSError, msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            print(f"warning: {path}: no job of a launch: {error}; it is left out", file=sys.stderr)
+    return jobs
+
+
+def states_of_points(jobs: Sequence[Submitted], queue: Mapping[str, str]) -> dict[Path, str]:
+    """The state of each point that a job in the queue will run; RUNNING where one of its jobs runs.
+
+    queue: job id -> state, of the jobs that the batch system still has.
+    """
+    found: dict[Path, str] = {}
+    for job in jobs:
+        if (state := queue.get(job.job_id)) is not None:
+            for home in map(Path, job.homes):
+                if found.get(home) != RUNNING:
+                    found[home] = state
+    return found
 
 
 def submit(planned: Sequence[Run], launcher: BatchLauncher, options: Options, console: Console) -> None:
@@ -55,7 +102,7 @@ def _show_cost(wanted: Sequence[Planned], known: Known, launcher: BatchLauncher,
 
 def _refuse_duplicates(to_do: Sequence[Run], launcher: BatchLauncher) -> None:
     results = Path(to_do[0].point.config.results)
-    waiting = submitted.states_of_points(submitted.read(results, launcher.name), launcher.queue())
+    waiting = states_of_points(read(results, launcher.name), launcher.queue())
     names = sorted({run.point.name for run in to_do if run.home in waiting})
     if names:
         raise ConfigError(
@@ -72,5 +119,5 @@ def _submit_one(of_runs: Planned, launcher: BatchLauncher) -> str:
     job_id = launcher.submit(script)
     homes = dict.fromkeys(str(run.home) for run in of_runs.runs)
     repeats = max(run.point.config.measure.repeats for run in of_runs.runs)
-    submitted.keep(job.folder, submitted.Submitted(job_id, job.nodes, repeats, list(homes)))
+    keep(job.folder, Submitted(job_id, job.nodes, repeats, list(homes)))
     return job_id

@@ -13,7 +13,7 @@ import psutil
 
 from train.launch.emulate import awake, networks
 from train.launch.emulate.cgroups import Groups, Means
-from train.launch.plan.job import Job, Nodes
+from train.launch.job import Job, Nodes
 from train.rank import placement
 from train.record import protocol
 from train.record.record import NodeQuota

@@ -1,4 +1,4 @@
-"""The launchers, by name. Every module here offers one as `LAUNCHER`: docs/adding.md says how to add one."""
+"""The launchers, by name: each module here that has a `LAUNCHER` offers one. docs/adding.md says how to add one."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import importlib
 import pkgutil
 from collections.abc import Iterable
 
-from train.launch.plan.launcher import Launcher
+from train.launch.launchers.base import Launcher
 
 
 def find(folders: Iterable[str]) -> dict[str, Launcher]:
-    """All launchers that the modules in `folders`, the path of this package, offer."""
-    found = (importlib.import_module(f"{__name__}.{file.name}").LAUNCHER for file in pkgutil.iter_modules(folders))
+    """Return all launchers that the modules in `folders`, the path of this package, offer."""
+    modules = (importlib.import_module(f"{__name__}.{file.name}") for file in pkgutil.iter_modules(folders))
+    found = [module.LAUNCHER for module in modules if hasattr(module, "LAUNCHER")]
     return {launcher.name: launcher for launcher in found}
 
 

@@ -10,14 +10,13 @@ from omegaconf import DictConfig
 
 from train.config.backends import BACKENDS
 from train.config.checks import ConfigError, LeftOut, check
+from train.config.experiment import Experiment
 from train.config.schema import Distribution, RunConfig
 from train.launch.emulate import cgroups, networks
 from train.launch.emulate.quota_enforcer import QuotaEnforcer
+from train.launch.job import Job
+from train.launch.launchers.base import Machine, Watcher
 from train.launch.launchers.local import Local
-from train.launch.plan.experiment import Experiment
-from train.launch.plan.job import Job
-from train.launch.plan.launcher import Watcher
-from train.launch.plan.machine import Machine
 from train.launch.start import commands
 from train.record.backends import ASYNCHRONOUS, TOWERS
 

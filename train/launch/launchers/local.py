@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from train.config.experiment import Experiment
 from train.config.schema import RunConfig
-from train.launch.plan.experiment import Experiment
-from train.launch.plan.job import OPEN_MPI, Job
-from train.launch.plan.launcher import Launcher
-from train.launch.plan.machine import Machine
-from train.launch.start import commands, mpirun
+from train.launch.job import OPEN_MPI, Job
+from train.launch.launchers.base import Launcher, Machine
+from train.launch.start import commands, installed
 from train.record.backends import ASYNCHRONOUS, TOWERS
 
 
@@ -33,7 +32,7 @@ class Local(Launcher):
 
     def mpirun(self, config: RunConfig) -> str:
         """That of the container, or of this machine."""
-        return mpirun.implementation(config.container) if mpirun.is_used(config) else OPEN_MPI
+        return installed.implementation(config.container) if installed.is_used(config) else OPEN_MPI
 
     def command(self, job: Job) -> list[str]:
         """Horovod's Gloo launcher, mpirun, or the rank itself where there is one; in one container, if any."""

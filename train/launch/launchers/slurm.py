@@ -9,9 +9,8 @@ from pathlib import Path
 
 from train.config.checks import ConfigError
 from train.config.schema import System
-from train.launch.batch.job import BatchJob, clock
-from train.launch.batch.launcher import BatchLauncher
-from train.launch.plan.job import Job
+from train.launch.job import Job
+from train.launch.launchers.batch import BatchJob, BatchLauncher, clock
 from train.launch.start import commands
 
 

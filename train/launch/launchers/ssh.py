@@ -9,19 +9,17 @@ from omegaconf import DictConfig
 
 from train.config.checks import ConfigError
 from train.config.schema import RunConfig
-from train.launch.plan import hosts, preflight
-from train.launch.plan.job import OPEN_MPI, Job
-from train.launch.plan.launcher import Gpus, Launcher
-from train.launch.plan.machine import Machine
-from train.launch.start import commands, mpirun
-from train.launch.supervise import orphans
+from train.launch.job import OPEN_MPI, Job
+from train.launch.launchers import hosts
+from train.launch.launchers.base import Gpus, Launcher, Machine
+from train.launch.start import commands, installed, orphans
 from train.rank import host as machine
 
 _SSH_FAILED = 255  # ssh exits so when it fails itself; else with the exit status of the command
 
 
 def _ask(config: RunConfig | DictConfig) -> tuple[hosts.Host, ...]:
-    return hosts.ask(tuple(config.launcher.hosts), Path(config.results), preflight.sif(config))
+    return hosts.ask(tuple(config.launcher.hosts), Path(config.results), installed.sif(config))
 
 
 class Ssh(Launcher):
@@ -61,9 +59,9 @@ class Ssh(Launcher):
 
     def mpirun(self, config: RunConfig) -> str:
         """That of this machine, which must be Open MPI's: it runs here, and each rank in a container, if any."""
-        if not mpirun.is_used(config):
+        if not installed.is_used(config):
             return OPEN_MPI
-        if mpirun.implementation(mpirun.NO_CONTAINER) != OPEN_MPI:
+        if installed.implementation(installed.NO_CONTAINER) != OPEN_MPI:
             raise ConfigError(
                 "distribution.controller=mpi: over ssh only Open MPI's mpirun can be used, and this machine's is "
                 "MPICH's; use distribution.controller=gloo, or launcher=slurm"

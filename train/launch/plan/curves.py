@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from train.config import rank_groups
+from train.config import identity
 from train.config.backends import FUSION_THRESHOLD_BYTES
 from train.config.identity import config_hash, point_name
 from train.config.schema import Distribution, LaunchPlan, RankGroup, RoundArm, RunConfig
@@ -180,7 +180,7 @@ def _base_first(arms: Sequence[Point]) -> list[Point]:
 def _rank_groups(launch: RunConfig, configs: Sequence[RunConfig]) -> tuple[RankGroup, ...]:
     firsts = [sum(config.ranks for config in configs[:number]) for number in range(len(configs))]
     return tuple(
-        RankGroup(rank_groups.settings(launch, config), first, config.ranks)
+        RankGroup(identity.settings(launch, config), first, config.ranks)
         for config, first in zip(configs, firsts, strict=True)
     )
 

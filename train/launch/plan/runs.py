@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from train.config.identity import config_hash
-from train.launch.plan.launcher import Launcher
+from train.launch.launchers.base import Launcher
 from train.launch.plan.point import Point
 from train.record import paths
 from train.record.record import Order

@@ -6,25 +6,41 @@ node has the same cores under every launcher.
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from train.launch.plan.job import MPICH, Job
-from train.launch.plan.ssh import SSH_OPTIONS
-from train.launch.start import containers, worlds
+from train.launch.job import MPICH, Job
+from train.launch.start import containers, rank_groups
+from train.record.source import ROOT
+
+# A host that no longer answers is given up after 10 s: without this, ssh would wait for TCP, which takes minutes.
+SSH_OPTIONS = ("BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=5", "ServerAliveCountMax=2")
+
+
+def ssh_prefix() -> str:
+    """The ssh command that Horovod's launchers use."""
+    return " ".join(["ssh", *(f"-o {option}" for option in SSH_OPTIONS)])
+
+
+def ssh_command(host: str, command: Sequence[str]) -> list[str]:
+    """The argv that runs a command on a host, in the folder of the kit."""
+    options = [word for option in SSH_OPTIONS for word in ("-o", option)]
+    return ["ssh", *options, host, f"cd {shlex.quote(str(ROOT))} && {shlex.join(command)}"]
 
 
 def on_this_machine(job: Job) -> list[str]:
     """The command of a job whose nodes share this machine: launcher and ranks run in one container, if any."""
     argv = [*_starter(job), *job.argv]
-    if job.worlds:
-        of_worlds = [replace(job, nodes=world.nodes, exchange=world.exchange) for world in job.worlds]
+    if job.groups:
         started = [
-            worlds.Command(world.first_rank, (*_starter(of_world), *job.argv))
-            for world, of_world in zip(job.worlds, of_worlds, strict=True)
+            rank_groups.Command(
+                group.first_rank, (*_starter(replace(job, nodes=group.nodes, exchange=group.exchange)), *job.argv)
+            )
+            for group in job.groups
         ]
-        argv = worlds.argv(job.argv[0], started)
+        argv = rank_groups.argv(job.argv[0], started)
     return containers.wrap(argv, job.container, job.shared)
 
 

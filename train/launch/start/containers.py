@@ -14,7 +14,7 @@ from pathlib import Path
 
 from train.config.checks import check
 from train.config.schema import Container
-from train.launch.plan.job import Shared
+from train.launch.job import Shared
 
 
 def _reads(container: Container, shared: Shared) -> list[Path]:

@@ -19,7 +19,7 @@ from horovod.runner.elastic.settings import ElasticSettings
 from horovod.runner.http.http_server import RendezvousHandler
 from horovod.runner.util import network, remote
 
-from train.launch.plan.ssh import ssh_prefix
+from train.launch.start.commands import ssh_prefix
 from train.rank import placement, variables
 from train.record import protocol
 from train.transport import rendezvous_server

@@ -13,7 +13,7 @@ from horovod.runner.common.util import hosts, secret, settings, timeout
 from horovod.runner.gloo_run import gloo_run
 from horovod.runner.util import network, remote
 
-from train.launch.plan.ssh import ssh_prefix
+from train.launch.start.commands import ssh_prefix
 from train.rank import placement, variables
 from train.transport import rendezvous_server
 

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from train.launch.plan.job import Exchange, Job, Outcome
-from train.launch.plan.launcher import Launcher
-from train.launch.start import worlds
+from train.launch.job import Exchange, Job, Outcome
+from train.launch.launchers.base import Launcher
+from train.launch.start import rank_groups
 from train.rank import host_names
 from train.record import protocol
 from train.record.assembly import ranks_at_the_end
@@ -129,15 +129,15 @@ def _ranks(parts: Sequence[Part]) -> str:
 
 
 def _first_to_end(job: Job, outcome: Outcome, parts: Sequence[Part]) -> tuple[int, int] | None:
-    """The rank that ended first, and its exit status: of several worlds of the first that did not follow another."""
-    if not job.worlds:
+    """The rank that ended first, and its exit status: of rank groups, of the first that did not follow another."""
+    if not job.groups:
         return _first_of(job.exchange, outcome.exit_code, outcome.output)
     followed = {part.rank for part in parts if part.failure and part.failure.consequence}
     found = []
-    for number, code, output in worlds.failed(outcome.output):
-        world = job.worlds[number]
-        if first := _first_of(world.exchange, code, output):
-            found.append((world.first_rank + first[0], first[1]))
+    for number, code, output in rank_groups.failed(outcome.output):
+        group = job.groups[number]
+        if first := _first_of(group.exchange, code, output):
+            found.append((group.first_rank + first[0], first[1]))
     return next((first for first in found if first[0] not in followed), found[0] if found else None)
 
 

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import IO
 
-from train.launch.plan.job import Job, Outcome
-from train.launch.plan.launcher import Launcher, Watcher
-from train.launch.supervise import orphans
+from train.launch.job import Job, Outcome
+from train.launch.launchers.base import Launcher, Watcher
+from train.launch.start import orphans
 from train.launch.supervise.signals import Interrupted, interrupts_deferred
 from train.rank import host_names, variables
 from train.record import protocol

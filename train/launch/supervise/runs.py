@@ -17,12 +17,12 @@ from rich.text import Text
 
 from train.config.identity import config_hash, learning_rate, resolved, values
 from train.config.schema import RunConfig
-from train.launch.plan import contest, precision, preflight
-from train.launch.plan.job import Job, Outcome, Setting, make_job
-from train.launch.plan.launcher import Launcher
+from train.launch.job import Job, Outcome, Setting, make_job
+from train.launch.launchers.base import Launcher
+from train.launch.plan import checks, contest, precision
 from train.launch.plan.runs import Known, Run, expected_s, remaining
-from train.launch.start import images
-from train.launch.supervise import failure, live, running
+from train.launch.start import installed
+from train.launch.supervise import failure, live, presence
 from train.launch.supervise.job_run import JobRun
 from train.launch.supervise.signals import Interrupted, ends_with_make, interrupts_deferred
 from train.rank import placement
@@ -80,7 +80,7 @@ def ending(config: RunConfig, launcher: Launcher, job: Job, outcome: Outcome, le
     if launcher.hosts_apart:
         cores_shared = placement.shared_on_a_host((part.host, part.cores, part.workers) for part in left)
     else:
-        cores_shared = preflight.shares_cores(config, placement.usable_cores())
+        cores_shared = checks.shares_cores(config, placement.usable_cores())
     return Ending(
         started_at=outcome.started_at,
         job_s=outcome.job_s,
@@ -106,15 +106,15 @@ def measure(run: Run, launcher: Launcher, hosts: tuple[str, ...] = (), watches: 
     written, and Interrupted after the record of the interruption is written.
     """
     config = run.point.config
-    setting = Setting(placed(hosts, run), launcher.mpirun(config), images.digest(config.container))
+    setting = Setting(placed(hosts, run), launcher.mpirun(config), installed.digest(config.container))
     folder, generation = paths.new_run(run.home, run.repeat)
     asked = assignment(run, launcher)
     protocol.write_assignment(folder, asked)
     secret = Secret(protocol.secret_folder(folder))
     secret.create()
-    job = make_job(run.point, folder.resolve(), setting)
-    running.begin(folder)
-    looks = (running.beats(folder), ends_with_make(), *(watch(folder, asked) for watch in watches))
+    job = make_job(config, folder.resolve(), setting)
+    presence.begin(folder)
+    looks = (presence.beats(folder), ends_with_make(), *(watch(folder, asked) for watch in watches))
 
     def look() -> None:
         for one in looks:
@@ -126,7 +126,7 @@ def measure(run: Run, launcher: Launcher, hosts: tuple[str, ...] = (), watches: 
         left = parts.read(job.folder)
         record = assemble(left, identity(run, generation), ending(config, launcher, job, outcome, left))
         write_atomically(folder / RECORD_NAME, dumps(record))
-        running.end(folder)
+        presence.end(folder)
     if came and not interruption:
         interruption = Interrupted(came[0])
     if interruption:

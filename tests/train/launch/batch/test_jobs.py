@@ -6,9 +6,9 @@ import pytest
 from tests.helpers.launches import planned
 from train.config.schema import Launcher, System
 from train.launch.batch import jobs
-from train.launch.batch.job import clock
+from train.launch.launchers.batch import clock
 from train.launch.plan import curves
-from train.launch.plan.options import Options
+from train.launch.plan.make import Options
 from train.launch.plan.runs import Known, Run, runs_of
 
 WEAK = (

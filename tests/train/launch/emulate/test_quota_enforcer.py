@@ -3,7 +3,7 @@ from dataclasses import dataclass
 import psutil
 
 from train.launch.emulate.quota_enforcer import pids_of_nodes
-from train.launch.plan.job import Nodes
+from train.launch.job import Nodes
 
 
 @dataclass

@@ -8,7 +8,7 @@ from tests.helpers.launches import planned
 from train.config.checks import ConfigError
 from train.config.compose import load
 from train.launch.launchers import LAUNCHERS
-from train.launch.plan.launcher import named
+from train.launch.launchers.base import named
 
 SSH = ("launcher=ssh", "launcher.hosts=[a,b]")
 PS_CPU = ("distribution=ps_cpu",)

@@ -14,10 +14,10 @@ from tests.helpers import GOLDEN, shell
 from tests.helpers.launches import planned
 from train.config import compose
 from train.launch.batch.jobs import jobs
-from train.launch.batch.launcher import BatchLauncher
+from train.launch.job import Setting, make_job
 from train.launch.launchers import LAUNCHERS
-from train.launch.plan.job import Setting, make_job
-from train.launch.plan.options import Options
+from train.launch.launchers.batch import BatchLauncher
+from train.launch.plan.make import Options
 from train.launch.plan.runs import Known, runs_of
 from train.record.source import ROOT
 
@@ -50,7 +50,7 @@ def test_the_batch_script_and_the_steps_are_the_golden_ones(pbs):
     setting = Setting(("n1", "n2", "n3"))
     text = pbs.script(of_runs.job) + "\n# The steps that the launcher makes of it:\n"
     for point in plan.points:
-        step = pbs.command(make_job(point, Path("/shared/results/r0"), setting))
+        step = pbs.command(make_job(point.config, Path("/shared/results/r0"), setting))
         text += f"# {' '.join(step)}\n"
     text = text.replace(sys.executable, "/kit/.venv/bin/python").replace(str(ROOT), "/kit")
     assert text == (GOLDEN / "pbs.sh").read_text()

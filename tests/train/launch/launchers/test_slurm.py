@@ -9,9 +9,9 @@ from tests.helpers.launches import planned
 from train.config.checks import ConfigError
 from train.config.schema import System
 from train.launch.batch.jobs import jobs
+from train.launch.job import Setting, make_job
 from train.launch.launchers import LAUNCHERS
-from train.launch.plan.job import Setting, make_job
-from train.launch.plan.options import Options
+from train.launch.plan.make import Options
 from train.launch.plan.runs import Known, runs_of
 from train.record.source import ROOT
 
@@ -46,7 +46,7 @@ def test_the_batch_script_and_the_steps_are_the_golden_ones(site):
     runs = runs_of(plan.points, plan.launcher)
     [planned_job] = jobs(runs, Known(), Options(overrides))
     setting = Setting(("n1", "n2", "n3"), image_digest="sha256:0")
-    steps = [SLURM.command(make_job(point, runs[i].home / "r0", setting)) for i, point in enumerate(plan.points)]
+    steps = [SLURM.command(make_job(point.config, runs[i].home / "r0", setting)) for i, point in enumerate(plan.points)]
     text = SLURM.script(planned_job.job) + "\n# The steps that the launcher makes of it:\n"
     text += "".join("# " + " ".join(step) + "\n" for step in steps)
     assert of_any_machine(text) == (GOLDEN / f"slurm-{site}.sbatch").read_text()
@@ -65,7 +65,7 @@ def test_256_nodes_of_4_ranks():
     assert len(script) < 2000  # it lists no host: the launcher asks for them in the allocation
     names = tuple(f"node{number:04d}.cluster.example.org" for number in range(256))
     largest = max(plan.points, key=lambda point: point.config.nodes)
-    made = make_job(largest, Path("/results/r0"), Setting(names))
+    made = make_job(largest.config, Path("/results/r0"), Setting(names))
     command = SLURM.command(made)
     assert f"--nodelist={','.join(names)}" in command
     assert {"--nodes=256", "--ntasks=1024", "--ntasks-per-node=4", "--cpus-per-task=12"} <= {*command}

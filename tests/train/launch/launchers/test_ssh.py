@@ -3,10 +3,9 @@ from dataclasses import replace
 import pytest
 
 from tests.helpers.launches import planned
-from train.launch.launchers import LAUNCHERS
-from train.launch.plan import hosts
-from train.launch.plan.hosts import Host
-from train.launch.plan.launcher import Gpus
+from train.launch.launchers import LAUNCHERS, hosts
+from train.launch.launchers.base import Gpus
+from train.launch.launchers.hosts import Host
 
 SSH = LAUNCHERS["ssh"]
 SMALL = Host("a", "node-a", 4, ["A"], "Xeon", 2**30, sees_results=True, has_image=True, has_singularity=True,

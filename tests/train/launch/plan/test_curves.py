@@ -152,7 +152,7 @@ def test_a_sweep_over_batches_on_one_node_is_a_curve_without_launches_of_single_
     assert curve.config.launch.groups == ()
 
 
-def test_threads_are_fixed_when_a_process_starts_so_each_division_has_a_world_of_its_own():
+def test_threads_are_fixed_when_a_process_starts_so_each_division_has_a_rank_group_of_its_own():
     [curve] = planned("experiment=ranks_threads", "model=tiny", cores=4).curves
     groups = [(group.first_rank, group.ranks, group.settings) for group in curve.config.launch.groups]
     assert [(first, ranks) for first, ranks, _ in groups] == [(0, 1), (1, 2), (3, 4)]

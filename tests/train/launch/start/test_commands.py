@@ -6,9 +6,10 @@ import pytest
 from tests.helpers import GOLDEN
 from tests.helpers.launches import job
 from train.config.schema import Container
+from train.launch.job import MPICH, Exchange, Nodes, Shared
 from train.launch.launchers.emulated import in_networks
-from train.launch.plan.job import MPICH, Exchange, Nodes, Shared
-from train.launch.start.commands import across_hosts, on_this_machine
+from train.launch.start.commands import across_hosts, on_this_machine, ssh_command, ssh_prefix
+from train.record.source import ROOT
 
 
 def golden(name: str) -> list[str]:
@@ -73,3 +74,14 @@ def test_256_hosts_of_4_ranks(controller):
     assert listed.split(",") == [f"{name}:4" for name in names]
     assert "1024" in command
     assert len(listed) < 131_072 / 10  # the longest word that Linux passes to a program
+
+
+def test_a_command_runs_in_the_folder_of_the_kit_with_its_words_kept():
+    *ssh, host, line = ssh_command("n1", ["echo", "two words"])
+    assert ssh[0] == "ssh"
+    assert ssh[1::2] == ["-o"] * 4
+    assert (host, line) == ("n1", f"cd {ROOT} && echo 'two words'")
+
+
+def test_a_host_that_no_longer_answers_is_given_up():
+    assert "-o ServerAliveInterval=5 -o ServerAliveCountMax=2" in ssh_prefix()

@@ -7,7 +7,7 @@ import pytest
 from tests.helpers import GOLDEN
 from train.config.checks import ConfigError
 from train.config.schema import Container
-from train.launch.plan.job import Shared
+from train.launch.job import Shared
 from train.launch.start.containers import wrap
 
 ARGV = ("python", "-m", "train", "nodes=2")

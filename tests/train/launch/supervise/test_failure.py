@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 
 from tests.helpers import launches
+from train.launch.job import Exchange, Group, Job, Nodes, Outcome
 from train.launch.launchers import LAUNCHERS
-from train.launch.plan.job import Exchange, Job, Nodes, Outcome, World
 from train.launch.supervise import failure
 from train.record.parts import Part
 from train.record.record import Failure, Resize
@@ -40,16 +40,16 @@ def failed(rank: int, reason: str, consequence: bool = False, step: int | None =
 
 
 def side_by_side(tmp_path: Path) -> Job:
-    """A rank without Horovod, and a world of two ranks."""
+    """A rank without Horovod, and a rank group of two."""
     one, two = Nodes(("localhost",)), Nodes(("localhost",) * 2)
     return replace(
-        job(tmp_path, "none", ranks=1), worlds=(World(one, Exchange("none"), 0), World(two, Exchange("gloo"), 1))
+        job(tmp_path, "none", ranks=1), groups=(Group(one, Exchange("none"), 0), Group(two, Exchange("gloo"), 1))
     )
 
 
-def in_world(number: int, output: str, code: int) -> str:
-    lines = [f"[world {number}] {line}" for line in output.splitlines()]
-    return "\n".join([*lines, f"world {number} failed with exit status {code}\n"])
+def in_group(number: int, output: str, code: int) -> str:
+    lines = [f"[group {number}] {line}" for line in output.splitlines()]
+    return "\n".join([*lines, f"group {number} failed with exit status {code}\n"])
 
 
 def outcome(exit_code: int = 1, output: str = "", ended_by: str | None = None) -> Outcome:
@@ -210,25 +210,25 @@ def test_sshs_own_exit_status_is_no_exit_of_the_rank(tmp_path):
     assert "its host or the link to it is gone" in found.reason
 
 
-def test_of_several_worlds_the_rank_is_counted_over_all(tmp_path):
+def test_of_several_rank_groups_the_rank_is_counted_over_all(tmp_path):
     parts = [running(0), failed(1, "peer closed", consequence=True), running(2)]
-    found = find(side_by_side(tmp_path), outcome(1, in_world(1, GLOO, 1)), parts)
-    assert (found.rank, found.host, found.exit_code) == (2, "host-of-2", 137)  # rank 1 of the world from rank 1 on
+    found = find(side_by_side(tmp_path), outcome(1, in_group(1, GLOO, 1)), parts)
+    assert (found.rank, found.host, found.exit_code) == (2, "host-of-2", 137)  # rank 1 of the group from rank 1 on
 
 
-def test_a_world_of_one_rank_has_the_exit_status_of_that_rank(tmp_path):
-    found = find(side_by_side(tmp_path), outcome(137, in_world(0, "", 137)), [running(0), done(1), done(2)])
+def test_a_rank_group_of_one_rank_has_the_exit_status_of_that_rank(tmp_path):
+    found = find(side_by_side(tmp_path), outcome(137, in_group(0, "", 137)), [running(0), done(1), done(2)])
     assert (found.rank, found.exit_code) == (0, 137)
 
 
-def test_all_worlds_must_finish(tmp_path):
+def test_all_rank_groups_must_finish(tmp_path):
     assert find(side_by_side(tmp_path), outcome(0), [done(0), done(1), done(2)]) is None
     assert "ranks that did not finish: [2]" in find(side_by_side(tmp_path), outcome(0), [done(0), done(1)]).reason
 
 
-def test_a_world_that_ended_sooner_but_only_followed_is_not_the_cause(tmp_path):
+def test_a_rank_group_that_ended_sooner_but_only_followed_is_not_the_cause(tmp_path):
     parts = [failed(0, "the meeting failed", consequence=True), running(1), running(2)]
-    output = in_world(0, "", 1) + in_world(1, GLOO, 1)
+    output = in_group(0, "", 1) + in_group(1, GLOO, 1)
     found = find(side_by_side(tmp_path), outcome(1, output), parts)
     assert (found.rank, found.exit_code) == (2, 137)
 

@@ -7,9 +7,9 @@ import pytest
 from rich.console import Console
 
 from tests.helpers.launches import planned
+from train.launch.job import Job
+from train.launch.launchers.base import Launcher
 from train.launch.plan import curves
-from train.launch.plan.job import Job
-from train.launch.plan.launcher import Launcher
 from train.launch.plan.runs import Known, Run, runs_of
 from train.launch.supervise import runs as supervise
 from train.launch.supervise.signals import Interrupted

@@ -5,7 +5,7 @@ No test measures how long it took. Ranks that are still starting are waited for 
 
 import pytest
 
-from train.launch.plan.ssh import SSH_OPTIONS
+from train.launch.start.commands import SSH_OPTIONS
 from train.launch.supervise import job_run
 from train.transport import connections, messages
 

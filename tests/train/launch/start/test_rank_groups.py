@@ -4,14 +4,16 @@ import sys
 
 import pytest
 
-from train.launch.start import worlds
-from train.launch.start.worlds import Command
+from train.launch.start import rank_groups
+from train.launch.start.rank_groups import Command
 
 pytestmark = pytest.mark.slow  # starts processes
 
-TELL = "import os; print('world', os.environ['KIT_WORLD'], 'from rank', os.environ['KIT_FIRST_RANK'])"
+TELL = "import os; print('group', os.environ['KIT_WORLD'], 'from rank', os.environ['KIT_FIRST_RANK'])"
 SLEEP = "import time; print('begun', flush=True); time.sleep(600)"
-HASTY = "import sys; from train.launch.start import worlds; worlds._GRACE_S = 0.1; sys.exit(worlds.main())"
+HASTY = (
+    "import sys; from train.launch.start import rank_groups; rank_groups._GRACE_S = 0.1; sys.exit(rank_groups.main())"
+)
 
 
 def python(code: str, first_rank: int = 0) -> Command:
@@ -19,37 +21,37 @@ def python(code: str, first_rank: int = 0) -> Command:
 
 
 def run(*commands: Command, hasty: bool = False) -> subprocess.CompletedProcess:
-    """Run these worlds to their end. hasty: when one has failed the others have no time to end by themselves."""
-    argv = worlds.argv(sys.executable, commands)
+    """Run these groups to their end. hasty: when one has failed the others have no time to end by themselves."""
+    argv = rank_groups.argv(sys.executable, commands)
     if hasty:
         argv = [sys.executable, "-c", HASTY, *argv[3:]]
     return subprocess.run(argv, capture_output=True, text=True, timeout=300)  # shorter than they sleep
 
 
-def test_each_world_is_told_its_number_and_its_first_rank():
+def test_each_group_is_told_its_number_and_its_first_rank():
     done = run(python(TELL), python(TELL, first_rank=3))
     assert done.returncode == 0
-    assert sorted(done.stdout.splitlines()) == ["[world 0] world 0 from rank 0", "[world 1] world 1 from rank 3"]
-    assert worlds.failed(done.stdout) == []
+    assert sorted(done.stdout.splitlines()) == ["[group 0] group 0 from rank 0", "[group 1] group 1 from rank 3"]
+    assert rank_groups.failed(done.stdout) == []
 
 
 def test_one_that_fails_ends_the_others_and_is_named_with_what_it_printed():
     done = run(python(SLEEP), python("print('no memory'); raise SystemExit(7)"), hasty=True)
     assert done.returncode == 7
-    assert worlds.failed(done.stdout) == [(1, 7, "no memory")]
+    assert rank_groups.failed(done.stdout) == [(1, 7, "no memory")]
 
 
-def test_what_worlds_print_at_the_same_time_is_in_lines_of_its_own():
+def test_what_groups_print_at_the_same_time_is_in_lines_of_its_own():
     many = "for number in range(2000): print(number, flush=True)"
     done = run(*[python(many)] * 4)
-    expected = [f"[world {world}] {number}" for world in range(4) for number in range(2000)]
+    expected = [f"[group {group}] {number}" for group in range(4) for number in range(2000)]
     assert sorted(done.stdout.splitlines()) == sorted(expected)
 
 
 def test_a_signal_is_an_exit_status_as_a_shell_gives_it():
     done = run(python("import os; os.kill(os.getpid(), 9)"), python(SLEEP), hasty=True)
     assert done.returncode == 128 + 9
-    assert [one[:2] for one in worlds.failed(done.stdout)] == [(0, 137)]
+    assert [one[:2] for one in rank_groups.failed(done.stdout)] == [(0, 137)]
 
 
 def test_one_that_follows_another_is_named_too(tmp_path):
@@ -59,11 +61,11 @@ def test_one_that_follows_another_is_named_too(tmp_path):
         f"import pathlib, time\nwhile not {came}.exists(): time.sleep(.01)\ntime.sleep(.5); raise SystemExit(9)"
     )
     done = run(first, late)
-    assert [one[:2] for one in worlds.failed(done.stdout)] == [(0, 1), (1, 9)]
+    assert [one[:2] for one in rank_groups.failed(done.stdout)] == [(0, 1), (1, 9)]
 
 
-def test_ended_itself_it_ends_its_worlds():
-    child = subprocess.Popen(worlds.argv(sys.executable, [python(SLEEP)]), stdout=subprocess.PIPE, text=True)
-    assert child.stdout.readline() == "[world 0] begun\n"
+def test_ended_itself_it_ends_its_groups():
+    child = subprocess.Popen(rank_groups.argv(sys.executable, [python(SLEEP)]), stdout=subprocess.PIPE, text=True)
+    assert child.stdout.readline() == "[group 0] begun\n"
     child.send_signal(signal.SIGTERM)
     assert child.wait(300) == 128 + signal.SIGTERM

@@ -1,21 +1,25 @@
-"""Checks before anything starts: too little memory, too few GPUs, cores that must be shared, variables that are set."""
+"""Checks before anything starts: memory, GPUs, cores that must be shared, variables that are set, data and weights.
+
+What the ranks will read is checked in a process that loads TensorFlow.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import subprocess
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from omegaconf import DictConfig
-
-from train.config import rank_groups
+from train.config import identity
 from train.config.checks import ConfigError
-from train.config.schema import RunConfig, default_image
-from train.launch.plan.launcher import Launcher
-from train.launch.plan.machine import Machine
+from train.config.schema import RunConfig
+from train.launch.launchers.base import Launcher, Machine
 from train.launch.plan.point import Point
 from train.rank import host, placement
 from train.rank.variables import is_of_a_launcher
+from train.record.source import ROOT
 
 # A process with TensorFlow and Horovod loaded: its peak resident memory before a model is built.
 PROCESS_BYTES = 580_000_000
@@ -49,7 +53,7 @@ def memory_per_rank_bytes(config: RunConfig) -> int:
     copies = COPIES_OF_WEIGHTS + (COPIES_FOR_ROUNDS if config.launch.rounds else 0)
     copies += COPIES_FOR_PASSES if config.distribution.backward_passes_per_step > 1 else 0
     weights = copies * 4 * config.model.parameters
-    arms = () if config.launch.groups else config.launch.rounds  # each world has the batch of its own arm
+    arms = () if config.launch.groups else config.launch.rounds  # each rank group has the batch of its own arm
     batch = max([config.batch_per_rank or 1, *(arm.batch_per_rank for arm in arms)])
     return PROCESS_BYTES + weights + batch * config.model.activation_bytes_per_image
 
@@ -60,8 +64,8 @@ def memory_shortage(config: RunConfig, available_bytes: int, hosts_apart: bool =
     available_bytes: of this machine, or with `hosts_apart` of each host.
     """
     ranks = config.ranks_per_node if hosts_apart else config.ranks_of_job
-    of_worlds = [rank_groups.config_of(config, number) for number in range(len(config.launch.groups))]
-    total = sum(memory_per_rank_bytes(own) * own.ranks for own in of_worlds)
+    groups = [identity.config_of(config, number) for number in range(len(config.launch.groups))]
+    total = sum(memory_per_rank_bytes(own) * own.ranks for own in groups)
     total = total or memory_per_rank_bytes(config) * ranks
     if config.device != "cpu" or total <= available_bytes:
         return None
@@ -82,7 +86,7 @@ def too_large(points: Sequence[Point], launcher: Launcher) -> dict[str, str]:
     return found
 
 
-def check(points: Sequence[Point], launcher: Launcher) -> None:
+def check_points(points: Sequence[Point], launcher: Launcher) -> None:
     """Raise ConfigError where a point needs more GPUs than there are, or something that this machine lacks."""
     for point in points:
         for gpus in launcher.gpus(point.config) if point.config.device == "gpu" else []:
@@ -105,14 +109,6 @@ def check_results(results: Path) -> None:
         raise ConfigError(
             f"results={results}: {why}; give a folder in which records can be written, as RESULTS=/data/results"
         )
-
-
-def sif(config: RunConfig | DictConfig) -> str | None:
-    """The SIF that the ranks of an experiment need on every host, as an absolute path; None without."""
-    container = config.container
-    if container.name != "singularity":
-        return None
-    return str(Path(container.image or default_image("singularity", config.device, container.mpi_home)).resolve())
 
 
 def planned_cores(config: RunConfig, available: list[int]) -> list[list[int]]:
@@ -176,3 +172,48 @@ def tuned(variables: Mapping[str, str]) -> list[str]:
 def _tunes(name: str) -> bool:
     kept = not (name in FROM_CONFIGURATION or name.startswith(_TERRAFORM) or is_of_a_launcher(name))
     return name.startswith(_TUNING) and kept
+
+
+def _reads(config: RunConfig) -> bool:
+    return not config.allreduce_sweep and (config.dataset.files or config.weights != "none")
+
+
+def to_check(points: Sequence[Point]) -> list[Point]:
+    """Of the points that read the same, the one with the largest global batch: what serves it serves all."""
+    found: dict[str, Point] = {}
+    for point in points:
+        config = point.config
+        # Repr shows all values: a dataset, a model and its weights are checked once.
+        key = repr((config.dataset, config.model, config.weights))
+        if _reads(config) and (key not in found or (found[key].config.global_batch or 0) < (config.global_batch or 0)):
+            found[key] = point
+    return list(found.values())
+
+
+def cannot_check(config: RunConfig, hosts_apart: bool) -> str | None:
+    """Why this process cannot check what the ranks will read; None where it can."""
+    if importlib.util.find_spec("tensorflow") is None:
+        return "there is no TensorFlow outside the container"
+    home = Path(config.dataset.data_dir or "").expanduser()
+    if hosts_apart and config.dataset.files and not home.exists():
+        return f"dataset.data_dir={home} is not on this machine"
+    return None
+
+
+def check_input(points: Sequence[Point], hosts_apart: bool) -> list[str]:
+    """A line for each thing that was found. Raises ConfigError where the ranks of a point would fail to read it.
+
+    hosts_apart: each node is a separate host, which may have files that this machine lacks.
+    """
+    found = []
+    for point in to_check(points):
+        if why := cannot_check(point.config, hosts_apart):
+            found.append(f"{point.name}: data and weights are checked by the ranks: {why}")
+            continue
+        command = [sys.executable, "-m", "train.tools.prepare", *point.overrides]
+        child = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        if child.returncode:
+            lines = child.stderr.strip().splitlines() or [f"exit status {child.returncode}"]
+            raise ConfigError("\n".join(lines if child.returncode == 2 else lines[-12:]))
+        found += [line for line in child.stdout.splitlines() if line]
+    return found

@@ -4,7 +4,7 @@ import sys
 
 import psutil
 
-from train.launch.supervise import orphans
+from train.launch.start import orphans
 from train.record.protocol import JOB_ID
 
 

@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from train.config import rank_groups
+from train.config import identity
 from train.config.schema import Container, Distribution, RunConfig
-from train.launch.plan.point import Point
 from train.rank import environment, placement, variables
 from train.record import protocol
 from train.record.record import NodeQuota
@@ -52,7 +51,7 @@ class Exchange:
 
 
 @dataclass(frozen=True)
-class World:
+class Group:
     """Ranks of a job that are joined among themselves only."""
 
     nodes: Nodes
@@ -95,16 +94,16 @@ class Job:
     container: Container = field(default_factory=lambda: Container("none"))
     shared: Shared = field(default_factory=lambda: Shared(ROOT))  # by container and host
     limits: NodeLimits = field(default_factory=NodeLimits)
-    worlds: tuple[World, ...] = ()  # of a job with several, which all share this machine; else `nodes` is the only one
+    groups: tuple[Group, ...] = ()  # of a job with several, which all share this machine; else all ranks are joined
 
     @property
     def ranks(self) -> int:
         """All processes that measure."""
-        return sum(world.nodes.ranks for world in self.worlds) or self.nodes.ranks
+        return sum(group.nodes.ranks for group in self.groups) or self.nodes.ranks
 
     def host_of(self, rank: int) -> str:
         """The host that runs a rank."""
-        return self.nodes.host_of(0 if self.worlds else rank)
+        return self.nodes.host_of(0 if self.groups else rank)
 
 
 @dataclass(frozen=True)
@@ -128,9 +127,8 @@ class Setting:
     image_digest: str | None = None  # of the container's image
 
 
-def make_job(point: Point, folder: Path, setting: Setting) -> Job:
-    """The job that measures a point once and leaves its parts in `folder`, an absolute path."""
-    config = point.config
+def make_job(config: RunConfig, folder: Path, setting: Setting) -> Job:
+    """Return the job that measures a point once and leaves its parts in `folder`, an absolute path."""
     hosts = setting.hosts[: config.all_nodes]
     env = _environment(config, hosts, setting.image_digest)
     python = IMAGE_PYTHON if config.container.name != "none" else sys.executable
@@ -145,10 +143,10 @@ def make_job(point: Point, folder: Path, setting: Setting) -> Job:
         limits=NodeLimits(
             config.system.cpus_per_node, config.launcher.separate_networks, config.system.link_mbit_per_s
         ),
-        worlds=tuple(
-            World(_nodes(own, ()), _exchange(own, setting), world.first_rank)
-            for number, world in enumerate(config.launch.groups)
-            for own in [rank_groups.config_of(config, number)]
+        groups=tuple(
+            Group(_nodes(own, ()), _exchange(own, setting), group.first_rank)
+            for number, group in enumerate(config.launch.groups)
+            for own in [identity.config_of(config, number)]
         ),
     )
 

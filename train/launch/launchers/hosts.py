@@ -1,14 +1,16 @@
 """Other hosts, asked over ssh before anything starts: whether they can run the job, and what they have.
 
-Each host is asked by `python -m train.launch.plan.host_probe`, which runs there.
+Each host is asked by `python -m train.launch.launchers.hosts`, which runs there and prints one line of JSON.
 """
 
 from __future__ import annotations
 
+import argparse
 import functools
 import json
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -19,9 +21,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from train.config.checks import ConfigError
-from train.launch.plan.ssh import ssh_command
-from train.rank import host_names
+from train.launch.start.commands import ssh_command
+from train.rank import environment, host_names, placement
+from train.rank import host as machine
 from train.record.source import ROOT
 
 _PROBE_TIMEOUT_S = 120  # Python may start slowly there; ssh itself gives up a host that does not answer after 10 s
@@ -60,7 +65,7 @@ Problem = tuple[str, str]  # a host, as the user named it, and why it cannot run
 def _ask(host: str, token: Path, image: str | None) -> Host | Problem:
     """The answer of a host, or why there is none."""
     # The ranks get this host's PATH too.
-    probe = ["env", f"PATH={os.environ['PATH']}", sys.executable, "-m", "train.launch.plan.host_probe", str(token)]
+    probe = ["env", f"PATH={os.environ['PATH']}", sys.executable, "-m", "train.launch.launchers.hosts", str(token)]
     command = ssh_command(host, [*probe, image] if image else probe)
     try:
         done = subprocess.run(
@@ -147,3 +152,28 @@ def same_hosts(found: Sequence[Host]) -> list[str]:
         for hostname, of in names.items()
         if len(set(of)) > 1
     ]
+
+
+def main() -> None:
+    """Print the fields of Host, but for its name."""
+    parser = argparse.ArgumentParser(prog="python -m train.launch.launchers.hosts", description=__doc__.splitlines()[0])
+    parser.add_argument("token", type=Path, help="a file that the launcher has just made in the results folder")
+    parser.add_argument("image", type=Path, nargs="?", help="the SIF that ranks will run in")
+    arguments = parser.parse_args()
+    image = arguments.image
+    answer = {
+        "hostname": socket.gethostname(),
+        "cores": len(placement.usable_cores()),
+        "gpus": environment.gpus(),
+        "free_bytes": psutil.virtual_memory().available,
+        "cpu_model": environment.cpu_model(),
+        "cpu_flags": machine.cpu_flags(),
+        "sees_results": arguments.token.exists(),
+        "has_image": image is None or image.is_file(),
+        "has_singularity": image is None or shutil.which("singularity") is not None,
+    }
+    print(json.dumps(answer))
+
+
+if __name__ == "__main__":
+    main()

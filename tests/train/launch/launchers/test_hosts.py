@@ -1,11 +1,14 @@
+import json
 import os
+import sys
 from dataclasses import replace
 
 import pytest
 
 from train.config.checks import ConfigError
-from train.launch.plan import hosts
-from train.launch.plan.hosts import Host, same_hosts, told, unfit
+from train.launch.launchers import hosts
+from train.launch.launchers.hosts import Host, same_hosts, told, unfit
+from train.rank import placement
 
 GOOD = Host("a", "node-a", 28, [], "Xeon", 2**34, sees_results=True, has_image=True, has_singularity=True,
             cpu_flags=["avx2"])  # fmt: skip
@@ -63,3 +66,20 @@ def test_hosts_that_refuse_alike_are_named_together_and_one_alone_by_its_name(ss
     )
     with pytest.raises(ConfigError, match="n1: ssh: ssh: connect to host n1 port 22: Connection refused"):
         hosts.ask(("n1",), tmp_path)
+
+
+def test_a_host_answers_all_that_is_asked(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["hosts", str(tmp_path)])
+    hosts.main()
+    answer = Host(name="here", **json.loads(capsys.readouterr().out))
+    assert answer.cores == len(placement.usable_cores())
+    assert answer.free_bytes > 0
+    assert (answer.sees_results, answer.has_image, answer.has_singularity) == (True, True, True)
+
+
+def test_a_missing_folder_image_and_singularity_are_seen(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["hosts", str(tmp_path / "none"), str(tmp_path / "kit.sif")])
+    monkeypatch.setenv("PATH", str(tmp_path))
+    hosts.main()
+    answer = json.loads(capsys.readouterr().out)
+    assert [answer[key] for key in ("sees_results", "has_image", "has_singularity")] == [False, False, False]

@@ -1,4 +1,8 @@
-"""What a launcher is that submits jobs to a batch system."""
+"""What a launcher is that submits jobs to a batch system.
+
+The script of a job holds one command: this same launcher, which inside the allocation makes the runs and writes their
+records. So a job that reaches its time limit, or that is started again, has lost nothing that was measured.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ import shlex
 import subprocess
 from abc import abstractmethod
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -13,13 +18,32 @@ from omegaconf import DictConfig
 
 from train.config.checks import ConfigError
 from train.config.schema import RunConfig, System
-from train.launch.batch.job import BatchJob
-from train.launch.plan.launcher import Gpus, Launcher
-from train.launch.plan.machine import Machine
+from train.launch.launchers.base import Gpus, Launcher, Machine
 from train.record.protocol import IN_ALLOCATION
 from train.record.source import ROOT
 
+RUNNING = "RUNNING"  # the state of a job that runs, under every batch system
 _ANSWER_WITHIN_S = 300  # longer than the system itself waits for its server: a job that we gave up may be in its queue
+
+
+@dataclass(frozen=True)
+class BatchJob:
+    """One job to submit: what it needs of the batch system, and what it runs."""
+
+    name: str
+    nodes: int
+    ranks_per_node: int
+    cores_per_rank: int
+    gpus_per_node: int
+    limit_s: int
+    folder: Path  # of its script and its log
+    system: System
+    command: tuple[str, ...]  # the launcher, with the overrides of the user
+
+
+def clock(seconds: int) -> str:
+    """Return a time as batch systems take it: 5400 -> 01:30:00."""
+    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
 
 
 class BatchLauncher(Launcher):

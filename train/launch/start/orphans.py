@@ -1,6 +1,6 @@
 """Processes of a job that outlived it, on this host and on others, and their end.
 
-`python -m train.launch.supervise.orphans JOB_ID` ends those of this host.
+`python -m train.launch.start.orphans JOB_ID` ends those of this host.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import psutil
 
-from train.launch.plan.ssh import ssh_command
+from train.launch.start.commands import ssh_command
 from train.record.protocol import JOB_ID
 
 _GONE_WITHIN_S = 30.0  # the kernel takes a large process apart before it is gone
@@ -47,7 +47,7 @@ def kill_on(hosts: Sequence[str], job_id: str) -> list[str]:
     """Kill the processes of the job on other hosts, over ssh; returns the hosts that did not answer."""
 
     def kill_there(host: str) -> bool:
-        command = ssh_command(host, [sys.executable, "-m", "train.launch.supervise.orphans", job_id])
+        command = ssh_command(host, [sys.executable, "-m", "train.launch.start.orphans", job_id])
         try:
             # In a new session: a second Ctrl-C must not interrupt the command that ends the ranks.
             done = subprocess.run(

@@ -1,7 +1,9 @@
-"""One launch at a time in a folder: two at once would disturb, and repeat, each other's measurements.
+"""Which launcher is at work: one at a time in a folder of results, and one for each run in progress.
 
-The file system's lock is let go when its holder dies, however it dies. Where a file system keeps none between hosts, or
-none at all, the file says who holds it, and is kept fresh.
+Two launches at once would disturb, and repeat, each other's measurements. The file system's lock is let go when its
+holder dies, however it dies. Where a file system keeps none between hosts, or none at all, the file says who holds it,
+and is kept fresh. So is a file in the folder of a run in progress: another terminal, and another host that shares the
+folder, can tell it from one that was cut off.
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ import os
 import socket
 import tempfile
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,9 +26,9 @@ import psutil
 
 from train.config.checks import ConfigError
 
-_NAME = ".launch"
+_NAME, _RUNNING = ".launch", "running"
 _BEAT_S = 10.0
-_DEAD_AFTER_S = 60.0  # without a beat, on another host: shared folders are slow
+_DEAD_AFTER_S = 60.0  # without a beat, on another host: clocks differ, and shared folders are slow
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,12 @@ class Holder:
     def own(cls) -> Holder:
         """Return this process."""
         return cls(socket.gethostname(), os.getpid(), psutil.Process().create_time())
+
+    def is_here(self) -> bool:
+        """Return whether this process is on this host, and has not ended."""
+        with suppress(psutil.Error):
+            return psutil.Process(self.pid).create_time() == self.since
+        return False
 
 
 @contextmanager
@@ -89,9 +98,7 @@ def _holder(content: bytes) -> Holder | None:
 def _lives(holder: Holder, file: BinaryIO, folder: Path) -> bool:
     """Return whether a process still launches that has no lock which this host sees."""
     if holder.host == socket.gethostname():
-        with suppress(psutil.Error):
-            return holder.pid != os.getpid() and psutil.Process(holder.pid).create_time() == holder.since
-        return False
+        return holder.pid != os.getpid() and holder.is_here()
     with tempfile.TemporaryFile(dir=folder) as now:  # by the clock of the file system: those of hosts differ
         return os.fstat(now.fileno()).st_mtime - os.fstat(file.fileno()).st_mtime < _DEAD_AFTER_S
 
@@ -109,3 +116,39 @@ def _refusal(folder: Path, holder: Holder | None) -> str:
         f"results={folder}: another launch is in progress there: {who}. Wait for it, end it, or take another folder: "
         "RESULTS=folder"
     )
+
+
+def begin(folder: Path) -> None:
+    """Say in the folder of a run that this process is its launcher. Raises OSError."""
+    (folder / _RUNNING).write_bytes(msgspec.json.encode(Holder.own()))
+
+
+def beats(folder: Path) -> Callable[[], None]:
+    """Return a function to call often while the run is in progress: now and then it says so."""
+    last = time.monotonic()
+
+    def beat() -> None:
+        nonlocal last
+        if time.monotonic() - last > _BEAT_S:
+            last = time.monotonic()
+            with suppress(OSError):  # a shared folder may be away for a while
+                os.utime(folder / _RUNNING)
+
+    return beat
+
+
+def end(folder: Path) -> None:
+    """Say that the run has ended."""
+    (folder / _RUNNING).unlink(missing_ok=True)
+
+
+def is_on(folder: Path) -> bool:
+    """Return whether the run in this folder is in progress."""
+    try:
+        holder = _holder((folder / _RUNNING).read_bytes())
+        beaten_s = time.time() - (folder / _RUNNING).stat().st_mtime
+    except OSError:
+        return False
+    if holder and holder.host != socket.gethostname():
+        return beaten_s < _DEAD_AFTER_S
+    return holder is not None and holder.is_here()

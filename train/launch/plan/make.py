@@ -1,19 +1,20 @@
-"""From an experiment to its points."""
+"""The plan of an experiment on this machine: made once, for a run, a dry run, a batch job and a reproduction."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
+from train.config import experiment as experiments
 from train.config.checks import ConfigError, LeftOut, check
 from train.config.compose import load
+from train.config.experiment import Experiment, nodes_in
 from train.config.identity import config_hash, point_name, swept_values
 from train.config.schema import RunConfig
-from train.launch.plan import experiment as experiments
-from train.launch.plan.experiment import Experiment, nodes_in
-from train.launch.plan.launcher import Launcher, named
-from train.launch.plan.machine import Machine
+from train.launch.launchers.base import Launcher, Machine, named
+from train.launch.plan import checks, curves
 from train.launch.plan.point import Point, differing_keys, with_bases
 from train.rank import placement
 from train.record.record import WITHOUT_ALLREDUCE, Role
@@ -32,16 +33,19 @@ class Arm:
 
 
 @dataclass(frozen=True)
-class Expansion:
-    """The points of an experiment, and the launcher that runs them."""
+class Plan:
+    """What is measured of an experiment on a machine: its points, and the launcher that runs them."""
 
+    machine: Machine
     launcher: Launcher
-    points: tuple[Point, ...]  # in the order of the sweep
+    points: tuple[Point, ...]  # in the order of the sweep, and behind them the curves that are measured in rounds
+    spanned: int = 0  # points of the sweep, before those that share a launch became a curve
     left_out: tuple[str, ...] = ()  # why a combination is no point
-    without_rounds: tuple[str, ...] = ()  # why points of a curve are measured in launches of their own
+    too_large: tuple[str, ...] = ()  # the points that do not fit into memory, and why
+    without_rounds: tuple[str, ...] = ()  # why points of a curve are measured in separate launches
 
 
-def expand(overrides: Sequence[str], machine: Machine, launchers: Mapping[str, Launcher]) -> Expansion:
+def expand(overrides: Sequence[str], machine: Machine, launchers: Mapping[str, Launcher]) -> Plan:
     """The points of the experiment that the overrides name.
 
     A comma-separated override (`model=vgg16,resnet50`) is swept, as in Hydra's multirun. It replaces the sweep that
@@ -88,7 +92,8 @@ def expand(overrides: Sequence[str], machine: Machine, launchers: Mapping[str, L
     found = [point for point, _ in points.values()]
     if not experiment.config.arms:
         found = _with_controls(list(points.values()), experiment.composed.measure.control)
-    return Expansion(launcher, tuple(with_bases(found) if experiment.config.arms else found), tuple(left_out))
+    found = with_bases(found) if experiment.config.arms else found
+    return Plan(machine, launcher, tuple(found), left_out=tuple(left_out))
 
 
 def _with_its_launcher(
@@ -122,7 +127,7 @@ def _arms(experiment: Experiment, launcher: Launcher, combination: Sequence[str]
     """
     composed = experiment.composed
     if arms_of := experiment.config.arms:
-        roles = experiment.config.roles
+        roles = cast(dict[str, Role], experiment.config.roles)  # which it has checked
         arms = [Arm(name, extra, roles.get(name, "point")) for name, extra in arms_of.items()]
         # Of competing arms that are the same the first is measured: the base, if it is one of them.
         return sorted(arms, key=lambda arm: composed.measure.compete and arm.role != "base")
@@ -171,3 +176,55 @@ def _role(config: RunConfig, arm: Arm, launcher: Launcher) -> Role:
     check(arm.role != "control" or not exchange.allreduce, f"roles.{arm.name}", arm.role, why)
     beside = launcher.quotas and exchange.backend != "none" and not exchange.allreduce
     return "control" if arm.name is None and beside else arm.role
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user asks of `python -m train.launch`."""
+
+    overrides: tuple[str, ...] = ()
+    dry_run: bool = False  # print what would be started
+    force: bool = False  # measure again what is measured
+    only: str | None = None  # these points alone, by their names, separated by commas
+
+
+def make(
+    overrides: Sequence[str], machine: Machine, launchers: Mapping[str, Launcher], only: str | None = None
+) -> Plan:
+    """Return what the overrides ask for on this machine; without points where none fits into its memory.
+
+    only: the names of the points that are wanted, separated by commas.
+    Raises ConfigError, also where a point needs a GPU or a host that is missing.
+    """
+    plan = _fitting(expand(overrides, machine, launchers))
+    if not plan.points:
+        return plan
+    plan = _chosen(_in_rounds(plan), only)
+    checks.check_points(plan.points, plan.launcher)
+    return plan
+
+
+def _fitting(plan: Plan) -> Plan:
+    """The plan without the points that do not fit into memory."""
+    large = checks.too_large(plan.points, plan.launcher)
+    points = tuple(point for point in plan.points if point.name not in large)
+    return replace(plan, points=points, too_large=tuple(f"{name}: {why}" for name, why in large.items()))
+
+
+def _in_rounds(plan: Plan) -> Plan:
+    """The plan with points that can share a launch measured in rounds."""
+    launcher = plan.launcher
+    nested = curves.plan(
+        plan.points, plan.machine.cores, launcher.hosts_apart, lambda curve: not checks.too_large([curve], launcher)
+    )
+    points = (*nested.points, *nested.curves)
+    return replace(plan, points=points, spanned=len(plan.points), without_rounds=nested.reasons)
+
+
+def _chosen(plan: Plan, only: str | None) -> Plan:
+    """The plan with the points that the user wants. Raises ConfigError where one is not there."""
+    there = [point.name for point in plan.points]
+    wanted = there if only is None else only.split(",")
+    if unknown := [name for name in wanted if name not in there]:
+        raise ConfigError(f"--only {','.join(unknown)}: no such point; allowed are {', '.join(there)}")
+    return replace(plan, points=tuple(point for point in plan.points if point.name in wanted))

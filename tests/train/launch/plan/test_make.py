@@ -7,6 +7,24 @@ from tests.helpers.launches import planned, points_of
 from train.config import compose
 from train.config.checks import ConfigError
 from train.config.compose import choices
+from train.launch.launchers import LAUNCHERS
+from train.launch.launchers.base import Machine
+from train.launch.plan.make import make
+
+ASKED = ("experiment=weak_scaling", "model=tiny", "nodes=2", "tracking=none")
+MACHINE = Machine(2, "no control groups")
+
+
+def test_points_can_be_chosen_by_their_names():
+    def names(only):
+        return [point.name for point in make(ASKED, MACHINE, LAUNCHERS, only).points]
+
+    assert names("tiny-nodes2") == ["tiny-nodes2"]
+    assert names(None) == ["tiny-nodes1", "tiny-nodes2", "tiny-rounds"]
+    assert names("tiny-nodes2,tiny-nodes1") == ["tiny-nodes1", "tiny-nodes2"]
+    allowed = "--only tiny-nodes9: no such point; allowed are tiny-nodes1, tiny-nodes2, tiny-rounds"
+    with pytest.raises(ConfigError, match=allowed):
+        names("tiny-nodes2,tiny-nodes9")
 
 
 def names(*overrides: str, cores: int = 2) -> list[str]:

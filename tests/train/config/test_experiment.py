@@ -1,7 +1,7 @@
 import pytest
 
+from train.config import experiment
 from train.config.checks import ConfigError
-from train.launch.plan import experiment
 
 
 def test_the_command_line_adds_keys_to_the_sweep_of_the_experiment():

@@ -1,4 +1,4 @@
-"""What a launcher is. train/launch/launchers/ has one module for each; docs/adding.md shows how to add one.
+"""What a launcher is. Each has a module beside this one; docs/adding.md shows how to add one.
 
 A launcher says what it can do, where the cores of its nodes come from, what it refuses, and how a job becomes a
 command. All other code (points, checks, watching, records) asks the launcher object and never compares names.
@@ -16,12 +16,19 @@ import psutil
 from omegaconf import DictConfig
 
 from train.config.checks import LeftOut, check
+from train.config.experiment import Experiment
 from train.config.schema import RunConfig
-from train.launch.plan.experiment import Experiment
-from train.launch.plan.job import OPEN_MPI, Job
-from train.launch.plan.machine import Machine
+from train.launch.job import OPEN_MPI, Job
 from train.rank import environment, host, placement
 from train.record.record import NodeQuota
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What nodes that share this machine can be given."""
+
+    cores: int
+    no_quotas: str | None = None  # why nodes cannot be limited to CPU quotas here; None where they can
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The digest of the image that a container will run: from the engine, or from the file."""
+"""What is installed for a job: the image that a container will run, and whose mpirun there is."""
 
 from __future__ import annotations
 
@@ -9,8 +9,13 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from omegaconf import DictConfig
+
 from train.config.checks import ConfigError
-from train.config.schema import Container
+from train.config.schema import Container, RunConfig, default_image
+from train.launch.job import MPICH, OPEN_MPI, Shared
+from train.launch.start import containers
+from train.record.source import ROOT
 
 # What Docker and Podman say of an image that they do not have.
 _NO_IMAGE = re.compile("no such (image|object)|not known|failed to find image", re.IGNORECASE)
@@ -29,6 +34,14 @@ def digest(container: Container) -> str | None:
     if container.mpi_home and not Path(container.mpi_home, "lib").is_dir():
         raise ConfigError(f"container.mpi_home={container.mpi_home}: it has no folder lib; give the folder of an MPI")
     return _digest(container.name, container.image) if container.image else None
+
+
+def sif(config: RunConfig | DictConfig) -> str | None:
+    """The SIF that the ranks of an experiment need on every host, as an absolute path; None without."""
+    container = config.container
+    if container.name != "singularity":
+        return None
+    return str(Path(container.image or default_image("singularity", config.device, container.mpi_home)).resolve())
 
 
 @functools.cache  # a SIF is some hundred megabytes, and an experiment asks for each of its runs
@@ -55,3 +68,40 @@ def _missing(engine: str, image: str, said: str) -> str:
     variant = re.fullmatch(r"kit:(\w+)", image)
     gets = f"make image VARIANT={variant[1]} CONTAINER={engine} builds it" if variant else f"{engine} pull {image}"
     return f"{engine} does not have it; {gets}"
+
+
+_WORDS = {"(Open MPI)": OPEN_MPI, "HYDRA": MPICH}  # what `mpirun --version` says
+NO_CONTAINER = Container("none")
+
+
+def is_used(config: RunConfig) -> bool:
+    """Whether the ranks of a run meet by MPI."""
+    return config.distribution.backend == "horovod" and config.distribution.controller == "mpi"
+
+
+def implementation(container: Container) -> str:
+    """Whose mpirun the container has, or this machine without one: OPEN_MPI or MPICH.
+
+    Raises ConfigError where there is no mpirun, or one that this kit does not know.
+    """
+    return _ask(container.name, container.image)
+
+
+@functools.cache  # an experiment asks for each of its runs
+def _ask(engine: str, image: str | None) -> str:
+    command = containers.wrap(["mpirun", "--version"], Container(engine, image), Shared(ROOT))
+    where = image or "this machine"
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    except FileNotFoundError as error:
+        text, why = "", f"there is no command {error.filename}"
+    else:
+        text, why = done.stdout, (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+    for words, name in _WORDS.items():
+        if words in text:
+            return name
+    answer = f"it says: {text.splitlines()[0]}" if text.strip() else why
+    raise ConfigError(
+        f"distribution.controller=mpi: {where} has no mpirun of Open MPI or of MPICH ({answer}); "
+        "install one, or use distribution.controller=gloo"
+    )

@@ -1,0 +1,42 @@
+from rich.console import Console
+
+from train.launch.execute import launch, show
+from train.launch.launchers import LAUNCHERS
+from train.launch.launchers.base import Machine
+from train.launch.launchers.local import Local
+from train.launch.plan.make import Options, make
+
+ASKED = ("experiment=weak_scaling", "model=tiny", "nodes=2", "tracking=none")
+MACHINE = Machine(2, "no control groups")
+
+
+def test_a_dry_run_shows_the_points_and_their_commands(tmp_path, capsys):
+    overrides = (*ASKED, f"results={tmp_path}", "launcher=local")
+    assert launch(Options(overrides, dry_run=True), Console(soft_wrap=True, width=120)) == 0
+    shown = capsys.readouterr().out
+    assert "2 points, 2 launches: every repeat is a separate launch" in shown
+    assert "1 curve in rounds, 1 launch or more each" in shown
+    assert "until each ratio is known to ± 5 % or 420 s are over" in shown
+    assert "time left: known after the first launch of a single point" in shown
+    assert "train.launch.start.gloo --ranks 2 --hosts localhost:2 --" in shown
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_dry_run_mounts_the_folder_that_a_run_would(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)  # a relative path would be the name of a volume to Docker
+    overrides = (*ASKED, "results=results", "launcher=local", "container=docker")
+    assert launch(Options(overrides, dry_run=True, only="tiny-nodes2"), Console(soft_wrap=True)) == 0
+    command = capsys.readouterr().out.splitlines()[-1]
+    assert f"--mount type=bind,source={tmp_path}/results/weak_scaling/tiny-nodes2/" in command
+
+
+def test_points_too_large_for_the_memory_are_left_out_and_the_status_says_so(tmp_path, monkeypatch, capsys):
+    overrides = (*ASKED, f"results={tmp_path}", "launcher=local")
+    monkeypatch.setattr(Local, "free_bytes", lambda self, config: 900_000_000)
+    plan = make(overrides, MACHINE, LAUNCHERS)
+    assert [point.name for point in plan.points] == ["tiny-nodes1"]
+    show(plan, Console(soft_wrap=True))
+    assert "left out: tiny-nodes2: 2 ranks of about 0.5 GiB need" in capsys.readouterr().out
+    monkeypatch.setattr(Local, "free_bytes", lambda self, config: 10)
+    assert launch(Options(overrides), Console(soft_wrap=True)) == 1
+    assert list(tmp_path.iterdir()) == []

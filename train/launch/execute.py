@@ -1,0 +1,142 @@
+"""From a plan to its records: the same steps for one experiment and for each one of a report."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from rich.console import Console
+
+from train.launch.batch import submission
+from train.launch.job import Setting, make_job
+from train.launch.launchers import LAUNCHERS
+from train.launch.launchers.base import Machine
+from train.launch.launchers.batch import BatchLauncher
+from train.launch.launchers.emulated import quota_means
+from train.launch.plan import checks
+from train.launch.plan.display import show_lines, show_points
+from train.launch.plan.make import Options, Plan, make
+from train.launch.plan.runs import Run, remaining, runs_of
+from train.launch.start import installed
+from train.launch.supervise.presence import alone
+from train.launch.supervise.runs import records_of, run_all, time_left
+from train.launch.supervise.signals import Interrupted, interrupts_raised
+from train.rank import placement, variables
+from train.tracking.live import Watchers
+from train.tracking.mirror import mirror
+from train.tracking.sync import SyncError, sync
+
+WARNING, LEFT_OUT, ERROR = "[yellow]warning:[/yellow]", "[yellow]left out:[/yellow]", "[red]error:[/red]"
+
+
+def launch(options: Options, console: Console) -> int:
+    """Plan, show, then carry it out; returns the exit status."""
+    plan = make(options.overrides, this_machine(), LAUNCHERS, options.only)
+    show(plan, console)
+    return carry_out(plan, options, console) if plan.points else 1
+
+
+def this_machine() -> Machine:
+    """This machine, with its usable cores, and whether quotas are available."""
+    means = quota_means()
+    return Machine(len(placement.usable_cores()), means if isinstance(means, str) else None)
+
+
+def show(plan: Plan, console: Console) -> None:
+    """Show the points, and what the user should know before they are measured."""
+    show_lines(ERROR, [f"left out: {line}" for line in plan.too_large], console)
+    if not plan.points:
+        return
+    launcher, config = plan.launcher, plan.points[0].config
+    show_points(plan.points, console)
+    crowded = checks.crowded(plan.points, plan.machine) if not launcher.hosts_apart else []
+    emulated = checks.emulated_precision(plan.points, launcher.cpu_flags(config))
+    tuned = checks.tuned(variables.recorded())
+    show_lines(WARNING, [*crowded, *emulated, *tuned, *launcher.warnings(config)], console)
+    show_lines(LEFT_OUT, plan.left_out, console)
+    show_lines("", [f"points are measured in separate launches: {why}" for why in plan.without_rounds], console)
+    show_lines("", launcher.notes(config), console)
+
+
+def carry_out(plan: Plan, options: Options, console: Console) -> int:
+    """Run or submit what is not measured yet, or in a dry run print how; returns the exit status.
+
+    It is 0 only where every run of the experiment is complete, or submitted. Raises ConfigError, OSError.
+    """
+    runs = runs_of(plan.points, plan.launcher)
+    batch = plan.launcher if isinstance(plan.launcher, BatchLauncher) else None
+    in_allocation = batch is not None and batch.inside(os.environ)
+    if not options.dry_run:
+        check_machine(plan)
+        if not in_allocation:
+            check_input(runs, plan, options.force, console)
+    if batch and not in_allocation:
+        submission.submit(runs, batch, options, console)
+        return 0
+    if options.dry_run:
+        console.print(time_left(*remaining(runs, options.force)), highlight=False)
+        print_commands(plan)
+        return 0
+    # Jobs of a batch system share a results folder, each with points of its own.
+    with ExitStack() as folders:
+        for folder in {run.home for run in runs} if batch else {Path(runs[0].point.config.results)}:
+            folders.enter_context(alone(folder))
+        return measure(runs, plan, options.force, console) or int(bool(plan.too_large))
+
+
+def check_machine(plan: Plan) -> None:
+    """Raise ConfigError where an image, a program or the folder of the records is missing."""
+    checks.check_results(Path(plan.points[0].config.results))
+    for point in plan.points:
+        installed.digest(point.config.container)
+        plan.launcher.mpirun(point.config)
+
+
+def check_input(runs: Sequence[Run], plan: Plan, force: bool, console: Console) -> None:
+    """Show what the runs that are still to be made will read. Raises ConfigError where they would fail."""
+    to_do, _ = remaining(runs, force)
+    points = {run.home: run.point for run in to_do}
+    show_lines("", checks.check_input(list(points.values()), plan.launcher.hosts_apart), console)
+
+
+def print_commands(plan: Plan) -> None:
+    """Print the command of each point."""
+    for point in plan.points:
+        setting = Setting(plan.launcher.hosts(point.config), plan.launcher.mpirun(point.config))
+        job = make_job(point.config, (Run(point, 0).home / "r0").resolve(), setting)
+        print(shlex.join(plan.launcher.command(job)))
+
+
+def measure(runs: Sequence[Run], plan: Plan, force: bool, console: Console) -> int:
+    """Make the runs and mirror their records; returns the exit status."""
+    interruption = None
+    failed: list[str] = []
+    watchers = Watchers()
+    with interrupts_raised():
+        try:
+            failed = run_all(runs, plan.launcher, force, console, [watchers.watch])
+        except Interrupted as caught:
+            interruption = caught
+            console.print(f"interrupted by {caught}: what was measured is kept, the same command resumes from here")
+    show_lines(WARNING, watchers.finish(), console)
+    track(runs, console)
+    if interruption:
+        return 128 + interruption.signal
+    if failed:
+        show_lines(f"[red]{len(failed)} of {len(runs)} runs failed:[/red]", [", ".join(failed)], console)
+        console.print("The same command runs only these again.")
+    return 1 if failed else 0
+
+
+def track(runs: Sequence[Run], console: Console) -> None:
+    """Mirror the records that have no complete W&B run, after all measuring; upload them where that is asked."""
+    config = runs[0].point.config
+    show_lines(WARNING, mirror(records_of(runs), config.tracking), console)
+    if config.tracking.sync or (config.tracking.name == "wandb" and config.tracking.mode == "online"):
+        try:
+            sync(Path(config.results))
+        except SyncError as error:
+            show_lines(WARNING, [str(error)], console)

@@ -1,0 +1,133 @@
+"""Start the rank groups of a job side by side, each by a command of its own, and end all when one fails.
+
+Each line of their output has its group in front; where any fail, the last lines say which, and how.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from train.record import protocol
+
+_POLL_S = 0.2
+_GRACE_S = 30.0  # a group's command may notice later than the other groups that a rank of it has died
+_LAST_WORDS_S = 5.0  # of a group whose command has ended; a process that it left may print on
+_printing = threading.Lock()  # a line and its end are two writes, between which another group's line may come
+_FAILED = "group {group} failed with exit status {code}"
+_FAILED_PATTERN = re.compile(r"^group (?P<group>\d+) failed with exit status (?P<code>\d+)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Command:
+    """What starts the ranks of one group."""
+
+    first_rank: int  # among all ranks of the job
+    argv: Sequence[str]
+
+
+def argv(python: str, commands: Sequence[Command]) -> list[str]:
+    """The command that starts these groups, in order."""
+    return [python, "-m", "train.launch.start.rank_groups", json.dumps([asdict(command) for command in commands])]
+
+
+def failed(output: str) -> list[tuple[int, int, str]]:
+    """The groups that failed, in this order: number, exit status of its command, and what that printed."""
+    return [
+        (int(found["group"]), int(found["code"]), _printed(output, int(found["group"])))
+        for found in _FAILED_PATTERN.finditer(output)
+    ]
+
+
+def _printed(output: str, group: int) -> str:
+    prefix = _prefix(group)
+    return "\n".join(line.removeprefix(prefix) for line in output.splitlines() if line.startswith(prefix))
+
+
+def _prefix(group: int) -> str:
+    return f"[group {group}] "
+
+
+@dataclass(frozen=True)
+class _Started:
+    """The command of one group, and the thread that forwards what it prints."""
+
+    child: subprocess.Popen[str]
+    forwards: threading.Thread
+
+
+def _start(group: int, command: Command) -> _Started:
+    env = {protocol.WORLD: str(group), protocol.FIRST_RANK: str(command.first_rank)}
+    child = subprocess.Popen(
+        command.argv,
+        env={**os.environ, **env},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+    forwards = threading.Thread(target=_forward, args=(group, child), daemon=True)
+    forwards.start()
+    return _Started(child, forwards)
+
+
+def _forward(group: int, child: subprocess.Popen[str]) -> None:
+    assert child.stdout
+    for line in child.stdout:
+        with _printing:
+            print(_prefix(group) + line.rstrip("\n"), flush=True)
+
+
+def _wait(groups: Sequence[_Started]) -> int:
+    """Wait until all have ended, or one has failed and the others had time to; returns its exit status, else 0."""
+    statuses: dict[int, int] = {}  # of the groups that failed, in this order, as a shell gives them
+    end = math.inf
+    while time.monotonic() < end and any(group.child.poll() is None for group in groups):
+        time.sleep(_POLL_S)
+        _note_failed(groups, statuses)
+        if statuses and end == math.inf:
+            end = time.monotonic() + _GRACE_S
+    _note_failed(groups, statuses)
+    for number, status in statuses.items():
+        groups[number].forwards.join(_LAST_WORDS_S)
+        print(_FAILED.format(group=number, code=status), flush=True)
+    return next(iter(statuses.values()), 0)
+
+
+def _note_failed(groups: Sequence[_Started], statuses: dict[int, int]) -> None:
+    for number, group in enumerate(groups):
+        if code := group.child.poll():
+            statuses.setdefault(number, code if code > 0 else 128 - code)
+
+
+def main() -> int:
+    """Start the rank groups, wait for them, end the others when one fails."""
+    parser = argparse.ArgumentParser(
+        prog="python -m train.launch.start.rank_groups", description=__doc__.splitlines()[0]
+    )
+    parser.add_argument("commands", help="as JSON: [{first_rank, argv}, ...]")
+    commands = [Command(**one) for one in json.loads(parser.parse_args().commands)]
+    started = [_start(group, command) for group, command in enumerate(commands)]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        return _wait(started)
+    finally:
+        for group in started:
+            group.child.terminate()
+        for group in started:
+            group.child.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
