@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 
@@ -19,6 +19,18 @@ def check(condition: bool, key: str, given: object, allowed: str, error: type[Co
     """Raise ConfigError, or one of its kinds, unless the condition holds."""
     if not condition:
         raise error(f"{key}={given}: {allowed}")
+
+
+# Whether some values go together, the dotted key that is named where they do not, what is allowed; the kind of error.
+Rule = tuple[bool, str, str] | tuple[bool, str, str, type[ConfigError]]
+
+
+def check_rule(config: Any, holds: bool, key: str, allowed: str, error: type[ConfigError] = ConfigError) -> None:
+    """Raise ConfigError, or one of its kinds, unless the rule holds: it names the key's value in `config`."""
+    value = config
+    for name in key.split("."):
+        value = getattr(value, name)
+    check(holds, key, getattr(value, "name", "given") if is_dataclass(value) else value, allowed, error)
 
 
 @dataclass(frozen=True, kw_only=True)

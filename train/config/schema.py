@@ -7,13 +7,15 @@ change what is measured. Checks of several fields at once are in the methods `_c
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from itertools import chain
 from typing import Any, get_type_hints
 
 import msgspec
 
 from train.config.backends import BACKENDS, Backend
-from train.config.checks import LeftOut, check, check_fields, limits
+from train.config.checks import LeftOut, Rule, check, check_fields, check_rule, limits
 from train.models import MODELS
 from train.record.backends import ASYNCHRONOUS, STRATEGIES, TOWERS
 from train.record.config_hash import NOT_MEASURED, is_listed
@@ -159,20 +161,17 @@ class Distribution:
     def __post_init__(self) -> None:
         """Check each value, what elastic training needs, and what a strategy of TensorFlow cannot do."""
         check_fields(self, "distribution.")
-        for key, (allowed, why) in self.kind.needs.items():
-            given = getattr(self, key)
-            check(given in allowed, f"distribution.{key}", given, why)
+        needs: list[tuple[str, tuple[Any, ...], str]] = [(key, *need) for key, need in self.kind.needs.items()]
         if self.elastic:
             keys = {"backend": "horovod", "controller": "gloo", "allreduce": True, "autotune": False}
-            for key, needed in keys.items():
-                given = getattr(self, key)
-                check(given == needed, f"distribution.{key}", given, f"elastic training needs {str(needed).lower()}")
+            needs += [(key, (value,), f"elastic training needs {str(value).lower()}") for key, value in keys.items()]
         if self.op == "adasum" and self.backend == "horovod":
-            for key, given, fits, why in (
-                ("controller", self.controller, self.controller == "mpi", "set mpi: Gloo has no Adasum"),
-                ("gradients", self.gradients, self.gradients == "separate", "set separate: it weighs tensor by tensor"),
-            ):
-                check(fits, f"distribution.{key}", given, f"op=adasum needs another; {why}")
+            needs += [
+                ("controller", ("mpi",), "op=adasum needs another; set mpi: Gloo has no Adasum"),
+                ("gradients", ("separate",), "op=adasum needs another; set separate: it weighs tensor by tensor"),
+            ]
+        for key, allowed, why in needs:
+            check(getattr(self, key) in allowed, f"distribution.{key}", getattr(self, key), why)
 
     @property
     def kind(self) -> Backend:
@@ -506,167 +505,96 @@ class RunConfig:
     def __post_init__(self) -> None:
         """Check each value and each combination."""
         check_fields(self)
-        self._check_precision()
-        self._check_link()
-        self._check_distribution()
-        self._check_weights()
-        self._check_synthetic()
-        self._check_assumed()
-        self._check_batch()
-        total = self.measure.total_steps
-        enough = total is None or total >= self.ranks
-        check(enough, "measure.total_steps", total, f"{self.ranks} ranks need at least one step each")
-
-    def _check_precision(self) -> None:
-        check(
-            not (self.device == "cpu" and self.precision == "fp16"),
-            "precision",
-            self.precision,
-            "fp16 has no fast path on a CPU; with device=cpu allowed are fp32, bf16",
-        )
-
-    def _check_link(self) -> None:
-        check(
-            self.system.link_mbit_per_s is None or self.launcher.separate_networks,
-            "system.link_mbit_per_s",
-            self.system.link_mbit_per_s,
-            "needs launcher=emulated launcher.separate_networks=true",
-        )
-
-    def _check_distribution(self) -> None:
-        settings = self.distribution
-        check(
-            settings.backend != "none" or self.ranks == 1,
-            "distribution.backend",
-            settings.backend,
-            f"{self.ranks} ranks need distribution.backend=horovod, mwms, ps or ps_cpu",
-        )
-        check(
-            self.measure.epochs > 0 or not settings.elastic,
-            "distribution.elastic",
-            settings.elastic,
-            "needs measure.epochs above 0: timed steps on a changing number of ranks do not measure scaling",
-        )
-        check(
-            settings.op != "adasum" or self.ranks.bit_count() == 1,
-            "distribution.op",
-            settings.op,
-            f"needs a power of two of ranks, not {self.ranks}; change nodes or ranks_per_node, or set op=average",
-        )
-        if settings.asynchronous:
-            self._check_servers()
-        if settings.timeline:
-            self._check_timeline()
-        if self.allreduce_sweep:
-            check(self.ranks >= 2, "nodes", self.nodes, "an allreduce needs 2 ranks or more")
-            check(
-                settings.backend == "horovod" and settings.allreduce,
-                "distribution",
-                f"{settings.backend}, allreduce={settings.allreduce}",
-                "an allreduce sweep needs backend=horovod and allreduce=true",
-            )
-
-    def _check_servers(self) -> None:
-        """What parameter servers cannot do: asynchronous training has no epochs that all ranks end together."""
-        servers, measure, name = self.distribution.servers, self.measure, self.dataset.name
-        check(
-            servers <= self.ranks,
-            "distribution.servers",
-            servers,
-            f"allowed are 1 to the number of ranks, {self.ranks} with nodes={self.nodes}",
-            LeftOut,
-        )
-        for key, given, fits, why in (
-            ("measure.epochs", measure.epochs, measure.epochs == 0, "it measures timed steps: give 0"),
-            ("dataset", name, name == "synthetic", "its coordinator gives each rank one batch: give synthetic"),
-            ("measure.split", measure.split, not measure.split, "no exchange can be measured by itself: give false"),
+        for rule in chain(
+            self._rules(), self._rules_of_servers(), self._rules_of_timelines(), self._rules_of_batches()
         ):
-            check(fits, key, given, f"distribution.backend={self.distribution.backend} needs another; {why}")
-        if self.distribution.server_nodes:
-            self._check_server_nodes()
-
-    def _check_server_nodes(self) -> None:
-        """What servers on nodes of their own cannot do: each is the only process of a node, on all of its cores."""
-        for key, given, needed, why in (
-            ("ranks_per_node", self.ranks_per_node, 1, "all nodes have as many processes"),
-            ("device", self.device, "cpu", "a server computes nothing on a GPU"),
-        ):
-            check(given == needed, key, given, f"distribution.servers_on=nodes needs {needed}: {why}")
-
-    def _check_timeline(self) -> None:
-        """What a timeline shows: timed steps of ranks that exchange, in a launch that measures nothing else."""
-        backend = self.distribution.backend
-        for key, given, fits, why in (
-            ("distribution.backend", backend, backend == "horovod", "it is Horovod's: give horovod"),
-            ("nodes", self.nodes, self.ranks >= 2, "it shows exchanges: give 2 ranks or more"),
-            ("measure.epochs", self.measure.epochs, self.measure.epochs == 0, "it shows timed steps: give 0"),
-            ("measure.design", self.measure.design, self.measure.design == "launches", "give launches: make timeline"),
-            ("allreduce_sweep", "given", self.allreduce_sweep is None, "it shows training: make timeline"),
-        ):
-            check(fits, key, given, f"distribution.timeline=true needs another; {why}")
-
-    def _check_weights(self) -> None:
-        check(
-            self.weights == "none" or not self.distribution.is_strategy,
-            "weights",
-            self.weights,
-            f"with distribution.backend={self.distribution.backend} allowed is none: rank 0 alone would assign "
-            "variables that all ranks share",
-        )
-        if self.weights != "imagenet":
-            return
-        check(
-            self.container.name == "none",
-            "weights",
-            self.weights,
-            "a container has no folder for them; give the path of a file, or container=none",
-        )
-        check(
-            self.model.name in PRETRAINED and self.dataset.channels == 3,
-            "weights",
-            self.weights,
-            f"there are such weights for three channels and {', '.join(sorted(PRETRAINED))}, not for "
-            f"{self.model.name} with {self.dataset.channels}. Allowed are none, the path of a file of weights",
-        )
-
-    def _check_synthetic(self) -> None:
-        if self.dataset.name != "synthetic":
-            return
-        epochs = {"measure.epochs": self.measure.epochs, "optimizer.warm_up_epochs": self.optimizer.warm_up_epochs}
-        for key, given in epochs.items():
-            check(given == 0, key, given, "synthetic data has no epochs")
-        for key in ("training_samples", "validation_samples"):
-            given_samples = getattr(self.dataset, key)
-            check(
-                given_samples is None, f"dataset.{key}", given_samples, "synthetic data has no samples; allowed is null"
-            )
-
-    def _check_assumed(self) -> None:
+            check_rule(self, *rule)
         for key in self.assumed:
             value: object = self
             for name in key.split("."):
                 check(value is None or hasattr(value, name), "assumed", key, "no such key of the configuration")
                 value = getattr(value, name, None)
 
-    def _check_batch(self) -> None:
-        passes = self.distribution.backward_passes_per_step
+    def _rules(self) -> Iterator[Rule]:
+        settings, ranks, epochs = self.distribution, self.ranks, self.measure.epochs
+        why = "fp16 has no fast path on a CPU; with device=cpu allowed are fp32, bf16"
+        yield self.device != "cpu" or self.precision != "fp16", "precision", why
+        linked = self.system.link_mbit_per_s is None or self.launcher.separate_networks
+        yield linked, "system.link_mbit_per_s", "needs launcher=emulated launcher.separate_networks=true"
+        why = f"{ranks} ranks need distribution.backend=horovod, mwms, ps or ps_cpu"
+        yield settings.backend != "none" or ranks == 1, "distribution.backend", why
+        why = "needs measure.epochs above 0: timed steps on a changing number of ranks do not measure scaling"
+        yield epochs > 0 or not settings.elastic, "distribution.elastic", why
+        why = f"needs a power of two of ranks, not {ranks}; change nodes or ranks_per_node, or set op=average"
+        yield settings.op != "adasum" or ranks.bit_count() == 1, "distribution.op", why
+        if self.allreduce_sweep:
+            yield ranks >= 2, "nodes", "an allreduce needs 2 ranks or more"
+            why = "an allreduce sweep needs backend=horovod and allreduce=true"
+            yield settings.backend == "horovod", "distribution.backend", why
+            yield settings.allreduce, "distribution.allreduce", why
+        why = (
+            f"with distribution.backend={settings.backend} allowed is none: rank 0 alone would assign variables that "
+            "all ranks share"
+        )
+        yield self.weights == "none" or not settings.is_strategy, "weights", why
+        if self.weights == "imagenet":
+            why = "a container has no folder for them; give the path of a file, or container=none"
+            yield self.container.name == "none", "weights", why
+            why = (
+                f"there are such weights for three channels and {', '.join(sorted(PRETRAINED))}, not for "
+                f"{self.model.name} with {self.dataset.channels}. Allowed are none, the path of a file of weights"
+            )
+            yield self.model.name in PRETRAINED and self.dataset.channels == 3, "weights", why
+        if self.dataset.name == "synthetic":
+            yield epochs == 0, "measure.epochs", "synthetic data has no epochs"
+            yield self.optimizer.warm_up_epochs == 0, "optimizer.warm_up_epochs", "synthetic data has no epochs"
+            for key in ("training_samples", "validation_samples"):
+                why = "synthetic data has no samples; allowed is null"
+                yield getattr(self.dataset, key) is None, f"dataset.{key}", why
+
+    def _rules_of_servers(self) -> Iterator[Rule]:
+        """What parameter servers cannot do: asynchronous training has no epochs that all ranks end together."""
+        settings, measure = self.distribution, self.measure
+        if not settings.asynchronous:
+            return
+        why = f"allowed are 1 to the number of ranks, {self.ranks} with nodes={self.nodes}"
+        yield settings.servers <= self.ranks, "distribution.servers", why, LeftOut
+        why = f"distribution.backend={settings.backend} needs another; "
+        yield measure.epochs == 0, "measure.epochs", why + "it measures timed steps: give 0"
+        synthetic = self.dataset.name == "synthetic"
+        yield synthetic, "dataset", why + "its coordinator gives each rank one batch: give synthetic"
+        yield not measure.split, "measure.split", why + "no exchange can be measured by itself: give false"
+        if settings.server_nodes:  # each is the only process of a node, on all of its cores
+            why = "distribution.servers_on=nodes needs "
+            yield self.ranks_per_node == 1, "ranks_per_node", why + "1: all nodes have as many processes"
+            yield self.device == "cpu", "device", why + "cpu: a server computes nothing on a GPU"
+
+    def _rules_of_timelines(self) -> Iterator[Rule]:
+        """What a timeline shows: timed steps of ranks that exchange, in a launch that measures nothing else."""
+        if not self.distribution.timeline:
+            return
+        why = "distribution.timeline=true needs another; "
+        horovod = self.distribution.backend == "horovod"
+        yield horovod, "distribution.backend", why + "it is Horovod's: give horovod"
+        yield self.ranks >= 2, "nodes", why + "it shows exchanges: give 2 ranks or more"
+        yield self.measure.epochs == 0, "measure.epochs", why + "it shows timed steps: give 0"
+        yield self.measure.design == "launches", "measure.design", why + "give launches: make timeline"
+        yield self.allreduce_sweep is None, "allreduce_sweep", why + "it shows training: make timeline"
+
+    def _rules_of_batches(self) -> Iterator[Rule]:
+        passes, total = self.distribution.backward_passes_per_step, self.measure.total_steps
         of_passes = f" x {passes} backward passes" if passes > 1 else ""
         if self.batch_per_rank is None:
-            check(self.global_batch is not None, "batch_per_rank", None, "give batch_per_rank or global_batch")
-            why = (
-                f"must be a multiple of {self.ranks} ranks{of_passes} "
-                f"(nodes={self.nodes}, ranks_per_node={self.ranks_per_node})"
-            )
-            shared = (self.global_batch or 0) % (self.ranks * passes) == 0
-            check(shared, "global_batch", self.global_batch, why, LeftOut)
+            yield self.global_batch is not None, "batch_per_rank", "give batch_per_rank or global_batch"
+            why = f"must be a multiple of {self.ranks} ranks{of_passes} "
+            why += f"(nodes={self.nodes}, ranks_per_node={self.ranks_per_node})"
+            yield (self.global_batch or 0) % (self.ranks * passes) == 0, "global_batch", why, LeftOut
         elif self.global_batch is not None:
-            check(
-                self.global_batch == self.step_batch * (self.ranks // self.towers),
-                "global_batch",
-                self.global_batch,
-                f"contradicts batch_per_rank={self.batch_per_rank} on {self.ranks} ranks{of_passes}; "
-                "set one of the two to null",
-            )
+            why = f"contradicts batch_per_rank={self.batch_per_rank} on {self.ranks} ranks{of_passes}; "
+            fits = self.global_batch == self.step_batch * (self.ranks // self.towers)
+            yield fits, "global_batch", why + "set one of the two to null"
+        enough = total is None or total >= self.ranks
+        yield enough, "measure.total_steps", f"{self.ranks} ranks need at least one step each"
 
     def completed(self) -> RunConfig:
         """Return this configuration with the values that follow from others; `derived` names their keys."""
