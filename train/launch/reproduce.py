@@ -186,7 +186,7 @@ def measure(one: Planned, overrides: Sequence[str], force: bool, console: Consol
     execute.show(one.plan, console)
     try:
         status = execute.carry_out(one.plan, Options(tuple(one.part.asked(overrides)), force=force), console)
-    except ConfigError as error:
+    except (ConfigError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         status = 2
     if status > 128:
@@ -230,13 +230,6 @@ def reproduce(report: str, planned: Sequence[Planned], overrides: Sequence[str],
     return status or int(any(one.status == "failed" for one in outcomes))
 
 
-def _results(planned: Sequence[Planned], overrides: Sequence[str]) -> Path:
-    """The folder of the records: where the runs have it, else where the overrides say."""
-    named = [run.point.config.results for one in planned for run in one.runs[:1]]
-    given = [line.partition("=")[2].strip("'") for line in overrides if line.startswith("results=")]
-    return Path((named or given or ["results"])[0])
-
-
 def main() -> int:
     """Show the plan, and unless it is a dry run measure it; the exit status."""
     parser = argparse.ArgumentParser(prog="python -m train.launch.reproduce", description=__doc__.splitlines()[0])
@@ -261,8 +254,8 @@ def main() -> int:
     show(planned, Terminal(soft_wrap=True))
     if given.dry_run:
         return 0
-    results = _results(planned, given.overrides)
     try:
+        results = Path(experiment.read(given.overrides).composed.results)
         checks.check_results(results)
     except ConfigError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -164,8 +164,10 @@ def test_what_an_experiment_of_the_report_can_have_is_no_mistake(tmp_path):
     assert reproduce.mistake([reproduce.plan(strong, overrides, MACHINE, force=False)], overrides) == ""
 
 
-def test_where_the_records_are(tmp_path):
-    planned = plans(tmp_path)
-    assert reproduce._results(planned, []) == tmp_path
-    assert str(reproduce._results(planned[1:2], ["results='/a b'"])) == "/a b"
-    assert str(reproduce._results(planned[1:2], [])) == "results"
+def test_a_folder_that_cannot_hold_records_ends_it_before_anything_is_measured(monkeypatch, capsys, tmp_path, called):
+    (tmp_path / "a file").touch()
+    given = ["reproduce", "002", "model=tiny", "tracking=none", f"results='{tmp_path}/a file'"]
+    monkeypatch.setattr(sys, "argv", given)
+    assert reproduce.main() == 2
+    assert f"results={tmp_path}/a file: a file; give a folder" in capsys.readouterr().err
+    assert called[0] == []
