@@ -14,7 +14,7 @@ Needs = Mapping[str, tuple[tuple[Any, ...], str]]
 
 @dataclass(frozen=True)
 class Backend:
-    """What the kit must know of a backend before it imports it."""
+    """The facts on a backend that are needed before it is imported."""
 
     rounds: bool = True  # groups of its ranks can exchange by themselves
     needs: Needs = field(default_factory=dict)
@@ -25,13 +25,13 @@ _NO_CONTROL = "there is none to leave out; set true, or take another backend"
 
 
 def _without_horovod(name: str, backend: str, controller: str, **more: tuple[tuple[Any, ...], str]) -> Needs:
-    """What every backend needs that is not Horovod, and more. controller: why it can have no other one."""
-    cannot, given = f"{name} cannot", f"with backend={backend}"
+    """Return what every backend needs that is not Horovod, and more. controller: why it can have no other one."""
+    cannot, with_it = f"{name} cannot", f"with backend={backend}"
     return {
-        "elastic": ((False,), f"{cannot} go on with other ranks; {given} set false"),
-        "compression": (("none",), f"{cannot} compress gradients; {given} set none"),
-        "op": (("average",), f"{cannot} combine gradients by Adasum; {given} set average"),
-        "autotune": ((False,), f"it is Horovod's; {given} set false"),
+        "elastic": ((False,), f"{cannot} go on with other ranks; {with_it} set false"),
+        "compression": (("none",), f"{cannot} compress gradients; {with_it} set none"),
+        "op": (("average",), f"{cannot} combine gradients by Adasum; {with_it} set average"),
+        "autotune": ((False,), f"it is Horovod's; {with_it} set false"),
         "controller": (("gloo",), f"backend={backend} {controller}"),
         **more,
     }
@@ -63,7 +63,7 @@ BACKENDS = {
         needs=_without_horovod(
             "CentralStorageStrategy",
             "ps_cpu",
-            "starts one process, and no ranks that have to meet; set gloo, the default",
+            "starts one process, and no ranks that have to join; set gloo, the default",
             allreduce=((True,), f"with backend=ps_cpu {_NO_CONTROL}"),
             gradients=(("separate",), "the CPU averages variable by variable; with backend=ps_cpu set separate"),
             backward_passes_per_step=((1,), "batch normalisation on several devices cannot be in a loop; set 1"),

@@ -15,10 +15,10 @@ class LeftOut(ConfigError):
     """A point that cannot be, though others of its experiment can: the experiment leaves it out, and says why."""
 
 
-def check(condition: bool, key: str, given: object, allowed: str, error: type[ConfigError] = ConfigError) -> None:
+def check(condition: bool, key: str, value: object, allowed: str, error: type[ConfigError] = ConfigError) -> None:
     """Raise ConfigError, or one of its kinds, unless the condition holds."""
     if not condition:
-        raise error(f"{key}={given}: {allowed}")
+        raise error(f"{key}={value}: {allowed}")
 
 
 # Whether some values go together, the dotted key that is named where they do not, what is allowed; the kind of error.
@@ -35,7 +35,7 @@ def check_rule(config: Any, holds: bool, key: str, allowed: str, error: type[Con
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """What a value may be: one of some names, or a finite number in a range. Null is left to the field's type."""
+    """The allowed values: one of some names, or a finite number in a range. Null is left to the field's type."""
 
     allowed: tuple[str, ...] = ()  # names
     minimum: float | None = None
@@ -46,7 +46,7 @@ class Limits:
     null: str = ""  # what null stands for, where the field allows it
 
     def admit(self, value: Any) -> bool:
-        """Whether a value is within the limits; null always is."""
+        """Return whether a value is within the limits; null always is."""
         if value is None:
             return True
         if self.allowed:
@@ -59,8 +59,8 @@ class Limits:
             and (self.below is None or value < self.below)
         )
 
-    def words(self) -> str:
-        """The limits for an error message: "must be 0 or more and below 1"."""
+    def text(self) -> str:
+        """Return the limits for an error message: "must be 0 or more and below 1"."""
         if self.allowed:
             return f"allowed are {', '.join(self.allowed)}"
         return f"must be {self._range()}" + (f", or null for {self.null}" if self.null else "")
@@ -75,12 +75,12 @@ class Limits:
             (self.maximum, f"at most {{:g}}{unit}"),
             (self.below, f"below {{:g}}{unit}"),
         )
-        return " and ".join(words.format(bound) for bound, words in bounds if bound is not None)
+        return " and ".join(form.format(bound) for bound, form in bounds if bound is not None)
 
 
-def limits(**given: Any) -> dict[str, Any]:
-    """The metadata of a field that has these Limits: `field(metadata=limits(minimum=1, unit="steps"))`."""
-    return {"limits": Limits(**given)}
+def limits(**bounds: Any) -> dict[str, Any]:
+    """Return the metadata of a field that has these Limits: `field(metadata=limits(minimum=1, unit="steps"))`."""
+    return {"limits": Limits(**bounds)}
 
 
 def check_fields(section: Any, prefix: str = "") -> None:
@@ -93,4 +93,4 @@ def check_fields(section: Any, prefix: str = "") -> None:
         value = getattr(section, field.name)
         if allowed and not allowed.admit(value):
             infinite = isinstance(value, float) and not math.isfinite(value)
-            raise ConfigError(f"{prefix}{field.name}={value}: {allowed.words()}{' and finite' if infinite else ''}")
+            raise ConfigError(f"{prefix}{field.name}={value}: {allowed.text()}{' and finite' if infinite else ''}")

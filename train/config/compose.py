@@ -45,10 +45,10 @@ def _open(*sections: Any) -> type:
             if one.name != "launch":  # which no file has
                 default: Any = field(default=one.default, default_factory=one.default_factory)  # type: ignore[call-overload]
                 listed.append((one.name, _opened(hints[one.name]), default))
-    made = make_dataclass(sections[0].__name__, listed)
-    made.__module__, made.__qualname__ = __name__, f"_Open.{made.__name__}"
-    setattr(_Open, made.__name__, made)
-    return made
+    opened = make_dataclass(sections[0].__name__, listed)
+    opened.__module__, opened.__qualname__ = __name__, f"_Open.{opened.__name__}"
+    setattr(_Open, opened.__name__, opened)
+    return opened
 
 
 def _opened(kind: Any) -> Any:
@@ -66,13 +66,13 @@ ConfigStore.instance().store(name="schema", node=_open(RunConfig, ExperimentConf
 
 
 def _up_to(largest: int, smallest: int = 1) -> str:
-    """The powers of two from the smallest to below the largest, and the largest: 6 -> "1,2,4,6"."""
+    """Return the powers of two from the smallest to below the largest, and the largest: 6 -> "1,2,4,6"."""
     powers = [2**k for k in range(max(largest, 0).bit_length()) if smallest <= 2**k < largest]
     return ",".join(str(n) for n in [*powers, largest])
 
 
 def _divisors(cores: int | None) -> str:
-    """The numbers of ranks that divide the cores equally: 6 -> "1,2,3,6"; "1" while the cores are not known."""
+    """Return the numbers of ranks that divide the cores equally: 6 -> "1,2,3,6"; "1" while the cores are not known."""
     return ",".join(str(n) for n in range(1, (cores or 1) + 1) if (cores or 1) % n == 0)
 
 
@@ -82,18 +82,18 @@ def _threads_with_a_core_free(cores: int | None, ranks: int) -> int:
 
 
 def _choose(name: str, values: dict[str, Any], otherwise: Any) -> Any:
-    """The value for this name of another choice, else the last argument: choose:quick,{quick:2},10 -> 2."""
+    """Return the value for this name of another choice, else the last argument: choose:quick,{quick:2},10 -> 2."""
     return values.get(name, otherwise)
 
 
 @functools.cache
 def _controllers_built_in() -> str:
-    """The controllers of the Horovod in this environment: "gloo,mpi" or "gloo"; both without one, for a container.
+    """Return the controllers of the installed Horovod: "gloo,mpi" or "gloo"; both without one, for a container.
 
     Asking Horovod would load TensorFlow, so this searches Horovod's library for the name of the MPI library.
     """
-    found = importlib.util.find_spec("horovod")
-    folders = (found.submodule_search_locations or []) if found else []
+    package = importlib.util.find_spec("horovod")
+    folders = (package.submodule_search_locations or []) if package else []
     for library in [path for folder in folders for path in Path(folder, "tensorflow").glob("mpi_lib*.so")]:
         with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
             if text.find(b"libmpi.so") < 0:
@@ -109,7 +109,7 @@ OmegaConf.register_new_resolver("controllers_built_in", _controllers_built_in, r
 
 
 def choices(group: str) -> list[str]:
-    """The names of the YAML files of a group of conf/."""
+    """Return the names of the YAML files of a group of conf/."""
     return sorted(path.stem for path in (CONF / group).glob("*.yaml"))
 
 
@@ -118,7 +118,7 @@ def _is_group(key: str) -> bool:
 
 
 def parse(overrides: Sequence[str]) -> list[Override]:
-    """The overrides as Hydra parses them. Raises ConfigError for bad syntax, and for what a user must not override."""
+    """Return the overrides as Hydra parses them. Raises ConfigError, also for what a user must not set."""
     for override in overrides:
         if not _is_utf8(override):
             raise ConfigError(f"{override!a}: not UTF-8, as records are; give another value, or rename the folder")
@@ -144,13 +144,13 @@ def _is_utf8(text: str) -> bool:
 
 @functools.cache
 def _parsed(override: str) -> Override:
-    """An override, parsed once: Hydra takes some ms, and the points of an experiment have most of theirs in common."""
+    """Return an override, parsed once: Hydra takes some ms, and the points of an experiment have most in common."""
     [parsed] = OverridesParser.create().parse_overrides([override])
     return parsed
 
 
 def _as_text(item: Override) -> Override:
-    """An override of a text that changes nothing that is measured: what is swept elsewhere is a comma in it."""
+    """Return an override of a text that changes nothing that is measured: what is swept elsewhere is a comma in it."""
     if item.value_type not in (ValueType.CHOICE_SWEEP, ValueType.SIMPLE_CHOICE_SWEEP) or not schema.is_free_text(
         item.key_or_group
     ):
@@ -160,7 +160,7 @@ def _as_text(item: Override) -> Override:
 
 
 def _not_allowed(item: Override) -> str | None:
-    """What is allowed instead of this override; None where it is allowed."""
+    """Return what is allowed instead of this override; None where it is allowed."""
     key = item.key_or_group
     if item.is_delete():
         return "nothing can be deleted from the configuration; give another value: key=value"
@@ -181,7 +181,7 @@ def _not_allowed(item: Override) -> str | None:
 
 @functools.cache
 def _composed(conf: Path, *chosen: str) -> bytes:
-    """What Hydra composes from the files of a folder with these choices; takes an eighth of a second.
+    """Return what Hydra composes from the files of a folder with these choices; takes an eighth of a second.
 
     A pickled DictConfig: unpickled, it is a copy in a quarter of the time that copy.deepcopy takes.
     """
@@ -190,16 +190,16 @@ def _composed(conf: Path, *chosen: str) -> bytes:
 
 
 def compose_config(overrides: Sequence[str]) -> DictConfig:
-    """What conf/ and the overrides give, unresolved. Raises ConfigError for an unknown name, key or type.
+    """Return what conf/ and the overrides give, unresolved. Raises ConfigError for an unknown name, key or type.
 
     Hydra composes each choice of files once. Single values are set on a copy of that, as Hydra itself sets them; all
     points of an experiment differ in few files.
     """
-    given = parse(overrides)
-    chosen = [item for item in given if _is_group(item.key_or_group) or item.is_sweep_override()]
+    items = parse(overrides)
+    chosen = [item for item in items if _is_group(item.key_or_group) or item.is_sweep_override()]
     try:
         composed: DictConfig = pickle.loads(_composed(CONF, *(item.input_line or "" for item in chosen)))
-        for item in given:
+        for item in items:
             if item not in chosen:
                 OmegaConf.update(composed, item.key_or_group, item.value())
     except (HydraException, OmegaConfBaseException) as error:
@@ -214,8 +214,8 @@ def run_config(composed: DictConfig) -> RunConfig:
 
 def experiment_config(composed: DictConfig) -> ExperimentConfig:
     """Return what the experiment varies, of what `compose_config` gave. Raises ConfigError."""
-    found = {key: _resolved(composed[key]) for key in _OF_THE_EXPERIMENT}
-    return msgspec.convert(found, ExperimentConfig)
+    values = {key: _resolved(composed[key]) for key in _OF_THE_EXPERIMENT}
+    return msgspec.convert(values, ExperimentConfig)
 
 
 def load(overrides: Sequence[str]) -> RunConfig:
@@ -242,8 +242,8 @@ def _explained(error: BaseException) -> ConfigError:
     if isinstance(error.__cause__, HydraException | OmegaConfBaseException) and "Could not find" not in text:
         text = f"{text}\n{error.__cause__}"
     file = re.search(r"In '([\w/]+)'", text)
-    place = f"conf/{file[1]}.yaml: " if file and file[1] != "config" else ""
-    return ConfigError(_no_such_file(text) or place + (_no_such_key(text) or _wrong_type(text) or _one_line(text)))
+    prefix = f"conf/{file[1]}.yaml: " if file and file[1] != "config" else ""
+    return ConfigError(_no_such_file(text) or prefix + (_no_such_key(text) or _wrong_type(text) or _one_line(text)))
 
 
 def _no_such_file(text: str) -> str | None:

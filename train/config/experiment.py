@@ -17,13 +17,13 @@ from train.record.backends import ASYNCHRONOUS
 
 
 def nodes_in(overrides: Sequence[str]) -> list[int]:
-    """The numbers of nodes that overrides name."""
+    """Return the numbers of nodes that overrides name."""
     pairs = (item.partition("=") for item in overrides)
     return [int(value) for key, _, value in pairs if key == "nodes" and value.lstrip("-").isdigit()]
 
 
 def _choices(key: str, values: str) -> list[str]:
-    """The overrides of a sweep of `key` over Hydra's comma-separated `values`."""
+    """Return the overrides of a sweep of `key` over Hydra's comma-separated `values`."""
     override = parse([f"{key}={values}"])[0]
     if not override.is_sweep_override():
         return [f"{key}={values}"]
@@ -41,17 +41,17 @@ class Experiment:
 
     @property
     def plain(self) -> list[str]:
-        """The overrides that give one value."""
+        """Return the overrides that give one value."""
         return [item.input_line or "" for item in self.asked.values() if not item.is_sweep_override()]
 
     @cached_property
     def swept(self) -> list[str]:
-        """The keys that are swept: the experiment's, then those of the command line."""
+        """Return the keys that are swept: the experiment's, then those of the command line."""
         more = [key for key, item in self.asked.items() if item.is_sweep_override()]
         return list(dict.fromkeys([*self.config.sweep, *more]))
 
     def choices(self, key: str) -> list[str]:
-        """The overrides of the sweep over a key: the command line's, else the experiment's.
+        """Return the overrides of the sweep over a key: the command line's, else the experiment's.
 
         A single value on the command line replaces the sweep; only `nodes=N` means up to N.
         """
@@ -64,19 +64,19 @@ class Experiment:
 
     @cached_property
     def max_nodes(self) -> int:
-        """The largest number of nodes among the points, servers included. Raises ConfigError where it is below 1."""
+        """Return the largest number of nodes of a point, servers included. Raises ConfigError where it is below 1."""
         named = nodes_in(self.choices("nodes")) if "nodes" in self.swept else []
-        of_arms = [nodes_in(extra) for extra in self.config.arms.values()] or [[]]
-        if not named and not all(of_arms):
+        arm_nodes = [nodes_in(extra) for extra in self.config.arms.values()] or [[]]
+        if not named and not all(arm_nodes):
             named = [self.composed.nodes]
-        largest = max([*named, *itertools.chain(*of_arms)])
+        largest = max([*named, *itertools.chain(*arm_nodes)])
         if largest < 1:
             raise ConfigError(f"nodes={largest}: must be 1 or more")
         return int(largest) + self._server_nodes
 
     @property
     def _server_nodes(self) -> int:
-        """The most nodes that only hold parameter servers, where some point may have any."""
+        """Return the most nodes that only hold parameter servers, where some point may have any."""
         settings = self.composed.distribution
         if "nodes" not in self._values("distribution.servers_on", settings.servers_on):
             return 0
@@ -85,14 +85,14 @@ class Experiment:
         return max(map(int, self._values("distribution.servers", settings.servers)))
 
     def _values(self, key: str, composed: object) -> list[str]:
-        """The values of a key among the points: as composed, or swept, and those of arms."""
+        """Return the values of a key among the points: as composed, or swept, and those of arms."""
         lines = self.choices(key) if key in self.swept else [f"{key}={composed}"]
         lines = [*lines, *itertools.chain(*self.config.arms.values())]
         return [value for name, _, value in (line.partition("=") for line in lines) if name == key]
 
 
 def read(overrides: Sequence[str]) -> Experiment:
-    """The experiment that the overrides name. Raises ConfigError for an unknown name, key or type."""
+    """Return the experiment that the overrides name. Raises ConfigError for an unknown name, key or type."""
     asked = {item.key_or_group: item for item in parse(overrides)}
     plain = [item.input_line or "" for item in asked.values() if not item.is_sweep_override()]
     composed = compose_config(plain)
@@ -100,7 +100,7 @@ def read(overrides: Sequence[str]) -> Experiment:
 
 
 def with_launcher(experiment: Experiment, launcher: str, emulated: bool) -> Experiment:
-    """The same experiment under another launcher. Raises ConfigError as `read`.
+    """Return the same experiment under another launcher. Raises ConfigError as `read`.
 
     emulated: its nodes get fractions of cores; the overrides that the experiment has for that are taken where the
     command line does not decide. A model that was asked for is measured as it is.

@@ -1,6 +1,6 @@
 """What makes two runs the same measurement: the values that a record keeps, the name of a point, the hash.
 
-And what the rank groups of a launch differ in: their ranks are joined among themselves, in processes of their own.
+And what the rank groups of a launch differ in: their ranks are joined among themselves, in separate processes.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from train.record.learning_rate import scaled
 
 def values(config: RunConfig) -> dict[str, Any]:
     """Return all values, in JSON's types, as run.json has them: those of the launch's plan beside the others."""
-    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(config))
-    return found | found.pop("launch")
+    as_json: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(config))
+    return as_json | as_json.pop("launch")
 
 
-def rebuild(found: Mapping[str, Any]) -> RunConfig:
+def rebuild(recorded: Mapping[str, Any]) -> RunConfig:
     """Return the configuration whose `values` these are, checked again, without Hydra. Raises ConfigError."""
     try:
-        return msgspec.convert({**found, "launch": found}, RunConfig)
+        return msgspec.convert({**recorded, "launch": recorded}, RunConfig)
     except msgspec.ValidationError as error:
         raise ConfigError(f"the configuration does not fit train/config/schema.py here: {error}") from error
 
@@ -38,18 +38,18 @@ def resolved(config: RunConfig) -> dict[str, Any]:
     Elastic training does not use Horovod's tuned settings (train/distribution/__init__.py says why), and where Horovod
     tunes itself they are its own.
     """
-    found = values(config)
+    recorded = values(config)
     if not config.dataset.files:
         for key in ("data_dir", "on_damaged", "augmentation"):
-            del found["dataset"][key]
+            del recorded["dataset"][key]
     settings = config.distribution
     unused = ["cycle_time_ms", "fusion_threshold_bytes"] if settings.elastic or settings.autotune else []
     unused += [] if settings.elastic else ["commit_steps"]
     unused += [] if settings.timeline else ["timeline"]
     unused += [] if settings.asynchronous else ["servers", "servers_on"]
     for key in unused:
-        del found["distribution"][key]
-    return found
+        del recorded["distribution"][key]
+    return recorded
 
 
 def point_name(config: RunConfig, swept: Iterable[str], arm: str | None = None) -> str:
@@ -73,22 +73,22 @@ def point_name(config: RunConfig, swept: Iterable[str], arm: str | None = None) 
 
 
 def swept_values(config: RunConfig, keys: Iterable[str], overrides: Iterable[str]) -> dict[str, Any]:
-    """The value of each swept key in this configuration; of a config group the name of its file.
+    """Return the value of each swept key in this configuration; of a config group the name of its file.
 
     overrides: that composed the configuration; the last one of a group chose its file.
     """
     chosen = dict(line.split("=", 1) for line in overrides if "=" in line)
-    found: dict[str, Any] = {}
+    by_key: dict[str, Any] = {}
     for key in keys:
         value: Any = config
         for name in key.split("."):
             value = getattr(value, name)
-        found[key] = chosen.get(key, getattr(value, "name", key)) if is_dataclass(value) else value
-    return found
+        by_key[key] = chosen.get(key, getattr(value, "name", key)) if is_dataclass(value) else value
+    return by_key
 
 
 def learning_rate(config: RunConfig) -> float | None:
-    """The learning rate in force, scaled with the ranks and passes; None where nothing is trained."""
+    """Return the learning rate in force, scaled with the ranks and passes; None where nothing is trained."""
     settings = config.optimizer
     if config.allreduce_sweep:
         return None
@@ -108,10 +108,10 @@ def config_hash(config: RunConfig, without: Iterable[str] = ()) -> str:
 _OF_LAUNCH = LAUNCH_PLAN | {"measure", "derived", "results", "tracking"}
 
 
-def flat(found: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def flat(nested: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return nested values by dotted key."""
     leaves: dict[str, Any] = {}
-    for key, value in found.items():
+    for key, value in nested.items():
         leaves |= flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {prefix + key: value}
     return leaves
 
@@ -123,13 +123,13 @@ def settings(launch: RunConfig, group: RunConfig) -> dict[str, Any]:
 
 
 def _differing(ours: Mapping[str, Any], theirs: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    differing: dict[str, Any] = {}
     for key, value in ours.items():
         if isinstance(value, Mapping) and isinstance(theirs[key], Mapping):
-            found |= _differing(value, theirs[key], f"{prefix}{key}.")
+            differing |= _differing(value, theirs[key], f"{prefix}{key}.")
         elif value != theirs[key]:
-            found[f"{prefix}{key}"] = value
-    return found
+            differing[f"{prefix}{key}"] = value
+    return differing
 
 
 def config_of(launch: RunConfig, number: int) -> RunConfig:

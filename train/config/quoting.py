@@ -9,5 +9,5 @@ def quoted(text: str) -> str:
     Of a quoted value, only a quote and the backslashes before it have a meaning there; of any value, OmegaConf
     interpolates ${...}.
     """
-    text = re.sub(r"(\\*)\$\{", lambda found: f"{found[1] * 2}\\${{", text)
-    return "'" + re.sub(r"(\\*)('|\Z)", lambda found: found[1] * 2 + found[2].replace("'", r"\'"), text) + "'"
+    text = re.sub(r"(\\*)\$\{", lambda match: f"{match[1] * 2}\\${{", text)
+    return "'" + re.sub(r"(\\*)('|\Z)", lambda match: match[1] * 2 + match[2].replace("'", r"\'"), text) + "'"

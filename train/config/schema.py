@@ -69,7 +69,7 @@ class Augmentation:
 
 @dataclass(frozen=True)
 class Dataset:
-    """What the ranks read."""
+    """The data that the ranks read."""
 
     name: str
     classes: int = field(metadata=limits(minimum=1))
@@ -125,7 +125,7 @@ class Optimizer:
 
 @dataclass(frozen=True)
 class Distribution:
-    """What joins the ranks, how they exchange gradients, and Horovod's settings."""
+    """The backend that joins the ranks, how they exchange gradients, and Horovod's settings."""
 
     # mwms: TensorFlow's MultiWorkerMirroredStrategy; ps: its ParameterServerStrategy; ps_cpu: one process with a tower
     # for each rank, and variables on the CPU
@@ -175,27 +175,27 @@ class Distribution:
 
     @property
     def kind(self) -> Backend:
-        """What the backend can do."""
+        """Return what the backend can do."""
         return BACKENDS[self.backend]
 
     @property
     def is_strategy(self) -> bool:
-        """Whether TensorFlow joins the ranks, which meet before it is imported."""
+        """Return whether TensorFlow joins the ranks, which exchange addresses before it is imported."""
         return self.backend in STRATEGIES
 
     @property
     def asynchronous(self) -> bool:
-        """Whether each rank applies its gradients by itself: not synchronous SGD."""
+        """Return whether each rank applies its gradients by itself: not synchronous SGD."""
         return self.backend in ASYNCHRONOUS
 
     @property
     def server_nodes(self) -> int:
-        """Nodes that only hold a parameter server, each one."""
+        """Return the nodes that only hold a parameter server, each one."""
         return self.servers if self.asynchronous and self.servers_on == "nodes" else 0
 
     @property
     def in_one_process(self) -> bool:
-        """Whether one process computes for all ranks of a point, each on a device of its own."""
+        """Return whether one process computes for all ranks of a point, each on a separate device."""
         return self.backend in TOWERS
 
 
@@ -260,7 +260,7 @@ class RankGroup(msgspec.Struct, frozen=True):
 
 
 class LaunchPlan(msgspec.Struct, frozen=True, rename={"groups": "worlds", "groups_at_once": "worlds_at_once"}):
-    """What the launcher adds to the configuration of a launch that measures several points in rounds.
+    """The additions of the launcher to the configuration of a launch that measures several points in rounds.
 
     Records of version 4 call rank groups worlds.
     """
@@ -299,13 +299,13 @@ class AllreduceSweep:
 
     @property
     def sizes_bytes(self) -> list[int]:
-        """The message sizes, ascending."""
+        """Return the message sizes, ascending."""
         return [1 << k for k in range(self.smallest_bytes.bit_length() - 1, self.largest_bytes.bit_length())]
 
 
 @dataclass(frozen=True)
 class Tracking:
-    """Where records are mirrored to, and what runs are watched while they are in progress."""
+    """The destination of mirrored records, and the runs that are watched while they are in progress."""
 
     name: str = field(metadata=limits(allowed=("wandb", "none")))
     project: str
@@ -334,7 +334,7 @@ _HOSTS = (
 
 @dataclass(frozen=True)
 class Launcher:
-    """What starts the ranks. What a launcher needs of the other values, train/launch checks."""
+    """The launcher of the ranks. train/launch checks what it needs of the other values."""
 
     name: str
     # A job that takes longer has failed.
@@ -370,7 +370,7 @@ class Launcher:
 
 @dataclass(frozen=True)
 class Container:
-    """What the ranks run in: on one machine one container for the whole job, across hosts one for each rank."""
+    """The container of the ranks: on one machine one container for the whole job, across hosts one for each rank."""
 
     name: str = field(metadata=limits(allowed=("none", "docker", "podman", "singularity")))
     # Its name, or the path of the SIF; null: what `make image` or `make sif` builds for the device.
@@ -394,7 +394,7 @@ class Container:
 
 
 def default_image(engine: str, device: str, mpi_home: str | None) -> str:
-    """The name that `make image` and `make sif` give the image of this engine, device and MPI."""
+    """Return the name that `make image` and `make sif` give the image of this engine, device and MPI."""
     variant = "cuda" if device == "gpu" else "mvapich2" if mpi_home else "cpu"
     return f"images/kit-{variant}.sif" if engine == "singularity" else f"kit:{variant}"
 
@@ -428,7 +428,7 @@ class System:
 
 @dataclass(frozen=True)
 class Reproduced:
-    """What an experiment reproduces of a report: the figures or the models by their numbers there; neither: a text."""
+    """The part of a report that an experiment reproduces: figures or models by their numbers; neither: a text."""
 
     report: str  # 000 to 004
     figures: tuple[int, ...] = ()
@@ -470,36 +470,36 @@ class RunConfig:
 
     @property
     def ranks(self) -> int:
-        """Ranks of a point, which share its global batch: of the whole job, unless that has several rank groups."""
+        """Return the ranks of a point, which share its global batch: all of the job, unless it has rank groups."""
         return self.nodes * self.ranks_per_node
 
     @property
     def towers(self) -> int:
-        """Ranks that one process computes for: one, unless all share a process."""
+        """Return the ranks that one process computes for: one, unless all share a process."""
         return self.ranks if self.distribution.in_one_process else 1
 
     @property
     def processes(self) -> int:
-        """Processes of a point: its ranks, or one for all of them; and parameter servers that are no ranks."""
+        """Return the processes of a point: its ranks, or one for all; and parameter servers that are no ranks."""
         return self.ranks // self.towers + self.distribution.server_nodes
 
     def workers_of(self, rank: int) -> int:
-        """How many workers, which share the global batch, the process with this number is; 0: it holds a server."""
+        """Return how many workers, which share the global batch, a process is; 0: it holds a server."""
         return 0 if self.distribution.server_nodes and rank >= self.ranks else self.towers
 
     @property
     def all_nodes(self) -> int:
-        """Nodes that a point needs: those of its ranks, and of parameter servers that are no ranks."""
+        """Return the nodes that a point needs: those of its ranks, and of parameter servers that are no ranks."""
         return self.nodes + self.distribution.server_nodes
 
     @property
     def step_batch(self) -> int:
-        """Images that a process takes in a step: the batch of each of its ranks, for each of their backward passes."""
+        """Return the images that a process takes in a step: the batches of its ranks, for each backward pass."""
         return (self.batch_per_rank or 0) * self.distribution.backward_passes_per_step * self.towers
 
     @property
     def ranks_of_job(self) -> int:
-        """Ranks of the whole job, and parameter servers that are no ranks."""
+        """Return the ranks of the whole job, and parameter servers that are no ranks."""
         return sum(group.ranks for group in self.launch.groups) or self.ranks + self.distribution.server_nodes
 
     def __post_init__(self) -> None:
@@ -553,7 +553,7 @@ class RunConfig:
                 yield getattr(self.dataset, key) is None, f"dataset.{key}", why
 
     def _rules_of_servers(self) -> Iterator[Rule]:
-        """What parameter servers cannot do: asynchronous training has no epochs that all ranks end together."""
+        """Yield what parameter servers need: asynchronous training has no epochs that all ranks end together."""
         settings, measure = self.distribution, self.measure
         if not settings.asynchronous:
             return
@@ -570,7 +570,7 @@ class RunConfig:
             yield self.device == "cpu", "device", why + "cpu: a server computes nothing on a GPU"
 
     def _rules_of_timelines(self) -> Iterator[Rule]:
-        """What a timeline shows: timed steps of ranks that exchange, in a launch that measures nothing else."""
+        """Yield what a timeline needs: timed steps of ranks that exchange, in a launch that measures nothing else."""
         if not self.distribution.timeline:
             return
         why = "distribution.timeline=true needs another; "
@@ -583,14 +583,14 @@ class RunConfig:
 
     def _rules_of_batches(self) -> Iterator[Rule]:
         passes, total = self.distribution.backward_passes_per_step, self.measure.total_steps
-        of_passes = f" x {passes} backward passes" if passes > 1 else ""
+        times = f" x {passes} backward passes" if passes > 1 else ""
         if self.batch_per_rank is None:
             yield self.global_batch is not None, "batch_per_rank", "give batch_per_rank or global_batch"
-            why = f"must be a multiple of {self.ranks} ranks{of_passes} "
+            why = f"must be a multiple of {self.ranks} ranks{times} "
             why += f"(nodes={self.nodes}, ranks_per_node={self.ranks_per_node})"
             yield (self.global_batch or 0) % (self.ranks * passes) == 0, "global_batch", why, LeftOut
         elif self.global_batch is not None:
-            why = f"contradicts batch_per_rank={self.batch_per_rank} on {self.ranks} ranks{of_passes}; "
+            why = f"contradicts batch_per_rank={self.batch_per_rank} on {self.ranks} ranks{times}; "
             fits = self.global_batch == self.step_batch * (self.ranks // self.towers)
             yield fits, "global_batch", why + "set one of the two to null"
         enough = total is None or total >= self.ranks
@@ -598,22 +598,22 @@ class RunConfig:
 
     def completed(self) -> RunConfig:
         """Return this configuration with the values that follow from others; `derived` names their keys."""
-        found: dict[str, Any] = {}
+        completed: dict[str, Any] = {}
         derived: list[str] = []
         if self.batch_per_rank is None:
             assert self.global_batch is not None
-            found["batch_per_rank"] = self.global_batch // (self.ranks * self.distribution.backward_passes_per_step)
+            completed["batch_per_rank"] = self.global_batch // (self.ranks * self.distribution.backward_passes_per_step)
             derived.append("batch_per_rank")
         elif self.global_batch is None:
-            found["global_batch"] = self.step_batch * (self.ranks // self.towers)
+            completed["global_batch"] = self.step_batch * (self.ranks // self.towers)
             derived.append("global_batch")
         if self.measure.total_steps is not None:
-            found["measure"] = replace(self.measure, timed_steps=self.measure.total_steps // self.ranks)
+            completed["measure"] = replace(self.measure, timed_steps=self.measure.total_steps // self.ranks)
             derived.append("measure.timed_steps")
         if self.container.name != "none" and self.container.image is None:
             image = default_image(self.container.name, self.device, self.container.mpi_home)
-            found["container"] = replace(self.container, image=image)
-        return replace(self, **found, derived=tuple(dict.fromkeys([*self.derived, *derived])))
+            completed["container"] = replace(self.container, image=image)
+        return replace(self, **completed, derived=tuple(dict.fromkeys([*self.derived, *derived])))
 
     def on_cores(self, cores_per_node: int, threads_per_rank: int) -> RunConfig:
         """Return this configuration on nodes with so many cores; the threads are for a rank that is given none."""
@@ -626,7 +626,7 @@ class RunConfig:
 
 @dataclass(frozen=True)
 class ExperimentConfig:
-    """What an experiment varies, and what it is for: only its file sets these keys, and the record has none of them."""
+    """The keys that an experiment varies, and its purpose: only its file sets them, and no record has them."""
 
     description: str = ""  # on one line: make help prints it
     reproduces: tuple[Reproduced, ...] = ()
@@ -644,13 +644,13 @@ class ExperimentConfig:
 
 
 def is_free_text(key: str) -> bool:
-    """Whether a key, as tracking.notes, is of a text that changes nothing that is measured, whatever it is."""
+    """Return whether a key, as tracking.notes, is of a text that changes nothing that is measured, whatever it is."""
     section: Any = RunConfig
     limited = False
     for name in key.split("."):
-        found = {one.name: one.metadata for one in fields(section)} if is_dataclass(section) else {}
-        if name not in found:
+        metadata = {one.name: one.metadata for one in fields(section)} if is_dataclass(section) else {}
+        if name not in metadata:
             return False
-        limited = "limits" in found[name]
+        limited = "limits" in metadata[name]
         section = get_type_hints(section)[name]
     return is_listed(key, NOT_MEASURED) and not limited and section in (str, str | None)

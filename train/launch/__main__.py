@@ -33,8 +33,8 @@ def read_options() -> Options:
     parser.add_argument("--force", action="store_true", help="measure again what is measured: adds, replaces nothing")
     parser.add_argument("--only", metavar="POINT,POINT", help="these points alone, by their names")
     parser.add_argument("overrides", nargs="*", help="experiment=weak_scaling nodes=2 model=vgg16,resnet50 ...")
-    given = parser.parse_intermixed_args()
-    return Options(tuple(given.overrides), given.dry_run, given.force, given.only)
+    arguments = parser.parse_intermixed_args()
+    return Options(tuple(arguments.overrides), arguments.dry_run, arguments.force, arguments.only)
 
 
 if __name__ == "__main__":

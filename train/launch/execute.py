@@ -40,7 +40,7 @@ def launch(options: Options, console: Console) -> int:
 
 
 def this_machine() -> Machine:
-    """This machine, with its usable cores, and whether quotas are available."""
+    """Return this machine, with its usable cores, and whether quotas are available."""
     means = quota_means()
     return Machine(len(placement.usable_cores()), means if isinstance(means, str) else None)
 

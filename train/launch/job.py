@@ -31,18 +31,18 @@ class Nodes:
 
     @property
     def ranks(self) -> int:
-        """Ranks of the whole job."""
+        """Return ranks of the whole job."""
         return len(self.hosts) * self.ranks_per_node
 
     def host_of(self, rank: int) -> str:
-        """The host that runs a rank: nodes are filled one after the other."""
+        """Return the host that runs a rank: nodes are filled one after the other."""
         host = self.hosts[rank // self.ranks_per_node]
         return socket.gethostname() if host == "localhost" else host
 
 
 @dataclass(frozen=True)
 class Exchange:
-    """How the ranks meet and exchange gradients."""
+    """How the ranks find each other and exchange gradients."""
 
     controller: str  # gloo | elastic | mpi | none
     interface: str | None = None  # of the network, by name; None: each rank finds the one towards the others
@@ -70,7 +70,7 @@ class NodeLimits:
 
 @dataclass(frozen=True)
 class Shared:
-    """What a container shares with its host; every path is the same inside and outside."""
+    """The folders and variables that a container shares with its host; every path is the same inside and outside."""
 
     kit: Path  # this code, read only: it is also the working folder
     reads: tuple[Path, ...] = ()
@@ -98,11 +98,11 @@ class Job:
 
     @property
     def ranks(self) -> int:
-        """All processes that measure."""
+        """Return all processes that measure."""
         return sum(group.nodes.ranks for group in self.groups) or self.nodes.ranks
 
     def host_of(self, rank: int) -> str:
-        """The host that runs a rank."""
+        """Return the host that runs a rank."""
         return self.nodes.host_of(0 if self.groups else rank)
 
 
@@ -120,7 +120,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Setting:
-    """What a job takes from the machines that it runs on."""
+    """The facts that a job takes from the machines that it runs on."""
 
     hosts: tuple[str, ...] = ()  # a point takes the first of them; empty: nodes share this machine
     mpirun: str = OPEN_MPI
@@ -152,7 +152,7 @@ def make_job(config: RunConfig, folder: Path, setting: Setting) -> Job:
 
 
 def _nodes(config: RunConfig, hosts: tuple[str, ...]) -> Nodes:
-    """What is started on each host; one process where it computes for all ranks."""
+    """Return what is started on each host; one process where it computes for all ranks."""
     hosts = hosts or ("localhost",) * min(config.all_nodes, config.processes)
     per_node = config.processes // len(hosts)
     return Nodes(

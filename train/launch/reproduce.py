@@ -10,7 +10,7 @@ import math
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
@@ -47,19 +47,19 @@ class Part:
     on_nodes: bool = True  # it asks for nodes: others have one, whatever NODES= says of the rest
 
     def asked(self, overrides: Sequence[str]) -> list[str]:
-        """The overrides of the user that are meant for it, with its name."""
+        """Return the overrides of the user that are meant for it, with its name."""
         fitting = [line for line in overrides if self.on_nodes or not line.startswith("nodes=")]
         return [f"experiment={self.experiment}", *fitting]
 
     @property
     def figures(self) -> str:
-        """What of the report it makes: "figures 5 and 6", "models 3 to 6"; "" where the file does not say."""
+        """Return what of the report it makes: "figures 5 and 6", "models 3 to 6"; "" where the file does not say."""
         named = (("figure", self.reproduced.figures), ("model", self.reproduced.models))
         return ", ".join(f"{what}{'s' * (len(numbers) > 1)} {_listed(numbers)}" for what, numbers in named if numbers)
 
 
 def _listed(numbers: Sequence[int]) -> str:
-    """Numbers in words: "2", "5 and 6", "3 to 6"."""
+    """Return numbers in words: "2", "5 and 6", "3 to 6"."""
     first, *_, last = [*numbers, numbers[-1]]
     if len(numbers) > 2 and list(numbers) == list(range(first, last + 1)):
         return f"{first} to {last}"
@@ -78,7 +78,7 @@ class Estimate:
         """Both together."""
         return self.known_s + self.assumed_s
 
-    def words(self) -> str:
+    def text(self) -> str:
         """For people: "about 12 min", or "14 min, assumed" where part of it was not measured yet."""
         if not self.all_s:
             return "nothing left"
@@ -87,7 +87,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Planned:
-    """What an experiment will do here; without a plan nothing, and why."""
+    """The plan of an experiment here; without one, why there is none."""
 
     part: Part
     plan: Plan | None = None
@@ -98,13 +98,13 @@ class Planned:
 
     @property
     def left_out(self) -> list[str]:
-        """What of the experiment is not measured, and why."""
+        """Return what of the experiment is not measured, and why."""
         return [*self.plan.left_out, *self.plan.too_large] if self.plan else []
 
 
 def parts(folder: Path = CONF / "experiment") -> dict[str, list[Part]]:
-    """The experiments of each report, by its number, in the order of the report's figures. Raises ConfigError."""
-    found: dict[str, list[Part]] = {}
+    """Return the experiments of each report by its number, in the order of the report's figures. Raises ConfigError."""
+    by_report: dict[str, list[Part]] = {}
     for path in sorted(folder.glob("*.yaml")):
         values = OmegaConf.to_container(OmegaConf.load(path))
         assert isinstance(values, dict)
@@ -114,12 +114,12 @@ def parts(folder: Path = CONF / "experiment") -> dict[str, list[Part]]:
         except msgspec.ValidationError as error:
             raise ConfigError(f"{path}: reproduces: {error}") from error
         for one in reproduced:
-            found.setdefault(one.report, []).append(Part(path.stem, values.get("description", ""), one, on_nodes))
-    return {report: sorted(of, key=_place) for report, of in sorted(found.items())}
+            by_report.setdefault(one.report, []).append(Part(path.stem, values.get("description", ""), one, on_nodes))
+    return {report: sorted(parts_of, key=_place) for report, parts_of in sorted(by_report.items())}
 
 
 def mistake(planned: Sequence[Planned], overrides: Sequence[str]) -> str:
-    """What is wrong with the overrides themselves; "" where nothing is: then each experiment has a reason of its own.
+    """Return what is wrong with the overrides themselves; "" where nothing is: then each experiment has its own reason.
 
     They are wrong if neither a run alone nor any experiment that takes all of them can have them.
     """
@@ -143,18 +143,18 @@ def _place(part: Part) -> tuple[int, str]:
 def plan(part: Part, overrides: Sequence[str], machine: Machine, force: bool) -> Planned:
     """Return what an experiment of a report will do on this machine."""
     try:
-        made = make(part.asked(overrides), machine, LAUNCHERS)
-        if not made.points:
-            return Planned(part, why_not="; ".join([*made.left_out, *made.too_large]))
-        runs = runs_of(made.points, made.launcher)
-        to_do, known = remaining(runs, force)
-        checks.check_input([run.point for run in to_do], made.launcher.hosts_apart)
+        plan_here = make(part.asked(overrides), machine, LAUNCHERS)
+        if not plan_here.points:
+            return Planned(part, why_not="; ".join([*plan_here.left_out, *plan_here.too_large]))
+        runs = runs_of(plan_here.points, plan_here.launcher)
+        to_do, durations = remaining(runs, force)
+        checks.check_input([run.point for run in to_do], plan_here.launcher.hosts_apart)
     except ConfigError as error:
         return Planned(part, why_not=" ".join(str(error).split()))
-    expected = [expected_s(run, known) for run in to_do]
+    expected = [expected_s(run, durations) for run in to_do]
     known_s = math.fsum(s for s in expected if s is not None)
     assumed = sum(run.point.config.launcher.assumed_run_s for run, s in zip(to_do, expected, strict=True) if s is None)
-    return Planned(part, made, "", tuple(runs), len(to_do), Estimate(known_s, float(assumed)))
+    return Planned(part, plan_here, "", tuple(runs), len(to_do), Estimate(known_s, float(assumed)))
 
 
 def show(planned: Sequence[Planned], console: Console) -> None:
@@ -164,7 +164,7 @@ def show(planned: Sequence[Planned], console: Console) -> None:
         table.add_column(head, justify="left" if head in ("experiment", "time") else "right", no_wrap=True)
     table.add_column("of the report")
     for one in (one for one in planned if not one.why_not):
-        numbers = (str(one.plan.spanned if one.plan else ""), str(len(one.runs)), str(one.to_do), one.estimate.words())
+        numbers = (str(one.plan.spanned if one.plan else ""), str(len(one.runs)), str(one.to_do), one.estimate.text())
         table.add_row(one.part.experiment, *numbers, escape(one.part.figures))
     console.print(table)
     all_s = math.fsum(one.estimate.all_s for one in planned)
@@ -196,20 +196,18 @@ def measure(one: Planned, overrides: Sequence[str], force: bool, console: Consol
 
 def _outcome(one: Planned, took_s: float, status: int) -> Outcome:
     left, _ = remaining(one.runs, force=False)
-    made = len(one.runs) - len(left)
+    count = len(one.runs) - len(left)
     came: Status = "measured" if not left else "submitted" if status == 0 else "failed"
     why = "" if came == "measured" else f"{len(left)} of {len(one.runs)} launches have no complete record"
-    return Outcome(one.part.experiment, one.part.shows, came, why, one.left_out, made, len(one.runs), round(took_s, 1))
+    return Outcome(one.part.experiment, one.part.shows, came, why, one.left_out, count, len(one.runs), round(took_s, 1))
 
 
 def unmeasured(one: Planned) -> Outcome:
-    """What is known of an experiment that was not begun."""
+    """Return what is known of an experiment that was not begun."""
     if one.why_not:
         return Outcome(one.part.experiment, one.part.shows, "not run", one.why_not)
-    found = _outcome(one, 0.0, 0)
-    return found if found.status == "measured" else Outcome(
-        found.experiment, found.shows, "not run", "interrupted before it", found.left_out, found.runs, found.planned
-    )  # fmt: skip
+    outcome = _outcome(one, 0.0, 0)
+    return outcome if outcome.status == "measured" else replace(outcome, status="not run", why="interrupted before it")
 
 
 def reproduce(report: str, planned: Sequence[Planned], overrides: Sequence[str], force: bool, results: Path) -> int:
@@ -242,25 +240,25 @@ def main() -> int:
     parser.add_argument("--dry-run", action="store_true", help="show what would be measured, how long, and what not")
     parser.add_argument("--force", action="store_true", help="measure again what is measured: adds, replaces nothing")
     parser.add_argument("overrides", nargs="*", help="nodes=2 measure=report ...")
-    given = parser.parse_intermixed_args()
-    if given.report not in reports:
-        print(f"error: REPORT={given.report}: no such report; allowed are {', '.join(reports)}", file=sys.stderr)
+    arguments = parser.parse_intermixed_args()
+    if arguments.report not in reports:
+        print(f"error: REPORT={arguments.report}: no such report; allowed are {', '.join(reports)}", file=sys.stderr)
         return 2
     machine = execute.this_machine()
-    planned = [plan(part, given.overrides, machine, given.force) for part in reports[given.report]]
-    if why := mistake(planned, given.overrides):
+    planned = [plan(part, arguments.overrides, machine, arguments.force) for part in reports[arguments.report]]
+    if why := mistake(planned, arguments.overrides):
         print(f"error: {why}", file=sys.stderr)
         return 2
     show(planned, Terminal(soft_wrap=True))
-    if given.dry_run:
+    if arguments.dry_run:
         return 0
     try:
-        results = Path(experiment.read(given.overrides).composed.results)
+        results = Path(experiment.read(arguments.overrides).composed.results)
         checks.check_results(results)
     except ConfigError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    return reproduce(given.report, planned, given.overrides, given.force, results)
+    return reproduce(arguments.report, planned, arguments.overrides, arguments.force, results)
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ class Jobs:
 
 
 def state_of(home: Path, repeat: int, job: str | None) -> str:
-    """The state of one repeat of a point.
+    """Return the state of one repeat of a point.
 
     A run is in progress where its launcher says so, in any terminal, or where its batch job runs and it has begun.
 
@@ -58,32 +58,32 @@ def state_of(home: Path, repeat: int, job: str | None) -> str:
 
 
 def homes(results: Path) -> list[Path]:
-    """The folders of all points below `results` that have a run."""
+    """Return the folders of all points below `results` that have a run."""
     return sorted({path.parent for path in results.glob("*/*/*/r*") if path.is_dir()})
 
 
 def repeats_of(home: Path, planned: Mapping[str, int]) -> int:
-    """The number of repeats of a point: as a job planned them, or more where it has more."""
+    """Return the number of repeats of a point: as a job planned them, or more where it has more."""
     there = [int(path.name[1:].partition(".")[0]) for path in home.glob("r*") if path.is_dir()]
     return max([planned.get(str(home), 0), *(number + 1 for number in there)])
 
 
 def find_jobs(results: Path) -> Jobs:
-    """The jobs that every batch system was given for these results."""
-    found: list[Submitted] = []
+    """Return the jobs that every batch system was given for these results."""
+    submitted_jobs: list[Submitted] = []
     queue: dict[str, str] = {}
     for launcher in LAUNCHERS.values():
         if isinstance(launcher, BatchLauncher) and (jobs := submission.read(results, launcher.name)):
-            found += jobs
+            submitted_jobs += jobs
             try:
                 queue |= launcher.queue()
             except ConfigError as error:
                 print(f"warning: {error}; the state of its jobs is not known", file=sys.stderr)
-    return Jobs(found, queue)
+    return Jobs(submitted_jobs, queue)
 
 
 def counts(results: Path, jobs: Jobs) -> dict[Path, Counter[str]]:
-    """How many runs of each point are in each state."""
+    """Return how many runs of each point are in each state."""
     in_queue = submission.states_of_points(jobs.submitted, jobs.queue)
     planned = {home: job.repeats for job in jobs.submitted for home in job.homes}
     return {
@@ -92,37 +92,37 @@ def counts(results: Path, jobs: Jobs) -> dict[Path, Counter[str]]:
     }
 
 
-def table(of_points: Mapping[Path, Counter[str]]) -> Table:
-    """A row for each point, and one for all."""
-    made = Table(box=None, header_style="bold")
+def table(by_point: Mapping[Path, Counter[str]]) -> Table:
+    """Return a row for each point, and one for all."""
+    rows = Table(box=None, header_style="bold")
     for head in ("experiment", "point", "configuration"):
-        made.add_column(head, no_wrap=True)
+        rows.add_column(head, no_wrap=True)
     for head in STATES:
-        made.add_column(head, justify="right")
-    for home, states in of_points.items():
-        made.add_row(home.parts[-3], home.parts[-2], home.name, *(str(states[s] or "") for s in STATES))
-    total = sum(of_points.values(), Counter())
-    made.add_row("", "all", "", *(str(total[s]) for s in STATES), style="bold")
-    return made
+        rows.add_column(head, justify="right")
+    for home, states in by_point.items():
+        rows.add_row(home.parts[-3], home.parts[-2], home.name, *(str(states[s] or "") for s in STATES))
+    total = sum(by_point.values(), Counter())
+    rows.add_row("", "all", "", *(str(total[s]) for s in STATES), style="bold")
+    return rows
 
 
-def under_way(of_points: Iterable[Path], now: float) -> list[str]:
-    """A line for each run in progress: how far it has come. now: seconds since the epoch."""
-    folders = sorted(folder for home in of_points for folder in home.glob("r*") if in_progress(folder))
+def under_way(homes: Iterable[Path], now: float) -> list[str]:
+    """Return a line for each run in progress: how far it has come. now: seconds since the epoch."""
+    folders = sorted(folder for home in homes for folder in home.glob("r*") if in_progress(folder))
     return [f"{folder.parts[-4]} {folder.parts[-3]} {folder.name}: {_seen(folder, now)}" for folder in folders]
 
 
 def in_progress(folder: Path) -> bool:
-    """Whether the run in a folder is in progress."""
+    """Return whether the run in a folder is in progress."""
     return presence.is_on(folder) and not (folder / record.RECORD_NAME).exists()
 
 
 def _seen(folder: Path, now: float) -> str:
     try:
-        seen = progress.look(progress.Follower(folder), protocol.read_assignment(folder).config)
+        state = progress.look(progress.Follower(folder), protocol.read_assignment(folder).config)
     except (OSError, msgspec.DecodeError) as error:
         return f"its files cannot be read: {error}"
-    return progress.words(seen, now) if seen else "starting"
+    return progress.words(state, now) if state else "starting"
 
 
 def main() -> int:
@@ -131,13 +131,13 @@ def main() -> int:
     parser.add_argument("results", type=Path, nargs="?", default=Path("results"))
     results = parser.parse_args().results
     jobs = find_jobs(results)
-    of_points = counts(results, jobs)
-    if not of_points:
+    by_point = counts(results, jobs)
+    if not by_point:
         print(f"{results}: nothing was measured or submitted yet")
         return 0
     console = Terminal(soft_wrap=True)
-    console.print(table(of_points))
-    for line in under_way(of_points, time.time()):
+    console.print(table(by_point))
+    for line in under_way(by_point, time.time()):
         console.print(line, highlight=False, markup=False)
     for job in jobs.submitted:
         if job.job_id in jobs.queue:

@@ -23,7 +23,7 @@ def test_limits_admit_what_their_words_say(given, inside, outside, words):
     allowed = Limits(**given)
     assert all(allowed.admit(value) for value in inside)
     assert not any(allowed.admit(value) for value in outside)
-    assert allowed.words() == words
+    assert allowed.text() == words
 
 
 @dataclass

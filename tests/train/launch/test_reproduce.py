@@ -48,7 +48,7 @@ def test_a_plan_says_how_long_and_what_of_that_is_assumed(tmp_path):
     assert (planned.why_not, planned.plan.spanned, len(planned.runs), planned.to_do) == ("", 2, 3, 3)
     # one curve in rounds with a budget of 420 s, and a launch of each of two points, 300 s each until one was made
     assert planned.estimate == Estimate(420.0, 600.0)
-    assert planned.estimate.words() == "17 min, assumed"
+    assert planned.estimate.text() == "17 min, assumed"
 
 
 def test_what_is_measured_already_is_known(tmp_path):
@@ -58,7 +58,7 @@ def test_what_is_measured_already_is_known(tmp_path):
         made.job_s = 40.0
         record.write_atomically(run.home / f"r{run.repeat}" / record.RECORD_NAME, record.dumps(made))
     again = reproduce.plan(WEAK, asked(tmp_path), MACHINE, force=False)
-    assert (again.to_do, again.estimate.words()) == (0, "nothing left")
+    assert (again.to_do, again.estimate.text()) == (0, "nothing left")
     forced = reproduce.plan(WEAK, asked(tmp_path), MACHINE, force=True)
     assert (forced.to_do, forced.estimate) == (3, Estimate(120.0, 0.0))
 

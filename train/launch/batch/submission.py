@@ -39,7 +39,7 @@ def keep(folder: Path, job: Submitted) -> None:
 
 
 def read(results: Path, launcher: str) -> list[Submitted]:
-    """Every job that a launcher submitted for records below `results`. Names a file that is none on stderr."""
+    """Return every job that a launcher submitted for records below `results`. Names a file that is none on stderr."""
     jobs = []
     for path in sorted(results.glob(f"*/{launcher}/*.json")):
         try:
@@ -50,17 +50,17 @@ def read(results: Path, launcher: str) -> list[Submitted]:
 
 
 def states_of_points(jobs: Sequence[Submitted], queue: Mapping[str, str]) -> dict[Path, str]:
-    """The state of each point that a job in the queue will run; RUNNING where one of its jobs runs.
+    """Return the state of each point that a job in the queue will run; RUNNING where one of its jobs runs.
 
     queue: job id -> state, of the jobs that the batch system still has.
     """
-    found: dict[Path, str] = {}
+    states: dict[Path, str] = {}
     for job in jobs:
         if (state := queue.get(job.job_id)) is not None:
             for home in map(Path, job.homes):
-                if found.get(home) != RUNNING:
-                    found[home] = state
-    return found
+                if states.get(home) != RUNNING:
+                    states[home] = state
+    return states
 
 
 def submit(planned: Sequence[Run], launcher: BatchLauncher, options: Options, console: Console) -> None:
@@ -68,31 +68,31 @@ def submit(planned: Sequence[Run], launcher: BatchLauncher, options: Options, co
 
     Raises ConfigError where the batch system refuses, or has these runs in its queue already, and OSError.
     """
-    to_do, known = remaining(planned, options.force)
+    to_do, durations = remaining(planned, options.force)
     if skipped := len(planned) - len(to_do):
         console.print(f"{skipped} of {len(planned)} runs are measured already; FORCE=1 measures again")
     if not to_do:
         console.print("nothing to submit; `make figures` draws what was measured")
         return
-    wanted = jobs(to_do, known, options)
-    _show_cost(wanted, known, launcher, console)
+    wanted = jobs(to_do, durations, options)
+    _show_cost(wanted, durations, launcher, console)
     if options.dry_run:
-        for of_runs in wanted:
-            print(launcher.script(of_runs.job))
+        for planned_job in wanted:
+            print(launcher.script(planned_job.job))
         return
     _refuse_duplicates(to_do, launcher)
-    for of_runs in wanted:
-        job_id = _submit_one(of_runs, launcher)
-        console.print(f"submitted job {job_id} ({of_runs.job.name}); `make status` shows its state")
+    for planned_job in wanted:
+        job_id = _submit_one(planned_job, launcher)
+        console.print(f"submitted job {job_id} ({planned_job.job.name}); `make status` shows its state")
 
 
-def _show_cost(wanted: Sequence[Planned], known: Known, launcher: BatchLauncher, console: Console) -> None:
+def _show_cost(wanted: Sequence[Planned], durations: Known, launcher: BatchLauncher, console: Console) -> None:
     system = wanted[0].job.system
     if system.remark:
         console.print(f"[yellow]system={system.name}:[/yellow] {escape(system.remark)}", highlight=False)
-    for of_runs in wanted:
-        console.print(cost(of_runs, known), highlight=False)
-        if of_runs.estimate_s > of_runs.job.limit_s - launcher.warns_before_s:
+    for planned_job in wanted:
+        console.print(cost(planned_job, durations), highlight=False)
+        if planned_job.estimate_s > planned_job.job.limit_s - launcher.warns_before_s:
             console.print(
                 "[yellow]warning:[/yellow] it will not end within its time limit; what it measured is kept, and the "
                 "same command submits the rest",
@@ -110,14 +110,14 @@ def _refuse_duplicates(to_do: Sequence[Run], launcher: BatchLauncher) -> None:
         )
 
 
-def _submit_one(of_runs: Planned, launcher: BatchLauncher) -> str:
+def _submit_one(planned_job: Planned, launcher: BatchLauncher) -> str:
     """Write the script, submit it, and keep beside it what it runs; returns the id of the job."""
-    job = of_runs.job
+    job = planned_job.job
     job.folder.mkdir(parents=True, exist_ok=True)
     script = job.folder / f"{job.name}.sh"
     script.write_text(launcher.script(job))
     job_id = launcher.submit(script)
-    homes = dict.fromkeys(str(run.home) for run in of_runs.runs)
-    repeats = max(run.point.config.measure.repeats for run in of_runs.runs)
+    homes = dict.fromkeys(str(run.home) for run in planned_job.runs)
+    repeats = max(run.point.config.measure.repeats for run in planned_job.runs)
     keep(job.folder, Submitted(job_id, job.nodes, repeats, list(homes)))
     return job_id

@@ -12,8 +12,8 @@ from train.launch.launchers.base import Launcher
 def find(folders: Iterable[str]) -> dict[str, Launcher]:
     """Return all launchers that the modules in `folders`, the path of this package, offer."""
     modules = (importlib.import_module(f"{__name__}.{file.name}") for file in pkgutil.iter_modules(folders))
-    found = [module.LAUNCHER for module in modules if hasattr(module, "LAUNCHER")]
-    return {launcher.name: launcher for launcher in found}
+    launchers = [module.LAUNCHER for module in modules if hasattr(module, "LAUNCHER")]
+    return {launcher.name: launcher for launcher in launchers}
 
 
 LAUNCHERS: dict[str, Launcher] = find(__path__)

@@ -25,7 +25,7 @@ from train.record.record import NodeQuota
 
 @dataclass(frozen=True)
 class Machine:
-    """What nodes that share this machine can be given."""
+    """The cores and quotas that nodes which share this machine can have."""
 
     cores: int
     no_quotas: str | None = None  # why nodes cannot be limited to CPU quotas here; None where they can
@@ -41,11 +41,11 @@ class Gpus:
 
 
 class Watcher(Protocol):
-    """What a launcher does while a job runs."""
+    """The part of a launcher that watches a running job."""
 
     @property
     def quotas(self) -> Sequence[NodeQuota]:
-        """What the nodes were limited to, once they have measured."""
+        """Return what the nodes were limited to, once they have measured."""
 
     def look(self, processes: Callable[[], Iterable[psutil.Process]], job_pid: int) -> None:
         """Do what is due now; called several times a second. Raises OSError, which ends the job.
@@ -82,8 +82,8 @@ class Launcher(ABC):
             why = f"launcher={self.name} takes none; choose launcher=ssh"
             check(not settings.hosts, "launcher.hosts", hosts, why)
         if not self.quotas:
-            given = settings.separate_networks
-            check(not given, "launcher.separate_networks", given, "needs launcher=emulated")
+            separate = settings.separate_networks
+            check(not separate, "launcher.separate_networks", separate, "needs launcher=emulated")
             cpus = config.system.cpus_per_node
             check(cpus is None, "system.cpus_per_node", cpus, "needs launcher=emulated")
         elastic = config.distribution.elastic
@@ -97,35 +97,35 @@ class Launcher(ABC):
         check(not (self.hosts_apart and on_one_machine), "container", config.container.name, why)
 
     def replacement(self, experiment: Experiment, machine: Machine) -> str:
-        """The name of the launcher that runs this experiment here: this one, unless another suits it better.
+        """Return the name of the launcher that runs this experiment here: this one, unless another suits it better.
 
         The configuration was not checked yet. Raises ConfigError.
         """
         return self.name
 
     def cores_per_node(self, experiment: DictConfig, machine: Machine, max_nodes: int) -> int:
-        """The cores of each node, where system.cores_per_node gives none: the same at every point. Raises ConfigError.
+        """Return the cores of each node, where the system's file has none: the same at every point. Raises ConfigError.
 
         max_nodes: of the largest point.
         """
         return placement.cores_per_node(machine.cores, max_nodes)
 
     def cpus_per_node(self, experiment: DictConfig, machine: Machine, max_nodes: int) -> float | None:
-        """The quota of each node in cores' worth of time, where system.cpus_per_node gives none; None: no quota."""
+        """Return the quota of each node in cores' worth of time, where system.cpus_per_node is null; None: no quota."""
         return None
 
     # ---- checks before anything starts ----
 
     def gpus(self, config: RunConfig) -> list[Gpus]:
-        """How many GPUs the point needs and finds: on this machine, or on each host."""
+        """Return how many GPUs the point needs and finds: on this machine, or on each host."""
         return [Gpus(config.ranks, len(environment.gpus()), "NVIDIA's driver shows")]
 
     def free_bytes(self, config: RunConfig) -> int | None:
-        """Free memory of this machine, or of the host that has least; None where that is not known beforehand."""
+        """Return the free memory of this machine, or of the host that has least; None where it is not known."""
         return psutil.virtual_memory().available
 
     def cpu_flags(self, config: RunConfig) -> Mapping[str, Collection[str]]:
-        """The instruction sets of the processor of each host that will run ranks, as far as known beforehand."""
+        """Return the instruction sets of the processor of each host that will run ranks, as far as known beforehand."""
         return {"this machine": host.cpu_flags()}
 
     def check_machine(self, config: RunConfig) -> None:
@@ -133,32 +133,32 @@ class Launcher(ABC):
         return
 
     def notes(self, config: RunConfig) -> list[str]:
-        """What the user should know about this launcher before anything starts."""
+        """Return what the user should know about this launcher before anything starts."""
         return []
 
     def warnings(self, config: RunConfig) -> list[str]:
-        """What can disturb the measurement although the experiment can run."""
+        """Return what can disturb the measurement although the experiment can run."""
         return []
 
     # ---- start ----
 
     def mpirun(self, config: RunConfig) -> str:
-        """Whose mpirun starts the ranks: OPEN_MPI or MPICH; OPEN_MPI where none is used. Raises ConfigError."""
+        """Return whose mpirun starts the ranks: OPEN_MPI or MPICH; OPEN_MPI where none is used. Raises ConfigError."""
         return OPEN_MPI
 
     def hosts(self, config: RunConfig) -> tuple[str, ...]:
-        """The hosts to run on; a point takes the first of them. Empty: this machine."""
+        """Return the hosts to run on; a point takes the first of them. Empty: this machine."""
         return ()
 
     @abstractmethod
     def command(self, job: Job) -> list[str]:
-        """The command that starts all ranks of the job and ends when they have ended."""
+        """Return the command that starts all ranks of the job and ends when they have ended."""
 
     # ---- supervise ----
 
     @contextmanager
     def watching(self, job: Job) -> Iterator[Watcher | None]:
-        """What this launcher sets up for the time that the job runs, and removes when its processes have ended."""
+        """Hold what this launcher sets up for the time that the job runs, and removes when its processes have ended."""
         yield None
 
     def end_remote(self, job: Job, job_id: str) -> list[str]:
@@ -166,11 +166,11 @@ class Launcher(ABC):
         return []
 
     def explain_exit(self, code: int) -> str | None:
-        """What an exit status means that comes from this launcher; None where it is the exit status of the rank."""
+        """Return what an exit status of this launcher means; None where it is the exit status of the rank."""
         return None
 
 
 def named(launchers: Mapping[str, Launcher], name: str) -> Launcher:
-    """The launcher of that name. Raises ConfigError naming those that there are."""
+    """Return the launcher of that name. Raises ConfigError naming those that there are."""
     check(name in launchers, "launcher.name", name, f"allowed are {', '.join(sorted(launchers))}")
     return launchers[name]

@@ -56,7 +56,7 @@ class BatchLauncher(Launcher):
 
     @abstractmethod
     def directives(self, job: BatchJob) -> list[str]:
-        """The lines at the top of the batch script, as #SBATCH --nodes=2."""
+        """Return the lines at the top of the batch script, as #SBATCH --nodes=2."""
 
     @abstractmethod
     def submit(self, script: Path) -> str:
@@ -64,22 +64,22 @@ class BatchLauncher(Launcher):
 
     @abstractmethod
     def queue(self) -> dict[str, str]:
-        """The user's jobs that the system still has: id -> state, RUNNING for one that runs. Raises ConfigError."""
+        """Return the user's jobs that the system still has: id -> state, RUNNING if it runs. Raises ConfigError."""
 
     @abstractmethod
     def allocated_hosts(self) -> list[str]:
-        """The hosts of the allocation that this launcher runs in."""
+        """Return the hosts of the allocation that this launcher runs in."""
 
     @abstractmethod
     def cores_of_a_node(self, system: System) -> int:
-        """The cores of the smallest node that jobs can get. Raises ConfigError."""
+        """Return the cores of the smallest node that jobs can get. Raises ConfigError."""
 
     def cpu_flags(self, config: RunConfig) -> Mapping[str, Collection[str]]:
         """Not known before the hosts are allocated: the ranks tell it in the roll call."""
         return {}
 
     def script(self, job: BatchJob) -> str:
-        """The whole batch script."""
+        """Return the whole batch script."""
         lines = ["#!/bin/bash", *self.directives(job), "", f"cd {shlex.quote(str(ROOT))} || exit", *job.system.setup]
         lines += [f"export {IN_ALLOCATION}=1", *self.before_launch(), f"exec {shlex.join(job.command)}"]
         return "\n".join([*lines, ""])
@@ -89,11 +89,11 @@ class BatchLauncher(Launcher):
         return []
 
     def inside(self, variables: Mapping[str, str]) -> bool:
-        """Whether these environment variables are of a launcher in an allocation that it was submitted to."""
+        """Return whether these environment variables are of a launcher in an allocation that it was submitted to."""
         return IN_ALLOCATION in variables and self.job_variable in variables
 
     def ask(self, *command: str) -> str:
-        """What a command of the batch system prints. Raises ConfigError where it is missing, or fails."""
+        """Return what a command of the batch system prints. Raises ConfigError where it is missing, or fails."""
         try:
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=_ANSWER_WITHIN_S, stdin=subprocess.DEVNULL
@@ -109,11 +109,11 @@ class BatchLauncher(Launcher):
         return done.stdout
 
     def cores_per_node(self, experiment: DictConfig, machine: Machine, max_nodes: int) -> int:
-        """The cores of the smallest node that jobs can get."""
+        """Return the cores of the smallest node that jobs can get."""
         return self.cores_of_a_node(experiment.system)
 
     def gpus(self, config: RunConfig) -> list[Gpus]:
-        """The GPUs of a node, as its system's file has them."""
+        """Return the GPUs of a node, as its system's file has them."""
         return [Gpus(config.ranks_per_node, config.system.gpus_per_node, "system.gpus_per_node says")]
 
     def free_bytes(self, config: RunConfig) -> int | None:
@@ -121,5 +121,5 @@ class BatchLauncher(Launcher):
         return None
 
     def hosts(self, config: RunConfig) -> tuple[str, ...]:
-        """The hosts of the allocation."""
+        """Return the hosts of the allocation."""
         return tuple(self.allocated_hosts())

@@ -55,7 +55,7 @@ class Emulated(Local):
         return Local.name
 
     def cpus_per_node(self, experiment: DictConfig, machine: Machine, max_nodes: int) -> float | None:
-        """Each node's share of launcher.cores_fraction of the machine, where all nodes run at once."""
+        """Return each node's share of launcher.cores_fraction of the machine, where all nodes run at once."""
         return cgroups.per_node(machine.cores, max_nodes, experiment.launcher.cores_fraction)
 
     def check_machine(self, config: RunConfig) -> None:
@@ -72,7 +72,7 @@ class Emulated(Local):
         ]
 
     def command(self, job: Job) -> list[str]:
-        """The local command, in a scope of the user's where quotas need one, or in the networks of the nodes."""
+        """Return the local command, in a scope of the user's where quotas need one, or in the networks of the nodes."""
         if job.limits.separate_networks:
             return in_networks(job, networks.own_name())
         means = quota_means()
@@ -105,7 +105,7 @@ def _check_backend(settings: Distribution) -> None:
 
 
 def in_networks(job: Job, name: str) -> list[str]:
-    """The command of a job whose nodes have separate networks. name: the prefix of their namespaces.
+    """Return the command of a job whose nodes have separate networks. name: the prefix of their namespaces.
 
     Horovod's launcher runs on the switch. A rank enters the network of its node before anything else: only its
     environment says which rank it is.

@@ -63,7 +63,7 @@ Problem = tuple[str, str]  # a host, as the user named it, and why it cannot run
 
 
 def _ask(host: str, token: Path, image: str | None) -> Host | Problem:
-    """The answer of a host, or why there is none."""
+    """Return the answer of a host, or why there is none."""
     # The ranks get this host's PATH too.
     probe = ["env", f"PATH={os.environ['PATH']}", sys.executable, "-m", "train.launch.launchers.hosts", str(token)]
     command = ssh_command(host, [*probe, image] if image else probe)
@@ -86,12 +86,12 @@ def _ask(host: str, token: Path, image: str | None) -> Host | Problem:
 
 
 def _without(host: str, message: str) -> str:
-    """The message with a placeholder for the name of the host: so other hosts may say the same."""
+    """Return the message with a placeholder for the name of the host: so other hosts may say the same."""
     return re.sub(rf"(?<![\w.-]){re.escape(host)}(?![\w-])", _NAME, message)
 
 
-def told(problems: Sequence[Problem]) -> list[str]:
-    """A line for each problem, with all the hosts that have it."""
+def problem_lines(problems: Sequence[Problem]) -> list[str]:
+    """Return a line for each problem, with all the hosts that have it."""
     count = Counter(text for _, text in problems)
     return [
         f"launcher.hosts: {hosts}: {text.replace(_NAME, hosts) if count[text] == 1 else text}"
@@ -101,7 +101,7 @@ def told(problems: Sequence[Problem]) -> list[str]:
 
 @functools.cache  # several checks need the answers
 def ask(hosts: tuple[str, ...], results: Path, image: str | None = None) -> tuple[Host, ...]:
-    """The answers of all hosts, asked at once.
+    """Return the answers of all hosts, asked at once.
 
     Raises ConfigError with a line for each reason why hosts cannot run the job, and what to do about it; OSError where
     the results folder cannot be made.
@@ -119,38 +119,38 @@ def ask(hosts: tuple[str, ...], results: Path, image: str | None = None) -> tupl
             answers = list(pool.map(lambda host: _ask(host, token, image), hosts))
     finally:
         token.unlink()
-    found = [answer for answer in answers if isinstance(answer, Host)]
+    hosts_found = [answer for answer in answers if isinstance(answer, Host)]
     problems = [answer for answer in answers if not isinstance(answer, Host)]
-    lines = [*told([*problems, *unfit(found, results, image)]), *same_hosts(found)]
+    lines = [*problem_lines([*problems, *unfit(hosts_found, results, image)]), *same_hosts(hosts_found)]
     if lines:
         raise ConfigError("\n       ".join(lines))
-    return tuple(found)
+    return tuple(hosts_found)
 
 
-def unfit(found: Sequence[Host], results: Path, image: str | None) -> list[Problem]:
-    """Why hosts that answered cannot run the job; empty where all can."""
+def unfit(hosts: Sequence[Host], results: Path, image: str | None) -> list[Problem]:
+    """Return why hosts that answered cannot run the job; empty where all can."""
     blind = (
         f"does not see {results.resolve()} of {socket.gethostname()}; the results folder must be on a file system "
         "that all hosts share: RESULTS=folder"
     )
     no_engine = "there is no command singularity; install it there, or take container=none"
     return [
-        *((host.name, blind) for host in found if not host.sees_results),
+        *((host.name, blind) for host in hosts if not host.sees_results),
         *((host.name, f"lacks the image {image}; copy it there, under the same path")
-          for host in found if not host.has_image),
-        *((host.name, no_engine) for host in found if not host.has_singularity),
+          for host in hosts if not host.has_image),
+        *((host.name, no_engine) for host in hosts if not host.has_singularity),
     ]  # fmt: skip
 
 
-def same_hosts(found: Sequence[Host]) -> list[str]:
-    """A line for each host that was given under several names: it would be several nodes."""
+def same_hosts(hosts: Sequence[Host]) -> list[str]:
+    """Return a line for each host that was given under several names: it would be several nodes."""
     names: dict[str, list[str]] = {}
-    for host in found:
+    for host in hosts:
         names.setdefault(host.hostname, []).append(host.name)
     return [
-        f"launcher.hosts: {host_names.folded(of)} are the same host, {hostname}"
-        for hostname, of in names.items()
-        if len(set(of)) > 1
+        f"launcher.hosts: {host_names.folded(names_given)} are the same host, {hostname}"
+        for hostname, names_given in names.items()
+        if len(set(names_given)) > 1
     ]
 
 

@@ -31,7 +31,7 @@ class Local(Launcher):
         return "emulated" if emulated and not chosen and machine.no_quotas is None else self.name
 
     def mpirun(self, config: RunConfig) -> str:
-        """That of the container, or of this machine."""
+        """Return that of the container, or of this machine."""
         return installed.implementation(config.container) if installed.is_used(config) else OPEN_MPI
 
     def command(self, job: Job) -> list[str]:

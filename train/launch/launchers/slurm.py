@@ -23,7 +23,7 @@ class Slurm(BatchLauncher):
     warns_before_s = 60
 
     def directives(self, job: BatchJob) -> list[str]:
-        """The #SBATCH lines."""
+        """Return the #SBATCH lines."""
         options = [
             f"--job-name={job.name}",
             f"--nodes={job.nodes}",
@@ -52,21 +52,21 @@ class Slurm(BatchLauncher):
         return self.ask("sbatch", "--parsable", str(script)).strip().partition(";")[0]
 
     def queue(self) -> dict[str, str]:
-        """The user's jobs by squeue, with their states in Slurm's words: PENDING, RUNNING ..."""
+        """Return the user's jobs by squeue, with their states in Slurm's words: PENDING, RUNNING ..."""
         lines = self.ask("squeue", "--noheader", "--me", "--format=%i %T").splitlines()
         return dict(line.split(maxsplit=1) for line in lines)
 
     def allocated_hosts(self) -> list[str]:
-        """The hosts of this allocation, in Slurm's order."""
+        """Return the hosts of this allocation, in Slurm's order."""
         return self.ask("scontrol", "show", "hostnames", os.environ["SLURM_JOB_NODELIST"]).split()
 
     def cores_of_a_node(self, system: System) -> int:
-        """The fewest CPUs of a node of the partition, by sinfo."""
+        """Return the fewest CPUs of a node of the partition, by sinfo."""
         partition = [f"--partition={system.partition}"] if system.partition else []
-        found = re.findall(r"^\*?(\d+)", self.ask("sinfo", "--noheader", *partition, "--format=%c"), re.M)
-        if not found:
+        counts = re.findall(r"^\*?(\d+)", self.ask("sinfo", "--noheader", *partition, "--format=%c"), re.M)
+        if not counts:
             raise ConfigError(f"system.partition={system.partition}: sinfo shows no node in it; see `sinfo`")
-        return min(map(int, found))
+        return min(map(int, counts))
 
     def command(self, job: Job) -> list[str]:
         """One srun task a rank.

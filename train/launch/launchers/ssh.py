@@ -32,19 +32,19 @@ class Ssh(Launcher):
     secrets = ("SSH_AUTH_SOCK", "SSH_ASKPASS")
 
     def cores_per_node(self, experiment: DictConfig, machine: Machine, max_nodes: int) -> int:
-        """The cores of the host that has fewest. Raises ConfigError where a host cannot run the job."""
+        """Return the cores of the host that has fewest. Raises ConfigError where a host cannot run the job."""
         return min((host.cores for host in _ask(experiment)), default=1) if experiment.launcher.hosts else 1
 
     def gpus(self, config: RunConfig) -> list[Gpus]:
-        """The GPUs of each host."""
+        """Return the GPUs of each host."""
         return [Gpus(config.ranks_per_node, len(host.gpus), f"{host.name} shows") for host in _ask(config)]
 
     def free_bytes(self, config: RunConfig) -> int | None:
-        """The free memory of the host that has least."""
+        """Return the free memory of the host that has least."""
         return min(host.free_bytes for host in _ask(config))
 
     def cpu_flags(self, config: RunConfig) -> Mapping[str, Collection[str]]:
-        """Those of each host."""
+        """Return those of each host."""
         return {host.name: host.cpu_flags for host in _ask(config)}
 
     def check_machine(self, config: RunConfig) -> None:
@@ -58,7 +58,7 @@ class Ssh(Launcher):
         return [differ] if differ else []
 
     def mpirun(self, config: RunConfig) -> str:
-        """That of this machine, which must be Open MPI's: it runs here, and each rank in a container, if any."""
+        """Return that of this machine, which must be Open MPI's: it runs here, and each rank in a container, if any."""
         if not installed.is_used(config):
             return OPEN_MPI
         if installed.implementation(installed.NO_CONTAINER) != OPEN_MPI:

@@ -44,7 +44,7 @@ _TERRAFORM = ("TF_CLI_", "TF_VAR_", "TF_LOG", "TF_DATA_DIR")  # another program'
 
 
 def memory_per_rank_bytes(config: RunConfig) -> int:
-    """Estimate of what one rank needs: process + 7 x parameters x 4 bytes + batch x activations.
+    """Return estimate of what one rank needs: process + 7 x parameters x 4 bytes + batch x activations.
 
     A sweep of allreduces leaves out the messages that do not fit, so there the process alone counts.
     """
@@ -59,7 +59,7 @@ def memory_per_rank_bytes(config: RunConfig) -> int:
 
 
 def memory_shortage(config: RunConfig, available_bytes: int, hosts_apart: bool = False) -> str | None:
-    """Why the ranks of a point do not fit into the free memory; None where they do.
+    """Return why the ranks of a point do not fit into the free memory; None where they do.
 
     available_bytes: of this machine, or with `hosts_apart` of each host.
     """
@@ -77,13 +77,13 @@ def memory_shortage(config: RunConfig, available_bytes: int, hosts_apart: bool =
 
 
 def too_large(points: Sequence[Point], launcher: Launcher) -> dict[str, str]:
-    """The points that do not fit into memory, by name, and why."""
-    found = {}
+    """Return the points that do not fit into memory, by name, and why."""
+    reasons = {}
     for point in points:
         free_bytes = launcher.free_bytes(point.config)
         if free_bytes is not None and (why := memory_shortage(point.config, free_bytes, launcher.hosts_apart)):
-            found[point.name] = why
-    return found
+            reasons[point.name] = why
+    return reasons
 
 
 def check_points(points: Sequence[Point], launcher: Launcher) -> None:
@@ -112,7 +112,7 @@ def check_results(results: Path) -> None:
 
 
 def planned_cores(config: RunConfig, available: list[int]) -> list[list[int]]:
-    """The cores of each rank where all nodes share this machine, in the order of ranks."""
+    """Return the cores of each rank where all nodes share this machine, in the order of ranks."""
     per_node = config.system.cores_per_node or 1
     threads = config.threads_per_rank or 1
     return [
@@ -122,12 +122,12 @@ def planned_cores(config: RunConfig, available: list[int]) -> list[list[int]]:
 
 
 def shares_cores(config: RunConfig, available: list[int]) -> bool:
-    """Whether ranks of this machine compete for cores; those that are limited to a quota do not."""
+    """Return whether ranks of this machine compete for cores; those that are limited to a quota do not."""
     return config.system.cpus_per_node is None and placement.shared(planned_cores(config, available))
 
 
 def crowded(points: Sequence[Point], machine: Machine) -> list[str]:
-    """A warning where nodes of this machine share cores; empty where none do."""
+    """Return a warning where nodes of this machine share cores; empty where none do."""
     available = placement.usable_cores()
     names = [point.name for point in points if shares_cores(point.config, available)]
     if not names:
@@ -141,7 +141,7 @@ def crowded(points: Sequence[Point], machine: Machine) -> list[str]:
 
 
 def emulated_precision(points: Sequence[Point], flags_of: Mapping[str, Collection[str]]) -> list[str]:
-    """A warning where points ask processors for a precision that they have no instructions for.
+    """Return a warning where points ask processors for a precision that they have no instructions for.
 
     flags_of: the instruction sets of the processor of each host that is known beforehand (`Launcher.cpu_flags`).
     """
@@ -149,29 +149,29 @@ def emulated_precision(points: Sequence[Point], flags_of: Mapping[str, Collectio
     for point in points:
         if point.config.device == "cpu" and (why := host.emulated(point.config.precision, flags_of)):
             names.setdefault(why, []).append(point.name)
-    return [f"{why} ({', '.join(of)})" for why, of in names.items()]
+    return [f"{why} ({', '.join(points_named)})" for why, points_named in names.items()]
 
 
 def tuned(variables: Mapping[str, str]) -> list[str]:
-    """A warning for variables that the configuration replaces, and one for those that change what is measured.
+    """Return a warning for variables that the configuration replaces, and one for those that change what is measured.
 
     variables: of the environment, that can matter.
     """
-    found = []
+    warnings = []
     if replaced := sorted(FROM_CONFIGURATION.keys() & variables.keys()):
         keys = ", ".join(FROM_CONFIGURATION[name] for name in replaced)
-        found.append(f"{', '.join(replaced)}: set in your environment, but the configuration decides: {keys}")
+        warnings.append(f"{', '.join(replaced)}: set in your environment, but the configuration decides: {keys}")
     if others := [f"{name}={value}" for name, value in variables.items() if _tunes(name)]:
-        found.append(
+        warnings.append(
             f"{', '.join(others)}: set in your environment. The records keep it, but a run counts as measured "
             "whatever the value was: FORCE=1 measures again, RESULTS=folder keeps the two apart"
         )
-    return found
+    return warnings
 
 
 def _tunes(name: str) -> bool:
-    kept = not (name in FROM_CONFIGURATION or name.startswith(_TERRAFORM) or is_of_a_launcher(name))
-    return name.startswith(_TUNING) and kept
+    relevant = not (name in FROM_CONFIGURATION or name.startswith(_TERRAFORM) or is_of_a_launcher(name))
+    return name.startswith(_TUNING) and relevant
 
 
 def _reads(config: RunConfig) -> bool:
@@ -179,19 +179,21 @@ def _reads(config: RunConfig) -> bool:
 
 
 def to_check(points: Sequence[Point]) -> list[Point]:
-    """Of the points that read the same, the one with the largest global batch: what serves it serves all."""
-    found: dict[str, Point] = {}
+    """Return, of points that read the same, the one with the largest global batch: what serves it serves all."""
+    by_input: dict[str, Point] = {}
     for point in points:
         config = point.config
         # Repr shows all values: a dataset, a model and its weights are checked once.
         key = repr((config.dataset, config.model, config.weights))
-        if _reads(config) and (key not in found or (found[key].config.global_batch or 0) < (config.global_batch or 0)):
-            found[key] = point
-    return list(found.values())
+        if _reads(config) and (
+            key not in by_input or (by_input[key].config.global_batch or 0) < (config.global_batch or 0)
+        ):
+            by_input[key] = point
+    return list(by_input.values())
 
 
 def cannot_check(config: RunConfig, hosts_apart: bool) -> str | None:
-    """Why this process cannot check what the ranks will read; None where it can."""
+    """Return why this process cannot check what the ranks will read; None where it can."""
     if importlib.util.find_spec("tensorflow") is None:
         return "there is no TensorFlow outside the container"
     home = Path(config.dataset.data_dir or "").expanduser()
@@ -201,19 +203,19 @@ def cannot_check(config: RunConfig, hosts_apart: bool) -> str | None:
 
 
 def check_input(points: Sequence[Point], hosts_apart: bool) -> list[str]:
-    """A line for each thing that was found. Raises ConfigError where the ranks of a point would fail to read it.
+    """Return a line for each thing that was found. Raises ConfigError where the ranks of a point would fail to read it.
 
     hosts_apart: each node is a separate host, which may have files that this machine lacks.
     """
-    found = []
+    messages = []
     for point in to_check(points):
         if why := cannot_check(point.config, hosts_apart):
-            found.append(f"{point.name}: data and weights are checked by the ranks: {why}")
+            messages.append(f"{point.name}: data and weights are checked by the ranks: {why}")
             continue
         command = [sys.executable, "-m", "train.tools.prepare", *point.overrides]
         child = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
         if child.returncode:
             lines = child.stderr.strip().splitlines() or [f"exit status {child.returncode}"]
             raise ConfigError("\n".join(lines if child.returncode == 2 else lines[-12:]))
-        found += [line for line in child.stdout.splitlines() if line]
-    return found
+        messages += [line for line in child.stdout.splitlines() if line]
+    return messages

@@ -34,7 +34,7 @@ class Arm:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is measured of an experiment on a machine: its points, and the launcher that runs them."""
+    """The points of an experiment that are measured on a machine: its points, and the launcher that runs them."""
 
     machine: Machine
     launcher: Launcher
@@ -46,7 +46,7 @@ class Plan:
 
 
 def expand(overrides: Sequence[str], machine: Machine, launchers: Mapping[str, Launcher]) -> Plan:
-    """The points of the experiment that the overrides name.
+    """Return the points of the experiment that the overrides name.
 
     A comma-separated override (`model=vgg16,resnet50`) is swept, as in Hydra's multirun. It replaces the sweep that
     the experiment has over the same key, as a single value does too; only `nodes=N`, where the experiment sweeps the
@@ -89,17 +89,17 @@ def expand(overrides: Sequence[str], machine: Machine, launchers: Mapping[str, L
         others = [line for line in overrides if line.partition("=")[0] != "nodes"]
         smaller = expand([*others, f"nodes={there}"], machine, launchers)
         return replace(smaller, left_out=(*left_out, *smaller.left_out))
-    found = [point for point, _ in points.values()]
+    made_points = [point for point, _ in points.values()]
     if not experiment.config.arms:
-        found = _with_controls(list(points.values()), experiment.composed.measure.control)
-    found = with_bases(found) if experiment.config.arms else found
-    return Plan(machine, launcher, tuple(found), left_out=tuple(left_out))
+        made_points = _with_controls(list(points.values()), experiment.composed.measure.control)
+    made_points = with_bases(made_points) if experiment.config.arms else made_points
+    return Plan(machine, launcher, tuple(made_points), left_out=tuple(left_out))
 
 
 def _with_its_launcher(
     experiment: Experiment, machine: Machine, launchers: Mapping[str, Launcher]
 ) -> tuple[Experiment, Launcher]:
-    """The experiment composed for the launcher that runs it here, and that launcher."""
+    """Return the experiment composed for the launcher that runs it here, and that launcher."""
     chosen = named(launchers, experiment.composed.launcher.name)
     launcher = named(launchers, chosen.replacement(experiment, machine))
     if launcher.quotas or launcher is not chosen:
@@ -108,19 +108,19 @@ def _with_its_launcher(
 
 
 def _node_overrides(experiment: Experiment, launcher: Launcher, machine: Machine) -> list[str]:
-    """The overrides that give each node its cores, and its quota where it has one: the same at every point."""
-    composed, found = experiment.composed, []
+    """Return the overrides that give each node its cores, and its quota where it has one: the same at every point."""
+    composed, overrides = experiment.composed, []
     if composed.system.cpus_per_node is None:
         cpus = launcher.cpus_per_node(composed, machine, experiment.max_nodes)
-        found += [f"system.cpus_per_node={cpus}"] if cpus is not None else []
+        overrides += [f"system.cpus_per_node={cpus}"] if cpus is not None else []
     if composed.system.cores_per_node is None:
         cores = launcher.cores_per_node(composed, machine, experiment.max_nodes)
-        found.append(f"system.cores_per_node={cores}")
-    return found
+        overrides.append(f"system.cores_per_node={cores}")
+    return overrides
 
 
 def _arms(experiment: Experiment, launcher: Launcher, combination: Sequence[str]) -> list[Arm]:
-    """The arms of a combination of swept values: the experiment's own, else, on emulated nodes, the controls.
+    """Return the arms of a combination of swept values: the experiment's own, else, on emulated nodes, the controls.
 
     In strong scaling the batch of a rank shrinks with the nodes, so each number of nodes needs a separate
     control with one node.
@@ -142,14 +142,14 @@ def _arms(experiment: Experiment, launcher: Launcher, combination: Sequence[str]
 
 
 def _with_controls(points: Sequence[tuple[Point, Arm]], asked_for: str) -> list[Point]:
-    """The points, and those of their controls that measure.control asks for, with the nodes alone that these need."""
+    """Return the points, and the controls that measure.control asks for, with the nodes alone that these need."""
     largest = max(point.config.nodes for point, _ in points)
     beside = {"none": (0,), "largest": (0, 1, largest)}.get(asked_for)
     return [point for point, arm in points if beside is None or arm.beside_nodes in beside]
 
 
 def _point(experiment: Experiment, launcher: Launcher, arm: Arm, overrides: list[str]) -> Point:
-    """The point that these overrides compose. Raises ConfigError, LeftOut where others may be possible."""
+    """Return the point that these overrides compose. Raises ConfigError, LeftOut where others may be possible."""
     config = load(overrides)
     why = f"all points of an experiment run under one launcher, here {launcher.name}"
     check(config.launcher.name == launcher.name, "launcher", config.launcher.name, why)
@@ -170,7 +170,7 @@ def _point(experiment: Experiment, launcher: Launcher, arm: Arm, overrides: list
 
 
 def _role(config: RunConfig, arm: Arm, launcher: Launcher) -> Role:
-    """The role of an arm; ranks without allreduce on emulated nodes are the control of those with it."""
+    """Return the role of an arm; ranks without allreduce on emulated nodes are the control of those with it."""
     exchange = config.distribution
     why = "a control needs distribution.allreduce=false"
     check(arm.role != "control" or not exchange.allreduce, f"roles.{arm.name}", arm.role, why)
@@ -180,7 +180,7 @@ def _role(config: RunConfig, arm: Arm, launcher: Launcher) -> Role:
 
 @dataclass(frozen=True)
 class Options:
-    """What the user asks of `python -m train.launch`."""
+    """The options of `python -m train.launch`."""
 
     overrides: tuple[str, ...] = ()
     dry_run: bool = False  # print what would be started
@@ -205,14 +205,14 @@ def make(
 
 
 def _fitting(plan: Plan) -> Plan:
-    """The plan without the points that do not fit into memory."""
+    """Return the plan without the points that do not fit into memory."""
     large = checks.too_large(plan.points, plan.launcher)
     points = tuple(point for point in plan.points if point.name not in large)
     return replace(plan, points=points, too_large=tuple(f"{name}: {why}" for name, why in large.items()))
 
 
 def _in_rounds(plan: Plan) -> Plan:
-    """The plan with points that can share a launch measured in rounds."""
+    """Return the plan with points that can share a launch measured in rounds."""
     launcher = plan.launcher
     nested = curves.plan(
         plan.points, plan.machine.cores, launcher.hosts_apart, lambda curve: not checks.too_large([curve], launcher)
@@ -222,7 +222,7 @@ def _in_rounds(plan: Plan) -> Plan:
 
 
 def _chosen(plan: Plan, only: str | None) -> Plan:
-    """The plan with the points that the user wants. Raises ConfigError where one is not there."""
+    """Return the plan with the points that the user wants. Raises ConfigError where one is not there."""
     there = [point.name for point in plan.points]
     wanted = there if only is None else only.split(",")
     if unknown := [name for name in wanted if name not in there]:

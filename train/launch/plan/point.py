@@ -27,18 +27,18 @@ class Point:
 
 
 def differing_keys(arms: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """The keys that the arms do not all give the same value, in the order in which they are named.
+    """Return the keys that the arms do not all give the same value, in the order in which they are named.
 
     A key below another one that differs is left out: `distribution` covers `distribution.allreduce`.
     """
     values = [dict(line.split("=", 1) for line in extra) for extra in arms.values()]
-    keys = dict.fromkeys(key for of_arm in values for key in of_arm)
-    differ = [key for key in keys if len({of_arm.get(key) for of_arm in values}) > 1]
+    keys = dict.fromkeys(key for values_of in values for key in values_of)
+    differ = [key for key in keys if len({values_of.get(key) for values_of in values}) > 1]
     return tuple(key for key in differ if not any(key.startswith(f"{other}.") for other in differ))
 
 
 def compared(point: Point) -> tuple[str, ...]:
-    """The same for the arms that are compared: on as many ranks; where nodes have links, also on one of them."""
+    """Return the same for the arms that are compared: on as many ranks; where nodes have links, also on one of them."""
     swept = [f"{key}={value}" for key, value in point.swept.items() if key != LINK]
     return ("" if point.config.launcher.separate_networks else str(point.config.ranks), *swept)
 
@@ -50,7 +50,7 @@ def work(point: Point) -> tuple[bool, bool, int]:
 
 
 def with_bases(points: Sequence[Point]) -> list[Point]:
-    """The points of arms, each set that is compared with a base: as stated, else the arm that does least.
+    """Return the points of arms, each set that is compared with a base: as stated, else the arm that does least.
 
     Arms that are compared with a control need none. Raises ConfigError where two arms of one set are stated.
     """

@@ -20,18 +20,18 @@ SSH_OPTIONS = ("BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=5", "S
 
 
 def ssh_prefix() -> str:
-    """The ssh command that Horovod's launchers use."""
+    """Return the ssh command that Horovod's launchers use."""
     return " ".join(["ssh", *(f"-o {option}" for option in SSH_OPTIONS)])
 
 
 def ssh_command(host: str, command: Sequence[str]) -> list[str]:
-    """The argv that runs a command on a host, in the folder of the kit."""
+    """Return the argv that runs a command on a host, in the folder of the kit."""
     options = [word for option in SSH_OPTIONS for word in ("-o", option)]
     return ["ssh", *options, host, f"cd {shlex.quote(str(ROOT))} && {shlex.join(command)}"]
 
 
 def on_this_machine(job: Job) -> list[str]:
-    """The command of a job whose nodes share this machine: launcher and ranks run in one container, if any."""
+    """Return the command of a job whose nodes share this machine: launcher and ranks run in one container, if any."""
     argv = [*_starter(job), *job.argv]
     if job.groups:
         started = [
@@ -45,7 +45,7 @@ def on_this_machine(job: Job) -> list[str]:
 
 
 def _starter(job: Job) -> list[str]:
-    """What starts the ranks of a job on this machine; one rank needs nothing."""
+    """Return what starts the ranks of a job on this machine; one rank needs nothing."""
     if job.exchange.controller == "gloo":
         return gloo(job, job.argv[0], job.exchange.interface)
     if job.exchange.controller == "mpi":
@@ -54,7 +54,7 @@ def _starter(job: Job) -> list[str]:
 
 
 def across_hosts(job: Job) -> list[str]:
-    """The command of a job that starts its ranks on other hosts, over ssh: each runs in its own container, if any."""
+    """Return the command of a job that starts its ranks on other hosts, over ssh: each in its own container, if any."""
     if job.exchange.controller == "mpi":
         starter = open_mpi(job, ["PATH", *job.shared.variables, *job.env], SSH_OPTIONS)
     elif job.exchange.controller == "elastic":
@@ -65,12 +65,12 @@ def across_hosts(job: Job) -> list[str]:
 
 
 def rank(job: Job) -> list[str]:
-    """What each rank runs where the nodes are separate hosts: in its own container, if any."""
+    """Return what each rank runs where the nodes are separate hosts: in its own container, if any."""
     return containers.wrap(job.argv, job.container, job.shared)
 
 
 def host_slots(job: Job) -> str:
-    """The ranks of each host, as Horovod and mpirun take them: a:2,b:2."""
+    """Return the ranks of each host, as Horovod and mpirun take them: a:2,b:2."""
     slots: dict[str, int] = {}
     for host in job.nodes.hosts:
         slots[host] = slots.get(host, 0) + job.nodes.ranks_per_node

@@ -22,7 +22,7 @@ def _reads(container: Container, shared: Shared) -> list[Path]:
 
 
 def _mount(path: Path, *options: str) -> str:
-    """A mount of Docker or Podman: a line of CSV, in which a path may have colons and commas."""
+    """Return a mount of Docker or Podman: a line of CSV, in which a path may have colons and commas."""
     line = io.StringIO()
     csv.writer(line, lineterminator="").writerow(["type=bind", f"source={path}", f"target={path}", *options])
     return line.getvalue()
@@ -53,17 +53,17 @@ def _oci(engine: str, argv: Sequence[str], container: Container, shared: Shared)
 
 
 def docker(argv: Sequence[str], container: Container, shared: Shared) -> list[str]:
-    """The argv of `docker run`."""
+    """Return the argv of `docker run`."""
     return _oci("docker", argv, container, shared)
 
 
 def podman(argv: Sequence[str], container: Container, shared: Shared) -> list[str]:
-    """The argv of `podman run`, with or without root."""
+    """Return the argv of `podman run`, with or without root."""
     return _oci("podman", argv, container, shared)
 
 
 def singularity(argv: Sequence[str], container: Container, shared: Shared) -> list[str]:
-    """The argv of `singularity exec` (Apptainer or SingularityCE): user, environment and cores are the caller's.
+    """Return the argv of `singularity exec` (Apptainer or SingularityCE): user, environment and cores are the caller's.
 
     Raises ConfigError for a folder that it cannot take.
     """
@@ -96,5 +96,5 @@ _WRAPPERS: dict[str, Callable[[Sequence[str], Container, Shared], list[str]]] = 
 
 
 def wrap(argv: Sequence[str], container: Container, shared: Shared) -> list[str]:
-    """The argv that runs `argv` in the container; unchanged without one."""
+    """Return the argv that runs `argv` in the container; unchanged without one."""
     return _WRAPPERS[container.name](argv, container, shared)

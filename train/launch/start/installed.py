@@ -27,7 +27,7 @@ _REPAIR = {
 
 
 def digest(container: Container) -> str | None:
-    """The SHA-256 of the image as `sha256:...`: the ID of an OCI image, the file of a SIF; None without a container.
+    """Return the SHA-256 of the image as `sha256:...`: the ID of an OCI image, the file of a SIF; None without one.
 
     Raises ConfigError where the engine, the image or the folder of another MPI is missing.
     """
@@ -37,7 +37,7 @@ def digest(container: Container) -> str | None:
 
 
 def sif(config: RunConfig | DictConfig) -> str | None:
-    """The SIF that the ranks of an experiment need on every host, as an absolute path; None without."""
+    """Return the SIF that the ranks of an experiment need on every host, as an absolute path; None without."""
     container = config.container
     if container.name != "singularity":
         return None
@@ -60,10 +60,10 @@ def _digest(engine: str, image: str) -> str:
     return f"sha256:{asked.stdout.strip().removeprefix('sha256:')}"
 
 
-def _missing(engine: str, image: str, said: str) -> str:
-    """What is wrong, and what to do, where `docker image inspect` or `podman image inspect` failed and said this."""
-    if not _NO_IMAGE.search(said):  # the engine itself does not work, such as a daemon that may not be used
-        why = (said.strip().splitlines() or ["no message"])[-1]
+def _missing(engine: str, image: str, stderr: str) -> str:
+    """Return what is wrong, and what to do, where `docker image inspect` or `podman image inspect` failed."""
+    if not _NO_IMAGE.search(stderr):  # the engine itself does not work, such as a daemon that may not be used
+        why = (stderr.strip().splitlines() or ["no message"])[-1]
         return f"{engine} does not work here ({why}); {_REPAIR[engine]}"
     variant = re.fullmatch(r"kit:(\w+)", image)
     gets = f"make image VARIANT={variant[1]} CONTAINER={engine} builds it" if variant else f"{engine} pull {image}"
@@ -75,12 +75,12 @@ NO_CONTAINER = Container("none")
 
 
 def is_used(config: RunConfig) -> bool:
-    """Whether the ranks of a run meet by MPI."""
+    """Return whether the ranks of a run meet by MPI."""
     return config.distribution.backend == "horovod" and config.distribution.controller == "mpi"
 
 
 def implementation(container: Container) -> str:
-    """Whose mpirun the container has, or this machine without one: OPEN_MPI or MPICH.
+    """Return whose mpirun the container has, or this machine without one: OPEN_MPI or MPICH.
 
     Raises ConfigError where there is no mpirun, or one that this kit does not know.
     """
@@ -97,8 +97,8 @@ def _ask(engine: str, image: str | None) -> str:
         text, why = "", f"there is no command {error.filename}"
     else:
         text, why = done.stdout, (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
-    for words, name in _WORDS.items():
-        if words in text:
+    for sign, name in _WORDS.items():
+        if sign in text:
             return name
     answer = f"it says: {text.splitlines()[0]}" if text.strip() else why
     raise ConfigError(

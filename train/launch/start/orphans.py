@@ -21,26 +21,26 @@ _ANSWER_WITHIN_S = 120.0  # Python may start slowly there; ssh itself gives up a
 
 
 def of_job(job_id: str) -> list[psutil.Process]:
-    """The processes on this host whose environment names the job, except this one."""
-    found = []
+    """Return the processes on this host whose environment names the job, except this one."""
+    processes = []
     for process in psutil.process_iter():
         try:
             if process.pid != os.getpid() and process.environ().get(JOB_ID) == job_id:
-                found.append(process)
+                processes.append(process)
         except psutil.Error:
             continue
-    return found
+    return processes
 
 
 def kill(job_id: str) -> None:
     """Kill the processes of the job on this host; return when they are gone."""
-    found = of_job(job_id)
-    for process in found:
+    processes = of_job(job_id)
+    for process in processes:
         try:
             process.kill()
         except psutil.NoSuchProcess:
             continue
-    psutil.wait_procs(found, timeout=_GONE_WITHIN_S)
+    psutil.wait_procs(processes, timeout=_GONE_WITHIN_S)
 
 
 def kill_on(hosts: Sequence[str], job_id: str) -> list[str]:

@@ -37,15 +37,15 @@ class Command:
 
 
 def argv(python: str, commands: Sequence[Command]) -> list[str]:
-    """The command that starts these groups, in order."""
+    """Return the command that starts these groups, in order."""
     return [python, "-m", "train.launch.start.rank_groups", json.dumps([asdict(command) for command in commands])]
 
 
 def failed(output: str) -> list[tuple[int, int, str]]:
-    """The groups that failed, in this order: number, exit status of its command, and what that printed."""
+    """Return the groups that failed, in this order: number, exit status of its command, and what that printed."""
     return [
-        (int(found["group"]), int(found["code"]), _printed(output, int(found["group"])))
-        for found in _FAILED_PATTERN.finditer(output)
+        (int(match["group"]), int(match["code"]), _printed(output, int(match["group"])))
+        for match in _FAILED_PATTERN.finditer(output)
     ]
 
 
