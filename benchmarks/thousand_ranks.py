@@ -34,7 +34,7 @@ from train.config.checks import ConfigError
 from train.config.compose import load
 from train.config.schema import RunConfig
 from train.distribution import slurm
-from train.launch.batch.jobs import jobs
+from train.launch.batch import jobs
 from train.launch.job import Setting, make_job
 from train.launch.launchers import LAUNCHERS
 from train.launch.launchers.base import Machine

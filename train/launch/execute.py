@@ -10,7 +10,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from train.launch.batch import submission
+from train.launch.batch import submit
 from train.launch.job import Setting, make_job
 from train.launch.launchers import LAUNCHERS
 from train.launch.launchers.base import Machine
@@ -67,14 +67,14 @@ def carry_out(plan: Plan, options: Options, console: Console) -> int:
     It is 0 only where every run of the experiment is complete, or submitted. Raises ConfigError, OSError.
     """
     runs = runs_of(plan.points, plan.launcher)
-    batch = plan.launcher if isinstance(plan.launcher, BatchLauncher) else None
-    in_allocation = batch is not None and batch.inside(os.environ)
+    system = plan.launcher if isinstance(plan.launcher, BatchLauncher) else None
+    in_allocation = system is not None and system.inside(os.environ)
     if not options.dry_run:
         check_machine(plan)
         if not in_allocation:
             check_input(runs, plan, options.force, console)
-    if batch and not in_allocation:
-        submission.submit(runs, batch, options, console)
+    if system and not in_allocation:
+        submit(runs, system, options, console)
         return 0
     if options.dry_run:
         console.print(time_left(*remaining(runs, options.force)), highlight=False)
@@ -82,7 +82,7 @@ def carry_out(plan: Plan, options: Options, console: Console) -> int:
         return 0
     # Jobs of a batch system share a results folder, each with points of its own.
     with ExitStack() as folders:
-        for folder in {run.home for run in runs} if batch else {Path(runs[0].point.config.results)}:
+        for folder in {run.home for run in runs} if system else {Path(runs[0].point.config.results)}:
             folders.enter_context(alone(folder))
         return measure(runs, plan, options.force, console) or int(bool(plan.too_large))
 

@@ -17,8 +17,8 @@ import msgspec
 from rich.table import Table
 
 from train.config.checks import ConfigError
-from train.launch.batch import submission
-from train.launch.batch.submission import Submitted
+from train.launch import batch
+from train.launch.batch import Submitted
 from train.launch.launchers import LAUNCHERS
 from train.launch.launchers.batch import RUNNING, BatchLauncher
 from train.launch.plan.display import Terminal
@@ -73,7 +73,7 @@ def find_jobs(results: Path) -> Jobs:
     submitted_jobs: list[Submitted] = []
     queue: dict[str, str] = {}
     for launcher in LAUNCHERS.values():
-        if isinstance(launcher, BatchLauncher) and (jobs := submission.read(results, launcher.name)):
+        if isinstance(launcher, BatchLauncher) and (jobs := batch.read(results, launcher.name)):
             submitted_jobs += jobs
             try:
                 queue |= launcher.queue()
@@ -84,7 +84,7 @@ def find_jobs(results: Path) -> Jobs:
 
 def counts(results: Path, jobs: Jobs) -> dict[Path, Counter[str]]:
     """Return how many runs of each point are in each state."""
-    in_queue = submission.states_of_points(jobs.submitted, jobs.queue)
+    in_queue = batch.states_of_points(jobs.submitted, jobs.queue)
     planned = {home: job.repeats for job in jobs.submitted for home in job.homes}
     return {
         home: Counter(state_of(home, repeat, in_queue.get(home)) for repeat in range(repeats_of(home, planned)))

@@ -2,7 +2,7 @@ import pytest
 
 from train.config.compose import load
 from train.config.identity import values
-from train.launch.batch.submission import Submitted
+from train.launch.batch import Submitted
 from train.launch.status import Jobs, counts, repeats_of, state_of, under_way
 from train.launch.supervise import presence
 from train.record import progress, protocol

@@ -13,7 +13,7 @@ import pytest
 from tests.helpers import GOLDEN, shell
 from tests.helpers.launches import planned
 from train.config import compose
-from train.launch.batch.jobs import jobs
+from train.launch.batch import jobs
 from train.launch.job import Setting, make_job
 from train.launch.launchers import LAUNCHERS
 from train.launch.launchers.batch import BatchLauncher

@@ -8,7 +8,7 @@ from tests.helpers import GOLDEN
 from tests.helpers.launches import planned
 from train.config.checks import ConfigError
 from train.config.schema import System
-from train.launch.batch.jobs import jobs
+from train.launch.batch import jobs
 from train.launch.job import Setting, make_job
 from train.launch.launchers import LAUNCHERS
 from train.launch.plan.make import Options

@@ -1,1 +1,0 @@
-"""Batch systems: from runs to jobs, to their submission, to their state in the queue."""
