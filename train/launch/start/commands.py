@@ -57,8 +57,6 @@ def across_hosts(job: Job) -> list[str]:
     """Return the command of a job that starts its ranks on other hosts, over ssh: each in its own container, if any."""
     if job.exchange.controller == "mpi":
         starter = open_mpi(job, ["PATH", *job.shared.variables, *job.env], SSH_OPTIONS)
-    elif job.exchange.controller == "elastic":
-        starter = elastic(job)
     else:
         starter = gloo(job, sys.executable, job.exchange.interface)
     return [*starter, *rank(job)]
@@ -77,26 +75,20 @@ def host_slots(job: Job) -> str:
     return ",".join(f"{host}:{count}" for host, count in slots.items())
 
 
-def _horovod(module: str, python: str, job: Job, interface: str | None, *options: str) -> list[str]:
-    command = [python, "-m", f"train.launch.start.{module}"]
-    command += ["--ranks", str(job.nodes.ranks), "--hosts", host_slots(job)]
-    return [*command, *options, *(["--interface", interface] if interface else []), "--"]
-
-
 def gloo(job: Job, python: str, interface: str | None) -> list[str]:
-    """Horovod's Gloo launcher, which reaches other hosts by ssh; the command of a rank follows.
+    """Return Horovod's Gloo launcher, which reaches other hosts by ssh; the command of a rank follows.
+
+    If the job is elastic it begins with all ranks and continues with those that live.
 
     Args:
         job: what to start.
         python: that runs the launcher.
         interface: of the network that carries the allreduce; None: each rank finds the one towards the others.
     """
-    return _horovod("gloo", python, job, interface)
-
-
-def elastic(job: Job) -> list[str]:
-    """Horovod's elastic launcher: it begins with all ranks of the job and continues with those that live."""
-    return _horovod("elastic", sys.executable, job, job.exchange.interface, "--folder", str(job.folder))
+    command = [python, "-m", "train.launch.start.gloo"]
+    command += ["--ranks", str(job.nodes.ranks), "--hosts", host_slots(job)]
+    command += ["--elastic", str(job.folder)] if job.exchange.controller == "elastic" else []
+    return [*command, *(["--interface", interface] if interface else []), "--"]
 
 
 def mpich(job: Job) -> list[str]:

@@ -47,8 +47,8 @@ def on_hosts(controller: str):
 def test_on_other_hosts_each_rank_has_its_own_container(controller):
     command = across_hosts(on_hosts(controller))[1:]
     starter, rank = command[: command.index("--")], command[command.index("--") + 1 :]
-    folder = ["--folder", str(job().folder)] if controller == "elastic" else []
-    assert starter == ["-m", f"train.launch.start.{controller}", "--ranks", "2", "--hosts", "a:1,b:1", *folder]
+    folder = ["--elastic", str(job().folder)] if controller == "elastic" else []
+    assert starter == ["-m", "train.launch.start.gloo", "--ranks", "2", "--hosts", "a:1,b:1", *folder]
     assert rank[:2] == ["singularity", "exec"]
     assert tuple(rank[-len(job().argv) :]) == job().argv
 

@@ -8,7 +8,7 @@ from horovod.runner.common.util import codec
 from horovod.runner.elastic.worker import HostUpdateResult
 from horovod.runner.http.http_server import RendezvousServer
 
-from train.launch.start import elastic
+from train.launch.start import gloo
 from train.record import protocol
 
 pytestmark = pytest.mark.slow  # Horovod takes a second to load
@@ -16,12 +16,12 @@ pytestmark = pytest.mark.slow  # Horovod takes a second to load
 
 def test_a_host_is_removed_only_after_many_probes_without_an_answer(monkeypatch):
     answering = {"a", "b"}
-    monkeypatch.setattr(elastic, "_sshd_address", lambda host: (host, 22))
-    monkeypatch.setattr(elastic, "_answers", lambda address: address[0] in answering)
-    found = elastic.Answering({"a": 1, "b": 2})
+    monkeypatch.setattr(gloo, "_sshd_address", lambda host: (host, 22))
+    monkeypatch.setattr(gloo, "_answers", lambda address: address[0] in answering)
+    found = gloo.Answering({"a": 1, "b": 2})
     assert found.find_available_hosts_and_slots() == {"a": 1, "b": 2}
     answering.remove("b")
-    for _ in range(elastic._MISSES - 1):
+    for _ in range(gloo._MISSES - 1):
         assert found.find_available_hosts_and_slots() == {"a": 1, "b": 2}
     assert found.find_available_hosts_and_slots() == {"a": 1}
     answering.add("b")
@@ -29,7 +29,7 @@ def test_a_host_is_removed_only_after_many_probes_without_an_answer(monkeypatch)
 
 
 def test_an_address_where_nothing_listens_does_not_answer():
-    assert not elastic._answers(("127.0.0.1", 1))
+    assert not gloo._answers(("127.0.0.1", 1))
 
 
 class Driver:
@@ -47,7 +47,7 @@ def test_what_horovod_would_unpickle_is_not_read_by_the_store_and_all_else_is_ke
             return (tmp_path / "ran").touch, ()
 
     driver, server = Driver(), RendezvousServer()
-    port = server.start(elastic.without_pickles(driver))
+    port = server.start(gloo.without_pickles(driver))
     server.init([])
 
     def put(path, body):
@@ -63,8 +63,8 @@ def test_what_horovod_would_unpickle_is_not_read_by_the_store_and_all_else_is_ke
 
 
 def test_rank_0_is_told_of_changed_hosts_by_a_file_of_the_run(tmp_path, monkeypatch):
-    monkeypatch.setattr(elastic.Driver, "folder", tmp_path, raising=False)
-    driver = object.__new__(elastic.Driver)
+    monkeypatch.setattr(gloo.Driver, "folder", tmp_path, raising=False)
+    driver = object.__new__(gloo.Driver)
     assert protocol.read_hosts_change(tmp_path) == protocol.HostsChange(0, 0)
     client = driver.get_worker_client(None)
     client.notify_hosts_updated(1_700_000_000, HostUpdateResult.mixed)
