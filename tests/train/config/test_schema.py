@@ -1,3 +1,5 @@
+from dataclasses import FrozenInstanceError
+
 import pytest
 
 from train.config.checks import ConfigError, LeftOut
@@ -188,3 +190,12 @@ def test_fixed_work_shares_its_steps_out():
 )
 def test_the_image_follows_from_container_and_device_unless_it_is_named(overrides, image):
     assert load(overrides).container.image == image
+
+
+def test_a_configuration_and_its_sections_cannot_be_changed():
+    config = load([])
+    for section in (config, config.measure, config.distribution):
+        with pytest.raises(FrozenInstanceError):
+            section.name = "other"
+    with pytest.raises(AttributeError):
+        config.launch.rounds = ()
