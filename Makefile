@@ -29,7 +29,8 @@ about.CHECKSUM      := SUM         of data-fetch: md5:..., sha1:... or sha256:..
 about.FILE          := FILE        of table, audit, explain, predict: a table; of bundle-check: an archive
 about.COLUMNS       := "HEADER=NAME,..." of table, audit, explain, predict: what headers of FILE mean (docs/tables.md)
 about.EXPERIMENT    := NAME        of diagnose, explain, predict, history, reference: the records of this experiment
-about.STRICT        := 1           of audit, history: a finding, or a slower point, is an error
+about.STRICT        := 1           of audit, history: a serious finding in what is yours, or a slower point, is an error
+about.JUNIT         := FILE        of test, audit, history, check-reference: write the results as JUnit, too, for a CI system
 about.TO            := N,N         of predict: numbers of ranks (default: 16,64,256)
 about.UP_TO         := N           of predict: use smaller points only
 about.GLOBAL_BATCH  := N           of predict: keep that batch
@@ -197,7 +198,7 @@ format: setup-lint ## format the code
 .PHONY: test
 test: dev ## run all tests; UNIT=1: only the fast ones; PYTEST_ARGS="..."
 	@PYTEST_ADDOPTS="--dist loadfile $(if $(call on,UNIT),-n auto -m 'not end_to_end and not slow',-n 4 --no-loadscope-reorder) $$PYTEST_ARGS" \
-	  env -u PYTHONDONTWRITEBYTECODE $(KIT) -m pytest
+	  env -u PYTHONDONTWRITEBYTECODE $(KIT) -m pytest $${JUNIT:+"--junitxml=$$JUNIT"}
 
 .PHONY: test-cluster
 test-cluster: setup ## open a shell on NODES=4 simulated hosts with ssh and Slurm, all on this machine (needs root)

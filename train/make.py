@@ -108,7 +108,7 @@ def overrides(given: Variables) -> list[str]:
 
 def _audit(given: Variables) -> list[str]:
     records = [] if given.text("FILE") else [given.path("RESULTS")]
-    return ["analysis", "audit", *given.options("FILE", "COLUMNS", "STRICT"), *filter(None, records)]
+    return ["analysis", "audit", *given.options("FILE", "COLUMNS", "STRICT", "JUNIT"), *filter(None, records)]
 
 
 def _compare(given: Variables) -> list[str]:
@@ -141,11 +141,15 @@ def _input_bench(given: Variables) -> list[str]:
 _SIMPLE = {
     "bundle": ("analysis bundle", ("SCRUB", "SIGN_KEY", "RESULTS"), ()),
     "bundle-check": ("analysis bundle-check", ("SIGN_KEY",), ("FILE", "figures/bundle.tar.gz")),
-    "check-reference": ("analysis check-reference", ("SINCE", "WITHIN", "RESULTS"), ("NAME",)),
+    "check-reference": ("analysis check-reference", ("SINCE", "WITHIN", "JUNIT", "RESULTS"), ("NAME",)),
     "claims": ("analysis claims", ("RESULTS",), ()),
     "doctor": ("train.tools.doctor", ("DEVICE", "NODES", "CONTAINER", "IMAGE"), ()),
     "figures": ("analysis draw", ("RESULTS",), ()),
-    "history": ("analysis history --draw", ("SINCE", "WITHIN", "STRICT", "RESULTS"), ("EXPERIMENT", "weak_scaling")),
+    "history": (
+        "analysis history --draw",
+        ("SINCE", "WITHIN", "STRICT", "JUNIT", "RESULTS"),
+        ("EXPERIMENT", "weak_scaling"),
+    ),
     "predict": (
         "analysis predict --draw",
         (

@@ -57,6 +57,11 @@ def add_strict(parser: argparse.ArgumentParser, failure: str) -> None:
     parser.add_argument("--strict", action="store_true", help=f"exit status 1 if {failure}")
 
 
+def add_junit(parser: argparse.ArgumentParser) -> None:
+    """Declare --junit: the file that a CI system reads."""
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write the results to this file as JUnit, too")
+
+
 def add_columns(parser: argparse.ArgumentParser) -> None:
     """Declare --columns: what the headers of a user's table mean."""
     parser.add_argument(

@@ -11,9 +11,9 @@ from msgspec import structs
 from tabulate import tabulate
 
 from analysis import TableError, audit, claims
-from analysis.audit.findings import SEVERITIES, Finding
+from analysis.audit.findings import EXPERIMENT_RULES, RECORD_RULES, SEVERITIES, TABLE_RULES, Finding
 from analysis.claims import VERDICTS, Judged, JudgedClaim
-from analysis.commands import arguments
+from analysis.commands import arguments, junit
 from analysis.documents import Document, about, filled, text
 from analysis.reports import TITLES
 from analysis.study import Study, record_files
@@ -104,14 +104,26 @@ def declare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--file", type=Path, metavar="FILE", help="a scaling study: any table (docs/tables.md)")
     arguments.add_columns(parser)
     arguments.add_format(parser, "table", "markdown", "json")
-    arguments.add_strict(parser, "a finding is serious")
+    arguments.add_strict(parser, "a finding in FILE or in the records is serious")
+    arguments.add_junit(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print all findings and claims; 0, with --strict 1 where a finding is serious."""
+    """Print all findings and claims; 0, with --strict 1 where one of the user's own numbers is serious."""
     audited = _audit_file(options) if options.file else _audit_all(options)
     print(FORMATS[options.format](audited))
-    return 1 if options.strict and any(finding.severity == "serious" for finding in audited.findings) else 0
+    own = [one for one in audited.findings if options.file or one.report == "local"]
+    serious = [one for one in own if one.severity == "serious"]
+    if options.junit:
+        rules = TABLE_RULES if options.file else TABLE_RULES | RECORD_RULES | EXPERIMENT_RULES
+        junit.write(options.junit, "audit", {rule: _failure(serious, rule) for rule in rules})
+    return 1 if options.strict and serious else 0
+
+
+def _failure(serious: Sequence[Finding], rule: str) -> str:
+    return "\n".join(
+        f"{one.place}: stated: {one.stated}; follows: {one.follows}" for one in serious if one.rule == rule
+    )
 
 
 def _audit_file(options: argparse.Namespace) -> Audited:

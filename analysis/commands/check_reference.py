@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from analysis import documents
-from analysis.commands import arguments
+from analysis.commands import arguments, junit
 from analysis.commands.history import Machine, measured
 from analysis.documents import filled
 from analysis.history import points, reference, text, verdicts
@@ -24,6 +24,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     arguments.add_results(parser)
     arguments.add_period(parser)
     parser.add_argument("--folder", type=Path, default=reference.FOLDER, help="default: %(default)s")
+    arguments.add_junit(parser)
     arguments.add_format(parser, "text", "json")
 
 
@@ -47,6 +48,8 @@ def run(options: argparse.Namespace) -> int:
         print(f"{stored.name}: measured {stored.first_day} to {stored.last_day}; now: {_days(sessions)}", "", sep="\n")
         print(text.table(rows, "reference", "now"), "", *_changes(stored, sessions), sep="\n")
         print(text.how(within), "", text.counts(rows), sep="\n")
+    if options.junit:
+        junit.write(options.junit, "check-reference", text.failures(rows))
     return 1 if any(row.verdict == "slower" for row in rows) else 0
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from analysis import TableError, documents
-from analysis.commands import arguments
+from analysis.commands import arguments, junit
 from analysis.history import document, points, sessions, text, verdicts
 from analysis.history.points import Key, Values
 from analysis.history.sessions import Session
@@ -65,6 +65,7 @@ def declare(parser: argparse.ArgumentParser) -> None:
     arguments.add_results(parser)
     arguments.add_period(parser)
     arguments.add_strict(parser, "a point is slower")
+    arguments.add_junit(parser)
     arguments.add_format(parser, "text", "json")
     arguments.add_draw(parser)
 
@@ -81,6 +82,8 @@ def run(options: argparse.Namespace) -> int:
         _print_json(machines, rows_by_machine, within)
     else:
         _print(machines, rows_by_machine, within)
+    if options.junit:
+        junit.write(options.junit, "history", text.failures(every))
     if options.draw:
         _draw(options, machines, rows_by_machine, within)
     return 1 if options.strict and any(row.verdict == "slower" for row in every) else 0

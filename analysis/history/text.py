@@ -80,6 +80,17 @@ def table(rows: Sequence[Row], before: str, now: str) -> str:
     return tabulate(cells, headers="keys", disable_numparse=True, maxcolwidths=widths)
 
 
+def failures(rows: Sequence[Row]) -> dict[str, str]:
+    """Return the name of each value, with its ratio and interval if it is slower, else with ""."""
+    return {
+        f"{key.experiment} {subject(key)}, {key.point}, {quantity(key.quantity)}, {key.machine}": (
+            f"slower: now / before {row.ratio}" if row.verdict == "slower" else ""
+        )
+        for row in rows
+        for key in [row.change.key]
+    }
+
+
 def subject(key: Key) -> str:
     """Return the name of the model, or of allreduce alone."""
     return labels.name(key.model) if key.model else "allreduce"

@@ -1,4 +1,5 @@
 import json
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -51,8 +52,12 @@ def test_markdown_has_both_tables(capsys, records):
     assert "| 003-batch-64-or-32 " in shown.partition("## Claims")[2]
 
 
-def test_strict_fails_on_a_serious_finding(capsys, records):
-    assert main(["audit", records, "--strict"]) == 1
+def test_strict_looks_at_what_is_the_users(capsys, records, tmp_path):
+    """The reports have serious findings, the record has none."""
+    assert main(["audit", records, "--strict", "--junit", str(tmp_path / "audit.xml")]) == 0
+    suite = ElementTree.parse(tmp_path / "audit.xml").getroot()
+    assert suite.get("failures") == "0"
+    assert int(suite.get("tests", "0")) > 20
 
 
 def test_text_fits_a_hundred_columns(capsys, records):
@@ -67,7 +72,9 @@ def test_a_study_in_a_file(capsys, tmp_path, json_output):
     path.write_text(
         "gpus,steps_per_worker,batch_per_gpu,train_s,images_per_s_per_gpu\n1,100,64,70,100\n2,50,64,40,180\n4,25,64,,95\n"
     )
-    assert main(["audit", "--file", str(path), "--strict"]) == 1
+    assert main(["audit", "--file", str(path), "--strict", "--junit", str(tmp_path / "audit.xml")]) == 1
+    failures = ElementTree.parse(tmp_path / "audit.xml").getroot().findall(".//failure")
+    assert any("stated: 3.6x by images_per_s; follows: at most 2x" in failure.text for failure in failures)
     shown = capsys.readouterr().out
     assert "== study.csv: findings" in shown
     assert "stated: 3.6x by images_per_s; follows: at most 2x (+80.0%)" in shown

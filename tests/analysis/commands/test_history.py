@@ -1,3 +1,4 @@
+import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 import pytest
@@ -73,7 +74,9 @@ def test_strict_fails_only_where_something_is_slower(here, capsys):
     assert "faster" in capsys.readouterr().out
     month(here, 2, slower=1.25)
     assert main(["history", "weak_scaling"]) == 0
-    assert main(["history", "weak_scaling", "--strict"]) == 1
+    assert main(["history", "weak_scaling", "--strict", "--junit", "ci.xml"]) == 1
+    suite = ElementTree.parse("ci.xml").getroot()
+    assert 0 < int(suite.get("failures", "0")) < int(suite.get("tests", "0"))
 
 
 def test_two_sessions_have_the_ratio_that_compare_has(tmp_path, json_output):
@@ -133,7 +136,8 @@ def test_a_reference_is_written_kept_and_checked(here, json_output, capsys):
     month(here, 1)
     assert {point["verdict"] for point in json_output("check-reference", "first")["points"]} == {"as before"}
     month(here, 2, slower=1.25, commit="b" * 40)
-    assert main(["check-reference", "first"]) == 1
+    assert main(["check-reference", "first", "--junit", "ci.xml"]) == 1
+    assert ElementTree.parse("ci.xml").getroot().find(".//failure") is not None
     assert "commit: aaaaaaa -> bbbbbbb" in capsys.readouterr().out
     assert main(["reference", "first", "--force", "--since", "2026-02-01"]) == 0
     assert "7 values of 12 launches, 2026-02-03 to 2026-03-03" in capsys.readouterr().out
