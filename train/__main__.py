@@ -64,10 +64,11 @@ def start_part(folder: Path | None) -> PartWriter:
 def explain(error: Exception, part: Part, phase: str) -> Failure:
     """What failed and where; it is printed too."""
     kind = "" if isinstance(error, ConfigError | PeerLost | RankUnresponsive) else f"{type(error).__name__}: "
+    cause = error if isinstance(error, RankUnresponsive) and error.rank is not None else part  # another rank, or this
     failure = Failure(
         reason=f"{kind}{error}",
-        rank=part.rank,
-        host=part.host,
+        rank=cause.rank,
+        host=cause.host,
         phase=phase,
         step=getattr(error, "step", None),
         consequence=isinstance(error, PeerLost),
@@ -103,7 +104,8 @@ def main(given: argparse.Namespace) -> int:
     if given.run_dir:
         redirect_output(given.run_dir, placement.global_rank())
     part = start_part(given.run_dir)
-    started_at = float(os.environ.get(protocol.JOB_STARTED_AT, FIRST_LINE_AT))
+    # A launcher's clock, on another host or set back since, may be ahead of this one's.
+    started_at = min(float(os.environ.get(protocol.JOB_STARTED_AT, FIRST_LINE_AT)), FIRST_LINE_AT)
     clock = PhaseClock(started_at, lambda phase, seconds: part.add(phase=phase, phases_s=dict(seconds)))
     clock.enter("import", at=FIRST_LINE_AT)
     standalone = None if given.run_dir else Standalone(part, clock, given.overrides)

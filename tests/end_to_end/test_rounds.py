@@ -1,12 +1,13 @@
 """A whole curve in one launch, as a user starts it: rounds, their records, and what a fault leaves of them."""
 
 import json
+import os
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.helpers.kit import END_S, make_command, needs_setup, ranks, records, run, start, wait_for
+from tests.helpers.kit import END_S, anything, make_command, needs_setup, ranks, records, run, start, wait_for
 from tests.helpers.patched import Hold
 
 pytestmark = pytest.mark.end_to_end
@@ -75,6 +76,23 @@ def test_a_rank_that_is_killed_costs_its_round_alone(tmp_path):
     [failed] = records(tmp_path)
     assert (failed.status, failed.failure.rank) == ("failed", 1)
     assert [{window.round for window in rank.windows} for rank in failed.ranks] == [{0, 1, 2}] * 2
+
+
+def test_a_rank_that_stands_still_between_windows_is_named_and_costs_its_round_alone(tmp_path):
+    curve = ("experiment=weak_scaling", "nodes=2", "--only=tiny-rounds", *ENOUGH)
+    hold = hold_after_three_rounds(tmp_path, [1])
+    waits = {"HOROVOD_GLOO_TIMEOUT_SECONDS": "20"}
+    launcher = start(*LAUNCH, *curve, f"results={tmp_path}", variables=hold.variables | waits)
+    wait_for(hold.holds)
+    ranks(tmp_path)[1].suspend()
+    hold.off()
+    output, _ = launcher.communicate(timeout=END_S)
+    assert launcher.returncode == 1, output
+    [failed] = records(tmp_path)
+    assert failed.failure.reason.startswith(f"rank 1 ({os.uname().nodename}) did not come to the next window within ")
+    assert (failed.failure.rank, failed.failure.phase) == (1, "timed")
+    assert [{window.round for window in rank.windows} for rank in failed.ranks] == [{0, 1, 2}] * 2
+    assert anything(tmp_path) == []
 
 
 WORLDS = ("experiment=overhead", "--only=tiny-ranks1-rounds")

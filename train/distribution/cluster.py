@@ -30,7 +30,7 @@ from train.record import protocol
 from train.transport import PeerLost, RankUnresponsive, connections
 from train.transport.connections import Address
 from train.transport.rendezvous import IMPORT_WITHIN_S, Secret
-from train.transport.tcp_group import OnWait, TcpGroup, group_from_connections
+from train.transport.tcp_group import OnWait, TcpGroup, group_from_connections, time_limit
 
 WORKER, SERVER, COORDINATOR = "worker", "ps", "chief"  # as TensorFlow names the tasks
 
@@ -88,20 +88,6 @@ class Cluster:
         task = self.peers[self.group.rank].first_task
         index = self.ranks_with(task).index(self.group.rank)
         return json.dumps({"cluster": self.spec(), "task": {"type": task, "index": index}})
-
-
-def time_limit(limit_s: float, rank: int, peers: Sequence[Peer], what: str) -> OnWait:
-    """Return a check that ends a wait after so long; after twice as long for rank 0, which may itself be waiting.
-
-    rank: that waits. what: the others have to do before they come.
-    """
-    own_s = limit_s if rank == 0 else 2 * limit_s
-
-    def check(other: int, waited_s: float) -> None:
-        if waited_s > own_s:
-            raise RankUnresponsive(f"rank {other} ({peers[other].host}) did not {what} within {own_s:.0f} s")
-
-    return check
 
 
 def while_servers_answer(peers: Sequence[Peer]) -> OnWait:
@@ -222,9 +208,10 @@ def connect(settings: Settings, workers: int, secret: Secret | None, folder: Pat
         except OSError as error:
             raise ConfigError(f"rank {rank} ({own.host}): the launcher's store does not answer: {error}") from error
         cluster = Cluster(peers, connect_group(rank, peers, listeners[own.first_task], key))
-        cluster.group.on_wait = time_limit(_COME_WITHIN_S, rank, peers, "reach all others")
+        hosts = [peer.host for peer in peers]
+        cluster.group.on_wait = time_limit(_COME_WITHIN_S, rank, hosts, "reach all others")
         cluster.group.barrier()  # all have answered: the ports are TensorFlow's from now on
-    cluster.group.on_wait = time_limit(IMPORT_WITHIN_S, rank, peers, "import TensorFlow")
+    cluster.group.on_wait = time_limit(IMPORT_WITHIN_S, rank, hosts, "import TensorFlow")
     return cluster
 
 

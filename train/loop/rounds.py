@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import os
+import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -24,9 +25,12 @@ from train.loop.learner import Learner
 from train.loop.timed_steps import NotFinite
 from train.record import intervals, rounds
 from train.record.record import Window
+from train.transport.rendezvous import IMPORT_WITHIN_S
+from train.transport.tcp_group import AllRanks, TcpGroup, time_limit
 
 _MIN_STEPS = 2  # of a window, unless steps are long
 _LONG_S = 1.0  # of a step: a window of one is enough
+_GLOO_TIMEOUT = "HOROVOD_GLOO_TIMEOUT_SECONDS"
 _STALL_SHUTDOWN = "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS"
 _PATIENCE = 10  # a disturbed window takes several times as long as expected
 _MIN_ARMS = 2  # these are measured whatever the budget is: with fewer there is no ratio
@@ -71,7 +75,9 @@ def measure_rounds(context: Context, learner: Learner) -> None:
         if config.system.cpus_per_node is not None:
             times_s = {turn: _step_s(bench, turn) for turn in times_s}
         steps = {turn: _steps(config, step_s) for turn, step_s in times_s.items()}
-        _check_patience(max(step_s * steps[turn].timed for turn, step_s in times_s.items()))
+        longest_s = max(step_s * steps[turn].timed for turn, step_s in times_s.items())
+        _check_patience(longest_s)
+        _limit_waits(context.everyone, longest_s)
         _measure_limits(context, bench)
         clock.announce("timed")
         context.everyone.barrier()
@@ -108,6 +114,17 @@ def _check_patience(longest_s: float) -> None:
         f"ranks wait while others measure windows of about {longest_s:.0f} s; unset it, or set at least "
         f"{_PATIENCE * longest_s:.0f}",
     )
+
+
+def _limit_waits(everyone: AllRanks, longest_s: float) -> None:
+    """From now on name a rank that does not come to a window, and wait for it no longer.
+
+    longest_s: of a window. In an exchange Horovod's Gloo waits as long as its variable says.
+    """
+    if isinstance(everyone, TcpGroup):
+        hosts = everyone.gather(socket.gethostname(), str)
+        limit_s = max(float(os.environ.get(_GLOO_TIMEOUT, IMPORT_WITHIN_S)), _PATIENCE * longest_s)
+        everyone.on_wait = time_limit(limit_s, everyone.rank, hosts, "come to the next window")
 
 
 def _step_s(bench: Bench, turn: Turn) -> float:

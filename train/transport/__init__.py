@@ -8,6 +8,11 @@ class PeerLost(Exception):
 class RankUnresponsive(Exception):
     """A rank that others wait for does not answer, or makes no progress."""
 
+    def __init__(self, words: str, rank: int | None = None, host: str | None = None) -> None:
+        """Take what is wrong in words, and the rank with its host if it is a single one."""
+        super().__init__(words)
+        self.rank, self.host = rank, host
+
 
 class RankDropped(Exception):
     """The other ranks continue without this one: it did not answer for too long."""

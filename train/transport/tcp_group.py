@@ -14,12 +14,27 @@ from typing import Any, Protocol
 
 from train.config.checks import ConfigError
 from train.record import protocol
-from train.transport import PeerLost, connections, messages, rendezvous
+from train.transport import PeerLost, RankUnresponsive, connections, messages, rendezvous
 from train.transport.connections import Accepted, Address
 from train.transport.messages import Channel
 from train.transport.rendezvous import IMPORT_WITHIN_S, Secret
 
 OnWait = Callable[[int, float], None]  # is called while a rank waits for another: its number, and for how long, in s
+
+
+def time_limit(limit_s: float, rank: int, hosts: Sequence[str], what: str) -> OnWait:
+    """Return a check that ends a wait after so long; after twice as long for rank 0, which may itself be waiting.
+
+    rank: that waits. hosts: of all ranks. what: the others have to do before they come.
+    """
+    own_s = limit_s if rank == 0 else 2 * limit_s
+
+    def check(other: int, waited_s: float) -> None:
+        if waited_s > own_s:
+            words = f"rank {other} ({hosts[other]}) did not {what} within {own_s:.0f} s"
+            raise RankUnresponsive(words, other, hosts[other])
+
+    return check
 
 
 class AllRanks(Protocol):

@@ -125,6 +125,17 @@ def test_a_first_rank_that_never_comes_is_an_error_that_names_the_file(folder, m
         connect_on_machine(folder, 1, 2)
 
 
+def test_a_rank_has_so_long_and_the_first_one_twice_as_long():
+    on_first, on_second = (tcp_group.time_limit(40, rank, ["n0", "n1"], "come") for rank in (0, 1))
+    on_first(1, 39.0)
+    on_second(0, 79.0)
+    with pytest.raises(RankUnresponsive, match=r"rank 1 \(n1\) did not come within 40 s") as late:
+        on_first(1, 41.0)
+    assert (late.value.rank, late.value.host) == (1, "n1")
+    with pytest.raises(RankUnresponsive, match=r"rank 0 \(n0\) did not come within 80 s"):
+        on_second(0, 81.0)
+
+
 def test_a_late_rank_is_waited_for_as_long_as_on_wait_allows(folder, monkeypatch):
     monkeypatch.setattr(messages, "_LOOK_EVERY_S", 0.05)
     missed = threading.Event()
