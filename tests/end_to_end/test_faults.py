@@ -35,8 +35,10 @@ def ranks(cluster, host: str) -> list[str]:
 
 
 def begin_run(cluster, results: Path, *overrides: str) -> subprocess.Popen:
+    """Begin it in a shell inside another job, whose ranks' variables no rank here must get."""
+    variables = [f"{name}={value}" for name, value in kit.OTHER_JOB.items()]
     command = [*LAUNCH, *LONG, *QUICK, "measure.timed_steps=100000", f"results={results}", *overrides]
-    return cluster.popen("n0", *command)
+    return cluster.popen("n0", "env", *variables, *command)
 
 
 def failure_is_recorded(results: Path, begin: float) -> None:
@@ -81,6 +83,51 @@ def test_a_killed_rank_is_named_and_a_rank_ends_with_a_launcher_that_cannot_end_
     wait_for(lambda: not ranks(cluster, "n1"))
     print(f"no rank was left after {time.monotonic() - begin:.1f} s")
     assert [record.point for record in records(results)] == ["tiny-nodes2"]
+
+
+def test_a_connection_that_is_cut_between_rounds_keeps_them_and_names_its_host(cluster, results):
+    hold = Hold(results / "patch", "train.loop.rounds._precise", after=2, ranks=[1])  # all have recorded three rounds
+    variables = [f"{name}={value}" for name, value in hold.variables.items()]
+    curve = ("experiment=weak_scaling", "nodes=2", "launcher=ssh", "launcher.hosts=[n1,n2]", f"results={results}")
+    launch = ("env", *variables, *LAUNCH, "--only=tiny-rounds", *curve)
+    child = cluster.popen("n0", *launch, "model=tiny", "batch_per_rank=4", "tracking=none")
+    wait_for(hold.holds)
+    begin = time.monotonic()
+    cluster.on("n2", "pkill", "-KILL", "-f", "sshd: root@notty")
+    output, _ = child.communicate(timeout=kit.END_S)
+    print(f"the launch ended {time.monotonic() - begin:.1f} s after its connection was cut")
+    [record] = records(results)
+    assert (record.failure.rank, record.failure.host) == (1, "n2"), output
+    assert "the link to it is gone: ssh ended with exit status 255; it printed last: " in record.failure.reason
+    assert [{window.round for window in rank.windows} for rank in record.ranks] == [{0, 1, 2}] * 2
+    wait_for(lambda: not ranks(cluster, "n1") + ranks(cluster, "n2"))
+
+
+def test_a_host_key_that_changes_during_a_launch_ends_the_next_run_and_is_said(cluster, results):
+    hold = Hold(results / "patch", "train.loop.devices.synchronize", after=2, ranks=["1"])
+    variables = [f"{name}={value}" for name, value in hold.variables.items()]
+    overrides = (*LONG, *QUICK, "measure.repeats=2", "measure.timed_steps=5", f"results={results}")
+    child = cluster.popen("n0", "env", *variables, *LAUNCH, "--only=tiny-nodes2", *overrides)
+    known = cluster.state / "ssh" / "known_hosts"
+    before = known.read_text()
+    try:
+        wait_for(hold.holds)
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", results / "other"], check=True)
+        other = " ".join((results / "other.pub").read_text().split()[:2])
+        known.write_text(
+            "".join(f"n2 {other}\n" if line.startswith("n2 ") else f"{line}\n" for line in before.splitlines())
+        )
+        hold.off()
+        output, _ = child.communicate(timeout=kit.END_S)
+    finally:
+        known.write_text(before)
+    assert child.returncode == 1, output
+    first, second = records(results)
+    assert first.status == "complete"
+    assert (second.failure.rank, second.failure.host) == (1, "n2")
+    assert second.failure.reason.endswith("Host key verification failed.")
+    assert "Host key verification failed." in output
+    assert not ranks(cluster, "n1") + ranks(cluster, "n2")
 
 
 def test_a_host_that_dies_and_one_whose_link_goes_silent_are_given_up(cluster, results):

@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 
 from analysis.history import reference
+from analysis.table.checks import contradictions
 from tests.helpers.kit import (
     END_S,
+    OTHER_JOB,
+    ROOT,
     anything,
     in_phase,
     launch_command,
@@ -22,6 +25,7 @@ from tests.helpers.kit import (
 )
 from tests.helpers.patched import Hold
 from train.record import record as run_record
+from train.record.parts import read_part
 
 pytestmark = pytest.mark.end_to_end
 
@@ -39,7 +43,7 @@ def test_a_killed_rank_fails_its_point_alone_and_the_same_command_runs_only_that
     command = launch_command(measured, "nodes=2,1", f"measure.timed_steps={STEPS}")
     # Rank 1 stands still in a timed step, in which rank 0 waits for it.
     hold = Hold(measured / "patch", "train.loop.devices.synchronize", after=50, ranks=[1])
-    launcher = start(*command, variables=hold.variables)
+    launcher = start(*command, variables=hold.variables | OTHER_JOB)  # as in a shell inside another job
     wait_for(hold.holds)
     ranks(measured)[1].kill()
     output, _ = launcher.communicate(timeout=END_S)
@@ -174,6 +178,58 @@ def test_a_full_disk_is_said_and_leaves_no_record(tmp_path: Path):
         assert list(tmp_path.rglob("record.json")) == []
     finally:
         subprocess.run(["umount", "-l", str(tmp_path)], check=True)
+
+
+def test_a_disk_that_fills_up_keeps_what_was_measured_and_the_same_command_goes_on(tmp_path: Path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("cannot mount a small file system here: that needs root")
+    hold = Hold(tmp_path / "patch", "train.loop.devices.synchronize", after=3, ranks=[0])
+    command = launch_command(disk, "nodes=1", "distribution=none", "measure.timed_steps=5")
+    try:
+        launcher = start(*command, variables=hold.variables)
+        wait_for(hold.holds)
+        left = os.statvfs(disk)
+        (disk / "other").write_bytes(bytes((left.f_bavail - 1) * left.f_bsize))  # the part fits, the record does not
+        hold.off()
+        output, _ = launcher.communicate(timeout=END_S)
+        assert launcher.returncode == 1
+        assert "record.json: No space left on device; the record was not written" in output
+        (part,) = disk.rglob("rank-0.*.jsonl")
+        assert read_part(part).finished
+        assert [path.name for path in part.parent.iterdir() if "record" in path.name] == []
+
+        (disk / "other").unlink()
+        status, output = run(*command)
+        assert status == 0, output
+        (record,) = records(disk)
+        assert (record.status, record.generation) == ("complete", 2)
+        assert part.exists()
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+@pytest.mark.parametrize("jump_s", ["3600", "-3600"])
+def test_a_clock_that_is_set_while_it_measures_changes_no_number(tmp_path: Path, jump_s: str):
+    """In all processes of a launch."""
+    results, clock, library = tmp_path / "results", tmp_path / "clock", tmp_path / "set_clock.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, ROOT / "tests/helpers/set_clock.c"], check=True)
+    command = launch_command(
+        results, "nodes=1", "distribution=none", "measure.timed_steps=1000", "measure.usage_period_s=0.2"
+    )
+    launcher = start(*command, variables={"LD_PRELOAD": str(library), "CLOCK_AHEAD": str(clock)})
+    wait_for(lambda: in_phase(results, "timed"))
+    clock.write_text(jump_s)
+    output, _ = launcher.communicate(timeout=END_S)
+    assert launcher.returncode == 0, output
+    (record,) = records(results)
+    (rank,) = record.ranks
+    assert contradictions(record) == ()
+    assert sum(rank.phases_s.values()) == pytest.approx(record.job_s, abs=0.05)
+    assert rank.usage.at_s[-1] < record.job_s < 1000
+    assert len(rank.usage.at_s) > 3
 
 
 def test_a_rank_that_stands_still_is_named_and_not_said_to_lack_memory(tmp_path: Path):

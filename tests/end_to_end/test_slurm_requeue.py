@@ -12,6 +12,7 @@ pytestmark = pytest.mark.end_to_end
 
 def test_a_crashed_node_is_named_and_it_and_a_requeue_start_the_job_again(cluster, results):
     hold = hold_in_timed_steps(results)
+    results = results / 'it\'s [é] (1): 100% "$HOME", `id`;#'
     submit(cluster, results, hold)
     wait_for(hold.holds)
     [job] = queued(cluster)

@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from tests.helpers import shell
+from train.config.quoting import quoted
 from train.record import record
 from train.record.parts import read_part
 from train.record.record import RunRecord
@@ -21,6 +22,11 @@ ROOT = Path(__file__).parents[2]
 # would hang.
 END_S = 900
 _started: list[subprocess.Popen] = []
+# What the ranks of another job have in their environment.
+OTHER_JOB = {
+    **{"HOROVOD_RANK": "0", "HOROVOD_SIZE": "1", "HOROVOD_LOCAL_RANK": "0", "HOROVOD_CONTROLLER": "mpi"},
+    **{"OMPI_COMM_WORLD_RANK": "3", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_LOCAL_RANK": "3", "PMI_RANK": "3"},
+}
 QUICK = ("model=tiny", "measure.design=launches", "measure.repeats=1", "tracking=none", "batch_per_rank=4")
 
 
@@ -83,7 +89,7 @@ def make_command(folder: Path, *words: str) -> list[str]:
 
 def launch_command(results: Path, *overrides: str) -> list[str]:
     """The launcher on the tiny model, with its records in `results`."""
-    return [sys.executable, "-m", "train.launch", *QUICK, f"results={results}", *overrides]
+    return [sys.executable, "-m", "train.launch", *QUICK, f"results={quoted(str(results))}", *overrides]
 
 
 def ranks(results: Path) -> list[psutil.Process]:

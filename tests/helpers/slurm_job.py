@@ -5,8 +5,9 @@ import sys
 from pathlib import Path
 
 from tests.helpers import kit
-from tests.helpers.kit import QUICK
+from tests.helpers.kit import OTHER_JOB, QUICK
 from tests.helpers.patched import Hold
+from train.config.quoting import quoted
 
 LAUNCH = (sys.executable, "-m", "train.launch")
 
@@ -19,9 +20,9 @@ def hold_in_timed_steps(results: Path) -> Hold:
 def submit(cluster, results: Path, hold: Hold, *overrides: str) -> str:
     """Submit, or submit the rest: what the launcher says. Jobs have 100 timed steps, and get the hold's variables."""
     asked = ["experiment=weak_scaling", "nodes=2", "launcher=slurm", "system=slurm", *QUICK, "measure.timed_steps=100"]
-    variables = [f"{name}={value}" for name, value in hold.variables.items()]
+    variables = [f"{name}={value}" for name, value in (hold.variables | OTHER_JOB).items()]
     launch = ["env", *variables, *LAUNCH, "--only=tiny-nodes2"]
-    sent = cluster.on("n0", *launch, *asked, *overrides, f"results={results}")
+    sent = cluster.on("n0", *launch, *asked, *overrides, f"results={quoted(str(results))}")
     assert sent.returncode == 0, sent.stdout
     return sent.stdout
 

@@ -49,8 +49,12 @@ class Steps:
 
     @property
     def compute_times_s(self) -> list[float]:
-        """The part of each step until the local gradients were ready. Reads them from the device."""
-        return [float(end) - begin for begin, end in zip(self.begun_at, self.computed_at, strict=True)]
+        """The part of each step until the local gradients were ready. Reads them from the device.
+
+        Their clock is the system's. A step in which it is set has no such part: it is taken for none, or all of it.
+        """
+        steps = zip(self.begun_at, self.computed_at, self.times_s, strict=True)
+        return [min(max(0.0, float(end) - begin), time_s) for begin, end, time_s in steps]
 
 
 def run_steps(step: TrainStep, batches: Batches, count: int) -> Steps:

@@ -68,15 +68,16 @@ def collected(lines: Iterable[str], started_at: float) -> list[Sample]:
 def samples(pid: int, period_s: float, read_gpu: Callable[[], gpus.GpuUse]) -> Iterator[Sample]:
     """Samples of the process `pid` until it has ended, at whole periods of the clock: all ranks sample together."""
     process = psutil.Process(pid)
+    epoch = time.time() - time.perf_counter()  # a system clock that is set from now on moves no sample
     while True:
         try:
-            cpu, at = process.cpu_times(), time.time()
+            cpu, at = process.cpu_times(), epoch + time.perf_counter()
             memory_bytes = process.memory_info().rss
         except psutil.NoSuchProcess:
             return
         gpu = read_gpu()
         yield at, cpu.user + cpu.system, memory_bytes, gpu.fraction, gpu.memory_bytes
-        left = period_s - time.time() % period_s
+        left = period_s - (epoch + time.perf_counter()) % period_s
         time.sleep(left if left > period_s / 2 else left + period_s)
 
 

@@ -196,7 +196,7 @@ def _step(seen: Seen, now: float) -> str:
     if seen.of_steps is None:
         return ""
     if seen.phase == "timed" and seen.step_s and seen.to_step is not None:
-        passed = int((now - seen.since) / seen.step_s)
+        passed = max(0, int((now - seen.since) / seen.step_s))  # the clock may have been set back
         return f"step about {min(seen.steps + passed, seen.to_step)} of {seen.of_steps}"
     return f"step {seen.steps} of {seen.of_steps}"
 

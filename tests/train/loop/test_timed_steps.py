@@ -34,6 +34,11 @@ def test_the_first_step_and_the_warm_up_are_not_timed(timed_steps):
     assert made.clock.stop() == {"start": 1.0, "first_step": 1.0, "warm_up": 2.0, "timed": 1.0, "evaluate": 1.0}
 
 
+def test_a_step_in_which_the_clock_is_set_computes_for_no_longer_than_it_lasts(timed_steps):
+    steps = timed_steps.Steps([], [], [0.5, 0.5, 0.5], [10.0, 11.0, 3612.0], [10.2, 3611.1, 12.3])
+    assert steps.compute_times_s == pytest.approx([0.2, 0.5, 0.0])
+
+
 def test_nothing_is_recorded_between_the_barriers(timed_steps, monkeypatch):
     made, events = context(1, 3), []
     monkeypatch.setattr(made.part, "add", lambda **fields: events.append(sorted(fields)))

@@ -29,6 +29,13 @@ def test_a_sample_has_the_use_of_the_gpu_beside_that_of_the_process():
     assert (gpu_fraction, gpu_memory_bytes) == (0.87, 2**30)
 
 
+def test_a_clock_that_is_set_moves_no_sample(monkeypatch):
+    taken = sampler.samples(os.getpid(), 0.01, lambda: UNKNOWN)
+    first, *_ = next(taken)
+    monkeypatch.setattr(sampler.time, "time", lambda: first - 3600.0)
+    assert first < next(taken)[0] < first + 60
+
+
 def test_samples_end_with_their_process():
     ended = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     taken = sampler.samples(ended.pid, 0.01, lambda: UNKNOWN)

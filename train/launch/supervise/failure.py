@@ -202,14 +202,22 @@ def _unreported(job: Job, launcher: Launcher, parts: Sequence[Part], first: tupl
     rank, code = first
     log = protocol.rank_log(job.folder, rank)
     part = next((part for part in parts if part.rank == rank), None)
+    reason = launcher.explain_exit(code)
+    if reason and (words := _printed(rank, output)):  # by ssh: why it lost the rank
+        reason += f"; it printed last: {words[-1][:_MOST_WORDS]}"
     return Failure(
-        reason=launcher.explain_exit(code) or _in_words(code, _printed_last(log, rank, output)),
+        reason=reason or _in_words(code, _printed_last(log, rank, output)),
         rank=rank,
         host=part.host if part else job.host_of(rank),
         phase=part.phase if part else None,
         exit_code=code,
         log=str(log if log.exists() else protocol.launcher_log(job.folder)),
     )
+
+
+def _printed(rank: int, output: str) -> list[str]:
+    """The lines that Horovod's launcher forwarded from a rank or its ssh."""
+    return [found["words"] for found in _GLOO_PRINTED.finditer(output) if int(found["rank"]) == rank]
 
 
 def _printed_last(log: Path, rank: int, output: str) -> str:
@@ -221,7 +229,7 @@ def _printed_last(log: Path, rank: int, output: str) -> str:
         output: of the launcher.
     """
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []
-    lines = lines or [found["words"] for found in _GLOO_PRINTED.finditer(output) if int(found["rank"]) == rank]
+    lines = lines or _printed(rank, output)
     lines = lines or [found["words"] for found in _NOT_STARTED.finditer(output)]
     return next((line.strip()[:_MOST_WORDS] for line in reversed(lines) if line.strip()), "")
 

@@ -421,11 +421,13 @@ def test_in_strong_scaling_a_control_is_compared_with_a_node_alone_that_has_its_
     ]
 
 
-def test_nodes_share_the_machine_with_those_of_points_that_there_are():
+@pytest.mark.parametrize(("cores", "each"), [(6, 3), (2, 1)])
+def test_nodes_share_the_machine_with_those_of_points_that_there_are(cores, each):
     # 32 images are not shared out equally to three nodes.
-    there = planned("experiment=strong_scaling", "model=resnet50", "nodes=3", cores=6)
+    there = planned("experiment=strong_scaling", "model=resnet50", "nodes=3", cores=cores, no_quotas=None)
+    assert there.launcher.name == "local"
     assert {point.config.nodes for point in there.points} == {1, 2}
-    assert {point.config.system.cores_per_node for point in there.points} == {3}
+    assert {point.config.system.cores_per_node for point in there.points} == {each}
     assert len(there.left_out) == 1
     assert "nodes" in there.left_out[0]
 

@@ -210,6 +210,12 @@ def test_sshs_own_exit_status_is_no_exit_of_the_rank(tmp_path):
     assert "its host or the link to it is gone" in found.reason
 
 
+def test_what_ssh_says_of_a_host_is_quoted(tmp_path):
+    output = "[1]<stderr>:Offending key in known_hosts:3\n[1]<stderr>:Host key verification failed.\n"
+    found = find(job(tmp_path), outcome(output=output + GLOO.replace("137", "255")), [], "ssh")
+    assert found.reason.endswith("ssh ended with exit status 255; it printed last: Host key verification failed.")
+
+
 def test_of_several_rank_groups_the_rank_is_counted_over_all(tmp_path):
     parts = [running(0), failed(1, "peer closed", consequence=True), running(2)]
     found = find(side_by_side(tmp_path), outcome(1, in_group(1, GLOO, 1)), parts)
