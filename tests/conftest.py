@@ -26,6 +26,7 @@ LONGEST = (
     "test_epochs.py",
     "test_clusters.py",
     "test_launch.py",
+    "test_names.py",
     "test_experiments.py",
     "test_by_hand.py",
     "test_same_steps.py",

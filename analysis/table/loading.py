@@ -159,7 +159,7 @@ def _read(path: str) -> Read:
         text = record.read(path)
         run = record.loads(text, path)
     except RecordError as error:
-        return Read(Notice(False, path, str(error).removeprefix(f"{path}: ")))
+        return Read(Notice(False, where := record.path_text(path), str(error).removeprefix(f"{where}: ")))
     return Read(tabulate(run, path), text, run)
 
 

@@ -5,12 +5,10 @@ import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from tests.helpers import ROOT
-from tests.helpers.kit import make_command, needs_setup, run
 
 pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="no make on the PATH (Debian: apt-get install make)")
 
@@ -117,29 +115,3 @@ def test_more_options_for_pytest_are_read_as_by_a_shell(kit):
     made = commands(kit, "test", "PYTEST_ARGS=-k 'a or b' tests/x.py")
     assert made[-1][0] == ["-m", "pytest"]
     assert made[-1][1]["PYTEST_ADDOPTS"].endswith("-k 'a or b' tests/x.py")
-
-
-# What a user may well call a folder or a file.
-NAMES = ["my results", "x (1)", "o'brien", 'say "so"', "run_10:30", "[é]", "a`touch b`$(touch c)", "$HOME,${x}"]
-
-
-@needs_setup
-@pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-def test_files_and_folders_of_any_name(tmp_path, name):
-    """Real commands: the plan of an experiment, a table, and an archive that is none."""
-    kit = tmp_path / "kit"
-    status, output = run(
-        *make_command(kit, "weak-scaling", "NODES=2", "MODELS=tiny", "DRY_RUN=1", f"RESULTS={tmp_path / name}")
-    )
-    assert status == 0, output
-    assert f"{tmp_path / name}/weak_scaling" in output.replace("'\"'\"'", "'")  # as shlex quotes it
-    table = tmp_path / f"{name}.csv"
-    shutil.copy(ROOT / "analysis/published/000_hacksa.csv", table)
-    status, output = run(*make_command(kit, "explain", f"FILE={table}"))
-    assert status == 0, output
-    status, output = run(*make_command(kit, "bundle-check", f"FILE={table}"))
-    assert status == 2
-    assert str(table) in output
-    assert sorted(path.name for path in tmp_path.iterdir() if path != kit) == [table.name]
-    assert not {"b", "c"} & {path.name for path in Path(kit).iterdir()}

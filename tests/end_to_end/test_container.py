@@ -13,6 +13,7 @@ from tests.helpers import podman
 from tests.helpers.kit import ROOT, launch_command, records, run
 
 CHANGED = "conf/measure/report.yaml"
+RESULTS = 'run_10:30, it\'s "mine"'  # as a folder may be called that is mounted
 pytestmark = [
     pytest.mark.end_to_end,
     pytest.mark.skipif(podman.missing() is not None, reason=str(podman.missing())),
@@ -38,7 +39,7 @@ def measured(tmp_path: Path) -> Callable[..., tuple[int, str]]:
         if error := podman.cannot_run(settings):  # the engine itself: no kit has run yet
             pytest.skip(f"Podman cannot run a container on this machine: {error}")
         asked = (f"nodes={nodes}", "container=podman", f"container.image={podman.IMAGE}", *overrides)
-        return run(*launch_command(tmp_path / "results", *asked), variables=settings)
+        return run(*launch_command(tmp_path / RESULTS, *asked), variables=settings)
 
     return measure
 
@@ -47,7 +48,7 @@ def test_a_run_on_the_images_copy_stops_and_names_host_and_file(measured, tmp_pa
     # Python then prefers PYTHONPATH to the working folder, which is the launcher's copy.
     status, output = measured(1, "--only=tiny-nodes1", PYTHONSAFEPATH="1")
     assert status == 1, output
-    (record,) = records(tmp_path / "results")
+    (record,) = records(tmp_path / RESULTS)
     assert record.status == "failed"
     assert record.failure.reason.startswith(
         f"rank 0 ({socket.gethostname()}): other files than the launcher: {CHANGED}."
@@ -61,7 +62,7 @@ def test_each_strategy_runs_on_the_launchers_copy_of_the_kit_and_finds_its_proce
     points = "--only=tiny-nodes2-horovod,tiny-nodes2-mwms,tiny-nodes2-ps"
     status, output = measured(2, "experiment=strategies", points, *short)
     assert status == 0, output
-    made = {record.arm: record for record in records(tmp_path / "results")}
+    made = {record.arm: record for record in records(tmp_path / RESULTS)}
     assert {arm: record.status for arm, record in made.items()} == dict.fromkeys(("horovod", "mwms", "ps"), "complete")
     assert {record.environment.image for record in made.values()} == {podman.IMAGE}
     # There is one set of weights where servers have them: nothing to compare.

@@ -452,11 +452,18 @@ def loads(text: bytes, where: str) -> RunRecord:
     return record
 
 
+def path_text(path: Path | str) -> str:
+    """Return a path as text, with escapes for bytes that are not UTF-8."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
 def read(path: Path | str) -> bytes:
     """Return the text of the record file `path`. Raises RecordError where it cannot be read.
 
-    Only a regular file is read: to open another kind could wait for ever.
+    Only a regular file is read: to open another kind could wait for ever. Its path is text in tables and JSON.
     """
+    if (where := path_text(path)) != str(path):
+        raise RecordError(f"{where}: its path is not UTF-8; rename the folder")
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb", buffering=0) as file:
             status = os.fstat(file.fileno())

@@ -111,6 +111,14 @@ def test_a_file_without_end_is_not_read(folder):
     assert left_out(folder) == "1000.0 GB given, must be at most 2 GB"
 
 
+def test_a_folder_whose_name_is_no_text_is_named(folder):
+    """Its name would stand in tables, pages and JSON."""
+    save(make_record(), folder / os.fsdecode(b"caf\xe9"))
+    [notice] = Study(folder / os.fsdecode(b"caf\xe9")).notices
+    assert notice.path.startswith(f"{folder}/caf\\xe9/weak_scaling/")
+    assert notice.reason == "its path is not UTF-8; rename the folder"
+
+
 def test_a_folder_of_a_huge_repeat_ends(folder):
     save(make_record(), folder / "x")
     far = place(folder).parent.with_name("r999999999999")

@@ -79,8 +79,11 @@ class BatchLauncher(Launcher):
         return {}
 
     def script(self, job: BatchJob) -> str:
-        """Return the whole batch script."""
-        lines = ["#!/bin/bash", *self.directives(job), "", f"cd {shlex.quote(str(ROOT))} || exit", *job.system.setup]
+        """Return the whole batch script. Raises ConfigError if a directive has several lines: the shell runs them."""
+        directives = self.directives(job)
+        if wrong := next((line for line in directives if "\n" in line), None):
+            raise ConfigError(f"launcher={self.name}: {wrong!r}: an end of a line in a name; rename the folder")
+        lines = ["#!/bin/bash", *directives, "", f"cd {shlex.quote(str(ROOT))} || exit", *job.system.setup]
         lines += [f"export {IN_ALLOCATION}=1", *self.before_launch(), f"exec {shlex.join(job.command)}"]
         return "\n".join([*lines, ""])
 

@@ -7,6 +7,7 @@ import pytest
 from tests.helpers import GOLDEN
 from tests.helpers.launches import planned
 from train.config.checks import ConfigError
+from train.config.quoting import quoted
 from train.config.schema import System
 from train.launch.batch import jobs
 from train.launch.job import Setting, make_job
@@ -112,3 +113,11 @@ def test_what_slurm_refuses_is_quoted(command, tmp_path):
 def test_an_allocation_is_one_only_where_the_batch_script_says_so():
     assert not SLURM.inside({"SLURM_JOB_ID": "7"})  # a shell of salloc: the launcher submits from there too
     assert SLURM.inside({"SLURM_JOB_ID": "7", "KIT_IN_ALLOCATION": "1"})
+
+
+def test_a_line_of_a_name_is_not_run_by_the_batch_script():
+    asked = ("experiment=weak_scaling", "model=tiny", "nodes=2", "launcher=slurm", "system.cores_per_node=4")
+    plan = planned(*asked, f"results={quoted(f'/shared/a{chr(10)}touch b')}")
+    [planned_job] = jobs(runs_of(plan.points, plan.launcher), Known(), Options(asked))
+    with pytest.raises(ConfigError, match=r"launcher=slurm: .*a\\ntouch b.*: an end of a line in a name; rename the"):
+        SLURM.script(planned_job.job)
