@@ -21,16 +21,9 @@ def check(condition: bool, key: str, value: object, allowed: str, error: type[Co
         raise error(f"{key}={value}: {allowed}")
 
 
-# Whether some values go together, the dotted key that is named where they do not, what is allowed; the kind of error.
+# Whether some values go together; the key, below that of the section, that is named where they do not; what is
+# allowed; the kind of error.
 Rule = tuple[bool, str, str] | tuple[bool, str, str, type[ConfigError]]
-
-
-def check_rule(config: Any, holds: bool, key: str, allowed: str, error: type[ConfigError] = ConfigError) -> None:
-    """Raise ConfigError, or one of its kinds, unless the rule holds: it names the key's value in `config`."""
-    value = config
-    for name in key.split("."):
-        value = getattr(value, name)
-    check(holds, key, getattr(value, "name", "given") if is_dataclass(value) else value, allowed, error)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,8 +76,10 @@ def limits(**bounds: Any) -> dict[str, Any]:
     return {"limits": Limits(**bounds)}
 
 
-def check_fields(section: Any, prefix: str = "") -> None:
-    """Raise ConfigError for the first field of a dataclass whose value is outside its limits.
+def check_section(section: Any, prefix: str = "") -> None:
+    """Raise ConfigError for the first value of a section, and of those in it, that is outside its limits or a rule.
+
+    The method `rules` of a section yields its rules.
 
     prefix: the key of the section with a dot, as `optimizer.`.
     """
@@ -94,3 +89,16 @@ def check_fields(section: Any, prefix: str = "") -> None:
         if allowed and not allowed.admit(value):
             infinite = isinstance(value, float) and not math.isfinite(value)
             raise ConfigError(f"{prefix}{field.name}={value}: {allowed.text()}{' and finite' if infinite else ''}")
+        if is_dataclass(value):
+            check_section(value, f"{prefix}{field.name}.")
+    for rule in section.rules() if hasattr(section, "rules") else ():
+        _check_rule(section, prefix, *rule)
+
+
+def _check_rule(
+    section: Any, prefix: str, holds: bool, key: str, allowed: str, error: type[ConfigError] = ConfigError
+) -> None:
+    value = section
+    for name in key.split("."):
+        value = getattr(value, name)
+    check(holds, prefix + key, getattr(value, "name", "given") if is_dataclass(value) else value, allowed, error)

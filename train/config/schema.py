@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from itertools import chain
 from typing import Any, get_type_hints
 
 import msgspec
 
 from train.config.backends import BACKENDS, Backend
-from train.config.checks import LeftOut, Rule, check, check_fields, check_rule, limits
+from train.config.checks import LeftOut, Rule, check, check_section, limits
 from train.models import MODELS
 from train.record.backends import ASYNCHRONOUS, STRATEGIES, TOWERS
 from train.record.config_hash import NOT_MEASURED, is_listed
@@ -43,10 +42,6 @@ class Model:
     # classifier: the dense layers only; the layers below keep their initial weights
     train_layers: str = field(default="all", metadata=limits(allowed=("all", "classifier")))
 
-    def __post_init__(self) -> None:
-        """Check each value."""
-        check_fields(self, "model.")
-
 
 @dataclass(frozen=True)
 class Augmentation:
@@ -61,10 +56,6 @@ class Augmentation:
     fill: str = field(default="nearest", metadata=limits(allowed=("nearest", "zero")))
     # Below 1: a random crop of at least this fraction of the area, stretched to the full size.
     crop_area_fraction: float = field(default=1.0, metadata=limits(above=0, maximum=1))
-
-    def __post_init__(self) -> None:
-        """Check each value."""
-        check_fields(self, "dataset.augmentation.")
 
 
 @dataclass(frozen=True)
@@ -87,16 +78,11 @@ class Dataset:
     on_damaged: str = field(default="skip", metadata=limits(allowed=("skip", "error")))
     augmentation: Augmentation | None = None  # of the training images; null: none
 
-    def __post_init__(self) -> None:
-        """Check each value, and that the data has a folder."""
-        check_fields(self, "dataset.")
-        check(
-            bool(self.data_dir) or not self.files,
-            "dataset.data_dir",
-            self.data_dir,
-            f"give the folder that holds {self.name}, as DATA_DIR=/data/{self.name}; "
-            "docs/data.md says where to get it and which layout it needs",
-        )
+    def rules(self) -> Iterator[Rule]:
+        """Yield that data in files has a folder."""
+        why = f"give the folder that holds {self.name}, as DATA_DIR=/data/{self.name}; "
+        why += "docs/data.md says where to get it and which layout it needs"
+        yield bool(self.data_dir) or not self.files, "data_dir", why
 
 
 @dataclass(frozen=True)
@@ -117,10 +103,6 @@ class Optimizer:
     label_smoothing: float = field(default=0.0, metadata=limits(minimum=0, below=1))  # spread over all classes
     # Decoupled: each step shrinks the weights by learning rate x this; not biases and normalisation.
     weight_decay: float = field(default=0.0, metadata=limits(minimum=0))
-
-    def __post_init__(self) -> None:
-        """Check each value."""
-        check_fields(self, "optimizer.")
 
 
 @dataclass(frozen=True)
@@ -158,20 +140,22 @@ class Distribution:
     # mwms, ps: of the first rank of a host; each further one follows. With ps each rank takes three.
     port: int | None = field(default=None, metadata=limits(minimum=1024, maximum=65535, null="free ones"))
 
-    def __post_init__(self) -> None:
-        """Check each value, what elastic training needs, and what a strategy of TensorFlow cannot do."""
-        check_fields(self, "distribution.")
-        needs: list[tuple[str, tuple[Any, ...], str]] = [(key, *need) for key, need in self.kind.needs.items()]
+    def rules(self) -> Iterator[Rule]:
+        """Yield what elastic training and Adasum need, and what a strategy of TensorFlow cannot do."""
+        for key, (allowed, why) in self.kind.needs.items():
+            yield getattr(self, key) in allowed, key, why
         if self.elastic:
-            keys = {"backend": "horovod", "controller": "gloo", "allreduce": True, "autotune": False}
-            needs += [(key, (value,), f"elastic training needs {str(value).lower()}") for key, value in keys.items()]
+            for key, value in {
+                "backend": "horovod",
+                "controller": "gloo",
+                "allreduce": True,
+                "autotune": False,
+            }.items():
+                yield getattr(self, key) == value, key, f"elastic training needs {str(value).lower()}"
         if self.op == "adasum" and self.backend == "horovod":
-            needs += [
-                ("controller", ("mpi",), "op=adasum needs another; set mpi: Gloo has no Adasum"),
-                ("gradients", ("separate",), "op=adasum needs another; set separate: it weighs tensor by tensor"),
-            ]
-        for key, allowed, why in needs:
-            check(getattr(self, key) in allowed, f"distribution.{key}", getattr(self, key), why)
+            why = "op=adasum needs another; "
+            yield self.controller == "mpi", "controller", why + "set mpi: Gloo has no Adasum"
+            yield self.gradients == "separate", "gradients", why + "set separate: it weighs tensor by tensor"
 
     @property
     def kind(self) -> Backend:
@@ -229,10 +213,6 @@ class Measure:
     # Launches of each single point beside the rounds: for what a job costs once.
     single_launches: int = field(default=1, metadata=limits(minimum=1))
 
-    def __post_init__(self) -> None:
-        """Check each value."""
-        check_fields(self, "measure.")
-
 
 class RoundArm(msgspec.Struct, frozen=True, rename={"group": "world"}):
     """One of the points that a launch measures in rounds: the first `nodes` nodes of the job, or of a rank group."""
@@ -286,16 +266,14 @@ class AllreduceSweep:
     time_per_size_s: float = field(metadata=limits(above=0, unit="s"))
     probe_s: float = field(metadata=limits(above=0, unit="s"))  # to measure each limit of the link and of the memory
 
-    def __post_init__(self) -> None:
-        """Check each value, and the order of each pair."""
-        check_fields(self, "allreduce_sweep.")
+    def rules(self) -> Iterator[Rule]:
+        """Yield what sizes are, and the order of each pair."""
         for key in ("smallest_bytes", "largest_bytes"):
-            given = getattr(self, key)
-            power_of_two = given >= 32 and given.bit_count() == 1
-            check(power_of_two, f"allreduce_sweep.{key}", given, "must be a power of two, 32 bytes or more")
+            size = getattr(self, key)
+            yield size >= 32 and size.bit_count() == 1, key, "must be a power of two, 32 bytes or more"
         for smaller, larger in (("smallest_bytes", "largest_bytes"), ("min_timed", "max_timed")):
-            given, limit = getattr(self, smaller), getattr(self, larger)
-            check(given <= limit, f"allreduce_sweep.{smaller}", given, f"must not be above {larger}={limit}")
+            limit = getattr(self, larger)
+            yield getattr(self, smaller) <= limit, smaller, f"must not be above {larger}={limit}"
 
     @property
     def sizes_bytes(self) -> list[int]:
@@ -318,10 +296,6 @@ class Tracking:
     tags: tuple[str, ...] = ()
     notes: str | None = None
     group: str | None = None  # null: the experiment
-
-    def __post_init__(self) -> None:
-        """Check each value."""
-        check_fields(self, "tracking.")
 
 
 # What to give instead of a host with a user, with slots, or of another kind: Horovod's launcher takes plain names.
@@ -359,8 +333,7 @@ class Launcher:
     )
 
     def __post_init__(self) -> None:
-        """Check each value, and that no host is given twice."""
-        check_fields(self, "launcher.")
+        """Check that each host is a plain name, and given once."""
         duplicates = sorted({host for host in self.hosts if self.hosts.count(host) > 1})
         check(not duplicates, "launcher.hosts", ",".join(self.hosts), f"duplicate: {', '.join(duplicates)}")
         for host in self.hosts:
@@ -378,19 +351,13 @@ class Container:
     # Folder of the host's MPI, ABI-compatible with the image's, to use in its place.
     mpi_home: str | None = None
 
-    def __post_init__(self) -> None:
-        """Check each value, and that image and MPI have a container."""
-        check_fields(self, "container.")
+    def rules(self) -> Iterator[Rule]:
+        """Yield that image and MPI have a container."""
         for key in ("image", "mpi_home"):
-            given = getattr(self, key)
-            check(
-                self.name != "none" or given is None,
-                f"container.{key}",
-                given,
-                "there is no container; choose container=docker, podman or singularity",
-            )
+            why = "there is no container; choose container=docker, podman or singularity"
+            yield self.name != "none" or getattr(self, key) is None, key, why
         absolute = self.mpi_home is None or self.mpi_home.startswith("/")
-        check(absolute, "container.mpi_home", self.mpi_home, "must be an absolute path")
+        yield absolute, "mpi_home", "must be an absolute path"
 
 
 def default_image(engine: str, device: str, mpi_home: str | None) -> str:
@@ -420,10 +387,6 @@ class System:
     setup: tuple[str, ...] = ()  # shell lines before the run, as module load cuda
     longest_s: int | None = None  # the site's limit on a job's time
     remark: str | None = None  # shown before a job is submitted
-
-    def __post_init__(self) -> None:
-        """Check each value."""
-        check_fields(self, "system.")
 
 
 @dataclass(frozen=True)
@@ -503,17 +466,20 @@ class RunConfig:
         return sum(group.ranks for group in self.launch.groups) or self.ranks + self.distribution.server_nodes
 
     def __post_init__(self) -> None:
-        """Check each value and each combination."""
-        check_fields(self)
-        for rule in chain(
-            self._rules(), self._rules_of_servers(), self._rules_of_timelines(), self._rules_of_batches()
-        ):
-            check_rule(self, *rule)
+        """Check each value and each combination, here and in all sections."""
+        check_section(self)
         for key in self.assumed:
             value: object = self
             for name in key.split("."):
                 check(value is None or hasattr(value, name), "assumed", key, "no such key of the configuration")
                 value = getattr(value, name, None)
+
+    def rules(self) -> Iterator[Rule]:
+        """Yield what values of different sections need of each other."""
+        yield from self._rules()
+        yield from self._rules_of_servers()
+        yield from self._rules_of_timelines()
+        yield from self._rules_of_batches()
 
     def _rules(self) -> Iterator[Rule]:
         settings, ranks, epochs = self.distribution, self.ranks, self.measure.epochs

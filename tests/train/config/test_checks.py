@@ -2,7 +2,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from train.config.checks import ConfigError, Limits, check, check_fields, limits
+from train.config.checks import ConfigError, Limits, check, check_section, limits
 
 
 @pytest.mark.parametrize(
@@ -34,13 +34,13 @@ class Section:
 
 
 def test_every_field_of_a_section_is_checked_against_its_limits():
-    check_fields(Section("anything", 1))
+    check_section(Section("anything", 1))
     with pytest.raises(ConfigError, match=r"^measure\.steps=0: must be 1 steps or more$"):
-        check_fields(Section("anything", 0), "measure.")
+        check_section(Section("anything", 0), "measure.")
     with pytest.raises(ConfigError, match=r"^rate=-1: must be above 0$"):
-        check_fields(Section("anything", 1, rate=-1))
+        check_section(Section("anything", 1, rate=-1))
     with pytest.raises(ConfigError, match=r"^rate=inf: must be above 0 and finite$"):
-        check_fields(Section("anything", 1, rate=float("inf")))
+        check_section(Section("anything", 1, rate=float("inf")))
 
 
 def test_a_misspelt_limit_is_refused():
