@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from train.config.checks import ConfigError
+from train.config.checks import ConfigError, check_section
 from train.config.schema import Augmentation
 from train.input.augment import DRAWS, augment, crop_window, draws
 
@@ -87,6 +87,6 @@ def test_draws_follow_from_seed_and_epoch():
 
 def test_wrong_amounts_are_refused():
     with pytest.raises(ConfigError, match=r"augmentation.shift_fraction=5: must be 0 to 1"):
-        Augmentation(shift_fraction=5)
+        check_section(Augmentation(shift_fraction=5), "dataset.augmentation.")
     with pytest.raises(ConfigError, match=r"augmentation.fill=mirror: allowed are nearest, zero"):
-        Augmentation(fill="mirror")
+        check_section(Augmentation(fill="mirror"), "dataset.augmentation.")

@@ -6,6 +6,7 @@ import pytest
 
 from tests.helpers import GOLDEN
 from train.config.checks import ConfigError
+from train.config.compose import load
 from train.config.schema import Container
 from train.launch.job import Shared
 from train.launch.start.containers import wrap
@@ -52,16 +53,16 @@ def test_without_a_container_nothing_changes():
 
 
 @pytest.mark.parametrize(
-    ("values", "message"),
+    ("overrides", "message"),
     [
-        ({"name": "lxc"}, "container.name=lxc: allowed are none, docker, podman, singularity"),
-        ({"name": "none", "image": "kit:cpu"}, "container.image=kit:cpu: there is no container; choose"),
-        ({"name": "docker", "mpi_home": "mpi"}, "container.mpi_home=mpi: must be an absolute path"),
+        (["container.name=lxc"], "container.name=lxc: allowed are none, docker, podman, singularity"),
+        (["container.image=kit:cpu"], "container.image=kit:cpu: there is no container; choose"),
+        (["container=docker", "container.mpi_home=mpi"], "container.mpi_home=mpi: must be an absolute path"),
     ],
 )
-def test_what_makes_no_sense_is_refused(values, message):
+def test_what_makes_no_sense_is_refused(overrides, message):
     with pytest.raises(ConfigError, match=message):
-        Container(**values)
+        load(overrides)
 
 
 @pytest.mark.parametrize("name", ["run_10:30", "a, b", 'quo"te', "my results", "läufe"])
