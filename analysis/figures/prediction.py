@@ -27,8 +27,8 @@ def draw(answers: Sequence[Answer], learned: Callable[[Curve], Learned]) -> Figu
     """Return a figure of images/s of one rank over the ranks, of the first twelve curves with a target.
 
     Filled: measured, with their interval where it is known. Line and band: the prediction and its 90 % interval, which
-    widens with each doubling beyond the points. Hollow: the targets. Crosses: points that were left out. Thin: what
-    each form says. `learned`: what may be used for a curve.
+    widens with each doubling beyond the points. Hollow: the targets. Crosses: points that were left out. `learned`:
+    what may be used for a curve.
     """
     shown = [one for one in answers if any(target.supported for target in one.targets)][:PANELS]
     columns = min(2, len(shown))
@@ -68,12 +68,10 @@ def _along(curve: Curve, ranks: np.ndarray) -> np.ndarray:
 
 
 def _draw_prediction(axes: Axes, answer: Answer, ranks: np.ndarray, learned: Learned) -> float:
-    """Draw the prediction, its interval and each form; return the highest end of the interval."""
+    """Draw the prediction and its interval; return the highest end of the interval."""
     curve, colour = answer.curve, plots.colour(answer.curve.model)
     along = _along(curve, ranks)
     predicted = predict(curve, sizes(curve, along, answer.global_batch), learned)
-    for rates in predicted.by_form.values():
-        axes.plot(along, rates / along, color=plots.GREY, linewidth=0.4, label="each form")
     low, high = predicted.low / along, predicted.high / along
     axes.fill_between(along, low, high, color=colour, alpha=0.2, linewidth=0, label=f"{100 * LEVEL:.0f} % interval")
     axes.plot(along, predicted.images_per_s / along, color=colour, label="predicted")

@@ -34,10 +34,7 @@ class Target:
     batch: float
     nodes: float  # NaN: not known
     why: str
-    numbers: dict[
-        str, Number
-    ]  # images_per_s, speedup, efficiency; wall_s and cost of a job; empty without a prediction
-    by_form: dict[str, float]  # images/s that each form alone predicts
+    numbers: dict[str, Number]  # images_per_s, speedup, efficiency; wall_s, cost of a job; empty without a prediction
     measured: float = math.nan  # images/s, at a point that was left out
 
     @property
@@ -101,19 +98,17 @@ def answer(whole: Curve, question: Question, learned: Learned, fixed_s: Number |
     if global_batch is None and curve.strong:
         global_batch = float(curve.batch[curve.base] * curve.ranks[curve.base])
     at = sizes(curve, question.ranks, global_batch) if len(curve.ranks) else strong(np.array(question.ranks), 1.0)
-    reasons = why_not(curve, at, learned.noise)
+    reasons = why_not(curve, at)
     supported = np.array([not why for why in reasons])
     prediction = predict(curve, Sizes(at.ranks[supported], at.batch[supported]), learned) if supported.any() else None
     targets = []
     for nth, (ranks, batch, why) in enumerate(zip(at.ranks.tolist(), at.batch.tolist(), reasons, strict=True)):
         numbers: dict[str, Number] = {}
-        by_form: dict[str, float] = {}
         if prediction and not why:
             i = int(supported[:nth].sum())
             numbers = _numbers(curve, prediction, i, question.job, fixed_s)
-            by_form = {name: float(rates[i]) for name, rates in prediction.by_form.items()}
         left_out = _left_out(whole, curve, ranks, batch)
-        targets.append(Target(int(ranks), batch, _nodes(curve, ranks), why, numbers, by_form, left_out))
+        targets.append(Target(int(ranks), batch, _nodes(curve, ranks), why, numbers, left_out))
     return Answer(curve, targets, global_batch, fixed_s)
 
 

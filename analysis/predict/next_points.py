@@ -1,7 +1,6 @@
 """The points to measure next: those that narrow the intervals of the targets most for their cost.
 
-As in Ernest's experiment design (Venkataraman et al., NSDI'16, section 4) a point counts by what its row adds to the
-design matrix of the fit; here also by how much less remains to extrapolate.
+What a point is worth against its cost: as in Ernest's experiment design (Venkataraman et al., NSDI'16, section 4).
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import numpy as np
 
 from analysis import metrics
 from analysis.predict.points import Curve, Sizes
-from analysis.predict.prediction import MIN_POINTS, Learned, average, bend, predict, why_not
+from analysis.predict.prediction import MIN_POINTS, Learned, continued, predict, why_not
 
 MAX_POINTS = 2
 # A point that narrows the intervals by less is not worth a launch: a fraction of their width.
@@ -38,12 +37,12 @@ class NextPoint:
 def next_points(curve: Curve, at: Sizes, learned: Learned, fixed_s: float = 0.0) -> list[NextPoint]:
     """Return up to two points worth measuring for these targets, the best one first.
 
-    Empty where no point helps, as for a curve that bends. Where targets are not supported, they are the cheapest points
+    Empty where no point helps. Where targets are not supported, they are the cheapest points
     that support most of them. The interval after is expected if the points turn out as predicted. `fixed_s`: the fixed
     cost of a launch.
     """
     points: list[NextPoint] = []
-    if not len(curve.ranks) or curve.doubts or bend(curve, learned.noise):
+    if not len(curve.ranks) or curve.doubts:
         return points
     while len(points) < MAX_POINTS:
         before = _state(curve, at, learned)
@@ -75,7 +74,7 @@ class _State:
 
 
 def _state(curve: Curve, at: Sizes, learned: Learned) -> _State:
-    supported = np.array([not why for why in why_not(curve, at, learned.noise)])
+    supported = np.array([not why for why in why_not(curve, at)])
     different = min(len(np.unique(curve.ranks)), MIN_POINTS)
     if not supported.any():
         return _State(0, math.inf, different)
@@ -95,12 +94,12 @@ def _candidates(curve: Curve, at: Sizes) -> list[float]:
 
 
 def _with(curve: Curve, ranks: float, learned: Learned) -> Curve:
-    """Return the curve with one more point, where the forms expect it."""
+    """Return the curve with one more point, where it is expected."""
     batch = float(curve.batch[curve.base])
     if curve.strong:
         batch *= float(curve.ranks[curve.base]) / ranks
     at = Sizes(np.array([ranks]), np.array([batch]))
-    step_s = float(np.exp(average(curve, at, learned.weights, learned.noise).value[0]))
+    step_s = float(np.exp(continued(curve, at, learned).ln_s[0]))
     rate = metrics.whole_job(metrics.rate(batch, step_s), ranks)
     row = {
         "ranks": ranks,

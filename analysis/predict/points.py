@@ -82,14 +82,6 @@ class Curve:
         left = [doubt for doubt in self.doubts if not doubt.ranks or {*doubt.ranks} & {*arrays["ranks"].tolist()}]
         return replace(self, doubts=tuple(left), **arrays)
 
-    def relative_error(self, noise: float) -> np.ndarray:
-        """Return the error of each point over that of a typical one, whose noise is `noise` as a fraction.
-
-        Where its standard error is known, both add in quadrature; else n measurements count as n.
-        """
-        by_repeats = np.sqrt(np.median(self.repeats) / self.repeats)
-        return np.where(np.isfinite(self.spread), np.sqrt(1 + (self.spread / noise) ** 2), by_repeats)
-
 
 @dataclass(frozen=True, eq=False)
 class Sizes:

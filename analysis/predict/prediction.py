@@ -1,4 +1,10 @@
-"""The forms averaged: a predicted time of a step with its interval, and why a curve supports no prediction."""
+"""A predicted time of a step with its interval, and why a curve supports no prediction.
+
+The last doubling of the ranks repeats: the time of a step grows with each doubling as it did with the last one. Where
+that was the step to the second node, and a large one, the exchange between nodes goes on as in a ring. Nothing in the
+points tells what bends beyond them, so that beyond one doubling the lower end allows for a resource that all ranks
+share and that saturates.
+"""
 
 from __future__ import annotations
 
@@ -8,103 +14,144 @@ from dataclasses import dataclass
 import numpy as np
 
 from analysis import metrics
-from analysis.predict import forms
 from analysis.predict.points import Curve, Sizes
 from analysis.thresholds import limit
 
 LEVEL = 0.90
-# Each form predicts the logarithm of a time with two coefficients, a level and a slope.
-_COEFFICIENTS = 2
+MIN_POINTS = 3  # two have a doubling; a third says how evenly the curve goes on
+MAX_DOUBLINGS = limit("doublings")
+_PRIOR = 2  # how many changes of growth of the curve itself what other curves teach counts for
+_NOTHING = 1e-9  # a share of a time that is rounding
 
 
 @dataclass(frozen=True)
 class Learned:
-    """The calibration from other curves. `weights`: of each form; `noise`: relative error of a typical point.
+    """What other curves teach: how much the logarithm of a step's time changes its growth from doubling to doubling.
 
-    `faster`, `slower`: the standard deviation by which the logarithm of a time is off to either side, for each doubling
-    beyond the points. Curves get worse more often than better.
+    `uneven`: one standard deviation.
     """
 
-    weights: dict[str, float]
-    noise: float
-    faster: float
-    slower: float
-
-
-@dataclass(frozen=True, eq=False)
-class Averaged:
-    """The logarithm of the time of a step by each form: a distribution for each form and size.
-
-    It consists of two halves of normal distributions, as wide as the error may grow to either side.
-    """
-
-    names: tuple[str, ...]
-    weights: np.ndarray  # forms
-    ln_s: np.ndarray  # forms x sizes
-    deviation: np.ndarray  # forms x sizes: from the scatter of the points alone
-    doublings: np.ndarray  # sizes: beyond the largest point; 0 among them
-
-    @property
-    def value(self) -> np.ndarray:
-        """The mean over the forms, at each size."""
-        return self.weights @ self.ln_s
-
-    def probability(self, ln_s: np.ndarray, faster: float, slower: float) -> np.ndarray:
-        """Return how likely the logarithm of the time is below `ln_s`, at each size."""
-        from scipy.special import ndtr  # it takes longer to import than most commands to run
-
-        off = ln_s - self.ln_s
-        growth = np.where(off > 0, slower, faster) * self.doublings
-        return self.weights @ ndtr(off / np.hypot(self.deviation, growth))
-
-    def quantile(self, probability: float, faster: float, slower: float) -> np.ndarray:
-        """Return the logarithm of the time that is not exceeded with this probability, at each size; by bisection."""
-        reach = 8 * np.hypot(self.deviation, max(faster, slower) * self.doublings).max(axis=0)
-        low, high = self.ln_s.min(axis=0) - reach, self.ln_s.max(axis=0) + reach
-        for _ in range(40):
-            middle = (low + high) / 2
-            below = self.probability(middle, faster, slower) < probability
-            low, high = np.where(below, middle, low), np.where(below, high, middle)
-        return (low + high) / 2
-
-
-def average(curve: Curve, at: Sizes, weights: dict[str, float], noise: float) -> Averaged:
-    """Return the forms fitted to a curve and averaged with these weights. `noise`: relative error of a typical point.
-
-    The noise of the curve itself is that of its residuals, with the typical one as one more value: three points leave
-    hardly a residual. Student's t for so few values widens it, at the level of the interval. The deviation is that of
-    another measurement, not of its mean.
-    """
-    from scipy.special import ndtri, stdtrit
-
-    error = curve.relative_error(noise)
-    fitted = forms.fits(curve, error)
-    share = np.array([weights[name] for name in fitted])
-    share = share / share.sum()
-    measured = Sizes(curve.ranks, curve.batch)
-    residuals = np.log(curve.step_s) - share @ np.array([fit.ln_s(measured) for fit in fitted.values()])
-    degrees = 1 + max(len(residuals) - _COEFFICIENTS - curve.strong, 0)
-    curve_noise = math.sqrt((noise**2 + float(np.sum((residuals / error) ** 2))) / degrees)
-    tail = 0.5 + LEVEL / 2
-    wider = float(stdtrit(degrees, tail) / ndtri(tail)) * curve_noise
-    return Averaged(
-        tuple(fitted),
-        share,
-        np.array([fit.ln_s(at) for fit in fitted.values()]),
-        wider * np.sqrt([1 + fit.variance(at) for fit in fitted.values()]),
-        np.maximum(np.log2(at.ranks / curve.largest), 0),
-    )
+    uneven: float
 
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
-    """Images/s of the whole job at each size, with the interval, and that of each form alone."""
+    """Images/s of the whole job at each size, with the interval of one measurement there."""
 
     at: Sizes
     images_per_s: np.ndarray
     low: np.ndarray
     high: np.ndarray
-    by_form: dict[str, np.ndarray]
+
+
+@dataclass(frozen=True, eq=False)
+class Continued:
+    """A curve continued: the logarithm of the time of a step at each size, and its standard deviation at one doubling.
+
+    `degrees`: of freedom of that deviation; `doublings`: of each size beyond the largest point, at least 0.
+    """
+
+    ln_s: np.ndarray
+    uneven: float
+    degrees: int
+    doublings: np.ndarray
+
+    def reach(self) -> np.ndarray:
+        """Return how far the interval reaches to either side, at each size.
+
+        The deviation of a point itself is 1 / sqrt 3 of that of one doubling, as for noise of the points: the last
+        doubling repeated has the noise of three measurements.
+        """
+        from scipy.special import stdtrit  # it takes longer to import than most commands to run
+
+        growth = np.sqrt((1 + 2 * self.doublings**2) / 3)
+        return np.asarray(float(stdtrit(self.degrees, 0.5 + LEVEL / 2)) * self.uneven * growth)
+
+
+def continued(curve: Curve, at: Sizes, learned: Learned) -> Continued:
+    """Return the curve continued to the sizes; between its points it is interpolated."""
+    doublings = np.maximum(np.log2(at.ranks / curve.largest), 0)
+    if curve.strong:
+        return Continued(_both_batches(curve, at), learned.uneven, _PRIOR, doublings)
+    x, inverse = np.unique(np.log2(curve.ranks), return_inverse=True)
+    y = np.bincount(inverse, np.log(curve.step_s)) / np.bincount(inverse)
+    first = _first_across(curve, 2**x)
+    crossed = first == len(x) - 1 > 0
+    changes = _changes(x[first:], y[first:])
+    degrees = _PRIOR + len(changes)
+    uneven = math.sqrt((_PRIOR * learned.uneven**2 + float(changes @ changes)) / degrees)
+    if crossed and y[-1] - y[-2] > limit("node_step"):
+        beyond = _as_a_ring(curve, y, at.ranks)
+    else:
+        beyond = _repeated(*((x, y) if crossed else (x[first:], y[first:])), _noise(curve), doublings)
+    ln_s = np.where(doublings > 0, beyond, np.interp(np.log2(at.ranks), x, y))
+    return Continued(ln_s, uneven, degrees, doublings)
+
+
+def _first_across(curve: Curve, ranks: np.ndarray) -> int:
+    """Return the position of the first point on two nodes or more; 0 where all are on one, or each rank has a node."""
+    across = curve.nodes(ranks) > 1
+    return int(across.argmax()) if curve.ranks_per_node > 1 and across.any() else 0
+
+
+def _growth(x: np.ndarray, y: np.ndarray) -> float:
+    """Return by how much y grows for each doubling from the first of the points to the last, at least 0."""
+    return max(float((y[-1] - y[0]) / (x[-1] - x[0])), 0.0) if len(x) > 1 else 0.0
+
+
+def _repeated(x: np.ndarray, y: np.ndarray, noise: float, doublings: np.ndarray) -> np.ndarray:
+    """Return y beyond the last point if the last doubling repeats.
+
+    Where the noise of the points is known, and as large as the changes of growth, a straight line takes its place.
+    """
+    repeated = y[-1] + _growth(x[-2:], y[-2:]) * doublings
+    changes = _changes(x, y)
+    if not noise or not len(changes):
+        return np.asarray(repeated)
+    # The change of growth over three measurements has six times the variance of one of them.
+    noisy = min(1.0, 6 * noise**2 / max(float(np.mean(changes**2)), _NOTHING**2))
+    slope, level = np.polyfit(x, y, 1)
+    line = level + max(float(slope), 0.0) * (x[-1] + doublings)
+    return np.asarray((1 - noisy) * repeated + noisy * line)
+
+
+def _changes(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return how far each point from the third on is from the last two before it, as far as a doubling would be."""
+    before, last = np.diff(x)[:-1], np.diff(x)[1:]
+    off = y[2:] - y[1:-1] - np.diff(y)[:-1] * last / before
+    return np.asarray(off / np.sqrt((1 + 2 * (last / before) ** 2) / 3))
+
+
+def _as_a_ring(curve: Curve, y: np.ndarray, ranks: np.ndarray) -> np.ndarray:
+    """Return y beyond the first point on several nodes, the last one.
+
+    The step to it is an exchange between its nodes, which grows as the sends of a ring, 2 (n - 1) / n.
+    """
+    within_s, across_s = math.exp(y[-2]), math.exp(y[-1])
+    hops = metrics.hops(curve.nodes(ranks)) / metrics.hops(curve.nodes(np.array([curve.largest])))
+    return np.asarray(np.log(across_s + (across_s - within_s) * (hops - 1)))
+
+
+def _noise(curve: Curve) -> float:
+    """Return the relative standard error of a point, where that of each is known; else 0."""
+    return float(np.sqrt(np.mean(curve.spread**2))) if np.isfinite(curve.spread).all() else 0.0
+
+
+def _both_batches(curve: Curve, at: Sizes) -> np.ndarray:
+    """Return the logarithm of a step's time T + k batch + s log2 n, where batches vary.
+
+    The coefficients are at least 0 (non-negative least squares of the relative residuals), so that no time is negative.
+    """
+    from scipy.optimize import nnls
+
+    def columns(sizes: Curve | Sizes) -> np.ndarray:
+        return np.column_stack([np.ones(len(sizes.ranks)), sizes.batch, np.log2(sizes.ranks)])
+
+    weighted = columns(curve) / curve.step_s[:, None]
+    lengths = np.linalg.norm(weighted, axis=0)
+    lengths[lengths == 0] = 1.0
+    coefficients = nnls(weighted / lengths, np.ones(len(curve.ranks)))[0] / lengths
+    return np.asarray(np.log(columns(at) @ coefficients))
 
 
 def shortest_step_s(curve: Curve, at: Sizes) -> np.ndarray:
@@ -127,16 +174,6 @@ def shortest_step_s(curve: Curve, at: Sizes) -> np.ndarray:
     return np.maximum(least, links)
 
 
-def _saturated(curve: Curve, at: Sizes) -> np.ndarray:
-    """Return the logarithm of the time of a step behind one server that is busy from the largest point on.
-
-    From there it takes the gradients of as many ranks a second. Beyond the points no server of this curve is slower:
-    at the largest of them it was not.
-    """
-    largest = curve.ranks == curve.largest
-    return np.log(curve.step_s[largest].max() * np.maximum(at.ranks / curve.largest, 1.0))
-
-
 def ideal(curve: Curve, at: Sizes) -> np.ndarray:
     """Return images/s if each rank were as fast as at the base of the speedups."""
     base = curve.base
@@ -148,53 +185,45 @@ def predict(curve: Curve, at: Sizes, learned: Learned) -> Prediction:
     """Return images/s at each size, with the 90 % interval of a measurement there.
 
     No value is above the ideal, none beyond the bounds that are known. The upper end may be above the ideal by the
-    noise of the point that the ideal is from. Where a server may saturate beyond the points, the lower end is the rate
-    of the largest point, less the noise of both measurements.
+    noise of the point that the ideal is from. Beyond one doubling the lower end is at most the rate of the largest
+    point, less the noise of both measurements: a resource that all share may saturate. Where it is not known how
+    gradients are exchanged, that holds from the largest point on.
     """
-    from scipy.special import ndtri
-
-    averaged = average(curve, at, learned.weights, learned.noise)
-    ideal_s = metrics.step_s(at.batch, metrics.per_rank(ideal(curve, at), at.ranks))
-    tail = (1 - LEVEL) / 2
-    # The smallest deviation of all sizes is nearest to that of a point that was measured.
-    noise = float(averaged.deviation.min())
-    fastest = averaged.quantile(tail, learned.faster, learned.slower)
-    fastest = np.maximum(fastest, np.log(ideal_s) + float(ndtri(tail)) * noise)
-    slowest = averaged.quantile(1 - tail, learned.faster, learned.slower)
-    if curve.may_saturate:
-        slowest = np.maximum(slowest, _saturated(curve, at) - math.sqrt(2) * float(ndtri(tail)) * noise)
-    value = np.maximum(averaged.value, np.log(ideal_s))
+    future = continued(curve, at, learned)
+    reach, noise = future.reach(), float(continued(curve, _largest(curve), learned).reach()[0])
+    ideal_s = np.log(metrics.step_s(at.batch, metrics.per_rank(ideal(curve, at), at.ranks)))
+    value = np.maximum(future.ln_s, ideal_s)
+    fastest = np.maximum(value - reach, ideal_s - noise)
+    slowest = value + reach
+    saturating = (future.doublings > 1) | ((future.doublings > 0) & curve.may_saturate)
+    slowest = np.where(saturating, np.maximum(slowest, _saturated(curve, at) + math.sqrt(2) * noise), slowest)
 
     def rate(ln_s: np.ndarray) -> np.ndarray:
         step_s = np.maximum(np.exp(ln_s), shortest_step_s(curve, at))
         return metrics.whole_job(metrics.rate(at.batch, step_s), at.ranks)
 
-    return Prediction(
-        at,
-        rate(value),
-        rate(np.maximum(slowest, value)),
-        rate(np.minimum(fastest, value)),
-        {
-            name: rate(np.maximum(ln_s, np.log(ideal_s)))
-            for name, ln_s in zip(averaged.names, averaged.ln_s, strict=True)
-        },
-    )
+    return Prediction(at, rate(value), rate(slowest), rate(fastest))
 
 
-MIN_POINTS = 3  # a level and a slope take two; a third says how well they fit
-MAX_DOUBLINGS = limit("doublings")
-BEND_LEVEL = limit("bend_level")
-LATE_LEVEL = limit("late_level")
-BEND_EXPONENT = limit("bend_exponent")
+def _largest(curve: Curve) -> Sizes:
+    """Return the size of the largest point."""
+    largest = curve.only(curve.ranks == curve.largest)
+    return Sizes(largest.ranks[:1], largest.batch[:1])
 
 
-def why_not(curve: Curve, at: Sizes, noise: float) -> list[str]:
+def _saturated(curve: Curve, at: Sizes) -> np.ndarray:
+    """Return the logarithm of the time of a step if the rate of the whole job stays that of the largest point."""
+    rate = float(curve.images_per_s[curve.ranks == curve.largest].min())
+    return np.asarray(np.log(at.batch * at.ranks / rate))
+
+
+def why_not(curve: Curve, at: Sizes) -> list[str]:
     """Return for each size the reason why the curve supports no prediction there; "" where it does."""
-    general = _curve_reason(curve, noise)
+    general = _curve_reason(curve)
     return [general or _size_reason(curve, ranks, batch) for ranks, batch in zip(at.ranks, at.batch, strict=True)]
 
 
-def _curve_reason(curve: Curve, noise: float) -> str:
+def _curve_reason(curve: Curve) -> str:
     """Return why the points support no prediction at all."""
     different = len(np.unique(curve.ranks))
     if curve.doubts:
@@ -202,7 +231,7 @@ def _curve_reason(curve: Curve, noise: float) -> str:
     if different < MIN_POINTS:
         have = f"{different or 'no'} number{'s' * (different != 1)} of ranks measured"
         return f"{have}, at least {MIN_POINTS} are needed"
-    return bend(curve, noise)
+    return ""
 
 
 def _size_reason(curve: Curve, ranks: float, batch: float) -> str:
@@ -219,64 +248,3 @@ def _size_reason(curve: Curve, ranks: float, batch: float) -> str:
     if doublings > MAX_DOUBLINGS:
         return f"{doublings:.3g} doublings beyond {curve.largest:g} ranks, at most {MAX_DOUBLINGS:g} can be carried"
     return ""
-
-
-def bend(curve: Curve, noise: float) -> str:
-    """Return how the curve already bends; "" where no bend is significant, or there are too few points to test.
-
-    Two tests stand beside the rule for the last step. Does a term in n (one server that all send to) beside
-    a + b log2 n make the residuals smaller than chance does (F of one degree, one-sided)? Is the last point slower than
-    a + b log2 n through the others (externally studentized residual)? Both count the noise of a typical point as one
-    more residual, and allow for the exchange that sets in at the second node.
-    """
-    if len(curve.ranks) <= MIN_POINTS or curve.strong:
-        return ""
-    before, last = np.argsort(curve.ranks)[-2:]
-    gained = math.log(curve.images_per_s[last] / curve.images_per_s[before])
-    if gained < BEND_EXPONENT * math.log(curve.ranks[last] / curve.ranks[before]):
-        grew = f"from {curve.ranks[before]:g} to {curve.ranks[last]:g} ranks"
-        return f"the curve already bends: {grew} the rate grew only {math.exp(gained):.2f} times"
-    if _linear_cost_p(curve, noise) < BEND_LEVEL:
-        return "the curve already bends: a cost that grows with the ranks themselves is seen, as of one server"
-    nodes = curve.nodes(curve.ranks)
-    crosses = nodes[before] == 1 < nodes[last] and curve.ranks_per_node > 1
-    if not crosses and _late_p(curve, noise) < LATE_LEVEL:
-        return f"the curve already bends: {curve.ranks[last]:g} ranks are slower than the points below say"
-    return ""
-
-
-def _even_coefficients(curve: Curve) -> int:
-    """Return the number of coefficients of a curve that goes on evenly."""
-    return 3 if curve.ranks_per_node > 1 and curve.nodes(curve.ranks).max() > 1 else 2
-
-
-def _linear_cost_p(curve: Curve, noise: float) -> float:
-    """Return how likely chance alone makes the residuals so much smaller with a term in n."""
-    from scipy.special import stdtr
-
-    error = curve.relative_error(noise)
-    fits = (forms.fit(name, curve, error) for name in (forms.EVEN, forms.BENT))
-    without, with_it = (_residual(curve, fit, error) for fit in fits)
-    degrees = 1 + max(len(curve.ranks) - _even_coefficients(curve) - 1, 0)
-    scatter = (noise**2 + with_it) / degrees
-    return float(1 - stdtr(degrees, math.sqrt(max(without - with_it, 0) / scatter)))
-
-
-def _late_p(curve: Curve, noise: float) -> float:
-    """Return how likely chance alone makes the last point so much slower than the fit of the others."""
-    from scipy.special import stdtr
-
-    others, last = curve.only(curve.ranks < curve.largest), curve.only(curve.ranks == curve.largest)
-    error = others.relative_error(noise)
-    fit = forms.fit(forms.EVEN, others, error)
-    degrees = 1 + max(len(others.ranks) - _even_coefficients(others), 0)
-    scatter = (noise**2 + _residual(others, fit, error)) / degrees
-    at = Sizes(last.ranks, last.batch)
-    off = (np.log(last.step_s) - fit.ln_s(at)) / np.sqrt(scatter * (1 + fit.variance(at)))
-    return float(1 - stdtr(degrees, off.max()))
-
-
-def _residual(curve: Curve, fit: forms.Fitted, error: np.ndarray) -> float:
-    """Return the sum of squared residuals of a form, relative to the error of the points."""
-    off = np.log(curve.step_s) - fit.ln_s(Sizes(curve.ranks, curve.batch))
-    return float(np.sum((off / error) ** 2))

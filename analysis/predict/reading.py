@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from analysis import TableError, metrics, speedups
+from analysis import PUBLISHED, TableError, metrics, speedups
 from analysis.curves import PER_RANK, RATES, SETTING, SOURCE_RUN, TIMES
 from analysis.predict.points import Curve, Doubt
 from analysis.table import controls
@@ -22,7 +23,7 @@ from train.record import backends
 _ERRORS_BETWEEN_ENDS = 1.96 * 2  # standard errors between the ends of a 95 % interval
 _SERVER = "parameter_server"
 _UPDATE = r"variable update: ([^;]+)"
-_BY_SERVER = Doubt("variables are updated by a parameter server, which no form here describes")
+_BY_SERVER = Doubt("variables are updated by a parameter server, whose curve bends beyond the points")
 
 
 Exchange = Literal["allreduce", "server"]
@@ -130,6 +131,15 @@ def published(table: pd.DataFrame) -> list[Curve]:
     rows = table[table["kind"].eq("measured") & table["quantity"].isin([*RATES, *PER_RANK]) & table["value"].gt(0)]
     copied = rows["report"].isin(rows.loc[rows["run"].eq(SOURCE_RUN), "report"]) & rows["run"].ne(SOURCE_RUN)
     return tidy(rows[~copied & rows["ranks"].notna()])
+
+
+def azure(path: Path = PUBLISHED / "curves" / "azure.csv") -> list[Curve]:
+    """Return the curves of tf_cnn_benchmarks on Azure, which no report has: they teach how curves go on."""
+    rows = pd.read_csv(path).assign(batch_per_rank=64.0, spread=math.nan, n=1.0)
+    return [
+        _curve(points, model=model, name=machine, source=machine, ranks_per_node=4.0)
+        for (machine, model), points in rows.groupby(["machine", "model"], sort=False)
+    ]
 
 
 def timed(rows: pd.DataFrame) -> Curve:

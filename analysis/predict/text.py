@@ -17,15 +17,13 @@ from analysis.predict.prediction import LEVEL
 from analysis.stats.number import Number
 
 WIDTH = 100
-# Forms that are further apart disagree: then their range is shown.
-_APART = 1.05
 _MAX_CURVES = 3  # that are named for one reason; the JSON has all
 
 
 def report(answers: Sequence[Answer], accuracy: str) -> str:
     """Return a table of the predictions, why others are missing, and how good such predictions were."""
     shown = table(answers) if any(target.supported for one in answers for target in one.targets) else ""
-    notes = [(_how_to_read(answers, shown) if shown else "") + accuracy, *_saturating(answers), *_fixed_costs(answers)]
+    notes = [(_how_to_read(answers) if shown else "") + accuracy, *_saturating(answers), *_fixed_costs(answers)]
     parts = [*filter(None, [shown]), *_missing(answers)]
     return "\n\n".join([*parts, *(textwrap.fill(note, WIDTH) for note in notes)])
 
@@ -41,7 +39,7 @@ def table(answers: Sequence[Answer]) -> str:
     return tabulate(cells, shown, disable_numparse=True)
 
 
-_HEADERS = ("model", "curve", "ranks", "images/s", "measured", "speedup", "efficiency", "wall time", "cost", "forms")
+_HEADERS = ("model", "curve", "ranks", "images/s", "measured", "speedup", "efficiency", "wall time", "cost")
 
 
 def _row(curve: Curve, target: Target) -> dict[str, str]:
@@ -62,9 +60,6 @@ def _row(curve: Curve, target: Target) -> dict[str, str]:
         row["wall time"] = _ends(numbers["wall_s"].scaled(factor), ".3g", unit)
     if "cost" in numbers:
         row["cost"] = _ends(numbers["cost"], ".3g")
-    low, *_, high = sorted(target.by_form.values())
-    if high > _APART * low:
-        row["forms"] = f"{_plain(low, '.4g')} to {_plain(high, '.4g')}"
     return row
 
 
@@ -95,23 +90,28 @@ def _title(curve: Curve) -> str:
     return ", ".join(filter(None, (curve.model, curve.name))) or "the curve"
 
 
-def _how_to_read(answers: Sequence[Answer], shown: str) -> str:
+def _how_to_read(answers: Sequence[Answer]) -> str:
     """Return the meaning of the columns."""
     bases = {int(one.curve.ranks[one.curve.base]) for one in answers if len(one.curve.ranks)}
     base = f", {bases.pop()}" if len(bases) == 1 else ""
     return (
         f"In brackets: the {LEVEL:.0%} interval of one measurement there. Speedup and efficiency: over the fewest "
         f"ranks of the curve{base}. "
-    ) + ("Forms: the range of the single forms where they disagree. " if "forms" in shown else "")
+    )
 
 
 def _saturating(answers: Sequence[Answer]) -> Iterator[str]:
-    """Yield why lower ends are so low, where a server may saturate beyond the points."""
-    if any(one.curve.may_saturate and target.supported for one in answers for target in one.targets):
+    """Yield why lower ends are so low, where something may saturate beyond the points."""
+    shown = [(one.curve, target) for one in answers for target in one.targets if target.supported]
+    if any(target.ranks > 2 * curve.largest for curve, target in shown):
         yield (
-            "How gradients are exchanged is not known. One server that all ranks send to may saturate just beyond the "
-            "points, which they cannot show: the lower ends allow for it. Where it was an allreduce (Horovod, "
-            "NCCL, MPI), say so: EXCHANGE=allreduce (--exchange allreduce)."
+            "Beyond one doubling the lower ends allow for a bend that the points cannot show: a link, a file system or "
+            "a server that all ranks share may saturate just beyond them, and the rate then grows no more."
+        )
+    if any(curve.may_saturate for curve, _ in shown):
+        yield (
+            "How gradients are exchanged is not known, so the lower ends allow for that from the largest point on. "
+            "Where it was an allreduce (Horovod, NCCL, MPI), say so: EXCHANGE=allreduce (--exchange allreduce)."
         )
 
 

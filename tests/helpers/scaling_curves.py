@@ -8,7 +8,7 @@ from analysis.predict.points import Curve
 from analysis.predict.prediction import Learned
 
 # Near what the published curves teach, in round numbers.
-LEARNED = Learned({"step": 0.4, "logarithm": 0.25, "power law": 0.25, "server": 0.1}, 0.015, 0.0, 0.1)
+LEARNED = Learned(0.06)
 
 
 def curve(

@@ -16,7 +16,8 @@ def csv(tmp_path):
 def test_a_file_as_json(csv, json_output):
     at_32, at_64, at_512 = json_output("predict", "--file", csv, "--to", "32,64,512", "--exchange", "allreduce")
     assert (at_32["ranks"], at_64["ranks"], at_512["ranks"]) == (32, 64, 512)
-    assert 2000 < at_32["images_per_s"]["low"] < at_32["images_per_s"]["value"] < at_32["images_per_s"]["high"] < 3200
+    assert 600 < at_32["images_per_s"]["low"] < 745  # two doublings beyond: nothing excludes that it stays there
+    assert 2500 < at_32["images_per_s"]["value"] < at_32["images_per_s"]["high"] < 3400
     assert (at_64["supported"], at_512["supported"]) == (True, False)
 
 
@@ -47,7 +48,7 @@ def test_what_is_wrong_is_said_before_anything_is_learned(tmp_path, capsys, monk
 def test_a_file_in_words_with_what_to_measure_next(csv, capsys):
     assert main(["predict", "--file", csv, "--to", "64", "--images", "1000000", "--epochs", "3"]) == 0
     printed = capsys.readouterr().out
-    assert "Checked on the 7 published" in printed
+    assert "Checked on the 31 published" in printed
     assert "To measure next, batch 32: " in printed
     assert "make weak-scaling NODES=" in printed
     assert "wall time" in printed
