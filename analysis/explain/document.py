@@ -12,6 +12,7 @@ from analysis.documents import Document, Number, about, filled, known, number
 from analysis.explain.fit import REFUTED, Explanation
 from analysis.explain.models import Fit
 from analysis.explain.points import beyond_ideal
+from analysis.explain.recurring import decider_text
 from analysis.explain.text import Fits, sentences, verdict
 from analysis.stats.number import from_ends
 
@@ -92,7 +93,9 @@ class ExplainedCurve(Document):
     """The explanation of one curve."""
 
     curve: Annotated[str, about("its name")]
-    fixed_cost_paid: Annotated[FixedCostPaid, about("whether the fixed cost differs significantly from zero")]
+    fixed_cost_paid: Annotated[FixedCostPaid, about("yes only if no cost that recurs fits as well")]
+    recurring_cost_fits: Annotated[Sequence[str], about("what a cost that recurs may be paid for instead")]
+    decided_by: Annotated[str | None, about("the one run that would decide; null: nothing to decide, or no run would")]
     model: Annotated[str, about("the model that was concluded from, as in docs/explain.md")]
     assumes: Annotated[str, about("what it assumes of the time per image")]
     fixed_s: Annotated[Number, about("the fixed cost of each run [s]")]
@@ -114,6 +117,8 @@ def as_json(explained: Explanation, phases: pd.DataFrame) -> ExplainedCurve:
     return ExplainedCurve(
         curve=explained.name,
         fixed_cost_paid=_HAS_FIXED_COST[explained.has_fixed_cost],
+        recurring_cost_fits=[one.shape.paid_for for one in explained.alternatives],
+        decided_by=decider_text(explained.decider, explained.alternatives) if explained.decider else None,
         model=explained.fit.model.name,
         assumes=explained.fit.model.assumes,
         fixed_s=number(explained.fit.fixed_s),

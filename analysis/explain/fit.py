@@ -29,6 +29,7 @@ from analysis.explain.contradictions import Finding
 from analysis.explain.linear import Linear
 from analysis.explain.models import Fit, Model
 from analysis.explain.points import means, misfits, with_fit
+from analysis.explain.recurring import Alternative, Decider, alternatives, decider, with_recurring
 from analysis.explain.runs import curves, phases, prepared
 from analysis.stats import repeats
 from analysis.stats.mixture import Mixture
@@ -52,6 +53,8 @@ class Explanation:
     findings: tuple[Finding, ...]
     fixed_without_one: tuple[Mixture, ...]  # the fixed cost [s] with each point left out in turn
     growth_p: float  # of the test that the time per image is the same; NaN: not tested
+    alternatives: tuple[Alternative, ...] = ()  # costs that recur, which these runs do not tell from a fixed one
+    decider: Decider | None = None  # the run that would
 
     @property
     def fit(self) -> Fit:
@@ -63,9 +66,19 @@ class Explanation:
         """The fixed cost with each point left out in turn."""
         return tuple(cost.number() for cost in self.fixed_without_one)
 
-    @cached_property
+    @property
     def has_fixed_cost(self) -> bool | None:
-        """Whether the fixed cost differs significantly from zero; None where it depends on the points or the model.
+        """Whether each run has a fixed cost: `has_cost_beyond_steps`, and nothing that recurs explains it as well."""
+        return None if self.has_cost_beyond_steps and self.alternatives else self.has_cost_beyond_steps
+
+    @property
+    def hides_speedup(self) -> bool:
+        """Whether speeds were measured, and time that they do not count drives the two speedups apart."""
+        return bool(self.has_cost_beyond_steps and (self.fit.model.speeds or self.has_fixed_cost))
+
+    @cached_property
+    def has_cost_beyond_steps(self) -> bool | None:
+        """Whether the cost differs significantly from zero; None where it depends on the points or the model.
 
         None too where the only model that the runs allow is refuted.
         """
@@ -112,8 +125,11 @@ def explain(runs: pd.DataFrame, name: str = "") -> Explanation:
     conclusion = conclude(runs)
     fitting = conclusion.fitting
     without_one = tuple(_without_one(conclusion.fit.model, fitting))
-    fits = dict(_fits(conclusion))
-    return Explanation(name, conclusion.points, fits, conclusion.findings, without_one, _growth_p(fitting))
+    fits, model = dict(_fits(conclusion)), conclusion.fit.model
+    explained = Explanation(name, conclusion.points, fits, conclusion.findings, without_one, _growth_p(fitting))
+    others = () if explained.has_cost_beyond_steps is False else alternatives(model, fitting)
+    deciding = decider(model, conclusion.fit.linear, others, fitting) if others else None
+    return replace(explained, alternatives=others, decider=deciding)
 
 
 @dataclass(frozen=True)
@@ -135,6 +151,7 @@ def conclude(runs: pd.DataFrame) -> Conclusion:
     model = choose(trusted)
     tested = misfits(model, trusted)
     fitting = trusted[~trusted["point"].isin(tested.index[tested["misfit"]])]
+    model = with_recurring(model, fitting)
     chosen = models.fitted(model, fitting)
     assert chosen is not None, "the test of misfits leaves more than half of the points"
     undecided = tested.index[tested["misfit_undecided"]]

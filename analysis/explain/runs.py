@@ -36,7 +36,7 @@ def read(table: UserTable) -> tuple[pd.DataFrame, list[str]]:
         raise TableError(
             "\n".join([f"{table.path}: columns that are needed are missing: {wanted}", *table.interpretation])
         )
-    frame = runs.reindex(columns=["model", *NEEDED, SPEED, "repeat", "line"])
+    frame = runs.reindex(columns=["model", *NEEDED, SPEED, "epochs", "repeat", "line"])
     frame = frame.assign(model=runs.get("model", ""), experiment=settings(runs), ranks=frame["ranks"].astype("Int64"))
     usable, notes = _usable(frame, table.path)
     if SPEED not in runs:

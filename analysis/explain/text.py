@@ -15,6 +15,7 @@ from analysis.curves import ranks_in_words
 from analysis.explain import models
 from analysis.explain.fit import DECIDING_DEGREES, REFUTED, Explanation
 from analysis.explain.points import beyond_ideal
+from analysis.explain.recurring import decider_text
 from analysis.explain.runs import SPEED
 
 WIDTH = 100
@@ -24,18 +25,23 @@ Fits = Literal["yes", "no", "undecided", "not used", "not tested"]
 
 def sentences(explained: Explanation) -> list[str]:
     """Return the conclusions: why the speedups differ, how that is known, how far it goes, what does not fit."""
-    parts = (_why, _evidence, _speedups, _beyond_ideal, _speed, _misfits, _unknown_speeds)
+    parts = (_why, _recurring, _evidence, _speedups, _beyond_ideal, _speed, _misfits, _unknown_speeds)
     return [sentence for part in parts for sentence in part(explained)]
 
 
 def _why(explained: Explanation) -> Iterator[str]:
     fitting, cost = explained.points[~explained.points["misfit"]], explained.fit.fixed_s.text(".3g", "s")
     first, last = fitting.iloc[0], fitting.iloc[-1]
-    if explained.has_fixed_cost is None:
+    if explained.has_cost_beyond_steps is None:
         yield (
             f"Whether there is a fixed cost is not decidable: {cost}, but the answer depends on which points are left "
             "out, or on what is assumed of the time per image."
         )
+    elif explained.alternatives:
+        if explained.fit.model.speeds:
+            yield f"They differ because {cost} of each run are beyond its steps at their measured speed."
+        else:
+            yield f"The wall times fit a fixed cost of {cost}."
     elif not explained.has_fixed_cost:
         few = explained.fit.linear.degrees < DECIDING_DEGREES
         reason = "There are too few runs to decide." if few else "It explains nothing here."
@@ -53,12 +59,21 @@ def _why(explained: Explanation) -> Iterator[str]:
         yield f"Each run has a fixed cost of {cost}; the work per rank does not shrink with the ranks."
 
 
+def _recurring(explained: Explanation) -> Iterator[str]:
+    """Yield which costs that recur fit as well as a fixed one, and the run that would decide."""
+    if explained.alternatives:
+        names = " or ".join(f"for {one.shape.paid_for}" for one in explained.alternatives)
+        yield f"Whether that is paid once cannot be decided: a cost that recurs, {names}, fits as well."
+    if explained.decider:
+        yield decider_text(explained.decider, explained.alternatives)
+
+
 def _evidence(explained: Explanation) -> Iterator[str]:
     model, p = explained.fit.model, explained.growth_p
     more = "Measured speeds, or several works at one number of ranks, would"
-    if model is models.SPEEDS:
+    if model.speeds and model.taken:
         yield "It is what the steps at their measured speed leave of the wall times."
-    elif model is models.FACTOR:
+    elif model.speeds:
         yield (
             "The wall times contradict the level of the measured speeds (below), so the speeds show only how the time "
             "per image differs between points."

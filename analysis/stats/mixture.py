@@ -56,7 +56,7 @@ class Mixture:
 
         ends = self.centres + self.errors * t_quantile(self.degrees, probability)
         low, high = float(ends.min()), float(ends.max())
-        if self.below(low) >= probability or self.below(high) <= probability:  # all of them alike
+        if low == high or self.below(low) >= probability or self.below(high) <= probability:  # all of them alike
             return (low + high) / 2
         return float(brentq(lambda value: self.below(value) - probability, low, high, xtol=_PRECISION * (high - low)))
 

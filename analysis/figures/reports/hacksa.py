@@ -153,8 +153,8 @@ FIGURES = [
     Entry(
         "000-explained",
         "the contradiction explained: wall time split into a fixed cost and a cost per step",
-        "Why speedup by speed and by wall time disagree: each run has a fixed cost, which the speed does "
-        "not count.\n\n"
+        "Why speedup by speed and by wall time disagree: each run takes some time, the same on any number "
+        "of GPUs, which the speed does not count.\n\n"
         "Top: the wall time of the training less the time that its images take at the measured speed, "
         "over GPUs; the lines are the fixed cost of each model with its 95 % interval (bands). Bottom: "
         "efficiency by wall time (open marks), and by wall time without the fixed cost (filled). Crosses "

@@ -33,7 +33,7 @@ def test_a_fixed_cost_makes_the_two_speedups_differ():
     (finding,) = found(rules.fixed_cost, *fixed_work(walls, STEPS, 640))
     assert finding.off == pytest.approx(16 / 6 - 1)  # stated / follows - 1
     assert finding.severity == "serious"
-    assert "a fixed cost of 4 s" in finding.meaning
+    assert "4 s (4 to 4) of each run are beyond its steps" in finding.meaning
     assert not found(rules.fixed_cost, *fixed_work({n: 0.1 * steps for n, steps in STEPS.items()}, STEPS, 640))
 
 

@@ -9,14 +9,14 @@ REPORT = str(loading.PUBLISHED / "000_hacksa.csv")
 def test_the_command_prints_each_curve_in_a_hundred_columns(capsys):
     assert main(["explain", REPORT]) == 0
     shown = capsys.readouterr().out
-    assert shown.count("They differ because each run has a fixed cost of") == 3
+    assert " ".join(shown.split()).count("of each run are beyond its steps at their measured speed") == 3
     assert max(map(len, shown.splitlines())) <= 100
 
 
 @pytest.mark.slow
 def test_the_same_as_json(json_output):
     result = json_output("explain", REPORT)
-    assert [one["fixed_cost_paid"] for one in result["curves"]] == ["yes", "yes", "yes"]
+    assert [one["fixed_cost_paid"] for one in result["curves"]] == ["not decidable"] * 3  # the work is shared out
     assert [point["ranks"] for one in result["curves"] for point in one["points"] if point["fits"] == "no"] == [32]
 
 

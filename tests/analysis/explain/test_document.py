@@ -8,6 +8,8 @@ from analysis.explain import document, fit
 from analysis.explain.runs import phases
 from tests.analysis.explain.test_text import POINTS
 
+EPOCHS = ["each step and rank", "each epoch or checkpoint"]  # the points share out one number of steps
+
 
 def as_json(points):
     return document.as_json(fit.explain(points, "a curve"), phases(points))
@@ -15,7 +17,8 @@ def as_json(points):
 
 def test_a_number_with_an_interval_has_its_level_and_n():
     curve = as_json(POINTS)
-    assert curve.fixed_cost_paid == "yes"
+    assert (curve.fixed_cost_paid, curve.recurring_cost_fits) == ("not decidable", EPOCHS)
+    assert curve.decided_by.startswith("One run would decide, 4 times the steps on 32 ranks")
     assert curve.fixed_s.value == pytest.approx(4)
     assert (curve.fixed_s.level, curve.fixed_s.n) == (0.95, 5)
     assert curve.points[-1].speedup_without_fixed.covers == "fit"

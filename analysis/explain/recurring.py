@@ -1,0 +1,205 @@
+"""Costs that recur, and that the same wall times may show instead of one that each run pays once.
+
+Work that is shared out over n ranks, times a cost that grows with n, is a constant: no fit tells it from a fixed cost.
+So each shape of such a cost takes the place of the fixed cost, and stands beside it. Where the runs do not refute it,
+it is named, with the one run that would decide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from analysis.curves import ranks_in_words
+from analysis.explain import models
+from analysis.explain.linear import Array, Linear, System
+from analysis.explain.models import Model
+from analysis.explain.runs import phases
+from analysis.thresholds import limit
+
+_TIMES = 4  # as many steps, or ranks, as a measured point has: what a deciding run is chosen from
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A cost that is no constant: what it is paid for, and how often a run pays it (its column of a design)."""
+
+    paid_for: str
+    column: Callable[[pd.DataFrame], pd.Series]
+
+
+def _ranks(runs: pd.DataFrame) -> pd.Series:
+    return runs["ranks"].astype(float)
+
+
+def _doublings(runs: pd.DataFrame) -> pd.Series:
+    return pd.Series(np.log2(_ranks(runs)), runs.index)
+
+
+def _epochs(runs: pd.DataFrame) -> pd.Series:
+    """Return the epochs of each run; where they are not stated, its images, as of one dataset."""
+    images = runs["images_per_rank"] * _ranks(runs)
+    return runs["epochs"].astype(float) if "epochs" in runs and runs["epochs"].notna().all() else images
+
+
+SHAPES = (
+    Shape("each step", lambda runs: runs["steps_per_rank"].astype(float)),
+    Shape("each step and rank", lambda runs: runs["steps_per_rank"] * _ranks(runs)),
+    Shape("each step and doubling of the ranks", lambda runs: runs["steps_per_rank"] * _doublings(runs)),
+    Shape("each epoch or checkpoint", _epochs),
+    Shape("each rank once", _ranks),
+    Shape("each doubling of the ranks once", lambda runs: 1 + _doublings(runs)),
+)
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A shape that explains the wall times as well without a fixed cost, and its fit."""
+
+    shape: Shape
+    fitted: Linear
+
+    def predicted_s(self, model: Model, run: pd.DataFrame) -> float:
+        """Return the wall time of one run, if this shape were right [s]."""
+        return _predicted_s(self.fitted, _replaced(model.designs(run), self.shape.column(run)), model, run)
+
+
+def alternatives(model: Model, runs: pd.DataFrame) -> tuple[Alternative, ...]:
+    """Return the shapes that `runs`, fitted by `model`, do not tell from a fixed cost.
+
+    None where the phases of local records show what is paid once.
+    """
+    usable = model.usable(runs)
+    if not phases(usable).empty:
+        return ()
+    system = model.system(usable)
+    fits = ((shape, _instead(system, shape.column(usable).to_numpy(float))) for shape in SHAPES)
+    return tuple(Alternative(shape, fitted) for shape, fitted in fits if fitted)
+
+
+def _instead(system: System, column: Array) -> Linear | None:
+    """Return the fit with this cost instead of the fixed one; None where the runs refute it, or it is in the model.
+
+    It is refuted where a fixed cost beside it differs significantly from zero, or where it would be negative.
+    """
+    instead = replace(system, designs=_replaced(system.designs, column)).solve()
+    if instead is None or instead.coefficient(0).value <= 0:
+        return None
+    both = replace(system, designs=_added(system.designs, column)).solve()
+    if both is not None and both.degrees >= 1 and both.coefficient(0).p() < limit("growth_level"):
+        return None
+    return instead
+
+
+def with_recurring(model: Model, runs: pd.DataFrame) -> Model:
+    """Return the model with the recurring cost that these runs show beside the fixed one; without one `model` itself.
+
+    Its level is divided by the number of shapes that are tried (Bonferroni). A model that is to find how the time per
+    image grows has no room for it.
+    """
+    if not (model.speeds or model.by_ranks):
+        return model
+    usable = model.usable(runs)
+    system = model.system(usable)
+    tested = [
+        (both.coefficient(system.costs).p(), shape)
+        for shape in SHAPES
+        if (both := replace(system, designs=_added(system.designs, shape.column(usable).to_numpy(float))).solve())
+        and both.degrees >= 2
+        and both.coefficient(system.costs).value > 0
+    ]
+    p, shape = min(tested, key=lambda one: one[0], default=(1.0, SHAPES[0]))
+    if not p < limit("recurring_level") / len(SHAPES):
+        return model
+    return replace(
+        model,
+        name=f"{model.name}, and a cost of {shape.paid_for}",
+        assumes=f"{model.assumes}, and {shape.paid_for} has the same cost",
+        shapes=tuple(_and(columns, shape) for columns in model.shapes),
+    )
+
+
+def _and(columns: models.Columns, shape: Shape) -> models.Columns:
+    return lambda runs: [*columns(runs), shape.column(runs)]
+
+
+def _replaced(designs: Array, column: Array | pd.Series) -> Array:
+    return np.concatenate([_tiled(designs, column), designs[:, :, 1:]], axis=2)
+
+
+def _added(designs: Array, column: Array | pd.Series) -> Array:
+    return np.concatenate([designs, _tiled(designs, column)], axis=2)
+
+
+def _tiled(designs: Array, column: Array | pd.Series) -> Array:
+    return np.broadcast_to(np.asarray(column, float)[:, None], (*designs.shape[:2], 1))
+
+
+def _predicted_s(fitted: Linear, designs: Array, model: Model, run: pd.DataFrame) -> float:
+    costs_s = fitted.combination(designs[:, 0]).value if designs.any() else 0.0
+    return float(model.known_s(run).iloc[0]) + costs_s
+
+
+@dataclass(frozen=True)
+class Decider:
+    """The one run that tells a fixed cost from the alternatives best: the wall time that each predicts [s]."""
+
+    ranks: int
+    steps_per_rank: float
+    times: str  # what is changed of a measured point
+    once_s: float
+    others_s: tuple[float, ...]
+
+
+def decider(model: Model, once: Linear, others: Sequence[Alternative], runs: pd.DataFrame) -> Decider | None:
+    """Return the run whose wall times differ most; with more ranks only where more steps do not tell them apart."""
+    usable = model.usable(runs)
+    for candidates in (_more_steps(usable), _more_ranks(usable, model)):
+        deciders = [_decider(model, once, others, times, run) for times, run in candidates]
+        best = max(deciders, key=_contrast, default=None)
+        if best and _contrast(best) > limit("deciding_contrast"):
+            return best
+    return None
+
+
+def _decider(model: Model, once: Linear, others: Sequence[Alternative], times: str, run: pd.DataFrame) -> Decider:
+    once_s = _predicted_s(once, model.designs(run), model, run)
+    others_s = tuple(one.predicted_s(model, run) for one in others)
+    return Decider(int(run["ranks"].iloc[0]), float(run["steps_per_rank"].iloc[0]), times, once_s, others_s)
+
+
+def _contrast(one: Decider) -> float:
+    """Return by how much of the wall time the nearest alternative differs from a fixed cost."""
+    return min((abs(other / one.once_s - 1) for other in one.others_s), default=0.0) if one.once_s > 0 else 0.0
+
+
+def _more_steps(usable: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield each measured point with more steps."""
+    points = usable.groupby("point", sort=True).head(1)
+    for index in points.index:
+        run = points.loc[[index]]
+        more = {name: run[name] * _TIMES for name in ("steps_per_rank", "images_per_rank", "epochs") if name in run}
+        yield f"{_TIMES} times the steps on {ranks_in_words(run['ranks'].iloc[0])}", run.assign(**more)
+
+
+def _more_ranks(usable: pd.DataFrame, model: Model) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield the largest point with more ranks, at the same work of a rank."""
+    if not model.by_ranks and not model.speeds:
+        run = usable.nlargest(1, "ranks")
+        ranks = int(run["ranks"].iloc[0]) * _TIMES
+        yield f"the steps of {ranks_in_words(ranks // _TIMES)} on {ranks_in_words(ranks)}", run.assign(ranks=ranks)
+
+
+def decider_text(one: Decider, others: Sequence[Alternative]) -> str:
+    """Return the deciding run, and the wall times that each explanation predicts, as a sentence."""
+    groups: dict[str, list[str]] = {}
+    for alternative, seconds in zip(others, one.others_s, strict=True):
+        groups.setdefault(f"{seconds:.3g}", []).append(f"for {alternative.shape.paid_for}")
+    predicted = "; ".join(f"{seconds} s if {' or '.join(names)}" for seconds, names in groups.items())
+    return (
+        f"One run would decide, {one.times} ({one.steps_per_rank:g} steps a rank): {one.once_s:.3g} s if it is paid "
+        f"once; {predicted}."
+    )
