@@ -20,9 +20,11 @@ from analysis.claims.numbers import (
     ClaimBounds,
     Data,
     Report,
+    Result,
     Scope,
     Unknown,
     VerdictName,
+    in_these_runs,
     listed,
     selection_text,
     verdict_name,
@@ -60,7 +62,7 @@ class Claim:
             return f"local records of {self.experiment}"
         numbers = self.arguments.get("numbers", {})
         if not numbers:
-            return f"every cell of {self.arguments['ratio']}"
+            return f"every cell of {self.arguments['ratio']}" if "ratio" in self.arguments else "lines of the report"
         if all(isinstance(selection, dict) for selection in numbers.values()):
             return " | ".join(f"{name}: {selection_text(selection)}" for name, selection in numbers.items())
         return selection_text(numbers)
@@ -91,6 +93,7 @@ class JudgedClaim(Document):
     scope: Annotated[Scope, about("what it is about")]
     verdict: Annotated[VerdictName, about("on the hypothesis")]
     evidence: Annotated[str, about("the numbers that decide it")]
+    these_runs: Annotated[str, about("if not decidable: what these runs say, with a number and n; else empty")]
     remark: Annotated[str, about("what a reader should know beside them")]
 
 
@@ -101,10 +104,12 @@ class Judged:
     claim: Claim
     verdict: VerdictName
     evidence: str
+    these_runs: str = ""  # what the numbers say by themselves, where other runs may say something else
 
     def as_json(self) -> JudgedClaim:
         """Return the claim and its verdict for programs."""
-        return filled(JudgedClaim, self.claim, verdict=self.verdict, evidence=self.evidence)
+        judged = {"verdict": self.verdict, "evidence": self.evidence, "these_runs": self.these_runs}
+        return filled(JudgedClaim, self.claim, **judged)
 
 
 def read(path: Path = CLAIMS) -> list[Claim]:
@@ -154,10 +159,11 @@ def judge_numbers(
         own = Report(local[local["experiment"].eq(claim.experiment)], published)
         data = Data(own if claim.experiment else reports[claim.report], claim.scope)
         try:
-            verdict, evidence = CHECKS[claim.check].judge(data, **claim.arguments)
+            result = CHECKS[claim.check].judge(data, **claim.arguments)
         except Unknown as missing:
-            verdict, evidence = Verdict("undecided"), str(missing)
+            result = Result(Verdict("undecided"), str(missing))
         except (TypeError, KeyError, ValueError) as error:
             raise TableError(f"claim {claim.id}: {claim.check}: {error}") from error
-        judged.append(Judged(claim, verdict_name(verdict), evidence))
+        name = verdict_name(result.verdict)
+        judged.append(Judged(claim, name, result.evidence, in_these_runs(result) if name == "not decidable" else ""))
     return judged

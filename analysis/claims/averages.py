@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from analysis import metrics
+from analysis import TableError, metrics
 from analysis.claims.numbers import (
     ClaimBounds,
     Data,
@@ -23,11 +23,12 @@ from analysis.claims.numbers import (
 )
 from analysis.curves import TIMES
 from analysis.derived import RATIOS, pairs
+from analysis.explain import fit, runs
 from analysis.predict import answers, calibration, reading
 from analysis.predict.points import Curve
 from analysis.stats import student
 from analysis.stats import trend as trends
-from analysis.stats.number import Number, combined
+from analysis.stats.number import Number, combined, unknown
 from analysis.stats.student import exponential, widened
 from analysis.stats.trend import Trend
 from analysis.stats.verdict import Bounds, Verdict, judge, judge_all, opposite, together
@@ -71,7 +72,7 @@ def _mean_of_logs(units: Sequence[tuple[str, float, float]], wanted: ClaimBounds
     number = exponential(widened(student.mean([log for _, log, _ in units]), rounding))
     texts = ", ".join(f"{name} {math.exp(log):.4g}" for name, log, _ in units)
     evidence = f"claimed: {wanted}. Geometric mean over {len(units)}: {number}; {texts}"
-    return judge(number, wanted.bounds, wanted.same), evidence
+    return Result(judge(number, wanted.bounds, wanted.same), evidence, ((number, wanted.bounds),))
 
 
 def trend(
@@ -86,14 +87,15 @@ def trend(
         "rising": Bounds(low=1.0, strict=True),
         "none": Bounds(1 - margin, 1 + margin),
     }[direction]
-    verdicts, texts = [], []
+    verdicts, texts, slopes = [], [], []
     for name, rows in groups(data.select(numbers), ["quantity"]):
         curves = _curves(rows)
         number, _ = _slope(curves)
+        slopes.append((number, bounds))
         verdicts.append(judge(number, bounds))
         texts.append(f"{name}: x {number} at each doubling, from {number.n} points of {len(curves)} curves")
     claimed = f"within {100 * margin:.3g} % of 1" if direction == "none" else direction
-    return together(verdicts), f"claimed: {claimed}. {'; '.join(texts)}"
+    return Result(together(verdicts), f"claimed: {claimed}. {'; '.join(texts)}", tuple(slopes))
 
 
 def same_trend(data: Data, numbers: Selection, among: str, one: str) -> Result:
@@ -101,15 +103,16 @@ def same_trend(data: Data, numbers: Selection, among: str, one: str) -> Result:
 
     Over the sizes that it has; each quantity by itself: all must agree.
     """
-    verdicts, texts = [], []
+    verdicts, texts, ratios = [], [], []
     for name, rows in groups(data.select(numbers), ["quantity"]):
         mine = rows[rows[among].eq(one)]
         others = rows[rows[among].ne(one) & rows["ranks"].isin(mine["ranks"])]
         (a, my_trend), (b, other_trend) = (_slope(_curves(part)) for part in (mine, others))
         number = exponential(student.difference(my_trend.slope, other_trend.slope))
+        ratios.append((number, _SAME))
         verdicts.append(judge(number, _SAME))
         texts.append(f"{name}: x {a} at each doubling, the others x {b}: the ratio is {number}")
-    return together(verdicts), f"claimed: the ratio is {_MARGIN_TEXT}. {'; '.join(texts)}"
+    return Result(together(verdicts), f"claimed: the ratio is {_MARGIN_TEXT}. {'; '.join(texts)}", tuple(ratios))
 
 
 def _curves(rows: pd.DataFrame) -> list[list[dict]]:
@@ -148,7 +151,8 @@ def same(data: Data, ratio: str, by: Sequence[str]) -> Result:
         ratios.append(number)
         texts.append(f"{name}: {number}, {len(group)} cells")
     verdicts = judge_all(ratios, _SAME)
-    return together(verdicts), f"claimed: {_MARGIN_TEXT}. {'; '.join(texts)}; {counts(verdicts)}"
+    evidence = f"claimed: {_MARGIN_TEXT}. {'; '.join(texts)}; {counts(verdicts)}"
+    return Result(together(verdicts), evidence, tuple((ratio, _SAME) for ratio in ratios))
 
 
 def irreconcilable(data: Data, numbers: Selection) -> Result:
@@ -158,16 +162,36 @@ def irreconcilable(data: Data, numbers: Selection) -> Result:
     differ by, the slope is 1. The models share a slope, each with another fixed cost. Judged with the smallest
     point of each curve, which exchanges nothing, and without it: a verdict that depends on it is none.
     """
-    verdicts, texts = [], []
+    verdicts, texts, slopes = [], [], []
     curves = [_times(data, rows) for _, rows in groups(data.select(numbers), ["model"])]
     for name, first in (("all points", 0), ("without the smallest of each curve", 1)):
         rest = [curve[first:] for curve in curves if len(curve) > first]
         number = trends.fit(rest).slope
         verdicts.append(judge(number, _SAME))
+        slopes.append((number, Bounds(low=1 + MARGIN)))
         texts.append(f"{name}, {number.n} of {len(rest)} curves: {number} s of wall time for a second of computing")
     agree = len({verdict.outcome for verdict in verdicts}) == 1
     verdict = opposite(together(verdicts)) if agree else Verdict("undecided")
-    return verdict, f"reconciled: 1 within {100 * MARGIN:.3g} %. {'; '.join(texts)}"
+    texts += _explanations(data)
+    return Result(verdict, f"reconciled: 1 within {100 * MARGIN:.3g} %. {'; '.join(texts)}", tuple(slopes))
+
+
+def _explanations(data: Data) -> Iterator[str]:
+    """Yield what `make explain` says of each curve whose speeds hide a cost, with its speedup without that cost."""
+    points, _ = runs.points(data.table, "the report")
+    for name, curve in runs.curves(points):
+        try:
+            explained = fit.explain(curve, name)
+        except TableError:
+            continue
+        if explained.hides_speedup:
+            last = explained.points[~explained.points["misfit"] & explained.points["used"]].iloc[-1]
+            ends = f"{last['speedup_without_fixed_low']:.3g} to {last['speedup_without_fixed_high']:.3g}"
+            yield (
+                f"`make explain`, {curve['model'].iloc[0]}: {explained.fit.fixed_s.text('.3g', 's')} of each run are "
+                f"beyond its steps; without them {last['speedup_without_fixed']:.3g}x ({ends}) on {last['ranks']}, by "
+                f"speed {last['speedup_throughput']:.3g}x"
+            )
 
 
 def _times(data: Data, walls: pd.DataFrame) -> list[tuple[float, float]]:
@@ -189,12 +213,24 @@ def predicted(data: Data, numbers: Selection, at: int, share: bool = False, **cl
     """
     wanted = ClaimBounds(**claimed)
     verdicts, texts, published = [], [], calibration.published_curves(data.report.published)
+    repeated: list[tuple[Number, Bounds]] = []
     for curve, in_time in _predicted_curves(data, numbers):
         bounds = _rate_bounds(curve, wanted.bounds, at, share, in_time)
         verdict, reason = answers.judge_claim(curve, at, bounds, published.learned_for(curve))
         verdicts.append(verdict)
         texts.append(f"{curve.model + ': ' if curve.model else ''}{answers.claim_verdict(verdict)}: {reason}")
-    return together(verdicts), f"claimed: {wanted}. {'; '.join(texts)}"
+        if len(curve.ranks) > 1:
+            repeated.append((_last_doubling(curve, at, share, in_time), wanted.bounds))
+    return Result(together(verdicts), f"claimed: {wanted}. {'; '.join(texts)}", tuple(repeated))
+
+
+def _last_doubling(curve: Curve, at: int, share: bool, in_time: bool) -> Number:
+    """Return what the last two points lead to if their doubling repeats: a rate, a time, or an efficiency."""
+    power = math.log(curve.images_per_s[-1] / curve.images_per_s[-2]) / math.log(curve.ranks[-1] / curve.ranks[-2])
+    rate = float(curve.images_per_s[-1] * (at / curve.ranks[-1]) ** power)
+    if share:
+        rate /= metrics.whole_job(float(curve.images_per_s[curve.base] / curve.ranks[curve.base]), at)
+    return unknown(metrics.rate(1.0, rate) if in_time else rate, n=2)
 
 
 def _predicted_curves(data: Data, numbers: Selection) -> Iterator[tuple[Curve, bool]]:

@@ -11,8 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import pandas as pd
+
 from analysis.claims import averages
 from analysis.claims.numbers import (
+    VERDICT_NAMES,
     VERDICTS,
     ClaimBounds,
     Data,
@@ -21,6 +24,7 @@ from analysis.claims.numbers import (
     Result,
     Selection,
     Unknown,
+    VerdictName,
     arithmetic,
     counts,
     groups,
@@ -36,6 +40,7 @@ from analysis.experiments import equivalence
 from analysis.reports import recompute
 from analysis.stats.number import Number
 from analysis.stats.verdict import Bounds, Verdict, judge, judge_all, together
+from analysis.table.stated import MARGIN
 
 
 def stated(data: Data, numbers: Selection) -> Result:
@@ -47,7 +52,14 @@ def stated(data: Data, numbers: Selection) -> Result:
     for line in lines:
         follows = "" if math.isnan(line.computed.value) else f"{line.computed} follows, "
         texts.append(f"{line.row['value']:.4g} stated, {follows}{line.formula}")
-    return recompute.verdict(lines), "; ".join(texts)
+    computed = [(line.computed, _printed(line.row)) for line in lines if not math.isnan(line.computed.value)]
+    return Result(recompute.verdict(lines), "; ".join(texts), tuple(computed))
+
+
+def _printed(row: Row) -> Bounds:
+    """Return what counts as the number that is stated: within 5 % of it."""
+    value = float(row["value"])
+    return Bounds(min(value * (1 - MARGIN), value * (1 + MARGIN)), max(value * (1 - MARGIN), value * (1 + MARGIN)))
 
 
 def formula(
@@ -78,7 +90,7 @@ def _all_within(numbers: Sequence[Number], texts: Sequence[str], wanted: ClaimBo
     first = sorted(range(len(verdicts)), key=lambda nth: VERDICTS.index(verdict_name(verdicts[nth])))
     counted = f"; {len(verdicts)} numbers: {counts(verdicts)}" if len(verdicts) > 1 else ""
     evidence = f"claimed: {wanted}. {_few([texts[nth] for nth in first])}{_without_interval(numbers)}{counted}"
-    return together(verdicts), evidence
+    return Result(together(verdicts), evidence, tuple((number, wanted.bounds) for number in numbers))
 
 
 def _few(texts: Sequence[str], most: int = 8) -> str:
@@ -104,7 +116,8 @@ def spread(data: Data, numbers: Selection, **claimed: float) -> Result:
     wanted = ClaimBounds(**claimed)
     rows = data.select(numbers).sort_values("value").to_dict("records")
     number = data.formula(lambda largest, smallest: largest - smallest, {"largest": rows[-1], "smallest": rows[0]})
-    return judge(number, wanted.bounds), f"claimed: {wanted}. They differ by {number}: {values_text(rows)}"
+    evidence = f"claimed: {wanted}. They differ by {number}: {values_text(rows)}"
+    return Result(judge(number, wanted.bounds), evidence, ((number, wanted.bounds),))
 
 
 def order(data: Data, numbers: Selection, at: Sequence[str], need: int | None = None, **extreme: Any) -> Result:
@@ -134,7 +147,8 @@ def order(data: Data, numbers: Selection, at: Sequence[str], need: int | None = 
     for name, verdict in zip(where, judge_all(ratios, wanted.bounds), strict=True):
         by_name.setdefault(name, []).append(verdict)
     at_each = [together(verdicts) for verdicts in by_name.values()]
-    return together(at_each, need), f"{_few(texts)}{_without_interval(ratios)}"
+    evidence = f"{_few(texts)}{_without_interval(ratios)}"
+    return Result(together(at_each, need), evidence, tuple((ratio, wanted.bounds) for ratio in ratios))
 
 
 def flat_from(data: Data, numbers: Selection, each: Sequence[str], **plateau: Any) -> Result:
@@ -150,11 +164,10 @@ def flat_from(data: Data, numbers: Selection, each: Sequence[str], **plateau: An
         rise.append(data.formula(lambda a, b: b / a, {"a": by[max(before)], "b": by[at]}))
         level += [data.formula(lambda a, b: b / a, {"a": by[at], "b": by[key]}) for key in after]
         texts.append(f"{name}: " + ", ".join(f"{key:g}: {by[key]['value']:.4g}" for key in sorted(by)))
-    verdicts = [
-        *judge_all(rise, Bounds(low=1 + wanted.margin)),
-        *judge_all(level, Bounds(1 - wanted.margin, 1 + wanted.margin)),
-    ]
-    return together(verdicts), f"{_few(texts)}{_without_interval([*rise, *level])}"
+    rises, stays = Bounds(low=1 + wanted.margin), Bounds(1 - wanted.margin, 1 + wanted.margin)
+    verdicts = [*judge_all(rise, rises), *judge_all(level, stays)]
+    evidence = f"{_few(texts)}{_without_interval([*rise, *level])}"
+    return Result(together(verdicts), evidence, (*((one, rises) for one in rise), *((one, stays) for one in level)))
 
 
 # What a number of a report has in common with the one of the page that it was copied from.
@@ -173,7 +186,7 @@ def noted(data: Data, numbers: Selection, says: str) -> Result:
             note = ", ".join(sorted(there)) or "not there"
             others.append(f"{point_text(row)}, {row['dataset']}, batch {row['batch_per_rank']}: {note}")
     counted = f"{len(verdicts) - len(others)} of {len(verdicts)} numbers: {says}"
-    return together(verdicts), "; ".join([counted, *([_few(others)] if others else [])])
+    return Result(together(verdicts), "; ".join([counted, *([_few(others)] if others else [])]))
 
 
 def _as_noted(notes: set[str], says: str) -> Verdict:
@@ -187,7 +200,36 @@ def averaging_loses(data: Data) -> Result:
     loses, text = equivalence.verdict(equivalence.pairs(data.table))
     if loses is None:
         raise Unknown(text)
-    return Verdict("inside" if loses else "outside"), text
+    return Result(Verdict("inside" if loses else "outside"), text)
+
+
+def varies_alone(data: Data, numbers: Selection, factor: str, others: Sequence[str]) -> Result:
+    """Return whether what is compared differs in one column alone: another that changes with it may be the reason."""
+    rows = data.select(numbers)
+    changed = {other: _changes_with(rows, factor, other) for other in others}
+    outcomes: dict[str, Verdict] = {"always": Verdict("outside"), "never": Verdict("inside"), "": Verdict("undecided")}
+    values = {name: ", ".join(map(str, rows[name].dropna().unique())) for name in (factor, *others)}
+    texts = [f"{name}: {text}" for name, text in values.items()]
+    with_it = [other for other, how in changed.items() if how == "always"]
+    confounded = f"; {', '.join(with_it)} changes with {factor}" if with_it else ""
+    return Result(together([outcomes[how] for how in changed.values()]), "; ".join(texts) + confounded)
+
+
+def _changes_with(rows: pd.DataFrame, factor: str, other: str) -> str:
+    """Return whether a column changes "always" or "never" between two values of the factor; else ""."""
+    sets = [set(of_value[other].dropna()) for _, of_value in rows.groupby(factor)]
+    pairs = [one & two for place, one in enumerate(sets) for two in sets[place + 1 :]]
+    if not pairs:
+        raise Unknown(f"only one value of {factor} is known")
+    if not any(pairs):
+        return "always"
+    return "never" if len(set().union(*sets)) == 1 else ""
+
+
+def reviewed(data: Data, finding: VerdictName, evidence: str) -> Result:
+    """Return the finding of a reader over lines of the report, which are the evidence."""
+    outcomes = {name: outcome for outcome, name in VERDICT_NAMES.items()}
+    return Result(Verdict(outcomes[finding]), evidence)
 
 
 @dataclass(frozen=True)
@@ -209,6 +251,8 @@ _ALL = (
         "What follows from a few numbers by arithmetic is within the limits; with `each`: for each value of columns",
     ),
     Check(every, "Every number of a selection is within the limits"),
+    Check(varies_alone, "What is compared differs in the column `factor`, and not always in one of `others` too"),
+    Check(reviewed, "Lines of the report, which a reader has compared: no number decides it"),
     Check(spread, "The largest and the smallest of a selection differ by no more than the limits say"),
     Check(order, "The claimed one of column `among` is the highest (or lowest) at each value of the columns `at`"),
     Check(

@@ -8,7 +8,7 @@ import operator
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import pandas as pd
 
@@ -26,7 +26,14 @@ from analysis.table.stated import MARGIN
 Scope = Literal["these runs", "any run"]
 SCOPES: tuple[Scope, ...] = ("these runs", "any run")
 Selection = Mapping[str, Any]
-Result = tuple[Verdict, str]  # of a check: the verdict, and the numbers that decide it as text
+
+
+class Result(NamedTuple):
+    """The result of a check: the verdict, the numbers that decide it as text, and each with what is allowed of it."""
+
+    verdict: Verdict
+    evidence: str
+    numbers: tuple[tuple[Number, Bounds], ...] = ()
 
 
 class Unknown(Exception):
@@ -281,3 +288,16 @@ def counts(verdicts: Sequence[Verdict]) -> str:
     """Return how many verdicts there are of each kind, as text."""
     names = [verdict_name(verdict) for verdict in verdicts]
     return ", ".join(f"{names.count(name)} {name}" for name in VERDICTS if name in names)
+
+
+def in_these_runs(result: Result) -> str:
+    """Return what the numbers themselves say, whatever other runs would: how many are as claimed, and n."""
+    if not result.numbers:
+        return "nothing: the numbers that would decide it are not known"
+    allowed = [bounds.allow(number.value) for number, bounds in result.numbers]
+    values = [number.value for number, _ in result.numbers]
+    n = sum(max(1, number.n) for number, _ in result.numbers)
+    if len(values) == 1:
+        return f"{'as claimed' if allowed[0] else 'not as claimed'}: {values[0]:.4g} (n = {n})"
+    span = f"{min(values):.4g} to {max(values):.4g}"
+    return f"{sum(allowed)} of {len(values)} numbers as claimed: {span} (n = {n})"

@@ -27,7 +27,7 @@ def text(judged: Sequence[Judged]) -> str:
             lines += ["", f"{item.verdict.upper()} {claim.id} ({claim.place})"]
             for name, value in (
                 ("says", claim.text), ("hypothesis", claim.hypothesis), ("data", claim.data), ("rule", claim.rule),
-                ("numbers", item.evidence), ("remark", claim.remark),
+                ("numbers", item.evidence), ("these runs", item.these_runs), ("remark", claim.remark),
             ):  # fmt: skip
                 lines += (
                     textwrap.wrap(f"{name + ':':12}{value}", 110, initial_indent="    ", subsequent_indent=" " * 16)
@@ -43,9 +43,7 @@ def markdown(judged: Sequence[Judged]) -> str:
         {
             "claim": f"`{item.claim.id}`: {item.claim.text}",
             "hypothesis": item.claim.hypothesis,
-            "data": item.claim.data,
-            "rule": item.claim.rule,
-            "verdict": item.verdict,
+            "verdict": f"{item.verdict}; these runs: {item.these_runs}" if item.these_runs else item.verdict,
         }
         for item in judged
     ]

@@ -336,3 +336,30 @@ def test_noted():
     # The page has it twice, measured in both ways: which of them was copied is not known.
     both = page[1] | {"note": "update: b", "place": "figure 2"}
     assert verdict("noted", *sheet, *page, both, **ask, says="update: a") == "not decidable"
+
+
+def test_varies_alone():
+    ask = {"numbers": {"quantity": "images_per_s"}, "factor": "gpu", "others": ["machine"]}
+    p100, k80 = (row("images_per_s", v, 1, gpu=gpu, machine=gpu + "s") for v, gpu in ((100, "P100"), (30, "K80")))
+    told = judged("varies_alone", p100, k80, **ask)
+    assert told == ("contradicted", "gpu: K80, P100; machine: K80s, P100s; machine changes with gpu") or told == (
+        "contradicted", "gpu: P100, K80; machine: P100s, K80s; machine changes with gpu",
+    )  # fmt: skip
+    assert verdict("varies_alone", p100, k80 | {"machine": "P100s"}, **ask) == "supported"
+    # Both on one machine, and each on another too: which of them the numbers are about is open.
+    both = k80 | {"machine": "P100s", "model": "other"}
+    assert verdict("varies_alone", p100, k80, both, **ask) == "not decidable"
+    assert verdict("varies_alone", p100, **ask) == "not decidable"
+
+
+def test_reviewed():
+    ask = {"finding": "contradicted", "evidence": "line 3 says a, line 5 says b"}
+    assert judged("reviewed", *RATES, **ask) == ("contradicted", "line 3 says a, line 5 says b")
+
+
+def test_beside_what_cannot_be_decided_stands_what_these_runs_say():
+    numbers = {"one": {"quantity": "images_per_s", "ranks": 1}, "two": {"quantity": "images_per_s", "ranks": 2}}
+    arguments = {"formula": "two / one", "numbers": numbers, "more_than": 1}
+    claim = Claim("id", "001", "p", "text", "formula", arguments, "hypothesis", "any run")
+    (found,) = claims.judge_numbers([claim], table(*RATES[:2]), NOTHING, loading.published())
+    assert (found.verdict, found.these_runs) == ("not decidable", "as claimed: 1.9 (n = 1)")
