@@ -48,6 +48,12 @@ def start(checkout: Path, command: str) -> Start:
     return Start(wall_s, spent)
 
 
+def has(checkout: Path, command: str) -> bool:
+    """Return whether a checkout has a command: an older one may lack it."""
+    argv = [sys.executable, "-m", "analysis", command, "--help"]
+    return subprocess.run(argv, cwd=checkout, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+
+
 def pairs(command: str, other: Path, count: int, rng: random.Random) -> Iterator[tuple[Start, Start]]:
     """Starts of a command here and in the other checkout, in random order within each pair."""
     for checkout in (ROOT, other):
@@ -55,17 +61,17 @@ def pairs(command: str, other: Path, count: int, rng: random.Random) -> Iterator
     for _ in range(count):
         turns = [ROOT, other]
         rng.shuffle(turns)
-        found = {checkout: start(checkout, command) for checkout in turns}
-        yield found[ROOT], found[other]
+        starts = {checkout: start(checkout, command) for checkout in turns}
+        yield starts[ROOT], starts[other]
 
 
 def ratio(values: Sequence[tuple[float, float]]) -> str:
     """The median of the ratios here / other, with its interval where there are enough pairs."""
     ratios = [here / there for here, there in values]
-    known = intervals.of_median(ratios)
-    if known is None:
+    interval = intervals.of_median(ratios)
+    if interval is None:
         return f"{statistics.median(ratios):.2f}"
-    return f"{known.value:.2f} ({known.low:.2f} to {known.high:.2f})"
+    return f"{interval.value:.2f} ({interval.low:.2f} to {interval.high:.2f})"
 
 
 def row(command: str, starts: Sequence[tuple[Start, Start]]) -> dict[str, str]:
@@ -88,8 +94,9 @@ def main() -> None:
     parser.add_argument("--only", choices=[*COMMANDS], nargs="+", help="these commands alone")
     options = parser.parse_args()
     rng = random.Random(SEED)
-    commands = options.only or [command for command in COMMANDS if command not in DRAW]
-    rows = [row(command, [*pairs(command, options.other.resolve(), options.pairs, rng)]) for command in commands]
+    other = options.other.resolve()
+    commands = options.only or [command for command in COMMANDS if command not in DRAW and has(other, command)]
+    rows = [row(command, [*pairs(command, other, options.pairs, rng)]) for command in commands]
     print(tabulate(rows, headers="keys", disable_numparse=True))
 
 

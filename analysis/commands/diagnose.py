@@ -90,5 +90,6 @@ def _draw(options: argparse.Namespace, study: Study) -> None:
     from analysis.figures.entry import LOCAL, Entry
 
     id = f"{LOCAL}-{options.experiment.replace('_', '-')}-{DIAGNOSIS.name}"
-    entry = Entry(id, DIAGNOSIS.shows, DIAGNOSIS.caption, DIAGNOSIS.draw, local=DIAGNOSIS.where, reads_records=True)
+    where = {"experiment": options.experiment.replace("-", "_"), **DIAGNOSIS.where}
+    entry = Entry(id, DIAGNOSIS.draw, local=where, reads_records=True, texts=DIAGNOSIS.key)
     arguments.print_figures(options, files.draw([entry], study, options.out))

@@ -158,18 +158,4 @@ def _marks(axes: Axes, points: Sequence[Mapping[Part, Number]]) -> None:
         )  # fmt: skip
 
 
-DIAGNOSIS = Kind(
-    "diagnosis",
-    "where the time of a step goes",
-    "Where the time of a step goes: its parts, stacked (left), and the efficiency if one part took no "
-    "time (right).\n\n"
-    "A panel a model, a bar a number of nodes; the parts are means over the ranks and the rounds, and add "
-    "up to the measured step. Grey is what one node needs alone. Right: black, the efficiency by "
-    "throughput; each mark is the bound that is left if that part alone were gone, with its 95 % "
-    "interval. Arms on as many nodes have a panel for each number of nodes and a bar each; right: by how "
-    "much a step, and each of its parts, is longer than with the base in the same repeat. "
-    "docs/diagnose.md says how each is measured.",
-    _diagnosis,
-    WITH_CONTROL,
-    reads_records=True,
-)
+DIAGNOSIS = Kind("diagnosis", "diagnosis", _diagnosis, WITH_CONTROL, reads_records=True)

@@ -1,9 +1,12 @@
-"""A figure: an id, what it shows, its caption, the rows that it draws, and the function that draws them."""
+"""A figure: its id, the rows that it draws, the function that draws them, and its texts in captions.toml."""
 
 from __future__ import annotations
 
+import functools
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -17,6 +20,26 @@ if TYPE_CHECKING:
 
 # Figures of local records alone: own-<experiment>-<kind>.
 LOCAL = "own"
+CAPTIONS = Path(__file__).with_name("captions.toml")
+
+
+@dataclass(frozen=True)
+class Caption:
+    """A line on what a figure shows, and its caption."""
+
+    shows: str
+    caption: str
+
+
+@functools.cache
+def captions() -> dict[str, Caption]:
+    """Return the texts of all figures, by id, and of all kinds of figures of experiments."""
+    texts = tomllib.loads(CAPTIONS.read_text())
+    return {key: Caption(one["shows"], _paragraphs(one["caption"])) for key, one in texts.items()}
+
+
+def _paragraphs(text: str) -> str:
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
 @dataclass(frozen=True)
@@ -37,9 +60,8 @@ WITH_CONTROL: Where = {"kind": ("measured", "control")}
 class Kind:
     """A kind of figure of an experiment. `name` ends the figure's id: "" for the one figure of a special experiment."""
 
+    key: str  # of its texts
     name: str
-    shows: str
-    caption: str
     draw: Draw
     where: Where = field(default_factory=dict)
     reads_records: bool = False  # it draws numbers that are in the records and not in the table
@@ -49,16 +71,27 @@ class Kind:
 class Entry:
     """A figure. `published` and `local` select its rows; None selects none.
 
-    Local rows are the measured ones, unless `local` asks for controls by `kind`.
+    Local rows are the measured ones, unless `local` asks for controls by `kind`. `texts` is the key of its texts: its
+    id, or for a figure of an experiment its kind.
     """
 
     id: str
-    shows: str
-    caption: str
     draw: Draw
     published: Where | None = None
     local: Where | None = None
     reads_records: bool = False
+    texts: str = ""
+
+    @property
+    def shows(self) -> str:
+        """What the figure shows, for a figure of an experiment after the name of that."""
+        shows = captions()[self.texts or self.id].shows
+        return f"{self.local['experiment']}: {shows}" if self.texts and self.local else shows
+
+    @property
+    def caption(self) -> str:
+        """The caption: paragraphs, with an empty line between them."""
+        return captions()[self.texts or self.id].caption
 
     @property
     def report(self) -> str:

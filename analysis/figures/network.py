@@ -150,34 +150,6 @@ def _allreduce_bandwidth(points: Points) -> Figure:
     return plots.legend(fig, _allreduce_note(points.local), columns=2)
 
 
-LINK_RATES = Kind(
-    "",
-    "throughput and exposed communication over the rate of the links",
-    "Throughput as a share of the control's (top) and exposed communication of a step (bottom), over the "
-    "link rate.\n\n"
-    "Each emulated node has a separate network with a link of this rate in each direction. The control "
-    "are the same nodes without allreduce; exposed communication is how much longer a step takes than "
-    "theirs. Dotted: the shortest time in which the link can carry a ring allreduce, 2 (n - 1) / n x 4 "
-    "bytes x parameters / rate. A time below 0 is noise, and not on the axis.",
-    _link_rates,
-    WITH_CONTROL,
-)
-ALLREDUCE_TIME = Kind(
-    "time",
-    "time of an allreduce over message size",
-    "Time of one Horovod allreduce over the size of the message, fp32, a panel a number of ranks.\n\n"
-    "Median of the timed allreduces of a round, each until its slowest rank had the sum. Small messages "
-    "wait for Horovod's cycle: its background thread looks for work once a cycle, so the flat part is the "
-    "cycle, not the network.",
-    _allreduce_time,
-)
-ALLREDUCE_BANDWIDTH = Kind(
-    "bandwidth",
-    "bus bandwidth of an allreduce over message size",
-    "Bus bandwidth of Horovod's allreduce over the size of the message, beside what link and memory "
-    "carry.\n\n"
-    "Bus bandwidth as nccl-tests defines it: size / time x 2 (n - 1) / n for n ranks, the bytes/s that "
-    "each link must carry for it. Horizontal lines: plain TCP and a copy in memory, measured in the same "
-    "launches, mean over them.",
-    _allreduce_bandwidth,
-)
+LINK_RATES = Kind("link-rates", "", _link_rates, WITH_CONTROL)
+ALLREDUCE_TIME = Kind("allreduce-time", "time", _allreduce_time)
+ALLREDUCE_BANDWIDTH = Kind("allreduce-bandwidth", "bandwidth", _allreduce_bandwidth)

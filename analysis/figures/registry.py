@@ -46,9 +46,9 @@ def _entries(experiment: str, rows: pd.DataFrame) -> Iterator[Entry]:
         over = f"over-{axis.replace('.', '-').replace('_', '-')}" if nth else ""
         for kind in kinds(rows[rows["axis"] == axis], axis):
             yield Entry(
-                "-".join(part for part in (id, kind.name, over) if part), f"{experiment}: {kind.shows}", kind.caption,
-                kind.draw, local={"experiment": experiment, "axis": axis, **kind.where},
-                reads_records=kind.reads_records,
+                "-".join(part for part in (id, kind.name, over) if part), kind.draw,
+                local={"experiment": experiment, "axis": axis, **kind.where}, reads_records=kind.reads_records,
+                texts=kind.key,
             )  # fmt: skip
 
 

@@ -210,45 +210,7 @@ def _time_axis(axes: Axes, last: bool) -> None:
     axes.set_xlabel("step time [ms]" if last else "")
 
 
-THROUGHPUT = Kind(
-    "throughput",
-    "throughput against ideal",
-    "Throughput of the timed steps; dotted: the ideal from each point on the fewest nodes, or ranks. Both "
-    "axes double.\n\n"
-    "Faint dots are the single rounds, or launches. Lines without markers: the limits of compute and of "
-    "the links. Arms on as many nodes stand side by side.",
-    _throughput,
-)
-EFFICIENCY = Kind(
-    "efficiency",
-    "efficiency by throughput and, if known, by wall time",
-    "Efficiency by throughput of the timed steps (top) and, where it is known, by wall time.\n\n"
-    "Both are shares of the ideal against the smallest point; of a curve in rounds by throughput the "
-    "median over its rounds. Faint dots are the single rounds, or launches. Crosses: the same ranks "
-    "without allreduce, in the same rounds; what they lack is contention, the rest is exchange. The wall "
-    "time runs from the broadcast to the last timed step of launches of single points: the fixed "
-    "cost of each run counts too. Where nodes are emulated, their control is below: the throughput of a node "
-    "among others, without allreduce, over that of one alone; the band is what the configuration allows.",
-    _efficiency,
-    WITH_CONTROL,
-)
-STEPS = Kind(
-    "steps",
-    "distribution of the step times",
-    "Distribution of the step times, a panel a series: the share of the timed steps that took at most so "
-    "long.\n\n"
-    "Every timed step of every launch, on its slowest rank; each line goes from the shortest to the "
-    "longest step, over a logarithmic axis. Marked are the 5th, 50th, 95th and 99th percentile. Dashed: "
-    "the same ranks without allreduce.",
-    _step_times,
-    WITH_CONTROL,
-    reads_records=True,
-)
-PHASES = Kind(
-    "phases",
-    "where the time of the job went",
-    "Where the time of the job went, phase by phase: mean over repeats, of the rank with the longest wall "
-    "time.\n\n"
-    "The wall time of `efficiency by wall time` runs from broadcast to timed.",
-    _phases,
-)
+THROUGHPUT = Kind("throughput", "throughput", _throughput)
+EFFICIENCY = Kind("efficiency", "efficiency", _efficiency, WITH_CONTROL)
+STEPS = Kind("steps", "steps", _step_times, WITH_CONTROL, reads_records=True)
+PHASES = Kind("phases", "phases", _phases)

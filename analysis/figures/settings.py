@@ -191,58 +191,10 @@ def _energy_row(axes: Axes, values: Launches, y: int, model: str) -> None:
     axes.plot(middle.value, y, plots.MARKERS[0], color=plots.colour(model))
 
 
-DIVISION = Kind(
-    "",
-    "throughput over ranks x threads on one node",
-    "Throughput of the timed steps over the ranks that share one node, threads per rank such that they "
-    "fill it.\n\n"
-    "And the limits.",
-    _division,
-)
-BATCH = Kind(
-    "",
-    "throughput over batch size on one node",
-    "Throughput of the timed steps over the global batch, on one node, and its limits.",
-    _batch,
-)
-SETTING = Kind(
-    "throughput",
-    "throughput over what is swept",
-    "Throughput of the timed steps over the values of the swept key, with its interval, and the limits.",
-    _throughput,
-)
-ARMS = Kind(
-    "",
-    "one arm against another, as ratios",
-    "Throughput of one arm over that of another on as many ranks: with Horovod, or allreduce, over "
-    "without it.\n\n"
-    "A dot is the ratio within one round, or of the two runs of one repeat; the marker is their median "
-    "with its 95 % interval. 1: no cost.",
-    _overhead,
-)
-SIDE_BY_SIDE = Kind(
-    "throughput",
-    "throughput of each series",
-    "Throughput of the timed steps of each series: mean over repeats with its interval; dots: the "
-    "repeats; bars: the limits.",
-    _side_by_side,
-)
-ENERGY = Kind(
-    "energy",
-    "energy of an image",
-    "Energy of an image in the timed steps: median over rounds or launches, with its interval; dots: the "
-    "single ones.\n\n"
-    "Processors: the packages of all hosts that take part, as they count it themselves, whatever else ran "
-    "on them; on one machine the energy of a smaller point holds that of the idle cores too. GPUs: those "
-    "of the ranks. Memory, power supplies, fans and switches are in neither. The axis begins at 0.",
-    _energy_over_axis,
-)
-ENERGY_SIDE_BY_SIDE = Kind(
-    "energy",
-    "energy of an image of each series",
-    "Energy of an image in the timed steps of each series: median over rounds or launches, with its "
-    "interval.\n\n"
-    "Dots are the single ones. Processors: the packages of all hosts that take part, as they count it "
-    "themselves, whatever else ran on them. GPUs: those of the ranks. The axis begins at 0.",
-    _energy_side_by_side,
-)
+DIVISION = Kind("division", "", _division)
+BATCH = Kind("batch", "", _batch)
+SETTING = Kind("setting", "throughput", _throughput)
+ARMS = Kind("arms", "", _overhead)
+SIDE_BY_SIDE = Kind("side-by-side", "throughput", _side_by_side)
+ENERGY = Kind("energy", "energy", _energy_over_axis)
+ENERGY_SIDE_BY_SIDE = Kind("energy-side-by-side", "energy", _energy_side_by_side)

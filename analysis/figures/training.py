@@ -199,58 +199,8 @@ def _draw_losses(points: Points) -> Figure:
     return plots.legend(fig, f"local: {'; '.join(points.local['machine'].unique())}; one run each")
 
 
-CURVES = Kind(
-    "curves",
-    "accuracy over epochs",
-    "Accuracy on the validation samples (top) and on the training samples (bottom) over the epochs.\n\n"
-    "One line a point, mean over repeats. Training accuracy is that of the steps of the epoch, while the "
-    "weights change; validation accuracy is that of the weights at its end.",
-    _curves,
-    {"quantity": OF_EPOCHS},
-)
-TIME_TO_ACCURACY = Kind(
-    "time-to-accuracy",
-    "time per epoch, epochs and time to stable accuracy",
-    "Time per epoch, epochs to stable accuracy, and time to stable accuracy, over the ranks or what else "
-    "is swept.\n\n"
-    "Time per epoch: the median over the epochs of a run. Stable: the first epoch from which the "
-    "validation accuracy stays within 0.01 of its best. Time until then: the sum of these epochs' times, "
-    "including the tracing of the first step, without evaluation and without the start of the job.",
-    _time_to_accuracy,
-    {"quantity": OF_EPOCHS},
-)
-USAGE = Kind(
-    "usage",
-    "CPU, memory and GPU use over time",
-    "CPU, memory and GPU use of a rank over the time of the job, one line a point.\n\n"
-    "Mean over the ranks and repeats, of samples taken once a second from when TensorFlow is loaded. CPU: "
-    "of the cores that a rank is bound to. Memory: resident, of one rank. GPU: the share of the time in "
-    "which any kernel ran on it, as the driver reports it, not how much of the GPU was busy; without a "
-    "GPU there is no such panel. Before the dots the job starts and builds its model; then it traces the "
-    "first step, trains, evaluates and saves, epoch by epoch.",
-    _usage,
-    {"quantity": OF_TIME},
-)
-ACCURACY = Kind(
-    "accuracy",
-    "final accuracy",
-    "Accuracy after the last epoch on validation samples (top) and training samples (bottom), over what "
-    "is swept.\n\n"
-    "Mean over repeats, also with other seeds, with its interval.",
-    _final_accuracy,
-    {"quantity": OF_EPOCHS},
-)
-EQUIVALENCE = Kind(
-    "",
-    "does averaging gradients lose precision: loss curves",
-    "Training loss of one rank and of several on handwritten digits, a network without batch "
-    "normalisation, n = 1.\n\n"
-    "Top left: the same global batch, the same samples in each step, the same learning rate. Top right: "
-    "the batch per rank kept, so that the global batch grows with the ranks and there are fewer updates "
-    "for the same images. Bottom left: the same, with Adam and a learning rate of 0.1 x ranks, as in "
-    "report 004. Bottom right: the difference from one rank's loss at each step, over that loss, for the "
-    "upper two; dotted: the tolerance within which curves count as the same. A difference of 0 is not "
-    "drawn. Rings: ranks joined by TensorFlow's own strategy; squares: all in one process, with variables "
-    "on the CPU.",
-    _draw_losses,
-)
+CURVES = Kind("curves", "curves", _curves, {"quantity": OF_EPOCHS})
+TIME_TO_ACCURACY = Kind("time-to-accuracy", "time-to-accuracy", _time_to_accuracy, {"quantity": OF_EPOCHS})
+USAGE = Kind("usage", "usage", _usage, {"quantity": OF_TIME})
+ACCURACY = Kind("accuracy", "accuracy", _final_accuracy, {"quantity": OF_EPOCHS})
+EQUIVALENCE = Kind("equivalence", "", _draw_losses)

@@ -36,13 +36,8 @@ def _throughput(points: Points) -> Figure:
 FIGURES = [
     Entry(
         "002-throughput",
-        "throughput of AlexNet, GoogLeNet and ResNet50 over GPUs, against ideal",
-        "Throughput relative to the smallest point, for AlexNet, GoogLeNet and ResNet50, over GPUs.\n\n"
-        'Only the abstract is known: "almost linear throughput (images/sec) scalability up to 256 GPUs". '
-        "No point of it is stated, so that only the ideal line is drawn, with the claim; any points are "
-        "local. Of `make strategies` there is a line for each strategy, relative to one rank alone.",
         _throughput,
         {"report": "002", "quantity": "largest_ranks"},
         {"experiment": ("bnl_throughput", strategies.EXPERIMENT)},
-    ),
+    )
 ]

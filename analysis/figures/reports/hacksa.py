@@ -110,56 +110,22 @@ def _explained(points: Points) -> Figure:
     return plots.legend(fig)
 
 
-_TWO_SPEEDUPS = (
-    "By speed: GPUs x speed in parallel / speed in serial. By wall time: time in serial / time in parallel, where time "
-    "is that of the training without the initialisation. One run a point: no interval is known."
-)
-_INCEPTION = (
-    "As for the other models. The report prints a speed of 0.00 for 16 GPUs, which is left out here, and has no run "
-    'with 32 GPUs ("unable to finish due to queueing constraints").'
-)
-
-
-def _model_entry(model: str, shows: str, steps: int, details: str) -> Entry:
-    """Return the figure of the speedups of one model."""
-    title = f"Speedup of {labels.name(model)} on CIFAR10, batch 64 per GPU, {steps} steps shared out among the GPUs."
-    return Entry(f"000-{model}", shows, f"{title}\n\n{details}", _speedup, _published(model), _local(model))
-
-
 FIGURES = [
-    _model_entry("vgg19", "speedup of VGG19: theoretical, by speed, by wall time", 500, _TWO_SPEEDUPS),
-    _model_entry("resnet101v2", "speedup of ResNet101 v2, as 000-vgg19", 500, _TWO_SPEEDUPS),
-    _model_entry("inceptionv4", "speedup of Inception v4, as 000-vgg19", 200, _INCEPTION),
+    *(Entry(f"000-{model}", _speedup, _published(model), _local(model)) for model in _MODELS),
     Entry(
         "000-efficiency-speed",
-        "efficiency by speed of the three models",
-        "Efficiency by speed: speedup by speed / GPUs.\n\n"
-        'The report calls it "constant and higher than 0.94". Inception v4 on 16 GPUs, printed with a '
-        "speed of 0.00, is left out.",
         partial(_efficiency, quantity="images_per_s_per_rank", by="throughput", stated=0.94),
         _published(_MODELS),
         _local(_MODELS),
     ),
     Entry(
         "000-efficiency-wall-time",
-        "efficiency by wall time of the three models",
-        "Efficiency by wall time: (time in serial / time in parallel) / GPUs.\n\n"
-        'The report: "It lowers below 0.4, which is quite a bad efficiency." Local points: images per '
-        "second of wall time, which is the same where all points do the same work.",
         partial(_efficiency, quantity="wall_s", by="wall time", stated=0.4),
         _published(_MODELS),
         _local(_MODELS),
     ),
     Entry(
         "000-explained",
-        "the contradiction explained: wall time split into a fixed cost and a cost per step",
-        "Why speedup by speed and by wall time disagree: each run takes some time, the same on any number "
-        "of GPUs, which the speed does not count.\n\n"
-        "Top: the wall time of the training less the time that its images take at the measured speed, "
-        "over GPUs; the lines are the fixed cost of each model with its 95 % interval (bands). Bottom: "
-        "efficiency by wall time (open marks), and by wall time without the fixed cost (filled). Crosses "
-        "are points that the others do not predict, whichever of them is left out; the fixed cost is "
-        "without them. Steps per GPU are those that the job script asks for.",
         _explained,
         {"report": "000", "quantity": (*_QUANTITIES, "steps_per_rank_planned"), "kind": ("measured", "planned")},
     ),

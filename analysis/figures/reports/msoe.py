@@ -85,8 +85,7 @@ def _over_gpus(axes: Axes, rows: pd.DataFrame, style: str = "-") -> None:
         fill = ":" if experiment == "fruit" else style
         group = group.sort_values("ranks")
         plots.draw(
-            axes,
-            [Line(f"{name}, {gpu}", group["ranks"].tolist(), group["value"].tolist(), colour, marker, fill)],
+            axes, [Line(f"{name}, {gpu}", group["ranks"].tolist(), group["value"].tolist(), colour, marker, fill)]
         )
 
 
@@ -167,92 +166,34 @@ def _time_to_stable(points: Points) -> Figure:
     return plots.legend(fig, labels.figure_note(points.local))
 
 
-_FRUIT = (
-    "fresh and rotten fruit, {gpus}, batch 32, 10 epochs, fine-tuning.\n\n"
-    "The curves are lost: the final validation accuracy alone is printed."
-)
-_CALTECH = (
-    "Caltech256, {gpus}, batch 32, 30 epochs.\n\n"
-    "The curves are lost: the final accuracies are printed, and a plateau of the validation accuracy is read at epoch "
-)
-
-
-def _model(number: int, experiment: str, ranks: int, gpu: str, caption: str) -> Entry:
-    """Return the figure of one model: its accuracy over epochs."""
-    return Entry(
-        f"004-model-{number}",
-        f"accuracy over epochs, model {number}: {_NAMES[experiment]}, {ranks} {gpu}",
-        f"Accuracy over epochs of model {number}: {caption.format(gpus=f'{ranks} {gpu} GPUs')}",
-        _accuracy,
-        _final(f"model {number}"),
-        _local(experiment, ranks),
-    )
-
-
 FIGURES = [
-    _model(1, "fruit", 2, "T4", _FRUIT),
-    _model(
-        2,
-        "fruit",
-        4,
-        "T4",
-        _FRUIT + ' Of both models the report says that "the training accuracy plummets around the 8th epoch".',
-    ),
-    _model(3, "caltech256", 2, "T4", _CALTECH + "15."),
-    _model(4, "caltech256", 4, "T4", _CALTECH + "19."),
-    _model(5, "caltech256", 4, "V100", _CALTECH + "20."),
-    _model(6, "caltech256", 8, "V100", _CALTECH + "25."),
+    Entry("004-model-1", _accuracy, _final("model 1"), _local("fruit", 2)),
+    Entry("004-model-2", _accuracy, _final("model 2"), _local("fruit", 4)),
+    Entry("004-model-3", _accuracy, _final("model 3"), _local("caltech256", 2)),
+    Entry("004-model-4", _accuracy, _final("model 4"), _local("caltech256", 4)),
+    Entry("004-model-5", _accuracy, _final("model 5"), _local("caltech256", 4)),
+    Entry("004-model-6", _accuracy, _final("model 6"), _local("caltech256", 8)),
     Entry(
         "004-gpu-use",
-        "GPU use over time, model 2: what is left of it",
-        "How much of the job the GPUs can have been busy, model 2: fresh and rotten fruit, 4 T4 GPUs.\n\n"
-        "The report's plot of GPU use is lost, and no number of it is stated. What is stated bounds it: "
-        "ten epochs of 5 s in a job of 205 s. Local bars: the timed steps in the time of the job; use "
-        "second by second: own-fruit-usage.",
         _gpu_use,
         {"report": "004", "run": "model 2", "quantity": ("job_s", "epoch_s"), "kind": "measured"},
         _local("fruit", 4),
     ),
     Entry(
         "004-epoch-time",
-        "time per epoch over GPUs, with the prediction for 16",
-        "Time per epoch over GPUs, fruit (dotted) and Caltech256, on T4 and V100.\n\n"
-        'The prediction is "slightly more" than 22 s. The times of the fruit are approximate. From 2 to 4 '
-        "T4 Caltech256 goes from 209 s to 81 s: more than twice as fast. Local: the median over the "
-        "epochs of a run.",
         _epoch_time,
         {"report": "004", "quantity": "epoch_s", "kind": ("measured", "predicted")},
         {"experiment": _TWO, "quantity": ("epoch_s",)},
     ),
     Entry(
         "004-job-time",
-        "job time over GPUs, with the prediction for 16",
-        "Job time over GPUs, fruit (dotted) and Caltech256, on T4 and V100.\n\n"
-        'The prediction is "slightly more" than 11:30.',
         _job_time,
         {"report": "004", "quantity": "job_s", "kind": ("measured", "predicted")},
         {"experiment": _TWO, "quantity": ("job_s",)},
     ),
-    Entry(
-        "004-epochs-to-stable",
-        "epochs to stable accuracy, with the prediction for 16",
-        "Epochs until the validation accuracy is stable, Caltech256, models 3 to 6, read by eye from "
-        "curves now lost.\n\n"
-        "Dotted: the rule that the report draws from it, five more epochs for each doubling, with its "
-        "prediction for 16 GPUs. Local: the first epoch from which the validation accuracy stays within "
-        "0.01 of its best.",
-        _epochs_to_stable,
-        _STABLE,
-        _local("caltech256"),
-    ),
+    Entry("004-epochs-to-stable", _epochs_to_stable, _STABLE, _local("caltech256")),
     Entry(
         "004-time-to-stable",
-        "time to stable accuracy over GPUs",
-        "The effect of faster epochs and more of them: time until the validation accuracy is stable, "
-        "Caltech256.\n\n"
-        "Epochs to stable accuracy / 30 epochs x job time, as the report computes it; the report did not "
-        "plot it. The prediction combines its predicted 30 epochs and 11:30. Local: the sum of the "
-        "epochs' times until then.",
         _time_to_stable,
         {
             "report": "004",

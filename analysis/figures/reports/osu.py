@@ -147,93 +147,25 @@ def _strong(points: Points, remark: str) -> Figure:
     return plots.legend(fig, labels.figure_note(points.local))
 
 
-def _strong_gpu(points: Points) -> Figure:
-    claims = 'the report, without numbers:\nInception v3 scales best;\nResNet50 "not that linear\nafter 4 nodes"'
-    return _strong(points, claims)
-
+_STRONG_GPU = 'the report, without numbers:\nInception v3 scales best;\nResNet50 "not that linear\nafter 4 nodes"'
 
 FIGURES = [
-    Entry(
-        "001-figure-1",
-        "the software stack for CPU and GPU nodes",
-        "The components of multi-node training, on CPU nodes (left) and GPU nodes (right).\n\n"
-        "The report's drawing is lost; this one follows its text: Horovod and TensorFlow above, NCCL "
-        "between GPUs only, MVAPICH2 (MPI) between processes of both, and the networks that its quotation "
-        "of MVAPICH2 names.",
-        _stack,
-    ),
-    Entry(
-        "001-figure-2",
-        "throughput over ranks x threads on one CPU node",
-        "Throughput on one CPU node of 28 cores, divided into ranks x threads, global batch 128.\n\n"
-        'The plot is lost: the text states 4 x 7 for each model, and ResNet50\'s "previous configuration", '
-        "read as 2 x 14. 1 x 28 is not known. Thin lines: what limits the local points.",
-        _ranks_threads,
-        _published("2"),
-        _local("ranks_threads", "cpu"),
-    ),
+    Entry("001-figure-1", _stack),
+    Entry("001-figure-2", _ranks_threads, _published("2"), _local("ranks_threads", "cpu")),
     Entry(
         "001-figure-3",
-        "throughput over batch size on one CPU node",
-        "Throughput on one CPU node over the global batch.\n\n"
-        'The plot is lost, and the text states no throughput: only that it rises "until a global batch '
-        'size of 8" and is flat after, and that 128 was chosen. Both are drawn as lines; any curve here '
-        "is local, with its limits as thin lines.",
         _batch_cpu,
         _published("3", ("flat_from_global_batch", "best_global_batch")),
         _local("batch_sweep", "cpu"),
     ),
-    Entry(
-        "001-figure-4",
-        "throughput over batch size on one GPU",
-        "Throughput on one GPU over the global batch.\n\n"
-        "The plot is lost: the text states the throughput at 128 alone, the peak of ResNet50 and VGG16, "
-        '"slightly less than 64" for InceptionV3, and that all rise gradually. Thin lines: what limits '
-        "the local points.",
-        _batch_gpu,
-        _published("4"),
-        _local("batch_sweep", "gpu"),
-    ),
-    Entry(
-        "001-figure-5",
-        "weak scaling on CPU nodes",
-        "Weak scaling on CPU nodes, 4 ranks a node, batch 32 per rank: throughput, and the stated speedup "
-        "at 8 nodes.\n\n"
-        "The plot is lost: the text states 1 and 8 nodes; 2 and 4 are not known. Thin lines: what limits "
-        "the local points.",
-        _weak,
-        _published("5", _WEAK),
-        _local("weak_scaling", "cpu"),
-    ),
-    Entry(
-        "001-figure-6",
-        "weak scaling on GPU nodes",
-        "Weak scaling on GPU nodes, one GPU a node, batch 128 per GPU: throughput, and the stated speedup "
-        "at 8 nodes.\n\n"
-        "The plot is lost: the text states 8 nodes and the speedup. The crosses at 1 node are not "
-        "printed: they are the throughput at 8 nodes divided by the stated speedup. 2 and 4 nodes are not "
-        "known. Thin lines: what limits the local points.",
-        _weak,
-        _published("6", _WEAK),
-        _local("weak_scaling", "gpu"),
-    ),
+    Entry("001-figure-4", _batch_gpu, _published("4"), _local("batch_sweep", "gpu")),
+    Entry("001-figure-5", _weak, _published("5", _WEAK), _local("weak_scaling", "cpu")),
+    Entry("001-figure-6", _weak, _published("6", _WEAK), _local("weak_scaling", "gpu")),
     Entry(
         "001-figure-7",
-        "strong scaling on CPU nodes",
-        "Strong scaling on CPU nodes, 4 ranks a node, global batch 128: speedup.\n\n"
-        "The plot is lost: the text states the speedups at 8 nodes and no throughput.",
         partial(_strong, remark="the report states 8 nodes alone"),
         _published("7", ("speedup_throughput",)),
         _local("strong_scaling", "cpu"),
     ),
-    Entry(
-        "001-figure-8",
-        "strong scaling on GPU nodes",
-        "Strong scaling on GPU nodes, one GPU a node, global batch 128: speedup.\n\n"
-        "The plot is lost, and the text states no number: Inception v3 scales best; ResNet50 gains "
-        'little, "not that linear after 4 nodes"; VGG16 as in weak scaling. Any curve here is local.',
-        _strong_gpu,
-        None,
-        _local("strong_scaling", "gpu"),
-    ),
+    Entry("001-figure-8", partial(_strong, remark=_STRONG_GPU), None, _local("strong_scaling", "gpu")),
 ]

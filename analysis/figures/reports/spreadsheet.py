@@ -121,53 +121,30 @@ def _cell_name(column: str, cell: object) -> str:
 FIGURES = [
     Entry(
         "003-throughput",
-        "throughput over GPUs, the 16 columns",
-        "Throughput over GPUs as in the spreadsheet, copying errors included (the audit lists them).\n\n"
-        "The sheet labels its rows 1 to 4; they are 1, 2, 4 and 8 GPUs, as in the blocks below. Its "
-        "source updated variables through a parameter server; of `make strategies` there is a line for "
-        "each strategy. Thin lines: what limits the local points.",
         partial(_columns, value="rate", axis_label="throughput [images/s]"),
         _PUBLISHED,
         _WITH_STRATEGIES,
     ),
     Entry(
         "003-speedup",
-        "speedup over GPUs, the 16 columns",
-        "Speedup over one GPU, from the spreadsheet's throughput.",
         partial(_columns, value="speedup", axis_label="speedup by throughput"),
         _PUBLISHED,
         _WITH_STRATEGIES,
     ),
     Entry(
         "003-efficiency",
-        "efficiency over GPUs, the 16 columns",
-        "Efficiency, speedup / GPUs, from the spreadsheet's throughput; dotted: ideal. The axis does not "
-        "begin at 0.\n\n"
-        "4.20x on 4 GPUs (Inception v3, P100, batch 64, synthetic) comes from 596 images/s; the page that "
-        "the sheet copied has 569.",
         partial(_columns, value="efficiency", axis_label="efficiency by throughput"),
         _PUBLISHED,
         _WITH_STRATEGIES,
     ),
     Entry(
         "003-synthetic-real",
-        "synthetic against real data",
-        "Throughput with synthetic data over that with real data, all else the same. The axis does not "
-        "begin at 0.\n\n"
-        'The sheet: no "significant effect". No repeats are known, so whether this is noise cannot be '
-        "determined.",
         partial(_comparison, setting=Setting("dataset", "synthetic", "imagenet"), label="throughput, synthetic / real"),
         _PUBLISHED,
         _LOCAL,
     ),
     Entry(
         "003-batch",
-        "batch 64 against 32: speedup with each",
-        "Speedup over one GPU with batch 64 per GPU, over that with 32, all else the same: the comparison "
-        "of the sheet.\n\n"
-        "It compares speedups, not throughputs: each is divided by its throughput on one GPU, so that the "
-        "ratio at one GPU is 1 by definition. In throughput, batch 64 is faster. The axis does not begin "
-        "at 0.",
         partial(
             _comparison, setting=Setting("batch_per_rank", 64, 32), label="speedup, batch 64 / batch 32", speedups=True
         ),
@@ -176,19 +153,12 @@ FIGURES = [
     ),
     Entry(
         "003-p100-k80",
-        "P100 against K80",
-        "Throughput on P100 GPUs (DGX-1) over that on K80 GPUs (Google Compute Engine), all else the "
-        "same.\n\n"
-        "The sheet: 4.4x faster (median). The axis does not begin at 0.",
         partial(_comparison, setting=Setting("gpu", "P100", "K80"), label="throughput, P100 / K80"),
         _PUBLISHED,
         _LOCAL,
     ),
     Entry(
         "003-models",
-        "ResNet50 against Inception v3",
-        "Throughput of ResNet50 over that of Inception v3, all else the same.\n\n"
-        "The sheet: 1.61x (median). The axis does not begin at 0.",
         partial(
             _comparison,
             setting=Setting("model", "resnet50", "inceptionv3"),

@@ -18,10 +18,10 @@ def test_local_rows_are_the_measured_ones_unless_controls_are_asked_for(results)
         results.add(role=role, **run, **{"distribution.allreduce": role == "point"})
     local = results.table()
     where = {"experiment": "weak_scaling"}
-    measured = Entry("x", "x", "", lambda points: None, None, where).points(study_of(local, TABLE))
+    measured = Entry("x", lambda points: None, None, where).points(study_of(local, TABLE))
     assert set(measured.local["kind"]) == {"measured"}
     assert measured.published.empty
-    both = Entry("x", "x", "", lambda points: None, None, where | {"kind": ("measured", "control")}).points(
+    both = Entry("x", lambda points: None, None, where | {"kind": ("measured", "control")}).points(
         study_of(local, TABLE)
     )
     assert set(both.local["kind"]) == {"measured", "control"}

@@ -63,7 +63,7 @@ def test_a_page_holds_it_as_a_data_uri():
 def test_without_a_row_there_is_no_file(tmp_path):
     nothing = Points(points().local, points().local)
     assert (files.data_text(nothing), files.data_link(nothing)) == ("", "")
-    entries = [Entry("one", "one", "", lambda _: None, published={}), Entry("none", "none", "", lambda _: None)]
+    entries = [Entry("one", lambda _: None, published={}), Entry("none", lambda _: None)]
     files.write_data(entries, study_of(points().local, points().published), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["one.csv"]
 

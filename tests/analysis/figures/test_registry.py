@@ -1,8 +1,8 @@
 import matplotlib as mpl
 import pytest
 
-from analysis.figures import plots, registry
-from analysis.figures.entry import Entry
+from analysis.figures import diagnosis, network, plots, registry, scaling, settings, training
+from analysis.figures.entry import Entry, Kind, captions
 from analysis.table import loading
 from tests.helpers.drawn_figures import drawn, lines, study_of
 from tests.helpers.own_records import Results, fill
@@ -41,8 +41,14 @@ def test_without_records_there_are_the_figures_of_the_reports_alone(tmp_path):
     assert len(REPORTS) == len(set(REPORTS)) == 33
 
 
+def test_every_text_is_that_of_a_figure_or_of_a_kind_of_figures():
+    modules = (diagnosis, network, scaling, settings, training)
+    kinds = [one.key for module in modules for one in vars(module).values() if isinstance(one, Kind)]
+    assert sorted(captions()) == sorted([*REPORTS, *kinds])
+
+
 def test_two_figures_of_one_id_are_an_error(monkeypatch, tmp_path):
-    twice = Entry("002-throughput", "again", "", lambda points: None)
+    twice = Entry("002-throughput", lambda points: None)
     monkeypatch.setattr(registry.bnl, "FIGURES", [*registry.bnl.FIGURES, twice])
     with pytest.raises(ValueError, match="002-throughput"):
         registry.figures(loading.local(tmp_path).table)
