@@ -56,7 +56,7 @@ def number(measured: stats.Number) -> Number:
     return filled(Number, measured, level=level, covers=covers)
 
 
-def known(measured: stats.Number | None) -> Number | None:
+def optional(measured: stats.Number | None) -> Number | None:
     """Return a number with its interval; None if it is not known."""
     return None if measured is None or math.isnan(measured.value) else number(measured)
 

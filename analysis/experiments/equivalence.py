@@ -17,6 +17,8 @@ NEEDS = "records of `make equivalence`: the same steps on one rank and on severa
 # The columns that two compared runs share; runs with other seeds start from other weights.
 _ALIKE = ["arms", "repeat", "seed", "optimizer"]
 _INDEX = [*_ALIKE, "series", "backend", "learning_rate", "global_batch", "batch_per_rank", "ranks"]
+# The columns of a run that are fields of its pair.
+_RUN = ("optimizer", "backend", "ranks", "repeat", "batch_per_rank", "global_batch", "learning_rate")
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,13 +73,7 @@ def pairs(local: pd.DataFrame) -> list[Pair]:
             one = counterparts.iloc[0]
             pairs.append(
                 Pair(
-                    optimizer=run["optimizer"],
-                    backend=run["backend"],
-                    ranks=run["ranks"],
-                    repeat=run["repeat"],
-                    batch_per_rank=run["batch_per_rank"],
-                    global_batch=run["global_batch"],
-                    learning_rate=run["learning_rate"],
+                    **{name: run[name] for name in _RUN},
                     one_global_batch=one["global_batch"],
                     one_learning_rate=one["learning_rate"],
                     losses=wide.iloc[number],

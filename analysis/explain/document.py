@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import pandas as pd
 
-from analysis.documents import Document, Number, about, filled, known, number
+from analysis.documents import Document, Number, about, filled, number, optional
 from analysis.explain.fit import REFUTED, Explanation
 from analysis.explain.models import Fit
 from analysis.explain.points import beyond_ideal
@@ -123,7 +123,7 @@ def as_json(explained: Explanation, phases: pd.DataFrame) -> ExplainedCurve:
         assumes=explained.fit.model.assumes,
         fixed_s=number(explained.fit.fixed_s),
         fixed_s_whichever_point_is_left_out=[min(without_one), max(without_one)] if without_one else None,
-        images_per_s_per_rank_implied=known(explained.fit.images_per_s_per_rank),
+        images_per_s_per_rank_implied=optional(explained.fit.images_per_s_per_rank),
         equal_time_per_image=EqualTimePerImage(verdict=_equal(explained.growth_p), p=explained.growth_p),
         findings=[filled(CurveFinding, finding) for finding in explained.findings],
         fits=[_fit(name, fit, explained.reasonable(name)) for name, fit in explained.fits.items()],
@@ -142,7 +142,7 @@ def _equal(p: float) -> EqualTime:
 
 
 def _fit(name: str, fit: Fit, reasonable: bool) -> CurveFit:
-    speed = known(fit.images_per_s_per_rank)
+    speed = optional(fit.images_per_s_per_rank)
     assumes = fit.model.assumes
     return filled(CurveFit, fit, name=name, assumes=assumes, reasonable=reasonable, images_per_s_per_rank_implied=speed)
 
@@ -154,7 +154,7 @@ def _points(explained: Explanation) -> Iterator[CurvePoint]:
         value, low, high = (point[f"speedup_without_fixed{end}"] for end in ("", "_low", "_high"))
         yield CurvePoint(
             **{name: point[name] for name in CurvePoint.__struct_fields__ if name not in _COMPUTED},
-            speedup_without_fixed=known(from_ends(value, low, high, "fit", explained.fit.runs)),
+            speedup_without_fixed=optional(from_ends(value, low, high, "fit", explained.fit.runs)),
             fits=verdict(point),
             above_ideal=[name for name in above if above[name].iloc[nth]],
         )

@@ -8,14 +8,14 @@ from tests.helpers.tidy_rows import row, table
 
 def test_published_points_with_one_global_batch_are_a_curve_of_strong_scaling():
     strong = [row("images_per_s", 100 * n, n, batch=64 // n) for n in (1, 2, 4)]
-    (found,) = curves(table(*strong), "images_per_s")
-    assert found["ranks"].tolist() == [1, 2, 4]
+    (result,) = curves(table(*strong), "images_per_s")
+    assert result["ranks"].tolist() == [1, 2, 4]
 
 
 def test_published_points_with_two_batches_per_rank_are_two_curves_although_global_batches_coincide():
     weak = [row("images_per_s", 100 * n, n, batch=batch) for batch in (64, 32) for n in (1, 2)]
-    found = list(curves(table(*weak), "images_per_s"))
-    assert sorted(curve["batch_per_rank"].tolist() for curve in found) == [[32, 32], [64, 64]]
+    result = list(curves(table(*weak), "images_per_s"))
+    assert sorted(curve["batch_per_rank"].tolist() for curve in result) == [[32, 32], [64, 64]]
 
 
 def test_the_base_of_a_speedup_has_its_batch_per_rank_or_else_its_global_batch():

@@ -28,8 +28,8 @@ def test_a_number_has_its_interval_and_null_for_what_is_not_known(number, fields
 
 
 def test_a_number_that_is_not_known_at_all_is_none():
-    assert documents.known(unknown()) is documents.known(None) is None
-    assert documents.known(exact(1.0)).value == 1.0
+    assert documents.optional(unknown()) is documents.optional(None) is None
+    assert documents.optional(exact(1.0)).value == 1.0
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ def test_training_of_a_run_by_hand(tmp_path):
     ]
     save(make_record("accuracy_digits", epochs=trained), tmp_path)
     save(make_record("accuracy_digits", nodes=2, epochs=[Epoch(1, 10, 4.0, 1.0, 0.5)]), tmp_path)  # nothing validated
-    found = epochs.training(loading.local(tmp_path).table).set_index("ranks")
-    assert found["epoch_s"].to_dict() == {1: 2.75, 2: 4.0}
-    assert (found.loc[1, "epochs_to_stable"], found.loc[1, "time_to_stable_s"]) == (3, 14)
-    assert found.loc[2, ["epochs_to_stable", "time_to_stable_s"]].isna().all()
+    result = epochs.training(loading.local(tmp_path).table).set_index("ranks")
+    assert result["epoch_s"].to_dict() == {1: 2.75, 2: 4.0}
+    assert (result.loc[1, "epochs_to_stable"], result.loc[1, "time_to_stable_s"]) == (3, 14)
+    assert result.loc[2, ["epochs_to_stable", "time_to_stable_s"]].isna().all()

@@ -22,10 +22,10 @@ def test_values_stand_where_their_ticks_do_not_overlap(values, places, spaced):
 
 
 def test_values_are_ordered_and_none_comes_last():
-    found = labels.ordered_values([2.0, math.nan, 1.0, math.nan, 2.0])
-    assert found[:2] == [1.0, 2.0]
-    assert len(found) == 3
-    assert math.isnan(found[2])
+    result = labels.ordered_values([2.0, math.nan, 1.0, math.nan, 2.0])
+    assert result[:2] == [1.0, 2.0]
+    assert len(result) == 3
+    assert math.isnan(result[2])
 
 
 def test_a_label_says_what_tells_a_series_apart_once(results):
@@ -59,8 +59,8 @@ def test_how_a_strategy_differs_from_others_is_said_also_where_it_is_alone(resul
     for backend in ("ps", "ps_cpu"):
         results.add(nodes=2, **{"distribution.backend": backend})
     local = results.table()
-    said = {backend: labels.distinctions(of, of) for backend, of in local.groupby("backend")}
-    assert said == {"ps": ["asynchronous"], "ps_cpu": ["variables on the CPU"]}
+    printed = {backend: labels.distinctions(of, of) for backend, of in local.groupby("backend")}
+    assert printed == {"ps": ["asynchronous"], "ps_cpu": ["variables on the CPU"]}
 
 
 def test_cores_that_parameter_servers_had_beside_those_of_the_ranks_are_said(results):

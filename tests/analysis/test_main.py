@@ -21,8 +21,8 @@ def test_help_loads_no_library_and_names_every_command(capsys):
     with pytest.raises(SystemExit) as stop:
         main(["--help"])
     assert stop.value.code == 0
-    said = capsys.readouterr().out
-    assert all(name in said for name in COMMANDS)
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in COMMANDS)
 
 
 @pytest.mark.slow

@@ -22,8 +22,8 @@ def test_a_curve_of_three_points_scatters_about_its_line_and_tells_so_of_other_c
     # ln: 0, 0.1 + 1, 2 over steps of 1: residuals -1/30, 1/15, -1/30
     points = curve("images_per_s", {1: 1.0, 2: math.exp(1.1), 4: math.exp(2.0)})
     noisy = noises(table(*points))
-    found = noisy.at(row("images_per_s", 2.0, 2, model="vgg16"))
-    assert (found.deviation, found.degrees) == (pytest.approx((1 / 900 + 1 / 225 + 1 / 900) ** 0.5), 1)
+    result = noisy.at(row("images_per_s", 2.0, 2, model="vgg16"))
+    assert (result.deviation, result.degrees) == (pytest.approx((1 / 900 + 1 / 225 + 1 / 900) ** 0.5), 1)
     assert noisy.at(points[1]) is None  # a wrong point would hide itself
     assert noises(table(*points[:2])).at(row("images_per_s", 2.0, 2, model="vgg16")) is None
 
@@ -50,6 +50,6 @@ def test_a_speedup_is_over_the_smallest_point_of_its_curve():
 def test_the_other_points_of_a_curve_tell_the_noise_of_one():
     # ln of 4, 8, 16, 32 ranks: 0, 1 + 0.1, 2, 3 over steps of 1: about 0.98 x + 0.055 the squares add up to 0.007
     rates = {1: 1e3, 2: 1e-3} | {4: 1.0, 8: math.exp(1.1), 16: math.exp(2.0), 32: math.exp(3.0)}
-    found = other_points_noise(table(*curve("images_per_s", rates)), 1, 2)
-    assert (found.deviation, found.degrees) == (pytest.approx((0.007 / 2) ** 0.5), 2)
+    result = other_points_noise(table(*curve("images_per_s", rates)), 1, 2)
+    assert (result.deviation, result.degrees) == (pytest.approx((0.007 / 2) ** 0.5), 2)
     assert other_points_noise(table(*curve("images_per_s", rates)), 1, 2, 4) is None

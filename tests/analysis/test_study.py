@@ -57,8 +57,8 @@ def places(tmp_path):
     ids=lambda command: command[0],
 )
 def test_a_command_opens_each_record_once(command, places, tmp_path):
-    status, found = opened(tmp_path, *(word.format(tmp=tmp_path) for word in command), str(tmp_path / "results"))
-    assert (status, found) == (0, places)
+    status, result = opened(tmp_path, *(word.format(tmp=tmp_path) for word in command), str(tmp_path / "results"))
+    assert (status, result) == (0, places)
 
 
 def test_nothing_is_loaded_before_it_is_asked_for(results, monkeypatch):

@@ -16,7 +16,7 @@ def test_every_threshold_is_used_and_every_one_that_is_used_is_there():
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "output"),
     [
         ("[drift]\nvalue = 1\nunit = 's'\nreason = 'because'", r"\[drift\] must have exactly reason, source"),
         ("[drift]\nvalue = 1\nunit = 's'\nreason = ''\nsource = 'x'", "none of them empty"),
@@ -24,8 +24,8 @@ def test_every_threshold_is_used_and_every_one_that_is_used_is_there():
         ("[drift", "not a readable TOML file"),
     ],
 )
-def test_a_threshold_has_its_unit_its_reason_and_its_source(tmp_path, text, told):
+def test_a_threshold_has_its_unit_its_reason_and_its_source(tmp_path, text, output):
     path = tmp_path / "t.toml"
     path.write_text(text)
-    with pytest.raises(TableError, match=told):
+    with pytest.raises(TableError, match=output):
         thresholds.read(path)

@@ -29,9 +29,9 @@ def tar(*more, names=FILES):
 
 
 def member(name, size=0, kind=tarfile.REGTYPE):
-    made = tarfile.TarInfo(name)
-    made.size, made.type = size, kind
-    return made
+    info = tarfile.TarInfo(name)
+    info.size, info.type = size, kind
+    return info
 
 
 @pytest.fixture
@@ -62,9 +62,9 @@ def test_names_that_differ_in_how_an_accent_is_written(read):
 @pytest.mark.parametrize("cut", [1, 5, 12, 30, 0.3, 0.6, 0.9, -9, -8, -1])
 def test_an_archive_that_was_cut_short(read, cut):
     packed = gzip.compress(tar(names={f"{n}.json": os.urandom(2000) for n in range(9)}))
-    place = int(cut * len(packed)) if isinstance(cut, float) else cut
+    position = int(cut * len(packed)) if isinstance(cut, float) else cut
     with pytest.raises(TableError, match="not a whole archive"):
-        read(packed[:place], compress=bytes)
+        read(packed[:position], compress=bytes)
 
 
 def test_where_an_archive_was_cut_short_is_said(read):
@@ -111,8 +111,8 @@ def test_any_byte_that_is_changed_ends_in_an_error_or_another_digest(read):
     for compress, whole in ((gzip.compress, packed), (bytes, gzip.compress(packed))):
         for _ in range(150):
             changed = bytearray(whole)
-            for place in rng.integers(len(whole), size=rng.integers(1, 4)):
-                changed[place] = rng.integers(256)
+            for position in rng.integers(len(whole), size=rng.integers(1, 4)):
+                changed[position] = rng.integers(256)
             try:
                 result = read(bytes(changed), compress)
             except TableError:

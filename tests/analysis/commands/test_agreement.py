@@ -47,7 +47,7 @@ def test_the_audit_alleges_what_tables_contradict_and_nothing_else():
         wrong = {point_location(line.row) for line in of if line.verdict.outcome == "outside"}
         unclear = {point_location(line.row) for line in of if line.verdict.outcome == "undecided"}
         assert wrong <= set(result) <= wrong | unclear, rule
-        assert all(result[place].severity == "note" for place in set(result) - wrong), rule
+        assert all(result[location].severity == "note" for location in set(result) - wrong), rule
 
 
 def test_a_claim_about_a_stated_number_has_the_verdict_of_its_line():
@@ -68,9 +68,9 @@ def test_a_ratio_is_what_it_is_in_tables_and_in_the_claims():
     for report in ("000", "001", "003"):
         rows = numbers[numbers["report"].eq(report)]
         data = Data(Report(rows, numbers))
-        made = computed(rows)
+        computed_rows = computed(rows)
         key = ["quantity", "model", "dataset", "gpu", "device", "ranks", "batch_per_rank"]
-        by = {tuple(row[name] for name in key): data.number(row).value for row in made.to_dict("records")}
+        by = {tuple(row[name] for name in key): data.number(row).value for row in computed_rows.to_dict("records")}
         for line in recompute.derived_numbers(rows):
             point = tuple(line.row[name] for name in key)
             if line.row["quantity"] == "efficiency_throughput" and point in by and line.base is not None:

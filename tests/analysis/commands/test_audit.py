@@ -25,10 +25,10 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     made, audit = {}, command._audit_all
 
     def once(options):
-        place = tuple(options.records)
-        if place not in made:
-            made[place] = audit(options)
-        return made[place]
+        paths = tuple(options.records)
+        if paths not in made:
+            made[paths] = audit(options)
+        return made[paths]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(command, "_audit_all", once)

@@ -100,11 +100,11 @@ def test_strategies_are_compared_part_by_part(diagnose, tmp_path):
     strategies(tmp_path / "results")
     status, printed = diagnose("strategies")
     assert status == 0
-    words = " ".join(printed.out.split())
-    assert "== ResNet50 on AMD EPYC 9B45, 4 cores: 2 nodes, batch 8; 2 arms, launched in turn" in words
+    text = " ".join(printed.out.split())
+    assert "== ResNet50 on AMD EPYC 9B45, 4 cores: 2 nodes, batch 8; 2 arms, launched in turn" in text
     # 0.2 s longer, of which 0.01 s is slower computing; times the drift, 0.9 to 1.2, with a mean of 1.033
-    assert "mwms: a step takes 207 (180 to 240) ms longer than with horovod. Most of it: exposed exchange" in words
-    assert "the largest loss" not in words
+    assert "mwms: a step takes 207 (180 to 240) ms longer than with horovod. Most of it: exposed exchange" in text
+    assert "the largest loss" not in text
     job_lines = [line.split()[:2] for line in printed.out.splitlines() if line.startswith("ResNet50")]
     assert job_lines == [["ResNet50", "one-rank-alone"], ["ResNet50", "horovod"], ["ResNet50", "mwms"]]
 
@@ -118,6 +118,6 @@ def test_the_figure_of_strategies_has_a_bar_each(diagnose, tmp_path):
     names = ["horovod", "mwms", "ps (asynchronous,\n+2 cores for servers)"]
     assert [tick.get_text() for tick in bars.get_xticklabels()] == names
     assert bars.get_title(loc="left") == "ResNet50, 2 nodes, 6 repeats"
-    tops = [sum(bar.get_height() for bar in of_arm) for of_arm in zip(*bars.containers[:5], strict=True)]
+    tops = [sum(bar.get_height() for bar in arm_bars) for arm_bars in zip(*bars.containers[:5], strict=True)]
     assert tops == pytest.approx([1e3 * 1.0333 * step_s for step_s in (0.5, 0.7, 0.6)], rel=1e-3)
     assert longer.get_ylabel() == "longer than\nhorovod [ms]"

@@ -12,9 +12,9 @@ pytestmark = pytest.mark.slow
 def few_figures(monkeypatch):
     """One figure of a report and what fits the local records."""
     every = registry.figures
-    kept = ("002-throughput", "own-overhead-throughput")
-    monkeypatch.setattr(registry, "figures", lambda local: {k: v for k, v in every(local).items() if k in kept})
-    return kept
+    remaining = ("002-throughput", "own-overhead-throughput")
+    monkeypatch.setattr(registry, "figures", lambda local: {k: v for k, v in every(local).items() if k in remaining})
+    return remaining
 
 
 def report(results, folder, *more):

@@ -17,8 +17,8 @@ def tuned(results, tmp_path):
             )  # fmt: skip
             save(run, results.folder)
 
-    def command(*words):
-        return main(["tune", "--results", str(results.folder), "--conf", str(tmp_path), *words])
+    def command(*more):
+        return main(["tune", "--results", str(results.folder), "--conf", str(tmp_path), *more])
 
     return command
 

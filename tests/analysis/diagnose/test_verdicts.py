@@ -21,12 +21,12 @@ def test_what_took_its_cores_is_a_share_of_the_step_without_allreduce():
 
 
 def test_ranks_that_are_late_in_turn_are_not_certain():
-    def of_round(random):
+    def in_round(random):
         late = random.normal(0, 0.1)
         ready = [0.9 + max(0, late), 0.9 + max(0, -late)]
         return PairedWindows({ONE: measured([1.0], [0.9]), TWO: measured([1.2, 1.2], ready)})
 
-    alleged = [slowest_rank(noisy(of_round, 24, seed), TWO).certain for seed in range(100)]
+    alleged = [slowest_rank(noisy(in_round, 24, seed), TWO).certain for seed in range(100)]
     assert sum(alleged) <= 5
 
 
@@ -82,10 +82,10 @@ def test_a_single_point_has_no_losses():
 def test_how_often_equal_parts_are_separated_and_different_ones_are(slower, often):
     """Exchange takes 0.2 s; both scatter by 0.05 s. Equal parts: each is named at most 5 times in 100."""
 
-    def of_round(random):
+    def in_round(random):
         return paired_windows(exchange=0.2 + random.normal(0, 0.05), slower=slower + random.normal(0, 0.05))
 
-    result = [loss(noisy(of_round, 24, seed)).part for seed in range(100)]
+    result = [loss(noisy(in_round, 24, seed)).part for seed in range(100)]
     assert result.count("slower") <= 5
     if often:
         assert result.count("exchange") >= often

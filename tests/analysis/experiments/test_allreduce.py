@@ -86,11 +86,11 @@ def test_on_gpus_nccl_carries_what_horovod_was_built_for(results):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "label"),
     [(512, "512 B"), (1024, "1 KiB"), (1 << 19, "512 KiB"), (1 << 29, "512 MiB"), (1 << 30, "1 GiB")],
 )
-def test_sizes_are_said_in_binary_units(arguments, words):
-    assert allreduce.size_label(arguments) == words
+def test_sizes_are_said_in_binary_units(arguments, label):
+    assert allreduce.size_label(arguments) == label
 
 
 @pytest.mark.slow

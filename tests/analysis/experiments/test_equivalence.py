@@ -76,9 +76,11 @@ def test_the_figure_has_a_line_for_each_rank_in_each_panel(own):
 
     table = own(CURVE, [2.0, 1.5, 1.0])
     entry = registry.figures(table)["own-equivalence"]
-    same, kept, as_report, off = entry.draw(entry.points(study_of(table))).axes
+    same, same_batch, as_report, off = entry.draw(entry.points(study_of(table))).axes
     assert [line.get_label() for line in same.lines] == ["1 rank", "2 ranks"]
-    assert kept.lines[1].get_xdata().tolist() == pytest.approx([0.256, 0.384, 0.512])  # steps 2, 3, 4 of 128 images
+    assert same_batch.lines[1].get_xdata().tolist() == pytest.approx(
+        [0.256, 0.384, 0.512]
+    )  # steps 2, 3, 4 of 128 images
     assert len(as_report.lines) == 0
     assert off.lines[1].get_ydata().tolist() == pytest.approx([0.5, 1.0])  # the 0 has no place on a logarithmic axis
 

@@ -47,9 +47,9 @@ def test_in_rounds_a_link_is_compared_with_the_control_of_its_round(results):
     """A machine that drifts by half: the differences are 0.6, 0.7, ... 1.1 s, and all shares are 1/3."""
     arms = (Arm(4, allreduce=False, batch_per_rank=8), Arm(4, batch_per_rank=8))
     rounds = [(step_s, 3 * step_s) for step_s in (0.30, 0.35, 0.40, 0.45, 0.50, 0.55)]
-    of_link = emulated(100)
+    at_link = emulated(100)
     names = {"without-allreduce": None, "with-allreduce": 100}
-    run = make_rounds(rounds, arms, **of_link, arm_keys=["distribution.allreduce"])
+    run = make_rounds(rounds, arms, **at_link, arm_keys=["distribution.allreduce"])
     for arm, (name, link) in zip(run.config["rounds"], names.items(), strict=True):
         swept = {"model": "alexnet", "system.link_mbit_per_s": link}
         arm |= {"arm": name, "link_mbit_per_s": link, "swept": swept}

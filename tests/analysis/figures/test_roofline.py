@@ -74,10 +74,10 @@ def test_arms_of_a_model_have_one_limit_in_a_colour_that_no_arm_has(results):
 @pytest.mark.slow
 def test_arms_of_other_precision_have_limits_of_their_own(results):
     for precision, times_s in (("fp32", 0.02), ("bf16", 0.01)):
-        of_arm = {"arm": precision, "arm_keys": ["precision"], "precision": precision}
-        made = limited(make_record("mine", swept={"nodes": 1}, **of_arm))
-        made.ranks[0].matrix_products[0].times_s = [times_s]
-        save(made, results.folder)
+        arm_rows = {"arm": precision, "arm_keys": ["precision"], "precision": precision}
+        run = limited(make_record("mine", swept={"nodes": 1}, **arm_rows))
+        run.ranks[0].matrix_products[0].times_s = [times_s]
+        save(run, results.folder)
     _, (axes,) = plots.canvas()
     axes.plot([1], [16])
     roofline.draw(axes, results.table(), "nodes")

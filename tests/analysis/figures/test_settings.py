@@ -69,9 +69,9 @@ def counted(run, joules_per_image, of_gpus=None):
     """The record with this energy: of the host's processors, and of the GPUs of all ranks together."""
     images = run.config["global_batch"] * len(run.ranks[0].step_times_s)
     for rank in run.ranks:
-        of_host = joules_per_image * images if rank.rank == 0 and joules_per_image else None
-        of_gpu = of_gpus * images / len(run.ranks) if of_gpus else None
-        rank.timed_cores = CoreUse(2.0, 1.9, 1.9, 0.0, energy_j=of_host, gpu_energy_j=of_gpu)
+        host_j = joules_per_image * images if rank.rank == 0 and joules_per_image else None
+        gpu_j = of_gpus * images / len(run.ranks) if of_gpus else None
+        rank.timed_cores = CoreUse(2.0, 1.9, 1.9, 0.0, energy_j=host_j, gpu_energy_j=gpu_j)
     return run
 
 

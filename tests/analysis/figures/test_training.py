@@ -17,7 +17,7 @@ def test_shared_cores_spoil_the_time_to_accuracy_and_not_the_epochs(results):
     for id, hollow in (("time-to-accuracy", [[2], [], [2]]), ("curves", [[], []])):
         figure = drawn(f"own-accuracy-digits-{id}", loading.local(results.folder).table)
         marks = [[line for line in axes.get_lines() if line.get_markerfacecolor() == "white"] for axes in figure.axes]
-        assert [[x for line in of for x in line.get_xdata()] for of in marks] == hollow
+        assert [[x for line in lines for x in line.get_xdata()] for lines in marks] == hollow
         assert ("shared cores" in figure.legends[0].get_title().get_text()) == any(hollow)
 
 

@@ -74,10 +74,10 @@ def test_one_file_that_names_nothing_outside_it(results, written):
 
 
 def test_each_report_has_its_claims_findings_and_tables(bare):
-    for number, words in (("000", "HackSA"), ("001", "Owens"), ("002", "BNL"), ("003", "spreadsheet"), ("004", "MSOE")):
+    for number, name in (("000", "HackSA"), ("001", "Owens"), ("002", "BNL"), ("003", "spreadsheet"), ("004", "MSOE")):
         section = re.search(rf'<section id="report-{number}">(.*?)</section>', bare, re.S)
         assert section is not None
-        assert words in section[1]
+        assert name in section[1]
         assert all(heading in section[1] for heading in ("Claims (", "Findings (", "Derived numbers"))
     assert "596" in bare  # the slip in the spreadsheet: 596 for 569 images/s
     assert "Rodrigo Arias" in bare

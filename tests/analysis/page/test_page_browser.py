@@ -40,8 +40,8 @@ def page(tmp_path_factory):
     curve_in_rounds(results.folder, "vgg16")
     results.add(nodes=4, failure=Failure("a reason of one " + "very" * 60 + " long word"))
     study = Study(results.folder)
-    known = registry.figures(study.local)
-    shown = [known[id] for id in _FIGURES]
+    every = registry.figures(study.local)
+    shown = [every[id] for id in _FIGURES]
     with files.in_background(shown, study, tmp_path, ("svg",)):
         analysed = analyse(study)
     path = tmp_path / "report.html"

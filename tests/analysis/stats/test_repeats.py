@@ -55,12 +55,12 @@ def test_a_mean_of_no_or_impossible_values_is_refused(values):
 def test_the_interval_of_a_ratio_of_medians_worked_by_hand():
     # each side at 97.5 %: of 12 values the 3rd smallest and largest miss 158 times in 4096, the 2nd 26 times
     share = (0.025 - 26 / 4096) / ((158 - 26) / 4096)
-    place = 2 + 10 * share / (2 + 8 * share)
+    position = 2 + 10 * share / (2 + 8 * share)
     mixed = [1, 12, 2, 11, 3, 10, 4, 9, 5, 8, 6, 7]  # neighbours are not alike
     a, b = [[float(i) for i in mixed]], [[100.0 + i for i in mixed]]
     result = repeats.ratio_of_medians(a, b)
     assert (result.value, result.low, result.high) == pytest.approx(
-        (106.5 / 6.5, (100 + place) / (13 - place), (113 - place) / place)
+        (106.5 / 6.5, (100 + position) / (13 - position), (113 - position) / position)
     )
     assert not repeats.ratio_of_medians([[1.0] * 6], b).has_interval  # six values: 3.1 % at least
 

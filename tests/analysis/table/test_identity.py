@@ -77,7 +77,9 @@ def test_what_was_changed_in_all_arms_alike_parts_comparisons():
 
 def test_a_key_that_only_one_arm_has_does_not_part_it_from_the_others():
     def arm(name, **keys):
-        return facts({"nodes": 1}, name, ["distribution"], **{f"distribution.{key}": of for key, of in keys.items()})
+        return facts(
+            {"nodes": 1}, name, ["distribution"], **{f"distribution.{key}": value for key, value in keys.items()}
+        )
 
     result = identify([arm("horovod", backend="horovod"), arm("ps", backend="ps", servers=1)])
     assert result[0]["arms"] == result[1]["arms"]

@@ -65,7 +65,7 @@ def test_arms_differ_in_horovod_and_allreduce_alone(results):
         arm = {"backend": backend, "allreduce": allreduce, "controller": "gloo", "gradients": gradients}
         results.add(experiment="overhead", distribution=arm, arm=f"{backend} {allreduce}", arm_keys=ARM_KEYS)
     runs = loading.local(results.folder).table.drop_duplicates("record")
-    assert [len(of) for _, of in sorted(runs.groupby(["gradients", "arms"]))] == [3, 1]
+    assert [len(rows) for _, rows in sorted(runs.groupby(["gradients", "arms"]))] == [3, 1]
     assert runs["series"].nunique() == 4
 
 

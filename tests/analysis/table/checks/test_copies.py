@@ -65,12 +65,12 @@ def test_a_run_is_a_copy_of_the_one_that_most_of_its_times_are_of():
     assert (result.stated, result.follows) == ("14 times that a clock gave", "10 of them are those of b")
 
 
-def of_rounds():
+def round_times():
     return noisy_records.rounds(np.random.default_rng(2))
 
 
 def test_a_window_that_was_copied_from_another_round_is_found():
-    run = of_rounds()
+    run = round_times()
     assert not list(copies.copied_steps(run))
     one, other = [window for window in run.ranks[1].windows if window.arm == 1][:2]
     other.window_s, other.step_times_s = one.window_s, [*one.step_times_s]
