@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 from analysis import documents, metrics, speedups
 from analysis.compare import tolerances
 from analysis.compare.curves import SIZES, Curve
-from analysis.compare.tolerances import WORDS, Tolerance, Word
+from analysis.compare.tolerances import VERDICT_NAMES, Tolerance, VerdictName
 from analysis.curves import uncertain
 from analysis.documents import Document, PValue, about, filled
 from analysis.stats import student
@@ -43,7 +43,7 @@ class ReportComparison(Document):
     local: Annotated[documents.Number, about("what you measured")]
     allowed: Annotated[AllowedRange, about("by analysis/compare/tolerances.toml")]
     p_value: PValue
-    verdict: Annotated[Word, about("on the comparison")]
+    verdict: Annotated[VerdictName, about("on the comparison")]
     note: Annotated[str, about("what a reader should know")]
 
 
@@ -72,10 +72,10 @@ class Comparison:
     note: str
 
     @property
-    def verdict(self) -> Word:
+    def verdict(self) -> VerdictName:
         """Return the verdict in words."""
         if self.judged:
-            return WORDS[self.judged.outcome]
+            return VERDICT_NAMES[self.judged.outcome]
         return "not judged" if self.allowed else "for information"
 
     def as_json(self) -> ReportComparison:

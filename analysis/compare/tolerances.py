@@ -16,9 +16,9 @@ from analysis.table import schema
 
 TOLERANCES = Path(__file__).with_name("tolerances.toml")
 
-Word = Literal["within", "outside", "not decidable", "not judged", "for information"]
-VERDICTS: tuple[Word, ...] = ("outside", "not decidable", "within", "not judged", "for information")
-WORDS: dict[Outcome, Word] = {"inside": "within", "outside": "outside", "undecided": "not decidable"}
+VerdictName = Literal["within", "outside", "not decidable", "not judged", "for information"]
+VERDICTS: tuple[VerdictName, ...] = ("outside", "not decidable", "within", "not judged", "for information")
+VERDICT_NAMES: dict[Outcome, VerdictName] = {"inside": "within", "outside": "outside", "undecided": "not decidable"}
 
 # Quantities of comparisons that the tidy table does not have, with their units.
 COMPARED = {

@@ -70,10 +70,11 @@ def histories(sessions: Iterable[Session]) -> dict[Key, Values]:
     return dict(sorted(histories.items(), key=lambda item: item[0]))
 
 
-Found = Iterator[tuple[Key, list[float], str]]  # a point, its values, and why they are not valid as scaling results
+# A point, its values, and why they are not valid as scaling results.
+PointValues = Iterator[tuple[Key, list[float], str]]
 
 
-def _throughputs(table: pd.DataFrame) -> Found:
+def _throughputs(table: pd.DataFrame) -> PointValues:
     """Yield a rate per launch of each point, and a speedup per launch if there is a smaller point."""
     rates = speedups.rates(table).dropna(subset="rate")
     for _, curve in rates.groupby(["model", "series"], sort=False):
@@ -89,7 +90,7 @@ def _throughputs(table: pd.DataFrame) -> Found:
                 yield _key(point, "speedup"), values, lost
 
 
-def _times(table: pd.DataFrame) -> Found:
+def _times(table: pd.DataFrame) -> PointValues:
     """Yield wall times and job times of the points that were measured in separate launches.
 
     A launch whose ranks changed, as in elastic training, has no time to compare.
@@ -101,7 +102,7 @@ def _times(table: pd.DataFrame) -> Found:
             yield _key(point, quantity), _by_launch(point, "value", statistics.fmean), _lost(point)
 
 
-def _allreduces(table: pd.DataFrame) -> Found:
+def _allreduces(table: pd.DataFrame) -> PointValues:
     """Yield the smallest message's time and the largest one's bandwidth of each point of allreduce alone."""
     for _, point in allreduce.rounds(table).groupby(["series", "ranks", "axis_value"], dropna=False, sort=False):
         sizes = point["message_bytes"]

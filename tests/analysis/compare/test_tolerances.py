@@ -39,7 +39,7 @@ ALLOWED = tolerances.Tolerance("speedup_throughput", "x", None, -0.1, 0.1)
 )
 def test_the_whole_interval_decides(low, high, verdict):
     judged = ALLOWED.judge(between(8.0, low, high), exact(8.0))
-    assert tolerances.WORDS[judged.outcome] == verdict
+    assert tolerances.VERDICT_NAMES[judged.outcome] == verdict
 
 
 def test_a_published_number_carries_its_rounding():
@@ -47,7 +47,7 @@ def test_a_published_number_carries_its_rounding():
     seven = between(7.0, 6.5, 7.5)
 
     def verdict(low, high):
-        return tolerances.WORDS[ALLOWED.judge(between(7.0, low, high), seven).outcome]
+        return tolerances.VERDICT_NAMES[ALLOWED.judge(between(7.0, low, high), seven).outcome]
 
     assert verdict(6.8, 7.1) == "within"
     assert verdict(6.5, 6.7) == "not decidable"  # around 6.5 it would be, around 7.5 not
