@@ -104,8 +104,7 @@ def main(given: argparse.Namespace) -> int:
     if given.run_dir:
         redirect_output(given.run_dir, placement.global_rank())
     part = start_part(given.run_dir)
-    # A launcher's clock, on another host or set back since, may be ahead of this one's.
-    started_at = min(float(os.environ.get(protocol.JOB_STARTED_AT, FIRST_LINE_AT)), FIRST_LINE_AT)
+    started_at = float(os.environ.get(protocol.JOB_STARTED_AT, FIRST_LINE_AT))
     clock = PhaseClock(started_at, lambda phase, seconds: part.add(phase=phase, phases_s=dict(seconds)))
     clock.enter("import", at=FIRST_LINE_AT)
     standalone = None if given.run_dir else Standalone(part, clock, given.overrides)

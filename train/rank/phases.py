@@ -65,6 +65,8 @@ class PhaseClock:
             self.announce(phase)  # nothing is written inside the timed window
         told = self._announced == phase
         now = self._now() if at is None else at
+        if now < self.started_at:  # by a launcher's clock, on another host or set back since
+            self.started_at = self._since = now
         self.seconds = self._so_far(now)
         self.phase, self._since, self._announced = phase, now, None
         if not told:

@@ -13,6 +13,13 @@ def test_phases_add_up_to_the_time_since_launch():
     assert clock.stop() == {"start": 1.0, "import": 1.0, "timed": 7.0, "evaluate": 1.0}
 
 
+def test_a_launcher_whose_clock_is_ahead_leaves_nothing_for_the_start():
+    clock = PhaseClock(started_at=100.0, now=iter([13.0]).__next__)
+    clock.enter("import", at=10.0)
+    assert clock.started_at == 10.0
+    assert clock.stop() == {"start": 0.0, "import": 3.0}
+
+
 def test_an_unknown_phase_is_refused():
     with pytest.raises(ValueError, match="phase=nap: allowed are start, import"):
         PhaseClock(0.0).enter("nap")
