@@ -19,6 +19,7 @@ from analysis.audit import (  # noqa: F401 - each adds to the lists of rules
     provenance,
     records,
     stated,
+    user_runs,
     user_tables,
     wall_times,
 )
@@ -42,7 +43,8 @@ def user_table_findings(table: UserTable) -> tuple[list[Finding], list[str]]:
     rows, notes = user_tables.read(table)
     name = Path(table.path).name
     named = [replace(f, report=name) if f.report in ("", "local") else f for f in table_findings(rows)]
-    return in_order([*named, *user_tables.weak_or_strong(table)]), notes
+    own = [replace(f, report=name) for rule in user_runs.RUN_RULES.values() for f in rule(table)]
+    return in_order([*named, *own]), notes
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
