@@ -27,7 +27,7 @@ about.REPORT        := 001         of reproduce: 000 to 004
 about.URL           := URL         of data-fetch: fetch this instead of the known URL
 about.CHECKSUM      := SUM         of data-fetch: md5:..., sha1:... or sha256:... of the file at URL=
 about.FILE          := FILE        of table, audit, explain, predict: a table; of bundle-check: an archive
-about.COLUMNS       := "HEADER=NAME,..." of table, audit, explain, predict: what headers of FILE mean (docs/tables.md)
+about.COLUMNS       := "HEADER=NAME,..." of table, audit, explain, predict, compare: what headers of FILE mean (docs/tables.md)
 about.EXPERIMENT    := NAME        of diagnose, explain, predict, history, reference: the records of this experiment
 about.STRICT        := 1           of audit, history: a serious finding in what is yours, or a slower point, is an error
 about.JUNIT         := FILE        of test, audit, history, check-reference: write the results as JUnit, too, for a CI system
@@ -38,7 +38,7 @@ about.EXCHANGE      := NAME        of predict FILE=: allreduce or server, if it 
 about.IMAGES        := N           of predict: images of a job, whose wall time it predicts
 about.EPOCHS        := N           of predict: passes of the job over its images
 about.PRICE         := P           of predict: the price of a node hour
-about.A             := FOLDER      of compare: the first of two folders of records
+about.A             := FOLDER      of compare: the first of two folders of records, or tables
 about.B             := FOLDER      of compare: the second
 about.WITHIN        := 0.05        of history and references: how far off still counts as the same
 about.SINCE         := DAY         of history and references: leave out older launches, as 2026-11-01
@@ -146,7 +146,7 @@ table: ## show how FILE=, any table or log, is read, and write it as one row a p
 claims: ## judge the claims of the reports: hypothesis, data, rule and verdict of each (docs/claims.md)
 explain: ## explain why speedup by throughput and by wall time disagree: FILE=table.csv (default: report 000) or EXPERIMENT=fixed_work
 predict: ## what would more ranks give? from FILE=curve.csv, EXPERIMENT=weak_scaling, or the published curves (TO=16,64,256)
-compare: ## compare your records with the published numbers, or two folders of records: A=results-a B=results-b
+compare: ## compare your records with the published numbers, or two folders of records or two tables: A=results-a B=results-b
 history: ## did it get slower? the points of EXPERIMENT=weak_scaling over time, a verdict on each (STRICT=1: slower is an error)
 reference: ## keep what this machine measures now as references/NAME.json (EXPERIMENT=: only that one; FORCE=1: replace)
 check-reference: ## compare the newest launches with references/NAME.json; slower is an error

@@ -19,7 +19,7 @@ from train.record import intervals
 
 By = Literal["throughput", "wall time", "job time"]
 BY: tuple[By, ...] = ("throughput", "wall time", "job time")
-_TIME = {"wall time": "wall_s", "job time": "job_s"}
+TIMES = {"wall time": "wall_s", "job time": "job_s"}
 _THROUGHPUTS = ("images_per_s", "images_per_s_per_rank")
 
 
@@ -48,7 +48,7 @@ def rates(local: pd.DataFrame, by: str = "throughput") -> pd.DataFrame:
         runs = rows.assign(rate=rows["value"])
     else:
         images = local[local["quantity"] == "images"].set_index("record")["value"]
-        rows = local[local["quantity"] == _TIME[by]]
+        rows = local[local["quantity"] == TIMES[by]]
         runs = rows.assign(rate=metrics.rate(rows["record"].map(images), rows["value"]))
     in_rounds = runs["round"].notna()
     return runs.assign(launch=runs["record"].where(in_rounds, ""), turn=runs["round"].where(in_rounds, runs["repeat"]))

@@ -113,7 +113,7 @@ def _audit(given: Variables) -> list[str]:
 
 def _compare(given: Variables) -> list[str]:
     sets = [f"{name}={folder}" for name in ("A", "B") if (folder := given.text(name))]
-    return ["analysis", "compare", *given.options("RESULTS"), *sets]
+    return ["analysis", "compare", *given.options("COLUMNS", "RESULTS"), *sets]
 
 
 def _data_check(given: Variables) -> list[str]:

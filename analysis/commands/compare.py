@@ -1,4 +1,4 @@
-"""`compare`: local records beside the published numbers, or A=FOLDER and B=FOLDER, two sets of local records."""
+"""`compare`: local records beside the published numbers, or A= and B=, two sets of records or two tables."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ def declare(parser: argparse.ArgumentParser) -> None:
         "sets",
         nargs="*",
         metavar="A=FOLDER B=FOLDER",
-        help="two sets of local records; without them, local and published",
+        help="two sets of local records, or two tables of any kind (docs/tables.md); without them, local and published",
     )
+    arguments.add_columns(parser)
     arguments.add_results(parser)
     parser.add_argument(
         "--tolerances", type=Path, default=tolerances.TOLERANCES, metavar="FILE.toml",
@@ -52,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     """Print the comparison; the exit status."""
     if options.sets:
         a, b = two_sets(options.sets)
-        both = sets.compare(a, b)
+        both = sets.compare(a, b, options.columns)
         content: Document = both.as_json()
         sections, notes = text.sets_sections(both, a, b)
     else:

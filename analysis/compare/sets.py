@@ -1,7 +1,8 @@
-"""Two sets of local records: their throughputs, point by point, and how their runs differ."""
+"""Two sets of local records or users' tables: their throughputs, point by point, and how their runs differ."""
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,6 +14,7 @@ import pandas as pd
 
 from analysis import TableError, documents, speedups
 from analysis.compare.comparison import holm_corrected
+from analysis.curves import ranks_in_words
 from analysis.documents import Document, PValue, about, filled
 from analysis.speedups import By
 from analysis.stats import repeats
@@ -21,7 +23,10 @@ from analysis.stats.student import ratio_of_means
 from analysis.stats.verdict import Bounds, Verdict, leaning
 from analysis.study import Study, record_files
 from analysis.table import controls
-from train.record.record import RunRecord
+from analysis.user_table import table as user_table
+from analysis.user_table.headers import TEXT
+from analysis.user_table.rates import rates
+from train.record.record import RECORD_NAME, RunRecord
 
 VerdictName = Literal["B faster", "B slower", "no difference shown", "no interval", "not judged"]
 
@@ -164,7 +169,12 @@ def provenance(run: RunRecord) -> dict[str, str]:
     return {name: ", ".join(sorted(values)) for name, values in values.items()}
 
 
-def _runs(path: Path) -> tuple[list[_Run], list[str]]:
+def _runs(path: Path, columns: str) -> tuple[list[_Run], list[str]]:
+    """Return the runs in a folder of records, in a record file or in a user's table, and what was left out."""
+    if (path.is_file() and path.name != RECORD_NAME) or (
+        path.is_dir() and any(path.iterdir()) and not record_files(path)
+    ):
+        return _table_runs(path, columns)
     study = Study(*record_files(path))
     arms = _arms(study.local)
     runs = []
@@ -182,6 +192,25 @@ def _runs(path: Path) -> tuple[list[_Run], list[str]]:
         )
         raise TableError(f"{path}: {reason}; give a folder of records, as A=results")
     return runs, [str(notice) for notice in (*study.left_out, *study.failed)]
+
+
+def _table_runs(path: Path, columns: str) -> tuple[list[_Run], list[str]]:
+    """Return the rows of a user's table as runs; rows of one model, setting, number of ranks and batch are repeats."""
+    table = user_table.read(path, columns)
+    if table.published is not None:
+        raise TableError(f"{path}: a tidy table of published numbers; give a table with one row a run, or records")
+    runs, texts = [], [name for name in TEXT if name in table.runs]
+    for (_, run), (rate, work) in zip(table.runs.iterrows(), rates(table.runs).to_numpy(), strict=True):
+        if not rate > 0:
+            continue
+        batch = run.get("batch_per_rank", math.nan)
+        point = ranks_in_words(float(run["ranks"])) + ("" if pd.isna(batch) else f", batch {batch:g}")
+        setting = " ".join(str(run[name]) for name in ("model", "setting") if name in texts)
+        values = {name: str(run[name]) for name in texts} | {"rates count": work or "nothing: ratios"}
+        by = {"throughput": float(rate)}
+        by |= {name: 1 / run[time] for name, time in speedups.TIMES.items() if run.get(time, math.nan) > 0}
+        runs.append(_Run(setting or "table", point, "", _Arm(by, [], ""), values))
+    return runs, [*table.interpretation, *table.notes]
 
 
 _ARM = ["nodes", "batch_per_rank", "arm"]
@@ -296,9 +325,12 @@ def differences(a: Sequence[_Run], b: Sequence[_Run]) -> list[Difference]:
     return [Difference(", ".join(experiments), *key) for key, experiments in experiments_by_change.items()]
 
 
-def compare(a: Path, b: Path) -> Sets:
-    """Compare the records in the folder or file `a` with those in `b`. Raises TableError without a complete run."""
-    (runs_a, left_a), (runs_b, left_b) = _runs(a), _runs(b)
+def compare(a: Path, b: Path, columns: str = "") -> Sets:
+    """Compare the records, or the user's table, in the folder or file `a` with those in `b`.
+
+    columns: what headers of tables mean (COLUMNS). Raises TableError without a complete run.
+    """
+    (runs_a, left_a), (runs_b, left_b) = _runs(a, columns), _runs(b, columns)
     pairs, alone = _pairs(runs_a, runs_b)
     made_alike = [[run for pair in pairs for run in pair[side]] for side in (0, 1)]
     return Sets(

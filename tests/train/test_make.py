@@ -102,6 +102,11 @@ def test_reproduce_writes_the_page_of_the_report():
         ("bundle-check", {"FILE": "-x"}, ("analysis", "bundle-check", "./-x")),
         ("bundle-check", {}, ("analysis", "bundle-check", "figures/bundle.tar.gz")),
         ("compare", {"A": "a b", "B": "c"}, ("analysis", "compare", "A=a b", "B=c")),
+        (
+            "compare",
+            {"A": "a", "B": "b", "COLUMNS": "x=ranks"},
+            ("analysis", "compare", "--columns=x=ranks", "A=a", "B=b"),
+        ),
         ("data-check", {"DATASET": "fruit"}, ("train.tools.data_check", "dataset=fruit")),
         ("data-fetch", {"URL": "u"}, ("train.tools.data_fetch", "--url=u", "--", "cifar10", "data/cifar10")),
         ("doctor", {"NODES": "4"}, ("train.tools.doctor", "--ranks=4")),

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from analysis.__main__ import main
@@ -22,3 +24,18 @@ def test_the_command_in_three_formats(results, capsys, json_output):
 def test_an_empty_folder_is_said(tmp_path, capsys):
     assert main(["compare", "--results", str(tmp_path)]) == 0
     assert f"no complete run in {tmp_path} has a counterpart" in capsys.readouterr().out
+
+
+def test_two_tables_of_any_kind(tmp_path, capsys):
+    """Three repeats each: 110.7 over 101 images/s is beyond their scatter of 1; 384 over 382 is not."""
+    before, after = tmp_path / "before.csv", tmp_path / "after.md"
+    before.write_text("GPUs,img/s\n1,100\n1,102\n1,101\n4,380\n4,384\n4,382\n")
+    rows = ((1, 110.5), (1, 111.5), (1, 110), (4, 380), (4, 390), (4, 382), (8, 700))
+    after.write_text("|GPUs|Images/s|\n|-|-|\n" + "".join(f"|{n}|{rate}|\n" for n, rate in rows))
+    assert main(["compare", f"A={before}", f"B={after}", "--format", "json"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    verdicts = {row["point"]: (row["verdict"], row["ratio"]["value"]) for row in content["ratios"]}
+    assert verdicts["1 rank"] == ("B faster", pytest.approx(110.667 / 101, rel=1e-4))
+    assert verdicts["4 ranks"] == ("no difference shown", pytest.approx(384 / 382, rel=1e-4))
+    assert content["alone"] == ["table, 8 ranks: in B only"]
+    assert any("'Images/s' -> images_per_s" in line for line in content["left_out"])
